@@ -228,6 +228,19 @@ void Logs::pass(std::uint32_t number, std::uint64_t position) {
   drop_done(log);
 }
 
+std::uint64_t Logs::passed_id() const {
+  const std::lock_guard held(lock_);
+  std::uint64_t id = applied();  // of what has not been applied, something may not have arrived
+  for (const Log& log : logs_) {
+    for (std::size_t i = 0; i < log.whole.size(); ++i) {
+      if (log.whole[i].position < log.passed_until) continue;
+      id = std::min(id, log.whole[i].id - 1);
+      break;
+    }
+  }
+  return id;
+}
+
 std::uint64_t Logs::not_passed() const {
   const std::lock_guard held(lock_);
   std::uint64_t requests = 0;

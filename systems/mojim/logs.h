@@ -74,6 +74,8 @@ class Logs {
   // The first whole sync point of a log from this position on.
   std::optional<SyncPoint> whole_from(std::uint32_t log, std::uint64_t position) const;
   void pass(std::uint32_t log, std::uint64_t position);
+  // Up to this id all has been passed, or will not be.
+  std::uint64_t passed_id() const;
   // Requests that have not been passed, in all logs.
   std::uint64_t not_passed() const;
   // What arrives while this copy is incomplete is not passed on: the copies behind it need all of

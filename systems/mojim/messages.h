@@ -75,8 +75,8 @@ inline Acknowledgment acknowledgment_by(const std::optional<persistence::Method>
   return behind ? Acknowledgment::read : Acknowledgment::device;
 }
 
-// Over TCP nothing but the receiver's software can say what has arrived, and what it stores is in its
-// caches.
+// Over TCP nothing but the receiver's software can say what has arrived, and what it stores is in
+// its caches.
 inline constexpr Acknowledgment kOverTcp = Acknowledgment::message;
 
 // The message: every request up to this id is safe.

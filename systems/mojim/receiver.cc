@@ -340,15 +340,18 @@ Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoin
   co_return term_of(sync.id) < logs_.term();
 }
 
-// What this node has applied before it was opened is in no log of it. A copy behind it that has
-// received all of that needs no more than what is in the logs; another one needs all of the region.
+// What this node has applied before it was opened is in no log of it, nor is what it has passed on
+// since. A copy behind it that has received all of that needs no more than what is in the logs;
+// another one, such as a new one in the place of one that has failed, needs all of the region.
 Task<bool> Receiver::connect(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
   constexpr int kAttempts = 5;  // what has arrived at a copy may not have been applied yet
   const std::uint64_t term = term_of(sync.id);
   const bool is_first = term == 1 && term_of(applied_before_) < 1;
-  const std::uint64_t from = term_of(applied_before_) == term ? applied_before_ : begin_of(term);
-  const auto contents =
-      is_first || from > begin_of(term) ? Hello::Contents::equal : Hello::Contents::other;
+  const std::uint64_t before = term_of(applied_before_) == term ? applied_before_ : begin_of(term);
+  const std::uint64_t passed = logs_.passed_id();
+  const std::uint64_t from = term_of(passed) == term ? std::max(before, passed) : before;
+  const bool is_equal = from == before && (is_first || before > begin_of(term));
+  const auto contents = is_equal ? Hello::Contents::equal : Hello::Contents::other;
   const Picoseconds timeout = sender.term() == 0 ? Picoseconds{} : options_.timeout;
   for (int attempt = 1; attempt <= kAttempts; ++attempt) {
     if (attempt > 1) co_await sleep_for(kLook);

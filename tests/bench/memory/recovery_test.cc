@@ -35,13 +35,15 @@ struct Case {
 
 // All systems that have copies, and all failures that have somebody who takes over.
 constexpr Case kCases[] = {
-    {"m-sync", "primary-restarts"},     {"m-sync", "mirror-restarts"},
-    {"m-sync", "mirror-replaced"},      {"m-async", "mirror-restarts"},
-    {"m-syncflush", "mirror-replaced"}, {"m-syncsec", "primary-restarts"},
-    {"m-syncsec", "mirror-restarts"},   {"m-syncsec", "mirror-replaced"},
-    {"m-syncsec", "backup-restarts"},   {"e-chain", "mirror-replaced"},
-    {"e-chain", "backup-restarts"},     {"e-broadcast", "mirror-replaced"},
-    {"e-broadcast", "backup-replaced"},
+    {"m-sync", "primary-restarts"},      {"m-sync", "mirror-restarts"},
+    {"m-sync", "mirror-replaced"},       {"m-async", "mirror-restarts"},
+    {"m-syncflush", "mirror-replaced"},  {"m-syncsec", "primary-restarts"},
+    {"m-syncsec", "mirror-restarts"},    {"m-syncsec", "mirror-replaced"},
+    {"m-syncsec", "backup-restarts"},    {"e-chain", "mirror-replaced"},
+    {"e-chain", "backup-restarts"},      {"e-broadcast", "mirror-replaced"},
+    {"e-broadcast", "backup-replaced"},  {"m-syncsec", "backup-replaced"},
+    {"e-chain", "backup-replaced"},      {"m-syncseceth", "mirror-replaced"},
+    {"m-syncseceth", "backup-replaced"},
 };
 
 class RecoveryOn : public testing::TestWithParam<std::string> {};
