@@ -8,6 +8,10 @@
 //
 // A thread that sleeps is woken through its doorbell's eventfd or, where it has none, by a thread
 // of the endpoint's own, which exists from the first time that the executor sleeps.
+//
+// The endpoint of a device outlives all tasks of its thread; this one is destroyed by one of them.
+// Tasks that use it, even one that waits in next_connection(), must have ended before. A task that
+// accepts without end may own it.
 #pragma once
 
 #include <deque>

@@ -91,11 +91,10 @@ TEST_P(TcpSockets, AStalePublishedPortIsPassedOver) {
     const auto mute = fabric::tcp::listen_on("127.0.0.1");
     run(
         [&](Thread& thread) -> Task<> {
-          const auto other = thread.node.create_socket_endpoint(thread, 2);
-          thread.executor.spawn([](fabric::Endpoint* endpoint) -> Task<> {
+          thread.executor.spawn([](std::unique_ptr<fabric::Endpoint> endpoint) -> Task<> {
             co_await endpoint->next_connection();
             ADD_FAILURE() << "it was meant for another one";
-          }(other.get()));
+          }(thread.node.create_socket_endpoint(thread, 2)));
           co_await yield();  // it listens
           if (kind == 0) {
             std::ofstream(published()) << "1 1234\n";
