@@ -34,19 +34,19 @@ bool is_copied_to(Failure failure);
 inline constexpr std::array kRecoveryMetrics = std::to_array<services::Metric>({
     {.name = "recovery_us",
      .noun = "time of the recovery",
-     .title = "From the beginning of the recovery to its end",
+     .title = "Recovery",
      .unit = "us"},
     {.name = "recovery_open_us",
      .noun = "time until what was left was recovered",
-     .title = "From the beginning of the recovery until what was left is recovered",
+     .title = "Recovery of what was left",
      .unit = "us"},
     {.name = "recovery_bytes",
      .noun = "bytes replayed or copied",
-     .title = "Bytes replayed or copied by the recovery",
+     .title = "Replayed or copied",
      .unit = "bytes"},
     {.name = "recovery_us_per_mb",
      .noun = "recovery time of a megabyte",
-     .title = "Time of the recovery for each 1,000,000 bytes of the region",
+     .title = "Recovery per megabyte",
      .unit = "us"},
 });
 

@@ -46,6 +46,12 @@ void check_failure(const harness::PointSettings& settings, const MemorySystem& s
         fmt::format("{}: failure = \"{}\": {} has no backup; choose another system or failure",
                     where, word, system.info.name));
   }
+  if (failure == Failure::mirror_lost && system.synced_copies < system.copies.least) {
+    throw UsageError(fmt::format(
+        "{}: failure = \"{}\": the backups of {} are behind the mirror and get nothing without it; "
+        "choose mirror-replaced",
+        where, word, system.info.name));
+  }
   if (settings.number("threads") > 1) {
     throw UsageError(
         fmt::format("{}: failure = \"{}\": a recovery is measured with threads = 1", where, word));

@@ -118,6 +118,17 @@ class Copies {
   ~Copies() { end(); }
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
+  // By node, from the first copy on: whether its process has been killed or stopped, so that it may
+  // have missed something.
+  std::vector<bool> gone() const {
+    std::vector<bool> gone;
+    for (const pid_t process : processes_) {
+      siginfo_t about{};
+      waitid(P_PID, static_cast<id_t>(process), &about, WEXITED | WSTOPPED | WNOHANG | WNOWAIT);
+      gone.push_back(about.si_pid == process && about.si_code != CLD_EXITED);
+    }
+    return gone;
+  }
   void end() {
     for (const pid_t process : processes_) {
       kill(process, SIGTERM);
@@ -131,12 +142,17 @@ class Copies {
   std::vector<pid_t> processes_;
 };
 
-void recover(const Cluster& cluster, NodeId node) {
-  const bool complete = mojim::recover_copy(cluster, node);
-  std::cerr << fmt::format("perdura mojim: {} {}\n", cluster.files[node],
-                           complete
-                               ? "holds all sync points that it has received"
-                               : "is incomplete: the program ended before the file was copied");
+void recover(const Cluster& cluster, NodeId node, bool missed) {
+  const bool complete = mojim::recover_copy(cluster, node, missed);
+  std::string_view what = "holds all sync points that it has received";
+  if (missed) {
+    what =
+        "may lack the last sync points: its process was killed or stopped; the next run gives it "
+        "the file";
+  } else if (!complete) {
+    what = "is incomplete: the program ended before the file was copied";
+  }
+  std::cerr << fmt::format("perdura mojim: {} {}\n", cluster.files[node], what);
 }
 
 ExitCode run_mojim(const MojimArguments& arguments) {
@@ -147,11 +163,15 @@ ExitCode run_mojim(const MojimArguments& arguments) {
       "LD_PRELOAD=" +
       companion("libperdura_mojim.so", "build or install all, not this program alone").string());
   int status = 0;
+  std::vector<bool> gone;
   {
     Copies copies(cluster);
     status = wait_for(start(arguments.command, environment));
+    gone = copies.gone();
   }
-  for (NodeId node = 1; node < cluster.files.size(); ++node) recover(cluster, node);
+  for (NodeId node = 1; node < cluster.files.size(); ++node) {
+    recover(cluster, node, gone[node - 1]);
+  }
   if (WIFSIGNALED(status)) {
     std::cerr << fmt::format("perdura mojim: {} was ended by signal {}\n",
                              arguments.command.front(), WTERMSIG(status));
@@ -205,7 +225,7 @@ void add_mojim(CLI::App& app, CommandContext&, Action& action) {
   recover_command->callback([arguments, &action] {
     action = [arguments] {
       const Cluster cluster = cluster_of(*arguments);
-      for (NodeId node = 1; node < cluster.files.size(); ++node) recover(cluster, node);
+      for (NodeId node = 1; node < cluster.files.size(); ++node) recover(cluster, node, false);
       return ExitCode::done;
     };
   });

@@ -215,13 +215,17 @@ void serve_copy(const Cluster& cluster, NodeId node, const std::function<void()>
   platform->run();
 }
 
-bool recover_copy(const Cluster& cluster, NodeId node) {
+bool recover_copy(const Cluster& cluster, NodeId node, bool missed) {
   prepare_files(cluster, node);
   bool complete = false;
   const auto platform = join(cluster, {});
   platform->start(node, 0, CompletionMode::event, [&](Thread& thread) -> Task<> {
-    complete =
-        cluster.system().open(thread, kRegion, cluster.config(), cluster.role(node))->is_complete();
+    const MemorySystem& system = cluster.system();
+    const auto copy = system.open(thread, kRegion, cluster.config(), cluster.role(node));
+    // A copy for which applications wait may be the only one that has what they were told: the
+    // primary may not have noticed that it was gone.
+    if (missed && node > system.synced_copies) copy->note_missed();
+    complete = copy->is_complete();
     co_return;
   });
   platform->run();

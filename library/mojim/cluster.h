@@ -56,8 +56,9 @@ std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> no
 // `serves` when it can be connected to.
 void serve_copy(const Cluster& cluster, NodeId node, const std::function<void()>& serves);
 // When no process has the file of a copy open: applies what had arrived. Then the file holds every
-// sync point that it has received, whole. False if the copy is incomplete, because the file was
-// still being copied to it.
-bool recover_copy(const Cluster& cluster, NodeId node);
+// sync point that it has received, whole. `missed`: its process was gone before the application had
+// ended. False if the copy is incomplete, because the file was still being copied to it, or because
+// it has missed something for which nobody waits.
+bool recover_copy(const Cluster& cluster, NodeId node, bool missed);
 
 }  // namespace perdura::mojim

@@ -109,6 +109,9 @@ class MemoryReplica {
   // Whether a copy is the outcome of sync points; else the region is being copied to it, or it has
   // been a primary.
   virtual bool is_complete() const = 0;
+  // Of a copy whose process was gone while sync points went on without it: it is incomplete until
+  // it has been given the region again.
+  virtual void note_missed() = 0;
   // Whether it has given up this copy, which it gives what is synced, since it was opened, because
   // that did not answer any more. Such a copy may lack sync points.
   virtual bool has_lost(NodeId copy) const = 0;

@@ -21,7 +21,7 @@ inline constexpr std::array kSessionMetrics = std::to_array<services::Metric>({
     {.name = "resent", .noun = "sync points sent again", .title = "Sync points sent again"},
     {.name = "vulnerable_us",
      .noun = "time until a lost mirror's data was flushed",
-     .title = "From the loss of the mirror until all is flushed",
+     .title = "Window of vulnerability",
      .unit = "us"},
 });
 

@@ -2,9 +2,7 @@
 //
 // An operation is in one of these states, in this order:
 //
-//   waiting      more than send_depth operations, or too many bytes, are under way, or a fence
-//   holds
-//                it back
+//   waiting      too many operations or bytes are under way, or a fence holds it back
 //   outstanding  its frame is in line to be sent, or sent; completes with the peer's frame
 //
 // What arrives is carried out in the order in which it was sent. A SEND that finds no receive

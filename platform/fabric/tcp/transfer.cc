@@ -293,8 +293,9 @@ void TcpQueuePair::end_request(const Arrival& arrival) {
 }
 
 bool TcpQueuePair::can_resume() const {
-  return !held_.empty() && held_.front().whole && receive_queue_ != nullptr &&
-         !receive_queue_->empty();
+  if (held_.empty() || !held_.front().whole) return false;
+  if (held_.front().frame.kind != FrameKind::send) return true;
+  return receive_queue_ != nullptr && !receive_queue_->empty();
 }
 
 void TcpQueuePair::resume() {

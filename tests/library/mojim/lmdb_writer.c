@@ -43,8 +43,9 @@ static void fail(const char* what, uint64_t number) {
 
 static struct record* map_record(const char* path) {
   const int file = open(path, O_RDWR);
-  void* memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (file < 0 || memory == MAP_FAILED) {
+  void* memory = MAP_FAILED;
+  if (file >= 0) memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) {
     perror(path);
     exit(1);
   }

@@ -64,6 +64,30 @@ TEST(Program, AppendsToALogBySyncsOfTwoRanges) {
   }
 }
 
+// Nobody waits for a backup of M-syncsec, so the program goes on when its process is killed.
+TEST(Program, ABackupThatWasKilledTakesNothingFromTheOthers) {
+  const SharedFolder folder;
+  Running running(mojim("run", "m-syncsec", folder,
+                        {PERDURA_LMDB_WRITER, folder.file("a"), "1", "400", "map"}));
+  EXPECT_EQ(running.line(), "1");
+  const pid_t backup = running.child("mojim copy 2");
+  ASSERT_GT(backup, 0);
+  kill(backup, SIGKILL);
+  const std::string output = running.rest();
+  EXPECT_EQ(running.wait(), 0) << output;
+  EXPECT_NE(output.find(folder.file("c") + " may lack the last sync points"), std::string::npos)
+      << output;
+  EXPECT_EQ(last_transaction(folder.file("b")), 400U);
+  // Named as the primary it is given all by the mirror before anything else.
+  Running again({PERDURA_PROGRAM, "mojim", "run", "--mode", "m-syncsec", "--size", "4MiB",
+                 "--primary", folder.file("c"), "--mirror", folder.file("b"), "--backup",
+                 folder.file("a"), "--", PERDURA_LMDB_WRITER, folder.file("c"), "401", "410"});
+  const std::string said = again.rest();
+  EXPECT_EQ(again.wait(), 0) << said;
+  EXPECT_EQ(last_transaction(folder.file("c")), 410U);
+  EXPECT_EQ(last_transaction(folder.file("b")), 410U);
+}
+
 // The mirror's file becomes the program's, as after the loss of the primary's node.
 TEST(Program, GoesOnOnTheMirrorsCopy) {
   const SharedFolder folder;

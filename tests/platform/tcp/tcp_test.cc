@@ -250,6 +250,41 @@ TEST_P(TcpSockets, AMessageThatWaitsForABufferKeepsNoAnswerBack) {
       });
 }
 
+// The buffer may be posted when the message has arrived and the WRITE behind it has in part: that
+// needs no buffer, and no later one is posted.
+TEST_P(TcpSockets, AWriteBehindAMessageThatWaitedNeedsNoBuffer) {
+  constexpr std::uint32_t kSize = 900 * KiB + 3;
+  constexpr int kTimes = 20;
+  run(
+      [&](Thread& thread) -> Task<> {
+        End end(thread, Medium::dram, 2 * kSize);
+        co_await end.accept();
+        for (int i = 0; i < kTimes; ++i) {
+          co_await meet();
+          for (int turn = 0; turn < i; ++turn) co_await yield();
+          end.receives->post(end.memory.local(0, 100), 1);
+          EXPECT_EQ((co_await end.completions.next()).length, 100U);
+          co_await meet();
+          EXPECT_EQ(contents(*end.region, 200, kSize), bytes(kSize, i));
+        }
+      },
+      [&](Thread& thread) -> Task<> {
+        End end(thread, Medium::dram, 2 * kSize);
+        co_await end.connect();
+        for (int i = 0; i < kTimes; ++i) {
+          end.region->write(0, bytes(kSize, i));
+          auto send = end.peer->send(end.memory.local(0, 100));
+          auto write = end.peer->write(end.memory.local(0, kSize), end.there + 200);
+          send.post();
+          write.post();
+          co_await meet();
+          EXPECT_TRUE(co_await send);
+          EXPECT_TRUE(co_await write);
+          co_await meet();
+        }
+      });
+}
+
 // More than the receiver keeps waits with the sender, and all of it arrives once there are buffers.
 TEST_P(TcpSockets, ManyLongMessagesWaitForBuffers) {
   constexpr std::uint32_t kSize = 300 * KiB + 3;
