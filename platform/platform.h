@@ -94,11 +94,13 @@ class Node {
   // A second endpoint of a thread of this node, whose connections go over TCP instead of the RDMA
   // device: over the host's sockets, or on `sim` over the Ethernet that the profile describes.
   // Others connect to it at {id(), port} with such an endpoint, too; the ports are apart from those
-  // of the RDMA device. Belongs to the thread, and must be destroyed before its executor.
+  // of the RDMA device. Belongs to the thread, and must be destroyed before its executor, but
+  // behind the tasks that use it: a task that accepts connections for ever must own it.
   //
   // Software carries out what peers ask for: SEND, READ and WRITE; other operations end as
-  // `unsupported`. What arrives is stored by a CPU, so it may be in caches as long as nobody flushes
-  // it, whatever the machine's devices do. Throws UsageError if the platform has no sockets.
+  // `unsupported`. What arrives is stored by a CPU, so it may be in caches as long as nobody
+  // flushes it, whatever the machine's devices do. Throws UsageError if the platform has no
+  // sockets.
   virtual std::unique_ptr<fabric::Endpoint> create_socket_endpoint(Thread& thread,
                                                                    fabric::Port port);
 

@@ -46,10 +46,10 @@ void check_failure(const harness::PointSettings& settings, const MemorySystem& s
         fmt::format("{}: failure = \"{}\": {} has no backup; choose another system or failure",
                     where, word, system.info.name));
   }
-  if (failure == Failure::mirror_lost && system.synced_copies < system.copies.least) {
+  if (failure == Failure::mirror_lost && system.backups_follow_mirror) {
     throw UsageError(fmt::format(
-        "{}: failure = \"{}\": the backups of {} are behind the mirror and get nothing without it; "
-        "choose mirror-replaced",
+        "{}: failure = \"{}\": the backups of {} get nothing without the mirror; choose "
+        "mirror-replaced",
         where, word, system.info.name));
   }
   if (settings.number("threads") > 1) {

@@ -141,6 +141,8 @@ struct MemorySystem {
   std::uint32_t safest = 0;
   // So many copies, from the mirror on, have what a completed sync point names.
   std::uint32_t synced_copies = 0;
+  // The backups get sync points from the mirror, or from each other, and not from the primary.
+  bool backups_follow_mirror = false;
   // What carries a sync point to a copy: the input of the chooser (MemoryConfig::method). Absent if
   // the system persists in its own way only.
   std::optional<persistence::UpdateNeeds> update{};

@@ -56,6 +56,7 @@ MemorySystem entry(std::string_view guarantee, GuaranteeLevel level, MemorySyste
       .copies = copies,
       .safest = mode.is_replicated() ? 1U : 0U,
       .synced_copies = synced_copies(mode, copies),
+      .backups_follow_mirror = mode.copies == Copies::two_tiers || mode.copies == Copies::chain,
       .session_metrics = mojim::kSessionMetrics,
       .workers = workers,
       .check = [](const MemoryConfig& config) { mojim::Parameters::of(config, mode); },

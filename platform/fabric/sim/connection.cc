@@ -325,10 +325,11 @@ void End::complete(Flight& flight) {
     const LocalPieces& local = flight.request.local;
     std::span<const std::byte> data = flight.payload;
     if (local.is_one()) [[likely]] {
-      model_of(*local.first().region).answer_arrived(local.first().offset, data);
+      model_of(*local.first().region).answer_arrived(local.first().offset, data, nic_.cause());
     } else {
       for (const LocalBuffer& piece : local.all()) {
-        model_of(*piece.region).answer_arrived(piece.offset, data.first(piece.length));
+        model_of(*piece.region)
+            .answer_arrived(piece.offset, data.first(piece.length), nic_.cause());
         data = data.subspan(piece.length);
       }
     }

@@ -25,6 +25,10 @@ class Nic {
 
   const perdura::sim::Profile& profile;
   const bool is_software;
+  // As what writes to persistent memory are counted.
+  pmem::Cause cause() const {
+    return is_software ? pmem::Cause::local_store : pmem::Cause::one_sided;
+  }
   std::shared_ptr<pmem::sim::Journal> journal;  // of the node; null unless durability is tracked
   // What a thread posts occupies these. It may have run ahead of the engine, and what the device
   // answers in the meantime must not wait for that.

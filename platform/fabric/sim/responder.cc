@@ -284,7 +284,8 @@ void End::place(Flight& flight, const Targets& targets, Time at) {
   } else {
     one.region->device_write(flight.known_as, one.offset, flight.payload,
                              placement_order(first + per_line, per_line,
-                                             static_cast<std::uint32_t>(count), placements_++));
+                                             static_cast<std::uint32_t>(count), placements_++),
+                             nic_.cause());
   }
   last_placement_ = std::max(last_placement_, end);
   keep_busy(flight, end);
@@ -317,7 +318,8 @@ void End::place_in_turn(const Flight& flight, const Targets& targets, Time next,
     if (part == 0) return;
     const auto count = static_cast<std::uint32_t>(lines(target.offset, part));
     target.region->device_write(flight.known_as, target.offset, data.first(part),
-                                placement_order(next, per_line, count, placements_++));
+                                placement_order(next, per_line, count, placements_++),
+                                nic_.cause());
     next += per_line * static_cast<std::int64_t>(count);
     data = data.subspan(part);
   });

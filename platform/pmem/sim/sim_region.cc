@@ -246,15 +246,16 @@ void SimRegion::drain() {
     journal_->fence(thread, now());
 }
 
-void SimRegion::count_placement(Bytes offset, std::span<const std::byte> from) {
+// The lines of what a CPU stores are counted when they are flushed.
+void SimRegion::count_placement(Bytes offset, std::span<const std::byte> from, Cause cause) {
   if (!counted()) return;
-  meter_->bytes(Cause::one_sided, {base_ + offset, from.size()}, from);
-  if (!from.empty()) meter_->lines_written(Cause::one_sided, offset, from.size());
+  meter_->bytes(cause, {base_ + offset, from.size()}, from);
+  if (!from.empty() && cause == Cause::one_sided) meter_->lines_written(cause, offset, from.size());
 }
 
 void SimRegion::device_write(Journal::Operation operation, Bytes offset,
-                             std::span<const std::byte> from, LineTimes visible) {
-  count_placement(offset, from);
+                             std::span<const std::byte> from, LineTimes visible, Cause cause) {
+  count_placement(offset, from, cause);
   if (journal_) [[unlikely]]
     journal_->place(operation, {id_, offset}, from, visible);
   change(Timeline::Writer::device, offset, from, visible);
@@ -264,8 +265,8 @@ void SimRegion::device_store(Journal::Operation operation, Bytes offset, std::ui
   device_write(operation, offset, std::as_bytes(std::span(&value, 1)), {engine_.now(), {}});
 }
 
-void SimRegion::answer_arrived(Bytes offset, std::span<const std::byte> from) {
-  count_placement(offset, from);
+void SimRegion::answer_arrived(Bytes offset, std::span<const std::byte> from, Cause cause) {
+  count_placement(offset, from, cause);
   if (journal_) [[unlikely]]
     journal_->place_answer({id_, offset}, from);
   change(Timeline::Writer::device, offset, from, {engine_.now(), {}});

@@ -49,12 +49,14 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
 
   // For the device: it places a message, reads a range (between begin and end), or swaps a word.
   // `operation` is by what the node's journal knows it, if it has one.
+  // `cause`: of connections over TCP a CPU does what a device would.
   void device_write(Journal::Operation operation, Bytes offset, std::span<const std::byte> from,
-                    LineTimes visible);
+                    LineTimes visible, Cause cause = Cause::one_sided);
   void device_store(Journal::Operation operation, Bytes offset, std::uint64_t value);
   std::uint64_t device_load(Bytes offset);
   // The answer of a READ by this node has arrived.
-  void answer_arrived(Bytes offset, std::span<const std::byte> from);
+  void answer_arrived(Bytes offset, std::span<const std::byte> from,
+                      Cause cause = Cause::one_sided);
   // A peer's READ reads the lines.
   void begin_device_read(Bytes offset, Bytes length, LineTimes seen);
   void end_device_read(Bytes offset, std::span<std::byte> into, LineTimes seen);
@@ -94,7 +96,7 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
   void buffer(perdura::sim::SimThread& thread, Bytes offset, std::span<const std::byte> from);
   void write_back(perdura::sim::SimThread* thread, Time start, Bytes offset, Bytes lines,
                   bool streaming);
-  void count_placement(Bytes offset, std::span<const std::byte> from);
+  void count_placement(Bytes offset, std::span<const std::byte> from, Cause cause);
   bool counted() const { return meter_ != nullptr; }
   std::uint64_t newest(Bytes offset) const;
   void about_to_read(Bytes offset, Bytes length, Timeline::Writer reader) {

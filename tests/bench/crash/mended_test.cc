@@ -129,6 +129,9 @@ TEST(Soak, WhatItFoundInReplicatedMemoryStaysMended) {
        "apart-2 5; apart-3 3; client-0 0 0 2 0 1; client-1 4 0 4 0*3 1; failure-1 1 0 9 0 3984801; "
        "failure-2 1 0 15; failure-3 1; paused 3; pauses 0*14 2; store 0 0 1; yields 0 2 0 2 0 0 2 "
        "2 2 0 2 0 1 0*9 2 0*14 1 1 1 0*6 1 2 2 0*5 1 2 1 2 0*4 2 0*16 2"},
+      {"a backup that was promoted had what was behind a gap", "m-syncsec", "dmp no-ddio iwarp",
+       "apart-2 4; bus 7; client-0 0 0 3 2; client-1 0 0 4; failure-2 1 0*3 50000; failure-3 1 0 "
+       "15 0 1032000; promoted 2"},
   };
   for (const Found& found : kFound) {
     const SoakCase one =

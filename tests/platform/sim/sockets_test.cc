@@ -73,6 +73,28 @@ TEST_F(Sockets, ReadWhatWasWritten) {
   });
 }
 
+// docs/accounting.md
+TEST_F(Sockets, CountAsStoresOfTheCpuThatMakesThem) {
+  const auto written = [&](Way way) {
+    pmem::Writes writes;
+    SimPlatform* running = nullptr;
+    run(
+        way,
+        [&](Client& client) -> Task<> {
+          co_await client.peer.write(client.local.local(0, kWord), {client.pool, 0});
+          writes = running->local_node(0)->pm_writes();
+        },
+        testbed(), [&](SimPlatform& platform) { running = &platform; });
+    return writes;
+  };
+  const pmem::Writes by_device = written(Way::device);
+  EXPECT_EQ(by_device.one_sided.bytes_issued, kWord);
+  EXPECT_EQ(by_device.local_store, pmem::WriteCounts{});
+  const pmem::Writes by_cpu = written(Way::tcp);
+  EXPECT_EQ(by_cpu.local_store.bytes_issued, kWord);
+  EXPECT_EQ(by_cpu.one_sided, pmem::WriteCounts{});
+}
+
 TEST_F(Sockets, DoWhatSoftwareDoesForTheDeviceAndNothingElse) {
   Profile profile = testbed();
   profile.nic.flush = profile.nic.flush_persistence = profile.nic.atomic_write = true;
