@@ -387,7 +387,7 @@ Task<bool> Receiver::give_region(Sender& sender, std::size_t copy) {
   const auto refusal = co_await sender.connect(*from, Hello::Contents::written);
   if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
   logs_.note_given(copy, *from);
-  const bool written = co_await sender.write_data(way_->data, logs_.shape().size);
+  const bool written = co_await sender.write_data(device_.data, logs_.shape().size);
   // In another term it has to be given from the beginning, as when something was not passed on
   // meanwhile, since this copy was incomplete.
   if (!written || logs_.is_closed() || term_of(*from) < logs_.term() || logs_.skipped() > *from) {

@@ -107,6 +107,24 @@ TEST_F(MojimLogs, WhatANewNodeWillNotGetCannotBePassedOn) {
   });
 }
 
+// A copy that begins later needs all of the region, unless it has got that.
+TEST_F(MojimLogs, TellUpToWhatAllHasBeenPassedOn) {
+  run([&] {
+    logs_->keep_for_others();
+    place(0, 1, 100);
+    place(1, 2, 200);
+    EXPECT_EQ(logs_->arrived(0, 0), Logs::Arrival::complete);
+    EXPECT_EQ(logs_->arrived(0, 1), Logs::Arrival::complete);
+    EXPECT_EQ(logs_->passed_id(), kTerm);
+    EXPECT_TRUE(logs_->checkpoint());
+    EXPECT_EQ(logs_->passed_id(), kTerm) << "both are applied, and none is passed on";
+    logs_->pass(0, 1);
+    EXPECT_EQ(logs_->passed_id(), kTerm + 1);
+    logs_->pass(0, 2);
+    EXPECT_EQ(logs_->passed_id(), kTerm + 2);
+  });
+}
+
 // Slots keep what has been applied until they are used again.
 TEST_F(MojimLogs, WhatIsThereFromTheLastLapIsNotTakenAgain) {
   run([&] {
