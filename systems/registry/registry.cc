@@ -54,6 +54,12 @@ const services::MemorySystem& find_memory_system(std::string_view name) {
                  [](const services::MemorySystem& system) { return system.info.name; });
 }
 
+std::span<const fs::FsSystem> fs_systems() { return {}; }
+
+const fs::FsSystem& find_fs_system(std::string_view name) {
+  return find_in(fs_systems(), name, [](const fs::FsSystem& system) { return system.info.name; });
+}
+
 std::span<const services::Service* const> all_services() {
   static const std::array logs{kRemoteLog};
   static const services::KvService kv(kv_systems());

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "services/fs/fs.h"
 #include "services/kv/kv.h"
 #include "services/memory/memory.h"
 #include "services/service.h"
@@ -23,5 +24,8 @@ const KvSystem& find_kv_system(std::string_view name);
 
 std::span<const services::MemorySystem> memory_systems();
 const services::MemorySystem& find_memory_system(std::string_view name);  // as above
+
+std::span<const fs::FsSystem> fs_systems();
+const fs::FsSystem& find_fs_system(std::string_view name);  // as above
 
 }  // namespace perdura::systems
