@@ -76,6 +76,7 @@ struct Attributes {
   Timestamp changed{};
   Timestamp created{};
 
+  bool operator==(const Attributes&) const = default;
   bool is(mode_t type) const { return (mode & S_IFMT) == type; }
   bool is_directory() const { return is(S_IFDIR); }
   bool is_regular() const { return is(S_IFREG); }
@@ -173,20 +174,25 @@ class FileMapping {
 // Names are those within a directory, 1 to 255 bytes without '/' and '\0', neither "." nor "..";
 // others are invalid_argument, longer ones filename_too_long. An inode that is to be a directory
 // and is none is not_a_directory; a directory that must not be one is is_a_directory; what needs
-// space that is not there is no_space_on_device. Nothing else is checked: no permissions.
+// space that is not there is no_space_on_device. Nothing else is checked: no permissions. Which of
+// several errors an operation has, and all else that it does, is defined by services/fs/model/.
 class Session {
  public:
   virtual ~Session() = default;
 
   // --- names
   virtual Task<Result<Attributes>> look_up(InodeNumber directory, std::string_view name) = 0;
-  virtual Task<Result<InodeNumber>> parent(InodeNumber directory) = 0;  // of the root: the root
-  // file_exists; the directory's `modified` and `changed` become `now`, as with all of these.
+  // Of the root: the root. Of a directory that has been removed: no_such_file_or_directory.
+  virtual Task<Result<InodeNumber>> parent(InodeNumber directory) = 0;
+  // file_exists; the directory's `modified` and `changed` become `now`, as with all of these. A
+  // directory that has been removed takes no names: no_such_file_or_directory.
   virtual Task<Result<Attributes>> create(InodeNumber directory, std::string_view name,
                                           const NewInode& inode, Timestamp now) = 0;
   // Without a name, and held once; link() may give it one, unless a failure comes first.
   virtual Task<Result<Attributes>> create_unnamed(const NewInode& inode, Timestamp now) = 0;
-  // operation_not_permitted for directories, too_many_links.
+  // file_exists, operation_not_permitted for directories, too_many_links. Sets the inode's
+  // `changed`, as unlink() and rename() do, of what they remove, too. An inode without names gets
+  // one.
   virtual Task<Result<Attributes>> link(InodeNumber inode, InodeNumber directory,
                                         std::string_view name, Timestamp now) = 0;
   // Not of a directory. An inode without names exists as long as it is held.
@@ -211,7 +217,8 @@ class Session {
   virtual Task<Result<Attributes>> attributes(InodeNumber inode) = 0;
   virtual Task<Result<Attributes>> change(InodeNumber inode, const AttributeChange& change) = 0;
   // `name` with its namespace. no_message_available (ENODATA) if there is none, file_exists by
-  // AttributeMode, argument_list_too_long (E2BIG) for a value that is too large; sets `changed`.
+  // AttributeMode, argument_list_too_long (E2BIG) for a value that is too large,
+  // result_out_of_range (ERANGE) for a name that is too long; sets `changed`.
   virtual Task<Result<std::vector<std::byte>>> extended(InodeNumber inode,
                                                         std::string_view name) = 0;
   virtual Task<Result<std::vector<std::string>>> extended_names(InodeNumber inode) = 0;
@@ -221,7 +228,9 @@ class Session {
   virtual Task<Result<void>> remove_extended(InodeNumber inode, std::string_view name,
                                              Timestamp now) = 0;
 
-  // --- data of regular files; of others invalid_argument
+  // --- data of regular files; of others, directories too, invalid_argument
+  // What changes data sets `modified` and `changed`; write() and append() of nothing set neither,
+  // and allocate() not `modified` if neither the contents nor the size change by it.
   // Returns how much there was up to the end of the file. Holes are zeros. `accessed` stays.
   virtual Task<Result<Bytes>> read(InodeNumber inode, Bytes offset, std::span<std::byte> into) = 0;
   // All of it, or nothing; file_too_large beyond kLargestFile.
@@ -235,7 +244,8 @@ class Session {
   virtual Task<Result<void>> allocate(InodeNumber inode, AllocationMode mode, Bytes offset,
                                       Bytes length, const WriteOptions& options) = 0;
   // The first byte from `offset` on that is data, or in a hole; the end of the file counts as a
-  // hole. no_such_device_or_address (ENXIO) if there is none, and from the end on.
+  // hole. Blocks of kBlock are data if they have space, written or not. no_such_device_or_address
+  // (ENXIO) if there is none, and from the end on.
   enum class Seek : std::uint8_t { data, hole };
   virtual Task<Result<Bytes>> seek(InodeNumber inode, Bytes offset, Seek what) = 0;
   // Everything that was done to it before is durable (fsync).
