@@ -108,7 +108,7 @@ struct AttributeChange {
   std::optional<Timestamp> modified{};
   // Absent: `changed` stays as it is, which only a relaxed update of `accessed` may want.
   std::optional<Timestamp> changed{};
-  // An extended attribute that is set with it, or removed if it has no value.
+  // An extended attribute that is set with it, or removed, if it is there, without a value.
   struct Extended {
     std::string_view name{};
     std::optional<std::span<const std::byte>> value{};
@@ -126,7 +126,7 @@ struct DirectoryEntry {
   std::string name;
   InodeNumber inode{};
   std::uint32_t type = 0;    // the type bits of the mode
-  std::uint64_t cookie = 0;  // entries() goes on behind it
+  std::uint64_t cookie = 0;  // entries() goes on behind it; above 0 and below 2^62
 };
 
 enum class RenameMode : std::uint8_t {
@@ -262,7 +262,9 @@ class Session {
   // --- inodes in use
   // As long as it is held, an inode without names exists: by open files, current directories, the
   // kernel's cache. Not durable; a failure ends all holds. release() undoes so many hold()s, and of
-  // the last of an inode without names frees it.
+  // the last of an inode without names frees it. hold() may be called with the number of an inode
+  // that existed before: no_such_file_or_directory if it is free, and if it is used again, its
+  // generation says so.
   virtual Task<Result<void>> hold(InodeNumber inode) = 0;
   virtual Task<> release(InodeNumber inode, std::uint64_t holds = 1) = 0;
 
