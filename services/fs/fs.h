@@ -229,8 +229,8 @@ class Session {
                                              Timestamp now) = 0;
 
   // --- data of regular files; of others, directories too, invalid_argument
-  // What changes data sets `modified` and `changed`; write() and append() of nothing set neither,
-  // and allocate() not `modified` if neither the contents nor the size change by it.
+  // What changes data sets `modified` and `changed`, truncate() and allocate() also if they change
+  // nothing; write() and append() of nothing set neither.
   // Returns how much there was up to the end of the file. Holes are zeros. `accessed` stays.
   virtual Task<Result<Bytes>> read(InodeNumber inode, Bytes offset, std::span<std::byte> into) = 0;
   // All of it, or nothing; file_too_large beyond kLargestFile.

@@ -182,8 +182,6 @@ Result<void> Model::allocate(InodeNumber inode, AllocationMode mode, Bytes offse
   const std::uint64_t missing = frees ? 0 : (*found)->data.missing(offset, length);
   if (!has_space(missing)) return fail(std::errc::no_space_on_device);
   Inode& changed = edit(inode);
-  const Timestamp modified = changed.attributes.modified;
-  const Bytes size = changed.attributes.size;
   const std::uint64_t before = changed.data.blocks();
   if (frees) {
     changed.data.punch(offset, length);
@@ -192,9 +190,8 @@ Result<void> Model::allocate(InodeNumber inode, AllocationMode mode, Bytes offse
     changed.data.allocate(offset, length);
   }
   used_blocks_ = used_blocks_ - before + changed.data.blocks();
-  if (grows) changed.attributes.size = std::max(size, offset + length);
+  if (grows) changed.attributes.size = std::max(changed.attributes.size, offset + length);
   note_write(changed.attributes, options);
-  if (!zeros && changed.attributes.size == size) changed.attributes.modified = modified;
   return {};
 }
 

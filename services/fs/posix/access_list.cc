@@ -24,27 +24,10 @@ bool has_id(AccessList::Tag tag) {
   return tag == AccessList::Tag::user || tag == AccessList::Tag::group;
 }
 
-// Tags ascend, those without an id are there once, and the mask if there is anything to mask.
-bool is_complete(const std::vector<AccessList::Entry>& entries) {
-  using enum AccessList::Tag;
-  std::uint16_t seen = 0;
-  for (const AccessList::Entry& entry : entries) {
-    const auto tag = static_cast<std::uint16_t>(entry.tag);
-    if (tag < seen || (tag == seen && !has_id(entry.tag))) return false;
-    if (entry.permissions > 7 || (has_id(entry.tag) && entry.id == kNoId)) return false;
-    seen = tag;
-  }
-  const auto count = [&](AccessList::Tag tag) {
-    return std::count_if(entries.begin(), entries.end(),
-                         [&](const auto& entry) { return entry.tag == tag; });
-  };
-  return count(owner) == 1 && count(owning_group) == 1 && count(other) == 1 &&
-         (count(mask) == 1 || count(user) + count(group) == 0);
-}
-
 }  // namespace
 
 Result<std::optional<AccessList>> AccessList::parse(std::span<const std::byte> value) {
+  if (value.empty()) return std::optional<AccessList>();
   std::uint32_t version = 0;
   if (value.size() < kHeaderSize) return tl::unexpected(std::errc::invalid_argument);
   std::memcpy(&version, value.data(), kHeaderSize);
@@ -72,8 +55,25 @@ Result<std::optional<AccessList>> AccessList::parse(std::span<const std::byte> v
         return tl::unexpected(std::errc::invalid_argument);
     }
   }
-  if (!is_complete(list.entries)) return tl::unexpected(std::errc::invalid_argument);
   return list;
+}
+
+// Tags ascend, those without an id are there once, and the mask if there is anything to mask.
+bool AccessList::is_valid() const {
+  using enum Tag;
+  std::uint16_t seen = 0;
+  for (const Entry& entry : entries) {
+    const auto tag = static_cast<std::uint16_t>(entry.tag);
+    if (tag < seen || (tag == seen && !has_id(entry.tag))) return false;
+    if (entry.permissions > 7 || (has_id(entry.tag) && entry.id == kNoId)) return false;
+    seen = tag;
+  }
+  const auto count = [&](Tag tag) {
+    return std::count_if(entries.begin(), entries.end(),
+                         [&](const auto& entry) { return entry.tag == tag; });
+  };
+  return count(owner) == 1 && count(owning_group) == 1 && count(other) == 1 &&
+         (count(mask) == 1 || count(user) + count(group) == 0);
 }
 
 std::vector<std::byte> AccessList::format() const {

@@ -40,10 +40,13 @@ struct AccessList {
   };
   std::vector<Entry> entries;  // in the order of the tags
 
-  // From the attribute's value. An empty list is none: nullopt. operation_not_supported for another
-  // version of the format, invalid_argument for what is not a list: entries out of order, one that
-  // must be there missing or there twice, users or groups without a mask.
+  // From the attribute's value. An empty list, or no value, is none: nullopt.
+  // operation_not_supported for another version of the format, invalid_argument for what does not
+  // follow it.
   static Result<std::optional<AccessList>> parse(std::span<const std::byte> value);
+  // False if entries are out of order, if one that must be there is missing or there twice, or if
+  // users or groups have no mask. All below is of valid lists.
+  bool is_valid() const;
   std::vector<std::byte> format() const;
 
   // Whether it says no more than a mode.

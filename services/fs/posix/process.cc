@@ -244,7 +244,8 @@ Task<std::optional<AccessList>> Process::list_of(const Attributes& inode, std::s
   const auto value = co_await session_.extended(inode.inode, name);
   if (!value) co_return std::nullopt;
   const Result<std::optional<AccessList>> list = AccessList::parse(*value);
-  co_return list ? *list : std::nullopt;
+  if (!list || !*list || !(*list)->is_valid()) co_return std::nullopt;
+  co_return *list;
 }
 
 Task<bool> Process::may(const Attributes& inode, std::uint32_t wanted) {

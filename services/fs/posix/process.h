@@ -187,8 +187,11 @@ class Process {
   // `without_opening`: what O_PATH suffices for.
   Task<Result<Attributes>> find(Where where, bool without_opening = false);
   Task<Result<Place>> find_place(std::string_view path);
-  // Where something new may be made.
+  // Where there is nothing; and whether something may be made there.
+  Task<Result<Place>> find_free(std::string_view path, bool directory);
   Task<Result<Place>> find_new(std::string_view path, bool directory);
+  Task<std::optional<std::errc>> why_not_link(const Attributes& inode, const Place& place,
+                                              bool may_be_unnamed);
   Task<std::optional<std::errc>> why_not_remove(const Attributes& directory,
                                                 const Attributes& victim, bool as_directory);
   Task<std::optional<std::errc>> why_not_rename(const Place& from, const Place& to,
@@ -205,7 +208,13 @@ class Process {
   Task<Result<Attributes>> open_path(std::string_view path, int flags, mode_t mode);
   Task<Result<Attributes>> open_unnamed(std::string_view path, int flags, mode_t mode);
   Task<Result<WriteOptions>> before_write(InodeNumber inode);
-  Task<Result<Bytes>> write_at(OpenFile& file, std::span<const std::byte> data, Bytes offset);
+  struct Written {
+    Bytes bytes = 0;
+    Bytes end = 0;  // in the file
+  };
+  Task<Result<Written>> append_to(OpenFile& file, std::span<const std::byte> data,
+                                  const WriteOptions& with);
+  Task<Result<Written>> write_at(OpenFile& file, std::span<const std::byte> data, Bytes offset);
   Task<Result<Bytes>> read_at(OpenFile& file, std::span<std::byte> into, Bytes offset);
   Task<Result<void>> set_list(const Attributes& inode, std::string_view name,
                               std::optional<AccessList> list);

@@ -6,6 +6,11 @@ namespace {
 
 bool is_list(std::string_view name) { return name == kAccessList || name == kDefaultList; }
 
+bool is_time(const NewTime& time) {
+  constexpr std::uint32_t kSecond = 1'000'000'000;
+  return time.now || time.omit || time.time.nanoseconds < kSecond;
+}
+
 std::errc why_not_name(std::string_view name) {
   return name.empty() || name.size() > kLongestAttributeName ? std::errc::result_out_of_range
                                                              : std::errc{};
@@ -63,18 +68,14 @@ Task<Result<void>> Process::chown(Where where, std::optional<std::uint32_t> uid,
 }
 
 Task<Result<void>> Process::utimens(Where where, NewTime accessed, NewTime modified) {
-  constexpr std::uint32_t kSecond = 1'000'000'000;
-  for (const NewTime& time : {accessed, modified}) {
-    if (!time.now && !time.omit && time.time.nanoseconds >= kSecond) {
-      co_return tl::unexpected(std::errc::invalid_argument);
-    }
-  }
   // Then not even the path is looked at.
   if (accessed.omit && modified.omit) co_return Result<void>();
   const Result<Attributes> found = co_await find(where);
   if (!found) co_return tl::unexpected(found.error());
   Result<void> done;
-  if (!credentials.owns(found->uid)) {
+  if (!is_time(accessed) || !is_time(modified)) {
+    done = tl::unexpected(std::errc::invalid_argument);
+  } else if (!credentials.owns(found->uid)) {
     // Who may write may set both to the present, and nothing else.
     if (!accessed.now || !modified.now) {
       done = tl::unexpected(std::errc::operation_not_permitted);
@@ -144,6 +145,8 @@ Task<Result<void>> Process::set_list(const Attributes& inode, std::string_view n
     prepared = tl::unexpected(std::errc::permission_denied);
   } else if (!credentials.owns(inode.uid)) {
     prepared = tl::unexpected(std::errc::operation_not_permitted);
+  } else if (list && !list->is_valid()) {
+    prepared = tl::unexpected(std::errc::invalid_argument);
   } else {
     prepared->change.changed = now();
     prepared->change.extended = {.name = kDefaultList, .value = {}};

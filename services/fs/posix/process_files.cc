@@ -1,6 +1,5 @@
 // What a process does by descriptors.
 #include <algorithm>
-#include <limits>
 
 #include "services/fs/posix/look_up.h"
 #include "services/fs/posix/process.h"
@@ -163,7 +162,10 @@ Task<std::optional<std::errc>> Process::why_not_open(const Attributes& inode, in
 
 // --- data
 
+// Ranges that end behind the largest offset are EINVAL in Linux.
 Task<Result<Bytes>> Process::read_at(OpenFile& file, std::span<std::byte> into, Bytes offset) {
+  if (into.size() > kLargestFile - offset) co_return tl::unexpected(std::errc::invalid_argument);
+  if (file.type == S_IFDIR) co_return tl::unexpected(std::errc::is_a_directory);
   const Result<Bytes> read = co_await session_.read(file.inode, offset, into);
   if (read && !into.empty() && !has_flags(file.flags, O_NOATIME)) {
     const Result<Attributes> attributes = co_await session_.attributes(file.inode);
@@ -176,7 +178,6 @@ Task<Result<Bytes>> Process::read(int descriptor, std::span<std::byte> into) {
   const Result<OpenFile*> file = find_open(descriptor);
   if (!file) co_return tl::unexpected(file.error());
   if (!(*file)->is_open_for(kMayRead)) co_return tl::unexpected(std::errc::bad_file_descriptor);
-  if ((*file)->type == S_IFDIR) co_return tl::unexpected(std::errc::is_a_directory);
   const Result<Bytes> read = co_await read_at(**file, into, (*file)->offset);
   if (read) (*file)->offset += *read;
   co_return read;
@@ -188,7 +189,6 @@ Task<Result<Bytes>> Process::pread(int descriptor, std::span<std::byte> into, st
   const Result<OpenFile*> file = find_open(descriptor);
   if (!file) co_return tl::unexpected(file.error());
   if (!(*file)->is_open_for(kMayRead)) co_return tl::unexpected(std::errc::bad_file_descriptor);
-  if ((*file)->type == S_IFDIR) co_return tl::unexpected(std::errc::is_a_directory);
   co_return co_await read_at(**file, into, *at);
 }
 
@@ -205,37 +205,44 @@ Task<Result<WriteOptions>> Process::before_write(InodeNumber inode) {
   co_return WriteOptions{.now = now(), .clear_set_id = write_clears_set_id(credentials)};
 }
 
-Task<Result<Bytes>> Process::write_at(OpenFile& file, std::span<const std::byte> data,
-                                      Bytes offset) {
-  if (data.empty()) co_return Bytes{0};
-  const bool appends = has_flags(file.flags, O_APPEND);
-  if (!appends && offset >= kLargestFile) co_return tl::unexpected(std::errc::file_too_large);
+Task<Result<Process::Written>> Process::append_to(OpenFile& file, std::span<const std::byte> data,
+                                                  const WriteOptions& with) {
+  while (true) {
+    const Result<Bytes> at = co_await session_.append(file.inode, data, with);
+    if (at) co_return Written{.bytes = data.size(), .end = *at + data.size()};
+    if (at.error() != std::errc::file_too_large) co_return tl::unexpected(at.error());
+    // As much as there is room for.
+    const Result<Attributes> attributes = co_await session_.attributes(file.inode);
+    if (!attributes) co_return tl::unexpected(attributes.error());
+    const Bytes room = kLargestFile - attributes->size;
+    if (room == 0) co_return tl::unexpected(at.error());
+    data = data.first(std::min<Bytes>(data.size(), room));
+  }
+}
+
+// With O_APPEND at the end, whatever the offset.
+Task<Result<Process::Written>> Process::write_at(OpenFile& file, std::span<const std::byte> data,
+                                                 Bytes offset) {
+  if (data.empty()) co_return Written{.bytes = 0, .end = offset};
+  if (data.size() > kLargestFile - offset) co_return tl::unexpected(std::errc::invalid_argument);
   const Result<WriteOptions> with = co_await before_write(file.inode);
   if (!with) co_return tl::unexpected(with.error());
-  if (appends) {
-    const Result<Bytes> at = co_await session_.append(file.inode, data, *with);
-    if (!at) co_return at;
-    co_return *at + data.size();
-  }
-  const auto fitting = data.first(std::min<Bytes>(data.size(), kLargestFile - offset));
-  const Result<void> written = co_await session_.write(file.inode, offset, fitting, *with);
+  if (has_flags(file.flags, O_APPEND)) co_return co_await append_to(file, data, *with);
+  const Result<void> written = co_await session_.write(file.inode, offset, data, *with);
   if (!written) co_return tl::unexpected(written.error());
-  co_return offset + fitting.size();
+  co_return Written{.bytes = data.size(), .end = offset + data.size()};
 }
 
 Task<Result<Bytes>> Process::write(int descriptor, std::span<const std::byte> data) {
   const Result<OpenFile*> file = find_open(descriptor);
   if (!file) co_return tl::unexpected(file.error());
   if (!(*file)->is_open_for(kMayWrite)) co_return tl::unexpected(std::errc::bad_file_descriptor);
-  if (data.empty()) co_return Bytes{0};
-  const Bytes offset = (*file)->offset;
-  const Result<Bytes> end = co_await write_at(**file, data, offset);
-  if (!end) co_return end;
-  (*file)->offset = *end;
-  co_return has_flags((*file)->flags, O_APPEND) ? data.size() : *end - offset;
+  const Result<Written> written = co_await write_at(**file, data, (*file)->offset);
+  if (!written) co_return tl::unexpected(written.error());
+  (*file)->offset = written->end;
+  co_return written->bytes;
 }
 
-// With O_APPEND at the end all the same, as in Linux.
 Task<Result<Bytes>> Process::pwrite(int descriptor, std::span<const std::byte> data,
                                     std::int64_t offset) {
   const std::optional<Bytes> at = as_offset(offset);
@@ -243,10 +250,9 @@ Task<Result<Bytes>> Process::pwrite(int descriptor, std::span<const std::byte> d
   const Result<OpenFile*> file = find_open(descriptor);
   if (!file) co_return tl::unexpected(file.error());
   if (!(*file)->is_open_for(kMayWrite)) co_return tl::unexpected(std::errc::bad_file_descriptor);
-  if (data.empty()) co_return Bytes{0};
-  const Result<Bytes> end = co_await write_at(**file, data, *at);
-  if (!end) co_return end;
-  co_return has_flags((*file)->flags, O_APPEND) ? data.size() : *end - *at;
+  const Result<Written> written = co_await write_at(**file, data, *at);
+  if (!written) co_return tl::unexpected(written.error());
+  co_return written->bytes;
 }
 
 Task<Result<Bytes>> Process::lseek(int descriptor, std::int64_t offset, int whence) {

@@ -12,31 +12,37 @@ Result<void> without_value(const Result<Attributes>& result) {
 
 }  // namespace
 
-Task<Result<Process::Place>> Process::find_new(std::string_view path, bool directory) {
+Task<Result<Process::Place>> Process::find_free(std::string_view path, bool directory) {
   const Result<Place> place = co_await find_place(path);
   if (!place) co_return place;
-  const Attributes& in = place->directory;
+  const InodeNumber in = place->directory.inode;
   std::errc error{};
   if (!place->is_normal) {
     error = std::errc::file_exists;
-  } else if (in.links == 0) {
+  } else if (place->directory.links == 0) {
     error = std::errc::no_such_file_or_directory;
   } else {
-    const Result<Attributes> found = co_await session_.look_up(in.inode, place->name);
+    const Result<Attributes> found = co_await session_.look_up(in, place->name);
     if (found) {
       error = std::errc::file_exists;
     } else if (found.error() != std::errc::no_such_file_or_directory) {
       error = found.error();
     } else if (place->slash && !directory) {
       error = std::errc::no_such_file_or_directory;
-    } else {
-      const bool writable = co_await may(in, kMayWrite | kMayExecute);
-      if (!writable) error = std::errc::permission_denied;
     }
   }
   if (error == std::errc{}) co_return place;
-  co_await session_.release(in.inode);
+  co_await session_.release(in);
   co_return tl::unexpected(error);
+}
+
+Task<Result<Process::Place>> Process::find_new(std::string_view path, bool directory) {
+  const Result<Place> place = co_await find_free(path, directory);
+  if (!place) co_return place;
+  const bool writable = co_await may(place->directory, kMayWrite | kMayExecute);
+  if (writable) co_return place;
+  co_await session_.release(place->directory.inode);
+  co_return tl::unexpected(std::errc::permission_denied);
 }
 
 Task<Result<Attributes>> Process::make(const Place& place, mode_t mode, std::uint64_t device,
@@ -98,29 +104,41 @@ Task<Result<std::string>> Process::readlink(std::string_view path) {
   co_return target;
 }
 
+Task<std::optional<std::errc>> Process::why_not_link(const Attributes& inode, const Place& place,
+                                                     bool may_be_unnamed) {
+  if (options.protected_hard_links && !credentials.owns(inode.uid)) {
+    const bool accessible = co_await may(inode, kMayRead | kMayWrite);
+    if (!is_safe_to_link(inode, accessible)) co_return std::errc::operation_not_permitted;
+  }
+  const bool writable = co_await may(place.directory, kMayWrite | kMayExecute);
+  if (!writable) co_return std::errc::permission_denied;
+  if (inode.is_directory()) co_return std::errc::operation_not_permitted;
+  if (inode.links == 0 && !may_be_unnamed) co_return std::errc::no_such_file_or_directory;
+  co_return std::nullopt;
+}
+
 Task<Result<void>> Process::link(Where existing, std::string_view path) {
   const Result<Attributes> found = co_await find(existing, true);
   if (!found) co_return tl::unexpected(found.error());
-  const Result<Place> place = co_await find_new(path, false);
+  const Result<Place> place = co_await find_free(path, false);
   if (!place) {
     co_await session_.release(found->inode);
     co_return tl::unexpected(place.error());
   }
-  // find_new() has checked what is checked first, unless a link is not permitted at all.
-  Result<Attributes> linked = tl::unexpected(std::errc::operation_not_permitted);
-  const bool accessible = co_await may(*found, kMayRead | kMayWrite);
   const int flags = existing.descriptor ? descriptors_.at(*existing.descriptor)->flags : 0;
-  const bool is_linkable = (flags & O_TMPFILE) == O_TMPFILE && (flags & O_EXCL) == 0;
-  const bool permitted = !options.protected_hard_links || credentials.owns(found->uid) ||
-                         is_safe_to_link(*found, accessible);
-  if (permitted && !found->is_directory() && found->links == 0 && !is_linkable) {
-    linked = tl::unexpected(std::errc::no_such_file_or_directory);
-  } else if (permitted && !found->is_directory()) {
-    linked = co_await session_.link(found->inode, place->directory.inode, place->name, now());
+  const bool may_be_unnamed = (flags & O_TMPFILE) == O_TMPFILE && (flags & O_EXCL) == 0;
+  const InodeNumber in = place->directory.inode;
+  Result<void> done;
+  const auto error = co_await why_not_link(*found, *place, may_be_unnamed);
+  if (error) {
+    done = tl::unexpected(*error);
+  } else {
+    const Result<Attributes> linked = co_await session_.link(found->inode, in, place->name, now());
+    done = without_value(linked);
   }
-  co_await session_.release(place->directory.inode);
+  co_await session_.release(in);
   co_await session_.release(found->inode);
-  co_return without_value(linked);
+  co_return done;
 }
 
 Task<std::optional<std::errc>> Process::why_not_remove(const Attributes& directory,

@@ -121,6 +121,7 @@ Result<PreparedChange> change_access_list(const Credentials& credentials, const 
                                           std::optional<AccessList> list, Timestamp now) {
   if (inode.is_symlink()) return tl::unexpected(std::errc::operation_not_supported);
   if (!credentials.owns(inode.uid)) return tl::unexpected(std::errc::operation_not_permitted);
+  if (list && !list->is_valid()) return tl::unexpected(std::errc::invalid_argument);
   PreparedChange prepared;
   prepared.change.changed = now;
   if (list) {

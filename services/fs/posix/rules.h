@@ -73,8 +73,8 @@ Result<PreparedChange> change_mode(const Credentials& credentials, const Attribu
 Result<PreparedChange> change_owner(const Credentials& credentials, const Attributes& inode,
                                     std::optional<std::uint32_t> uid,
                                     std::optional<std::uint32_t> gid, Timestamp now);
-// Setting an access list, or removing it with nullopt; the mode follows. One that says no more than
-// a mode is not stored.
+// Setting an access list (invalid_argument if it is not valid), or removing it with nullopt; the
+// mode follows. One that says no more than a mode is not stored.
 Result<PreparedChange> change_access_list(const Credentials& credentials, const Attributes& inode,
                                           std::optional<AccessList> list, Timestamp now);
 // Whether data that a process writes or truncates clears set-user-ID and set-group-ID.
