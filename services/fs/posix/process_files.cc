@@ -136,8 +136,9 @@ Task<Result<Attributes>> Process::open_path(std::string_view path, int flags, mo
       if (refused) error = *refused;
     }
     if (error == std::errc{} && has_flags(flags, O_TRUNC) && found->is_regular()) {
-      const WriteOptions with{.now = now(), .clear_set_id = write_clears_set_id(credentials)};
-      const Result<void> cut = co_await session_.truncate(found->inode, 0, with);
+      const Result<WriteOptions> with = co_await before_write(found->inode);
+      Result<void> cut = tl::unexpected(std::errc::no_such_file_or_directory);
+      if (with) cut = co_await session_.truncate(found->inode, 0, *with);
       if (!cut) error = cut.error();
     }
     if (error == std::errc{}) co_return found;
@@ -307,7 +308,11 @@ Task<Result<void>> Process::truncate(std::string_view path, std::int64_t size) {
     const bool writable = co_await may(*found, kMayWrite);
     if (writable) {
       const Result<WriteOptions> with = co_await before_write(found->inode);
-      done = co_await session_.truncate(found->inode, *wanted, *with);
+      if (with) {
+        done = co_await session_.truncate(found->inode, *wanted, *with);
+      } else {
+        done = tl::unexpected(with.error());
+      }
     } else {
       done = tl::unexpected(std::errc::permission_denied);
     }

@@ -26,7 +26,8 @@ constexpr std::array<int, static_cast<std::size_t>(Operation::Kind::count)> kWei
 
 class Drawer {
  public:
-  Drawer(std::mt19937& random, const Drawn& drawn) : random_(random), drawn_(drawn) {}
+  Drawer(std::mt19937& random, const Drawn& drawn, const Known& known)
+      : random_(random), drawn_(drawn), known_(known) {}
 
   Operation draw() {
     Operation drawn;
@@ -37,7 +38,8 @@ class Drawer {
     drawn.user = one_in(2) ? 0 : below(kUsers.size());
     drawn.path = path();
     drawn.other = path();
-    drawn.slot = below(kSlots);
+    const bool known = !known_.slots.empty() && drawn.kind != Operation::Kind::open && !one_in(8);
+    drawn.slot = known ? known_.slots[below(known_.slots.size())] : below(kSlots);
     drawn.mode = mode();
     drawn.follow = !one_in(3);
     drawn.offset = offset();
@@ -66,6 +68,9 @@ class Drawer {
       case allocate:
         drawn.flags = static_cast<int>(below(drawn_.zero_range ? 5 : 3));
         drawn.offset = static_cast<std::int64_t>(below(30'000));
+        break;
+      case link_open:
+        drawn.other = "/" + name();
         break;
       case symlink:
         if (one_in(2)) drawn.other = name();
@@ -131,6 +136,11 @@ class Drawer {
       return dots + "a";
     }
     std::string drawn = one_in(5) ? "/" : "";
+    if (one_in(2)) {
+      drawn = known_.paths[below(known_.paths.size())];
+      if (one_in(2)) return drawn;
+      drawn += '/';
+    }
     for (std::size_t names = 1 + below(one_in(3) ? 3 : 2); names > 0; --names) {
       drawn += name();
       if (names > 1) drawn += one_in(20) ? "//" : "/";
@@ -140,7 +150,7 @@ class Drawer {
   }
 
   std::uint32_t mode() {
-    std::uint32_t drawn = one_in(3) ? 0777 : below(01000);
+    std::uint32_t drawn = one_in(2) ? 0777 : below(01000);
     if (one_in(3)) drawn |= below(010) << 9;
     if ((drawn & S_ISVTX) != 0) drawn &= ~drawn_.never_with_sticky;
     return drawn;
@@ -224,6 +234,7 @@ class Drawer {
 
   std::mt19937& random_;
   const Drawn& drawn_;
+  const Known& known_;
 };
 
 std::string text_of(const NewTime& time) {
@@ -237,7 +248,9 @@ std::string shortened(const std::string& text) {
 
 }  // namespace
 
-Operation draw(std::mt19937& random, const Drawn& drawn) { return Drawer(random, drawn).draw(); }
+Operation draw(std::mt19937& random, const Drawn& drawn, const Known& known) {
+  return Drawer(random, drawn, known).draw();
+}
 
 std::string text_of(const Operation& operation) {
   return fmt::format(

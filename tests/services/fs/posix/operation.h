@@ -97,7 +97,13 @@ struct Drawn {
   std::uint32_t never_with_sticky = 0;  // permissions
 };
 
-Operation draw(std::mt19937& random, const Drawn& drawn);
+// What there is: half of the paths go there, and most descriptors are open.
+struct Known {
+  std::vector<std::string> paths;
+  std::vector<std::size_t> slots;
+};
+
+Operation draw(std::mt19937& random, const Drawn& drawn, const Known& known);
 
 // What stat() says of a file.
 struct Seen {

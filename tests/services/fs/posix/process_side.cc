@@ -184,6 +184,14 @@ Outcome ProcessSide::apply(const Operation& operation) {
   return {};
 }
 
+std::vector<std::size_t> ProcessSide::open_slots() const {
+  std::vector<std::size_t> open;
+  for (std::size_t slot = 0; slot < kSlots; ++slot) {
+    if (slots_[slot] >= 0) open.push_back(slot);
+  }
+  return open;
+}
+
 void ProcessSide::add_to_picture(Picture& picture, const std::string& path, InodeNumber inode) {
   const Attributes is = run_at_once(session_.attributes(inode)).value();
   picture[path] = {.inode = static_cast<std::uint64_t>(inode),

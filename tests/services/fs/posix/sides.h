@@ -43,6 +43,7 @@ class ProcessSide final : public Side {
   bool is_lost() override;
   std::vector<Extent> data_of(const std::string& path) override;
   std::string bytes_of(const std::string& path, Bytes offset, Bytes length) override;
+  std::vector<std::size_t> open_slots() const;
   // The last call.
   void exit() { run_at_once(process_.exit()); }
 
