@@ -15,6 +15,7 @@
 #include "systems/erda/erda.h"
 #include "systems/level/level.h"
 #include "systems/mojim/mojim.h"
+#include "systems/nova/nova.h"
 #include "systems/pfarm/pfarm.h"
 #include "systems/read_after_write/read_after_write.h"
 #include "systems/redo_logging/redo_logging.h"
@@ -54,7 +55,10 @@ const services::MemorySystem& find_memory_system(std::string_view name) {
                  [](const services::MemorySystem& system) { return system.info.name; });
 }
 
-std::span<const fs::FsSystem> fs_systems() { return {}; }
+std::span<const fs::FsSystem> fs_systems() {
+  static const std::array table{kNova};
+  return table;
+}
 
 const fs::FsSystem& find_fs_system(std::string_view name) {
   return find_in(fs_systems(), name, [](const fs::FsSystem& system) { return system.info.name; });

@@ -1,0 +1,69 @@
+// Which numbers of a range, of blocks or of inodes, are free: a bitmap in DRAM, divided among the
+// sessions, so that they seldom wait for each other. What one of them lacks it takes from the next
+// one. A clean unmount saves the bitmap; after a failure recovery makes it anew.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "platform/runtime/sync.h"
+
+namespace perdura::systems::nova {
+
+struct Extent {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
+class Allocator {
+ public:
+  // Numbers from `first` to `end` - 1; `arenas` parts. Of them `reserve` can be had only by who
+  // says that it is urgent, since in the end it frees more.
+  Allocator(std::uint64_t first, std::uint64_t end, std::uint32_t arenas, std::uint64_t reserve);
+
+  // Up to `most` adjacent numbers, preferably so many; count is 0 if none is free.
+  Extent allocate(std::uint32_t arena, std::uint64_t most, bool urgent);
+  void free(std::uint64_t first, std::uint64_t count);
+
+  std::uint64_t free_count() const { return free_.load(std::memory_order_relaxed); }
+  std::uint64_t capacity() const { return end_ - first_; }
+  // Without the reserve.
+  std::uint64_t available() const {
+    const std::uint64_t free = free_count();
+    return free - std::min(free, reserve_);
+  }
+
+  // --- while nobody allocates
+  bool is_used(std::uint64_t number) const { return (words_[number / 64] >> number % 64 & 1) != 0; }
+  // Returns how many of them were used before.
+  std::uint64_t mark_used(std::uint64_t first, std::uint64_t count);
+  std::span<const std::uint64_t> words() const { return words_; }
+  // Takes the bits of a saved bitmap.
+  void assign(std::span<const std::uint64_t> words);
+
+ private:
+  struct alignas(64) Arena {
+    SpinLock lock;
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t next = 0;  // where the search goes on
+  };
+
+  Extent take(Arena& arena, std::uint64_t most);
+  Extent find(const Arena& arena, std::uint64_t from, std::uint64_t to, std::uint64_t most,
+              Extent best) const;
+  void set(std::uint64_t first, std::uint64_t count, bool used);
+
+  std::uint64_t first_;
+  std::uint64_t end_;
+  std::uint64_t reserve_;
+  std::uint64_t per_arena_;
+  std::vector<std::uint64_t> words_;  // bit: used
+  std::vector<Arena> arenas_;
+  std::atomic<std::uint64_t> free_;
+};
+
+}  // namespace perdura::systems::nova

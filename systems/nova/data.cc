@@ -1,0 +1,227 @@
+// Data of regular files. Writes go to new blocks, which the commit puts in place of the old ones.
+#include <algorithm>
+
+#include "systems/nova/operations.h"
+
+namespace perdura::systems::nova {
+
+std::errc Operations::use_regular(Inode* inode) {
+  if (inode == nullptr) return std::errc::no_such_file_or_directory;
+  if (const std::errc error = volume_.use(*inode); error != std::errc{}) return error;
+  return inode->is(S_IFREG) ? std::errc{} : std::errc::invalid_argument;
+}
+
+std::uint32_t Operations::mode_after(const Inode& inode, const fs::WriteOptions& options) const {
+  std::uint32_t mode = inode.mode;
+  if (!options.clear_set_id) return mode;
+  mode &= ~static_cast<std::uint32_t>(S_ISUID);
+  if ((mode & S_IXGRP) != 0) mode &= ~static_cast<std::uint32_t>(S_ISGID);
+  return mode;
+}
+
+Result<Bytes> Operations::read(std::uint64_t number, Bytes offset, std::span<std::byte> into) {
+  Inode* const inode = volume_.inode(number);
+  const Locked locked{inode};
+  if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
+  const Bytes length = std::min<Bytes>(into.size(), inode->size - std::min(offset, inode->size));
+  if (length == 0) return Bytes{0};
+  // Adjacent blocks are read at once.
+  Bytes done = 0;  // of the range, read or zeroed
+  Bytes run_begin = 0;
+  Bytes run_end = 0;  // in the range
+  Bytes run_place = 0;
+  const auto finish = [&](Bytes until) {
+    if (run_end > run_begin) {
+      volume_.region().read(run_place, into.subspan(run_begin, run_end - run_begin));
+      done = run_end;
+    }
+    if (until > done)
+      std::fill_n(into.begin() + static_cast<std::ptrdiff_t>(done), until - done, std::byte{0});
+    done = until;
+  };
+  inode->blocks.visit(
+      offset / kBlock, (offset + length - 1) / kBlock, [&](std::uint64_t index, Mapped mapped) {
+        if (mapped.is_unwritten()) return true;
+        const Bytes at = index * kBlock;
+        const Bytes skipped = std::max(offset, at) - at;
+        const Bytes begin = at + skipped - offset;
+        const Bytes end = std::min(at + kBlock - offset, length);
+        const Bytes place = mapped.block() * kBlock + skipped;
+        if (run_end > run_begin && begin == run_end && place == run_place + run_end - run_begin) {
+          run_end = end;
+          return true;
+        }
+        finish(begin);
+        run_begin = begin;
+        run_end = end;
+        run_place = place;
+        return true;
+      });
+  finish(length);
+  return length;
+}
+
+bool Operations::allocate_blocks(std::uint64_t count, bool urgent) {
+  while (count > 0) {
+    const Extent extent = volume_.blocks().allocate(context_.number, count, urgent);
+    if (extent.count == 0) {
+      volume_.undo(context_);
+      return false;
+    }
+    context_.allocated.push_back(extent);
+    count -= extent.count;
+  }
+  return true;
+}
+
+// What a block of a file has, up to the end of the file; the rest is zeros.
+void Operations::read_block(Inode& inode, std::uint64_t index, std::span<std::byte> into) {
+  const Mapped mapped = inode.blocks.get(index);
+  const Bytes valid = !mapped || mapped.is_unwritten()
+                          ? 0
+                          : std::min(kBlock, inode.size - std::min(inode.size, index * kBlock));
+  if (valid > 0) volume_.region().read(mapped.block() * kBlock, into.first(valid));
+  std::fill(into.begin() + static_cast<std::ptrdiff_t>(valid), into.end(), std::byte{0});
+}
+
+// Entries that map the blocks that were allocated, in their order.
+void Operations::write_new_blocks(std::uint64_t file_block, bool unwritten, Inode& inode,
+                                  Bytes size, const EntryHeader& like) {
+  for (const Extent& extent : context_.allocated) {
+    WriteEntry entry{.header = like,
+                     .file_block = file_block,
+                     .block = extent.first,
+                     .count = extent.count,
+                     .size = size};
+    if (unwritten) entry.header.flags |= kUnwritten;
+    context_.add(inode, entry);
+    file_block += extent.count;
+  }
+}
+
+// What the last block has behind the end of the file may be anything; before the file grows, it
+// becomes zero. As long as the size is not committed, nobody can see it, so in place is safe.
+void Operations::zero_behind_end(Inode& inode, Bytes size) {
+  const Bytes begin = inode.size % kBlock;
+  if (size <= inode.size || begin == 0) return;
+  const Mapped last = inode.blocks.get(inode.size / kBlock);
+  if (!last || last.is_unwritten()) return;
+  static constexpr std::array<std::byte, kBlock> kZeros{};
+  const Bytes place = last.block() * kBlock + begin;
+  const auto zeros = std::span(kZeros).first(kBlock - begin);
+  volume_.write_data(context_, place, zeros);
+}
+
+void Operations::write_in_place(Inode& inode, Bytes offset, std::span<const std::byte> data) {
+  while (!data.empty()) {
+    const Bytes part = std::min<Bytes>(data.size(), kBlock - offset % kBlock);
+    const Mapped mapped = inode.blocks.get(offset / kBlock);
+    volume_.write_data(context_, mapped.block() * kBlock + offset % kBlock, data.first(part));
+    data = data.subspan(part);
+    offset += part;
+  }
+}
+
+Result<Bytes> Operations::write(std::uint64_t number, std::optional<Bytes> place,
+                                std::span<const std::byte> data, const fs::WriteOptions& options) {
+  Inode* const inode = volume_.inode(number);
+  const Locked locked{inode};
+  if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
+  const Bytes offset = place.value_or(inode->size);
+  if (data.empty()) return offset;
+  if (data.size() > fs::kLargestFile || offset > fs::kLargestFile - data.size()) {
+    return fail(std::errc::file_too_large);
+  }
+  const Bytes end = offset + data.size();
+  const std::uint64_t first = offset / kBlock;
+  const std::uint64_t last = (end - 1) / kBlock;
+  const Bytes size = std::max(inode->size, end);
+  const std::uint32_t mode = mode_after(*inode, options);
+  if (inode->mappings > 0) return write_mapped(*inode, offset, data, options);
+  context_.begin();
+  if (!allocate_blocks(last - first + 1, false)) return fail(std::errc::no_space_on_device);
+  // The last block's rest is copied by the write itself if the write begins in that block.
+  if (inode->size / kBlock < first) zero_behind_end(*inode, size);
+
+  // Blocks that the data fills in part begin as copies of what is there.
+  const Bytes before = offset % kBlock;
+  const Bytes behind = last * kBlock + kBlock - end;
+  std::span<const std::byte> rest = data;
+  std::uint64_t index = first;
+  for (const Extent& extent : context_.allocated) {
+    std::uint64_t block = extent.first;
+    std::uint64_t left = extent.count;
+    while (left > 0) {
+      const bool is_partial = (index == first && before > 0) || (index == last && behind > 0);
+      if (is_partial) {
+        read_block(*inode, index, context_.block);
+        const Bytes begin = index == first ? before : 0;
+        const Bytes part = std::min<Bytes>(kBlock - begin, rest.size());
+        copy_bytes(std::span(context_.block).subspan(begin, part), rest.first(part));
+        volume_.write_data(context_, block * kBlock, context_.block);
+        rest = rest.subspan(part);
+        ++index, ++block, --left;
+        continue;
+      }
+      // As many whole blocks as are adjacent.
+      const std::uint64_t whole = std::min<std::uint64_t>(left, rest.size() / kBlock);
+      volume_.write_data(context_, block * kBlock, rest.first(whole * kBlock));
+      rest = rest.subspan(whole * kBlock);
+      index += whole;
+      block += whole;
+      left -= whole;
+    }
+  }
+  write_new_blocks(first, false, *inode, size, header(EntryType::write, options.now, mode));
+  if (const std::errc error = volume_.commit(context_, false); error != std::errc{}) {
+    volume_.undo(context_);
+    return fail(error);
+  }
+  return offset;
+}
+
+// A file that is mapped keeps its blocks, so its data changes in place, not atomically.
+Result<Bytes> Operations::write_mapped(Inode& inode, Bytes offset, std::span<const std::byte> data,
+                                       const fs::WriteOptions& options) {
+  const Bytes end = offset + data.size();
+  const Bytes size = std::max(inode.size, end);
+  if (data.size() / kBlock > volume_.geometry().blocks) return fail(std::errc::no_space_on_device);
+  if (const std::errc error = own_blocks(inode, offset / kBlock, (end - 1) / kBlock);
+      error != std::errc{}) {
+    return fail(error);
+  }
+  context_.begin();
+  zero_behind_end(inode, size);
+  write_in_place(inode, offset, data);
+  context_.add(inode,
+               SizeEntry{header(EntryType::size, options.now, mode_after(inode, options)), size});
+  if (const std::errc error = volume_.commit(context_, false); error != std::errc{}) {
+    return fail(error);
+  }
+  return offset;
+}
+
+// What has space is data, whether or not it was written.
+Result<Bytes> Operations::seek(std::uint64_t number, Bytes offset, bool for_data) {
+  Inode* const inode = volume_.inode(number);
+  const Locked locked{inode};
+  if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
+  if (offset >= inode->size) return fail(std::errc::no_such_device_or_address);
+  std::uint64_t index = offset / kBlock;
+  const std::uint64_t last = (inode->size - 1) / kBlock;
+  bool found = false;
+  inode->blocks.visit(index, last, [&](std::uint64_t at, Mapped) {
+    if (for_data) {
+      index = at;
+      found = true;
+      return false;
+    }
+    if (at != index) return false;
+    ++index;
+    return true;
+  });
+  if (for_data && !found) return fail(std::errc::no_such_device_or_address);
+  return std::min(std::max(offset, index * kBlock), inode->size);
+}
+
+}  // namespace perdura::systems::nova

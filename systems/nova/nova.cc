@@ -1,0 +1,138 @@
+#include "systems/nova/nova.h"
+
+#include <fmt/format.h>
+
+#include "platform/base/error.h"
+#include "systems/nova/inspect.h"
+#include "systems/nova/session.h"
+
+namespace perdura::systems {
+
+namespace {
+
+using nova::Geometry;
+using nova::InodeRecord;
+using nova::Parameters;
+using nova::Superblock;
+
+// Pages of few entries, so that logs have several and garbage is collected.
+constexpr std::array kSmall{services::Setting{"inodes", 32},
+                            services::Setting{"log_page_bytes", nova::kSmallestLogPage},
+                            services::Setting{"gc_pages", 2}};
+
+// In the order of nova::Happened.
+constexpr services::Event kEvents[] = {{"log pages"},
+                                       {"fast collections"},
+                                       {"thorough collections"},
+                                       {"journaled operations"},
+                                       {"operations redone from journals", true},
+                                       {"orphans reclaimed", true}};
+static_assert(std::size(kEvents) == nova::kHappened);
+
+constexpr services::Metric kMetrics[] = {
+    {"metadata_bytes_per_op", "metadata written", "Metadata written per operation", "bytes"},
+    {"data_bytes_per_op", "data written", "Data written per operation", "bytes"},
+    {"journal_bytes_per_op", "journal written", "Journal written per operation", "bytes"},
+};
+
+Geometry geometry_of(const fs::FsConfig& config) {
+  const Parameters parameters = Parameters::of(config);
+  const Geometry geometry(config.size, parameters.inodes, parameters.log_page_bytes);
+  if (geometry.first_block + 16 > geometry.blocks) {
+    throw UsageError(
+        fmt::format("nova: {} bytes are too few for {} inodes; give it more, or fewer inodes",
+                    config.size, parameters.inodes));
+  }
+  return geometry;
+}
+
+Task<> make(Thread& thread, std::string name, fs::FsConfig config) {
+  const Geometry geometry = geometry_of(config);
+  const auto region =
+      thread.node.create_region(name, geometry.blocks * nova::kBlock, pmem::Medium::pm);
+  Geometry stored = geometry;
+  stored.size = geometry.blocks * nova::kBlock;
+  // The root directory, then the superblock's copy, and the superblock itself last: before that it
+  // is no file system.
+  InodeRecord root{.state = nova::state_word(1, true),
+                   .parent = static_cast<std::uint64_t>(fs::kRootInode)};
+  root.base.mode = S_IFDIR | (config.root_mode & 07777);
+  root.base.number = static_cast<std::uint64_t>(fs::kRootInode);
+  root.base.generation = 1;
+  root.base.uid = config.root_uid;
+  root.base.gid = config.root_gid;
+  root.base.links = 1;
+  root.base.created_seconds = config.now.seconds;
+  root.base.created_nanoseconds = config.now.nanoseconds;
+  root.base.crc = nova::checksum(root.base);
+  region->write_object(geometry.inode_offset(root.base.number), root);
+  region->flush(geometry.inode_offset(root.base.number), sizeof root);
+  const Superblock superblock = nova::superblock_of(stored);
+  region->write_object(nova::kSuperblockCopy, superblock);
+  region->persist(nova::kSuperblockCopy, sizeof superblock);
+  region->write_object(0, superblock);
+  region->persist(0, sizeof superblock);
+  co_return;
+}
+
+std::unique_ptr<pmem::Region> open(Thread& thread, const std::string& name) {
+  auto region = thread.node.open_region(name);
+  if (region == nullptr) throw UsageError(fmt::format("there is no file system '{}'", name));
+  return region;
+}
+
+Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread, std::string name, fs::FsConfig config) {
+  const Parameters parameters = Parameters::of(config);
+  auto region = open(thread, name);
+  const std::optional<Geometry> geometry = nova::stored_geometry(*region, 0);
+  if (!geometry) {
+    throw UsageError(
+        fmt::format("'{}' has no intact superblock of nova; perdura fs check may repair it", name));
+  }
+  pmem::Region& memory = *region;
+  auto volume =
+      std::make_unique<nova::Volume>(std::move(region), *geometry, parameters, config.threads);
+  const std::uint64_t mark = memory.load(nova::kCleanOffset);
+  if (mark == 0 || !volume->load_saved(mark)) {
+    try {
+      volume->recover();
+    } catch (const UsageError& error) {
+      throw UsageError(
+          fmt::format("'{}' is damaged: {}; see perdura fs check", name, error.what()));
+    }
+  }
+  // From here on what was saved does not count.
+  memory.store(nova::kCleanOffset, 0);
+  memory.persist(nova::kCleanOffset, kWord);
+  co_return std::make_shared<nova::FileSystem>(std::move(volume));
+}
+
+}  // namespace
+
+const fs::FsSystem kNova{
+    .info = {.name = "nova",
+             .title = "NOVA",
+             .paper = "Building Distributed Systems with Non-Volatile Main Memories and RDMA "
+                      "Networks, Yang, 2019; sections 4.1.2 and 5.3.1, after Xu and Swanson, 2016",
+             .guarantee = "what an operation has done is durable, writes included",
+             .level = services::GuaranteeLevel::durable,
+             .parameters = nova::kParameters},
+    .promises = {.durable_writes = true, .atomic_writes = true},
+    .small = kSmall,
+    .events = kEvents,
+    .session_metrics = kMetrics,
+    .check = [](const fs::FsConfig& config) { geometry_of(config); },
+    .make = make,
+    .mount = mount,
+    .inspect = [](Thread& thread, std::string name, bool repair) -> Task<std::vector<fs::Damage>> {
+      const auto region = open(thread, name);
+      co_return nova::inspect(*region, repair);
+    },
+    .dump = [](Thread& thread, std::string name,
+               std::optional<fs::InodeNumber> inode) -> Task<std::string> {
+      const auto region = open(thread, name);
+      co_return nova::dump(*region, inode);
+    },
+};
+
+}  // namespace perdura::systems

@@ -1,0 +1,37 @@
+// What `[systems.nova]` of an experiment may say.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "platform/base/parameter.h"
+#include "services/fs/fs.h"
+#include "systems/nova/layout.h"
+
+namespace perdura::systems::nova {
+
+inline constexpr std::array kParameters = std::to_array<Parameter>({
+    {.name = "inodes",
+     .type = Count{16, std::uint64_t{1} << 31},
+     .what = "that there can be; if not given, one for each 8 KiB (when it is made)"},
+    {.name = "log_page_bytes",
+     .type = Count{kSmallestLogPage, kBlock},
+     .usual = kBlock,
+     .unit = "bytes",
+     .what = "of each log page, those that are used (when it is made)"},
+    {.name = "gc_pages",
+     .type = Count{1, 1 << 20},
+     .usual = 4,
+     .what = "log pages from which on garbage is collected thoroughly"},
+});
+
+struct Parameters {
+  std::uint64_t inodes = 0;
+  Bytes log_page_bytes = 0;
+  std::uint64_t gc_pages = 0;
+
+  // Throws UsageError if the configuration has other parameters, or is impossible.
+  static Parameters of(const fs::FsConfig& config);
+};
+
+}  // namespace perdura::systems::nova

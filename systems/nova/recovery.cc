@@ -1,0 +1,268 @@
+// Mounting after a failure, unmounting, and what must hold while the file system is mounted.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "platform/base/error.h"
+#include "platform/runtime/work.h"
+#include "systems/nova/volume.h"
+
+namespace perdura::systems::nova {
+
+namespace {
+
+constexpr std::uint32_t kSavedSeed = 0x53415645;
+
+std::uint64_t mark_of(std::span<const std::uint64_t> blocks,
+                      std::span<const std::uint64_t> inodes) {
+  return kClean | crc32(crc32(kSavedSeed, std::as_bytes(blocks)), std::as_bytes(inodes));
+}
+
+}  // namespace
+
+// A record that is whole belongs to an operation that has taken effect, though its words may not
+// have reached memory. Where a later operation has changed a word, that stays.
+std::string Volume::redo_journals() {
+  for (std::uint32_t i = 0; i < kJournals; ++i) {
+    const Bytes offset = kJournalOffset + i * kJournalBytes;
+    const auto record = region_->read_object<JournalRecord>(offset);
+    if (record.count == 0 || record.count > kJournalWords || record.crc != checksum(record)) {
+      continue;
+    }
+    bool redone = false;
+    for (std::uint32_t word = 0; word < record.count; ++word) {
+      const auto& [place, before, after] = record.words[word];
+      const Bytes in_record = (place - geometry_.inode_table) % sizeof(InodeRecord);
+      if (place < geometry_.inode_table || place >= geometry_.saved_blocks ||
+          (in_record != kStateWord && in_record != kTailWord && in_record != kParentWord)) {
+        return fmt::format("journal {} changes {:#x}, which is no word of an inode", i, place);
+      }
+      if (region_->load(place) != before) continue;
+      region_->store(place, after);
+      redone = true;
+    }
+    if (redone) count(Happened::redone);
+  }
+  return {};
+}
+
+// What recovery finds may be in caches only, if a process has died and not the machine
+// (docs/restart.md). So it flushes all words that it builds upon, and what it changes, before
+// anything else is written.
+void Volume::recover() {
+  if (const std::string damage = redo_journals(); !damage.empty()) throw UsageError(damage);
+  Context context;
+  std::vector<Inode*> orphans;
+  for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
+    const Bytes offset = geometry_.inode_offset(number);
+    region_->flush(offset, kCacheLine);
+    if ((region_->load(offset + kStateWord) & 1) == 0) continue;
+    // Each inode by itself: nothing here depends on another one, but that no block is in two.
+    auto inode = std::make_unique<Inode>();
+    inode->number = number;
+    if (const std::string damage = load(*region_, geometry_, *inode); !damage.empty()) {
+      throw UsageError(fmt::format("inode {}: {}", number, damage));
+    }
+    numbers_.mark_used(number, 1);
+    if (inode->links == 0) {
+      this->inode(number)->loaded = false;
+      orphans.push_back(this->inode(number));
+      continue;
+    }
+    std::uint64_t twice = 0;
+    for (const LogPage& page : inode->log.pages) {
+      region_->flush(page.offset + geometry_.trailer_in_page(), kCacheLine);
+      twice += blocks_.mark_used(page.offset / kBlock, 1);
+    }
+    inode->blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, Mapped mapped) {
+      twice += blocks_.mark_used(mapped.block(), 1);
+      return true;
+    });
+    if (inode->extended != nullptr) {
+      for (const auto& [name, value] : *inode->extended) {
+        for (const Extent& extent : value.blocks) {
+          twice += blocks_.mark_used(extent.first, extent.count);
+        }
+      }
+    }
+    if (inode->target_block != 0) twice += blocks_.mark_used(inode->target_block, 1);
+    if (twice > 0) {
+      throw UsageError(
+          fmt::format("inode {}: {} of its blocks belong to others, too", number, twice));
+    }
+  }
+  // Inodes that have no name any more. Their blocks have not been marked, so they are free.
+  for (Inode* const orphan : orphans) {
+    const Bytes state = geometry_.inode_offset(orphan->number) + kStateWord;
+    region_->store(state, region_->load(state) & ~std::uint64_t{1});
+    region_->flush(state, kWord);
+    numbers_.free(orphan->number, 1);
+    count(Happened::orphans);
+  }
+  region_->drain();
+  // The words that they would change are durable, so the records have done their service; and a
+  // session of this mount begins to count anew.
+  constexpr std::array<std::byte, kJournalBytes> kNothing{};
+  for (std::uint32_t i = 0; i < kJournals; ++i) {
+    const Bytes offset = kJournalOffset + i * kJournalBytes;
+    if (region_->load(offset) == 0) continue;
+    region_->write(offset, kNothing);
+    region_->flush(offset, kJournalBytes);
+  }
+  region_->drain();
+}
+
+bool Volume::load_saved(std::uint64_t mark) {
+  std::vector<std::uint64_t> blocks(geometry_.saved_block_bytes() / kWord);
+  std::vector<std::uint64_t> inodes(geometry_.saved_inode_bytes() / kWord);
+  region_->read(geometry_.saved_blocks, std::as_writable_bytes(std::span(blocks)));
+  region_->read(geometry_.saved_inodes, std::as_writable_bytes(std::span(inodes)));
+  if (mark != mark_of(blocks, inodes)) return false;
+  blocks_.assign(blocks);
+  numbers_.assign(inodes);
+  return true;
+}
+
+// What is saved is durable before the mark that says so.
+void Volume::save() {
+  Context context;
+  for_each_inode([&](Inode& inode) {
+    // Without sessions nothing is held.
+    if (!inode.loaded || !inode.exists || inode.damaged || inode.links > 0) return;
+    context.begin();
+    will_discard(context, inode);
+    if (commit(context, true) == std::errc{}) discard(context, inode);
+  });
+  std::vector<std::uint64_t> blocks(geometry_.saved_block_bytes() / kWord);
+  std::vector<std::uint64_t> inodes(geometry_.saved_inode_bytes() / kWord);
+  std::copy(blocks_.words().begin(), blocks_.words().end(), blocks.begin());
+  std::copy(numbers_.words().begin(), numbers_.words().end(), inodes.begin());
+  region_->write_streaming(geometry_.saved_blocks, std::as_bytes(std::span(blocks)));
+  region_->write_streaming(geometry_.saved_inodes, std::as_bytes(std::span(inodes)));
+  constexpr std::array<std::byte, kJournalBytes> kNothing{};
+  for (std::uint32_t i = 0; i < kJournals; ++i) {
+    const Bytes offset = kJournalOffset + i * kJournalBytes;
+    if (region_->load(offset) == 0) continue;
+    region_->write(offset, kNothing);
+    region_->flush(offset, kJournalBytes);
+  }
+  region_->drain();
+  region_->store(kCleanOffset, mark_of(blocks, inodes));
+  region_->persist(kCleanOffset, kWord);
+}
+
+std::string Volume::audit() {
+  Allocator blocks(geometry_.first_block, geometry_.blocks, 1, 0);
+  std::vector<std::uint32_t> names(geometry_.inodes + 1);
+  std::vector<std::uint64_t> parents(geometry_.inodes + 1);
+  std::string problem;
+  const auto say = [&](std::string text) {
+    if (problem.empty()) problem = std::move(text);
+  };
+  names[1] = 1;
+  parents[1] = 1;
+  const auto own = [&](std::uint64_t number, std::uint64_t first, std::uint64_t count) {
+    if (!geometry_.is_data(first, count)) {
+      return say(fmt::format("inode {} has block {}, which is none", number, first));
+    }
+    if (blocks.mark_used(first, count) > 0) {
+      say(fmt::format("block {} of inode {} belongs to another one, too", first, number));
+    }
+  };
+  std::uint64_t existing = 0;
+  for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
+    const bool exists = (region_->load(geometry_.inode_offset(number) + kStateWord) & 1) != 0;
+    if (exists != numbers_.is_used(number)) {
+      say(fmt::format("inode {} is {}, but its number is not", number, exists ? "used" : "free"));
+    }
+    if (!exists) continue;
+    ++existing;
+    Inode& inode = *this->inode(number);
+    const Locked locked{&inode};
+    if (use(inode) != std::errc{}) {
+      say(fmt::format("inode {} is damaged", number));
+      continue;
+    }
+    // What recovery would make of it is what it is.
+    Inode read;
+    read.number = number;
+    if (const std::string damage = load(*region_, geometry_, read); !damage.empty()) {
+      say(fmt::format("inode {}: {}", number, damage));
+      continue;
+    }
+    const fs::Attributes is = inode.attributes();
+    const fs::Attributes would_be = read.attributes();
+    if (std::tie(is.mode, is.uid, is.gid, is.links, is.device, is.size, is.blocks, is.accessed,
+                 is.modified, is.changed, is.created, is.generation) !=
+        std::tie(would_be.mode, would_be.uid, would_be.gid, would_be.links, would_be.device,
+                 would_be.size, would_be.blocks, would_be.accessed, would_be.modified,
+                 would_be.changed, would_be.created, would_be.generation)) {
+      say(fmt::format("inode {} has other attributes than its log says", number));
+    }
+    for (const LogPage& page : inode.log.pages) {
+      if (page.offset != 0) own(number, page.offset / kBlock, 1);
+    }
+    inode.blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t index, Mapped mapped) {
+      own(number, mapped.block(), 1);
+      const Mapped other = read.blocks.get(index);
+      if (other.block() != mapped.block() || other.is_unwritten() != mapped.is_unwritten()) {
+        say(fmt::format("block {} of inode {} is another one by its log", index, number));
+      }
+      return true;
+    });
+    if (inode.extended != nullptr) {
+      for (const auto& [name, value] : *inode.extended) {
+        if (read.extended == nullptr || !read.extended->contains(name)) {
+          say(fmt::format("inode {} has an attribute that its log has not", number));
+        }
+        for (const Extent& extent : value.blocks) own(number, extent.first, extent.count);
+      }
+    }
+    if (inode.target_block != 0) own(number, inode.target_block, 1);
+    if (inode.directory == nullptr) continue;
+    if (inode.directory->size() != read.directory->size()) {
+      say(fmt::format("directory {} has other names than its log says", number));
+    }
+    inode.directory->visit(0, [&](const Name& name) {
+      ++names[name.inode];
+      if (name.is_directory()) parents[name.inode] = number;
+      const Name* const other = read.directory->find_cookie(name.cookie);
+      if (other == nullptr || other->inode != name.inode || other->place != name.place) {
+        say(fmt::format("directory {} has a name that its log has not", number));
+      }
+      return true;
+    });
+  }
+  if (!problem.empty()) return problem;
+  for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
+    Inode* const inode = this->inode(number);
+    if (!numbers_.is_used(number)) {
+      if (names[number] > 0) return fmt::format("inode {} has a name, but is free", number);
+      continue;
+    }
+    if (inode->links != names[number]) {
+      return fmt::format("inode {} has {} links, but {} names", number, inode->links,
+                         names[number]);
+    }
+    if (inode->directory != nullptr && inode->links > 0 && inode->parent() != parents[number]) {
+      return fmt::format("directory {} has another parent than it says", number);
+    }
+    if (inode->links == 0 && inode->holds == 0) {
+      return fmt::format("inode {} has neither names nor holds", number);
+    }
+  }
+  for (std::uint64_t block = geometry_.first_block; block < geometry_.blocks; ++block) {
+    if (blocks.is_used(block) != blocks_.is_used(block)) {
+      return fmt::format("block {} is {}", block,
+                         blocks_.is_used(block) ? "used by nobody, but not free"
+                                                : "used, but free to be allocated");
+    }
+  }
+  if (blocks.free_count() != blocks_.free_count() ||
+      numbers_.free_count() != geometry_.inodes - existing) {
+    return "the counts of free blocks or inodes are wrong";
+  }
+  return {};
+}
+
+}  // namespace perdura::systems::nova

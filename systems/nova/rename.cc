@@ -1,0 +1,116 @@
+// rename: up to four inodes, whose tails and parents change together.
+#include "systems/nova/operations.h"
+
+namespace perdura::systems::nova {
+
+namespace {
+
+// Whether a directory is another one or lies below it. Under the lock of renames no parent changes.
+bool lies_in(Volume& volume, std::uint64_t inode, std::uint64_t directory) {
+  constexpr auto kRoot = static_cast<std::uint64_t>(fs::kRootInode);
+  for (std::uint64_t steps = 0; inode != directory; ++steps) {
+    if (inode == kRoot || steps > volume.geometry().inodes) return false;
+    const Inode* const here = volume.inode(inode);
+    if (here == nullptr) return false;
+    // Its word in memory is there before its log has been read.
+    inode = parent_of(volume.region().load(volume.geometry().inode_offset(inode) + kParentWord));
+  }
+  return true;
+}
+
+class RenameLock {
+ public:
+  explicit RenameLock(SpinLock& lock) : lock_(lock) { lock_.lock(); }
+  ~RenameLock() { lock_.unlock(); }
+  RenameLock(const RenameLock&) = delete;
+  RenameLock& operator=(const RenameLock&) = delete;
+
+ private:
+  SpinLock& lock_;
+};
+
+}  // namespace
+
+Result<void> Operations::rename(std::uint64_t from, std::string_view name, std::uint64_t to,
+                                std::string_view new_name, fs::RenameMode mode, fs::Timestamp now) {
+  Inode* const source = volume_.inode(from);
+  Inode* const target = volume_.inode(to);
+  std::optional<RenameLock> renames;
+  if (from != to) renames.emplace(volume_.rename_lock());
+  const bool exchanges = mode == fs::RenameMode::exchange;
+  Inode* moved = nullptr;
+  Inode* met = nullptr;
+  for (;;) {
+    const Locked locked{source, target, moved, met};
+    if (const std::errc error = use_directory(source); error != std::errc{}) return fail(error);
+    if (const std::errc error = why_not_name(name); error != std::errc{}) return fail(error);
+    if (const std::errc error = use_directory(target); error != std::errc{}) return fail(error);
+    if (const std::errc error = why_not_name(new_name); error != std::errc{}) return fail(error);
+    const Name* const old = source->directory->find(volume_.region(), name);
+    if (old == nullptr) return fail(std::errc::no_such_file_or_directory);
+    if (target->links == 0) return fail(std::errc::no_such_file_or_directory);
+    const Name* const other = target->directory->find(volume_.region(), new_name);
+    Inode* const found = volume_.inode(old->inode);
+    Inode* const found_there = other == nullptr ? nullptr : volume_.inode(other->inode);
+    if (found != moved || found_there != met) {
+      moved = found;
+      met = found_there;
+      continue;
+    }
+    if (mode == fs::RenameMode::keep && met != nullptr) return fail(std::errc::file_exists);
+    if (exchanges && met == nullptr) return fail(std::errc::no_such_file_or_directory);
+    if (volume_.use(*moved) != std::errc{}) return fail(std::errc::io_error);
+    if (met != nullptr && volume_.use(*met) != std::errc{}) return fail(std::errc::io_error);
+    const bool moves_directory = moved->directory != nullptr;
+    const bool meets_directory = met != nullptr && met->directory != nullptr;
+    if (moves_directory && from != to && lies_in(volume_, to, moved->number)) {
+      return fail(std::errc::invalid_argument);
+    }
+    if (meets_directory && from != to && lies_in(volume_, from, met->number)) {
+      return fail(exchanges ? std::errc::invalid_argument : std::errc::directory_not_empty);
+    }
+    if (moved == met) return {};
+    if (!exchanges && met != nullptr) {
+      if (moves_directory && !meets_directory) return fail(std::errc::not_a_directory);
+      if (!moves_directory && meets_directory) return fail(std::errc::is_a_directory);
+      if (meets_directory && !met->directory->empty()) return fail(std::errc::directory_not_empty);
+    }
+
+    context_.begin();
+    std::uint64_t parent_after = 0;
+    std::uint64_t met_parent_after = 0;
+    const auto change_parent = [&](Inode& inode, std::uint64_t parent) {
+      const std::uint64_t before = inode.parent_word;
+      const std::uint64_t after = parent_word_after(before, parent);
+      context_.words.push_back(
+          {volume_.geometry().inode_offset(inode.number) + kParentWord, before, after});
+      return after;
+    };
+    bool ends = false;
+    if (exchanges) {
+      add_name(*source, old->cookie, name, *met, now);
+    } else {
+      remove_name(*source, *old, now);
+    }
+    // A name that is there stays where it is for those who walk the directory.
+    add_name(*target, met != nullptr ? other->cookie : target->directory->next_cookie(), new_name,
+             *moved, now);
+    set_links(*moved, moved->links, now);
+    if (moves_directory && from != to) parent_after = change_parent(*moved, to);
+    if (exchanges) {
+      set_links(*met, met->links, now);
+      if (meets_directory && from != to) met_parent_after = change_parent(*met, from);
+    } else if (met != nullptr) {
+      ends = lose_name(*met, now);
+    }
+    if (const std::errc error = volume_.commit(context_, false); error != std::errc{}) {
+      return fail(error);
+    }
+    if (parent_after != 0) moved->parent_word = parent_after;
+    if (met_parent_after != 0) met->parent_word = met_parent_after;
+    if (ends) volume_.discard(context_, *met);
+    return {};
+  }
+}
+
+}  // namespace perdura::systems::nova

@@ -1,0 +1,23 @@
+// The service's interface on a mounted volume.
+#pragma once
+
+#include "systems/nova/operations.h"
+
+namespace perdura::systems::nova {
+
+class FileSystem final : public fs::FileSystem, public std::enable_shared_from_this<FileSystem> {
+ public:
+  explicit FileSystem(std::unique_ptr<Volume> volume) : volume_(std::move(volume)) {}
+
+  std::unique_ptr<fs::Session> attach(Thread& thread) override;
+  Task<> unmount() override;
+  std::vector<std::uint64_t> events() const override;
+  Task<std::string> audit() override;
+
+  Volume& volume() { return *volume_; }
+
+ private:
+  std::unique_ptr<Volume> volume_;
+};
+
+}  // namespace perdura::systems::nova

@@ -1,0 +1,252 @@
+// The size of files, and the space that they have.
+//
+// Space that was allocated and not written is marked as unwritten and reads as zeros, so that an
+// allocation takes no longer for a gibibyte than for a block, and zeroing a range costs no writes.
+#include <algorithm>
+
+#include "systems/nova/operations.h"
+
+namespace perdura::systems::nova {
+
+Result<void> Operations::truncate(std::uint64_t number, Bytes size,
+                                  const fs::WriteOptions& options) {
+  Inode* const inode = volume_.inode(number);
+  const Locked locked{inode};
+  if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
+  if (size > fs::kLargestFile) return fail(std::errc::file_too_large);
+  context_.begin();
+  zero_behind_end(*inode, size);
+  const std::uint8_t flags = size < inode->size ? kCuts : 0;
+  context_.add(
+      *inode,
+      SizeEntry{header(EntryType::size, options.now, mode_after(*inode, options), flags), size});
+  if (const std::errc error = volume_.commit(context_, true); error != std::errc{}) {
+    return fail(error);
+  }
+  return {};
+}
+
+namespace {
+
+// The blocks of a range: those that lie in it entirely, and those at its ends that do not.
+struct Range {
+  std::uint64_t first = 0;  // of the whole ones
+  std::uint64_t end = 0;    // behind them
+  struct Edge {
+    std::uint64_t index = 0;
+    Bytes begin = 0;
+    Bytes end = 0;
+  };
+  std::array<Edge, 2> edges{};
+  std::size_t edge_count = 0;
+
+  Range(Bytes offset, Bytes length) {
+    const Bytes last = offset + length;
+    first = (offset + kBlock - 1) / kBlock;
+    end = std::max(first, last / kBlock);
+    if (offset / kBlock == (last - 1) / kBlock) {
+      if (first == end || last / kBlock < first) {
+        edges[edge_count++] = {offset / kBlock, offset % kBlock, offset % kBlock + length};
+      }
+      return;
+    }
+    if (offset % kBlock != 0) edges[edge_count++] = {offset / kBlock, offset % kBlock, kBlock};
+    if (last % kBlock != 0) edges[edge_count++] = {last / kBlock, 0, last % kBlock};
+  }
+};
+
+}  // namespace
+
+Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode, Bytes offset,
+                                  Bytes length, const fs::WriteOptions& options) {
+  Inode* const inode = volume_.inode(number);
+  const Locked locked{inode};
+  if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
+  if (length == 0) return fail(std::errc::invalid_argument);
+  if (length > fs::kLargestFile || offset > fs::kLargestFile - length) {
+    return fail(std::errc::file_too_large);
+  }
+  const bool punches = mode == fs::AllocationMode::punch;
+  const bool zeros =
+      punches || mode == fs::AllocationMode::zero || mode == fs::AllocationMode::zero_keep_size;
+  const bool grows = mode == fs::AllocationMode::extend || mode == fs::AllocationMode::zero;
+  const Bytes size = grows ? std::max(inode->size, offset + length) : inode->size;
+  const std::uint8_t flags = !zeros && size == inode->size ? kKeepsModified : 0;
+  const EntryHeader write =
+      header(EntryType::write, options.now, mode_after(*inode, options), flags);
+  const Range range(offset, length);
+  context_.begin();
+
+  if (!punches) {
+    // Unwritten blocks for all holes.
+    const std::uint64_t first = offset / kBlock;
+    const std::uint64_t last = (offset + length - 1) / kBlock;
+    if (last - first >= volume_.geometry().blocks) return fail(std::errc::no_space_on_device);
+    std::uint64_t hole = first;
+    std::vector<Extent> holes;
+    const auto end_hole = [&](std::uint64_t end) {
+      if (end > hole) holes.push_back({hole, end - hole});
+      hole = end + 1;
+    };
+    inode->blocks.visit(first, last, [&](std::uint64_t index, Mapped) {
+      end_hole(index);
+      return true;
+    });
+    end_hole(last + 1);
+    for (const Extent& missing : holes) {
+      for (std::uint64_t done = 0; done < missing.count;) {
+        const Extent extent =
+            volume_.blocks().allocate(context_.number, missing.count - done, false);
+        if (extent.count == 0) {
+          volume_.undo(context_);
+          return fail(std::errc::no_space_on_device);
+        }
+        context_.allocated.push_back(extent);
+        WriteEntry entry{write, missing.first + done, extent.first, extent.count, size};
+        entry.header.flags |= kUnwritten;
+        context_.add(*inode, entry);
+        done += extent.count;
+      }
+    }
+  }
+  if (zeros) {
+    // Parts of blocks are copied with zeros in them.
+    for (std::size_t i = 0; i < range.edge_count; ++i) {
+      const Range::Edge& edge = range.edges[i];
+      const Mapped mapped = inode->blocks.get(edge.index);
+      if (!mapped || mapped.is_unwritten()) continue;
+      const Extent copy = volume_.blocks().allocate(context_.number, 1, punches);
+      if (copy.count == 0) {
+        volume_.undo(context_);
+        return fail(std::errc::no_space_on_device);
+      }
+      context_.allocated.push_back(copy);
+      read_block(*inode, edge.index, context_.block);
+      std::fill(context_.block.begin() + static_cast<std::ptrdiff_t>(edge.begin),
+                context_.block.begin() + static_cast<std::ptrdiff_t>(edge.end), std::byte{0});
+      volume_.write_data(context_, copy.first * kBlock, context_.block);
+      context_.add(*inode, WriteEntry{write, edge.index, copy.first, 1, size});
+    }
+    if (range.end > range.first) {
+      if (punches) {
+        context_.add(*inode, WriteEntry{write, range.first, 0, range.end - range.first, size});
+      } else {
+        // What was written there becomes unwritten, in the same blocks.
+        WriteEntry run;
+        const auto end_run = [&] {
+          if (run.count > 0) context_.add(*inode, run);
+        };
+        inode->blocks.visit(range.first, range.end - 1, [&](std::uint64_t index, Mapped mapped) {
+          if (mapped.is_unwritten()) return true;
+          if (run.count > 0 && index == run.file_block + run.count &&
+              mapped.block() == run.block + run.count) {
+            ++run.count;
+            return true;
+          }
+          end_run();
+          run = WriteEntry{write, index, mapped.block(), 1, size};
+          run.header.flags |= kUnwritten;
+          return true;
+        });
+        end_run();
+      }
+    }
+  }
+  zero_behind_end(*inode, size);
+  // The times, if nothing else says them.
+  if (context_.entries.empty()) {
+    EntryHeader only_size = write;
+    only_size.type = EntryType::size;
+    context_.add(*inode, SizeEntry{only_size, size});
+  }
+  if (const std::errc error = volume_.commit(context_, punches); error != std::errc{}) {
+    volume_.undo(context_);
+    return fail(error);
+  }
+  return {};
+}
+
+Result<std::vector<fs::MappedExtent>> Operations::map(std::uint64_t number, Bytes offset,
+                                                      Bytes length) {
+  Inode* const inode = volume_.inode(number);
+  const Locked locked{inode};
+  if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
+  if (length == 0 || offset % kBlock != 0 || length % kBlock != 0 ||
+      offset > fs::kLargestFile - std::min(fs::kLargestFile, length)) {
+    return fail(std::errc::invalid_argument);
+  }
+  const std::uint64_t first = offset / kBlock;
+  const std::uint64_t last = first + length / kBlock - 1;
+  if (last - first >= volume_.geometry().blocks) return fail(std::errc::no_space_on_device);
+  if (const std::errc error = own_blocks(*inode, first, last); error != std::errc{}) {
+    return fail(error);
+  }
+  ++inode->mappings;
+  std::vector<fs::MappedExtent> extents;
+  inode->blocks.visit(first, last, [&](std::uint64_t index, Mapped mapped) {
+    const Bytes place = mapped.block() * kBlock;
+    if (!extents.empty() && extents.back().in_region + extents.back().length == place) {
+      extents.back().length += kBlock;
+    } else {
+      extents.push_back({index * kBlock, place, kBlock});
+    }
+    return true;
+  });
+  return extents;
+}
+
+// Written blocks for the whole range, with zeros where there were none. Times stay.
+std::errc Operations::own_blocks(Inode& inode, std::uint64_t first, std::uint64_t last) {
+  context_.begin();
+  static constexpr std::array<std::byte, kBlock> kZeros{};
+  EntryHeader like = header(EntryType::write, inode.changed, inode.mode, kKeepsModified);
+  for (std::uint64_t index = first; index <= last; ++index) {
+    const Mapped mapped = inode.blocks.get(index);
+    if (mapped && !mapped.is_unwritten()) continue;
+    std::uint64_t block = mapped.block();
+    if (!mapped) {
+      const Extent extent = volume_.blocks().allocate(context_.number, 1, false);
+      if (extent.count == 0) {
+        volume_.undo(context_);
+        return std::errc::no_space_on_device;
+      }
+      context_.allocated.push_back(extent);
+      block = extent.first;
+    }
+    volume_.write_data(context_, block * kBlock, kZeros);
+    context_.add(inode, WriteEntry{like, index, block, 1, inode.size});
+  }
+  if (inode.size % kBlock != 0 && first <= inode.size / kBlock && inode.size / kBlock <= last) {
+    zero_behind_end(inode, inode.size / kBlock * kBlock + kBlock);
+  }
+  if (context_.entries.empty()) {
+    volume_.region().drain();
+    return {};
+  }
+  const std::errc error = volume_.commit(context_, false);
+  if (error != std::errc{}) volume_.undo(context_);
+  return error;
+}
+
+// Flushes what may have been stored to a mapped file.
+Result<void> Operations::sync(std::uint64_t number) {
+  Inode* const inode = volume_.inode(number);
+  const Locked locked{inode};
+  if (inode == nullptr) return fail(std::errc::no_such_file_or_directory);
+  if (const std::errc error = volume_.use(*inode); error != std::errc{}) return fail(error);
+  if (inode->mappings == 0) return {};
+  inode->blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, Mapped mapped) {
+    if (!mapped.is_unwritten()) volume_.region().flush(mapped.block() * kBlock, kBlock);
+    return true;
+  });
+  volume_.region().drain();
+  return {};
+}
+
+void Operations::unmap(std::uint64_t number) {
+  Inode* const inode = volume_.inode(number);
+  const Locked locked{inode};
+  if (volume_.use(*inode) == std::errc{} && inode->mappings > 0) --inode->mappings;
+}
+
+}  // namespace perdura::systems::nova

@@ -1,0 +1,200 @@
+// A mounted file system: what its sessions share, and the steps of which operations consist. An
+// operation locks its inodes, says by log entries what it does to each, and commits them all at
+// once (commit()); the same entries then change the inodes in DRAM, as they will when the log is
+// read again.
+//
+// Nothing here suspends, so a lock is held only by a thread that runs.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platform/platform.h"
+#include "systems/nova/inode.h"
+#include "systems/nova/parameters.h"
+
+namespace perdura::systems::nova {
+
+struct Written {
+  Bytes metadata = 0;
+  Bytes data = 0;
+  Bytes journal = 0;
+};
+
+enum class Happened : std::uint8_t {
+  log_pages,
+  fast_collections,
+  thorough_collections,
+  journaled,
+  redone,
+  orphans
+};
+inline constexpr std::size_t kHappened = 6;
+
+// What a session has of its own, used again by each operation.
+struct Context {
+  std::uint32_t number = 0;  // of its arenas and its journal
+  std::uint64_t sequence = 0;
+  Written written;
+
+  struct Entry {
+    Inode* inode = nullptr;
+    std::size_t begin = 0;  // in `bytes`
+    std::size_t length = 0;
+    Bytes place = 0;
+    std::uint64_t page = 0;
+  };
+  std::vector<Entry> entries;
+  std::vector<std::byte> bytes;
+  std::vector<JournalWord> words;  // that change with the tails
+  std::vector<Inode*> changed;
+  std::vector<Extent> freed;
+  std::vector<Extent> allocated;
+  std::array<std::byte, kBlock> block{};
+  std::array<std::byte, kBlock> last_block{};
+
+  // Starts an operation's entries.
+  void begin() {
+    entries.clear();
+    bytes.clear();
+    words.clear();
+    freed.clear();
+    allocated.clear();
+  }
+  // Appends an entry that ends with up to two texts.
+  template <class T>
+  void add(Inode& inode, T entry, std::span<const std::byte> one = {},
+           std::span<const std::byte> two = {}) {
+    EntryHeader header;
+    std::memcpy(static_cast<void*>(&header), &entry, sizeof header);
+    header.lines = lines_of(sizeof entry + one.size() + two.size());
+    std::memcpy(static_cast<void*>(&entry), &header, sizeof header);
+    const std::size_t begin = bytes.size();
+    bytes.resize(begin + header.lines * kCacheLine);
+    std::memcpy(bytes.data() + begin, &entry, sizeof entry);
+    if (!one.empty()) std::memcpy(bytes.data() + begin + sizeof entry, one.data(), one.size());
+    if (!two.empty()) {
+      std::memcpy(bytes.data() + begin + sizeof entry + one.size(), two.data(), two.size());
+    }
+    entries.push_back({&inode, begin, header.lines * kCacheLine, 0, 0});
+  }
+};
+
+// The locks of up to four inodes, taken in the order of their numbers.
+class Locked {
+ public:
+  Locked(std::initializer_list<Inode*> inodes);
+  ~Locked();
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  std::array<Inode*, 4> inodes_{};
+  std::size_t count_ = 0;
+};
+
+class Volume {
+ public:
+  Volume(std::unique_ptr<pmem::Region> region, const Geometry& geometry,
+         const Parameters& parameters, std::uint32_t sessions);
+  ~Volume();
+
+  pmem::Region& region() { return *region_; }
+  const Geometry& geometry() const { return geometry_; }
+  Allocator& blocks() { return blocks_; }
+  Allocator& numbers() { return numbers_; }
+  SpinLock& rename_lock() { return rename_lock_; }
+
+  // Null if there can be no inode of that number. Lasts as long as the volume.
+  Inode* inode(std::uint64_t number);
+  // For a locked one: an error if it does not exist. Reads its log if that has not been done.
+  std::errc use(Inode& inode);
+  // Calls visit(inode) for all that have been used, in the order of their numbers.
+  template <class Visit>
+  void for_each_inode(Visit&& visit) {
+    for (auto& group : groups_) {
+      Group* const inodes = group.load(std::memory_order_acquire);
+      if (inodes == nullptr) continue;
+      for (auto& inode : *inodes) {
+        if (Inode* const used = inode.load(std::memory_order_acquire)) visit(*used);
+      }
+    }
+  }
+
+  // Makes the entries and words of the context durable, all at once, and does them. `urgent`: may
+  // use the reserve. With an error nothing has happened. Frees what the operation has freed.
+  std::errc commit(Context& context, bool urgent);
+  // Gives back what an operation that failed had allocated.
+  void undo(Context& context);
+
+  // Frees a locked inode that has neither names nor holds, of which that is durable.
+  void discard(Context& context, Inode& inode);
+  // Adds what discard() must not be called without: the word that says that it does not exist.
+  void will_discard(Context& context, Inode& inode);
+
+  // Data, by non-temporal stores; durable with the next fence.
+  void write_data(Context& context, Bytes offset, std::span<const std::byte> data) {
+    region_->write_streaming(offset, data);
+    context.written.data += data.size();
+  }
+  void write_metadata(Context& context, Bytes offset, std::span<const std::byte> bytes) {
+    region_->write(offset, bytes);
+    region_->flush(offset, bytes.size());
+    context.written.metadata += bytes.size();
+  }
+  void store_metadata(Context& context, Bytes offset, std::uint64_t word) {
+    region_->store(offset, word);
+    region_->flush(offset, kWord);
+    context.written.metadata += kWord;
+  }
+
+  // --- recovery.cc
+  void recover();
+  // False if what a clean unmount saved is not intact.
+  bool load_saved(std::uint64_t mark);
+  void save();
+  std::string audit();
+
+  void count(Happened what, std::uint64_t times = 1) {
+    happened_[static_cast<std::size_t>(what)].fetch_add(times, std::memory_order_relaxed);
+  }
+  std::uint64_t count_of(Happened what) const {
+    return happened_[static_cast<std::size_t>(what)].load(std::memory_order_relaxed);
+  }
+
+  // Numbers of sessions.
+  std::uint32_t take_session();
+  void give_back_session(std::uint32_t number);
+
+ private:
+  static constexpr std::uint64_t kGroup = 1024;
+  using Group = std::array<std::atomic<Inode*>, kGroup>;
+
+  bool reserve_pages(Context& context, Inode& inode, bool urgent);
+  void drop_spare(Inode& inode);
+  void write_entries(Context& context);
+  void add_page(Context& context, Inode& inode);
+  void change_words(Context& context);
+  void collect(Context& context, Inode& inode);
+  void free_dead_pages(Context& context, Inode& inode);
+  void rewrite_log(Context& context, Inode& inode);
+  void add_all_entries(Context& context, Inode& inode);
+  std::string redo_journals();
+
+  std::unique_ptr<pmem::Region> region_;
+  Geometry geometry_;
+  Parameters parameters_;
+  Allocator blocks_;
+  Allocator numbers_;
+  SpinLock rename_lock_;
+  SpinLock groups_lock_;
+  std::vector<std::atomic<Group*>> groups_;
+  SpinLock sessions_lock_;
+  std::vector<bool> sessions_;
+  std::array<std::atomic<std::uint64_t>, kHappened> happened_{};
+};
+
+}  // namespace perdura::systems::nova
