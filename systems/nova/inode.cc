@@ -181,7 +181,6 @@ void apply_add(Inode& inode, const EntryView& entry) {
 void apply(Inode& inode, const EntryView& entry, std::vector<Extent>* freed) {
   const auto header = entry.as<EntryHeader>();
   const fs::Timestamp time{header.seconds, header.nanoseconds};
-  const fs::Timestamp modified = inode.modified;
   inode.changed = time;
   switch (header.type) {
     case EntryType::write:
@@ -228,7 +227,7 @@ void apply(Inode& inode, const EntryView& entry, std::vector<Extent>* freed) {
   }
   move_hold(inode, inode.modified_page, entry.page);
   if (header.type == EntryType::write || header.type == EntryType::size) inode.mode = header.mode;
-  inode.modified = (header.flags & kKeepsModified) != 0 ? modified : time;
+  inode.modified = time;
 }
 
 }  // namespace perdura::systems::nova

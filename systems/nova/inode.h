@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,7 +35,7 @@ struct Log {
   std::uint64_t first_page = 0;    // the number of pages[0]
   std::uint64_t dead_pages = 0;    // about, that can be freed
   std::uint64_t collected_at = 0;  // pages, when garbage was last collected thoroughly
-  std::vector<Bytes> spare{};       // for the operation under way
+  std::vector<Bytes> spare{};      // for the operation under way
 
   std::uint64_t last_page() const { return first_page + pages.size() - 1; }
   // `number` may be given modulo Mapped::kPages.
@@ -124,8 +125,10 @@ void apply(Inode& inode, const EntryView& entry, std::vector<Extent>* freed);
 // Makes the inode from its record and its log, without believing either. Returns what is wrong, as
 // a phrase with its place; then the inode is what the log says before that.
 std::string load(pmem::Region& region, const Geometry& geometry, Inode& inode);
-// Reads the log once more, whose tail is known.
-std::string read_log(pmem::Region& region, const Geometry& geometry, Inode& inode, Bytes head);
+// The same with a record that was read before. `seen`, if there is one, is called with each entry.
+using SeenEntry = std::function<void(const EntryView&)>;
+std::string load(pmem::Region& region, const Geometry& geometry, Inode& inode,
+                 const InodeRecord& record, const SeenEntry& seen = {});
 
 void add_extent(std::vector<Extent>& extents, std::uint64_t first, std::uint64_t count);
 

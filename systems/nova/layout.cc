@@ -55,4 +55,18 @@ std::uint32_t checksum(const JournalRecord& record) {
                                                length - offsetof(JournalRecord, count)));
 }
 
+bool is_possible(const Geometry& geometry, const JournalWord& word) {
+  if (word.offset < geometry.inode_table ||
+      word.offset >= geometry.inode_offset(geometry.inodes + 1)) {
+    return false;
+  }
+  const Bytes in_record = (word.offset - geometry.inode_table) % sizeof(InodeRecord);
+  return in_record == kStateWord || in_record == kTailWord || in_record == kParentWord;
+}
+
+std::uint64_t clean_mark(std::span<const std::uint64_t> blocks,
+                         std::span<const std::uint64_t> inodes) {
+  return kClean | crc32(crc32(kSeed, std::as_bytes(blocks)), std::as_bytes(inodes));
+}
+
 }  // namespace perdura::systems::nova

@@ -158,10 +158,9 @@ enum class EntryType : std::uint8_t {
   remove_extended,
 };
 inline constexpr std::uint8_t kLastEntryType = 7;
-inline constexpr std::uint8_t kUnwritten = 1;      // WriteEntry: blocks that read as zeros
-inline constexpr std::uint8_t kKeepsModified = 2;  // WriteEntry, SizeEntry: `modified` stays
-inline constexpr std::uint8_t kCuts = 4;           // SizeEntry: blocks behind the end are freed
-inline constexpr std::uint8_t kInBlocks = 1;       // ExtendedEntry: the value is in blocks
+inline constexpr std::uint8_t kUnwritten = 1;  // WriteEntry: blocks that read as zeros
+inline constexpr std::uint8_t kCuts = 2;       // SizeEntry: blocks behind the end are freed
+inline constexpr std::uint8_t kInBlocks = 1;   // ExtendedEntry: the value is in blocks
 
 struct EntryHeader {
   std::uint32_t crc = 0;  // of the rest of the entry; its seed is whose and where it is
@@ -270,6 +269,15 @@ struct JournalRecord {
 static_assert(sizeof(JournalRecord) <= kJournalBytes);
 
 std::uint32_t checksum(const JournalRecord& record);
+constexpr bool has_possible_count(const JournalRecord& record) {
+  return record.count > 0 && record.count <= kJournalWords;
+}
+// Whether a record that is intact changes only what records may change.
+bool is_possible(const Geometry& geometry, const JournalWord& word);
+
+// The mark of a clean unmount that saved these bitmaps.
+std::uint64_t clean_mark(std::span<const std::uint64_t> blocks,
+                         std::span<const std::uint64_t> inodes);
 
 template <class T>
 std::span<const std::byte> bytes_of(const T& object) {

@@ -98,9 +98,8 @@ bool is_page(const Geometry& geometry, Bytes offset) {
   return offset % kBlock == 0 && geometry.is_data(offset / kBlock);
 }
 
-}  // namespace
-
-std::string read_log(pmem::Region& region, const Geometry& geometry, Inode& inode, Bytes head) {
+std::string read_log(pmem::Region& region, const Geometry& geometry, Inode& inode, Bytes head,
+                     const SeenEntry& seen_entry) {
   Log& log = inode.log;
   const Bytes end = end_of(log.tail);
   log.version = version_of(log.tail);
@@ -142,6 +141,7 @@ std::string read_log(pmem::Region& region, const Geometry& geometry, Inode& inod
       if (const std::string problem = problem_with(geometry, inode, entry); !problem.empty()) {
         return fmt::format("log entry {:#x} {}", place, problem);
       }
+      if (seen_entry) seen_entry(entry);
       apply(inode, entry, nullptr);
       at += length;
     }
@@ -152,16 +152,21 @@ std::string read_log(pmem::Region& region, const Geometry& geometry, Inode& inod
   return {};
 }
 
+}  // namespace
+
 std::string load(pmem::Region& region, const Geometry& geometry, Inode& inode) {
-  const Bytes offset = geometry.inode_offset(inode.number);
-  const auto state = region.load(offset + kStateWord);
+  return load(region, geometry, inode,
+              region.read_object<InodeRecord>(geometry.inode_offset(inode.number)));
+}
+
+std::string load(pmem::Region& region, const Geometry& geometry, Inode& inode,
+                 const InodeRecord& record, const SeenEntry& seen) {
   inode.loaded = true;
   inode.damaged = false;
-  inode.exists = (state & 1) != 0;
-  inode.generation = state >> 1;
+  inode.exists = (record.state & 1) != 0;
+  inode.generation = record.state >> 1;
   inode.holds = 0;
   if (!inode.exists) return {};
-  const auto record = region.read_object<InodeRecord>(offset);
   const InodeBase& base = record.base;
   inode.damaged = true;
   inode.mode = 0;
@@ -186,7 +191,8 @@ std::string load(pmem::Region& region, const Geometry& geometry, Inode& inode) {
     return "its parent is impossible";
   }
   inode.log.tail = record.tail;
-  std::string problem = read_log(region, geometry, inode, record.head[version_of(record.tail) & 1]);
+  std::string problem =
+      read_log(region, geometry, inode, record.head[version_of(record.tail) & 1], seen);
   inode.damaged = !problem.empty();
   return problem;
 }

@@ -18,7 +18,7 @@ using nova::Superblock;
 // Pages of few entries, so that logs have several and garbage is collected.
 constexpr std::array kSmall{services::Setting{"inodes", 32},
                             services::Setting{"log_page_bytes", nova::kSmallestLogPage},
-                            services::Setting{"gc_pages", 2}};
+                            services::Setting{"gc_pages", 4}};
 
 // In the order of nova::Happened.
 constexpr services::Event kEvents[] = {{"log pages"},

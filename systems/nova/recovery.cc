@@ -9,32 +9,17 @@
 
 namespace perdura::systems::nova {
 
-namespace {
-
-constexpr std::uint32_t kSavedSeed = 0x53415645;
-
-std::uint64_t mark_of(std::span<const std::uint64_t> blocks,
-                      std::span<const std::uint64_t> inodes) {
-  return kClean | crc32(crc32(kSavedSeed, std::as_bytes(blocks)), std::as_bytes(inodes));
-}
-
-}  // namespace
-
 // A record that is whole belongs to an operation that has taken effect, though its words may not
 // have reached memory. Where a later operation has changed a word, that stays.
 std::string Volume::redo_journals() {
   for (std::uint32_t i = 0; i < kJournals; ++i) {
     const Bytes offset = kJournalOffset + i * kJournalBytes;
     const auto record = region_->read_object<JournalRecord>(offset);
-    if (record.count == 0 || record.count > kJournalWords || record.crc != checksum(record)) {
-      continue;
-    }
+    if (!has_possible_count(record) || record.crc != checksum(record)) continue;
     bool redone = false;
     for (std::uint32_t word = 0; word < record.count; ++word) {
       const auto& [place, before, after] = record.words[word];
-      const Bytes in_record = (place - geometry_.inode_table) % sizeof(InodeRecord);
-      if (place < geometry_.inode_table || place >= geometry_.saved_blocks ||
-          (in_record != kStateWord && in_record != kTailWord && in_record != kParentWord)) {
+      if (!is_possible(geometry_, record.words[word])) {
         return fmt::format("journal {} changes {:#x}, which is no word of an inode", i, place);
       }
       if (region_->load(place) != before) continue;
@@ -117,7 +102,7 @@ bool Volume::load_saved(std::uint64_t mark) {
   std::vector<std::uint64_t> inodes(geometry_.saved_inode_bytes() / kWord);
   region_->read(geometry_.saved_blocks, std::as_writable_bytes(std::span(blocks)));
   region_->read(geometry_.saved_inodes, std::as_writable_bytes(std::span(inodes)));
-  if (mark != mark_of(blocks, inodes)) return false;
+  if (mark != clean_mark(blocks, inodes)) return false;
   blocks_.assign(blocks);
   numbers_.assign(inodes);
   return true;
@@ -147,7 +132,7 @@ void Volume::save() {
     region_->flush(offset, kJournalBytes);
   }
   region_->drain();
-  region_->store(kCleanOffset, mark_of(blocks, inodes));
+  region_->store(kCleanOffset, clean_mark(blocks, inodes));
   region_->persist(kCleanOffset, kWord);
 }
 

@@ -71,9 +71,8 @@ Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode,
       punches || mode == fs::AllocationMode::zero || mode == fs::AllocationMode::zero_keep_size;
   const bool grows = mode == fs::AllocationMode::extend || mode == fs::AllocationMode::zero;
   const Bytes size = grows ? std::max(inode->size, offset + length) : inode->size;
-  const std::uint8_t flags = !zeros && size == inode->size ? kKeepsModified : 0;
-  const EntryHeader write =
-      header(EntryType::write, options.now, mode_after(*inode, options), flags);
+  const std::uint32_t new_mode = mode_after(*inode, options);
+  const EntryHeader write = header(EntryType::write, options.now, new_mode);
   const Range range(offset, length);
   context_.begin();
 
@@ -153,11 +152,14 @@ Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode,
     }
   }
   zero_behind_end(*inode, size);
-  // The times, if nothing else says them.
-  if (context_.entries.empty()) {
-    EntryHeader only_size = write;
-    only_size.type = EntryType::size;
-    context_.add(*inode, SizeEntry{only_size, size});
+  if (!zeros && size == inode->size) {
+    // Nothing that could be read has changed, so `modified` stays.
+    fs::Attributes to = inode->attributes();
+    to.mode = new_mode;
+    to.changed = options.now;
+    set_attributes(*inode, to);
+  } else if (context_.entries.empty()) {
+    context_.add(*inode, SizeEntry{header(EntryType::size, options.now, new_mode), size});
   }
   if (const std::errc error = volume_.commit(context_, punches); error != std::errc{}) {
     volume_.undo(context_);
@@ -199,7 +201,7 @@ Result<std::vector<fs::MappedExtent>> Operations::map(std::uint64_t number, Byte
 std::errc Operations::own_blocks(Inode& inode, std::uint64_t first, std::uint64_t last) {
   context_.begin();
   static constexpr std::array<std::byte, kBlock> kZeros{};
-  EntryHeader like = header(EntryType::write, inode.changed, inode.mode, kKeepsModified);
+  const EntryHeader like = header(EntryType::write, inode.changed, inode.mode);
   for (std::uint64_t index = first; index <= last; ++index) {
     const Mapped mapped = inode.blocks.get(index);
     if (mapped && !mapped.is_unwritten()) continue;
@@ -223,6 +225,7 @@ std::errc Operations::own_blocks(Inode& inode, std::uint64_t first, std::uint64_
     volume_.region().drain();
     return {};
   }
+  set_attributes(inode, inode.attributes());
   const std::errc error = volume_.commit(context_, false);
   if (error != std::errc{}) volume_.undo(context_);
   return error;
