@@ -1,0 +1,443 @@
+// Random operations on a file system and on the specification, which must agree.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+#include "services/fs/model/model_file_system.h"
+#include "services/fs/tree.h"
+
+namespace perdura::fs::test {
+
+inline FsConfig config_of(const FsSystem& system, bool is_small) {
+  FsConfig config{.size = 4 * MiB, .threads = 2};
+  if (!is_small) return config;
+  config.size = 512 * KiB;
+  for (const services::Setting& setting : system.small) {
+    config.parameters[std::string(setting.name)] = setting.value;
+  }
+  return config;
+}
+
+// Sizes, names and numbers are few, so that operations meet.
+class RandomOperations {
+ public:
+  RandomOperations(Thread& thread, const FsSystem& system, FsConfig config, std::uint64_t seed)
+      : thread_(thread), system_(system), config_(std::move(config)), random_(seed) {}
+
+  Task<> begin() {
+    config_.now = now();
+    model_ = Model({.now = config_.now, .capacity = 1 * GiB});
+    co_await system_.make(thread_, "home", config_);
+    co_await mount();
+  }
+
+  Task<> mount() {
+    files_ = co_await system_.mount(thread_, "home", config_);
+    for (auto& session : sessions_) session = files_->attach(thread_);
+  }
+
+  // As when the process dies, or after an unmount.
+  Task<> mount_again(bool unmounts) {
+    if (unmounts) {
+      // What is held without a name ends with the sessions.
+      for (auto& session : sessions_) session.reset();
+      co_await files_->unmount();
+    } else {
+      for (auto& session : sessions_) session.reset();
+    }
+    const std::vector<std::uint64_t> counts = files_->events();
+    events_.resize(counts.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) events_[i] += counts[i];
+    files_.reset();
+    model_.end_holds();
+    held_.clear();
+    co_await mount();
+  }
+
+  Task<> check() {
+    const std::string audit = co_await files_->audit();
+    EXPECT_EQ(audit, "");
+    const Tree found = co_await read_tree(*sessions_[0], {.times = true, .holes = true});
+    const Tree expected = tree_of(model_, {.times = true, .holes = true});
+    EXPECT_EQ(difference(found, expected), "");
+  }
+
+  Task<> step() {
+    clock_ += 1 + random_() % 1'000'000'000;
+    Session& session = *sessions_[random_() % 2];
+    switch (random_() % 24) {
+      case 0:
+      case 1:
+      case 2:
+        co_await create(session);
+        break;
+      case 3:
+        co_await create_unnamed(session);
+        break;
+      case 4:
+        co_await link(session);
+        break;
+      case 5:
+      case 6:
+        co_await unlink(session);
+        break;
+      case 7:
+        co_await remove_directory(session);
+        break;
+      case 8:
+      case 9:
+      case 10:
+        co_await rename(session);
+        break;
+      case 11:
+        co_await change(session);
+        break;
+      case 12:
+        co_await set_extended(session);
+        break;
+      case 13:
+        co_await remove_extended(session);
+        break;
+      case 14:
+      case 15:
+      case 16:
+        co_await write(session);
+        break;
+      case 17:
+        co_await append(session);
+        break;
+      case 18:
+        co_await truncate(session);
+        break;
+      case 19:
+        co_await allocate(session);
+        break;
+      case 20:
+        co_await read(session);
+        break;
+      case 21:
+        co_await seek(session);
+        break;
+      case 22:
+        co_await hold_or_release(session);
+        break;
+      default:
+        co_await look(session);
+    }
+  }
+
+  const Model& model() const { return model_; }
+
+  std::uint64_t refused() const { return refused_; }
+  std::uint64_t done() const { return done_; }
+  std::uint64_t succeeded() const { return succeeded_; }
+  // How often each of the system's events has happened.
+  const std::vector<std::uint64_t>& events() const { return events_; }
+
+ private:
+  Timestamp now() const {
+    return {static_cast<std::int64_t>(clock_ / 1'000'000'000),
+            static_cast<std::uint32_t>(clock_ % 1'000'000'000)};
+  }
+  std::uint64_t any(std::uint64_t below) { return random_() % below; }
+  InodeNumber inode() {
+    for (int tries = 0; tries < 8 && !known_.empty(); ++tries) {
+      const InodeNumber number = known_[any(known_.size())];
+      if (model_.exists(number)) return number;
+    }
+    std::erase_if(known_, [&](InodeNumber number) { return !model_.exists(number); });
+    return kRootInode;
+  }
+  InodeNumber directory() {
+    for (int tries = 0; tries < 4; ++tries) {
+      const InodeNumber number = inode();
+      if (model_.attributes(number)->is_directory() || any(16) == 0) return number;
+    }
+    return kRootInode;
+  }
+  InodeNumber file() {
+    for (int tries = 0; tries < 6; ++tries) {
+      const InodeNumber number = inode();
+      if (model_.attributes(number)->is_regular() || any(16) == 0) return number;
+    }
+    return inode();
+  }
+  std::string name() {
+    if (any(50) == 0)
+      return std::array<std::string, 4>{"", "..", "a/b", std::string(256, 'x')}[any(4)];
+    const char letter = static_cast<char>('a' + any(6));
+    if (any(10) == 0) return std::string(200 + any(56), letter);
+    return {letter};
+  }
+  std::vector<std::byte> bytes(std::size_t most) {
+    std::vector<std::byte> result(any(4) == 0 ? any(most + 1) : any(200));
+    for (std::byte& byte : result) byte = static_cast<std::byte>(random_());
+    return result;
+  }
+  Bytes place() { return any(3) == 0 ? any(10) * kBlock : any(10 * kBlock); }
+  WriteOptions options() { return {now(), any(3) == 0}; }
+
+  // Whether the system had room, so that the model is to do the same. What it refuses for want of
+  // space is nothing that the model knows.
+  template <class T>
+  bool had_room(const Result<T>& result) {
+    ++done_;
+    if (result) ++succeeded_;
+    if (result || result.error() != std::errc::no_space_on_device) return true;
+    ++refused_;
+    return false;
+  }
+  template <class T, class U>
+  static void expect_same(const Result<T>& found, const Result<U>& expected, const char* what) {
+    const auto text = [](const auto& result) {
+      return result ? std::string("done") : std::make_error_code(result.error()).message();
+    };
+    EXPECT_EQ(text(found), text(expected)) << what;
+  }
+  static void expect_same_attributes(Attributes found, Attributes expected, const char* what) {
+    EXPECT_GE(found.blocks, expected.blocks) << what;
+    found.generation = expected.generation;
+    found.blocks = expected.blocks;
+    if (found.is_directory()) found.size = expected.size;
+    EXPECT_TRUE(found == expected) << what << " inode " << static_cast<std::uint64_t>(found.inode);
+  }
+  static void compare(const Result<Attributes>& found, const Result<Attributes>& expected,
+                      const char* what) {
+    expect_same(found, expected, what);
+    if (found && expected) expect_same_attributes(*found, *expected, what);
+  }
+
+  NewInode new_inode() {
+    static constexpr std::array<std::uint32_t, 10> kTypes{
+        S_IFREG, S_IFREG, S_IFREG, S_IFREG, S_IFDIR, S_IFDIR, S_IFDIR, S_IFLNK, S_IFIFO, S_IFCHR};
+    NewInode made{.mode = kTypes[any(10)] | static_cast<std::uint32_t>(any(07777)),
+                  .uid = static_cast<std::uint32_t>(any(3)),
+                  .gid = static_cast<std::uint32_t>(any(3)),
+                  .device = any(1000)};
+    target_ = std::string(1 + (any(4) == 0 ? any(4095) : any(150)), 't');
+    if ((made.mode & S_IFMT) == S_IFLNK) made.target = target_;
+    extended_.clear();
+    if (any(4) == 0) extended_.push_back({"user.first", bytes(300)});
+    if (any(20) == 0) extended_.push_back({"system.posix_acl_access", bytes(3000)});
+    made.extended = extended_;
+    return made;
+  }
+
+  Task<> create(Session& session) {
+    const InodeNumber in = directory();
+    const std::string text = name();
+    const NewInode made = new_inode();
+    const auto found = co_await session.create(in, text, made, now());
+    if (!had_room(found)) co_return;
+    if (found) {
+      EXPECT_FALSE(model_.exists(found->inode)) << "the number is in use";
+      if (model_.exists(found->inode)) co_return;
+      model_.choose_next_inode(found->inode);
+      known_.push_back(found->inode);
+    }
+    compare(found, model_.create(in, text, made, now()), "create");
+  }
+  Task<> create_unnamed(Session& session) {
+    const NewInode made = new_inode();
+    const auto found = co_await session.create_unnamed(made, now());
+    if (!had_room(found)) co_return;
+    if (found) {
+      model_.choose_next_inode(found->inode);
+      known_.push_back(found->inode);
+      held_.push_back(found->inode);
+    }
+    compare(found, model_.create_unnamed(made, now()), "create_unnamed");
+  }
+  Task<> link(Session& session) {
+    const InodeNumber linked = file();
+    const InodeNumber in = directory();
+    const std::string text = name();
+    const auto found = co_await session.link(linked, in, text, now());
+    if (had_room(found)) compare(found, model_.link(linked, in, text, now()), "link");
+  }
+  Task<> unlink(Session& session) {
+    const InodeNumber in = directory();
+    const std::string text = name();
+    const auto found = co_await session.unlink(in, text, now());
+    if (had_room(found)) expect_same(found, model_.unlink(in, text, now()), "unlink");
+  }
+  Task<> remove_directory(Session& session) {
+    const InodeNumber in = directory();
+    const std::string text = name();
+    const auto found = co_await session.remove_directory(in, text, now());
+    if (had_room(found)) expect_same(found, model_.remove_directory(in, text, now()), "rmdir");
+  }
+  Task<> rename(Session& session) {
+    const InodeNumber from = directory();
+    const InodeNumber to = any(2) == 0 ? from : directory();
+    const std::string text = name();
+    const std::string new_text = name();
+    const auto mode = static_cast<RenameMode>(any(4) == 0 ? 1 : any(2) * 2);
+    const auto found = co_await session.rename(from, text, to, new_text, mode, now());
+    if (had_room(found)) {
+      expect_same(found, model_.rename(from, text, to, new_text, mode, now()), "rename");
+    }
+  }
+  Task<> change(Session& session) {
+    const InodeNumber changed = inode();
+    AttributeChange change;
+    if (any(2) == 0) change.permissions = any(07777);
+    if (any(3) == 0) change.uid = any(5);
+    if (any(3) == 0) change.gid = any(5);
+    if (any(3) == 0) change.accessed = now();
+    if (any(3) == 0) change.modified = Timestamp{-5, 7};
+    if (any(4) != 0) change.changed = now();
+    const std::vector<std::byte> value = bytes(5000);
+    if (any(4) == 0) {
+      change.extended = AttributeChange::Extended{.name = "user.b"};
+      if (any(3) != 0) change.extended->value = value;
+    }
+    const auto found = co_await session.change(changed, change);
+    if (had_room(found)) compare(found, model_.change(changed, change), "change");
+  }
+  std::string extended_name() {
+    if (any(30) == 0) return std::string(any(2) * 256, 'n');
+    return any(8) == 0 ? std::string(255, 'n')
+                       : std::string("user.") + static_cast<char>('a' + any(4));
+  }
+  Task<> set_extended(Session& session) {
+    const InodeNumber changed = inode();
+    const std::string text = extended_name();
+    const std::vector<std::byte> value = bytes(any(10) == 0 ? 66000 : 5000);
+    const auto mode = static_cast<AttributeMode>(any(3));
+    const auto found = co_await session.set_extended(changed, text, value, mode, now());
+    if (had_room(found)) {
+      expect_same(found, model_.set_extended(changed, text, value, mode, now()), "set_extended");
+    }
+  }
+  Task<> remove_extended(Session& session) {
+    const InodeNumber changed = inode();
+    const std::string text = extended_name();
+    const auto found = co_await session.remove_extended(changed, text, now());
+    if (had_room(found)) {
+      expect_same(found, model_.remove_extended(changed, text, now()), "remove_extended");
+    }
+  }
+  Task<> write(Session& session) {
+    const InodeNumber written = file();
+    const Bytes offset = any(100) == 0 ? kLargestFile - any(5) * 100 : place();
+    const std::vector<std::byte> data = bytes(5 * kBlock);
+    const WriteOptions how = options();
+    const auto found = co_await session.write(written, offset, data, how);
+    if (had_room(found)) expect_same(found, model_.write(written, offset, data, how), "write");
+  }
+  Task<> append(Session& session) {
+    const InodeNumber written = file();
+    const std::vector<std::byte> data = bytes(2 * kBlock);
+    const WriteOptions how = options();
+    const auto found = co_await session.append(written, data, how);
+    if (!had_room(found)) co_return;
+    const auto expected = model_.append(written, data, how);
+    expect_same(found, expected, "append");
+    if (found && expected) {
+      EXPECT_EQ(*found, *expected);
+    }
+  }
+  Task<> truncate(Session& session) {
+    const InodeNumber cut = file();
+    const Bytes size = any(20) == 0 ? kLargestFile - any(3) : place();
+    const WriteOptions how = options();
+    const auto found = co_await session.truncate(cut, size, how);
+    if (had_room(found)) expect_same(found, model_.truncate(cut, size, how), "truncate");
+  }
+  Task<> allocate(Session& session) {
+    const InodeNumber changed = file();
+    const auto mode = static_cast<AllocationMode>(any(5));
+    const Bytes offset = place();
+    const Bytes length = any(10) == 0 && mode == AllocationMode::punch ? kLargestFile - offset
+                         : any(2) == 0                                 ? place()
+                                                                       : any(300);
+    const WriteOptions how = options();
+    const auto found = co_await session.allocate(changed, mode, offset, length, how);
+    if (had_room(found)) {
+      expect_same(found, model_.allocate(changed, mode, offset, length, how), "allocate");
+    }
+  }
+  Task<> read(Session& session) {
+    const InodeNumber which = file();
+    const Bytes offset = place();
+    std::vector<std::byte> into(any(20000), std::byte{0xEE});
+    std::vector<std::byte> expected_into = into;
+    const auto found = co_await session.read(which, offset, into);
+    const auto expected = model_.read(which, offset, expected_into);
+    expect_same(found, expected, "read");
+    if (found && expected) {
+      EXPECT_EQ(*found, *expected);
+    }
+    EXPECT_TRUE(into == expected_into) << "read other data";
+  }
+  Task<> seek(Session& session) {
+    const InodeNumber which = file();
+    const Bytes offset = place();
+    const auto what = any(2) == 0 ? Session::Seek::data : Session::Seek::hole;
+    const auto found = co_await session.seek(which, offset, what);
+    const auto expected = model_.seek(which, offset, what);
+    expect_same(found, expected, "seek");
+    if (found && expected) {
+      EXPECT_EQ(*found, *expected);
+    }
+  }
+  Task<> hold_or_release(Session& session) {
+    if (!held_.empty() && any(2) == 0) {
+      const std::size_t which = any(held_.size());
+      const InodeNumber released = held_[which];
+      held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(which));
+      co_await session.release(released, 1);
+      model_.release(released);
+      co_return;
+    }
+    const InodeNumber held = inode();
+    const auto found = co_await session.hold(held);
+    expect_same(found, model_.hold(held), "hold");
+    if (found) held_.push_back(held);
+  }
+  Task<> look(Session& session) {
+    const InodeNumber in = directory();
+    const std::string text = name();
+    const auto found = co_await session.look_up(in, text);
+    compare(found, model_.look_up(in, text), "look_up");
+    const InodeNumber which = inode();
+    const auto attributes = co_await session.attributes(which);
+    compare(attributes, model_.attributes(which), "attributes");
+    const auto parent = co_await session.parent(in);
+    const auto expected_parent = model_.parent(in);
+    expect_same(parent, expected_parent, "parent");
+    if (parent && expected_parent) {
+      EXPECT_EQ(*parent, *expected_parent);
+    }
+    const auto target = co_await session.read_link(which);
+    const auto expected_target = model_.read_link(which);
+    expect_same(target, expected_target, "read_link");
+    if (target && expected_target) {
+      EXPECT_EQ(*target, *expected_target);
+    }
+  }
+
+  Thread& thread_;
+  const FsSystem& system_;
+  FsConfig config_;
+  std::mt19937_64 random_;
+  Model model_;
+  std::shared_ptr<FileSystem> files_;
+  std::array<std::unique_ptr<Session>, 2> sessions_;
+  std::uint64_t clock_ = 1'000'000'000'000;
+  std::vector<InodeNumber> known_{kRootInode};
+  std::vector<InodeNumber> held_;
+  std::string target_;
+  std::vector<ExtendedAttribute> extended_;
+  std::uint64_t refused_ = 0;
+  std::uint64_t done_ = 0;
+  std::uint64_t succeeded_ = 0;
+  std::vector<std::uint64_t> events_;
+};
+
+}  // namespace perdura::fs::test
