@@ -61,17 +61,35 @@ Result<Bytes> Operations::read(std::uint64_t number, Bytes offset, std::span<std
   return length;
 }
 
-bool Operations::allocate_blocks(std::uint64_t count, bool urgent) {
-  while (count > 0) {
-    const Extent extent = volume_.blocks().allocate(context_.number, count, urgent);
-    if (extent.count == 0) {
-      volume_.undo(context_);
-      return false;
+// Where a write to these blocks goes: to new ones, or to those that were allocated and never
+// written, of which nobody sees the contents before the commit says that they are written. So space
+// that was allocated can be written when there is no other.
+bool Operations::find_blocks(Inode& inode, std::uint64_t first, std::uint64_t last) {
+  context_.extents.clear();
+  const auto add_new = [&](std::uint64_t count) {
+    while (count > 0) {
+      const Extent extent = volume_.blocks().allocate(context_.number, count, false);
+      if (extent.count == 0) {
+        volume_.undo(context_);
+        return false;
+      }
+      context_.allocated.push_back(extent);
+      context_.extents.push_back(extent);
+      count -= extent.count;
     }
-    context_.allocated.push_back(extent);
-    count -= extent.count;
-  }
-  return true;
+    return true;
+  };
+  std::uint64_t next = first;
+  bool found = true;
+  inode.blocks.visit(first, last, [&](std::uint64_t index, Mapped mapped) {
+    if (!mapped.is_unwritten()) return true;
+    found = add_new(index - next);
+    if (!found) return false;
+    add_extent(context_.extents, mapped.block(), 1);
+    next = index + 1;
+    return true;
+  });
+  return found && add_new(last + 1 - next);
 }
 
 // What a block of a file has, up to the end of the file; the rest is zeros.
@@ -82,21 +100,6 @@ void Operations::read_block(Inode& inode, std::uint64_t index, std::span<std::by
                           : std::min(kBlock, inode.size - std::min(inode.size, index * kBlock));
   if (valid > 0) volume_.region().read(mapped.block() * kBlock, into.first(valid));
   std::fill(into.begin() + static_cast<std::ptrdiff_t>(valid), into.end(), std::byte{0});
-}
-
-// Entries that map the blocks that were allocated, in their order.
-void Operations::write_new_blocks(std::uint64_t file_block, bool unwritten, Inode& inode,
-                                  Bytes size, const EntryHeader& like) {
-  for (const Extent& extent : context_.allocated) {
-    WriteEntry entry{.header = like,
-                     .file_block = file_block,
-                     .block = extent.first,
-                     .count = extent.count,
-                     .size = size};
-    if (unwritten) entry.header.flags |= kUnwritten;
-    context_.add(inode, entry);
-    file_block += extent.count;
-  }
 }
 
 // What the last block has behind the end of the file may be anything; before the file grows, it
@@ -139,7 +142,7 @@ Result<Bytes> Operations::write(std::uint64_t number, std::optional<Bytes> place
   const std::uint32_t mode = mode_after(*inode, options);
   if (inode->mappings > 0) return write_mapped(*inode, offset, data, options);
   context_.begin();
-  if (!allocate_blocks(last - first + 1, false)) return fail(std::errc::no_space_on_device);
+  if (!find_blocks(*inode, first, last)) return fail(std::errc::no_space_on_device);
   // The last block's rest is copied by the write itself if the write begins in that block.
   if (inode->size / kBlock < first) zero_behind_end(*inode, size);
 
@@ -148,7 +151,7 @@ Result<Bytes> Operations::write(std::uint64_t number, std::optional<Bytes> place
   const Bytes behind = last * kBlock + kBlock - end;
   std::span<const std::byte> rest = data;
   std::uint64_t index = first;
-  for (const Extent& extent : context_.allocated) {
+  for (const Extent& extent : context_.extents) {
     std::uint64_t block = extent.first;
     std::uint64_t left = extent.count;
     while (left > 0) {
@@ -172,7 +175,12 @@ Result<Bytes> Operations::write(std::uint64_t number, std::optional<Bytes> place
       left -= whole;
     }
   }
-  write_new_blocks(first, false, *inode, size, header(EntryType::write, options.now, mode));
+  index = first;
+  for (const Extent& extent : context_.extents) {
+    context_.add(*inode, WriteEntry{header(EntryType::write, options.now, mode), index,
+                                    extent.first, extent.count, size});
+    index += extent.count;
+  }
   if (const std::errc error = volume_.commit(context_, false); error != std::errc{}) {
     volume_.undo(context_);
     return fail(error);

@@ -95,10 +95,8 @@ class Operations {
   bool lose_name(Inode& inode, fs::Timestamp now);
 
   std::errc own_blocks(Inode& inode, std::uint64_t first, std::uint64_t last);
-  bool allocate_blocks(std::uint64_t count, bool urgent);
+  bool find_blocks(Inode& inode, std::uint64_t first, std::uint64_t last);
   void read_block(Inode& inode, std::uint64_t index, std::span<std::byte> into);
-  void write_new_blocks(std::uint64_t file_block, bool unwritten, Inode& inode, Bytes size,
-                        const EntryHeader& header);
   Result<Bytes> write_mapped(Inode& inode, Bytes offset, std::span<const std::byte> data,
                              const fs::WriteOptions& options);
   void write_in_place(Inode& inode, Bytes offset, std::span<const std::byte> data);

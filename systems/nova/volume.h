@@ -52,9 +52,9 @@ struct Context {
   std::vector<JournalWord> words;  // that change with the tails
   std::vector<Inode*> changed;
   std::vector<Extent> freed;
-  std::vector<Extent> allocated;
+  std::vector<Extent> allocated;  // by the operation, and not yet committed
+  std::vector<Extent> extents;    // that the operation writes
   std::array<std::byte, kBlock> block{};
-  std::array<std::byte, kBlock> last_block{};
 
   // Starts an operation's entries.
   void begin() {

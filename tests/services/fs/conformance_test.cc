@@ -49,7 +49,10 @@ TEST_P(FsConformance, RandomOperationsDoWhatTheModelDoes) {
       RandomOperations operations(thread, system, config_of(system, GetParam().is_small), seed);
       co_await operations.begin();
       for (int round = 0; round < 30 && !testing::Test::HasFailure(); ++round) {
-        for (int i = 0; i < 40 && !testing::Test::HasFailure(); ++i) co_await operations.step();
+        for (int i = 0; i < 40 && !testing::Test::HasFailure(); ++i) {
+          co_await operations.step();
+          co_await yield();
+        }
         co_await operations.check();
         if (testing::Test::HasFailure() || round % 3 == 0) continue;
         co_await operations.mount_again(round % 3 == 1);

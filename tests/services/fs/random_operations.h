@@ -42,19 +42,16 @@ class RandomOperations {
 
   // As when the process dies, or after an unmount.
   Task<> mount_again(bool unmounts) {
-    if (unmounts) {
-      // What is held without a name ends with the sessions.
-      for (auto& session : sessions_) session.reset();
-      co_await files_->unmount();
-    } else {
-      for (auto& session : sessions_) session.reset();
-    }
+    for (auto& session : sessions_) session.reset();
+    if (unmounts) co_await files_->unmount();
     const std::vector<std::uint64_t> counts = files_->events();
     events_.resize(counts.size());
     for (std::size_t i = 0; i < counts.size(); ++i) events_[i] += counts[i];
     files_.reset();
     model_.end_holds();
     held_.clear();
+    const std::vector<Damage> damage = co_await system_.inspect(thread_, "home", false);
+    for (const Damage& each : damage) ADD_FAILURE() << each.where << ": " << each.what;
     co_await mount();
   }
 
