@@ -45,8 +45,15 @@ Extent Allocator::allocate(std::uint32_t arena, std::uint64_t most, bool urgent)
 
 Extent Allocator::take(Arena& arena, std::uint64_t most) {
   arena.lock.lock();
-  Extent found = find(arena, arena.next, arena.end, most, {});
-  if (found.count < most) found = find(arena, arena.begin, arena.next, most, found);
+  while (most == 1 && arena.recent_count > 0) {
+    const std::uint64_t number = arena.recent[--arena.recent_count];
+    if (is_used(number)) continue;
+    set(number, 1, true);
+    arena.lock.unlock();
+    return {number, 1};
+  }
+  Extent found = find(arena.next, arena.end, most, {});
+  if (found.count < most) found = find(arena.begin, arena.next, most, found);
   if (found.count > 0) {
     set(found.first, found.count, true);
     arena.next = found.first + found.count;
@@ -56,7 +63,7 @@ Extent Allocator::take(Arena& arena, std::uint64_t most) {
   return found;
 }
 
-Extent Allocator::find(const Arena&, std::uint64_t from, std::uint64_t to, std::uint64_t most,
+Extent Allocator::find(std::uint64_t from, std::uint64_t to, std::uint64_t most,
                        Extent best) const {
   constexpr int kRuns = 256;  // after so many, what was found must do
   int runs = 0;
@@ -90,6 +97,9 @@ void Allocator::free(std::uint64_t first, std::uint64_t count) {
     const std::uint64_t part = std::min(count, arena.end - first);
     arena.lock.lock();
     set(first, part, false);
+    if (part == 1 && arena.recent_count < arena.recent.size()) {
+      arena.recent[arena.recent_count++] = first;
+    }
     arena.lock.unlock();
     first += part;
     count -= part;

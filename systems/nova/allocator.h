@@ -3,6 +3,7 @@
 // one. A clean unmount saves the bitmap; after a failure recovery makes it anew.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -50,11 +51,14 @@ class Allocator {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::uint64_t next = 0;  // where the search goes on
+    // Numbers that were freed last and may be free still. Whoever wants one gets such a one: its
+    // memory may be in the caches, and is mapped.
+    std::array<std::uint64_t, 32> recent{};
+    std::size_t recent_count = 0;
   };
 
   Extent take(Arena& arena, std::uint64_t most);
-  Extent find(const Arena& arena, std::uint64_t from, std::uint64_t to, std::uint64_t most,
-              Extent best) const;
+  Extent find(std::uint64_t from, std::uint64_t to, std::uint64_t most, Extent best) const;
   void set(std::uint64_t first, std::uint64_t count, bool used);
 
   std::uint64_t first_;

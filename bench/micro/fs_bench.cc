@@ -1,0 +1,122 @@
+// What operations of the file systems cost on this machine, on shm and without FUSE: a thread that
+// calls the service, beside the same by system calls in a directory of the machine's own, if the
+// environment's PERDURA_BENCH_DIRECTORY names one. docs/systems/nova.md compares them.
+#include <benchmark/benchmark.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "platform/pmem/region.h"
+#include "platform/shm/shm_platform.h"
+#include "systems/registry/registry.h"
+
+namespace perdura {
+namespace {
+
+constexpr Bytes kFileBlocks = 16384;
+constexpr std::uint64_t kNames = 100000;  // in a directory, which is then emptied
+
+enum class What : std::uint8_t { read, write, create };
+
+Task<> operate(benchmark::State& state, Thread& thread, const fs::FsSystem& system, What what) {
+  const fs::FsConfig config{.size = 1 * GiB};
+  // Counting what a store changes would read what it replaces.
+  pmem::thread_write_meter().set_level(pmem::WriteMeter::Level::issued);
+  co_await system.make(thread, "bench", config);
+  const auto files = co_await system.mount(thread, "bench", config);
+  const auto session = files->attach(thread);
+  const fs::NewInode file{.mode = S_IFREG | 0644};
+  const auto made = co_await session->create(fs::kRootInode, "file", file, {});
+  const auto inode = made->inode;
+  std::vector<std::byte> block(fs::kBlock, std::byte{1});
+  for (Bytes i = 0; i < kFileBlocks; ++i) {
+    co_await session->write(inode, i * fs::kBlock, block, {});
+  }
+  std::minstd_rand random(1);
+  std::uint64_t created = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    const Bytes place = random() % kFileBlocks * fs::kBlock;
+    if (what == What::read) {
+      co_await session->read(inode, place, block);
+    } else if (what == What::write) {
+      co_await session->write(inode, place, block, {});
+    } else {
+      std::array<char, 24> name;
+      const auto end = fmt::format_to(name.data(), "f{}", created++);
+      const auto result =
+          co_await session->create(fs::kRootInode, std::string_view(name.data(), end), file, {});
+      if (!result) state.SkipWithError("a file was not created");
+      if (created % kNames != 0) continue;
+      state.PauseTiming();
+      for (; created > 0; --created) {
+        co_await session->unlink(fs::kRootInode, fmt::format("f{}", created - 1), {});
+      }
+      state.ResumeTiming();
+    }
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+void of_a_system(benchmark::State& state, What what) {
+  ShmPlatform platform(ShmOptions{});
+  platform.start(0, 0, CompletionMode::polling, [&](Thread& thread) {
+    return operate(state, thread, systems::fs_systems()[0], what);
+  });
+  platform.run();
+}
+BENCHMARK_CAPTURE(of_a_system, read, What::read);
+BENCHMARK_CAPTURE(of_a_system, write, What::write);
+BENCHMARK_CAPTURE(of_a_system, create, What::create);
+
+void of_the_machine(benchmark::State& state, What what) {
+  const char* const directory = std::getenv("PERDURA_BENCH_DIRECTORY");
+  if (directory == nullptr) {
+    for ([[maybe_unused]] auto _ : state) {
+    }
+    state.SetLabel("no PERDURA_BENCH_DIRECTORY");
+    return;
+  }
+  const std::string path = fmt::format("{}/perdura-bench-{}", directory, getpid());
+  const int file = open(path.c_str(), O_CREAT | O_RDWR, 0644);
+  std::vector<std::byte> block(fs::kBlock, std::byte{1});
+  bool whole = file >= 0;
+  for (Bytes i = 0; i < kFileBlocks && whole; ++i) {
+    whole = pwrite(file, block.data(), block.size(), static_cast<off_t>(i * fs::kBlock)) > 0;
+  }
+  if (!whole) state.SkipWithError("the file cannot be written");
+  std::minstd_rand random(1);
+  std::uint64_t created = 0;
+  const auto name = [&](std::uint64_t number) { return fmt::format("{}-{}", path, number); };
+  for ([[maybe_unused]] auto _ : state) {
+    const auto place = static_cast<off_t>(random() % kFileBlocks * fs::kBlock);
+    if (what == What::read) {
+      whole = pread(file, block.data(), block.size(), place) > 0;
+    } else if (what == What::write) {
+      whole = pwrite(file, block.data(), block.size(), place) > 0;
+    } else {
+      whole = close(open(name(created++).c_str(), O_CREAT | O_WRONLY, 0644)) == 0;
+      if (created % kNames == 0) {
+        state.PauseTiming();
+        for (; created > 0; --created) unlink(name(created - 1).c_str());
+        state.ResumeTiming();
+      }
+    }
+    if (!whole) state.SkipWithError("the machine's file system refused it");
+  }
+  for (; created > 0; --created) unlink(name(created - 1).c_str());
+  close(file);
+  unlink(path.c_str());
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK_CAPTURE(of_the_machine, read, What::read);
+BENCHMARK_CAPTURE(of_the_machine, write, What::write);
+BENCHMARK_CAPTURE(of_the_machine, create, What::create);
+
+}  // namespace
+}  // namespace perdura
