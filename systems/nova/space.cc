@@ -152,13 +152,8 @@ Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode,
     }
   }
   zero_behind_end(*inode, size);
-  if (!zeros && size == inode->size) {
-    // Nothing that could be read has changed, so `modified` stays.
-    fs::Attributes to = inode->attributes();
-    to.mode = new_mode;
-    to.changed = options.now;
-    set_attributes(*inode, to);
-  } else if (context_.entries.empty()) {
+  // The times change even if nothing else does.
+  if (context_.entries.empty()) {
     context_.add(*inode, SizeEntry{header(EntryType::size, options.now, new_mode), size});
   }
   if (const std::errc error = volume_.commit(context_, punches); error != std::errc{}) {
