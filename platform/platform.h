@@ -72,16 +72,16 @@ class Node {
   // The machine that it runs on, named by the first of its nodes.
   virtual NodeId machine() const { return id(); }
 
-  // Creates a region filled with zeros. A PM region outlives the node's process and can be opened
-  // again by its name, by any node of the machine, also while others have it open. Throws
-  // UsageError if the name exists already or the medium is full.
+  // Creates a region filled with zeros. A region in PM, or on a disk, outlives the node's process
+  // and can be opened again by its name, by any node of the machine, also while others have it
+  // open. Throws UsageError if the name exists already or the medium is full.
   virtual std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
                                                       pmem::Medium medium) = 0;
   // Like create_region(), in a place of the node's memory that the caller chooses. Throws
   // UsageError if the platform cannot place it there.
   virtual std::unique_ptr<pmem::Region> create_region_at(MemoryPlace place, std::string_view name,
                                                          Bytes size, pmem::Medium medium);
-  // Opens a PM region that was created before; null if there is none.
+  // Opens a region in PM, or on a disk, that was created before; null if there is none.
   virtual std::unique_ptr<pmem::Region> open_region(std::string_view name) = 0;
   virtual void remove_region(std::string_view name) = 0;
 

@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 #include "platform/base/error.h"
 #include "platform/host/host_background.h"
 #include "platform/host/numa.h"
+#include "platform/pmem/mapped/dax_device.h"
+#include "platform/pmem/mapped/file_write_back.h"
 #include "platform/pmem/mapped/pool_file.h"
 
 namespace perdura {
@@ -58,12 +61,14 @@ bool pin_this_thread(const std::vector<unsigned>& cores) {
 }
 
 HostNode::HostNode(const runtime::HostClock& clock, NodeId id, NodeId machine,
-                   const std::string& pm_directory, pmem::WriteMeter::Level accounting,
-                   Placement placement)
+                   const std::string& pm_directory, const std::string& disk_directory,
+                   pmem::WriteMeter::Level accounting, Placement placement)
     : clock_(clock),
       id_(id),
       machine_(machine),
       pm_directory_(fmt::format("{}/node-{}", pm_directory, machine)),
+      disk_directory_(disk_directory.empty() ? pm_directory_ + "/.disk"
+                                             : fmt::format("{}/node-{}", disk_directory, machine)),
       accounting_(accounting),
       placement_(std::move(placement)) {
   pmem::mapped::create_pool_directory(pm_directory_);
@@ -79,9 +84,14 @@ void HostNode::check_name(std::string_view name) {
   }
 }
 
-std::string HostNode::pm_path(std::string_view name) const {
+std::string HostNode::path_of(std::string_view name, pmem::Medium medium) const {
   check_name(name);
-  return fmt::format("{}/{}", pm_directory_, name);
+  return fmt::format("{}/{}", medium == pmem::Medium::disk ? disk_directory_ : pm_directory_, name);
+}
+
+pmem::Medium HostNode::medium_of(std::string_view name) const {
+  const bool is_on_disk = std::filesystem::exists(path_of(name, pmem::Medium::disk));
+  return is_on_disk ? pmem::Medium::disk : pmem::Medium::pm;
 }
 
 std::unique_ptr<pmem::Region> HostNode::create_region(std::string_view name, Bytes size,
@@ -97,8 +107,15 @@ std::unique_ptr<pmem::Region> HostNode::create_region_at(MemoryPlace place, std:
   }
   // Applies to the memory that is allocated here.
   const MemoryBinding binding(placement_.numa_node);
-  if (medium == pmem::Medium::pm) {
-    const std::string path = pm_path(name);
+  if (medium != pmem::Medium::dram) {
+    const std::string path = path_of(name, medium);
+    if (medium == pmem::Medium::disk) {
+      if (pmem::mapped::device_path(path)) {
+        throw UsageError(fmt::format(
+            "{}: a DAX device is no disk; use a DAX file system as pm_directory", path));
+      }
+      pmem::mapped::create_pool_directory(disk_directory_);
+    }
     auto file = pmem::mapped::create_pool_file(path, size, Allocation::now);
     return make_region(std::string(name), medium, path, std::move(file.mapping));
   }
@@ -107,14 +124,15 @@ std::unique_ptr<pmem::Region> HostNode::create_region_at(MemoryPlace place, std:
 }
 
 std::unique_ptr<pmem::Region> HostNode::open_region(std::string_view name) {
-  const std::string path = pm_path(name);
+  const pmem::Medium medium = medium_of(name);
+  const std::string path = path_of(name, medium);
   auto file = pmem::mapped::open_pool_file(path);
   if (!file) return nullptr;
-  return make_region(std::string(name), pmem::Medium::pm, path, std::move(file->mapping));
+  return make_region(std::string(name), medium, path, std::move(file->mapping));
 }
 
 void HostNode::remove_region(std::string_view name) {
-  pmem::mapped::remove_pool_file(pm_path(name));
+  pmem::mapped::remove_pool_file(path_of(name, medium_of(name)));
   memory_use_.removed_persistent(name);
 }
 
@@ -130,11 +148,12 @@ std::unique_ptr<pmem::Region> HostNode::make_region(
   std::shared_ptr<void> keeper = adopt(path, medium, std::move(mapping));
   if (medium == pmem::Medium::dram) {
     keeper = memory_use_.hold_dram(size, std::move(keeper));
-  } else {
+  } else if (medium == pmem::Medium::pm) {
     memory_use_.found_persistent(name, size);
   }
+  const auto disk = medium == pmem::Medium::disk ? pmem::mapped::write_back_of(path) : nullptr;
   return std::make_unique<pmem::Region>(std::move(name), medium, base, size, nullptr,
-                                        std::move(keeper), durable);
+                                        std::move(keeper), durable, disk);
 }
 
 std::unique_ptr<BackgroundThread> HostNode::start_background_thread(

@@ -75,15 +75,16 @@ class HostNode : public Node {
 
   // `clock`: the platform's clock. Persistent memory is in files in `pm_directory`/node-N/ or, in a
   // DAX device, in regions whose names begin so; N is the number of the machine. Throws UsageError
-  // if the directory cannot be created.
+  // if the directory cannot be created. Regions on a disk are in files in `disk_directory`/node-N/,
+  // or, if it is empty, in a folder `.disk` of that of persistent memory.
   HostNode(const runtime::HostClock& clock, NodeId id, NodeId machine,
-           const std::string& pm_directory, pmem::WriteMeter::Level accounting,
-           Placement placement);
+           const std::string& pm_directory, const std::string& disk_directory,
+           pmem::WriteMeter::Level accounting, Placement placement);
 
   NodeId id() const override { return id_; }
   NodeId machine() const override { return machine_; }
-  // Names of PM regions consist of letters, digits, '.', '-' and '_'. Names of DRAM regions are
-  // used only in messages and need not be unique.
+  // Names of PM regions, and of those on a disk, consist of letters, digits, '.', '-' and '_'.
+  // Names of DRAM regions are used only in messages and need not be unique.
   std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
                                               pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> create_region_at(MemoryPlace place, std::string_view name,
@@ -129,12 +130,15 @@ class HostNode : public Node {
   std::unique_ptr<pmem::Region> make_region(std::string name, pmem::Medium medium,
                                             const std::string& path,
                                             std::shared_ptr<pmem::mapped::Mapping> mapping);
-  std::string pm_path(std::string_view name) const;
+  // Of a region: whichever of the two media has it. Of a new one: of its medium.
+  std::string path_of(std::string_view name, pmem::Medium medium) const;
+  pmem::Medium medium_of(std::string_view name) const;
 
   runtime::HostClock clock_;
   NodeId id_;
   NodeId machine_;
   std::string pm_directory_;
+  std::string disk_directory_;
   pmem::WriteMeter::Level accounting_;
   Placement placement_;
   Threads of_platform_;

@@ -104,12 +104,14 @@ void Region::flush(Bytes offset, Bytes length) {
 }
 
 void Region::flush_for_nothing(Bytes offset, Bytes length) {
+  if (disk_) return disk_->begin(offset, length);
   if (medium_ == Medium::pm) thread_write_meter().flush(offset, length);
 }
 
 void Region::drain() {
   if (model_) [[unlikely]]
     return model_->drain();
+  if (disk_) return disk_->finish();
   if (medium_ == Medium::dram) return;
   thread_write_meter().fence();
   mapped::drain();

@@ -44,6 +44,15 @@ class RegionModel {
   virtual void drain() = 0;
 };
 
+// What flush() and drain() do to a mapped file on a disk.
+class WriteBack {
+ public:
+  virtual ~WriteBack() = default;
+  virtual void begin(Bytes offset, Bytes length) = 0;
+  // Waits until the disk has it.
+  virtual void finish() = 0;
+};
+
 // The write meter of the calling operating-system thread, for mapped persistent memory.
 namespace detail {
 inline constinit thread_local WriteMeter thread_write_meter;
@@ -57,15 +66,17 @@ enum class Durable : std::uint8_t {
 
 class Region {
  public:
-  // `durable`: when a store to mapped persistent memory is durable.
+  // `durable`: when a store to mapped persistent memory is durable. `disk`: of a mapped file on
+  // one.
   Region(std::string name, Medium medium, std::byte* base, Bytes size,
          std::shared_ptr<RegionModel> model, std::shared_ptr<void> mapping,
-         Durable durable = Durable::when_flushed)
+         Durable durable = Durable::when_flushed, std::shared_ptr<WriteBack> disk = nullptr)
       : name_(std::move(name)),
         base_(base),
         size_(size),
         model_(std::move(model)),
         mapping_(std::move(mapping)),
+        disk_(std::move(disk)),
         medium_(medium),
         needs_flush_(medium == Medium::pm && durable == Durable::when_flushed) {}
   Region(const Region&) = delete;
@@ -199,10 +210,10 @@ class Region {
 
   // Starts writing back the lines of a range (clwb, clflushopt or clflush, depending on the CPU).
   // Where stores are durable as soon as they are visible, the flush is counted, so that counts can
-  // be compared, but not executed.
+  // be compared, but not executed. On a disk: the pages, as sync_file_range(2).
   void flush(Bytes offset, Bytes length);
   // Waits until everything that this thread flushed or streamed before is in the persistence domain
-  // (sfence).
+  // (sfence). On a disk: until the disk has all that anybody flushed before, as fdatasync(2).
   void drain();
   void persist(Bytes offset, Bytes length) {
     flush(offset, length);
@@ -251,6 +262,7 @@ class Region {
   Bytes size_;
   std::shared_ptr<RegionModel> model_;
   std::shared_ptr<void> mapping_;
+  std::shared_ptr<WriteBack> disk_;
   Medium medium_;
   bool needs_flush_;
 };

@@ -11,10 +11,11 @@
 namespace perdura {
 
 ShmNode::ShmNode(fabric::shm::Job& job, NodeId id, NodeId machine, const std::string& pm_directory,
-                 pmem::WriteMeter::Level accounting, Placement placement,
-                 std::shared_ptr<fabric::tcp::Rendezvous> rendezvous,
+                 const std::string& disk_directory, pmem::WriteMeter::Level accounting,
+                 Placement placement, std::shared_ptr<fabric::tcp::Rendezvous> rendezvous,
                  Picoseconds connection_timeout)
-    : HostNode(job.control().clock, id, machine, pm_directory, accounting, std::move(placement)),
+    : HostNode(job.control().clock, id, machine, pm_directory, disk_directory, accounting,
+               std::move(placement)),
       job_(job),
       memory_(std::make_shared<fabric::shm::NodeMemory>(job.node(id))),
       rendezvous_(std::move(rendezvous)),

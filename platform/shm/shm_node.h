@@ -17,8 +17,9 @@ namespace perdura {
 class ShmNode final : public HostNode, public MessageRings {
  public:
   ShmNode(fabric::shm::Job& job, NodeId id, NodeId machine, const std::string& pm_directory,
-          pmem::WriteMeter::Level accounting, Placement placement,
-          std::shared_ptr<fabric::tcp::Rendezvous> rendezvous, Picoseconds connection_timeout);
+          const std::string& disk_directory, pmem::WriteMeter::Level accounting,
+          Placement placement, std::shared_ptr<fabric::tcp::Rendezvous> rendezvous,
+          Picoseconds connection_timeout);
 
   std::unique_ptr<RingProducer> open_producer(std::string_view name, RingShape shape) override;
   std::unique_ptr<RingConsumer> open_consumer(std::string_view name, RingShape shape) override;

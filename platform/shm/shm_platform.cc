@@ -39,6 +39,7 @@ ShmPlatform::ShmPlatform(ShmOptions options)
   const auto rendezvous = std::make_shared<ShmRendezvous>(job_);
   for (const NodeId id : local_ids()) {
     add_node(std::make_unique<ShmNode>(job_, id, machine_of(options_.machines, id), pm,
+                                       options_.disk_directory,
                                        options_.accounting, placement_of(options_, id), rendezvous,
                                        options_.fabric.connection_timeout));
   }

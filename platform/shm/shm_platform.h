@@ -31,6 +31,8 @@ struct ShmOptions {
   // regions then begin. Empty: a directory in /dev/shm that is removed with the last process of the
   // job.
   std::string pm_directory{};
+  // Where the files of regions on a disk are. Empty: beside those of persistent memory.
+  std::string disk_directory{};
   // By node; nodes beyond the end of the list run anywhere.
   std::vector<Placement> placements{};
   // Emulated write latency: additional time that each flushed line costs, in the whole process.

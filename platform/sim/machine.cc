@@ -52,6 +52,7 @@ Machine::Machine(Engine& engine, const Profile& profile, const NodeProfile& kind
       cores_(profile_.cores),
       dram_(controllers_of(profile.dram, profile)),
       pm_(controllers_of(profile.pm, profile)),
+      disk_(profile.disk),
       nic_(profile),
       ethernet_profile_(with_ethernet(profile)),
       ethernet_(ethernet_profile_, true) {}
@@ -62,20 +63,25 @@ Machine::Block Machine::allocate(std::string_view name, Bytes size, pmem::Medium
   block.mapping = pmem::sim::allocate_region(name, size);
   block.base = static_cast<std::byte*>(block.mapping.get());
   block.size = size;
+  block.medium = medium;
   block.controller = &(medium == pmem::Medium::pm ? pm_ : dram_)[place.remote ? 1 : 0];
   block.address = block.controller->allocate(size, place.one_dimm);
   block.page = size_of(place.pages);
-  block.model = make_model(block, medium);
+  block.model = make_model(block, true);
   return block;
 }
 
-std::shared_ptr<pmem::sim::SimRegion> Machine::make_model(const Block& block, pmem::Medium medium) {
-  const bool persistent = medium == pmem::Medium::pm;
-  auto model = std::make_shared<pmem::sim::SimRegion>(engine_, *block.controller, block.address,
-                                                      persistent ? &meter_ : nullptr, block.base,
-                                                      block.mapping);
+std::shared_ptr<pmem::sim::SimRegion> Machine::make_model(const Block& block, bool is_new) {
+  std::unique_ptr<pmem::sim::CachedFile> file;
+  if (block.medium == pmem::Medium::disk) {
+    file = std::make_unique<pmem::sim::CachedFile>(disk_, block.size, is_new);
+  }
+  auto model =
+      std::make_shared<pmem::sim::SimRegion>(engine_, *block.controller, block.address,
+                                             block.medium == pmem::Medium::pm ? &meter_ : nullptr,
+                                             block.base, block.mapping, std::move(file));
   model->identify(++regions_, block.page);
-  if (persistent && journal_ != nullptr) model->track(journal_);
+  if (block.medium != pmem::Medium::dram && journal_ != nullptr) model->track(journal_);
   return model;
 }
 
@@ -108,7 +114,7 @@ void Machine::restore_power() {
   survivors_.clear();
   // All that has survived the failure is durable.
   journal_.reset();
-  for (auto& [name, block] : persistent_) block.model = make_model(block, pmem::Medium::pm);
+  for (auto& [name, block] : persistent_) block.model = make_model(block, false);
   track(*durability_);
   for (const auto& [name, block] : persistent_) observe_attached(name, block);
 }
@@ -128,7 +134,8 @@ pmem::ImageSpace Machine::images() {
 pmem::sim::CrashedMemory Machine::crashed(const pmem::ImageSpace& images) const {
   pmem::sim::CrashedMemory memory;
   for (const auto& [name, block] : persistent_) {
-    memory.regions.emplace_back(name, block.size, block.base, block.model->id(), images);
+    memory.regions.emplace_back(name, block.medium, block.size, block.base, block.model->id(),
+                                images);
   }
   return memory;
 }
@@ -147,9 +154,10 @@ void Machine::adopt(pmem::sim::CrashedMemory& memory) {
     block.mapping = region.mapping();
     block.base = region.base();
     block.size = region.size();
-    block.controller = &pm_.front();
+    block.medium = region.medium();
+    block.controller = &(block.medium == pmem::Medium::pm ? pm_ : dram_).front();
     block.address = block.controller->allocate(block.size, false);
-    block.model = make_model(block, pmem::Medium::pm);
+    block.model = make_model(block, false);
     block.model->recover(region);
     persistent_.emplace(region.name(), std::move(block));
   }
@@ -167,19 +175,19 @@ std::unique_ptr<pmem::Region> Machine::create_region(MemoryPlace place, std::str
     throw UsageError(fmt::format(
         "profile {}: its machines have one NUMA node; add [numa] for another", testbed_.name));
   }
-  if (medium == pmem::Medium::pm && persistent_.contains(name)) {
+  if (medium != pmem::Medium::dram && persistent_.contains(name)) {
     throw UsageError(fmt::format("node {} has a region '{}' already", id_, name));
   }
   Block block = allocate(name, size, medium, place);
   std::shared_ptr<void> keeper = block.mapping;
   if (medium == pmem::Medium::dram) {
     keeper = user.hold_dram(size, std::move(keeper));
-  } else {
+  } else if (medium == pmem::Medium::pm) {
     user.found_persistent(name, size);
   }
   auto region = std::make_unique<pmem::Region>(std::string(name), medium, block.base, size,
                                                block.model, std::move(keeper));
-  if (medium == pmem::Medium::pm) {
+  if (medium != pmem::Medium::dram) {
     observe_attached(name, block);
     persistent_.emplace(name, std::move(block));
   }
@@ -190,7 +198,7 @@ std::unique_ptr<pmem::Region> Machine::open_region(std::string_view name) {
   const auto found = persistent_.find(name);
   if (found == persistent_.end()) return nullptr;
   const Block& block = found->second;
-  return std::make_unique<pmem::Region>(std::string(name), pmem::Medium::pm, block.base, block.size,
+  return std::make_unique<pmem::Region>(std::string(name), block.medium, block.base, block.size,
                                         block.model, block.mapping);
 }
 
@@ -217,11 +225,15 @@ void Machine::begin_death(const std::vector<const SimThread*>& threads) {
     const Time from = std::max(engine_.now(), thread->storing().seen_until);
     for (auto& [name, block] : persistent_) block.model->withdraw(*thread, from);
     for (auto& [name, ring] : rings_) ring->withdraw(*thread, from);
-    if (journal_ != nullptr) journal_->withdraw(thread, from);
+    if (journal_ == nullptr) continue;
+    journal_->withdraw(thread, from);
+    journal_->withdraw(&thread->storing(), from);  // what it has asked the disk for
   }
   // Until `from` others have seen what they did, though it lay ahead of the engine's time.
   if (journal_ != nullptr) {
-    journal_->hasten(std::vector<pmem::sim::Journal::Writer>(threads.begin(), threads.end()));
+    std::vector<pmem::sim::Journal::Writer> writers(threads.begin(), threads.end());
+    for (const SimThread* thread : threads) writers.push_back(&thread->storing());
+    journal_->hasten(writers);
   }
   for (auto& [name, block] : persistent_) block.model->ignore_stores(true);
 }

@@ -70,6 +70,7 @@ class Machine {
   struct Block {
     std::byte* base = nullptr;
     Bytes size = 0;
+    pmem::Medium medium = pmem::Medium::dram;
     pmem::sim::MemoryController* controller = nullptr;
     Bytes address = 0;
     Bytes page = 0;  // that was chosen
@@ -78,7 +79,8 @@ class Machine {
   };
   Block allocate(std::string_view name, Bytes size, pmem::Medium medium, MemoryPlace place);
   void observe_attached(std::string_view name, const Block& block) const;
-  std::shared_ptr<pmem::sim::SimRegion> make_model(const Block& block, pmem::Medium medium);
+  // `is_new`: its contents have just been made, and not come through a power failure.
+  std::shared_ptr<pmem::sim::SimRegion> make_model(const Block& block, bool is_new);
 
   Engine& engine_;
   const Profile& testbed_;
@@ -90,6 +92,7 @@ class Machine {
   // One for each of the two NUMA nodes; threads run on the first.
   std::vector<pmem::sim::MemoryController> dram_;
   std::vector<pmem::sim::MemoryController> pm_;
+  pmem::sim::Disk disk_;
   fabric::sim::Nic nic_;
   const Profile ethernet_profile_;
   fabric::sim::Nic ethernet_;  // the kernel's sockets

@@ -14,10 +14,10 @@ namespace perdura {
 class VerbsNode final : public HostNode {
  public:
   VerbsNode(const runtime::HostClock& clock, NodeId id, const std::string& pm_directory,
-            pmem::WriteMeter::Level accounting, Placement placement,
-            std::shared_ptr<fabric::verbs::NodeMemory> memory,
+            const std::string& disk_directory, pmem::WriteMeter::Level accounting,
+            Placement placement, std::shared_ptr<fabric::verbs::NodeMemory> memory,
             std::shared_ptr<fabric::tcp::Rendezvous> rendezvous, Picoseconds connection_timeout)
-      : HostNode(clock, id, id, pm_directory, accounting, std::move(placement)),
+      : HostNode(clock, id, id, pm_directory, disk_directory, accounting, std::move(placement)),
         memory_(std::move(memory)),
         rendezvous_(std::move(rendezvous)),
         connection_timeout_(connection_timeout) {}

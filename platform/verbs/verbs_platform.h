@@ -35,6 +35,8 @@ struct VerbsOptions {
   // memory of DAX file systems cannot be registered. Empty: a directory in /dev/shm that belongs to
   // this object and is removed with it.
   std::string pm_directory{};
+  // Where the files of regions on a disk are. Empty: beside those of persistent memory.
+  std::string disk_directory{};
   // By node; nodes beyond the end of the list run anywhere.
   std::vector<Placement> placements{};
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::compared;

@@ -6,7 +6,15 @@
 
 namespace perdura::pmem {
 
-enum class Medium : std::uint8_t { dram, pm };
+enum class Medium : std::uint8_t {
+  dram,
+  pm,
+  // A file of an ordinary file system on a disk or an SSD, in the page cache of its machine. It
+  // outlives processes as pm does; after a power failure it holds what it had been asked to write
+  // back and had then said to have written, and of anything else some words or none, whatever the
+  // persistence domain of the machine's memory is.
+  disk,
+};
 
 // Persistence domains: which stages between the writer and the medium keep their data when the
 // power fails.

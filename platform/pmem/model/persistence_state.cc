@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
 #include "platform/pmem/model/line_mask.h"
 
@@ -29,6 +30,12 @@ void PersistenceState::attach(RegionId region, Medium medium, const std::byte* m
 
 bool PersistenceState::is_lost(Place place) const {
   return regions_.at(place.region).medium == Medium::dram && rules_.holds(Rule::dram_is_lost);
+}
+
+// The page cache of a file is in no persistence domain.
+bool PersistenceState::is_durable_when_visible(const Fragment& fragment) const {
+  return model_.domain != PersistenceDomain::dmp && rules_.holds(Rule::visible_is_durable) &&
+         regions_.at(fragment.line->key.first).medium != Medium::disk;
 }
 
 PersistenceState::Line& PersistenceState::line_of(LineKey key) {
@@ -133,6 +140,9 @@ PersistenceState::Operation PersistenceState::post(ConnectionId id, RemoteKind k
 }
 
 void PersistenceState::place(Operation operation, Place place, std::span<const std::byte> bytes) {
+  if (regions_.at(place.region).medium == Medium::disk) {
+    throw std::logic_error("a device has changed a region that is on a disk");
+  }
   Fragment fragment;
   fragment.source = Source::device;
   fragment.cached = connections_.at(operation.connection).ddio;
@@ -180,9 +190,7 @@ void PersistenceState::make_visible(Fragment& fragment) {
     ++changes_;
   }
   fragment.visible = true;
-  if (model_.domain != PersistenceDomain::dmp && rules_.holds(Rule::visible_is_durable)) {
-    make_durable(fragment);
-  }
+  if (is_durable_when_visible(fragment)) make_durable(fragment);
 }
 
 void PersistenceState::make_durable(Fragment& fragment) {

@@ -81,6 +81,7 @@ class PersistenceState {
 
   // Adds a region. `memory` is its current content, all of it durable. The caller may or may not
   // apply reported changes to `memory`: the model copies a line before the first change of it.
+  // Devices must not change regions on a disk.
   void attach(RegionId region, Medium medium, const std::byte* memory);
   // Announces that `memory` is about to hold a change of these lines that will be reported later.
   void expect(Place place, Bytes length);
@@ -244,6 +245,7 @@ class PersistenceState {
            !rules_.holds(Rule::visible_order_is_not_durable_order);
   }
   bool is_lost(Place place) const;
+  bool is_durable_when_visible(const Fragment& fragment) const;
   Line& line_of(LineKey key);
   template <class Function>
   void each_fragment(Place place, Bytes length, const Function& function);

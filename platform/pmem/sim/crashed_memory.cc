@@ -8,9 +8,10 @@
 
 namespace perdura::pmem::sim {
 
-CrashedRegion::CrashedRegion(std::string name, Bytes size, const std::byte* memory,
+CrashedRegion::CrashedRegion(std::string name, Medium medium, Bytes size, const std::byte* memory,
                              PersistenceState::RegionId number, const ImageSpace& space)
     : name_(std::move(name)),
+      medium_(medium),
       size_(size),
       mapping_(allocate_region(name_, size)),
       base_(static_cast<std::byte*>(mapping_.get())),

@@ -24,12 +24,13 @@ class CrashedRegion {
  public:
   // A copy of `memory`, whose lines are those of the space. `number`: by what the model knows the
   // region.
-  CrashedRegion(std::string name, Bytes size, const std::byte* memory,
+  CrashedRegion(std::string name, Medium medium, Bytes size, const std::byte* memory,
                 PersistenceState::RegionId number, const ImageSpace& space);
   CrashedRegion(const CrashedRegion&) = delete;
   CrashedRegion& operator=(const CrashedRegion&) = delete;
 
   const std::string& name() const { return name_; }
+  Medium medium() const { return medium_; }
   Bytes size() const { return size_; }
   std::byte* base() const { return base_; }
   const std::shared_ptr<void>& mapping() const { return mapping_; }
@@ -88,6 +89,7 @@ class CrashedRegion {
   void save(Bytes line);
 
   std::string name_;
+  Medium medium_;
   Bytes size_;
   std::shared_ptr<void> mapping_;
   std::byte* base_;

@@ -4,10 +4,11 @@
 
 namespace perdura::pmem::sim {
 
-Journal::RegionId Journal::attach(std::shared_ptr<void> mapping, const std::byte* memory) {
+Journal::RegionId Journal::attach(Medium medium, std::shared_ptr<void> mapping,
+                                  const std::byte* memory) {
   const auto region = static_cast<RegionId>(mappings_.size());
   mappings_.push_back(std::move(mapping));
-  state_.attach(region, Medium::pm, memory);
+  state_.attach(region, medium, memory);
   return region;
 }
 

@@ -57,7 +57,7 @@ class Journal {
 
   // A persistent region, all of it durable; its mapping lives as long as the power is on. DRAM is
   // not told of, since nothing of it survives.
-  RegionId attach(std::shared_ptr<void> mapping, const std::byte* memory);
+  RegionId attach(Medium medium, std::shared_ptr<void> mapping, const std::byte* memory);
 
   // --- CPUs: line i of a range is stored at visible.of(i) --------------------------------------
 

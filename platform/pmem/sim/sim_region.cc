@@ -30,7 +30,7 @@ std::uint64_t SimRegion::newest(Bytes offset) const {
 
 void SimRegion::track(std::shared_ptr<Journal> journal) {
   journal_ = std::move(journal);
-  id_ = journal_->attach(mapping_, base_);
+  id_ = journal_->attach(file_ ? Medium::disk : Medium::pm, mapping_, base_);
 }
 
 void SimRegion::change(Timeline::Writer writer, Bytes offset, std::span<const std::byte> from,
@@ -44,6 +44,8 @@ void SimRegion::change(Timeline::Writer writer, Bytes offset, std::span<const st
   }
   if (crashed_ != nullptr) [[unlikely]]
     crashed_->before_change(offset, from.size(), timeline_);
+  if (file_) [[unlikely]]
+    file_->changed(offset, from.size());
   SimThread* const thread = writer == Timeline::Writer::cpu ? SimThread::running() : nullptr;
   timeline_.change(engine_.now(), offset, from, writer, visible,
                    thread != nullptr ? &thread->storing() : nullptr);
@@ -67,6 +69,8 @@ void SimRegion::buffer(SimThread& thread, Bytes offset, std::span<const std::byt
 
 void SimRegion::cpu_read(Bytes offset, std::span<std::byte> into) {
   SimThread* const thread = SimThread::running();
+  if (file_) [[unlikely]]
+    fetch_from_disk(offset, into.size());
   timeline_.forget_before(engine_.now());
   about_to_read(offset, into.size(), Timeline::Writer::cpu);
   timeline_.cpu_read(offset, into, now(), thread != nullptr ? &thread->storing() : nullptr);
@@ -200,6 +204,8 @@ void SimRegion::write(Bytes offset, std::span<const std::byte> from, bool stream
 }
 
 void SimRegion::flush(Bytes offset, Bytes length) {
+  if (file_) [[unlikely]]
+    return write_back_to_disk(offset, length);
   if (!counted()) return;
   meter_->flush(offset, length);
   const Bytes lines = lines_of(offset, std::max<Bytes>(length, 1));
@@ -234,7 +240,33 @@ Time SimRegion::device_writes(Time at, Bytes offset, Bytes lines) {
   return controller_.write(engine_.now(), at, address_ + offset, lines);
 }
 
+// What a thread has asked the disk for is not what its fences wait for: to the journal it is
+// another writer.
+void SimRegion::write_back_to_disk(Bytes offset, Bytes length) {
+  SimThread* const thread = SimThread::running();
+  if (thread != nullptr) thread->charge_time(file_->system_call());
+  if (journal_ && thread != nullptr) [[unlikely]]
+    journal_->flush(&thread->storing(), {id_, offset}, length, now());
+  file_->write_back(engine_.now(), now(), offset, length);
+}
+
+void SimRegion::wait_for_disk() {
+  SimThread* const thread = SimThread::running();
+  if (thread == nullptr) return;
+  thread->charge_time(file_->system_call());
+  thread->spin_until(file_->written(now()));
+  if (journal_) [[unlikely]]
+    journal_->fence(&thread->storing(), now());
+}
+
+void SimRegion::fetch_from_disk(Bytes offset, Bytes length) {
+  SimThread* const thread = SimThread::running();
+  if (thread != nullptr) thread->spin_until(file_->fetch(engine_.now(), now(), offset, length));
+}
+
 void SimRegion::drain() {
+  if (file_) [[unlikely]]
+    return wait_for_disk();
   if (!counted()) return;
   meter_->fence();
   SimThread* const thread = SimThread::running();

@@ -6,6 +6,7 @@
 
 #include "platform/pmem/region.h"
 #include "platform/pmem/sim/crashed_memory.h"
+#include "platform/pmem/sim/disk.h"
 #include "platform/pmem/sim/journal.h"
 #include "platform/pmem/sim/memory_controller.h"
 
@@ -17,15 +18,17 @@ namespace perdura::pmem::sim {
 
 class SimRegion final : public RegionModel, public std::enable_shared_from_this<SimRegion> {
  public:
-  // `address` is that of its memory in the controller's.
+  // `address` is that of its memory in the controller's. `file`: of a region on a disk.
   SimRegion(perdura::sim::Engine& engine, MemoryController& controller, Bytes address,
-            WriteMeter* meter, std::byte* base, std::shared_ptr<void> mapping)
+            WriteMeter* meter, std::byte* base, std::shared_ptr<void> mapping,
+            std::unique_ptr<CachedFile> file = nullptr)
       : engine_(engine),
         controller_(controller),
         address_(address),
         meter_(meter),
         base_(base),
         mapping_(std::move(mapping)),
+        file_(std::move(file)),
         timeline_(base) {}
 
   std::uint64_t load(Bytes offset) override;
@@ -97,6 +100,10 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
   void write_back(perdura::sim::SimThread* thread, Time start, Bytes offset, Bytes lines,
                   bool streaming);
   void count_placement(Bytes offset, std::span<const std::byte> from, Cause cause);
+  // Waits until a range of a file is in the cache.
+  void fetch_from_disk(Bytes offset, Bytes length);
+  void write_back_to_disk(Bytes offset, Bytes length);
+  void wait_for_disk();
   bool counted() const { return meter_ != nullptr; }
   std::uint64_t newest(Bytes offset) const;
   void about_to_read(Bytes offset, Bytes length, Timeline::Writer reader) {
@@ -107,9 +114,10 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
   perdura::sim::Engine& engine_;
   MemoryController& controller_;
   Bytes address_;
-  WriteMeter* meter_;  // null for DRAM
+  WriteMeter* meter_;  // null but for persistent memory
   std::byte* base_;
-  std::shared_ptr<void> mapping_;  // the memory outlives the region: messages may be under way
+  std::shared_ptr<void> mapping_;     // the memory outlives the region: messages may be under way
+  std::unique_ptr<CachedFile> file_;  // null unless it is on a disk
   Timeline timeline_;
   std::shared_ptr<Journal> journal_;  // null unless durability is tracked
   Journal::RegionId id_ = 0;

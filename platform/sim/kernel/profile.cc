@@ -33,8 +33,8 @@ constexpr std::uint32_t kMostTranslations = 1U << 20;
 
 // What a role's table may have besides the keys of [server] and [client].
 const std::set<std::string>& tables_of_role() {
-  static const std::set<std::string> tables{"cpu", "dram", "pm",       "numa",
-                                            "nic", "link", "ethernet", "translation"};
+  static const std::set<std::string> tables{"cpu",  "dram",     "pm",   "numa",       "nic",
+                                            "link", "ethernet", "disk", "translation"};
   return tables;
 }
 
@@ -308,6 +308,15 @@ EthernetProfile read_ethernet(Section section) {
   return ethernet;
 }
 
+DiskProfile read_disk(Section section) {
+  DiskProfile disk;
+  disk.bandwidth = section.gigabytes_per_second("bandwidth_gb_s");
+  disk.sync = section.nanoseconds("sync_ns");
+  disk.system_call = section.nanoseconds("system_call_ns");
+  section.done();
+  return disk;
+}
+
 RetryProfile read_retry(Section section) {
   RetryProfile retry;
   // Must not be 0: a receiver without buffers that is retried at once without end would stop
@@ -336,6 +345,7 @@ void read_machine(Profile& profile, MakeSection section, HasSection has) {
   if (has("translation")) profile.translation = read_translation(section("translation"));
   profile.link = read_link(section("link"));
   if (has("ethernet")) profile.ethernet = read_ethernet(section("ethernet"));
+  if (has("disk")) profile.disk = read_disk(section("disk"));
 }
 
 std::vector<RoleProfile> read_roles(const std::string& path, const toml::table& root,
@@ -392,9 +402,9 @@ Profile load_profile(const std::string& path) {
     throw UsageError(
         fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
   }
-  static const std::set<std::string> known{"name",        "title", "ddio",     "cpu",   "server",
-                                           "client",      "dram",  "pm",       "numa",  "nic",
-                                           "translation", "link",  "ethernet", "retry", "role"};
+  static const std::set<std::string> known{
+      "name", "title", "ddio",        "cpu",  "server",   "client", "dram",  "pm",
+      "numa", "nic",   "translation", "link", "ethernet", "disk",   "retry", "role"};
   for (const auto& [key, node] : root) {
     if (!known.contains(std::string(key.str()))) {
       throw UsageError(fmt::format("{}:{}: unknown key '{}'; known are: {}", path,

@@ -140,6 +140,14 @@ struct EthernetProfile {
   Picoseconds system_call = Microseconds(2);  // CPU time of sending a message
 };
 
+// The disk or SSD of a machine. A profile that says nothing of it has an SSD; its numbers are
+// estimates of one with SATA.
+struct DiskProfile {
+  double bandwidth = 500e6;                   // bytes per second, of reads and writes together
+  Picoseconds sync = Microseconds(100);       // until what was transferred is durable
+  Picoseconds system_call = Microseconds(2);  // CPU time of asking for either
+};
+
 struct RetryProfile {
   Picoseconds rnr_timer{};        // wait before sending again to a receiver that was not ready
   std::uint32_t rnr_retries = 7;  // 7 means without end, as in verbs
@@ -163,6 +171,7 @@ struct Profile {
   std::optional<TranslationProfile> translation;  // else the NIC knows where everything is
   LinkProfile link;
   EthernetProfile ethernet;
+  DiskProfile disk;
   RetryProfile retry;
   std::vector<RoleProfile> roles;  // whose nodes are described differently
 

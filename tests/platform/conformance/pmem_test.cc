@@ -97,6 +97,27 @@ TEST_P(PmemRegion, PersistentMemoryIsFoundAgainByItsName) {
   });
 }
 
+TEST_P(PmemRegion, OnADiskIsFoundAgainByItsName) {
+  const auto platform = make({.node_count = 1});
+  on_one_thread(*platform, mode(), [](Thread& thread) {
+    Node& node = thread.node;
+    auto region = node.create_region("file", 8192, Medium::disk);
+    EXPECT_EQ(region->load(4096), 0U);
+    region->store(4096, 31);
+    region->persist(4096, 8);
+    EXPECT_THROW(node.create_region("file", 8192, Medium::disk), UsageError);
+    region = node.open_region("file");
+    if (region == nullptr) throw std::runtime_error("the region is gone");
+    EXPECT_EQ(region->size(), 8192U);
+    EXPECT_EQ(region->medium(), Medium::disk);
+    EXPECT_EQ(region->load(4096), 31U);
+    EXPECT_EQ(node.pm_writes(), pmem::Writes{}) << "it is no persistent memory";
+    region.reset();
+    node.remove_region("file");
+    EXPECT_EQ(node.open_region("file"), nullptr);
+  });
+}
+
 TEST_P(PmemRegion, CanBeOpenTwice) {
   const auto platform = make({.node_count = 1});
   on_one_thread(*platform, mode(), [](Thread& thread) {
