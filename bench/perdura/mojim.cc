@@ -34,6 +34,7 @@ struct MojimArguments {
   std::string primary;
   std::string mirror;
   std::vector<std::string> backups;
+  std::string log;
   std::string persistence = "correct";
   std::string ddio = "on";
   std::vector<std::string> command;
@@ -65,6 +66,13 @@ Cluster cluster_of(const MojimArguments& arguments) {
   cluster.size = round_up(cluster.size, 4 * KiB);
   cluster.ddio = arguments.ddio == "on";
   if (arguments.persistence == "paper") cluster.domain.clear();
+  if (!arguments.log.empty()) {
+    if (!cluster.system().copies_on_disk) {
+      throw UsageError(fmt::format(
+          "--log: a mirror of {} has its log beside its file; leave it out", cluster.mode));
+    }
+    cluster.log = fs::absolute(arguments.log).lexically_normal().string();
+  }
   cluster.system();
   return cluster;
 }
@@ -193,6 +201,9 @@ void add_cluster(CLI::App& command, MojimArguments& arguments) {
   command.add_option("--mirror", arguments.mirror, "the mirror's copy of it");
   command.add_option("--backup", arguments.backups, "a copy behind the mirror's")
       ->allow_extra_args(false);
+  command.add_option("--log", arguments.log,
+                     "of m-syncdisk: a folder for the mirror's log, in persistent memory; "
+                     "default: beside the mirror's file");
   command
       .add_option("--persistence", arguments.persistence,
                   "correct: what is acknowledged is durable on the nodes that --domain and --ddio "

@@ -74,6 +74,48 @@ void give_size(const std::string& file, Bytes size, bool create) {
   }
 }
 
+// Where the node's persistent memory is.
+fs::path folder_of_memory(const std::string& file) {
+  const fs::path elsewhere = fs::path(state_folder(file)) / "log";
+  return fs::is_symlink(elsewhere) ? elsewhere : fs::path(state_folder(file));
+}
+
+void give_log(const std::string& file, const std::string& log) {
+  const fs::path folder = state_folder(file);
+  const fs::path elsewhere = folder / "log";
+  std::error_code error;
+  if (!fs::is_symlink(elsewhere)) {
+    if (fs::exists(folder / (std::string(kRegion) + ".logs"), error)) {
+      throw UsageError(
+          fmt::format("{} has its log in {} already; leave --log out", file, folder.string()));
+    }
+    if (fs::exists(fs::path(log) / (std::string(kRegion) + ".logs"), error)) {
+      throw UsageError(
+          fmt::format("--log {}: has the log of another file; name another folder", log));
+    }
+    fs::create_directories(log, error);
+    if (!error) fs::create_directory_symlink(log, elsewhere, error);
+    if (error) throw PlatformError(fmt::format("{}: {}", log, error.message()));
+  }
+  if (!fs::equivalent(elsewhere, log, error)) {
+    throw UsageError(fmt::format("{} has its log in {}; leave --log out, or name that folder", file,
+                                 fs::read_symlink(elsewhere).string()));
+  }
+}
+
+// Other names of a node's file, under which the service knows it.
+void link_file(const std::string& file, const fs::path& known, bool is_same_medium) {
+  std::error_code error;
+  if (fs::exists(known, error)) return;
+  fs::create_directories(known.parent_path(), error);
+  if (is_same_medium) {
+    fs::create_hard_link(file, known, error);
+  } else {
+    fs::create_symlink(file, known, error);
+  }
+  if (error) throw PlatformError(fmt::format("{}: {}", known.string(), error.message()));
+}
+
 }  // namespace
 
 Cluster Cluster::from_environment() {
@@ -155,40 +197,55 @@ void prepare_files(const Cluster& cluster, NodeId node) {
   give_size(file, cluster.size, node > 0);
   std::error_code error;
   fs::create_directory(folder, error);
-  if (fs::exists(known, error)) {
-    if (fs::equivalent(file, known, error)) return;
+  if (fs::exists(known, error) && !fs::equivalent(file, known, error)) {
     throw UsageError(
         fmt::format("{} is another file than the one that {} belongs to; remove the folder if the "
                     "copies of the former file are not needed any more",
                     file, folder.string()));
   }
-  fs::create_hard_link(file, known, error);
-  if (error) {
-    throw PlatformError(fmt::format("{}: {}", known.string(), error.message()));
+  link_file(file, known, true);
+  if (node == 1 && !cluster.log.empty()) give_log(file, cluster.log);
+  if (node > 0 && cluster.system().copies_on_disk) {
+    link_file(file, folder / ".disk" / (std::string(kRegion) + ".disk"), true);
+  } else if (fs::is_symlink(folder / "log")) {
+    link_file(file, folder / "log" / kRegion, false);
   }
 }
+
+namespace {
+
+void link_folder(const fs::path& link, const fs::path& folder) {
+  std::error_code error;
+  if (fs::read_symlink(link, error) == folder) return;
+  fs::remove(link, error);
+  fs::create_directory_symlink(folder, link, error);
+  // Another process of the cluster may be at it, too.
+  if (error && fs::read_symlink(link) != folder) {
+    throw PlatformError(fmt::format("{}: {}", link.string(), error.message()));
+  }
+}
+
+}  // namespace
 
 std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> nodes) {
   // Where the platform looks for a node's memory: links to the nodes' own folders.
   const fs::path links = state_folder(cluster.files.front()) + ".nodes";
+  const fs::path links_to_disk = links / "disk";
   std::error_code error;
-  fs::create_directories(links, error);
+  fs::create_directories(links_to_disk, error);
   for (NodeId node = 0; node < cluster.files.size(); ++node) {
-    fs::create_directory(state_folder(cluster.files[node]), error);
-    const fs::path link = links / fmt::format("node-{}", node);
-    if (fs::read_symlink(link, error) == state_folder(cluster.files[node])) continue;
-    fs::remove(link, error);
-    fs::create_directory_symlink(state_folder(cluster.files[node]), link, error);
-    // Another process of the cluster may be at it, too.
-    if (error && fs::read_symlink(link) != state_folder(cluster.files[node])) {
-      throw PlatformError(fmt::format("{}: {}", link.string(), error.message()));
-    }
+    const fs::path folder = state_folder(cluster.files[node]);
+    fs::create_directory(folder, error);
+    const std::string name = fmt::format("node-{}", node);
+    link_folder(links / name, folder_of_memory(cluster.files[node]));
+    link_folder(links_to_disk / name, folder / ".disk");
   }
   ShmOptions options;
   options.job = nodes.empty() ? "" : cluster.job;
   options.node_count = static_cast<NodeId>(cluster.files.size());
   options.local_nodes = std::move(nodes);
   options.pm_directory = links.string();
+  options.disk_directory = links_to_disk.string();
   options.accounting = pmem::WriteMeter::Level::issued;
   // A node that has died does not answer; all others are there before the program begins.
   options.fabric.connection_timeout = Milliseconds(500);

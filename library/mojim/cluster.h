@@ -7,6 +7,12 @@
 //   accounts.db                     of the application, or a copy that others may read
 //   accounts.db.mojim/data          the same file (a hard link)
 //   accounts.db.mojim/data.logs     the logs of Mojim
+//
+// A copy whose file is on a disk (m-syncdisk) has the file once more, and its log may be elsewhere,
+// where there is persistent memory:
+//
+//   accounts.db.mojim/.disk/data.disk   the same file (a hard link)
+//   accounts.db.mojim/log               leads to the folder with data.logs (a symbolic link)
 #pragma once
 
 #include <functional>
@@ -24,6 +30,7 @@ struct Cluster {
   std::string mode;                // "m-sync"
   Bytes size = 0;                  // of the file, whole pages
   std::vector<std::string> files;  // absolute paths, by node: the primary's, the mirror's, ...
+  std::string log{};               // an absolute path: the folder of the mirror's log; or empty
   // The persistence domain ("dmp") and DDIO of all nodes, for which what is acknowledged is durable
   // (persistence/chooser.h). Empty: persistence as in the paper.
   std::string domain = "dmp";

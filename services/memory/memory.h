@@ -143,6 +143,8 @@ struct MemorySystem {
   std::uint32_t synced_copies = 0;
   // The backups get sync points from the mirror, or from each other, and not from the primary.
   bool backups_follow_mirror = false;
+  // Copies have their data areas on a disk, in regions NAME.disk.
+  bool copies_on_disk = false;
   // What carries a sync point to a copy: the input of the chooser (MemoryConfig::method). Absent if
   // the system persists in its own way only.
   std::optional<persistence::UpdateNeeds> update{};

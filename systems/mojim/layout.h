@@ -1,8 +1,10 @@
 // What a node of Mojim keeps in persistent memory: the region NAME, which is the data area, and the
-// region NAME.logs beside it, into which a copy receives what is synced (section 3.2.2).
+// region NAME.logs beside it, into which a copy receives what is synced (section 3.2.2). The data
+// area of a mirror of M-syncdisk is the region NAME.disk on a disk instead.
 //
 //   0      +--------------------------------------------------------------+
-//          | magic | version, crc | shape                                 |   never changes
+//          | magic | version, on disk, crc | shape                        |   as long as it is
+//          there
 //   256    +--------------------------------------------------------------+
 //          | applied | incomplete | given up | term that begins | in      |   the state
 //          | the background                                               |
@@ -78,7 +80,7 @@ struct Shape {
 static_assert(sizeof(Shape) == 40);
 
 // The id of the last request that is part of the data area, as all before it are; durably, unless
-// persistence is as in the paper.
+// persistence is as in the paper. On a disk the data area may hold more: what the logs still have.
 inline constexpr Bytes kAppliedOffset = 256;
 // 1 while the data area is no outcome of sync points: it is being copied from the primary, or it is
 // the primary's own.
@@ -95,12 +97,17 @@ inline constexpr Bytes kInBackgroundOffset = 288;
 inline constexpr Bytes kSlotsOffset = 512;
 
 struct Regions {
-  std::unique_ptr<pmem::Region> data;
+  std::unique_ptr<pmem::Region> data;  // of the medium that was asked for
   std::unique_ptr<pmem::Region> logs;
   bool created = false;  // now; else they were there
 };
 
-// Opens a node's regions, or makes them. Throws UsageError if they are there with another shape.
-Regions open_regions(Node& node, const std::string& name, const Shape& shape);
+// Opens a node's regions, or makes them, with the data area on this medium: if it is on the other
+// one it is copied first. Throws UsageError if they are there with another shape.
+Regions open_regions(Node& node, const std::string& name, const Shape& shape, pmem::Medium medium);
+// Copies the data area from the disk into persistent memory, where it is from then on, also if a
+// failure follows. Nobody may change it meanwhile.
+std::unique_ptr<pmem::Region> load_from_disk(Node& node, const std::string& name,
+                                             pmem::Region& logs);
 
 }  // namespace perdura::systems::mojim

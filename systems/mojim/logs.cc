@@ -10,7 +10,7 @@ namespace perdura::systems::mojim {
 
 Logs::Logs(pmem::Region& logs, pmem::Region& data, const Options& options)
     : logs_region_(logs),
-      data_(data),
+      data_(&data),
       options_(options),
       logs_(options.shape.logs),
       scratch_(options.shape.slot_bytes),
@@ -22,6 +22,7 @@ Logs::Logs(pmem::Region& logs, pmem::Region& data, const Options& options)
     logs_[log].last_id = applied_;
     recover(log);
   }
+  saved_ = applied_;
   // The failure may have come in the middle of a checkpoint. Who reads must not see what it has
   // left.
   apply_ready(false);
@@ -102,7 +103,7 @@ void Logs::recover(std::uint32_t number) {
   if (whole.empty()) return;
   log.received = behind;
   log.last_id = whole.back().last_id();
-  log.applied_until = log.passed_until = whole.front().position;
+  log.applied_until = log.saved_until = log.passed_until = whole.front().position;
   ready_ += whole.size();
 }
 
@@ -116,8 +117,7 @@ std::uint64_t Logs::next_position(std::uint32_t log) const {
 std::uint64_t Logs::free_until(std::uint32_t number) const {
   const std::lock_guard held(lock_);
   const Log& log = logs_[number];
-  const std::uint64_t done =
-      kept_ ? std::min(log.applied_until, log.passed_until) : log.applied_until;
+  const std::uint64_t done = kept_ ? std::min(log.saved_until, log.passed_until) : log.saved_until;
   return done + shape().slots;
 }
 
@@ -165,10 +165,15 @@ void Logs::forget_part(std::uint32_t number) {
   logs_[number].part = 0;
 }
 
-void Logs::pass_over(Log& log, std::uint64_t position) {
+void Logs::set_applied_until(Log& log, std::uint64_t position) const {
+  log.applied_until = position;
+  if (!is_on_disk()) log.saved_until = position;
+}
+
+void Logs::pass_over(Log& log, std::uint64_t position) const {
   log.received = position;
   log.part = 0;
-  if (log.applied == log.whole.size()) log.applied_until = position;
+  if (log.applied == log.whole.size()) set_applied_until(log, position);
   if (log.whole.empty()) log.passed_until = position;
 }
 
@@ -333,8 +338,8 @@ bool Logs::apply(std::uint32_t number, const SyncPoint& sync) {
     const RequestHeader header = header_at(number, position);
     const std::span<std::byte> data = std::span(scratch_).first(header.length);
     logs_region_.read(shape().slot_offset(number, position) + sizeof header, data);
-    data_.write(header.offset, data);
-    if (options_.flushes) data_.flush(header.offset, data.size());
+    data_->write(header.offset, data);
+    if (options_.flushes && !is_on_disk()) data_->flush(header.offset, data.size());
     ends_copy |= header.copied == kEndOfCopy;
   }
   return ends_copy;
@@ -362,21 +367,26 @@ bool Logs::apply_ready(bool over_gaps) {
     applied_now_[number] = sync->end();
   }
   if (last == applied()) return false;
-  if (options_.flushes) data_.drain();
+  if (options_.flushes && !is_on_disk()) data_->drain();
   if (complete_from_ && last >= *complete_from_) {
     complete_from_.reset();
     completes = true;
   }
-  if (completes) set_incomplete(false);
-  store_applied(last, options_.flushes);
+  if (is_on_disk()) {
+    if (completes) completes_with_ = last;
+    applied_ = last;
+  } else {
+    if (completes) set_incomplete(false);
+    store_applied(last, options_.flushes);
+  }
   const std::lock_guard held(lock_);
   ++counts_.checkpoints;
   since_checkpoint_ = 0;
   for (std::size_t number = 0; number < logs_.size(); ++number) {
     Log& log = logs_[number];
-    log.applied_until = log.applied == log.whole.size()
-                            ? log.received
-                            : std::max(log.applied_until, applied_now_[number]);
+    set_applied_until(log, log.applied == log.whole.size()
+                               ? log.received
+                               : std::max(log.applied_until, applied_now_[number]));
     if (!kept_) log.passed_until = log.applied_until;
     drop_done(log);
   }
@@ -385,12 +395,18 @@ bool Logs::apply_ready(bool over_gaps) {
 
 // From then on recovery ignores these requests, and their slots may be filled again.
 void Logs::store_applied(std::uint64_t id, bool durably) {
-  logs_region_.store(kAppliedOffset, id);
-  if (durably) logs_region_.persist(kAppliedOffset, kWord);
+  write_applied(id, durably);
   applied_ = id;
 }
 
+void Logs::write_applied(std::uint64_t id, bool durably) {
+  logs_region_.store(kAppliedOffset, id);
+  if (durably) logs_region_.persist(kAppliedOffset, kWord);
+  saved_ = id;
+}
+
 void Logs::set_incomplete(bool incomplete) {
+  completes_with_ = 0;
   if (incomplete_ == incomplete) return;
   logs_region_.store(kIncompleteOffset, incomplete ? 1 : 0);
   logs_region_.persist(kIncompleteOffset, kWord);
@@ -408,6 +424,58 @@ bool Logs::checkpoint() {
   return held.owns_lock() && apply_ready(false);
 }
 
+// --- a data area on a disk -----------------------------------------------------------------------
+
+bool Logs::wants_save(std::uint32_t log) const {
+  const std::lock_guard held(lock_);
+  return logs_[log].saved_until < logs_[log].applied_until;
+}
+
+bool Logs::is_applied(std::uint32_t log) const {
+  const std::lock_guard held(lock_);
+  return logs_[log].applied_until == logs_[log].received + logs_[log].part;
+}
+
+void Logs::save() {
+  ToSave applied;
+  {
+    const std::lock_guard held(data_lock_);
+    applied = to_save();
+  }
+  // What is applied meanwhile may get to the disk, too; the logs still have it.
+  data_->persist(0, data_->size());
+  const std::lock_guard held(data_lock_);
+  note_saved(applied);
+}
+
+void Logs::save_now() {
+  if (!is_on_disk()) return;
+  data_->persist(0, data_->size());
+  note_saved(to_save());
+}
+
+Logs::ToSave Logs::to_save() const {
+  ToSave applied{.id = this->applied(), .until = {}};
+  const std::lock_guard held(lock_);
+  for (const Log& log : logs_) applied.until.push_back(log.applied_until);
+  return applied;
+}
+
+void Logs::note_saved(const ToSave& saved) {
+  const std::uint64_t completes_with = completes_with_;
+  if (completes_with != 0 && completes_with <= saved.id) set_incomplete(false);
+  if (saved.id > saved_) write_applied(saved.id, true);
+  const std::lock_guard held(lock_);
+  for (std::size_t number = 0; number < logs_.size(); ++number) {
+    logs_[number].saved_until = std::max(logs_[number].saved_until, saved.until[number]);
+  }
+}
+
+void Logs::use_data(pmem::Region& data) {
+  const std::lock_guard held(data_lock_);
+  data_ = &data;
+}
+
 void Logs::begin_term(std::uint64_t term) {
   for (std::uint32_t log = 0; log < logs_.size(); ++log) look_for_arrived(log);
   const std::lock_guard applying(data_lock_);
@@ -422,6 +490,7 @@ void Logs::begin_term(std::uint64_t term) {
 void Logs::end_term(std::uint64_t next) {
   apply_ready(false);
   if (options_.has_gaps && !in_background_) apply_ready(true);
+  save_now();
   store_applied(begin_of(next), true);
   const std::lock_guard held(lock_);
   for (Log& log : logs_) forget_not_applied(log, ~std::uint64_t{0});
@@ -440,6 +509,7 @@ void Logs::skip_to(std::uint64_t id) {
   if (applied() >= id) return;
   set_incomplete(true);
   skip(id);  // no log of this node will have it for the copies behind
+  save_now();
   store_applied(id, true);
   const std::lock_guard held(lock_);
   for (Log& log : logs_) forget_not_applied(log, id);
@@ -462,7 +532,7 @@ void Logs::end_writing(std::uint64_t writing, std::uint64_t complete_from) {
   const std::lock_guard applying(data_lock_);
   // Another writing has begun, or a new term, of which this may not be the region.
   if (!is_being_written() || writing != writings_) return;
-  if (options_.flushes) data_.persist(0, data_.size());
+  if (options_.flushes) data_->persist(0, data_->size());
   being_written_ = false;
   if (applied() >= complete_from) {
     set_incomplete(false);
@@ -480,17 +550,17 @@ void Logs::forget_not_applied(Log& log, std::uint64_t id) {
   if (log.applied == log.whole.size()) {
     log.part = 0;
     log.last_id = std::max(applied(), log.last_id <= id ? std::uint64_t{0} : log.last_id);
-    log.applied_until = log.received;
+    set_applied_until(log, log.received);
     if (log.whole.empty()) log.passed_until = log.received;
   } else {
-    log.applied_until = log.whole[log.applied].position;
+    set_applied_until(log, log.whole[log.applied].position);
     if (log.applied == 0) log.passed_until = log.applied_until;
   }
 }
 
 void Logs::read(Bytes offset, std::span<std::byte> into) {
   const std::lock_guard held(data_lock_);
-  data_.read(offset, into);
+  data_->read(offset, into);
 }
 
 Logs::Counts Logs::counts() const {

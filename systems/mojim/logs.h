@@ -3,6 +3,10 @@
 // applied when all of its requests are there and all sync points with lower ids have been applied,
 // whichever logs they are in.
 //
+// A data area on a disk (M-syncdisk) is written in two steps: a checkpoint changes it in the page
+// cache, where readers see it, and save() waits until the disk has that. A slot may be used again
+// behind the second one, and what recovery begins with is what has been saved.
+//
 // All member functions may be called by any thread of the node.
 #pragma once
 
@@ -111,6 +115,13 @@ class Logs {
   // Applies what can be, durably with Options::flushes. False if nothing was, or if another thread
   // is at it.
   bool checkpoint();
+  // Of a data area on a disk; takes as long as the disk does, while checkpoints go on.
+  void save();
+  // Whether slots of this log wait for that, and whether all that has arrived there is applied.
+  bool wants_save(std::uint32_t log) const;
+  bool is_applied(std::uint32_t log) const;
+  // The data area has been copied to another region, which takes its place.
+  void use_data(pmem::Region& data);
 
   // A new primary: applies what the one before may have been told to be safe, forgets the rest, and
   // takes nothing from a primary of a lower term any more.
@@ -131,6 +142,8 @@ class Logs {
   // is applied.
   bool is_incomplete() const { return incomplete_.load(std::memory_order_relaxed); }
   void set_incomplete(bool incomplete);
+  // Whether the region has to be given to it: not if it only has to be saved.
+  bool needs_region() const { return is_incomplete() && completes_with_ == 0; }
   // Which copies a primary has given up, a bit for each; durable when set_given_up() returns.
   std::uint64_t given_up() const { return logs_region_.load(kGivenUpOffset); }
   void set_given_up(std::uint64_t copies);
@@ -160,6 +173,7 @@ class Logs {
     std::uint64_t part_id = 0;   // of its first
     std::uint64_t last_id = 0;
     std::uint64_t applied_until = 0;  // positions
+    std::uint64_t saved_until = 0;    // the same, unless the data area is on a disk
     std::uint64_t passed_until = 0;
   };
 
@@ -175,15 +189,26 @@ class Logs {
   Log* log_with_least_id();
   void drop_done(Log& log);
   // To be called with lock_: what is in the slots up to this position is not needed any more.
-  static void pass_over(Log& log, std::uint64_t position);
+  void pass_over(Log& log, std::uint64_t position) const;
+  void set_applied_until(Log& log, std::uint64_t position) const;
   void forget_not_applied(Log& log, std::uint64_t id);
+  bool is_on_disk() const { return data_->medium() == pmem::Medium::disk; }
+  // What to_save() has noted is on the disk now.
+  struct ToSave {
+    std::uint64_t id = 0;
+    std::vector<std::uint64_t> until;  // positions, by log
+  };
+  ToSave to_save() const;  // these are to be called with data_lock_
+  void note_saved(const ToSave& saved);
+  void save_now();
   bool apply(std::uint32_t log, const SyncPoint& sync);
   bool apply_ready(bool over_gaps);
   void end_term(std::uint64_t next);
   void store_applied(std::uint64_t id, bool durably);
+  void write_applied(std::uint64_t id, bool durably);
 
   pmem::Region& logs_region_;
-  pmem::Region& data_;
+  pmem::Region* data_;
   Options options_;
   bool kept_ = false;
 
@@ -200,6 +225,9 @@ class Logs {
   std::optional<std::uint64_t> complete_from_;  // with data_lock_
   std::uint64_t writings_ = 0;                  // with data_lock_
   std::atomic<std::uint64_t> skipped_{0};
+  std::uint64_t saved_ = 0;  // id; with data_lock_
+  // What is applied with this id makes the copy complete, once it is saved; 0: nothing.
+  std::atomic<std::uint64_t> completes_with_{0};
   enum class Giving : std::uint8_t { none, awaited, begun };
   std::array<Giving, kMostCopies> giving_{};              // with lock_
   std::array<std::uint64_t, kMostCopies> giving_from_{};  // with lock_

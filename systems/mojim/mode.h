@@ -27,6 +27,8 @@ struct Mode {
   bool flushes = false;
   // The mirror copies to the backups over TCP instead of the RDMA device (M-syncseceth).
   bool backups_over_tcp = false;
+  // The mirror's data area is on a disk (M-syncdisk).
+  bool data_on_disk = false;
 
   bool is_replicated() const { return copies != Copies::none; }
 };

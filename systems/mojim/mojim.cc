@@ -27,6 +27,7 @@ constexpr Mode kSyncFlush{"m-syncflush", "M-syncflush", Copies::mirror, true, tr
 constexpr Mode kAsync{"m-async", "M-async", Copies::mirror, false, true};
 constexpr Mode kSyncSec{"m-syncsec", "M-syncsec", Copies::two_tiers, true, false};
 constexpr Mode kSyncSecEth{"m-syncseceth", "M-syncseceth", Copies::two_tiers, true, false, true};
+constexpr Mode kSyncDisk{.name = "m-syncdisk", .title = "M-syncdisk", .data_on_disk = true};
 constexpr Mode kChain{"e-chain", "E-chain", Copies::chain, true, false};
 constexpr Mode kBroadcast{"e-broadcast", "E-broadcast", Copies::broadcast, true, false};
 
@@ -57,6 +58,7 @@ MemorySystem entry(std::string_view guarantee, GuaranteeLevel level, MemorySyste
       .safest = mode.is_replicated() ? 1U : 0U,
       .synced_copies = synced_copies(mode, copies),
       .backups_follow_mirror = mode.copies == Copies::two_tiers || mode.copies == Copies::chain,
+      .copies_on_disk = mode.data_on_disk,
       .session_metrics = mojim::kSessionMetrics,
       .workers = workers,
       .check = [](const MemoryConfig& config) { mojim::Parameters::of(config, mode); },
@@ -83,6 +85,8 @@ std::span<const services::MemorySystem> mojim_modes() {
       entry<kSyncFlush>("the same, and flushed on the primary", GuaranteeLevel::durable, {1, 1}),
       entry<kAsync>("what is synced is flushed on the primary, and will be in the mirror's log",
                     GuaranteeLevel::ordered, {1, 1}),
+      entry<kSyncDisk>("the same as with M-sync, whose mirror has its data area on a disk",
+                       GuaranteeLevel::durable, {1, 1}),
       entry<kSyncSec>("what is synced is in the mirror's log, and will be in the backups'",
                       GuaranteeLevel::durable, {2, 8}),
       entry<kSyncSecEth>("the same as with M-syncsec, whose backups get it over Ethernet",

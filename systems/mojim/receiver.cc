@@ -14,6 +14,17 @@ namespace {
 
 constexpr std::uint32_t kAcknowledgments = 64;
 
+// Nobody WRITEs a file on a disk: a mirror of M-syncdisk is given the region as sync points.
+fabric::Access access_to(const pmem::Region& data) {
+  if (data.medium() == pmem::Medium::disk) return fabric::Access::remote_read;
+  return fabric::Access::remote_read | fabric::Access::remote_write;
+}
+
+Task<> save(Logs& logs) {
+  logs.save();
+  co_return;
+}
+
 }  // namespace
 
 Receiver::Way::Way(fabric::Endpoint& its_endpoint, Acknowledgment acknowledges, pmem::Region& words,
@@ -23,8 +34,7 @@ Receiver::Way::Way(fabric::Endpoint& its_endpoint, Acknowledgment acknowledges, 
       control(endpoint.register_memory(words,
                                        fabric::Access::remote_read | fabric::Access::remote_write)),
       slots(endpoint.register_memory(logs, fabric::Access::local)),
-      data(endpoint.register_memory(data_area,
-                                    fabric::Access::remote_read | fabric::Access::remote_write)),
+      data(endpoint.register_memory(data_area, access_to(data_area))),
       max_inline(endpoint.capabilities().max_inline) {}
 
 Receiver::Receiver(Thread& thread, Logs& logs, pmem::Region& logs_region, pmem::Region& data,
@@ -72,7 +82,8 @@ Task<> Receiver::serve() {
       }
     }
     keep_slots_posted();
-    if (all_free() && !logs_.has_work()) {
+    save_without_arrivals();
+    if ((all_free() || saves_all()) && !logs_.has_work()) {
       handle(co_await completions_.next());
       is_idle = false;
     } else {
@@ -138,7 +149,7 @@ void Receiver::accept(fabric::ConnectionRequest& request, const Way& way) {
                         .applied = logs_.applied(),
                         .control = way.control.key,
                         .data = way.data.key,
-                        .incomplete = logs_.is_incomplete()};
+                        .incomplete = logs_.needs_region()};
   queue_pair_ = request.accept({.receive_queue = queue_.get(), .completions = &completions_},
                                rpc::bytes_of(welcome));
   ++connections_;
@@ -166,14 +177,34 @@ void Receiver::apply_without_arrivals() {
 }
 
 Task<> Receiver::apply_all() {
-  while (!all_free() || logs_.has_work()) {
+  while (!(all_free() || saves_all()) || logs_.has_work()) {
     if (queue_pair_ && is_replaced()) close();
     logs_.checkpoint();
     keep_slots_posted();
+    save_without_arrivals();
     co_await sleep_for(kLook);
   }
   applies_ = false;
 }
+
+// A disk takes much longer than anything else, so only this task waits for it.
+void Receiver::save_without_arrivals() {
+  if (!options_.disk || saves_ || !logs_.wants_save(log_)) return;
+  saves_ = true;
+  thread_.executor.spawn(save_all());
+}
+
+Task<> Receiver::save_all() {
+  while (logs_.wants_save(log_)) {
+    co_await options_.disk->run(save(logs_));
+    if (queue_pair_ && is_replaced()) close();
+    keep_slots_posted();
+  }
+  saves_ = false;
+}
+
+// Nothing else has to be done until something arrives, or the disk has got what it is to have.
+bool Receiver::saves_all() const { return saves_ && logs_.is_applied(log_); }
 
 // No message says that the data area is written: a log that is full has no slot for it.
 Task<> Receiver::await_written(std::uint64_t connection, std::uint64_t writing) {

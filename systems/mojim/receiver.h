@@ -28,7 +28,8 @@ class Receiver {
     bool over_tcp = false;  // it is passed on over TCP, and received over it, too
     Bytes secondary_tier_thresh = 0;
     std::uint32_t resends = 0;
-    Picoseconds timeout{};  // after which a node that does not answer has failed
+    Picoseconds timeout{};                     // after which a node that does not answer has failed
+    std::shared_ptr<BackgroundThread> disk{};  // which waits for the disk that has the data area
   };
 
   // `logs` and the regions must outlive this. Uses the log that has the number of the thread's
@@ -60,6 +61,9 @@ class Receiver {
   bool is_replaced() const;
   void apply_without_arrivals();
   Task<> apply_all();
+  void save_without_arrivals();
+  Task<> save_all();
+  bool saves_all() const;
   void handle(const fabric::ReceiveCompletion& completion);
   void disconnect();
   // The same, and takes what has arrived and has not been reported.
@@ -92,6 +96,7 @@ class Receiver {
   std::uint64_t connections_ = 0;  // accepted so far
   std::uint64_t term_ = 0;         // of the last one
   bool applies_ = false;           // apply_all() is under way
+  bool saves_ = false;             // save_all() is under way
   std::uint64_t posted_until_ = 0;
   std::uint64_t acknowledged_ = 0;           // messages
   std::uint64_t safe_ = 0;                   // the last id of them

@@ -27,11 +27,12 @@ Logs::Options log_options(const services::MemoryConfig& config, const Mode& mode
 Replica::Replica(Thread& thread, const std::string& name, const Mode& mode,
                  const services::MemoryConfig& config, MemoryRole role)
     : node_(thread.node),
+      name_(name),
       mode_(mode),
       config_(config),
       parameters_(Parameters::of(config, mode)),
       role_(role),
-      regions_(open_regions(thread.node, name, Shape(config, parameters_))),
+      regions_(open_regions(thread.node, name, Shape(config, parameters_), medium())),
       logs_(*regions_.logs, *regions_.data, log_options(config, mode, parameters_)) {
   if (role == MemoryRole::primary) {
     const bool is_lost = logs_.is_incomplete() && mode.is_replicated();
@@ -41,6 +42,13 @@ Replica::Replica(Thread& thread, const std::string& name, const Mode& mode,
   } else if (!copies_behind(mode_, config_.nodes, node_.id()).empty()) {
     logs_.keep_for_others();
   }
+  if (medium() == pmem::Medium::disk) disk_ = node_.start_background_thread();
+}
+
+// A primary's is what applications map.
+pmem::Medium Replica::medium() const {
+  const bool is_on_disk = mode_.data_on_disk && role_ != MemoryRole::primary;
+  return is_on_disk ? pmem::Medium::disk : pmem::Medium::pm;
 }
 
 // From now on the data area is what applications make of it.
@@ -49,8 +57,13 @@ void Replica::be_primary(Primary::Contents contents) {
   logs_.begin_term(logs_.term() + 1);
   // Until others have been given it, its own is the only one.
   if (contents != Primary::Contents::own) logs_.set_incomplete(true);
-  primary_ = std::make_shared<Primary>(node_, *regions_.data, logs_, mode_, config_, parameters_,
-                                       contents);
+  if (regions_.data->medium() == pmem::Medium::disk) {
+    // Section 3.2.3: what applications map is in persistent memory.
+    loaded_ = load_from_disk(node_, name_, *regions_.logs);
+    logs_.use_data(*loaded_);
+  }
+  primary_ = std::make_shared<Primary>(node_, loaded_ ? *loaded_ : *regions_.data, logs_, mode_,
+                                       config_, parameters_, contents);
 }
 
 Task<std::unique_ptr<services::MappedMemory>> Replica::map(Thread& thread) {
@@ -80,7 +93,8 @@ Task<> Replica::serve(Thread& thread) {
        .over_tcp = mode_.backups_over_tcp,
        .secondary_tier_thresh = parameters_.secondary_tier_thresh,
        .resends = parameters_.resends,
-       .timeout = parameters_.timeout});
+       .timeout = parameters_.timeout,
+       .disk = disk_});
   co_await receiver.serve();
 }
 

@@ -34,15 +34,19 @@ class Replica final : public services::MemoryReplica {
 
  private:
   void be_primary(Primary::Contents contents);
+  pmem::Medium medium() const;  // of the data area
 
   Node& node_;
+  std::string name_;
   const Mode& mode_;
   services::MemoryConfig config_;
   Parameters parameters_;
   services::MemoryRole role_;
   Regions regions_;
+  std::unique_ptr<pmem::Region> loaded_;  // the data area, if it has been loaded from the disk
   Logs logs_;
-  std::shared_ptr<Primary> primary_;  // null unless it is the primary
+  std::shared_ptr<BackgroundThread> disk_;  // null unless the data area is on one
+  std::shared_ptr<Primary> primary_;        // null unless it is the primary
 };
 
 }  // namespace perdura::systems::mojim

@@ -56,8 +56,8 @@ class Lmdb : public testing::Test {
 
 TEST_F(Lmdb, EachSystemRunsEachKindOfOperation) {
   const std::vector<std::string> systems{
-      "tmpfs-nosync", "tmpfs-msync", "s-unreplicated", "m-async", "m-sync",
-      "m-syncflush",  "m-syncsec",   "m-syncseceth",   "e-chain", "e-broadcast"};
+      "tmpfs-nosync", "tmpfs-msync", "s-unreplicated", "m-async", "m-sync",     "m-syncflush",
+      "m-syncdisk",   "m-syncsec",   "m-syncseceth",   "e-chain", "e-broadcast"};
   const Outcome outcome =
       run(fmt::format("--set 'matrix.system=[\"{}\"]'", fmt::join(systems, "\", \"")));
   EXPECT_EQ(outcome.code, 0) << outcome.text;

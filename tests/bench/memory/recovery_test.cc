@@ -44,7 +44,8 @@ constexpr Case kCases[] = {
     {"e-broadcast", "backup-replaced"},  {"m-syncsec", "backup-replaced"},
     {"e-chain", "backup-replaced"},      {"m-syncseceth", "mirror-replaced"},
     {"m-syncseceth", "backup-replaced"}, {"m-syncseceth", "mirror-restarts"},
-    {"m-syncseceth", "backup-restarts"},
+    {"m-syncseceth", "backup-restarts"}, {"m-syncdisk", "mirror-restarts"},
+    {"m-syncdisk", "mirror-replaced"},   {"m-syncdisk", "primary-restarts"},
 };
 
 class RecoveryOn : public testing::TestWithParam<std::string> {};

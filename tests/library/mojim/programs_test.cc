@@ -32,7 +32,8 @@ TEST_P(ProgramOn, LmdbIsOnEachCopy) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, ProgramOn,
                          testing::Values("s-unreplicated", "m-sync", "m-syncflush", "m-async",
-                                         "m-syncsec", "m-syncseceth", "e-chain", "e-broadcast"),
+                                         "m-syncdisk", "m-syncsec", "m-syncseceth", "e-chain",
+                                         "e-broadcast"),
                          [](const auto& one) {
                            std::string name = one.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -119,6 +120,44 @@ TEST(Program, GoesOnOnTheMirrorsCopy) {
   EXPECT_EQ(running.wait(), 0) << output;
   EXPECT_EQ(last_transaction(folder.file("b")), 60U);
   EXPECT_EQ(last_transaction(folder.file("a")), 60U) << output;
+}
+
+// The mirror of M-syncdisk: its file is on a disk and its log elsewhere, where the file's folder
+// leads to when it becomes the program's.
+TEST(Program, GoesOnOnACopyOnADiskWhoseLogIsElsewhere) {
+  const SharedFolder folder;
+  const std::string log = folder.file("log");
+  const auto run = [&](const char* primary, const char* mirror, const char* first, const char* last,
+                       const std::vector<std::string>& more) {
+    std::vector<std::string> all{PERDURA_PROGRAM,
+                                 "mojim",
+                                 "run",
+                                 "--mode",
+                                 "m-syncdisk",
+                                 "--size",
+                                 "4MiB",
+                                 "--primary",
+                                 folder.file(primary),
+                                 "--mirror",
+                                 folder.file(mirror)};
+    all.insert(all.end(), more.begin(), more.end());
+    all.insert(all.end(), {"--", PERDURA_LMDB_WRITER, folder.file(primary), first, last, "map"});
+    Running running(all);
+    const std::string output = running.rest();
+    EXPECT_EQ(running.wait(), 0) << output;
+    return output;
+  };
+  run("a", "b", "1", "30", {"--log", log});
+  EXPECT_TRUE(fs::exists(fs::path(log) / "data.logs"));
+  EXPECT_FALSE(fs::exists(folder.file("b") + ".mojim/data.logs"));
+  EXPECT_EQ(last_transaction(folder.file("b")), 30U);
+  run("a", "b", "31", "40", {});  // the folder says where the log is
+  EXPECT_EQ(last_transaction(folder.file("b")), 40U);
+  const std::string output = run("b", "a", "41", "60", {});
+  EXPECT_EQ(last_transaction(folder.file("b")), 60U) << output;
+  EXPECT_EQ(last_transaction(folder.file("a")), 60U) << output;
+  run("a", "b", "61", "70", {});
+  EXPECT_EQ(last_transaction(folder.file("b")), 70U) << output;
 }
 
 // --- wrong use -----------------------------------------------------------------------------------
