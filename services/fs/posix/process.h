@@ -196,7 +196,7 @@ class Process {
                                                 const Attributes& victim, bool as_directory);
   Task<std::optional<std::errc>> why_not_rename(const Place& from, const Place& to,
                                                 RenameMode mode);
-  Task<bool> lies_in(Attributes inode, InodeNumber directory);
+  Task<bool> lies_in(InodeNumber inode, InodeNumber directory);
 
   // --- rules
   Task<std::optional<AccessList>> list_of(const Attributes& inode, std::string_view name);

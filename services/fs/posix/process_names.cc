@@ -206,8 +206,8 @@ Task<Result<void>> Process::rmdir(std::string_view path) {
   co_return done;
 }
 
-Task<bool> Process::lies_in(Attributes inode, InodeNumber directory) {
-  InodeNumber at = inode.inode;
+Task<bool> Process::lies_in(InodeNumber inode, InodeNumber directory) {
+  InodeNumber at = inode;
   while (at != directory && at != kRootInode) {
     const Result<InodeNumber> parent = co_await session_.parent(at);
     if (!parent) co_return false;
@@ -238,11 +238,11 @@ Task<std::optional<std::errc>> Process::why_not_rename(const Place& from, const 
     co_return std::errc::not_a_directory;
   }
   if (moves_directory) {
-    const bool into_itself = co_await lies_in(to.directory, source->inode);
+    const bool into_itself = co_await lies_in(to.directory.inode, source->inode);
     if (into_itself) co_return std::errc::invalid_argument;
   }
   if (meets_directory) {
-    const bool out_of_target = co_await lies_in(from.directory, target->inode);
+    const bool out_of_target = co_await lies_in(from.directory.inode, target->inode);
     if (out_of_target) {
       co_return exchanges ? std::errc::invalid_argument : std::errc::directory_not_empty;
     }

@@ -34,6 +34,21 @@ TEST(FsRulesTest, AccessIsByTheFirstClassThatFits) {
   }
 }
 
+// As the kernel: with an empty mask, a list is not looked at, and who it names is as others are.
+TEST(FsRulesTest, AListWithAnEmptyMaskIsNone) {
+  using Tag = AccessList::Tag;
+  AccessList list{{{Tag::owner, 6, 0},
+                   {Tag::user, 7, 1001},
+                   {Tag::owning_group, 4, 0},
+                   {Tag::mask, 0, 0},
+                   {Tag::other, 4, 0}}};
+  EXPECT_TRUE(may_access(kOther, file(S_IFREG | 0604), list, kMayRead));
+  EXPECT_FALSE(may_access(kOther, file(S_IFREG | 0604), list, kMayWrite));
+  list.entries[3].permissions = 2;
+  EXPECT_FALSE(may_access(kOther, file(S_IFREG | 0624), list, kMayRead));
+  EXPECT_TRUE(may_access(kOther, file(S_IFREG | 0624), list, kMayWrite));
+}
+
 TEST(FsRulesTest, StickyDirectoriesProtect) {
   for (const bool sticky : {false, true}) {
     for (const std::uint32_t of_directory : {1000U, 1001U, 5U}) {
