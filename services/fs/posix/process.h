@@ -147,6 +147,7 @@ class Process {
     std::uint32_t type = 0;
     int flags = 0;
     std::uint32_t descriptors = 0;       // of all processes
+    bool is_linkable = false;            // has no name yet, and may get one
     Bytes offset = 0;                    // of a directory telldir()'s
     std::deque<DirectoryEntry> ahead{};  // entries that come next
 

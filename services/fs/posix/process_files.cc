@@ -56,6 +56,7 @@ Task<Result<int>> Process::open(std::string_view path, int flags, mode_t mode) {
   file->inode = opened->inode;
   file->type = opened->mode & S_IFMT;
   file->flags = flags;
+  file->is_linkable = has_flags(flags, O_TMPFILE) && !has_flags(flags, O_EXCL);
   co_return add_descriptor(std::move(file));
 }
 

@@ -125,8 +125,9 @@ Task<Result<void>> Process::link(Where existing, std::string_view path) {
     co_await session_.release(found->inode);
     co_return tl::unexpected(place.error());
   }
-  const int flags = existing.descriptor ? descriptors_.at(*existing.descriptor)->flags : 0;
-  const bool may_be_unnamed = (flags & O_TMPFILE) == O_TMPFILE && (flags & O_EXCL) == 0;
+  OpenFile* const file =
+      existing.descriptor ? descriptors_.at(*existing.descriptor).get() : nullptr;
+  const bool may_be_unnamed = file != nullptr && file->is_linkable;
   const InodeNumber in = place->directory.inode;
   Result<void> done;
   const auto error = co_await why_not_link(*found, *place, may_be_unnamed);
@@ -134,6 +135,7 @@ Task<Result<void>> Process::link(Where existing, std::string_view path) {
     done = tl::unexpected(*error);
   } else {
     const Result<Attributes> linked = co_await session_.link(found->inode, in, place->name, now());
+    if (linked && file != nullptr) file->is_linkable = false;
     done = without_value(linked);
   }
   co_await session_.release(in);

@@ -54,8 +54,8 @@ TEST(FsKernelTest, HasTheSameResultsErrorsAndTrees) {
     ground.in_directory([&](const std::string& directory) {
       Comparison comparison(directory);
       EXPECT_EQ(comparison.apply_random(seed * 1'000'003 + number, drawn, kSequence), "")
-          << "sequence " << number;
-      EXPECT_EQ(comparison.leave(), "") << "sequence " << number;
+          << "sequence " << number << " of seed " << seed;
+      EXPECT_EQ(comparison.leave(), "") << "sequence " << number << " of seed " << seed;
       for (const auto& [outcome, times] : comparison.outcomes()) outcomes[outcome] += times;
     });
   }
