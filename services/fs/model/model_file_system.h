@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,6 +89,7 @@ class ModelSession final : public Session {
 template <class T>
 T run_at_once(Task<T> task) {
   task.handle().resume();
+  if (!task.handle().done()) throw std::logic_error("the task waits");
   return task.handle().promise().take();
 }
 

@@ -61,10 +61,8 @@ std::map<std::string, Times::Change> Times::changes(const Picture& picture) {
   return found;
 }
 
-Comparison::Comparison(const std::string& directory)
-    : files_(Model({.now = {2'000'000'000, 0}, .capacity = 64 * GiB})),
-      session_(files_),
-      process_(session_, {.protected_hard_links = kernel_setting("protected_hardlinks") != 0}),
+Comparison::Comparison(const std::string& directory, Session& session)
+    : process_(session, {.protected_hard_links = kernel_setting("protected_hardlinks") != 0}),
       kernel_(directory) {
   compare_pictures(false);
 }
@@ -173,15 +171,6 @@ std::string Comparison::compare_data() {
   return "";
 }
 
-std::string Comparison::leave() {
-  process_.exit();
-  const Model model = files_.model();
-  if (const std::string wrong = model.audit(); !wrong.empty()) return wrong;
-  Model left = model;
-  left.end_holds();
-  return left == model ? "" : "something is still held";
-}
-
 // --- where
 
 Ground::Ground() {
@@ -211,6 +200,17 @@ Ground::Ground() {
     why_not_ = where.string() + " lacks extended attributes: " + std::strerror(errno);
   }
   std::filesystem::remove_all(parent_);
+}
+
+Drawn Ground::drawn(bool allocation) const {
+  Drawn drawn{.allocation = allocation,
+              .zero_range = !is_tmpfs_,
+              .others_remove_lists = !is_tmpfs_,
+              // That of ext4 is 2^44.
+              .largest = is_tmpfs_ ? static_cast<std::int64_t>(kLargestFile) : 1LL << 43};
+  if (kernel_setting("protected_symlinks") != 0) drawn.never_with_sticky |= 02;
+  if (kernel_setting("protected_regular") != 0) drawn.never_with_sticky |= 022;
+  return drawn;
 }
 
 std::filesystem::path Ground::new_directory() {

@@ -1,4 +1,4 @@
-// A process on a model and the kernel, side by side: each system call goes to both.
+// A process on a session and the kernel, side by side: each system call goes to both.
 #pragma once
 
 #include <filesystem>
@@ -29,14 +29,17 @@ class Times {
 
 class Comparison {
  public:
-  explicit Comparison(const std::string& directory);
+  // With an empty file system whose operations never wait. Its root belongs to user 0, with the
+  // mode 0755, and is of kBegin.
+  static constexpr Timestamp kBegin{2'000'000'000, 0};
+  Comparison(const std::string& directory, Session& session);
 
   // Each returns what differs.
   std::string apply(const Operation& operation);
   std::string apply_random(std::uint32_t seed, const Drawn& drawn, std::int64_t operations);
   std::string compare_data();
-  // The last call. Nothing may stay behind: what is unlinked and open is freed when it is closed.
-  std::string leave();
+  // The last call.
+  void leave() { process_.exit(); }
 
   // How often each kind of system call had which error, or 0.
   const std::map<std::pair<Operation::Kind, int>, int>& outcomes() const { return outcomes_; }
@@ -45,8 +48,6 @@ class Comparison {
   // `with_same_size`: whether the times of files that keep their sizes are compared.
   std::string compare_pictures(bool with_same_size);
 
-  ModelFileSystem files_;
-  ModelSession session_;
   ProcessSide process_;
   KernelSide kernel_;
   Times process_times_;
@@ -62,7 +63,8 @@ class Ground {
   Ground();
   // Why none can be made; empty if they can.
   const std::string& why_not() const { return why_not_; }
-  bool is_tmpfs() const { return is_tmpfs_; }
+  // What may be drawn there.
+  Drawn drawn(bool allocation) const;
   // Calls it in a thread, which may have another root, with a new directory.
   void in_directory(const std::function<void(const std::string&)>& compare);
 

@@ -34,6 +34,21 @@ using Kind = Operation::Kind;
 // Sequences begin anew after so many operations, or trees grow without bounds.
 constexpr std::int64_t kSequence = 2000;
 
+// Compares with a model, which must be whole afterwards, with nothing held.
+void compare_model(Ground& ground, const std::function<void(Comparison&)>& compare) {
+  ground.in_directory([&](const std::string& directory) {
+    ModelFileSystem files(Model({.now = Comparison::kBegin, .capacity = 64 * GiB}));
+    ModelSession session(files);
+    Comparison comparison(directory, session);
+    compare(comparison);
+    comparison.leave();
+    EXPECT_EQ(files.model().audit(), "");
+    Model left = files.model();
+    left.end_holds();
+    EXPECT_TRUE(left == files.model()) << "something is still held";
+  });
+}
+
 TEST(FsKernelTest, HasTheSameResultsErrorsAndTrees) {
   Ground ground;
   if (!ground.why_not().empty()) GTEST_SKIP() << ground.why_not();
@@ -44,18 +59,10 @@ TEST(FsKernelTest, HasTheSameResultsErrorsAndTrees) {
   std::map<std::pair<Kind, int>, int> outcomes;
   for (std::int64_t done = 0; done < operations && !HasFailure(); done += kSequence) {
     const auto number = static_cast<std::uint32_t>(done / kSequence);
-    Drawn drawn{.allocation = number % 2 != 0,
-                .zero_range = !ground.is_tmpfs(),
-                .others_remove_lists = !ground.is_tmpfs(),
-                // That of ext4 is 2^44.
-                .largest = ground.is_tmpfs() ? static_cast<std::int64_t>(kLargestFile) : 1LL << 43};
-    if (kernel_setting("protected_symlinks") != 0) drawn.never_with_sticky |= 02;
-    if (kernel_setting("protected_regular") != 0) drawn.never_with_sticky |= 022;
-    ground.in_directory([&](const std::string& directory) {
-      Comparison comparison(directory);
+    const Drawn drawn = ground.drawn(number % 2 != 0);
+    compare_model(ground, [&](Comparison& comparison) {
       EXPECT_EQ(comparison.apply_random(seed * 1'000'003 + number, drawn, kSequence), "")
           << "sequence " << number << " of seed " << seed;
-      EXPECT_EQ(comparison.leave(), "") << "sequence " << number << " of seed " << seed;
       for (const auto& [outcome, times] : comparison.outcomes()) outcomes[outcome] += times;
     });
   }
@@ -71,8 +78,7 @@ TEST(FsKernelTest, HasTheSameResultsErrorsAndTrees) {
 TEST(FsKernelTest, TreatsSetIdBitsAlike) {
   Ground ground;
   if (!ground.why_not().empty()) GTEST_SKIP() << ground.why_not();
-  ground.in_directory([](const std::string& directory) {
-    Comparison comparison(directory);
+  compare_model(ground, [](Comparison& comparison) {
     const auto apply = [&](const Operation& operation) {
       ASSERT_EQ(comparison.apply(operation), "");
     };
@@ -118,8 +124,7 @@ TEST(FsKernelTest, TreatsSetIdBitsAlike) {
 TEST(FsKernelTest, TreatsStickyDirectoriesAlike) {
   Ground ground;
   if (!ground.why_not().empty()) GTEST_SKIP() << ground.why_not();
-  ground.in_directory([](const std::string& directory) {
-    Comparison comparison(directory);
+  compare_model(ground, [](Comparison& comparison) {
     const auto apply = [&](const Operation& operation) {
       ASSERT_EQ(comparison.apply(operation), "");
     };
