@@ -20,17 +20,19 @@ namespace {
 
 using Kind = Operation::Kind;
 
-bool may_remove_list(const Operation& operation) {
-  constexpr std::size_t kLongestMode = 4 + 3 * 8;
-  return operation.other.starts_with("system.") &&
-         (operation.kind == Kind::removexattr ||
-          (operation.kind == Kind::setxattr && operation.data.size() <= kLongestMode));
+// Whether file systems disagree on the time of change: of an attribute that is set to what it is,
+// of a list that is removed and is not there, or that says no more than the mode.
+bool may_change_nothing(const Operation& operation) {
+  if (operation.kind == Kind::removexattr) return operation.other.starts_with("system.");
+  return operation.kind == Kind::setxattr &&
+         (operation.other.starts_with("system.") || operation.data.empty());
 }
 
-bool is_sticky_link(const Operation& operation, const Outcome& by_process,
-                    const Outcome& by_kernel) {
+bool is_sticky_special(const Operation& operation, const Outcome& by_process,
+                       const Outcome& by_kernel) {
   return operation.kind == Kind::open && (operation.flags & O_CREAT) != 0 &&
-         (by_process.error == ELOOP || by_process.error == ENXIO) && by_kernel.error == EACCES;
+         (by_process.error == ELOOP || by_process.error == ENXIO || by_process.error == EPERM) &&
+         by_kernel.error == EACCES;
 }
 
 // utimens() draws no time of these years.
@@ -77,10 +79,11 @@ std::string Comparison::apply(const Operation& operation) {
   begun_ = {clock.tv_sec, static_cast<std::uint32_t>(clock.tv_nsec)};
   const Outcome by_kernel = kernel_.apply(operation);
   std::string difference;
-  if (by_process != by_kernel && !is_sticky_link(operation, by_process, by_kernel)) {
+  if (by_process != by_kernel && !is_sticky_special(operation, by_process, by_kernel)) {
     difference = text_of(by_process) + " instead of " + text_of(by_kernel);
   } else {
-    difference = compare_pictures(operation.kind != Kind::truncate && !may_remove_list(operation));
+    difference =
+        compare_pictures(operation.kind != Kind::truncate && !may_change_nothing(operation));
   }
   return difference.empty() ? "" : text_of(operation) + ": " + difference;
 }

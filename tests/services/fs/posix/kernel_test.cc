@@ -14,10 +14,12 @@
 //   - truncate() by a path to the size that a file has: the kernel leaves times alone there, POSIX
 //     wants them updated.
 //   - Removing an access list: on tmpfs that clears set-group-ID of a group that the process is not
-//     in, as setting one does; on ext4 and here it does not. Whether it sets the time of change if
-//     there is no list differs between the two.
-//   - open() with O_CREAT of a symbolic link or a socket that it may not follow or open, in a
-//     sticky directory that all may write: the kernel says EACCES for what it would refuse anyway.
+//     in, as setting one does; on ext4 and here it does not.
+//   - The time of change of an attribute that is set to the value that it has, of a list that is
+//     removed and is not there, or that says no more than the mode: ext4 and tmpfs disagree.
+//   - open() with O_CREAT of a symbolic link, a socket or a device that it may not follow or open,
+//   in
+//     a sticky directory that all may write: the kernel says EACCES for what it refuses anyway.
 //   - Sizes of directories, and times of access (the kernel's clock for them is coarse).
 #include <gtest/gtest.h>
 

@@ -99,7 +99,9 @@ class Drawer {
       case removexattr:
         drawn.other = attribute();
         drawn.flags = static_cast<int>(below(3));
-        drawn.data = std::string(below(40), 'v');
+        // Another value each time: ext4 takes the same one for no change.
+        drawn.data = std::to_string(random_()) + std::string(below(40), 'v');
+        if (one_in(10)) drawn.data.clear();
         if (drawn.other.starts_with("system.posix") && !one_in(10)) drawn.data = access_list();
         if (drawn.other == kAccessList && !drawn_.others_remove_lists &&
             (drawn.kind == removexattr || drawn.data.size() <= 4)) {

@@ -79,6 +79,29 @@ TEST_F(FsProcessTest, ReadsGoByRelatime) {
   EXPECT_EQ(call(process_->stat(file))->changed, (Timestamp{100, 0}));
 }
 
+TEST_F(FsProcessTest, AListChangesTheModeAndTheTimeOfChange) {
+  using Tag = AccessList::Tag;
+  ASSERT_TRUE(call(process_->mknod("f", S_IFREG | 0644, 0)));
+  AccessList list{{{Tag::owner, 7, 0},
+                   {Tag::user, 6, 1000},
+                   {Tag::owning_group, 0, 0},
+                   {Tag::mask, 5, 0},
+                   {Tag::other, 1, 0}}};
+  const auto set = [&](Timestamp when) {
+    now_ = when;
+    const std::vector<std::byte> value = list.format();
+    EXPECT_TRUE(call(process_->setxattr("f", kAccessList, value)));
+    EXPECT_EQ(call(process_->stat("f"))->changed, when);
+  };
+  set({200, 0});
+  EXPECT_EQ(call(process_->stat("f"))->mode, S_IFREG | 0751u);
+  EXPECT_EQ(call(process_->getxattr("f", kAccessList)), list.format());
+  list = {{{Tag::owner, 6, 0}, {Tag::owning_group, 4, 0}, {Tag::other, 0, 0}}};
+  set({300, 0});
+  EXPECT_EQ(call(process_->stat("f"))->mode, S_IFREG | 0640u);
+  EXPECT_EQ(call(process_->getxattr("f", kAccessList)).error(), std::errc::no_message_available);
+}
+
 // telldir() and seekdir(), while others change the directory.
 TEST_F(FsProcessTest, PositionsInADirectoryStayRight) {
   ASSERT_TRUE(call(process_->mkdir("d", 0755)));
