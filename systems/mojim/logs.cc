@@ -354,7 +354,7 @@ bool Logs::is_applied(std::uint32_t log) const {
   return logs_[log].applied_until == logs_[log].received + logs_[log].part;
 }
 
-void Logs::save() {
+Task<> Logs::save() {
   ToSave applied;
   {
     const std::lock_guard held(data_lock_);
@@ -362,6 +362,7 @@ void Logs::save() {
   }
   // What is applied meanwhile may get to the disk, too; the logs still have it.
   data_->persist(0, data_->size());
+  co_await yield();  // a task is ahead of time, and others must not use the slots before
   const std::lock_guard held(data_lock_);
   note_saved(applied);
 }

@@ -20,6 +20,7 @@
 #include "platform/pmem/region.h"
 #include "platform/runtime/ring.h"
 #include "platform/runtime/sync.h"
+#include "platform/runtime/task.h"
 #include "systems/mojim/layout.h"
 
 namespace perdura::systems::mojim {
@@ -116,7 +117,7 @@ class Logs {
   // is at it.
   bool checkpoint();
   // Of a data area on a disk; takes as long as the disk does, while checkpoints go on.
-  void save();
+  Task<> save();
   // Whether slots of this log wait for that, and whether all that has arrived there is applied.
   bool wants_save(std::uint32_t log) const;
   bool is_applied(std::uint32_t log) const;

@@ -20,11 +20,6 @@ fabric::Access access_to(const pmem::Region& data) {
   return fabric::Access::remote_read | fabric::Access::remote_write;
 }
 
-Task<> save(Logs& logs) {
-  logs.save();
-  co_return;
-}
-
 }  // namespace
 
 Receiver::Way::Way(fabric::Endpoint& its_endpoint, Acknowledgment acknowledges, pmem::Region& words,
@@ -195,8 +190,10 @@ void Receiver::save_without_arrivals() {
 }
 
 Task<> Receiver::save_all() {
-  while (logs_.wants_save(log_)) {
-    co_await options_.disk->run(save(logs_));
+  // Another log's thread may have saved what is in this one, too.
+  for (bool wants = true; wants;) {
+    wants = logs_.wants_save(log_);
+    if (wants) co_await options_.disk->run(logs_.save());
     if (queue_pair_ && is_replaced()) close();
     keep_slots_posted();
   }

@@ -24,12 +24,10 @@ Shape mirror_shape() {
   return shape;
 }
 
-void on_a_node(const std::function<void(Node&)>& test) {
+void on_a_node(const std::function<Task<>(Node&)>& test) {
   sim::SimPlatform platform(sim::load_profile(perdura::test::profile_path("mojim-pmep")), 1);
-  platform.start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-    test(thread.node);
-    co_return;
-  });
+  platform.start(0, 0, CompletionMode::polling,
+                 [&](Thread& thread) -> Task<> { co_await test(thread.node); });
   platform.run();
 }
 
@@ -62,7 +60,7 @@ struct Mirror {
 };
 
 TEST(MojimOnADisk, SlotsAreFreeWhenTheDiskHasWhatTheyHold) {
-  on_a_node([](Node& node) {
+  on_a_node([](Node& node) -> Task<> {
     Mirror mirror(node);
     mirror.logs.begin_term(1);
     EXPECT_EQ(mirror.regions.data->medium(), kDisk);
@@ -74,7 +72,7 @@ TEST(MojimOnADisk, SlotsAreFreeWhenTheDiskHasWhatTheyHold) {
     EXPECT_EQ(mirror.logs.free_until(0), kMirrorSlots);
     EXPECT_EQ(mirror.regions.logs->load(kAppliedOffset), kMirrorTerm);
     EXPECT_TRUE(mirror.logs.wants_save(0));
-    mirror.logs.save();
+    co_await mirror.logs.save();
     EXPECT_EQ(mirror.logs.free_until(0), 1 + kMirrorSlots);
     EXPECT_EQ(mirror.regions.logs->load(kAppliedOffset), kMirrorTerm + 1);
     EXPECT_FALSE(mirror.logs.wants_save(0));
@@ -82,13 +80,13 @@ TEST(MojimOnADisk, SlotsAreFreeWhenTheDiskHasWhatTheyHold) {
 }
 
 TEST(MojimOnADisk, RecoveryReplaysWhatTheDiskMayLack) {
-  on_a_node([](Node& node) {
+  on_a_node([](Node& node) -> Task<> {
     {
       Mirror mirror(node);
       mirror.logs.begin_term(1);
       mirror.arrive(0, 1, 100);
       EXPECT_TRUE(mirror.logs.checkpoint());
-      mirror.logs.save();
+      co_await mirror.logs.save();
       mirror.arrive(1, 2, 200);
       EXPECT_TRUE(mirror.logs.checkpoint());
       mirror.regions.data->store(0, 100);  // as if it had not been written back
@@ -103,7 +101,7 @@ TEST(MojimOnADisk, RecoveryReplaysWhatTheDiskMayLack) {
 
 // A failure in between must not leave a copy that counts as complete and is not.
 TEST(MojimOnADisk, ACopyIsCompleteWhenTheDiskHasTheRegion) {
-  on_a_node([](Node& node) {
+  on_a_node([](Node& node) -> Task<> {
     Mirror mirror(node);
     mirror.logs.set_incomplete(true);
     mirror.logs.begin_term(1);
@@ -112,20 +110,20 @@ TEST(MojimOnADisk, ACopyIsCompleteWhenTheDiskHasTheRegion) {
     EXPECT_TRUE(mirror.logs.checkpoint());
     EXPECT_TRUE(mirror.logs.is_incomplete());
     EXPECT_FALSE(mirror.logs.needs_region()) << "the primary need not give it once more";
-    mirror.logs.save();
+    co_await mirror.logs.save();
     EXPECT_FALSE(mirror.logs.is_incomplete());
     // Another primary, whose region it is not, comes before the disk has got this one.
     mirror.logs.set_incomplete(true);
     mirror.arrive(1, 2, 200, kEndOfCopy);
     EXPECT_TRUE(mirror.logs.checkpoint());
     mirror.logs.set_incomplete(true);
-    mirror.logs.save();
+    co_await mirror.logs.save();
     EXPECT_TRUE(mirror.logs.is_incomplete());
   });
 }
 
 TEST(MojimOnADisk, ANewPrimaryWaitsForTheDisk) {
-  on_a_node([](Node& node) {
+  on_a_node([](Node& node) -> Task<> {
     Mirror mirror(node);
     mirror.logs.begin_term(1);
     mirror.arrive(0, 1, 100);
@@ -133,11 +131,12 @@ TEST(MojimOnADisk, ANewPrimaryWaitsForTheDisk) {
     EXPECT_EQ(mirror.value(), 100U);
     EXPECT_EQ(mirror.regions.logs->load(kAppliedOffset), begin_of(2));
     EXPECT_EQ(mirror.logs.free_until(0), 1 + kMirrorSlots) << "nothing is left for the disk to get";
+    co_return;
   });
 }
 
 TEST(MojimOnADisk, TheDataAreaIsWhereItWasMovedLast) {
-  on_a_node([](Node& node) {
+  on_a_node([](Node& node) -> Task<> {
     const auto open = [&](pmem::Medium medium, std::uint64_t expected, std::uint64_t stored) {
       const Regions regions = open_regions(node, "data", mirror_shape(), medium);
       EXPECT_EQ(regions.data->medium(), medium);
@@ -152,6 +151,7 @@ TEST(MojimOnADisk, TheDataAreaIsWhereItWasMovedLast) {
     EXPECT_TRUE(open(kMemory, 3, 4));
     EXPECT_TRUE(open(kDisk, 4, 5));
     EXPECT_TRUE(open(kMemory, 5, 6));
+    co_return;
   });
 }
 
