@@ -132,6 +132,15 @@ TEST(Soak, WhatItFoundInReplicatedMemoryStaysMended) {
       {"a backup that was promoted had what was behind a gap", "m-syncsec", "dmp no-ddio iwarp",
        "apart-2 4; bus 7; client-0 0 0 3 2; client-1 0 0 4; failure-2 1 0*3 50000; failure-3 1 0 "
        "15 0 1032000; promoted 2"},
+      {"a mirror that the disk still lacked was given the region once more, with what had not been "
+       "synced",
+       "m-syncdisk", "dmp no-ddio",
+       "apart-1 3; apart-3 3; client-1 0 0 1 0 1; failure-1 1 0*3 50000; failure-3 1"},
+      {"a log whose slots another log's thread had saved was not told of it", "m-syncdisk",
+       "dmp no-ddio",
+       "apart-1 4 2; apart-2 4; apart-3 6; client-0 4; client-1 0 0 2; failure-1 1 3 1 0 "
+       "126490945; failure-2 1 3 1; failure-3 1 3 1; paused 2; store 0 1; yields 0*4 2 0*3 1 0 0 2 "
+       "0*13 1 2"},
   };
   for (const Found& found : kFound) {
     const SoakCase one =
