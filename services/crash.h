@@ -280,4 +280,10 @@ class CrashScenario {
 // Makes identical runs.
 using CrashHistory = std::function<std::unique_ptr<CrashScenario>()>;
 
+// A history of few operations, one of many (Service::sequences).
+struct CrashSequence {
+  std::string name;  // the operations
+  CrashHistory make;
+};
+
 }  // namespace perdura::services

@@ -67,6 +67,17 @@ class Service {
   virtual CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                                      const CrashSchedule& schedule) const = 0;
 
+  // Sequences of so many operations each, all that there are, for explorations of every one of them
+  // (bench/crash/sequences.h); 0 if the service has none. They are numbered from 0. A failure is
+  // tried in the last operation; those before it are the last ones of shorter sequences.
+  virtual std::uint64_t sequences([[maybe_unused]] std::uint32_t length) const { return 0; }
+  virtual CrashSequence crash_sequence([[maybe_unused]] std::string_view system,
+                                       [[maybe_unused]] const CrashSetup& setup,
+                                       [[maybe_unused]] std::uint32_t length,
+                                       [[maybe_unused]] std::uint64_t number) const {
+    return {};
+  }
+
   // If set, the guarantees of its systems are explored by so many recoveries at each moment of a
   // history, from images that are decided word by word, instead of by repeating the history for the
   // images that keep least, most, and some at random. Takes less time where recovery is short.

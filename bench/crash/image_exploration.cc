@@ -61,6 +61,7 @@ std::uint64_t digest(std::string_view text) {
 
 struct OfMoment {
   ImageCoverage coverage;
+  std::uint64_t states = 0;
   CrashVerdict losses;
 };
 
@@ -90,6 +91,7 @@ class ImageExploration {
     findings.moments = moments_.size();
     for (OfMoment& result : results_) {
       findings.coverage.add(result.coverage);
+      findings.states += result.states;
       for (const auto guarantee : kGuarantees) {
         std::string& loss = findings.losses.*guarantee;
         if (loss.empty()) loss = std::move(result.losses.*guarantee);
@@ -177,6 +179,7 @@ class ImageExploration {
     result.coverage.images = images.images();
     result.coverage.covered = images.covered_by_all();
     (images.exhausted() ? result.coverage.exhausted : result.coverage.sampled) = 1;
+    result.states = failed->found.size();
     result.losses = std::move(judge.losses);
   }
 

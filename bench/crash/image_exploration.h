@@ -57,6 +57,7 @@ struct ImageCoverage {
 
 struct ImageFindings {
   std::uint64_t moments = 0;  // of the history
+  std::uint64_t states = 0;   // different findings behind recovery, summed over the moments
   ImageCoverage coverage;
   // For each guarantee the first loss: where the power failed, and why the guarantee is not kept.
   // Empty if it was kept in all that was tried.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "platform/base/error.h"
+#include "services/fs/service.h"
 #include "services/kv/service.h"
 #include "services/log/service.h"
 #include "services/memory/service.h"
@@ -69,7 +70,8 @@ std::span<const services::Service* const> all_services() {
   static const services::KvService kv(kv_systems());
   static const services::LogService log(logs);
   static const services::MemoryService memory(memory_systems());
-  static const std::array<const services::Service*, 3> table{&kv, &log, &memory};
+  static const fs::FsService files(fs_systems());
+  static const std::array<const services::Service*, 4> table{&kv, &log, &memory, &files};
   return table;
 }
 

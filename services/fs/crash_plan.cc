@@ -1,0 +1,192 @@
+#include "services/fs/crash_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace perdura::fs {
+
+namespace {
+
+using Kind = Operation::Kind;
+
+constexpr std::uint32_t kPlainFile = S_IFREG | 0644;
+constexpr std::size_t kMostSteps = 8;  // of a generated session between two failures
+constexpr std::size_t kShared = 2;
+
+template <class T, std::size_t N>
+const T& one_of(const std::array<T, N>& alternatives, pmem::Choices& choices) {
+  return alternatives[choices.choose(N)];
+}
+
+std::vector<std::size_t> steps_of(std::uint32_t length, std::uint64_t number) {
+  std::vector<std::size_t> steps(length);
+  for (std::size_t i = length; i-- > 0; number /= all_steps().size()) {
+    steps[i] = number % all_steps().size();
+  }
+  return steps;
+}
+
+// Names that sessions share are in directories that nobody removes or moves.
+constexpr std::array<const char*, 6> kNames{"A/new", "new", "B/new", "bar", "A/foo", "B/hard"};
+constexpr std::array<const char*, 4> kDirectoryNames{"A/sub", "E", "dir", "B/dir"};
+
+// Five draws for each, so that another kind leaves what follows as it is.
+std::optional<Step> generated_step(pmem::Choices& choices) {
+  constexpr std::array<Bytes, 6> kOffsets{0, 4090, 100, 4096, 8192, 20000};
+  constexpr std::array<Bytes, 6> kLengths{10, 4096, 100, 5000, 1, 9000};
+  constexpr std::array kRenaming{RenameMode::replace, RenameMode::exchange, RenameMode::keep};
+  constexpr std::array kAllocation{AllocationMode::extend, AllocationMode::punch,
+                                   AllocationMode::keep_size, AllocationMode::zero,
+                                   AllocationMode::zero_keep_size};
+  constexpr std::size_t kKinds = 22;
+  const std::size_t kind = choices.choose(kKinds);
+  const std::size_t which = choices.choose(kNames.size());
+  const std::size_t other = choices.choose(kNames.size());
+  const Bytes offset = one_of(kOffsets, choices);
+  const Bytes length = one_of(kLengths, choices);
+  const std::string name = kNames[which];
+  const std::string directory = kDirectoryNames[which % kDirectoryNames.size()];
+  const std::string other_directory = kDirectoryNames[other % kDirectoryNames.size()];
+  const auto on_slot = [&](Operation operation) {
+    return Step{.operation = std::move(operation), .slot = which % kShared};
+  };
+  switch (kind) {
+    case 1:
+    case 2:
+      return on_slot({.kind = Kind::write, .offset = offset, .length = length});
+    case 3:
+      return on_slot({.kind = Kind::append, .length = length});
+    case 4:
+      return on_slot({.kind = Kind::truncate, .length = offset});
+    case 5:
+      return on_slot({.kind = Kind::allocate,
+                      .offset = offset,
+                      .length = length,
+                      .allocation = kAllocation[other % kAllocation.size()]});
+    case 6:
+      return on_slot({.kind = Kind::read, .offset = offset, .length = length});
+    case 7:
+      return on_slot({.kind = Kind::attributes});
+    case 8:
+      return on_slot({.kind = Kind::change, .mode = other % 2 == 0 ? 06755U : 0600U});
+    case 9:
+      return on_slot({.kind = Kind::change, .owner = true});
+    case 10:
+      return on_slot({.kind = Kind::set_extended, .name = "user.x", .length = length});
+    case 11:
+      return on_slot({.kind = Kind::remove_extended, .name = "user.x"});
+    case 12:
+      return on_slot({.kind = Kind::sync});
+    case 13:
+      return Step{.operation = {.kind = Kind::create, .mode = kPlainFile}, .path = name};
+    case 14:
+      return Step{.operation = {.kind = Kind::link}, .new_path = name, .slot = other % kShared};
+    case 15:
+      return Step{.operation = {.kind = Kind::unlink}, .path = name};
+    case 16:
+    case 17:
+      return Step{.operation = {.kind = Kind::rename,
+                                .renaming = kRenaming[(offset + length) % kRenaming.size()]},
+                  .path = name,
+                  .new_path = kNames[other]};
+    case 18:
+      return Step{.operation = {.kind = Kind::create, .mode = S_IFDIR | 0755}, .path = directory};
+    case 19:
+      return Step{.operation = {.kind = Kind::remove_directory}, .path = directory};
+    case 20:
+      return Step{.operation = {.kind = Kind::rename,
+                                .renaming = kRenaming[(offset + length) % kRenaming.size()]},
+                  .path = directory,
+                  .new_path = other_directory};
+    case 21:
+      return Step{.operation = {.kind = Kind::look_up}, .path = name};
+    default:
+      return std::nullopt;
+  }
+}
+
+SessionPlan generated_session(pmem::Choices& choices) {
+  constexpr std::array<Picoseconds, 3> kPauses{Picoseconds{}, Microseconds(2), Microseconds(20)};
+  SessionPlan plan{.pause = one_of(kPauses, choices)};
+  for (std::size_t i = 0; i < kMostSteps; ++i) {
+    if (auto step = generated_step(choices)) plan.steps.push_back(std::move(*step));
+  }
+  return plan;
+}
+
+Step shared_write(Bytes offset, Bytes length) {
+  return {.operation = {.kind = Kind::write, .offset = offset, .length = length}, .slot = 0};
+}
+
+}  // namespace
+
+FsCrashPlan one_session_plan() {
+  FsCrashPlan plan;
+  SessionPlan session;
+  for (std::size_t i = 0; i < all_steps().size(); i += 3) {
+    session.steps.push_back(all_steps()[i]);
+  }
+  // Much that is soon of no use any more, so that logs are collected.
+  for (Bytes i = 0; i < 24; ++i) {
+    session.steps.push_back(
+        {.operation = {.kind = Kind::write, .offset = i % 3 * 100, .length = 10}, .path = "bar"});
+  }
+  plan.sessions = {{std::move(session)}};
+  return plan;
+}
+
+FsCrashPlan two_sessions_plan() {
+  FsCrashPlan plan{.shared = 1};
+  const Step append{.operation = {.kind = Kind::append, .length = 50}, .slot = 0};
+  const Step truncate{.operation = {.kind = Kind::truncate, .length = 30}, .slot = 0};
+  const Step read{.operation = {.kind = Kind::read, .length = 5000}, .slot = 0};
+  const Step link{.operation = {.kind = Kind::link}, .new_path = "A/new", .slot = 0};
+  const Step unlink{.operation = {.kind = Kind::unlink}, .path = "A/new"};
+  const Step create{.operation = {.kind = Kind::create, .mode = kPlainFile}, .path = "B/new"};
+  const Step rename{.operation = {.kind = Kind::rename}, .path = "B/new", .new_path = "A/new"};
+  plan.sessions = {{{{shared_write(0, 100), append, link, read, rename, unlink}, {}}},
+                   {{{create, shared_write(4090, 20), truncate, rename, append, read}, {}}}};
+  return plan;
+}
+
+std::uint64_t sequences(std::uint32_t length) {
+  std::uint64_t count = 1;
+  for (std::uint32_t i = 0; i < length; ++i) count *= all_steps().size();
+  return count;
+}
+
+FsCrashPlan sequence_plan(std::uint32_t length, std::uint64_t number) {
+  FsCrashPlan plan{.steps_before = length - 1};
+  SessionPlan session;
+  for (const std::size_t step : steps_of(length, number)) {
+    session.steps.push_back(all_steps()[step]);
+  }
+  plan.sessions = {{std::move(session)}};
+  return plan;
+}
+
+std::string name_of_sequence(std::uint32_t length, std::uint64_t number) {
+  std::string name;
+  for (const std::size_t step : steps_of(length, number)) {
+    name += (name.empty() ? "" : "; ") + text_of(all_steps()[step]);
+  }
+  return name;
+}
+
+FsCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
+  constexpr std::uint32_t kMostSessions = 3;
+  FsCrashPlan plan{.shared = kShared};
+  plan.sessions.resize(kMostSessions);
+  for (std::uint32_t number = 0; number < kMostSessions; ++number) {
+    pmem::Choices& choices = tape.stream(fmt::format("client-{}", number));
+    const bool takes_part = choices.choose(3) > 0;
+    for (std::uint32_t epoch = 0; epoch <= failures; ++epoch) {
+      plan.sessions[number].push_back(takes_part ? generated_session(choices) : SessionPlan{});
+    }
+  }
+  return plan;
+}
+
+}  // namespace perdura::fs

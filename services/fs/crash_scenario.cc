@@ -1,0 +1,465 @@
+#include "services/fs/crash_scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "services/fs/crash_plan.h"
+#include "services/fs/model/model_file_system.h"
+#include "services/fs/specification.h"
+#include "services/judge.h"
+
+namespace perdura::fs {
+
+namespace {
+
+using services::ClientCall;
+using services::CrashCall;
+using services::CrashLevels;
+using services::CrashVerdict;
+using services::Event;
+using services::ScopedCount;
+using services::ServerFailure;
+using services::SystemState;
+using Kind = Operation::Kind;
+
+constexpr Picoseconds kLook = Microseconds(5);  // at what is waited for
+constexpr Picoseconds kForEver = std::chrono::seconds(1);
+constexpr std::string_view kName = "files";
+
+constexpr services::CrashSchedule kSchedules[] = {
+    {"session", "a session does operations of all kinds on a small tree"},
+    {"sessions", "two sessions change the same file and the same names"},
+};
+
+class FsCrashScenario final : public services::CrashScenario {
+ public:
+  FsCrashScenario(const FsSystem& system, FsConfig config, FsCrashPlan plan)
+      : system_(system),
+        config_(std::move(config)),
+        plan_(std::move(plan)),
+        epochs_(plan_.sessions.size()),
+        slots_(std::max<std::size_t>(plan_.shared, 2)),
+        closed_(system.events.size()) {
+    config_.size = plan_.size;
+    config_.threads = clients() + 1;
+    specification_ = Specification(
+        ModelState(Model({.root_mode = config_.root_mode, .now = config_.now}), {{kRoot, kRoot}}));
+    specification_.set_may_be_full(plan_.may_be_full);
+  }
+
+  std::uint32_t clients() const override {
+    return static_cast<std::uint32_t>(plan_.sessions.size());
+  }
+  NodeId node_of_client(std::uint32_t) const override { return 0; }
+
+  bool prepares() const override { return true; }
+
+  Task<> serve(Thread& thread) override {
+    if (!std::exchange(made_, true)) {
+      co_await system_.make(thread, std::string(kName), config_);
+    }
+    const Mounted mounted(*this, co_await system_.mount(thread, std::string(kName), config_));
+    std::unique_ptr<Session> session = files_->attach(thread);
+    if (!is_set_up_) co_await set_up(*session);
+    note_serving();
+    changed();
+    if (plan_.steps_before == 0) note_prepared();
+    while (!asked_) co_await sleep_for(kLook);
+    co_await inspect_on(thread, std::move(session));
+    for (;;) co_await sleep_for(kForEver);
+  }
+
+  Task<> use(Thread& thread, std::uint32_t number) override {
+    const std::size_t epoch = epochs_[number]++;
+    if (epoch >= plan_.sessions[number].size()) co_return;
+    while (!serves(thread.executor.now())) co_await sleep_for(kLook);
+    const std::shared_ptr<FileSystem> files = files_;
+    const std::unique_ptr<Session> session = files->attach(thread);
+    if (plan_.shared > 0 && number == 0) co_await open_shared(*session);
+    while (plan_.shared > shared_open_) co_await sleep_for(kLook);
+    const SessionPlan& plan = plan_.sessions[number][epoch];
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      if (plan_.steps_before > 0 && number == 0 && i == plan_.steps_before) note_prepared();
+      co_await do_step(*session, number, plan.steps[i]);
+      if (plan.pause > Picoseconds{}) co_await sleep_for(plan.pause);
+    }
+  }
+
+  // A thread of the node itself inspects, as a program on it.
+  Task<> inspect(Thread& thread) override {
+    while (clients_at_work() > 0 || !serves(thread.executor.now())) co_await sleep_for(kLook);
+    asked_ = true;
+    while (!answered_) co_await sleep_for(kLook);
+  }
+
+  CrashVerdict judge(std::span<const ServerFailure> failures,
+                     const CrashLevels& levels) const override {
+    CrashVerdict verdict = services::judge_history(specification_, calls_, inspector(),
+                                                   services::times_of(failures), problem(), levels);
+    const std::string why = clients() == 1 && problem().empty() ? how_it_differs() : "";
+    for (std::string* lost : {&verdict.durable, &verdict.acknowledged, &verdict.observed,
+                              &verdict.ordered, &verdict.atomic}) {
+      if (!lost->empty() && !why.empty()) *lost = why + *lost;
+    }
+    return verdict;
+  }
+
+  std::map<std::string, std::uint64_t, std::less<>> events() const override {
+    std::map<std::string, std::uint64_t, std::less<>> events;
+    std::vector<std::uint64_t> mounted(system_.events.size());
+    if (files_) mounted = files_->events();
+    for (std::size_t i = 0; i < system_.events.size(); ++i) {
+      events[std::string(system_.events[i].name)] = closed_[i] + mounted.at(i);
+    }
+    return events;
+  }
+  std::span<const Event> expected_events() const override { return system_.events; }
+
+  void describe(SystemState& state) const override {
+    CrashScenario::describe(state);
+    std::map<Kind, std::uint64_t> kinds;
+    std::map<InodeId, std::uint64_t> inodes;
+    for (const std::size_t place : under_way_) {
+      ++kinds[calls_[place].call.operation.kind];
+      ++inodes[calls_[place].call.operation.inode];
+    }
+    for (const auto& [kind, count] : kinds) {
+      state.add("kind", static_cast<std::uint64_t>(kind));
+      state.add("of it", count);
+    }
+    for (const auto& [inode, count] : inodes) state.add("of an inode", count);
+  }
+
+  bool waits_for_operation() const override {
+    return !under_way_.empty() || (asked_ && !answered_);
+  }
+
+  std::vector<CrashCall> calls() const override {
+    std::vector<CrashCall> calls;
+    for (const ClientCall<Operation>& one : calls_) {
+      CrashCall& call = calls.emplace_back();
+      call.client = one.client;
+      call.start = one.call.start;
+      call.changes = specification_.changes(one.call.operation);
+      call.what = text_of(one.call.operation);
+      if (!one.call.answered) continue;
+      call.end = one.call.end;
+      call.told = text_of(one.call.operation.answer);
+    }
+    return calls;
+  }
+
+ protected:
+  void keep_observations() override {
+    kept_calls_ = calls_.size();
+    kept_closed_ = closed_;
+  }
+  void return_to_observations() override {
+    calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(kept_calls_), calls_.end());
+    closed_ = kept_closed_;
+    of_inspector_ = 0;
+    under_way_.clear();
+    asked_ = answered_ = false;
+  }
+  std::string found_since() const override {
+    std::string found;
+    for (std::size_t i = kept_calls_; i < calls_.size(); ++i) {
+      const auto& call = calls_[i].call;
+      found += fmt::format("{}{};", specification_.text(call), call.operation.answer.text);
+    }
+    return found;
+  }
+
+ private:
+  // The file system as long as it is mounted.
+  class Mounted {
+   public:
+    Mounted(FsCrashScenario& scenario, std::shared_ptr<FileSystem> files) : scenario_(scenario) {
+      scenario.files_ = std::move(files);
+      scenario.shared_open_ = 0;
+      std::fill(scenario.slots_.begin(), scenario.slots_.end(), std::nullopt);
+    }
+    ~Mounted() { scenario_.close(); }
+    Mounted(const Mounted&) = delete;
+    Mounted& operator=(const Mounted&) = delete;
+
+   private:
+    FsCrashScenario& scenario_;
+  };
+
+  std::uint32_t inspector() const { return clients(); }
+
+  void close() {
+    if (!files_) return;
+    const std::vector<std::uint64_t> events = files_->events();
+    for (std::size_t i = 0; i < closed_.size(); ++i) closed_[i] += events.at(i);
+    files_.reset();
+  }
+
+  // What an operation writes, and when it says that it is: nothing else has these. Those of the
+  // inspector do not depend on what was before.
+  void distinguish(Operation& operation, std::uint32_t client) {
+    const std::uint64_t number = client == inspector() ? 1'000'000 + ++of_inspector_ : ++number_;
+    operation.content = number;
+    operation.now = {static_cast<std::int64_t>(1000 + number), static_cast<std::uint32_t>(number)};
+  }
+
+  // What was done before failures are tried; the state that it leads to is what histories begin
+  // with.
+  Task<> set_up(Session& session) {
+    std::optional<ModelState> state = specification_.initial();
+    for (const Step& step : set_up_steps()) co_await do_step(session, 0, step);
+    for (const ClientCall<Operation>& one : calls_) {
+      const auto next = specification_.after(*state, one.call.operation, true);
+      if (next.size() != 1 || one.call.operation.answer.error != std::errc()) {
+        note_problem(fmt::format("cannot be set up: {}", specification_.text(one.call)));
+        co_return;
+      }
+      state = next.front();
+    }
+    calls_.clear();
+    specification_ = Specification(*state);
+    specification_.set_may_be_full(plan_.may_be_full);
+    is_set_up_ = true;
+  }
+
+  // Files that are there, and new ones if there are not so many.
+  Task<> open_shared(Session& session) {
+    constexpr const char* kFiles[] = {"A/foo", "bar", "B/hard", "A/new", "B/new", "new"};
+    std::size_t open = 0;
+    for (const char* const path : kFiles) {
+      if (open == plan_.shared) break;
+      std::string one = path;
+      const Answer found = co_await look_up(session, 0, std::move(one));
+      const bool known = std::any_of(slots_.begin(), slots_.end(), [&](const auto& slot) {
+        return slot && !found.inodes.empty() && *slot == found.inodes.front();
+      });
+      if (found.error != std::errc() || known) continue;
+      Operation hold{.kind = Kind::hold, .inode = found.inodes.front()};
+      co_await call(session, 0, std::move(hold));
+      slots_[open++] = found.inodes.front();
+    }
+    while (open < plan_.shared) {
+      Operation create{.kind = Kind::create_unnamed, .mode = S_IFREG | 0600};
+      distinguish(create, 0);
+      const Answer made = co_await call(session, 0, std::move(create));
+      if (!made.inodes.empty()) slots_[open] = made.inodes.front();
+      ++open;
+    }
+    shared_open_ = open;
+  }
+
+  // Notes the operation and what it answers.
+  Task<Answer> call(Session& session, std::uint32_t client, Operation operation) {
+    // A thread that has worked without a pause is ahead of the simulation's time: others would see
+    // its stores too early.
+    co_await yield();
+    const std::size_t place = calls_.size();
+    ClientCall<Operation>& begun = calls_.emplace_back();
+    begun.call.operation = operation;
+    begun.call.start = Executor::current().now();
+    begun.call.answered = false;
+    begun.client = client;
+    under_way_.push_back(place);
+    changed();
+    Answer answer = co_await perform(session, operation);
+    // Only then has it been told.
+    co_await yield();
+    ClientCall<Operation>& ended = calls_[place];
+    ended.call.operation.answer = answer;
+    ended.call.end = Executor::current().now();
+    ended.call.answered = true;
+    std::erase(under_way_, place);
+    changed();
+    co_return answer;
+  }
+
+  Task<Answer> look_up(Session& session, std::uint32_t client, std::string path) {
+    Answer found{.inodes = {kRoot}};
+    for (std::size_t begin = 0; begin < path.size();) {
+      const std::size_t end = std::min(path.find('/', begin), path.size());
+      Operation operation{.kind = Kind::look_up, .inode = found.inodes.front()};
+      operation.name = path.substr(begin, end - begin);
+      found = co_await call(session, client, std::move(operation));
+      if (found.error != std::errc()) break;
+      begin = end + 1;
+    }
+    co_return found;
+  }
+
+  Task<> do_step(Session& session, std::uint32_t client, Step step) {
+    Operation operation = step.operation;
+    const bool names = operation.kind == Kind::look_up || operation.kind == Kind::create ||
+                       operation.kind == Kind::unlink || operation.kind == Kind::remove_directory ||
+                       operation.kind == Kind::rename;
+    if (step.slot) {
+      if (!slots_[*step.slot]) co_return;
+      operation.inode = *slots_[*step.slot];
+    } else {
+      const Place place = place_of(step.path);
+      if (names) operation.name = place.name;
+      std::string path = names ? place.directory : step.path;
+      const Answer found = co_await look_up(session, client, std::move(path));
+      if (found.error != std::errc()) co_return;
+      operation.inode = found.inodes.front();
+    }
+    if (!step.new_path.empty()) {
+      Place place = place_of(step.new_path);
+      const Answer found = co_await look_up(session, client, std::move(place.directory));
+      if (found.error != std::errc()) co_return;
+      operation.directory = found.inodes.front();
+      operation.new_name = place.name;
+    }
+    distinguish(operation, client);
+    const Answer answer = co_await call(session, client, operation);
+    if (operation.kind == Kind::release && step.slot) slots_[*step.slot].reset();
+    if (!step.into || answer.error != std::errc()) co_return;
+    slots_[*step.into] =
+        operation.kind == Kind::create_unnamed ? answer.inodes.front() : operation.inode;
+  }
+
+  Task<> inspect_on(Thread& thread, std::unique_ptr<Session> session) {
+    co_await look_around(*session);
+    for (const Step& step : work_of_inspector()) co_await do_step(*session, inspector(), step);
+    co_await look_around(*session);
+    session.reset();
+    const std::shared_ptr<FileSystem> files = files_;
+    co_await files->unmount();
+    close();
+    files_ = co_await system_.mount(thread, std::string(kName), config_);
+    session = files_->attach(thread);
+    co_await look_around(*session);
+    answered_ = true;
+    changed();
+  }
+
+  Task<> look_around(Session& session) {
+    const std::string contradiction = co_await files_->audit();
+    if (!contradiction.empty()) note_problem(contradiction);
+    Operation read_tree{.kind = Kind::read_tree};
+    co_await call(session, inspector(), std::move(read_tree));
+  }
+
+  // Whatever recovery has left, it can be used: new names, data, and removal of both.
+  static std::span<const Step> work_of_inspector() {
+    constexpr std::uint32_t kPrivate = S_IFREG | 0600;
+    static const std::vector<Step> steps{
+        {.operation = {.kind = Kind::create, .mode = kPrivate}, .path = "inspected"},
+        {.operation = {.kind = Kind::write, .length = 5000}, .path = "inspected"},
+        {.operation = {.kind = Kind::read, .length = 9000}, .path = "inspected"},
+        {.operation = {.kind = Kind::create, .mode = S_IFDIR | 0700}, .path = "work"},
+        {.operation = {.kind = Kind::rename}, .path = "inspected", .new_path = "work/kept"},
+        {.operation = {.kind = Kind::write, .offset = 10, .length = 10}, .path = "A/foo"},
+        {.operation = {.kind = Kind::append, .length = 4096}, .path = "B/bar"},
+        {.operation = {.kind = Kind::create, .mode = kPrivate}, .path = "gone"},
+        {.operation = {.kind = Kind::write, .length = 100}, .path = "gone"},
+        {.operation = {.kind = Kind::unlink}, .path = "gone"},
+    };
+    return steps;
+  }
+
+  // Of one session: what the inspector has first found, compared with what was there before and
+  // behind its last operation.
+  std::string how_it_differs() const {
+    ModelState state = specification_.initial();
+    for (const ClientCall<Operation>& one : calls_) {
+      const Operation& operation = one.call.operation;
+      if (operation.kind == Kind::read_tree) {
+        const std::string what =
+            difference(*operation.answer.tree, tree_of(state.model(), {.times = true}));
+        return what.empty() ? "" : fmt::format("  found behind it: {}\n", what);
+      }
+      auto next = specification_.after(state, operation, one.call.answered);
+      if (next.empty()) return fmt::format("  not possible: {}\n", specification_.text(one.call));
+      if (!one.call.answered) {
+        return how_it_differs_between(state, next.front());
+      }
+      state = std::move(next.front());
+    }
+    return "";
+  }
+  std::string how_it_differs_between(const ModelState& before, const ModelState& behind) const {
+    for (const ClientCall<Operation>& one : calls_) {
+      if (one.call.operation.kind != Kind::read_tree || !one.call.answered) continue;
+      const Tree& found = *one.call.operation.answer.tree;
+      return fmt::format("  compared with before the last operation: {}\n  behind it: {}\n",
+                         difference(found, tree_of(before.model(), {.times = true})),
+                         difference(found, tree_of(behind.model(), {.times = true})));
+    }
+    return "";
+  }
+
+  static std::string text_of(const Answer& answer) {
+    if (answer.error != std::errc()) return std::make_error_code(answer.error).message();
+    return answer.text.empty() || answer.tree ? "done" : answer.text;
+  }
+  static std::string text_of(const Operation& operation) { return fs::text_of(operation); }
+
+  const FsSystem& system_;
+  FsConfig config_;
+  const FsCrashPlan plan_;
+  Specification specification_;
+  std::vector<std::size_t> epochs_;
+  std::vector<std::optional<InodeId>> slots_;  // inodes that are held
+  std::size_t shared_open_ = 0;
+  std::shared_ptr<FileSystem> files_;
+  std::vector<std::uint64_t> closed_;  // events of file systems that are not mounted any more
+  std::vector<ClientCall<Operation>> calls_;
+  std::vector<std::size_t> under_way_;  // places of calls
+  std::uint64_t number_ = 0;            // of operations
+  std::uint64_t of_inspector_ = 0;
+  bool made_ = false;
+  bool is_set_up_ = false;
+  bool asked_ = false;
+  bool answered_ = false;
+  std::size_t kept_calls_ = 0;
+  std::vector<std::uint64_t> kept_closed_;
+};
+
+FsConfig config_for(const FsSystem& system, const services::CrashSetup& setup) {
+  FsConfig config{.now = {999, 0}, .parameters = setup.parameters};
+  for (const services::Setting& setting : system.small) {
+    config.parameters.try_emplace(std::string(setting.name), setting.value);
+  }
+  return config;
+}
+
+std::unique_ptr<services::CrashScenario> scenario_of(const FsSystem& system, FsConfig config,
+                                                     FsCrashPlan plan) {
+  return std::make_unique<FsCrashScenario>(system, std::move(config), std::move(plan));
+}
+
+}  // namespace
+
+std::span<const services::CrashSchedule> fs_schedules() { return kSchedules; }
+
+services::CrashHistory fs_crash_history(const FsSystem& system, const services::CrashSetup& setup,
+                                        const services::CrashSchedule& schedule) {
+  const FsCrashPlan plan =
+      schedule.name == kSchedules[0].name ? one_session_plan() : two_sessions_plan();
+  return [&system, plan, config = config_for(system, setup)] {
+    return scenario_of(system, config, plan);
+  };
+}
+
+services::CrashSequence fs_crash_sequence(const FsSystem& system, const services::CrashSetup& setup,
+                                          std::uint32_t length, std::uint64_t number) {
+  return {name_of_sequence(length, number),
+          [&system, plan = sequence_plan(length, number), config = config_for(system, setup)] {
+            return scenario_of(system, config, plan);
+          }};
+}
+
+std::unique_ptr<services::CrashScenario> fs_generated_scenario(const FsSystem& system,
+                                                               const services::CrashSetup& setup,
+                                                               pmem::Tape& tape,
+                                                               std::uint32_t failures) {
+  return scenario_of(system, config_for(system, setup), generated_plan(tape, failures));
+}
+
+}  // namespace perdura::fs

@@ -1,0 +1,63 @@
+// The sequential specification of a file system, for histories of several sessions and for what a
+// failure has left of them (services/linearizability.h, services/judge.h): the model
+// (services/fs/model), and which of its inodes are those that the system has named.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "services/fs/model/model.h"
+#include "services/fs/operation.h"
+#include "services/linearizability.h"
+
+namespace perdura::fs {
+
+// A file system as it may be. States that no operation can tell apart are equal.
+class ModelState {
+ public:
+  using Inodes = std::map<InodeId, InodeId>;  // of the system, and what they are in the model
+
+  ModelState() : ModelState(Model(), {{kRoot, kRoot}}) {}
+  ModelState(Model model, Inodes inodes);
+
+  const Model& model() const { return value_->model; }
+  const Inodes& inodes() const { return value_->inodes; }
+
+  bool operator==(const ModelState& other) const;
+  // Some order.
+  std::strong_ordering operator<=>(const ModelState& other) const;
+
+ private:
+  struct Value {
+    Model model;
+    Inodes inodes;
+    std::size_t hash = 0;
+  };
+  std::shared_ptr<const Value> value_;
+};
+
+class Specification {
+ public:
+  using State = ModelState;
+  using Operation = fs::Operation;
+
+  Specification() = default;
+  explicit Specification(State begin) : begin_(std::move(begin)) {}
+  // Whether operations may be refused because of space, of which the model knows nothing.
+  void set_may_be_full(bool may) { may_be_full_ = may; }
+
+  State initial() const { return begin_; }
+  std::vector<State> after(const State& state, const Operation& operation, bool answered) const;
+  std::vector<State> after_failure(const State& state) const;
+
+  bool changes(const Operation& operation) const { return fs::changes(operation); }
+  std::string text(const services::Call<Operation>& call) const;
+
+ private:
+  State begin_;
+  bool may_be_full_ = false;
+};
+
+}  // namespace perdura::fs

@@ -1,0 +1,96 @@
+// Explorations of file systems, of one that is simple and right and of copies of it that are wrong.
+#include <gtest/gtest.h>
+
+#include "bench/crash/crash.h"
+#include "bench/crash/explored.h"
+#include "bench/crash/sequences.h"
+#include "bench/crash/soak.h"
+#include "services/fs/service.h"
+#include "tests/services/fs/crash/logged_files.h"
+#include "tests/support/platforms.h"
+
+namespace perdura::fs::test {
+namespace {
+
+using bench::SequenceOptions;
+using bench::SequenceResult;
+using pmem::PersistenceDomain;
+
+const sim::Profile& testbed() { return perdura::test::erda_testbed(); }
+
+SequenceResult explore(const FsSystem& system, SequenceOptions options) {
+  const FsService service(std::span(&system, 1));
+  options.setup.model = {PersistenceDomain::dmp, false};
+  options.threads = 1;
+  return bench::explore_sequences({&service, system.info}, testbed(), options);
+}
+
+TEST(FsSequences, OfOneOperationLeaveWhatWasBeforeItOrBehindIt) {
+  const SequenceResult result = explore(kLogged, {.recoveries = 0});
+  EXPECT_FALSE(result.loss.has_value()) << result.loss->name << "\n" << result.loss->why;
+  EXPECT_EQ(result.sequences, FsService({}).sequences(1));
+  EXPECT_EQ(result.coverage.sampled, 0U);
+  // Most operations change something.
+  EXPECT_GT(result.states, result.moments);
+}
+
+TEST(FsSequences, OfTwoOperationsLeaveWhatWasBeforeTheSecondOrBehindIt) {
+  const SequenceResult result = explore(kLogged, {.length = 2, .recoveries = 3, .stride = 41});
+  EXPECT_FALSE(result.loss.has_value()) << result.loss->name << "\n" << result.loss->why;
+}
+
+class WrongFiles : public testing::TestWithParam<const FsSystem*> {};
+
+TEST_P(WrongFiles, AreFoundOut) {
+  SequenceResult result = explore(*GetParam(), {});
+  if (!result.loss) result = explore(*GetParam(), {.length = 2});
+  ASSERT_TRUE(result.loss.has_value());
+  EXPECT_NE(result.loss->why.find("moment "), std::string::npos) << result.loss->why;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WrongFiles,
+                         testing::Values(&kLoggedUnflushed, &kLoggedTailFirst, &kLoggedUnfenced,
+                                         &kLoggedInTwo, &kLoggedForgetsTimes, &kLoggedKeepsOrphans),
+                         [](const auto& one) {
+                           std::string name(one.param->info.name);
+                           for (char& c : name) {
+                             if (c == '-') c = '_';
+                           }
+                           return name;
+                         });
+
+TEST(FsHistories, OfARightFileSystemAreDurable) {
+  const FsService service(std::span(&kLogged, 1));
+  const bench::CrashResult result = bench::explore_crashes(
+      {&service, kLogged.info}, testbed(),
+      {.setup = {.model = {PersistenceDomain::dmp, false}}, .recoveries = 3, .threads = 1});
+  EXPECT_TRUE(result.durable.held) << result.durable.first_loss;
+}
+
+TEST(FsSoak, FindsNothingInARightFileSystem) {
+  const FsService service(std::span(&kLogged, 1));
+  bench::SoakCase one{{&service, kLogged.info},
+                      bench::explored_settings(kLogged.info).front(),
+                      {PersistenceDomain::dmp, false},
+                      services::GuaranteeLevel::durable};
+  bench::CaseSoak soak(std::move(one), testbed(), 1);
+  for (int run = 0; run < 300; ++run) {
+    const auto finding = soak.next();
+    ASSERT_FALSE(finding.has_value()) << finding->text();
+  }
+}
+
+TEST(FsSoak, FindsWhatIsWrongOnlyWhereNamesMove) {
+  const FsService service(std::span(&kLoggedInTwo, 1));
+  bench::SoakCase one{{&service, kLoggedInTwo.info},
+                      bench::explored_settings(kLoggedInTwo.info).front(),
+                      {PersistenceDomain::dmp, false},
+                      services::GuaranteeLevel::durable};
+  bench::CaseSoak soak(std::move(one), testbed(), 1);
+  bool found = false;
+  for (int run = 0; run < 3000 && !found; ++run) found = soak.next().has_value();
+  EXPECT_TRUE(found);
+}
+
+}  // namespace
+}  // namespace perdura::fs::test
