@@ -144,6 +144,10 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
     throw UsageError("crash: --exhaustive and --samples exclude each other");
   }
   if (is_system(arguments.target)) {
+    if (arguments.sequences) return crash_sequences(arguments, context);
+    if (arguments.stride && !arguments.strategy) {
+      throw UsageError("crash: --stride is for --failures 2 and for --sequences");
+    }
     return arguments.strategy ? crash_schedules(arguments, context)
                               : crash_system(arguments, context);
   }
@@ -171,6 +175,10 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   if (arguments.persistence != "paper") {
     throw UsageError("crash: --persistence is for systems; a method is what it is");
   }
+  if (arguments.sequences) {
+    throw UsageError("crash: --sequences is for systems; a method has one sequence of steps");
+  }
+  if (arguments.stride) throw UsageError("crash: --stride is for systems");
   if (arguments.strategy) {
     throw UsageError("crash: --strategy is for systems; a method's orders are all explored");
   }
@@ -287,6 +295,12 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
       ->add_option("-j,--threads", arguments->threads,
                    "With --images, how many threads (default: one for each processor)")
       ->check(whole_number(1, 1024));
+  command
+      ->add_option("--sequences", arguments->sequences,
+                   "Explores every sequence of so many operations that the system's service has, "
+                   "with a power failure at every moment of the last one; --from, --to and "
+                   "--stride count sequences")
+      ->check(whole_number(1, 4));
   CLI::Option* const strategy =
       command
           ->add_option(
@@ -329,19 +343,18 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
       ->needs(strategy)
       ->check(CLI::IsMember(
           std::vector<std::string>{"atomic", "ordered", "durable-writes", "durable"}));
-  CLI::Option* const failures =
-      command
-          ->add_option(
-              "--failures", arguments->failures,
-              "Of a strategy: how many failures there are, one after the other (default: 1, of "
-              "the power of all servers). 2: each of all servers or of one alone, which is back "
-              "at once or after 100 us")
-          ->needs(strategy)
-          ->check(whole_number(1, 2));
+  command
+      ->add_option(
+          "--failures", arguments->failures,
+          "Of a strategy: how many failures there are, one after the other (default: 1, of "
+          "the power of all servers). 2: each of all servers or of one alone, which is back "
+          "at once or after 100 us")
+      ->needs(strategy)
+      ->check(whole_number(1, 2));
   command
       ->add_option("--stride", arguments->stride,
-                   "Of --failures 2: for each of the two, one of so many moments (default: all)")
-      ->needs(failures)
+                   "Of --failures 2: for each of the two, one of so many moments; of --sequences: "
+                   "one of so many sequences (default: all)")
       ->check(whole_number(1, 1'000'000'000));
   command
       ->add_option("-o,--out", arguments->folder,

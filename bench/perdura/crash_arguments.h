@@ -36,6 +36,7 @@ struct CrashArguments {
   std::optional<std::uint64_t> histories;
   std::optional<std::uint64_t> schedules;
   bool late_placements = false;
+  std::optional<std::uint64_t> sequences;  // of so many operations
   std::optional<std::string> expected;  // a level; absent: durable
   std::optional<std::uint64_t> failures;
   std::optional<std::uint64_t> stride;
@@ -51,6 +52,9 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
 
 // The same by a strategy (bench/crash/schedules.h).
 ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& context);
+
+// The same with every short sequence of operations (bench/crash/sequences.h).
+ExitCode crash_sequences(const CrashArguments& arguments, const CommandContext& context);
 
 // What the parameters and the configuration of a command say of a system. Throws UsageError.
 GivenParameters given_parameters(const services::SystemInfo& system,

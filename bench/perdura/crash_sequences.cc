@@ -1,0 +1,96 @@
+// perdura crash SYSTEM --sequences: explores every short sequence of operations of a system.
+#include <fmt/format.h>
+
+#include "bench/crash/crash.h"
+#include "bench/crash/explored.h"
+#include "bench/crash/sequences.h"
+#include "bench/perdura/crash_arguments.h"
+#include "harness/run/long_work.h"
+#include "platform/base/error.h"
+#include "systems/registry/registry.h"
+
+namespace perdura::harness {
+
+namespace {
+
+void check_for_sequences(const CrashArguments& arguments) {
+  const auto refuse = [](std::string_view option, std::string_view why) {
+    throw UsageError(fmt::format("crash: {} {}", option, why));
+  };
+  if (arguments.strategy) refuse("--strategy", "and --sequences exclude each other");
+  if (arguments.schedule) refuse("--schedule", "is without --sequences, which are histories");
+  if (arguments.failing) refuse("--failing", "is without --sequences: the power of all fails");
+  if (arguments.failure) refuse("--failure", "is without --sequences: power fails");
+  if (arguments.steps) refuse("--steps", "is for methods; a system has none");
+  if (arguments.exhaustive) refuse("--exhaustive", "is for methods; use --images all");
+  if (arguments.samples > 0) refuse("--samples", "is without --sequences; use --images");
+  if (arguments.diagram) refuse("--diagram", "is without --sequences");
+  if (arguments.as_json) refuse("--json", "is without --sequences");
+}
+
+std::string text_of(const bench::SequenceResult& result) {
+  const bench::ImageCoverage& coverage = result.coverage;
+  const auto number = [](std::uint64_t count) {
+    return count == pmem::kCountless ? "more than 10^19" : fmt::format("{}", count);
+  };
+  return fmt::format(
+      "{} sequences, {} moments ({} exhausted), {} recoveries cover {} of {} images, {} states "
+      "found",
+      result.sequences, result.moments, coverage.exhausted, coverage.recoveries,
+      number(coverage.covered), number(coverage.images), result.states);
+}
+
+}  // namespace
+
+ExitCode crash_sequences(const CrashArguments& arguments, const CommandContext& context) {
+  constexpr std::uint64_t kUsualRecoveries = 6;
+  check_for_sequences(arguments);
+  const sim::Profile profile = sim::load_profile(
+      context.locations
+          .find(FileKind::profile, {arguments.profile.value_or("erda-connectx3"), "--profile"})
+          .string());
+  const services::ServedSystem system = *systems::find_system(arguments.target);
+  bench::SequenceOptions options;
+  options.setup.parameters = given_parameters(system.info, arguments);
+  options.setup.correct = arguments.persistence == "correct";
+  options.setup.seed = arguments.seed;
+  options.length = static_cast<std::uint32_t>(*arguments.sequences);
+  // Of single operations all images of each moment.
+  const std::string images =
+      arguments.images.value_or(options.length == 1 ? "all" : std::to_string(kUsualRecoveries));
+  options.recoveries = images == "all" ? 0 : std::stoull(images);
+  options.first = arguments.from.value_or(options.first);
+  options.last = arguments.to.value_or(options.last);
+  options.stride = arguments.stride.value_or(options.stride);
+  options.threads = static_cast<unsigned>(arguments.threads);
+  const auto models = system_models(arguments.configuration);
+  LongWork work(models.size(), context.ranks);
+  bool found = false;
+  for (const pmem::PersistenceModel& model : models) {
+    options.setup.model = model;
+    const std::string name = fmt::format("{} on {}", arguments.target, bench::explored_name(model));
+    work.begin(name);
+    if (const std::string why = bench::refusal(system.info, options.setup, profile.nic);
+        !why.empty()) {
+      work.skip();
+      fmt::print("{}: refused: {}\n", name, why);
+      continue;
+    }
+    options.progress = [&](double share) { work.within(name, share); };
+    const bench::SequenceResult result = explore_sequences(system, profile, options);
+    work.skip();
+    fmt::print("{}: {}; {}, seed {}\n", name,
+               result.loss ? fmt::format("less than {}", to_string(options.expected))
+                           : fmt::format("{} in all", to_string(options.expected)),
+               text_of(result), arguments.seed);
+    if (result.loss) {
+      found = true;
+      fmt::print("\nsequence {}: {}\n{}\n", result.loss->number, result.loss->name,
+                 result.loss->why);
+    }
+    std::fflush(stdout);
+  }
+  return found ? ExitCode::failed : ExitCode::done;
+}
+
+}  // namespace perdura::harness
