@@ -64,13 +64,15 @@ class FsCrashScenario final : public services::CrashScenario {
       co_await system_.make(thread, std::string(kName), config_);
     }
     const Mounted mounted(*this, co_await system_.mount(thread, std::string(kName), config_));
-    std::unique_ptr<Session> session = files_->attach(thread);
-    if (!is_set_up_) co_await set_up(*session);
+    if (!is_set_up_) {
+      const std::unique_ptr<Session> session = files_->attach(thread);
+      co_await set_up(*session);
+    }
     note_serving();
     changed();
     if (plan_.steps_before == 0) note_prepared();
     while (!asked_) co_await sleep_for(kLook);
-    co_await inspect_on(thread, std::move(session));
+    co_await inspect_on(thread);
     for (;;) co_await sleep_for(kForEver);
   }
 
@@ -78,14 +80,22 @@ class FsCrashScenario final : public services::CrashScenario {
     const std::size_t epoch = epochs_[number]++;
     if (epoch >= plan_.sessions[number].size()) co_return;
     while (!serves(thread.executor.now())) co_await sleep_for(kLook);
-    const std::shared_ptr<FileSystem> files = files_;
-    const std::unique_ptr<Session> session = files->attach(thread);
+    std::shared_ptr<FileSystem> files = files_;
+    std::unique_ptr<Session> session = files->attach(thread);
     if (plan_.shared > 0 && number == 0) co_await open_shared(*session);
     while (plan_.shared > shared_open_) co_await sleep_for(kLook);
     const SessionPlan& plan = plan_.sessions[number][epoch];
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       if (plan_.steps_before > 0 && number == 0 && i == plan_.steps_before) note_prepared();
-      co_await do_step(*session, number, plan.steps[i]);
+      if (plan.steps[i].operation.kind == Kind::remount) {
+        session.reset();
+        files.reset();
+        co_await remount(thread, number);
+        files = files_;
+        session = files->attach(thread);
+      } else {
+        co_await do_step(*session, number, plan.steps[i]);
+      }
       if (plan.pause > Picoseconds{}) co_await sleep_for(plan.pause);
     }
   }
@@ -254,11 +264,8 @@ class FsCrashScenario final : public services::CrashScenario {
     shared_open_ = open;
   }
 
-  // Notes the operation and what it answers.
-  Task<Answer> call(Session& session, std::uint32_t client, Operation operation) {
-    // A thread that has worked without a pause is ahead of the simulation's time: others would see
-    // its stores too early.
-    co_await yield();
+  // A call of a client, which begins now.
+  std::size_t begin(const Operation& operation, std::uint32_t client) {
     const std::size_t place = calls_.size();
     ClientCall<Operation>& begun = calls_.emplace_back();
     begun.call.operation = operation;
@@ -267,16 +274,44 @@ class FsCrashScenario final : public services::CrashScenario {
     begun.client = client;
     under_way_.push_back(place);
     changed();
-    Answer answer = co_await perform(session, operation);
-    // Only then has it been told.
-    co_await yield();
+    return place;
+  }
+  void end(std::size_t place, const Answer& answer) {
     ClientCall<Operation>& ended = calls_[place];
     ended.call.operation.answer = answer;
     ended.call.end = Executor::current().now();
     ended.call.answered = true;
     std::erase(under_way_, place);
     changed();
+  }
+
+  // Notes the operation and what it answers.
+  Task<Answer> call(Session& session, std::uint32_t client, Operation operation) {
+    // A thread that has worked without a pause is ahead of the simulation's time: others would see
+    // its stores too early.
+    co_await yield();
+    const std::size_t place = begin(operation, client);
+    Answer answer = co_await perform(session, operation);
+    // Only then has it been told.
+    co_await yield();
+    end(place, answer);
     co_return answer;
+  }
+
+  // Nobody has a session.
+  Task<> remount(Thread& thread, std::uint32_t client) {
+    co_await yield();
+    const Operation operation{.kind = Kind::remount};
+    const std::size_t place = begin(operation, client);
+    {
+      const std::shared_ptr<FileSystem> files = files_;
+      co_await files->unmount();
+    }
+    close();
+    files_ = co_await system_.mount(thread, std::string(kName), config_);
+    std::fill(slots_.begin(), slots_.end(), std::nullopt);
+    co_await yield();
+    end(place, {});
   }
 
   Task<Answer> look_up(Session& session, std::uint32_t client, std::string path) {
@@ -323,15 +358,13 @@ class FsCrashScenario final : public services::CrashScenario {
         operation.kind == Kind::create_unnamed ? answer.inodes.front() : operation.inode;
   }
 
-  Task<> inspect_on(Thread& thread, std::unique_ptr<Session> session) {
+  Task<> inspect_on(Thread& thread) {
+    std::unique_ptr<Session> session = files_->attach(thread);
     co_await look_around(*session);
     for (const Step& step : work_of_inspector()) co_await do_step(*session, inspector(), step);
     co_await look_around(*session);
     session.reset();
-    const std::shared_ptr<FileSystem> files = files_;
-    co_await files->unmount();
-    close();
-    files_ = co_await system_.mount(thread, std::string(kName), config_);
+    co_await remount(thread, inspector());
     session = files_->attach(thread);
     co_await look_around(*session);
     answered_ = true;

@@ -259,6 +259,8 @@ std::string text_of(const Operation& operation) {
       return fmt::format("hold of {}", inode);
     case Kind::release:
       return fmt::format("release of {}", inode);
+    case Kind::remount:
+      return "unmount and mount";
     case Kind::read_tree:
       return "read of all that can be reached";
   }
@@ -321,6 +323,7 @@ Task<Answer> perform(Session& session, const Operation& operation) {
     case Kind::release:
       co_await session.release(inode);
       co_return Answer{};
+    case Kind::remount:
     case Kind::read_tree:
       break;
   }

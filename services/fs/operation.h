@@ -52,6 +52,7 @@ struct Operation {
     sync_all,
     hold,
     release,
+    remount,    // unmounts it and mounts it again; without any session, so perform() cannot
     read_tree,  // of one that nobody else uses
   };
   Kind kind = Kind::look_up;

@@ -53,6 +53,7 @@ std::vector<ModelState> Specification::after(const State& state, const Operation
                                              bool answered) const {
   const Answer& told = operation.answer;
   if (answered && may_be_full_ && told.error == std::errc::no_space_on_device) return {state};
+  if (operation.kind == Operation::Kind::remount) return after_failure(state);  // no holds
   const auto inode = in_model(state, operation.inode);
   const auto directory = in_model(state, operation.directory);
   // Nobody may ask for inodes that are gone.

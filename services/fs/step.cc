@@ -164,6 +164,7 @@ void add_data(std::vector<Step>& all) {
       on_slot(kOpen, allocate(extend, 0, 9000)),
       on("A/foo", {.kind = Kind::sync}),
       on("", {.kind = Kind::sync_all}),
+      on("", {.kind = Kind::remount}),
   };
   all.insert(all.end(), data.begin(), data.end());
 }
@@ -251,6 +252,8 @@ std::string word_of(const Operation& operation) {
       return "fsync";
     case Kind::sync_all:
       return "sync";
+    case Kind::remount:
+      return "remount";
     case Kind::hold:
       return "open";
     case Kind::release:
