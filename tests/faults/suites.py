@@ -151,6 +151,29 @@ class Crash:
         return build.run(command, fault)[1]
 
 
+class Sequences:
+    """perdura crash --sequences: the power fails at every moment of every short sequence of operations."""
+
+    target = "perdura"
+
+    def __init__(self, length, stride=1):
+        self.length = length
+        self.stride = stride
+
+    def ask(self, build, fault, systems):
+        seconds = 0
+        for system in systems:
+            code, output, took = build.run(
+                [build.program, "crash", system, "--sequences", self.length, "--stride", self.stride, "--domain", "dmp",
+                 "--ddio", "off", "--transport", "ib"], fault)
+            seconds += took
+            if code != 0:
+                found = re.search(r"^sequence .*$", output, re.MULTILINE)
+                return Answer(True, found[0] if found else f"exit code {code}", len(output.splitlines()), seconds,
+                              code is None, output)
+        return Answer(False, seconds=seconds)
+
+
 class Soak:
     """perdura soak: generated runs, the same ones each time."""
 
@@ -218,6 +241,8 @@ GENERIC = {
     "log": Tests("perdura_remote_log_test", without=["Cells*", "*Kill*"]),
     "crash": Crash(),
     "small-stores": Tests("perdura_crash_test", by_system=True, suite="CrashesInSmallStores"),
+    "sequences": Sequences(1),
+    "pairs": Sequences(2, 3),
     "soak": Soak(),
     "long-soak": Soak(LONG_SOAK_RUNS, MOST_SOAK_SECONDS),
     "kill": Tests("perdura_kill_test", by_system=True),
