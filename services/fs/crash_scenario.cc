@@ -98,6 +98,8 @@ class FsCrashScenario final : public services::CrashScenario {
       }
       if (plan.pause > Picoseconds{}) co_await sleep_for(plan.pause);
     }
+    // A run ends with its clients; a failure may come behind the last operation, too.
+    co_await sleep_for(kLook);
   }
 
   // A thread of the node itself inspects, as a program on it.
