@@ -128,10 +128,14 @@ FsCrashPlan one_session_plan() {
   for (std::size_t i = 0; i < all_steps().size(); i += 3) {
     session.steps.push_back(all_steps()[i]);
   }
-  // Much that is soon of no use any more, so that logs are collected.
-  for (Bytes i = 0; i < 24; ++i) {
-    session.steps.push_back(
-        {.operation = {.kind = Kind::write, .offset = i % 3 * 100, .length = 10}, .path = "bar"});
+  // What is soon of no use any more, alone in its log and beside what stays, so that garbage is
+  // collected in every way.
+  session.steps.push_back(
+      {.operation = {.kind = Kind::create, .mode = kPlainFile}, .path = "plain"});
+  for (const char* const path : {"plain", "bar"}) {
+    for (Bytes i = 0; i < 16; ++i) {
+      session.steps.push_back({.operation = {.kind = Kind::write, .length = 10}, .path = path});
+    }
   }
   plan.sessions = {{std::move(session)}};
   return plan;
