@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "bench/fs/fs_driver.h"
 #include "bench/kv/kv_driver.h"
 #include "bench/lmdb/lmdb_driver.h"
 #include "bench/log/log_driver.h"
@@ -30,7 +31,10 @@ CLI::Option* ExperimentOptions::add_to(CLI::App& command) {
       command
           .add_option("--set", settings_,
                       "SECTION.KEY=VALUE, overrides one value of the experiment; VALUE as in TOML")
-          ->allow_extra_args(false)};
+          ->allow_extra_args(false),
+      command.add_option("--path", path_,
+                         "Directory of a mounted file system in which an experiment of driver fs "
+                         "works by system calls, instead of on its systems")};
   for (CLI::Option* option : options_) option->check(is_not_empty);
   return experiment;
 }
@@ -48,6 +52,14 @@ ExperimentRequest ExperimentOptions::request() const {
   override_with("platform", platform_, quoted(platform_));
   override_with("profile", profile_, quoted(profile_));
   override_with("seed", seed_, seed_);
+  if (!path_.empty()) {
+    const std::string label = "--path " + path_;
+    request.overrides.push_back({"systems.path.path", quoted(path_), label});
+    request.overrides.push_back({"matrix.system", "[\"path\"]", label});
+    if (platform_.empty()) {
+      request.overrides.push_back({"platform", "\"shm\"", label});
+    }
+  }
   for (const std::string& setting : settings_) {
     request.overrides.push_back(parse_override(setting));
   }
@@ -59,7 +71,8 @@ std::span<const Driver* const> all_drivers() {
   static const bench::LogDriver log;
   static const bench::MemoryDriver memory(systems::memory_systems());
   static const bench::LmdbDriver lmdb(systems::memory_systems());
-  static const std::array<const Driver*, 4> drivers{&kv, &log, &memory, &lmdb};
+  static const bench::FsDriver fs(systems::fs_systems());
+  static const std::array<const Driver*, 5> drivers{&kv, &log, &memory, &lmdb, &fs};
   return drivers;
 }
 

@@ -29,6 +29,7 @@ class ExperimentOptions {
   std::string platform_;
   std::string profile_;
   std::string seed_;
+  std::string path_;
   std::string site_;
   std::vector<std::string> settings_;
   std::vector<CLI::Option*> options_;

@@ -86,6 +86,8 @@ class Driver {
   virtual void check(const Point& point) const = 0;
   // Throws UsageError if points cannot run on the platform of this name; `where` it was chosen.
   virtual void check_platform(std::string_view, const std::string&) const {}
+  // The same of a point.
+  virtual void check_platform_of(const Point&, std::string_view, const std::string&) const {}
   // Remarks, one line each, on points that are run differently from what their files say.
   virtual std::vector<std::string> remarks(const std::vector<Point>&) const { return {}; }
   // What the nodes of a point are there for. `nodes`: how many there are if the point does not say;

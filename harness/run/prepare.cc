@@ -70,6 +70,8 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   sweep.platforms = create_platform_factory(sweep.experiment, locations, ranks, sweep.site);
   sweep.points = plan_points(sweep.experiment, locations, *sweep.driver, sweep.platforms->nodes());
   for (Point& point : sweep.points) {
+    sweep.driver->check_platform_of(point, sweep.experiment.platform.text,
+                                    sweep.experiment.platform.where);
     check_roles(sweep.site, point.roles);
     check_hosts_of_ranks(sweep.site, point.roles, ranks.hosts());
     sweep.platforms->check_nodes(point.roles);

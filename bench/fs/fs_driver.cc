@@ -1,0 +1,187 @@
+#include "bench/fs/fs_driver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "bench/driver/server.h"
+#include "bench/driver/systems.h"
+#include "bench/fs/file_workload.h"
+#include "bench/fs/fs_parameters.h"
+#include "bench/fs/fs_run.h"
+#include "bench/fs/target.h"
+#include "platform/base/error.h"
+
+namespace perdura::bench {
+
+using harness::Point;
+
+namespace {
+
+constexpr std::string_view kPath = "path";
+
+bool is_path(const Point& point) { return point.settings.system.text == kPath; }
+
+constexpr services::Metric kMetrics[] = {
+    {"read_bytes_per_op", "bytes read", "Bytes read per operation", "bytes"},
+    {"written_bytes_per_op", "bytes written", "Bytes written per operation", "bytes"},
+    {"transferred_mb_s", "bytes read and written", "Read and written", "MB/s"},
+};
+// Of systems of the table.
+constexpr services::Metric kAmplification[] = {
+    {"write_amplification", "write amplification", "NVM bytes written per byte written"},
+};
+
+bool takes(const FileWorkloadEntry& workload, std::string_view parameter) {
+  return std::any_of(workload.takes.begin(), workload.takes.end(),
+                     [&](const auto& each) { return each.parameter == parameter; });
+}
+
+void check_path(const Point& point) {
+  const harness::PointSettings& settings = point.settings;
+  if (settings.given("size")) {
+    throw UsageError(fmt::format("{}: size has no effect on what is mounted at a path; remove it",
+                                 settings.where("size")));
+  }
+  if (settings.number("queue_depth") > 1) {
+    throw UsageError(
+        fmt::format("{}: system calls block a thread, which has one operation under way at a time; "
+                    "remove queue_depth and raise threads",
+                    settings.where("queue_depth")));
+  }
+}
+
+}  // namespace
+
+std::span<const Parameter> FsDriver::parameters() const { return fs_parameters(); }
+
+std::vector<harness::DriverDeclarations::System> FsDriver::systems() const {
+  auto declared = declarations_of(systems_);
+  declared.push_back({kPath, path_parameters(), "System calls"});
+  return declared;
+}
+
+void FsDriver::prepare(Point& point, const harness::Locations&) const {
+  harness::PointSettings& settings = point.settings;
+  if (!settings.given("workload")) {
+    throw UsageError(fmt::format("{}: no workload; add workload = ... to [workload] or [matrix]",
+                                 settings.system.where));
+  }
+  const FileWorkloadEntry& workload = file_workload(settings.text("workload"));
+  for (const std::string_view parameter : parameters_of_workloads()) {
+    if (!settings.given(parameter) || takes(workload, parameter)) continue;
+    throw UsageError(fmt::format("{}: {} has no effect on the workload {}; remove it",
+                                 settings.where(parameter), parameter, workload.name));
+  }
+  for (const auto& [parameter, value] : workload.takes) {
+    if (!settings.given(parameter)) settings.set(parameter, value);
+  }
+  if (!settings.given("threads")) settings.set("threads", workload.threads);
+  if (!settings.given("operations")) {
+    if (workload.name != "mdtest") {
+      throw UsageError(
+          fmt::format("{}: no number of operations; add operations = ... to [workload]",
+                      settings.system.where));
+    }
+    settings.set(
+        "operations",
+        lanes_of(point) * operations_of_tree(settings.number("depth"), settings.number("branching"),
+                                             settings.number("directory_width")));
+  }
+  if (settings.given("file_system")) {
+    throw UsageError(
+        fmt::format("{}: file_system is filled in; remove it", settings.where("file_system")));
+  }
+  if (is_path(point)) {
+    if (path_of(point).empty()) {
+      throw UsageError(fmt::format(
+          "{}: the system path needs a directory; give --path DIR, or path = \"DIR\" in "
+          "[systems.path]",
+          settings.system.where));
+    }
+    settings.set("file_system", file_system_at(path_of(point)));
+  }
+  point.operations = settings.number("operations") + settings.number("warmup");
+}
+
+void FsDriver::check(const Point& point) const {
+  const harness::PointSettings& settings = point.settings;
+  if (point.timeline_interval > Nanoseconds{}) {
+    throw UsageError(fmt::format("{}: file systems are not recorded over time; remove [timeline]",
+                                 settings.system.where));
+  }
+  const std::string workload = settings.text("workload");
+  const bool has_places =
+      !settings.given("files") && workload != "mdtest" && settings.given("file_size");
+  if (has_places && settings.number("file_size") < settings.number("io_size")) {
+    throw UsageError(fmt::format(
+        "{}: a file of {} bytes has no place for {} bytes; raise "
+        "file_size or lower io_size",
+        settings.system.where, settings.number("file_size"), settings.number("io_size")));
+  }
+  if (is_path(point)) return check_path(point);
+  const fs::FsSystem& system = system_of(point, systems_);
+  try {
+    system.check(fs_config(point));
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", settings.system.where, error.what()));
+  }
+}
+
+void FsDriver::check_platform_of(const Point& point, std::string_view platform,
+                                 const std::string& where) const {
+  if (!is_path(point) || platform != "sim") return;
+  throw UsageError(fmt::format(
+      "{}: the system path makes system calls, which take real time; set platform to \"shm\"",
+      where));
+}
+
+harness::Roles FsDriver::roles(const harness::PointSettings&, NodeId) const {
+  return harness::Roles({{"application", 1}});
+}
+
+std::vector<report::Column> FsDriver::columns(std::string_view name) const {
+  std::vector<report::Column> columns;
+  add_columns(kMetrics, columns);
+  for (const fs::FsSystem& system : systems_) {
+    if (system.info.name != name) continue;
+    add_columns(kAmplification, columns);
+    add_columns(system.session_metrics, columns);
+  }
+  return columns;
+}
+
+std::span<const std::string_view> FsDriver::columns_if_unusual() const {
+  static constexpr std::array<std::string_view, 1> kColumns{"file_system"};
+  return kColumns;
+}
+
+harness::Measurement FsDriver::run(Platform& platform, const Point& point) const {
+  return FsRun(platform, point, is_path(point) ? nullptr : &system_of(point, systems_)).execute();
+}
+
+std::optional<Bytes> FsDriver::memory(const Point& point) const {
+  if (is_path(point)) return std::nullopt;
+  return point.settings.number("size");
+}
+
+void FsDriver::conclude(const Point& point, harness::Measurement& measurement) const {
+  auto& declared = measurement.declared;
+  const double read = declared["read_bytes_per_op"];
+  const double written = declared["written_bytes_per_op"];
+  const auto operations = static_cast<double>(measurement.operations());
+  if (const auto rate = measurement.throughput(); rate && operations > 0) {
+    declared["transferred_mb_s"] = *rate * (read + written) / operations / 1e6;
+  }
+  if (is_path(point)) return;
+  if (written > 0) {
+    declared["write_amplification"] =
+        static_cast<double>(measurement.writes().total().field_bits) / 8 / written;
+  }
+  if (const auto level = guarantee_of(point, system_of(point, systems_).info)) {
+    measurement.guarantee = to_string(*level);
+  }
+}
+
+}  // namespace perdura::bench

@@ -1,0 +1,39 @@
+// The driver `fs`: threads of an application use a file system. Its systems are those of
+// services/fs, in the process itself, and `path`: a directory of this machine, by system calls,
+// whatever file system is mounted there. Latency is that of each operation of the workload, by its
+// kind.
+#pragma once
+
+#include <span>
+
+#include "harness/run/point.h"
+#include "services/fs/fs.h"
+
+namespace perdura::bench {
+
+class FsDriver final : public harness::Driver {
+ public:
+  // `systems`: a table that outlives this.
+  explicit FsDriver(std::span<const fs::FsSystem> systems) : systems_(systems) {}
+
+  std::string_view name() const override { return "fs"; }
+  std::span<const Parameter> parameters() const override;
+  std::vector<harness::DriverDeclarations::System> systems() const override;
+  // Gives what the point leaves open the values that are usual with its workload.
+  void prepare(harness::Point& point, const harness::Locations& locations) const override;
+  void check(const harness::Point& point) const override;
+  void check_platform_of(const harness::Point& point, std::string_view platform,
+                         const std::string& where) const override;
+  harness::Roles roles(const harness::PointSettings& settings, NodeId nodes) const override;
+  std::vector<report::Column> columns(std::string_view name) const override;
+  std::span<const std::string_view> columns_if_unusual() const override;
+  harness::Measurement run(Platform& platform, const harness::Point& point) const override;
+  std::optional<Bytes> memory(const harness::Point& point) const override;
+  std::string_view takes_memory() const override { return "size"; }
+  void conclude(const harness::Point& point, harness::Measurement& measurement) const override;
+
+ private:
+  std::span<const fs::FsSystem> systems_;
+};
+
+}  // namespace perdura::bench

@@ -1,0 +1,457 @@
+#include "bench/fs/fs_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "bench/driver/systems.h"
+#include "bench/ycsb/workload_spec.h"
+#include "harness/run/interrupt.h"
+#include "platform/base/error.h"
+#include "platform/base/random.h"
+#include "platform/runtime/sync.h"
+
+namespace perdura::bench {
+
+using harness::Verdict;
+using workload::operations_of_client;
+
+namespace {
+
+constexpr std::size_t kActions = static_cast<std::size_t>(FileAction::open_read_close) + 1;
+// Writes begin at different places of the same data, so that no two of them in a row are equal.
+constexpr Bytes kShifts = 4 * KiB;
+
+std::string in_words(std::errc error) { return std::make_error_code(error).message(); }
+
+}  // namespace
+
+fs::FsConfig fs_config(const harness::Point& point) {
+  fs::FsConfig config;
+  config.size = point.settings.number("size");
+  config.threads = static_cast<std::uint32_t>(point.settings.number("threads"));
+  config.parameters = point.parameters;
+  return config;
+}
+
+std::string path_of(const harness::Point& point) {
+  const auto path = point.parameters.find("path");
+  return path == point.parameters.end() ? "" : path->second.text();
+}
+
+FsRun::FsRun(Platform& platform, const harness::Point& point, const fs::FsSystem* system)
+    : platform_(platform),
+      point_(point),
+      system_(system),
+      threads_(static_cast<std::uint32_t>(point.settings.number("threads"))),
+      workload_(create_file_workload(point)),
+      applications_(threads_),
+      first_starts_(threads_, Time::max()),
+      last_ends_(threads_, Time::min()),
+      operations_at_work_(threads_),
+      session_metrics_(threads_) {}
+
+harness::Measurement FsRun::execute() {
+  const NodeId node = point_.roles.node("application");
+  phases_.emplace(platform_, threads_);
+  barrier_ = platform_.create_barrier(threads_);
+  if (platform_.local_node(node) == nullptr) {
+    platform_.run();
+    return {};
+  }
+  if (system_ == nullptr) folder_.emplace(path_of(point_));
+  crew_.emplace(threads_ * static_cast<std::uint32_t>(point_.settings.number("queue_depth")));
+  for (std::uint32_t index = 0; index < threads_; ++index) {
+    platform_.start(node, static_cast<fabric::Port>(index),
+                    point_.settings.completion("application"),
+                    [this, index](Thread& thread) { return use(thread, index); });
+  }
+  platform_.run();
+  return collect();
+}
+
+harness::Measurement FsRun::collect() const {
+  harness::Measurement result;
+  std::uint64_t operations_at_work = 0;
+  for (std::uint32_t i = 0; i < threads_; ++i) {
+    result.merge(applications_[i]);
+    operations_at_work += operations_at_work_[i];
+  }
+  const std::uint64_t clock = platform_.modelled() ? 0 : measure::clock_of_this_host();
+  result.at_work = {crew_->at_work(clock, operations_at_work)};
+  const Time first = *std::min_element(first_starts_.begin(), first_starts_.end());
+  const Time last = *std::max_element(last_ends_.begin(), last_ends_.end());
+  if (first < last) result.elapsed = last - first;
+  if (platform_.modelled()) result.harness_per_operation = Picoseconds{};
+  harness::Measurement costs;
+  phases_->costs().add_to(costs, point_.roles);
+  if (system_ == nullptr) {
+    // What a file system of the kernel writes to memory is not known.
+    constexpr std::string_view kCpu = "application_cpu_us_per_op";
+    result.declared[std::string(kCpu)] += costs.declared.find(kCpu)->second;
+    if (costs.noise) result.note_noise(*costs.noise);
+  } else {
+    result.merge(costs);
+    add_counted(system_->session_metrics, session_metrics_, result);
+  }
+  return result;
+}
+
+// A thread of the application.
+class FsRun::Application final : public harness::PhaseWork {
+ public:
+  Application(FsRun& run, Thread& thread, std::uint32_t index);
+
+  Task<> prepare() override;
+  void failed(std::exception_ptr problem) override {
+    run_.stop_ = true;
+    note(std::move(problem), "the application", result_);
+  }
+  Task<> warm_up() override { return run("warmup", nullptr); }
+  Task<> operate() override {
+    if (!target_) co_return;
+    const std::vector<double> before = target_->metrics();
+    co_await run("operations", &*run_.crew_);
+    run_.session_metrics_[index_] = services::metrics_since(target_->metrics(), before);
+  }
+  // Behind the phases: looks at what remains, and unmounts.
+  Task<> leave();
+
+ private:
+  struct Lane {
+    std::uint32_t number = 0;  // of all lanes of the point
+    std::unique_ptr<FileLane> work;
+    std::array<FileTarget::Handle, 2> files{};  // by OpenFile
+    bool keeps_file = false;
+    std::vector<std::byte> buffer;  // of reads
+    std::uint64_t writes = 0;
+    Bytes read = 0;  // bytes, since the stretch began
+    Bytes written = 0;
+  };
+
+  void fail(std::string_view what, std::string_view path, std::errc error);
+  Task<> make(std::string path, Bytes size);
+  Task<> make_files();
+  Task<> run(std::string_view number, Crew* crew);
+  Task<> run_lane(Lane& lane, std::uint64_t operations, Crew* crew);
+  // Returns how many bytes it has read or written.
+  Task<fs::Result<Bytes>> perform(Lane& lane, const FileOperation& operation);
+  Task<fs::Result<Bytes>> read_whole(Lane& lane, FileTarget::Handle file);
+  Task<fs::Result<Bytes>> write_pieces(Lane& lane, FileTarget::Handle file, Bytes length);
+  std::span<const std::byte> data(Lane& lane, Bytes length) {
+    return std::span(data_).subspan(lane.writes++ * kCacheLine % kShifts, length);
+  }
+  harness::KindMeasurement& kind(FileAction action) {
+    auto*& found = kinds_[static_cast<std::size_t>(action)];
+    if (found == nullptr) found = &result_.kinds[kind_of(action)];
+    return *found;
+  }
+
+  FsRun& run_;
+  Thread& thread_;
+  std::uint32_t index_;
+  harness::Measurement& result_;
+  Bytes piece_ = 0;  // the largest read or write
+  std::vector<Lane> lanes_;
+  std::vector<std::byte> data_;  // what is written
+  std::unique_ptr<FileTarget> target_;
+  std::array<harness::KindMeasurement*, kActions> kinds_{};
+  bool yields_ = false;
+  std::size_t lanes_at_work_ = 0;
+  WaitList lanes_ended_;
+};
+
+FsRun::Application::Application(FsRun& run, Thread& thread, std::uint32_t index)
+    : run_(run), thread_(thread), index_(index), result_(run.applications_[index]) {
+  const harness::PointSettings& settings = run.point_.settings;
+  for (const char* const size : {"io_size", "append_size"}) {
+    piece_ = std::max(piece_, settings.number_if_given(size).value_or(1));
+  }
+  data_.resize(piece_ + kShifts);
+  workload::Random random(run.point_.seed, ~std::uint64_t{index});
+  for (std::byte& byte : data_) byte = static_cast<std::byte>(random() & 0xff);
+  const auto depth = static_cast<std::uint32_t>(settings.number("queue_depth"));
+  lanes_.resize(depth);
+  for (std::uint32_t i = 0; i < depth; ++i) {
+    lanes_[i].number = index * depth + i;
+    lanes_[i].work = run.workload_->lane(lanes_[i].number);
+    lanes_[i].buffer.resize(piece_);
+  }
+  // An operation that waits for nobody lets no simulated time pass for others, and no other lane
+  // run.
+  yields_ = run.platform_.modelled() || depth > 1;
+}
+
+void FsRun::Application::fail(std::string_view what, std::string_view path, std::errc error) {
+  const bool full = error == std::errc::no_space_on_device;
+  std::string_view advice;
+  if (full) {
+    advice = run_.system_ != nullptr ? "; raise size, or lower what the workload writes"
+                                     : "; lower what the workload writes";
+  }
+  const std::string_view space = path.empty() ? "" : " ";
+  result_.judge(Verdict::failed,
+                fmt::format("{}{}{}: {}{}", what, space, path, in_words(error), advice));
+  run_.stop_ = true;
+}
+
+Task<> FsRun::Application::prepare() {
+  std::exception_ptr problem;
+  if (index_ == 0 && run_.system_ != nullptr) {
+    try {
+      const fs::FsConfig config = fs_config(run_.point_);
+      co_await run_.system_->make(thread_, "bench", config);
+      run_.files_ = co_await run_.system_->mount(thread_, "bench", config);
+    } catch (...) {
+      problem = std::current_exception();
+      run_.stop_ = true;
+    }
+  }
+  co_await run_.barrier_->arrive_and_wait();
+  if (run_.files_) {
+    target_ = std::make_unique<SessionTarget>(run_.files_->attach(thread_));
+  } else if (run_.folder_) {
+    target_ = create_path_target(*run_.folder_);
+  }
+  if (index_ == 0 && target_) {
+    for (const std::string& path : run_.workload_->directories()) {
+      const auto made = co_await target_->make_directory(path);
+      if (made) continue;
+      fail("making directory", path, made.error());
+      break;
+    }
+  }
+  co_await run_.barrier_->arrive_and_wait();
+  if (!run_.stop_) co_await make_files();
+  co_await run_.barrier_->arrive_and_wait();
+  if (problem) std::rethrow_exception(problem);
+  for (Lane& lane : lanes_) {
+    const std::string path = run_.workload_->kept_file(lane.number);
+    if (path.empty() || run_.stop_) continue;
+    const auto opened = co_await target_->open(path);
+    if (!opened) {
+      fail("opening", path, opened.error());
+      continue;
+    }
+    lane.files[static_cast<std::size_t>(OpenFile::kept)] = *opened;
+    lane.keeps_file = true;
+  }
+}
+
+Task<> FsRun::Application::make_files() {
+  for (Lane& lane : lanes_) {
+    const std::vector<NewFile> files = run_.workload_->files(lane.number);
+    for (const NewFile& file : files) {
+      if (run_.stop_ || harness::interrupted()) co_return;
+      const auto created = co_await target_->create(file.path);
+      if (!created) {
+        fail("making", file.path, created.error());
+        co_return;
+      }
+      const auto written = co_await write_pieces(lane, *created, file.size);
+      if (!written) fail("filling", file.path, written.error());
+      const auto closed = co_await target_->close(*created);
+      if (!closed) fail("closing", file.path, closed.error());
+    }
+  }
+}
+
+Task<> FsRun::Application::run(std::string_view number, Crew* crew) {
+  const std::uint64_t all = run_.point_.settings.number(number);
+  const std::uint32_t lanes = lanes_of(run_.point_);
+  for (Lane& lane : lanes_) lane.read = lane.written = 0;
+  lanes_at_work_ = lanes_.size();
+  for (Lane& lane : lanes_) {
+    const std::uint64_t operations = operations_of_client(all, lane.number, lanes);
+    if (lanes_.size() > 1) {
+      thread_.executor.spawn(run_lane(lane, operations, crew));
+    } else {
+      co_await run_lane(lane, operations, crew);
+    }
+  }
+  while (lanes_at_work_ > 0) co_await wait(lanes_ended_);
+  if (crew == nullptr) co_return;
+  for (const Lane& lane : lanes_) {
+    result_.declared["read_bytes_per_op"] += static_cast<double>(lane.read);
+    result_.declared["written_bytes_per_op"] += static_cast<double>(lane.written);
+  }
+}
+
+Task<> FsRun::Application::run_lane(Lane& lane, std::uint64_t operations, Crew* crew) {
+  Executor& executor = Executor::current();
+  Time end = executor.now();
+  if (crew != nullptr) crew->begin(end);
+  for (std::uint64_t i = 0; i < operations && !run_.stop_.load(std::memory_order_relaxed); ++i) {
+    if (harness::interrupted()) [[unlikely]] {
+      result_.interrupted = true;
+      break;
+    }
+    const std::optional<FileOperation> operation = lane.work->next();
+    if (!operation) {
+      result_.judge(Verdict::failed, lane.work->why());
+      run_.stop_ = true;
+      break;
+    }
+    if (yields_) co_await yield();
+    const Time start = executor.begin();
+    const auto done = co_await perform(lane, *operation);
+    end = executor.now();
+    if (crew != nullptr) {
+      run_.first_starts_[index_] = std::min(run_.first_starts_[index_], start);
+      run_.last_ends_[index_] = std::max(run_.last_ends_[index_], end);
+      harness::KindMeasurement& measured = kind(operation->action);
+      ++measured.operations;
+      if (done) {
+        measured.latency.record(static_cast<std::uint64_t>((end - start).count()) / 1000);
+        if (crew->were_at_work(end)) ++run_.operations_at_work_[index_];
+      } else {
+        ++measured.errors;
+      }
+    }
+    if (!done) {
+      fail(to_string(operation->action), operation->path, done.error());
+      break;
+    }
+    lane.work->performed(*operation);
+  }
+  if (crew != nullptr) crew->end(end);
+  if (--lanes_at_work_ == 0) lanes_ended_.wake_all();
+}
+
+Task<fs::Result<Bytes>> FsRun::Application::read_whole(Lane& lane, FileTarget::Handle file) {
+  const Bytes piece = run_.point_.settings.number("io_size");
+  Bytes offset = 0;
+  while (true) {
+    const auto read = co_await target_->read(file, offset, std::span(lane.buffer).first(piece));
+    if (!read) co_return read;
+    if (*read == 0) break;
+    offset += *read;
+  }
+  lane.read += offset;
+  co_return offset;
+}
+
+Task<fs::Result<Bytes>> FsRun::Application::write_pieces(Lane& lane, FileTarget::Handle file,
+                                                         Bytes length) {
+  for (Bytes offset = 0; offset < length;) {
+    const Bytes piece = std::min(piece_, length - offset);
+    const auto written = co_await target_->write(file, offset, data(lane, piece));
+    if (!written) co_return tl::unexpected(written.error());
+    offset += piece;
+  }
+  lane.written += length;
+  co_return length;
+}
+
+Task<fs::Result<Bytes>> FsRun::Application::perform(Lane& lane, const FileOperation& operation) {
+  FileTarget& target = *target_;
+  FileTarget::Handle& file = lane.files[static_cast<std::size_t>(operation.file)];
+  fs::Result<void> done;
+  switch (operation.action) {
+    case FileAction::create: {
+      const auto created = co_await target.create(operation.path);
+      if (!created) co_return tl::unexpected(created.error());
+      file = *created;
+      if (operation.length > 0) {
+        const auto written = co_await write_pieces(lane, file, operation.length);
+        if (!written) co_return written;
+      }
+      if (operation.closes) done = co_await target.close(file);
+      break;
+    }
+    case FileAction::open: {
+      const auto opened = co_await target.open(operation.path);
+      if (!opened) co_return tl::unexpected(opened.error());
+      file = *opened;
+      break;
+    }
+    case FileAction::open_read_close: {
+      const auto opened = co_await target.open(operation.path);
+      if (!opened) co_return tl::unexpected(opened.error());
+      const auto read = co_await read_whole(lane, *opened);
+      done = co_await target.close(*opened);
+      if (!read) co_return read;
+      break;
+    }
+    case FileAction::read: {
+      const auto read = co_await target.read(file, operation.offset,
+                                             std::span(lane.buffer).first(operation.length));
+      if (!read) co_return read;
+      // The whole range was written before.
+      if (*read != operation.length) co_return tl::unexpected(std::errc::io_error);
+      lane.read += *read;
+      break;
+    }
+    case FileAction::write:
+      done = co_await target.write(file, operation.offset, data(lane, operation.length));
+      lane.written += operation.length;
+      break;
+    case FileAction::append:
+      if (operation.length > 0) done = co_await target.append(file, data(lane, operation.length));
+      lane.written += operation.length;
+      break;
+    case FileAction::read_whole:
+      co_return co_await read_whole(lane, file);
+    case FileAction::write_whole:
+      co_return co_await write_pieces(lane, file, operation.length);
+    case FileAction::close:
+      done = co_await target.close(file);
+      break;
+    case FileAction::fsync:
+      done = co_await target.sync(file);
+      break;
+    case FileAction::stat:
+      co_return co_await target.size(operation.path);
+    case FileAction::mkdir:
+      done = co_await target.make_directory(operation.path);
+      break;
+    case FileAction::rename:
+      done = co_await target.rename(operation.path, operation.new_path);
+      break;
+    case FileAction::unlink:
+      done = co_await target.unlink(operation.path);
+      break;
+    case FileAction::rmdir:
+      done = co_await target.remove_directory(operation.path);
+      break;
+  }
+  if (!done) co_return tl::unexpected(done.error());
+  co_return Bytes{0};
+}
+
+Task<> FsRun::Application::leave() {
+  for (Lane& lane : lanes_) {
+    if (!lane.keeps_file) continue;
+    const auto closed =
+        co_await target_->close(lane.files[static_cast<std::size_t>(OpenFile::kept)]);
+    if (!closed) fail("closing", run_.workload_->kept_file(lane.number), closed.error());
+  }
+  co_await run_.barrier_->arrive_and_wait();
+  const bool whole = !run_.stop_ && !harness::interrupted();
+  if (index_ == 0 && whole) {
+    for (const NewFile& file : run_.workload_->remains()) {
+      const auto size = co_await target_->size(file.path);
+      if (size && *size == file.size) continue;
+      result_.judge(Verdict::invalid,
+                    fmt::format("{} must have {} bytes, and {}", file.path, file.size,
+                                size ? fmt::format("has {}", *size) : in_words(size.error())));
+      break;
+    }
+  }
+  target_.reset();
+  co_await run_.barrier_->arrive_and_wait();
+  if (index_ != 0 || !run_.files_ || !whole) co_return;
+  const std::string contradiction = co_await run_.files_->audit();
+  if (!contradiction.empty()) result_.judge(Verdict::invalid, contradiction);
+  co_await run_.files_->unmount();
+}
+
+Task<> FsRun::use(Thread& thread, std::uint32_t index) {
+  Application application(*this, thread, index);
+  co_await phases_->take_part(thread, application, index == 0);
+  co_await application.leave();
+}
+
+}  // namespace perdura::bench

@@ -1,0 +1,61 @@
+// One point of a sweep of file systems on one process: makes and mounts the file system, starts the
+// threads of the application, defines what they do in each phase (harness/run/phases.h), and
+// collects what they measured.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/driver/crew.h"
+#include "bench/fs/file_workload.h"
+#include "bench/fs/target.h"
+#include "harness/run/phases.h"
+#include "harness/run/point.h"
+#include "services/fs/fs.h"
+
+namespace perdura::bench {
+
+class FsRun {
+ public:
+  // `system`: null for a directory of this machine.
+  FsRun(Platform& platform, const harness::Point& point, const fs::FsSystem* system);
+  // Rethrows the exception that left the platform's run(); nothing more is known of such a run.
+  harness::Measurement execute();
+
+ private:
+  class Application;
+
+  Task<> use(Thread& thread, std::uint32_t index);
+  harness::Measurement collect() const;
+
+  Platform& platform_;
+  const harness::Point& point_;
+  const fs::FsSystem* system_;
+  std::uint32_t threads_;
+  std::unique_ptr<FileWorkload> workload_;
+  std::optional<harness::Phases> phases_;
+  std::unique_ptr<Platform::Barrier> barrier_;  // of preparations and of the end
+  std::optional<Crew> crew_;
+  std::atomic<bool> stop_{false};  // somebody cannot go on
+
+  // What the threads work on; one of the two.
+  std::shared_ptr<fs::FileSystem> files_;
+  std::optional<PathFolder> folder_;
+
+  // By the thread's index.
+  std::vector<harness::Measurement> applications_;
+  std::vector<Time> first_starts_;
+  std::vector<Time> last_ends_;
+  std::vector<std::uint64_t> operations_at_work_;
+  std::vector<std::vector<double>> session_metrics_;
+};
+
+// Of a point that runs a system of the table.
+fs::FsConfig fs_config(const harness::Point& point);
+// The directory of a point that runs the system `path`; empty if it says none.
+std::string path_of(const harness::Point& point);
+
+}  // namespace perdura::bench

@@ -1,0 +1,170 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "bench/fs/target.h"
+#include "platform/base/error.h"
+
+namespace perdura::bench {
+namespace {
+
+using tl::unexpected;
+
+[[noreturn]] void refuse(const std::string& path) {
+  throw UsageError(fmt::format("{}: {}; path must be a directory in which files can be made", path,
+                               std::strerror(errno)));
+}
+
+std::errc error() { return static_cast<std::errc>(errno); }
+
+// The system calls take strings that end with a zero.
+class Path {
+ public:
+  explicit Path(std::string_view path) {
+    const std::size_t length = std::min(path.size(), text_.size() - 1);
+    path.copy(text_.data(), length);
+    text_[length] = '\0';
+  }
+  const char* text() const { return text_.data(); }
+
+ private:
+  std::array<char, 4096> text_;
+};
+
+class PathTarget final : public FileTarget {
+ public:
+  explicit PathTarget(int folder) : folder_(folder) {}
+
+  Task<Result<void>> make_directory(std::string_view path) override {
+    co_return result(mkdirat(folder_, Path(path).text(), 0755));
+  }
+  Task<Result<void>> remove_directory(std::string_view path) override {
+    co_return result(unlinkat(folder_, Path(path).text(), AT_REMOVEDIR));
+  }
+  Task<Result<Handle>> create(std::string_view path) override {
+    co_return opened(openat(folder_, Path(path).text(), kFlags | O_CREAT | O_EXCL, 0644));
+  }
+  Task<Result<Handle>> open(std::string_view path) override {
+    co_return opened(openat(folder_, Path(path).text(), kFlags));
+  }
+  Task<Result<void>> close(Handle file) override { co_return result(::close(descriptor(file))); }
+  Task<Result<Bytes>> read(Handle file, Bytes offset, std::span<std::byte> into) override {
+    const ssize_t count =
+        pread(descriptor(file), into.data(), into.size(), static_cast<off_t>(offset));
+    if (count < 0) co_return unexpected(error());
+    co_return static_cast<Bytes>(count);
+  }
+  Task<Result<void>> write(Handle file, Bytes offset, std::span<const std::byte> data) override {
+    while (!data.empty()) {
+      const ssize_t count =
+          pwrite(descriptor(file), data.data(), data.size(), static_cast<off_t>(offset));
+      if (count < 0) co_return unexpected(error());
+      data = data.subspan(static_cast<std::size_t>(count));
+      offset += static_cast<Bytes>(count);
+    }
+    co_return Result<void>();
+  }
+  // As a program appends that does not open its files for nothing else: a write at the end.
+  Task<Result<void>> append(Handle file, std::span<const std::byte> data) override {
+    iovec piece{const_cast<std::byte*>(data.data()), data.size()};
+    const ssize_t count = pwritev2(descriptor(file), &piece, 1, -1, RWF_APPEND);
+    if (count < 0) co_return unexpected(error());
+    if (static_cast<std::size_t>(count) < data.size()) {
+      co_return unexpected(std::errc::no_space_on_device);
+    }
+    co_return Result<void>();
+  }
+  Task<Result<void>> sync(Handle file) override { co_return result(fsync(descriptor(file))); }
+  Task<Result<Bytes>> size(std::string_view path) override {
+    struct stat found {};
+    if (fstatat(folder_, Path(path).text(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
+      co_return unexpected(error());
+    }
+    co_return static_cast<Bytes>(found.st_size);
+  }
+  Task<Result<void>> rename(std::string_view path, std::string_view new_path) override {
+    co_return result(renameat(folder_, Path(path).text(), folder_, Path(new_path).text()));
+  }
+  Task<Result<void>> unlink(std::string_view path) override {
+    co_return result(unlinkat(folder_, Path(path).text(), 0));
+  }
+
+ private:
+  static constexpr int kFlags = O_RDWR | O_CLOEXEC;
+
+  static int descriptor(Handle file) { return static_cast<int>(file); }
+  static Result<void> result(int returned) {
+    if (returned < 0) return unexpected(error());
+    return {};
+  }
+  static Result<Handle> opened(int returned) {
+    if (returned < 0) return unexpected(error());
+    return static_cast<Handle>(returned);
+  }
+
+  int folder_;
+};
+
+}  // namespace
+
+PathFolder::PathFolder(const std::string& path) : path_(path + "/perdura-XXXXXX") {
+  if (mkdtemp(path_.data()) == nullptr) refuse(path);
+  descriptor_ = open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ < 0) refuse(path);
+}
+
+PathFolder::~PathFolder() {
+  if (descriptor_ >= 0) close(descriptor_);
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string file_system_at(const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0) refuse(path);
+  if (!S_ISDIR(found.st_mode)) {
+    errno = ENOTDIR;
+    refuse(path);
+  }
+  // statfs() has a number only, and file systems share them; the list of mounts has the name, also
+  // that of a FUSE file system. Of mounts at one place the last one is seen.
+  const std::string device =
+      fmt::format("{}:{}", gnu_dev_major(found.st_dev), gnu_dev_minor(found.st_dev));
+  std::ifstream mounts("/proc/self/mountinfo");
+  std::string type;
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream words(line);
+    std::string id;
+    std::string parent;
+    std::string of_mount;
+    words >> id >> parent >> of_mount;
+    const auto separator = line.find(" - ");
+    if (of_mount != device || separator == std::string::npos) continue;
+    std::istringstream(line.substr(separator + 3)) >> type;
+  }
+  if (!type.empty()) return type;
+  struct statfs known {};
+  if (statfs(path.c_str(), &known) != 0) refuse(path);
+  return fmt::format("0x{:x}", static_cast<unsigned long>(known.f_type));
+}
+
+std::unique_ptr<FileTarget> create_path_target(const PathFolder& folder) {
+  return std::make_unique<PathTarget>(folder.descriptor());
+}
+
+}  // namespace perdura::bench

@@ -1,0 +1,121 @@
+#include "bench/fs/target.h"
+#include "platform/runtime/executor.h"
+
+namespace perdura::bench {
+
+using fs::InodeNumber;
+using tl::unexpected;
+
+namespace {
+
+// Nobody looks at what time it is, so it counts from when the platform began.
+fs::Timestamp now() {
+  constexpr std::int64_t kSecond = 1'000'000'000'000;  // picoseconds
+  const std::int64_t time = Executor::current().now().time_since_epoch().count();
+  return {time / kSecond, static_cast<std::uint32_t>(time % kSecond / 1000)};
+}
+
+InodeNumber inode(FileTarget::Handle file) { return static_cast<InodeNumber>(file); }
+
+Task<fs::Result<void>> without_value(Task<fs::Result<fs::Attributes>> task) {
+  const auto done = co_await std::move(task);
+  if (!done) co_return unexpected(done.error());
+  co_return fs::Result<void>();
+}
+
+}  // namespace
+
+auto SessionTarget::find(std::string_view path) -> Task<Result<Place>> {
+  Place place{fs::kRootInode, path};
+  for (auto slash = path.find('/'); slash != path.npos; slash = place.name.find('/')) {
+    const auto found = co_await session_->look_up(place.directory, place.name.substr(0, slash));
+    if (!found) co_return unexpected(found.error());
+    place.directory = found->inode;
+    place.name.remove_prefix(slash + 1);
+  }
+  co_return place;
+}
+
+Task<fs::Result<void>> SessionTarget::make_directory(std::string_view path) {
+  const auto place = co_await find(path);
+  if (!place) co_return unexpected(place.error());
+  const fs::NewInode directory{.mode = S_IFDIR | 0755};
+  co_return co_await without_value(
+      session_->create(place->directory, place->name, directory, now()));
+}
+
+Task<fs::Result<void>> SessionTarget::remove_directory(std::string_view path) {
+  const auto place = co_await find(path);
+  if (!place) co_return unexpected(place.error());
+  co_return co_await session_->remove_directory(place->directory, place->name, now());
+}
+
+auto SessionTarget::create(std::string_view path) -> Task<Result<Handle>> {
+  const auto place = co_await find(path);
+  if (!place) co_return unexpected(place.error());
+  const fs::NewInode file{.mode = S_IFREG | 0644};
+  const auto made = co_await session_->create(place->directory, place->name, file, now());
+  if (!made) co_return unexpected(made.error());
+  const auto held = co_await session_->hold(made->inode);
+  if (!held) co_return unexpected(held.error());
+  co_return static_cast<Handle>(made->inode);
+}
+
+auto SessionTarget::open(std::string_view path) -> Task<Result<Handle>> {
+  const auto place = co_await find(path);
+  if (!place) co_return unexpected(place.error());
+  const auto found = co_await session_->look_up(place->directory, place->name);
+  if (!found) co_return unexpected(found.error());
+  const auto held = co_await session_->hold(found->inode);
+  if (!held) co_return unexpected(held.error());
+  co_return static_cast<Handle>(found->inode);
+}
+
+Task<fs::Result<void>> SessionTarget::close(Handle file) {
+  co_await session_->release(inode(file));
+  co_return Result<void>();
+}
+
+Task<fs::Result<Bytes>> SessionTarget::read(Handle file, Bytes offset, std::span<std::byte> into) {
+  return session_->read(inode(file), offset, into);
+}
+
+Task<fs::Result<void>> SessionTarget::write(Handle file, Bytes offset,
+                                            std::span<const std::byte> data) {
+  const fs::WriteOptions options{.now = now()};
+  co_return co_await session_->write(inode(file), offset, data, options);
+}
+
+Task<fs::Result<void>> SessionTarget::append(Handle file, std::span<const std::byte> data) {
+  const fs::WriteOptions options{.now = now()};
+  const auto where = co_await session_->append(inode(file), data, options);
+  if (!where) co_return unexpected(where.error());
+  co_return Result<void>();
+}
+
+Task<fs::Result<void>> SessionTarget::sync(Handle file) { return session_->sync(inode(file)); }
+
+Task<fs::Result<Bytes>> SessionTarget::size(std::string_view path) {
+  const auto place = co_await find(path);
+  if (!place) co_return unexpected(place.error());
+  const auto found = co_await session_->look_up(place->directory, place->name);
+  if (!found) co_return unexpected(found.error());
+  co_return found->size;
+}
+
+Task<fs::Result<void>> SessionTarget::rename(std::string_view path, std::string_view new_path) {
+  const auto from = co_await find(path);
+  if (!from) co_return unexpected(from.error());
+  const auto to = co_await find(new_path);
+  if (!to) co_return unexpected(to.error());
+  co_return co_await session_->rename(from->directory, from->name, to->directory, to->name,
+                                      fs::RenameMode::replace, now());
+}
+
+Task<fs::Result<void>> SessionTarget::unlink(std::string_view path) {
+  const auto place = co_await find(path);
+  if (!place) co_return unexpected(place.error());
+  co_return co_await session_->unlink(place->directory, place->name, now());
+}
+
+}  // namespace perdura::bench

@@ -1,0 +1,95 @@
+// What a workload works on: a file system of the table of systems, or a directory of this machine.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "platform/platform.h"
+#include "services/fs/fs.h"
+
+namespace perdura::bench {
+
+// As a thread uses it, whose lanes may have an operation under way each. Paths begin at the root of
+// the workload, an empty directory at first: "0003/00000042". Errors are those of POSIX.
+class FileTarget {
+ public:
+  enum class Handle : std::uint64_t {};  // of an open file
+  template <class T>
+  using Result = fs::Result<T>;
+
+  virtual ~FileTarget() = default;
+  virtual Task<Result<void>> make_directory(std::string_view path) = 0;
+  virtual Task<Result<void>> remove_directory(std::string_view path) = 0;
+  virtual Task<Result<Handle>> create(std::string_view path) = 0;  // and opens
+  virtual Task<Result<Handle>> open(std::string_view path) = 0;
+  virtual Task<Result<void>> close(Handle file) = 0;
+  // Returns how much there was up to the end of the file.
+  virtual Task<Result<Bytes>> read(Handle file, Bytes offset, std::span<std::byte> into) = 0;
+  virtual Task<Result<void>> write(Handle file, Bytes offset, std::span<const std::byte> data) = 0;
+  virtual Task<Result<void>> append(Handle file, std::span<const std::byte> data) = 0;
+  virtual Task<Result<void>> sync(Handle file) = 0;
+  virtual Task<Result<Bytes>> size(std::string_view path) = 0;  // stat
+  virtual Task<Result<void>> rename(std::string_view path, std::string_view new_path) = 0;
+  virtual Task<Result<void>> unlink(std::string_view path) = 0;
+  // What the system counts of itself, by FsSystem::session_metrics.
+  virtual std::vector<double> metrics() const { return {}; }
+};
+
+// Sessions of a file system of the table. Each look-up of a component of a path is one of the
+// system's; an open file is held (fs::Session::hold).
+class SessionTarget final : public FileTarget {
+ public:
+  explicit SessionTarget(std::unique_ptr<fs::Session> session) : session_(std::move(session)) {}
+
+  Task<Result<void>> make_directory(std::string_view path) override;
+  Task<Result<void>> remove_directory(std::string_view path) override;
+  Task<Result<Handle>> create(std::string_view path) override;
+  Task<Result<Handle>> open(std::string_view path) override;
+  Task<Result<void>> close(Handle file) override;
+  Task<Result<Bytes>> read(Handle file, Bytes offset, std::span<std::byte> into) override;
+  Task<Result<void>> write(Handle file, Bytes offset, std::span<const std::byte> data) override;
+  Task<Result<void>> append(Handle file, std::span<const std::byte> data) override;
+  Task<Result<void>> sync(Handle file) override;
+  Task<Result<Bytes>> size(std::string_view path) override;
+  Task<Result<void>> rename(std::string_view path, std::string_view new_path) override;
+  Task<Result<void>> unlink(std::string_view path) override;
+  std::vector<double> metrics() const override { return session_->metrics(); }
+
+ private:
+  struct Place {
+    fs::InodeNumber directory{};
+    std::string_view name;
+  };
+  // The directory that a path ends in, and the name in it.
+  Task<Result<Place>> find(std::string_view path);
+
+  std::unique_ptr<fs::Session> session_;
+};
+
+// A new directory below `path`, for all threads of a point; removed with all that is in it when
+// this object is destroyed.
+class PathFolder {
+ public:
+  // Throws UsageError if there is no such directory, or if nothing can be made in it.
+  explicit PathFolder(const std::string& path);
+  ~PathFolder();
+  PathFolder(const PathFolder&) = delete;
+  PathFolder& operator=(const PathFolder&) = delete;
+  int descriptor() const { return descriptor_; }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+// The type of the file system that a path is on, as the kernel names it: "ext4". Throws UsageError
+// if there is no such directory.
+std::string file_system_at(const std::string& path);
+
+// A directory of this machine, by system calls that block the thread.
+std::unique_ptr<FileTarget> create_path_target(const PathFolder& folder);
+
+}  // namespace perdura::bench
