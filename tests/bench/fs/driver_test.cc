@@ -1,0 +1,203 @@
+// The driver of file systems: every experiment of ours can be planned, every workload does what it
+// says on every system and in a directory of this machine, and what cannot be is refused in one
+// line.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "bench/fs/fs_parameters.h"
+#include "bench/fs/operation.h"
+#include "bench/fs/target.h"
+#include "harness/results/points.h"
+#include "tests/bench/fs/points.h"
+#include "tests/support/temporary_directory.h"
+
+namespace perdura::bench {
+namespace {
+
+using harness::Measurement;
+using harness::Point;
+using harness::Verdict;
+
+std::uint64_t count_of(const Measurement& result, FileAction action) {
+  const auto found = result.kinds.find(kind_of(action));
+  return found == result.kinds.end() ? 0 : found->second.operations;
+}
+
+void expect_valid(const Measurement& result, const Point& point) {
+  EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
+  EXPECT_EQ(result.usage_error, "");
+  EXPECT_EQ(result.operations(), point.settings.number("operations"));
+  for (const auto& [kind, measured] : result.kinds) {
+    EXPECT_EQ(measured.errors, 0U) << kind.name;
+    EXPECT_EQ(measured.latency.count(), measured.operations) << kind.name;
+  }
+  EXPECT_GT(result.elapsed, Picoseconds{});
+}
+
+TEST(FsDriver, PlansTheExperiments) {
+  int experiments = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(PERDURA_SOURCE_DIR "/experiments")) {
+    if (!entry.path().filename().string().starts_with("fs-")) continue;
+    const auto experiment = harness::load_experiment(entry.path().string(), declarations());
+    EXPECT_GE(plan_points(experiment, harness::Locations({PERDURA_SOURCE_DIR}), driver(), 1).size(),
+              3U);
+    ++experiments;
+  }
+  EXPECT_GE(experiments, 3);
+}
+
+class FsDriverOn : public testing::TestWithParam<std::string> {};
+
+TEST_P(FsDriverOn, RunsEachWorkloadOnEachSystem) {
+  for (const fs::FsSystem& system : systems::fs_systems()) {
+    for (const FileWorkloadEntry& workload : file_workloads()) {
+      SCOPED_TRACE(fmt::format("{} {}", system.info.name, workload.name));
+      auto changes = small(workload.name);
+      changes.push_back(fmt::format("matrix.system=[\"{}\"]", system.info.name));
+      const Point point = plan(changes).front();
+      const Measurement result = measure(point, GetParam());
+      expect_valid(result, point);
+      EXPECT_GT(result.declared.at("application_cpu_us_per_op"), 0);
+      const double written = result.declared.at("written_bytes_per_op");
+      EXPECT_EQ(result.declared.contains("write_amplification"), written > 0);
+      if (written > 0) {
+        // What is written is in persistent memory, and more.
+        EXPECT_GT(result.declared.at("write_amplification"), 1);
+      }
+    }
+  }
+}
+
+TEST_P(FsDriverOn, LanesOfAThreadAndThreadsHaveFilesOfTheirOwn) {
+  for (const char* const workload : {"create", "rename", "randrw", "varmail", "mdtest"}) {
+    SCOPED_TRACE(workload);
+    auto changes = small(workload);
+    changes.emplace_back("workload.threads=2");
+    changes.emplace_back("workload.queue_depth=3");
+    const Point point = plan(changes).front();
+    expect_valid(measure(point, GetParam()), point);
+  }
+}
+
+TEST_P(FsDriverOn, CountsWhatIsReadAndWritten) {
+  const Point job =
+      plan({workload_is("fsync"), "workload.file_size=65536", "workload.size=16777216"}).front();
+  const Measurement result = measure(job, GetParam());
+  EXPECT_EQ(count_of(result, FileAction::write), 150U);
+  EXPECT_EQ(count_of(result, FileAction::fsync), 150U);
+  EXPECT_EQ(result.declared.at("written_bytes_per_op"), 150 * 4096.0);
+  EXPECT_EQ(result.declared.at("read_bytes_per_op"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Platforms, FsDriverOn, testing::ValuesIn(perdura::test::platform_names()),
+                         [](const auto& one) { return one.param; });
+
+// The same seed gives the same results on a model, another one others.
+TEST(FsDriver, IsDeterministicOnAModel) {
+  for (const char* const workload : {"randrw", "varmail"}) {
+    const auto with_seed = [&](const char* seed) {
+      auto changes = small(workload);
+      changes.emplace_back(seed);
+      Measurement result = measure(plan(changes).front(), "sim");
+      return result.serialize();
+    };
+    EXPECT_EQ(with_seed("seed=3"), with_seed("seed=3"));
+    EXPECT_NE(with_seed("seed=3"), with_seed("seed=4"));
+  }
+}
+
+class Directory : public testing::Test {
+ protected:
+  Point point(std::vector<std::string> changes) const {
+    changes.emplace_back("matrix.system=[\"path\"]");
+    changes.push_back(fmt::format("systems.path.path=\"{}\"", directory_.path().string()));
+    std::erase(changes, "workload.size=16777216");
+    return plan(changes).front();
+  }
+  bool is_empty() const { return std::filesystem::is_empty(directory_.path()); }
+
+  perdura::test::TemporaryDirectory directory_{"/dev/shm", "fs-driver"};
+};
+
+TEST_F(Directory, RunsEachWorkloadAndRemovesWhatItMade) {
+  for (const FileWorkloadEntry& workload : file_workloads()) {
+    SCOPED_TRACE(workload.name);
+    const Point of_path = point(small(workload.name));
+    const Measurement result = measure(of_path, "shm");
+    expect_valid(result, of_path);
+    EXPECT_TRUE(is_empty());
+    EXPECT_FALSE(result.declared.contains("write_amplification"));
+    EXPECT_TRUE(result.roles.empty()) << "what the kernel writes is not known";
+    EXPECT_GT(result.declared.at("application_cpu_us_per_op"), 0);
+  }
+}
+
+TEST_F(Directory, ThePointSaysWhatFileSystemItIs) {
+  EXPECT_EQ(point({}).settings.text("file_system"), "tmpfs");
+  EXPECT_EQ(plan({workload_is("create")}).front().settings.text("file_system"), "");
+}
+
+TEST_F(Directory, IsRefusedOnAModel) {
+  try {
+    driver().check_platform_of(point({}), "sim", "x.toml:3");
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "x.toml:3: the system path makes system calls, which take real time; set "
+                 "platform to \"shm\"");
+  }
+  driver().check_platform_of(point({}), "shm", "x.toml:3");
+  driver().check_platform_of(plan().front(), "sim", "x.toml:3");
+}
+
+// Out of space is an end, not a crash, and says what helps.
+TEST(FsDriver, AFileSystemThatIsFullFailsThePoint) {
+  const std::vector<std::string> while_it_is_filled{workload_is("randwrite"),
+                                                    "workload.size=1048576"};
+  const std::vector<std::string> later{workload_is("append"), "workload.size=1048576",
+                                       "workload.append_size=65536"};
+  for (const auto& changes : {while_it_is_filled, later}) {
+    const Measurement result = measure(plan(changes).front(), "sim");
+    EXPECT_EQ(result.verdict, Verdict::failed);
+    EXPECT_NE(result.reason.find("No space left on device; raise size"), std::string::npos)
+        << result.reason;
+    EXPECT_EQ(result.reason.find('\n'), std::string::npos);
+  }
+}
+
+TEST(FsDriver, APersonalityWithTooFewFilesSaysSo) {
+  const Measurement result = measure(
+      plan({workload_is("varmail"), "workload.files=1", "workload.size=16777216"}).front(), "sim");
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_NE(result.reason.find("raise files"), std::string::npos) << result.reason;
+}
+
+TEST(FsDriver, RefusesWhatCannotBe) {
+  const auto expect = [](const std::vector<std::string>& changes, std::string_view what) {
+    const std::string said = refusal(changes);
+    EXPECT_NE(said.find(what), std::string::npos) << said;
+    EXPECT_EQ(said.find('\n'), std::string::npos) << said;
+  };
+  EXPECT_EQ(refusal({}), "no error");
+  expect({workload_is("creat")}, "must be \"create\"");
+  expect({"workload.fsync_every=3"}, "fsync_every has no effect on the workload create");
+  expect({workload_is("read"), "workload.file_size=100"}, "has no place for 4096 bytes");
+  expect({"workload.file_system=\"ext4\""}, "file_system is filled in");
+  expect({"matrix.system=[\"nov\"]"}, "unknown system 'nov'");
+  expect({"timeline.interval_us=100"}, "not recorded over time");
+  expect({"workload.size=1048576", "systems.nova.inodes=100000"}, "nova: inodes is 100000");
+  expect({"matrix.system=[\"path\"]"}, "give --path DIR");
+  expect({"matrix.system=[\"path\"]", "systems.path.path=\"/no/such\""},
+         "/no/such: No such file or directory");
+  expect({"matrix.system=[\"path\"]", "systems.path.path=\"/etc/passwd\""},
+         "/etc/passwd: Not a directory");
+  const std::string in_memory = "systems.path.path=\"/dev/shm\"";
+  expect({"matrix.system=[\"path\"]", in_memory, "workload.queue_depth=2"},
+         "system calls block a thread");
+  expect({"matrix.system=[\"path\"]", in_memory, "workload.size=1048576"}, "size has no effect");
+}
+
+}  // namespace
+}  // namespace perdura::bench

@@ -1,0 +1,93 @@
+// Points of the driver of file systems, small ones, for its tests.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/fs/fs_driver.h"
+#include "platform/base/error.h"
+#include "systems/registry/registry.h"
+#include "tests/support/platforms.h"
+
+namespace perdura::bench {
+
+inline constexpr std::string_view kText =
+    "name = \"x\"\n"
+    "driver = \"fs\"\n"
+    "[workload]\n"
+    "workload = \"create\"\n"
+    "operations = 300\n"
+    "warmup = 20\n"
+    "completion = \"polling\"\n"
+    "[matrix]\n"
+    "system = [\"nova\"]\n";
+
+inline const FsDriver& driver() {
+  static const FsDriver all(systems::fs_systems());
+  return all;
+}
+
+inline harness::Declarations declarations() {
+  const harness::Driver* const drivers[] = {&driver()};
+  return harness::declarations_of(drivers);
+}
+
+inline std::vector<harness::Point> plan(const std::vector<std::string>& changes = {}) {
+  std::vector<harness::Override> overrides;
+  for (const std::string& change : changes) overrides.push_back(harness::parse_override(change));
+  const harness::Experiment experiment = read_experiment(
+      harness::Document::parse(std::string(kText), "x.toml", overrides), declarations());
+  return plan_points(experiment, harness::Locations({PERDURA_SOURCE_DIR}), driver(), 1);
+}
+
+inline std::string refusal(const std::vector<std::string>& changes) {
+  try {
+    plan(changes);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+inline harness::Measurement measure(const harness::Point& point, const std::string& platform_name) {
+  const auto platform = perdura::test::make_platform(platform_name, point.roles.node_count());
+  harness::Measurement result = driver().run(*platform, point);
+  driver().conclude(point, result);
+  return result;
+}
+
+inline std::string workload_is(std::string_view name) {
+  return fmt::format("workload.workload=\"{}\"", name);
+}
+
+// So little of everything that a point takes milliseconds.
+inline std::vector<std::string> small(std::string_view workload) {
+  std::vector<std::string> changes{workload_is(workload), "workload.size=16777216"};
+  const auto add = [&](const char* change) { changes.emplace_back(change); };
+  if (workload == "stat" || workload == "rename" || workload == "open-read-close") {
+    add("workload.files=25");
+  }
+  if (workload == "varmail" || workload == "fileserver" || workload == "webserver") {
+    add("workload.files=60");
+    add("workload.file_size=6000");
+    add("workload.io_size=4096");
+    add("workload.append_size=3000");
+    add("workload.threads=2");
+  }
+  if (workload == "create" || workload == "unlink") add("workload.directory_width=16");
+  if (workload.find("read") != workload.npos || workload.find("write") != workload.npos ||
+      workload.ends_with("rw") || workload == "fsync") {
+    if (workload != "open-read-close") add("workload.file_size=65536");
+  }
+  if (workload == "mdtest") {
+    add("workload.directory_width=2");
+    add("workload.file_size=5000");
+    add("workload.io_size=4096");
+  }
+  return changes;
+}
+
+}  // namespace perdura::bench
