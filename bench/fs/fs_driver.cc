@@ -11,6 +11,7 @@
 #include "bench/fs/fs_parameters.h"
 #include "bench/fs/fs_run.h"
 #include "bench/fs/target.h"
+#include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 
 namespace perdura::bench {
@@ -20,6 +21,7 @@ using harness::Point;
 namespace {
 
 constexpr std::string_view kPath = "path";
+constexpr std::string_view kNone = "none";
 
 bool is_path(const Point& point) { return point.settings.system.text == kPath; }
 
@@ -43,6 +45,12 @@ void check_path(const Point& point) {
   if (settings.given("size")) {
     throw UsageError(fmt::format("{}: size has no effect on what is mounted at a path; remove it",
                                  settings.where("size")));
+  }
+  if (settings.text("replication") != kNone) {
+    throw UsageError(
+        fmt::format("{}: replication has no effect on what is mounted at a path; "
+                    "remove it",
+                    settings.where("replication")));
   }
   if (settings.number("queue_depth") > 1) {
     throw UsageError(
@@ -105,6 +113,19 @@ void FsDriver::prepare(Point& point, const harness::Locations&) const {
   point.operations = settings.number("operations") + settings.number("warmup");
 }
 
+const services::MemorySystem* FsDriver::replication_of(
+    const harness::PointSettings& settings) const {
+  const std::string name = settings.text("replication");
+  if (name == kNone) return nullptr;
+  std::vector<std::string_view> names{kNone};
+  for (const services::MemorySystem& each : memories_) {
+    if (each.info.name == name) return &each;
+    names.push_back(each.info.name);
+  }
+  throw UsageError(fmt::format("{}: {}", settings.where("replication"),
+                               harness::unknown_name("replication", name, names)));
+}
+
 void FsDriver::check(const Point& point) const {
   const harness::PointSettings& settings = point.settings;
   if (point.timeline_interval > Nanoseconds{}) {
@@ -121,6 +142,12 @@ void FsDriver::check(const Point& point) const {
         settings.system.where, settings.number("file_size"), settings.number("io_size")));
   }
   if (is_path(point)) return check_path(point);
+  if (replication_of(settings) != nullptr && settings.number("queue_depth") > 1) {
+    throw UsageError(
+        fmt::format("{}: a thread of a replicated file system has one operation under way at a "
+                    "time; remove queue_depth and raise threads",
+                    settings.where("queue_depth")));
+  }
   const fs::FsSystem& system = system_of(point, systems_);
   try {
     system.check(fs_config(point));
@@ -137,8 +164,14 @@ void FsDriver::check_platform_of(const Point& point, std::string_view platform,
       where));
 }
 
-harness::Roles FsDriver::roles(const harness::PointSettings&, NodeId) const {
-  return harness::Roles({{"application", 1}});
+harness::Roles FsDriver::roles(const harness::PointSettings& settings, NodeId) const {
+  std::vector<harness::Role> roles{{"application", 1}, {"mirror", 1}, {"backup", 1}};
+  if (settings.system.text.empty()) return roles;  // of all points together
+  const services::MemorySystem* const memory = replication_of(settings);
+  const NodeId copies = memory == nullptr ? 0 : memory->copies.least;
+  roles.resize(std::min<std::size_t>(1 + copies, roles.size()));
+  if (copies > 1) roles.back().nodes = copies - 1;
+  return roles;
 }
 
 std::vector<report::Column> FsDriver::columns(std::string_view name) const {
@@ -153,17 +186,18 @@ std::vector<report::Column> FsDriver::columns(std::string_view name) const {
 }
 
 std::span<const std::string_view> FsDriver::columns_if_unusual() const {
-  static constexpr std::array<std::string_view, 1> kColumns{"file_system"};
+  static constexpr std::array<std::string_view, 2> kColumns{"replication", "file_system"};
   return kColumns;
 }
 
 harness::Measurement FsDriver::run(Platform& platform, const Point& point) const {
-  return FsRun(platform, point, is_path(point) ? nullptr : &system_of(point, systems_)).execute();
+  const fs::FsSystem* const system = is_path(point) ? nullptr : &system_of(point, systems_);
+  return FsRun(platform, point, system, replication_of(point.settings)).execute();
 }
 
 std::optional<Bytes> FsDriver::memory(const Point& point) const {
   if (is_path(point)) return std::nullopt;
-  return point.settings.number("size");
+  return point.settings.number("size") * point.roles.node_count();
 }
 
 void FsDriver::conclude(const Point& point, harness::Measurement& measurement) const {
@@ -179,6 +213,7 @@ void FsDriver::conclude(const Point& point, harness::Measurement& measurement) c
     declared["write_amplification"] =
         static_cast<double>(measurement.writes().total().field_bits) / 8 / written;
   }
+  if (replication_of(point.settings) != nullptr) return;
   if (const auto level = guarantee_of(point, system_of(point, systems_).info)) {
     measurement.guarantee = to_string(*level);
   }

@@ -8,13 +8,15 @@
 
 #include "harness/run/point.h"
 #include "services/fs/fs.h"
+#include "services/memory/memory.h"
 
 namespace perdura::bench {
 
 class FsDriver final : public harness::Driver {
  public:
-  // `systems`: a table that outlives this.
-  explicit FsDriver(std::span<const fs::FsSystem> systems) : systems_(systems) {}
+  // Tables that outlive this: of what runs, and of the replicated memory that it may stand on.
+  FsDriver(std::span<const fs::FsSystem> systems, std::span<const services::MemorySystem> memories)
+      : systems_(systems), memories_(memories) {}
 
   std::string_view name() const override { return "fs"; }
   std::span<const Parameter> parameters() const override;
@@ -33,7 +35,11 @@ class FsDriver final : public harness::Driver {
   void conclude(const harness::Point& point, harness::Measurement& measurement) const override;
 
  private:
+  // Null if the file system has persistent memory of its own. Throws UsageError.
+  const services::MemorySystem* replication_of(const harness::PointSettings& settings) const;
+
   std::span<const fs::FsSystem> systems_;
+  std::span<const services::MemorySystem> memories_;
 };
 
 }  // namespace perdura::bench

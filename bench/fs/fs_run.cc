@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "bench/driver/systems.h"
@@ -41,7 +42,8 @@ std::string path_of(const harness::Point& point) {
   return path == point.parameters.end() ? "" : path->second.text();
 }
 
-FsRun::FsRun(Platform& platform, const harness::Point& point, const fs::FsSystem* system)
+FsRun::FsRun(Platform& platform, const harness::Point& point, const fs::FsSystem* system,
+             const services::MemorySystem* memory)
     : platform_(platform),
       point_(point),
       system_(system),
@@ -51,12 +53,29 @@ FsRun::FsRun(Platform& platform, const harness::Point& point, const fs::FsSystem
       first_starts_(threads_, Time::max()),
       last_ends_(threads_, Time::min()),
       operations_at_work_(threads_),
-      session_metrics_(threads_) {}
+      session_metrics_(threads_),
+      copies_(point.roles.node_count()) {
+  if (memory == nullptr) return;
+  services::MemoryConfig config;
+  config.size = round_up(fs_config(point).size, kMediaLine);
+  config.threads = threads_;
+  config.nodes.resize(point.roles.node_count());
+  std::iota(config.nodes.begin(), config.nodes.end(), NodeId{0});
+  config.completion = point.settings.completion("application");
+  replication_.emplace(*memory, std::move(config), threads_);
+}
 
 harness::Measurement FsRun::execute() {
   const NodeId node = point_.roles.node("application");
-  phases_.emplace(platform_, threads_);
+  std::uint32_t all = threads_;
+  if (replication_) {
+    all += (point_.roles.node_count() - 1) * replication_->workers();
+    opened_ = platform_.create_barrier(all);
+    served_ = platform_.create_barrier(all);
+  }
+  phases_.emplace(platform_, all);
   barrier_ = platform_.create_barrier(threads_);
+  start_copies();
   if (platform_.local_node(node) == nullptr) {
     platform_.run();
     return {};
@@ -87,6 +106,7 @@ harness::Measurement FsRun::collect() const {
   if (platform_.modelled()) result.harness_per_operation = Picoseconds{};
   harness::Measurement costs;
   phases_->costs().add_to(costs, point_.roles);
+  for (const harness::Measurement& of_copy : copies_) result.merge(of_copy);
   if (system_ == nullptr) {
     // What a file system of the kernel writes to memory is not known.
     constexpr std::string_view kCpu = "application_cpu_us_per_op";
@@ -116,6 +136,9 @@ class FsRun::Application final : public harness::PhaseWork {
     co_await run("operations", &*run_.crew_);
     run_.session_metrics_[index_] = services::metrics_since(target_->metrics(), before);
   }
+  Task<> settle() override {
+    if (run_.replication_ && target_) co_await run_.replication_->settle(index_);
+  }
   // Behind the phases: looks at what remains, and unmounts.
   Task<> leave();
 
@@ -131,8 +154,10 @@ class FsRun::Application final : public harness::PhaseWork {
     Bytes written = 0;
   };
 
+  Task<> map();
+  Task<> mount();
+  Task<> unmount(bool whole);
   void fail(std::string_view what, std::string_view path, std::errc error);
-  Task<> make(std::string path, Bytes size);
   Task<> make_files();
   Task<> run(std::string_view number, Crew* crew);
   Task<> run_lane(Lane& lane, std::uint64_t operations, Crew* crew);
@@ -151,6 +176,7 @@ class FsRun::Application final : public harness::PhaseWork {
 
   FsRun& run_;
   Thread& thread_;
+  Thread* file_system_thread_ = &thread_;  // what the file system has instead
   std::uint32_t index_;
   harness::Measurement& result_;
   Bytes piece_ = 0;  // the largest read or write
@@ -197,21 +223,53 @@ void FsRun::Application::fail(std::string_view what, std::string_view path, std:
   run_.stop_ = true;
 }
 
+Task<> FsRun::Application::mount() {
+  const fs::FsConfig config = fs_config(run_.point_);
+  co_await run_.system_->make(*file_system_thread_, "bench", config);
+  run_.files_ = co_await run_.system_->mount(*file_system_thread_, "bench", config);
+  if (!run_.replication_) co_return;
+  const auto synced = co_await run_.replication_->sync(index_);
+  if (!synced) fail("making the file system", "", synced.error());
+}
+
+Task<> FsRun::Application::map() {
+  std::exception_ptr problem;
+  try {
+    if (index_ == 0) run_.replication_->open(thread_);
+  } catch (...) {
+    problem = std::current_exception();
+    run_.stop_ = true;
+  }
+  co_await run_.opened_->arrive_and_wait();
+  co_await run_.served_->arrive_and_wait();
+  if (problem) std::rethrow_exception(problem);
+  if (!run_.stop_) file_system_thread_ = co_await run_.replication_->map(thread_, index_);
+}
+
 Task<> FsRun::Application::prepare() {
   std::exception_ptr problem;
-  if (index_ == 0 && run_.system_ != nullptr) {
+  try {
+    if (run_.replication_) co_await map();
+  } catch (...) {
+    problem = std::current_exception();
+    run_.stop_ = true;
+  }
+  if (index_ == 0 && run_.system_ != nullptr && !run_.stop_) {
     try {
-      const fs::FsConfig config = fs_config(run_.point_);
-      co_await run_.system_->make(thread_, "bench", config);
-      run_.files_ = co_await run_.system_->mount(thread_, "bench", config);
+      co_await mount();
     } catch (...) {
       problem = std::current_exception();
       run_.stop_ = true;
     }
   }
   co_await run_.barrier_->arrive_and_wait();
-  if (run_.files_) {
-    target_ = std::make_unique<SessionTarget>(run_.files_->attach(thread_));
+  if (run_.files_ && !run_.stop_) {
+    auto session = run_.files_->attach(*file_system_thread_);
+    if (run_.replication_) {
+      target_ = create_replicated_target(std::move(session), *run_.replication_, index_);
+    } else {
+      target_ = std::make_unique<SessionTarget>(std::move(session));
+    }
   } else if (run_.folder_) {
     target_ = create_path_target(*run_.folder_);
   }
@@ -442,10 +500,84 @@ Task<> FsRun::Application::leave() {
   }
   target_.reset();
   co_await run_.barrier_->arrive_and_wait();
-  if (index_ != 0 || !run_.files_ || !whole) co_return;
-  const std::string contradiction = co_await run_.files_->audit();
-  if (!contradiction.empty()) result_.judge(Verdict::invalid, contradiction);
-  co_await run_.files_->unmount();
+  if (index_ == 0 && run_.files_) co_await unmount(whole);
+  if (!run_.replication_) co_return;
+  co_await run_.barrier_->arrive_and_wait();
+  run_.replication_->unmap(index_);
+}
+
+Task<> FsRun::Application::unmount(bool whole) {
+  if (whole) {
+    const std::string contradiction = co_await run_.files_->audit();
+    if (!contradiction.empty()) result_.judge(Verdict::invalid, contradiction);
+    co_await run_.files_->unmount();
+  }
+  run_.files_.reset();
+  if (!run_.replication_ || !whole) co_return;
+  const auto synced = co_await run_.replication_->sync(index_);
+  if (!synced) fail("unmounting", "", synced.error());
+  co_await run_.replication_->settle(index_);
+}
+
+// A thread of a node that has a copy of the region.
+class FsRun::Copy final : public harness::PhaseWork {
+ public:
+  Copy(FsRun& run, Thread& thread) : run_(run), thread_(thread) {}
+
+  Task<> prepare() override {
+    std::exception_ptr problem;
+    try {
+      if (is_first()) run_.replication_->open(thread_);
+    } catch (...) {
+      problem = std::current_exception();
+      run_.stop_ = true;
+    }
+    co_await run_.opened_->arrive_and_wait();
+    if (!run_.stop_) thread_.executor.spawn(run_.replication_->serve(thread_));
+    co_await run_.served_->arrive_and_wait();
+    if (problem) std::rethrow_exception(problem);
+  }
+  void failed(std::exception_ptr problem) override {
+    note(std::move(problem), "a copy", run_.copies_[thread_.node.id()]);
+  }
+  Task<> settle() override {
+    constexpr Picoseconds kLook = Microseconds(20);
+    constexpr Picoseconds kPatience = std::chrono::seconds(20);
+    const Time since = Executor::current().now();
+    while (is_first() && !run_.stop_ && !run_.replication_->has_all(thread_.node.id())) {
+      if (Executor::current().now() - since > kPatience) {
+        run_.copies_[thread_.node.id()].judge(Verdict::invalid,
+                                              "a copy does not get what has been synced");
+        co_return;
+      }
+      co_await sleep_for(kLook);
+    }
+  }
+
+ private:
+  bool is_first() const { return thread_.endpoint.address().port == 0; }
+
+  FsRun& run_;
+  Thread& thread_;
+};
+
+void FsRun::start_copies() {
+  if (!replication_) return;
+  for (NodeId node = 1; node < point_.roles.node_count(); ++node) {
+    if (platform_.local_node(node) == nullptr || platform_.local_node(0) == nullptr) {
+      throw UsageError("a replicated file system is measured in one process; leave out mpirun");
+    }
+    const CompletionMode mode = point_.settings.completion(point_.roles.place_of(node).role.name);
+    for (std::uint32_t worker = 0; worker < replication_->workers(); ++worker) {
+      platform_.start_service(node, static_cast<fabric::Port>(worker), mode,
+                              [this](Thread& thread) { return serve(thread); });
+    }
+  }
+}
+
+Task<> FsRun::serve(Thread& thread) {
+  Copy copy(*this, thread);
+  co_await phases_->serve(thread, copy, thread.endpoint.address().port == 0);
 }
 
 Task<> FsRun::use(Thread& thread, std::uint32_t index) {

@@ -11,6 +11,7 @@
 
 #include "bench/driver/crew.h"
 #include "bench/fs/file_workload.h"
+#include "bench/fs/replication.h"
 #include "bench/fs/target.h"
 #include "harness/run/phases.h"
 #include "harness/run/point.h"
@@ -20,14 +21,19 @@ namespace perdura::bench {
 
 class FsRun {
  public:
-  // `system`: null for a directory of this machine.
-  FsRun(Platform& platform, const harness::Point& point, const fs::FsSystem* system);
+  // `system`: null for a directory of this machine. `memory`: null if the file system has
+  // persistent memory of its own.
+  FsRun(Platform& platform, const harness::Point& point, const fs::FsSystem* system,
+        const services::MemorySystem* memory);
   // Rethrows the exception that left the platform's run(); nothing more is known of such a run.
   harness::Measurement execute();
 
  private:
   class Application;
+  class Copy;
 
+  void start_copies();
+  Task<> serve(Thread& thread);
   Task<> use(Thread& thread, std::uint32_t index);
   harness::Measurement collect() const;
 
@@ -41,9 +47,13 @@ class FsRun {
   std::optional<Crew> crew_;
   std::atomic<bool> stop_{false};  // somebody cannot go on
 
+  std::optional<Replication> replication_;
+
   // What the threads work on; one of the two.
   std::shared_ptr<fs::FileSystem> files_;
   std::optional<PathFolder> folder_;
+  std::unique_ptr<Platform::Barrier> opened_;  // with the threads of copies
+  std::unique_ptr<Platform::Barrier> served_;
 
   // By the thread's index.
   std::vector<harness::Measurement> applications_;
@@ -51,6 +61,7 @@ class FsRun {
   std::vector<Time> last_ends_;
   std::vector<std::uint64_t> operations_at_work_;
   std::vector<std::vector<double>> session_metrics_;
+  std::vector<harness::Measurement> copies_;  // by node
 };
 
 // Of a point that runs a system of the table.

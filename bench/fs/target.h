@@ -69,6 +69,12 @@ class SessionTarget final : public FileTarget {
   std::unique_ptr<fs::Session> session_;
 };
 
+class Replication;
+// The same of a file system in replicated memory, as the thread of this index uses it
+// (bench/fs/replication.h).
+std::unique_ptr<FileTarget> create_replicated_target(std::unique_ptr<fs::Session> session,
+                                                     Replication& replication, std::uint32_t index);
+
 // A new directory below `path`, for all threads of a point; removed with all that is in it when
 // this object is destroyed.
 class PathFolder {

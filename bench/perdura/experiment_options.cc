@@ -71,7 +71,7 @@ std::span<const Driver* const> all_drivers() {
   static const bench::LogDriver log;
   static const bench::MemoryDriver memory(systems::memory_systems());
   static const bench::LmdbDriver lmdb(systems::memory_systems());
-  static const bench::FsDriver fs(systems::fs_systems());
+  static const bench::FsDriver fs(systems::fs_systems(), systems::memory_systems());
   static const std::array<const Driver*, 5> drivers{&kv, &log, &memory, &lmdb, &fs};
   return drivers;
 }

@@ -39,13 +39,14 @@ void expect_valid(const Measurement& result, const Point& point) {
 TEST(FsDriver, PlansTheExperiments) {
   int experiments = 0;
   for (const auto& entry : std::filesystem::directory_iterator(PERDURA_SOURCE_DIR "/experiments")) {
-    if (!entry.path().filename().string().starts_with("fs-")) continue;
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("fs-") && name != "mojim-filebench.toml") continue;
     const auto experiment = harness::load_experiment(entry.path().string(), declarations());
     EXPECT_GE(plan_points(experiment, harness::Locations({PERDURA_SOURCE_DIR}), driver(), 1).size(),
               3U);
     ++experiments;
   }
-  EXPECT_GE(experiments, 3);
+  EXPECT_GE(experiments, 4);
 }
 
 class FsDriverOn : public testing::TestWithParam<std::string> {};
@@ -78,6 +79,28 @@ TEST_P(FsDriverOn, LanesOfAThreadAndThreadsHaveFilesOfTheirOwn) {
     changes.emplace_back("workload.queue_depth=3");
     const Point point = plan(changes).front();
     expect_valid(measure(point, GetParam()), point);
+  }
+}
+
+// Copies get all that is written, and nothing that is only read.
+TEST_P(FsDriverOn, AFileSystemInReplicatedMemory) {
+  for (const char* const memory : {"s-unreplicated", "m-async", "m-sync", "m-syncsec"}) {
+    for (const char* const workload : {"create", "rename", "randwrite", "varmail", "mdtest"}) {
+      SCOPED_TRACE(fmt::format("{} {}", memory, workload));
+      auto changes = small(workload);
+      changes.emplace_back("workload.threads=2");
+      changes.push_back(fmt::format("workload.replication=\"{}\"", memory));
+      const Point point = plan(changes).front();
+      const Measurement result = measure(point, GetParam());
+      expect_valid(result, point);
+      if (point.roles.node_count() == 1) continue;
+      EXPECT_GT(static_cast<double>(result.costs_of("mirror").writes.total().bytes_issued),
+                result.declared.at("written_bytes_per_op"));
+    }
+    auto changes = small("randread");
+    changes.push_back(fmt::format("workload.replication=\"{}\"", memory));
+    const Measurement result = measure(plan(changes).front(), GetParam());
+    EXPECT_EQ(result.costs_of("mirror").writes.total().bytes_issued, 0U);
   }
 }
 
@@ -181,6 +204,9 @@ TEST(FsDriver, RefusesWhatCannotBe) {
     EXPECT_EQ(said.find('\n'), std::string::npos) << said;
   };
   EXPECT_EQ(refusal({}), "no error");
+  expect({"workload.replication=\"m-sink\""}, "unknown replication 'm-sink'");
+  expect({"workload.replication=\"m-sync\"", "workload.queue_depth=2"},
+         "a thread of a replicated file system");
   expect({workload_is("creat")}, "must be \"create\"");
   expect({"workload.fsync_every=3"}, "fsync_every has no effect on the workload create");
   expect({workload_is("read"), "workload.file_size=100"}, "has no place for 4096 bytes");
@@ -197,6 +223,8 @@ TEST(FsDriver, RefusesWhatCannotBe) {
   expect({"matrix.system=[\"path\"]", in_memory, "workload.queue_depth=2"},
          "system calls block a thread");
   expect({"matrix.system=[\"path\"]", in_memory, "workload.size=1048576"}, "size has no effect");
+  expect({"matrix.system=[\"path\"]", in_memory, "workload.replication=\"m-sync\""},
+         "replication has no effect");
 }
 
 }  // namespace

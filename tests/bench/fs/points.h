@@ -26,7 +26,7 @@ inline constexpr std::string_view kText =
     "system = [\"nova\"]\n";
 
 inline const FsDriver& driver() {
-  static const FsDriver all(systems::fs_systems());
+  static const FsDriver all(systems::fs_systems(), systems::memory_systems());
   return all;
 }
 

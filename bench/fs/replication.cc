@@ -1,0 +1,194 @@
+#include "bench/fs/replication.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <optional>
+
+#include "platform/base/error.h"
+
+namespace perdura::bench {
+
+using services::MappedMemory;
+using services::MemoryRange;
+using services::MemoryRole;
+
+// Logs of replicated memory are finite (SyncError::too_large), and what mounting flushes may be
+// more: that becomes several sync points. An operation of a file system takes less.
+constexpr Bytes kPage = 4 * KiB;
+constexpr Bytes kMostPages = 2048;
+
+// What a thread has of it.
+struct Replication::Mapping {
+  std::atomic<Executor*> executor{nullptr};  // of the thread
+  std::unique_ptr<MappedMemory> memory;
+  std::vector<MemoryRange> flushed;  // since the last sync point
+  std::vector<MemoryRange> syncing;
+  std::unique_ptr<FileSystemNode> node;
+  std::optional<Thread> thread;  // as the file system has it
+};
+
+// The replicated region; notes what the running thread flushes.
+class Replication::NotingModel final : public pmem::RegionModel {
+ public:
+  NotingModel(pmem::Region& region, std::span<const std::unique_ptr<Mapping>> mappings)
+      : region_(region), mappings_(mappings) {}
+
+  std::uint64_t load(Bytes offset) override { return region_.load(offset); }
+  std::uint64_t load_from_memory(Bytes offset) override { return region_.load_from_memory(offset); }
+  void scan(Bytes offset, Bytes length) override { region_.scan(offset, length); }
+  void read(Bytes offset, std::span<std::byte> into) override { region_.read(offset, into); }
+  void store(Bytes offset, std::uint64_t value, const pmem::WordLayout& layout) override {
+    region_.store(offset, value, layout);
+  }
+  bool compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) override {
+    return region_.compare_exchange(offset, expected, desired);
+  }
+  void write(Bytes offset, std::span<const std::byte> from, bool streaming) override {
+    if (!streaming) return region_.write(offset, from);
+    region_.write_streaming(offset, from);
+    flush(offset, from.size());
+  }
+  void flush(Bytes offset, Bytes length) override {
+    if (length == 0) return;
+    const Bytes begin = offset / kCacheLine * kCacheLine;
+    std::vector<MemoryRange>& flushed = own().flushed;
+    const Bytes end = std::min(round_up(offset + length, kCacheLine), region_.size());
+    flushed.push_back({begin, end - begin});
+  }
+  void drain() override {}
+
+ private:
+  Mapping& own() const {
+    for (const auto& mapping : mappings_) {
+      if (mapping->executor.load(std::memory_order_relaxed) == &Executor::current()) {
+        return *mapping;
+      }
+    }
+    throw std::logic_error("a thread without a mapping flushes a replicated region");
+  }
+
+  pmem::Region& region_;
+  std::span<const std::unique_ptr<Mapping>> mappings_;
+};
+
+// The node, but for the file system's region.
+class Replication::FileSystemNode final : public Node {
+ public:
+  FileSystemNode(Node& node, std::shared_ptr<NotingModel> model, pmem::Region& region)
+      : node_(node), model_(std::move(model)), region_(region) {}
+
+  NodeId id() const override { return node_.id(); }
+  NodeId machine() const override { return node_.machine(); }
+  std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
+                                              pmem::Medium medium) override {
+    if (medium != pmem::Medium::pm) return node_.create_region(name, size, medium);
+    if (size > region_.size()) {
+      throw UsageError(
+          fmt::format("region '{}' of {} bytes is larger than the replicated memory", name, size));
+    }
+    return view(name, size);
+  }
+  std::unique_ptr<pmem::Region> open_region(std::string_view name) override {
+    return view(name, region_.size());
+  }
+  void remove_region(std::string_view) override {}
+  std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port> port,
+                                                            CompletionMode mode) override {
+    return node_.start_background_thread(port, mode);
+  }
+  Picoseconds cpu_time() const override { return node_.cpu_time(); }
+  pmem::Writes pm_writes() const override { return node_.pm_writes(); }
+  fabric::TrafficByNode traffic() const override { return node_.traffic(); }
+  pmem::MemoryUse peak_memory() const override { return node_.peak_memory(); }
+
+ private:
+  std::unique_ptr<pmem::Region> view(std::string_view name, Bytes size) {
+    return std::make_unique<pmem::Region>(std::string(name), pmem::Medium::pm, region_.data(), size,
+                                          model_, nullptr);
+  }
+
+  Node& node_;
+  std::shared_ptr<NotingModel> model_;
+  pmem::Region& region_;
+};
+
+Replication::Replication(const services::MemorySystem& system, services::MemoryConfig config,
+                         std::uint32_t threads)
+    : system_(system), config_(std::move(config)), replicas_(config_.nodes.size()) {
+  for (std::uint32_t i = 0; i < threads; ++i) mappings_.push_back(std::make_unique<Mapping>());
+}
+
+Replication::~Replication() = default;
+
+std::size_t Replication::place_of(NodeId node) const {
+  const auto found = std::find(config_.nodes.begin(), config_.nodes.end(), node);
+  return static_cast<std::size_t>(found - config_.nodes.begin());
+}
+
+void Replication::open(Thread& thread) {
+  constexpr std::array kRoles{MemoryRole::primary, MemoryRole::mirror, MemoryRole::backup};
+  const std::size_t place = place_of(thread.node.id());
+  replicas_[place] =
+      system_.open(thread, "fs", config_, kRoles[std::min(place, kRoles.size() - 1)]);
+}
+
+Task<> Replication::serve(Thread& thread) {
+  return replicas_[place_of(thread.node.id())]->serve(thread);
+}
+
+Task<Thread*> Replication::map(Thread& thread, std::uint32_t index) {
+  Mapping& mapping = *mappings_[index];
+  mapping.memory = co_await replicas_.front()->map(thread);
+  mapping.executor = &thread.executor;
+  pmem::Region& region = mapping.memory->region();
+  mapping.node = std::make_unique<FileSystemNode>(
+      thread.node, std::make_shared<NotingModel>(region, mappings_), region);
+  mapping.thread.emplace(Thread{*mapping.node, thread.executor, thread.endpoint});
+  co_return &*mapping.thread;
+}
+
+Task<fs::Result<void>> Replication::sync(std::uint32_t index) {
+  Mapping& mapping = *mappings_[index];
+  std::vector<MemoryRange>& ranges = mapping.syncing;
+  ranges.swap(mapping.flushed);
+  mapping.flushed.clear();
+  if (ranges.empty()) co_return fs::Result<void>();
+  // Lines are flushed one by one, and some several times; a range for each would be a request each.
+  std::sort(ranges.begin(), ranges.end(),
+            [](const MemoryRange& a, const MemoryRange& b) { return a.offset < b.offset; });
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    const Bytes end = ranges[last].offset + ranges[last].length;
+    if (ranges[i].offset > end) {
+      ranges[++last] = ranges[i];
+    } else {
+      ranges[last].length =
+          std::max(end, ranges[i].offset + ranges[i].length) - ranges[last].offset;
+    }
+  }
+  ranges.resize(last + 1);
+  const std::span<const MemoryRange> all(ranges);
+  for (std::size_t first = 0; first < all.size();) {
+    std::size_t count = 0;
+    for (Bytes pages = 0; first + count < all.size() && pages < kMostPages; ++count) {
+      pages += all[first + count].length / kPage + 1;
+    }
+    const auto synced = co_await mapping.memory->sync(all.subspan(first, count));
+    if (!synced) co_return tl::unexpected(std::errc::io_error);
+    first += count;
+  }
+  co_return fs::Result<void>();
+}
+
+Task<> Replication::settle(std::uint32_t index) { return mappings_[index]->memory->settle(); }
+
+void Replication::unmap(std::uint32_t index) { mappings_[index]->memory.reset(); }
+
+bool Replication::has_all(NodeId node) const {
+  return replicas_[place_of(node)]->position() == replicas_.front()->position();
+}
+
+}  // namespace perdura::bench
