@@ -43,10 +43,10 @@ TEST(FsDriver, PlansTheExperiments) {
     if (!name.starts_with("fs-") && name != "mojim-filebench.toml") continue;
     const auto experiment = harness::load_experiment(entry.path().string(), declarations());
     EXPECT_GE(plan_points(experiment, harness::Locations({PERDURA_SOURCE_DIR}), driver(), 1).size(),
-              3U);
+              1U);
     ++experiments;
   }
-  EXPECT_GE(experiments, 4);
+  EXPECT_GE(experiments, 5);
 }
 
 class FsDriverOn : public testing::TestWithParam<std::string> {};
