@@ -42,10 +42,6 @@ bool takes(const FileWorkloadEntry& workload, std::string_view parameter) {
 
 void check_path(const Point& point) {
   const harness::PointSettings& settings = point.settings;
-  if (settings.given("size")) {
-    throw UsageError(fmt::format("{}: size has no effect on what is mounted at a path; remove it",
-                                 settings.where("size")));
-  }
   if (settings.text("replication") != kNone) {
     throw UsageError(
         fmt::format("{}: replication has no effect on what is mounted at a path; "
