@@ -60,15 +60,19 @@ bool pin_this_thread(const std::vector<unsigned>& cores) {
   return ::pthread_setaffinity_np(::pthread_self(), sizeof(set), &set) == 0;
 }
 
+std::string HostNode::directory_of(const std::string& job_directory, NodeId machine) {
+  return fmt::format("{}/node-{}", job_directory, machine);
+}
+
 HostNode::HostNode(const runtime::HostClock& clock, NodeId id, NodeId machine,
                    const std::string& pm_directory, const std::string& disk_directory,
                    pmem::WriteMeter::Level accounting, Placement placement)
     : clock_(clock),
       id_(id),
       machine_(machine),
-      pm_directory_(fmt::format("{}/node-{}", pm_directory, machine)),
+      pm_directory_(pm_directory),
       disk_directory_(disk_directory.empty() ? pm_directory_ + "/.disk"
-                                             : fmt::format("{}/node-{}", disk_directory, machine)),
+                                             : directory_of(disk_directory, machine)),
       accounting_(accounting),
       placement_(std::move(placement)) {
   pmem::mapped::create_pool_directory(pm_directory_);

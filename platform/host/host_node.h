@@ -65,6 +65,9 @@ using RunThread = std::function<void(runtime::ThreadExecutor&, fabric::Endpoint&
 
 class HostNode : public Node {
  public:
+  // The directory of the nodes of a machine below that of the whole job.
+  static std::string directory_of(const std::string& job_directory, NodeId machine);
+
   // Functions of the platform that a node's background threads need.
   struct Threads {
     // See HostPlatform::with_endpoint().
@@ -73,9 +76,9 @@ class HostNode : public Node {
     std::function<void(std::exception_ptr)> fail;
   };
 
-  // `clock`: the platform's clock. Persistent memory is in files in `pm_directory`/node-N/ or, in a
-  // DAX device, in regions whose names begin so; N is the number of the machine. Throws UsageError
-  // if the directory cannot be created. Regions on a disk are in files in `disk_directory`/node-N/,
+  // `clock`: the platform's clock. Persistent memory is in files in `pm_directory` or, in a DAX
+  // device, in regions whose names begin so. Throws UsageError if the directory cannot be created.
+  // Regions on a disk are in files in `disk_directory`/node-N/, N being the number of the machine,
   // or, if it is empty, in a folder `.disk` of that of persistent memory.
   HostNode(const runtime::HostClock& clock, NodeId id, NodeId machine,
            const std::string& pm_directory, const std::string& disk_directory,

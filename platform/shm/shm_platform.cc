@@ -38,8 +38,11 @@ ShmPlatform::ShmPlatform(ShmOptions options)
       options_.pm_directory.empty() ? job_.directory() + "/pm" : options_.pm_directory;
   const auto rendezvous = std::make_shared<ShmRendezvous>(job_);
   for (const NodeId id : local_ids()) {
-    add_node(std::make_unique<ShmNode>(job_, id, machine_of(options_.machines, id), pm,
-                                       options_.disk_directory,
+    const NodeId machine = machine_of(options_.machines, id);
+    const std::string directory = options_.pm_directory_of_nodes.empty()
+                                      ? HostNode::directory_of(pm, machine)
+                                      : options_.pm_directory_of_nodes;
+    add_node(std::make_unique<ShmNode>(job_, id, machine, directory, options_.disk_directory,
                                        options_.accounting, placement_of(options_, id), rendezvous,
                                        options_.fabric.connection_timeout));
   }

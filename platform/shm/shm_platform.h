@@ -31,6 +31,8 @@ struct ShmOptions {
   // regions then begin. Empty: a directory in /dev/shm that is removed with the last process of the
   // job.
   std::string pm_directory{};
+  // Instead, of nodes of one machine: the directory of their files itself, or a DAX device.
+  std::string pm_directory_of_nodes{};
   // Where the files of regions on a disk are. Empty: beside those of persistent memory.
   std::string disk_directory{};
   // By node; nodes beyond the end of the list run anywhere.

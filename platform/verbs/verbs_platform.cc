@@ -89,7 +89,8 @@ VerbsPlatform::VerbsPlatform(VerbsOptions options)
     const Placement placement =
         id < options_.placements.size() ? options_.placements[id] : Placement{};
     auto node =
-        std::make_unique<VerbsNode>(control_->clock(), id, pm, options_.disk_directory, options_.accounting, placement,
+        std::make_unique<VerbsNode>(control_->clock(), id, HostNode::directory_of(pm, id),
+                                    options_.disk_directory, options_.accounting, placement,
                                     memory_[id], rendezvous_, options_.fabric.connection_timeout);
     if (device_->capabilities().flush_persistence) node->try_flush_persistence();
     add_node(std::move(node));
