@@ -38,3 +38,5 @@ pkg_check_modules(PMEM2 IMPORTED_TARGET libpmem2)
 pkg_check_modules(IBVERBS IMPORTED_TARGET libibverbs)
 # For its connections on iWARP.
 pkg_check_modules(RDMACM IMPORTED_TARGET librdmacm)
+# For file systems that are mounted.
+pkg_check_modules(FUSE IMPORTED_TARGET fuse3)

@@ -33,6 +33,7 @@ void add_probe(CLI::App& app, CommandContext& context, Action& action);
 void add_advise(CLI::App& app, CommandContext& context, Action& action);
 void add_crash(CLI::App& app, CommandContext& context, Action& action);
 void add_doctor(CLI::App& app, CommandContext& context, Action& action);
+void add_fs(CLI::App& app, CommandContext& context, Action& action);
 void add_history(CLI::App& app, CommandContext& context, Action& action);
 void add_litmus(CLI::App& app, CommandContext& context, Action& action);
 void add_completion(CLI::App& app, CommandContext& context, Action& action);

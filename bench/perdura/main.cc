@@ -59,6 +59,7 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   add_soak(app, context, action);
   add_litmus(app, context, action);
   add_mojim(app, context, action);
+  add_fs(app, context, action);
   add_completion(app, context, action);
   if (argc > 1 && argv[1][0] != '-') {
     std::vector<std::string> known;

@@ -1,0 +1,263 @@
+// perdura fs mkfs, check, dump and mount: file systems in persistent memory (docs/filesystem.md).
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+
+#include "bench/perdura/commands.h"
+#include "library/fs/mount.h"
+#include "library/fs/place.h"
+#include "platform/base/error.h"
+#include "systems/registry/registry.h"
+
+extern char** environ;
+
+namespace perdura::harness {
+namespace {
+
+using fs::FsSystem;
+using fs::Place;
+using fs::PlaceLock;
+
+struct FsArguments {
+  std::string system;
+  std::string place;
+  Bytes size = 0;
+  bool force = false;
+  bool repair = false;
+  std::optional<std::uint64_t> inode;
+  fs::fuse::MountOptions mount;
+  bool foreground = false;
+  int ready = -1;
+};
+
+// Of a command that is given a place alone.
+const FsSystem& system_of(const FsArguments& arguments) {
+  if (!arguments.system.empty()) return systems::find_fs_system(arguments.system);
+  const auto all = systems::fs_systems();
+  if (all.empty()) throw UsageError("this perdura has no file system");
+  return all.front();
+}
+
+ExitCode make(const FsArguments& arguments) {
+  const FsSystem& system = systems::find_fs_system(arguments.system);
+  const Place place(arguments.place);
+  std::optional<PlaceLock> lock;
+  if (place.exists()) {
+    if (!arguments.force) {
+      throw UsageError(fmt::format(
+          "{}: exists already; --force replaces it by an empty file system", place.path()));
+    }
+    lock.emplace(place);
+  }
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  fs::FsConfig config{
+      .size = arguments.size,
+      .root_uid = geteuid(),
+      .root_gid = getegid(),
+      .now = {now.tv_sec, static_cast<std::uint32_t>(now.tv_nsec)},
+      .parameters = {},
+  };
+  system.check(config);
+  place.run([&](Thread& thread) -> Task<> {
+    if (lock) thread.node.remove_region(place.name());
+    co_await system.make(thread, place.name(), config);
+  });
+  fmt::print("{}: an empty file system {} of {} bytes\n", place.path(), system.info.name,
+             arguments.size);
+  return ExitCode::done;
+}
+
+ExitCode check(const FsArguments& arguments) {
+  const FsSystem& system = system_of(arguments);
+  const Place place(arguments.place);
+  const PlaceLock lock(place);
+  std::vector<fs::Damage> found;
+  place.run([&](Thread& thread) -> Task<> {
+    found = co_await system.inspect(thread, place.name(), arguments.repair);
+  });
+  bool whole = true;
+  for (const fs::Damage& damage : found) {
+    fmt::print("{}: {}{}\n", damage.where, damage.what, damage.repaired ? " (repaired)" : "");
+    whole = whole && damage.repaired;
+  }
+  if (found.empty()) {
+    fmt::print("{}: nothing is damaged\n", place.path());
+  } else if (whole) {
+    fmt::print("{}: all of that is repaired\n", place.path());
+  }
+  return whole ? ExitCode::done : ExitCode::failed;
+}
+
+ExitCode dump(const FsArguments& arguments) {
+  const FsSystem& system = system_of(arguments);
+  const Place place(arguments.place);
+  const PlaceLock lock(place);
+  std::optional<fs::InodeNumber> inode;
+  if (arguments.inode) inode = fs::InodeNumber{*arguments.inode};
+  std::string text;
+  place.run(
+      [&](Thread& thread) -> Task<> { text = co_await system.dump(thread, place.name(), inode); });
+  fmt::print("{}", text);
+  return ExitCode::done;
+}
+
+// Tells who waits that programs can use the directory, and leaves terminal and folder to others.
+void go_to_background(int ready) {
+  const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nowhere < 0 || chdir("/") != 0) throw PlatformError("there is no /dev/null");
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, standard);
+  close(nowhere);
+  if (write(ready, "+", 1) != 1) throw PlatformError("nobody waits for the mount");
+  close(ready);
+}
+
+// Starts this program again as the process that serves, and waits until it does, or has said why it
+// cannot.
+ExitCode mount_in_background(const FsArguments& arguments) {
+  std::array<int, 2> said{};
+  if (pipe2(said.data(), O_CLOEXEC) != 0) {
+    throw PlatformError(fmt::format("pipe: {}", std::strerror(errno)));
+  }
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  constexpr int kReady = 3;  // the child's descriptor of the pipe
+  std::vector<std::string> words{program,
+                                 "fs",
+                                 "mount",
+                                 arguments.system,
+                                 arguments.place,
+                                 arguments.mount.directory,
+                                 fmt::format("--threads={}", arguments.mount.threads),
+                                 "--foreground",
+                                 fmt::format("--ready={}", kReady)};
+  if (!arguments.mount.options.empty()) words.push_back("--options=" + arguments.mount.options);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, said[1], kReady);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  pid_t child = 0;
+  const int problem =
+      posix_spawn(&child, program.c_str(), &actions, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  close(said[1]);
+  if (problem != 0) throw PlatformError(fmt::format("{}: {}", program, std::strerror(problem)));
+  char one = 0;
+  const bool serves = read(said[0], &one, 1) == 1;
+  close(said[0]);
+  if (serves) return ExitCode::done;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status)) return static_cast<ExitCode>(WEXITSTATUS(status));
+  throw PlatformError(
+      fmt::format("the process that serves the mount was ended by signal {}", WTERMSIG(status)));
+}
+
+ExitCode mount(FsArguments arguments) {
+  if (arguments.ready < 0 && !arguments.foreground && fs::fuse::is_available()) {
+    return mount_in_background(arguments);
+  }
+  const FsSystem& system = systems::find_fs_system(arguments.system);
+  const Place place(arguments.place);
+  std::error_code error;
+  const auto directory = std::filesystem::absolute(arguments.mount.directory, error);
+  arguments.mount.directory = directory.lexically_normal().string();
+  if (arguments.ready >= 0) {
+    // Of this process alone, not of those that it may start.
+    fcntl(arguments.ready, F_SETFD, FD_CLOEXEC);
+    arguments.mount.ready = [ready = arguments.ready] { go_to_background(ready); };
+  }
+  fs::fuse::serve(system, place, arguments.mount);
+  return ExitCode::done;
+}
+
+CLI::App* add_command(CLI::App& fs_command, const char* name, const char* what, Action& action,
+                      const std::shared_ptr<FsArguments>& arguments,
+                      ExitCode (*work)(const FsArguments&)) {
+  CLI::App* const command = fs_command.add_subcommand(name, what);
+  command->callback(
+      [arguments, work, &action] { action = [arguments, work] { return work(*arguments); }; });
+  return command;
+}
+
+void add_system(CLI::App& command, FsArguments& arguments) {
+  command.add_option("system", arguments.system, "Which file system: nova (perdura list)")
+      ->required();
+}
+
+void add_place(CLI::App& command, FsArguments& arguments) {
+  command
+      .add_option("place", arguments.place,
+                  "The file that is its memory, on DAX, tmpfs or a disk, or /dev/daxX.Y/NAME")
+      ->required();
+}
+
+void add_system_of_place(CLI::App& command, FsArguments& arguments) {
+  command.add_option("--system", arguments.system,
+                     "Which file system it is, if not the first that perdura list names");
+}
+
+}  // namespace
+
+void add_fs(CLI::App& app, CommandContext&, Action& action) {
+  auto* const command =
+      app.add_subcommand("fs", "Makes, checks, shows and mounts file systems in persistent memory");
+  command->require_subcommand(1);
+  const auto arguments = std::make_shared<FsArguments>();
+
+  auto* const mkfs =
+      add_command(*command, "mkfs", "Makes an empty file system", action, arguments, make);
+  add_system(*mkfs, *arguments);
+  add_place(*mkfs, *arguments);
+  mkfs->add_option("--size", arguments->size, "Of its memory: 4GiB")
+      ->required()
+      ->transform(CLI::AsSizeValue(false));
+  mkfs->add_flag("--force", arguments->force, "Replaces what is there");
+
+  auto* const checking = add_command(
+      *command, "check", "Finds and names what is damaged in a file system that is not mounted",
+      action, arguments, check);
+  add_place(*checking, *arguments);
+  checking->add_flag("--repair", arguments->repair, "Repairs what can be repaired without loss");
+  add_system_of_place(*checking, *arguments);
+
+  auto* const dumping = add_command(*command, "dump", "Prints what is stored, readable by a person",
+                                    action, arguments, dump);
+  add_place(*dumping, *arguments);
+  dumping->add_option("inode", arguments->inode, "Of one inode; the root directory is 1");
+  add_system_of_place(*dumping, *arguments);
+
+  auto* const mounting =
+      add_command(*command, "mount", "Mounts a file system on a directory, until umount(8)", action,
+                  arguments, [](const FsArguments& given) { return mount(given); });
+  add_system(*mounting, *arguments);
+  add_place(*mounting, *arguments);
+  mounting->add_option("directory", arguments->mount.directory, "An empty directory")->required();
+  mounting->add_flag("-f,--foreground", arguments->foreground, "Serves it in this process");
+  mounting->add_option("-o,--options", arguments->mount.options,
+                       "Options of mount(8), separated by commas: ro,noatime,nosuid,nodev");
+  mounting
+      ->add_option("--threads", arguments->mount.threads,
+                   "How many serve it; 0: as many as there are cores")
+      ->check(CLI::Range(0, 256));
+  // Of the process that mount_in_background() starts.
+  mounting->add_option("--ready", arguments->ready)->group("");
+}
+
+}  // namespace perdura::harness

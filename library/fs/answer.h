@@ -1,0 +1,41 @@
+// Attributes as libfuse wants them, and how long the kernel may remember them.
+#pragma once
+
+#include "library/fs/handler.h"
+
+namespace perdura::fs::fuse {
+
+// Nothing changes except through the kernel, so it may remember names and attributes for ever.
+inline constexpr double kForEver = 1e9;  // seconds
+
+inline struct stat stat_of(const Attributes& attributes) {
+  struct stat found {};
+  found.st_ino = static_cast<ino_t>(attributes.inode);
+  found.st_mode = attributes.mode;
+  found.st_nlink = attributes.links;
+  found.st_uid = attributes.uid;
+  found.st_gid = attributes.gid;
+  found.st_rdev = attributes.device;
+  found.st_size = static_cast<off_t>(attributes.size);
+  found.st_blocks = static_cast<blkcnt_t>(attributes.blocks);
+  found.st_blksize = kBlock;
+  const auto time_of = [](const Timestamp& time) {
+    return timespec{.tv_sec = time.seconds, .tv_nsec = time.nanoseconds};
+  };
+  found.st_atim = time_of(attributes.accessed);
+  found.st_mtim = time_of(attributes.modified);
+  found.st_ctim = time_of(attributes.changed);
+  return found;
+}
+
+inline fuse_entry_param entry_of(const Attributes& attributes) {
+  fuse_entry_param entry{};
+  entry.ino = static_cast<fuse_ino_t>(attributes.inode);
+  entry.generation = attributes.generation;
+  entry.attr = stat_of(attributes);
+  entry.attr_timeout = kForEver;
+  entry.entry_timeout = kForEver;
+  return entry;
+}
+
+}  // namespace perdura::fs::fuse

@@ -1,0 +1,78 @@
+// The kernel's side of a mount: a session of libfuse, and a descriptor of /dev/fuse for each thread
+// (FUSE_DEV_IOC_CLONE), so that threads neither wait for each other in the kernel nor wake each
+// other.
+//
+// Every request is read, handled and answered by one thread, by its own descriptor.
+#pragma once
+
+#define FUSE_USE_VERSION 314
+
+#include <fuse3/fuse_lowlevel.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "library/fs/protocol.h"
+#include "platform/pmem/mapped/mapping.h"
+#include "services/fs/fs.h"
+
+namespace perdura::fs::fuse {
+
+struct ConnectionOptions {
+  std::string directory;  // on which it is mounted
+  std::string source;     // the first column of /proc/mounts
+  std::string type;       // "fuse.TYPE" is the third one
+  std::string options;    // of mount(8), separated by commas
+};
+
+class Connection {
+ public:
+  // Mounts. Throws UsageError if an option is unknown, PlatformError if the kernel refuses.
+  Connection(const ConnectionOptions& options, const fuse_lowlevel_ops& operations);
+  // Unmounts what has not been unmounted yet.
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  fuse_session* session() const { return session_.get(); }
+
+ private:
+  struct Destroy {
+    void operator()(fuse_session* session) const { fuse_session_destroy(session); }
+  };
+  std::unique_ptr<fuse_session, Destroy> session_;
+};
+
+// A thread's descriptor. Belongs to that thread, which has one at a time.
+class Channel {
+ public:
+  explicit Channel(const Connection& connection);  // throws PlatformError
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  // The next request, valid until the next call; waits for it. Nothing if it was unmounted, or if a
+  // signal came.
+  std::optional<Message> receive();
+  bool is_unmounted() const { return unmounted_; }
+  // Calls the operation that handles the request.
+  void process(const Message& message);
+  // Answers a request that libfuse does not know; false if the kernel does not want the answer any
+  // more.
+  bool answer(const fuse_in_header& request, int error, std::span<const std::byte> bytes);
+  // Makes the kernel ask again for the attributes of an inode.
+  void forget_attributes(InodeNumber inode);
+
+ private:
+  fuse_session* session_;
+  pmem::mapped::File device_;
+  std::vector<std::byte> buffer_;
+  std::size_t received_ = 0;
+  bool unmounted_ = false;
+};
+
+}  // namespace perdura::fs::fuse

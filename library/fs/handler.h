@@ -1,0 +1,92 @@
+// What each request of the kernel does: coroutines over a thread's Session, which answer the
+// request by libfuse (fuse_reply_*). Names and data lie in the request's buffer, which stays until
+// the task has ended.
+//
+// The kernel has checked permissions (default_permissions), keeps locks, and orders what is done to
+// one directory or file, so that what it has been told stays true as long as it remembers it. For
+// each inode that it has been told of, the session holds the inode until the kernel forgets it.
+#pragma once
+
+#include "library/fs/connection.h"
+#include "services/fs/fs.h"
+#include "services/fs/posix/access_list.h"
+
+namespace perdura::fs::fuse {
+
+enum class AccessTimes : std::uint8_t {
+  none,      // reading changes nothing (noatime)
+  relative,  // reading sets them if they are older than the last change, or than a day (relatime)
+};
+
+class Handler {
+ public:
+  Handler(Session& session, Channel& channel, AccessTimes access_times);
+
+  // --- names
+  Task<> look_up(fuse_req_t request, InodeNumber directory, std::string_view name);
+  Task<> forget(fuse_req_t request, std::vector<fuse_forget_data> inodes);
+  Task<> create(fuse_req_t request, InodeNumber directory, std::string_view name, NewInode inode);
+  // Creates a regular file and opens it.
+  Task<> create_open(fuse_req_t request, InodeNumber directory, std::string_view name,
+                     std::uint32_t mode, fuse_file_info file);
+  // FUSE_TMPFILE, which libfuse does not know.
+  Task<> create_unnamed(fuse_in_header request, fuse_create_in arguments);
+  Task<> link(fuse_req_t request, InodeNumber inode, InodeNumber directory, std::string_view name);
+  Task<> unlink(fuse_req_t request, InodeNumber directory, std::string_view name);
+  Task<> remove_directory(fuse_req_t request, InodeNumber directory, std::string_view name);
+  Task<> rename(fuse_req_t request, InodeNumber from, std::string_view name, InodeNumber to,
+                std::string_view new_name, unsigned flags);
+  Task<> read_link(fuse_req_t request, InodeNumber inode);
+  Task<> entries(fuse_req_t request, InodeNumber directory, std::size_t most, std::uint64_t offset,
+                 bool with_attributes);
+
+  // --- attributes
+  Task<> attributes(fuse_req_t request, InodeNumber inode);
+  Task<> set_attributes(fuse_req_t request, InodeNumber inode, struct stat wanted, int which,
+                        bool clear_set_id);
+  Task<> extended(fuse_req_t request, InodeNumber inode, std::string_view name, std::size_t most);
+  Task<> extended_names(fuse_req_t request, InodeNumber inode, std::size_t most);
+  Task<> set_extended(fuse_req_t request, InodeNumber inode, std::string_view name,
+                      std::span<const std::byte> value, int flags);
+  Task<> remove_extended(fuse_req_t request, InodeNumber inode, std::string_view name);
+  Task<> statistics(fuse_req_t request);
+
+  // --- data
+  Task<> open(fuse_req_t request, InodeNumber inode, fuse_file_info file);
+  Task<> read(fuse_req_t request, InodeNumber inode, Bytes offset, std::size_t size, int flags);
+  Task<> write(fuse_req_t request, InodeNumber inode, Bytes offset, std::span<const std::byte> data,
+               bool clear_set_id);
+  Task<> allocate(fuse_req_t request, InodeNumber inode, int mode, Bytes offset, Bytes length);
+  Task<> seek(fuse_req_t request, InodeNumber inode, Bytes offset, int whence);
+  Task<> sync(fuse_req_t request, InodeNumber inode);
+
+  // Sets access times at reading, and so wants to know of files that are opened.
+  bool wants_open() const { return access_times_ == AccessTimes::relative; }
+
+ private:
+  // Answers with an inode that the kernel then knows, and that is held for it.
+  Task<> answer_entry(fuse_req_t request, Attributes found);
+  Task<> answer_result(fuse_req_t request, Task<Result<void>> work);
+  Task<Result<Attributes>> find(InodeNumber directory, std::string_view name);
+  Task<Result<Attributes>> make(Credentials caller, InodeNumber directory, std::string_view name,
+                                NewInode inode, std::uint32_t umask);
+  Task<Result<std::optional<AccessList>>> access_list(InodeNumber inode, std::string_view name);
+  Task<> set_access_list(fuse_req_t request, InodeNumber inode, std::span<const std::byte> value,
+                         Timestamp now);
+  // Those of a change of data, behind which set-user-ID and set-group-ID bits are gone, if they are
+  // to be cleared.
+  Task<WriteOptions> write_options(fuse_req_t request, InodeNumber inode, bool clear_set_id);
+  Task<> note_read(InodeNumber inode);
+
+  Session& session_;
+  Channel& channel_;
+  AccessTimes access_times_;
+  std::vector<std::byte> buffer_;  // of data and directories that are read
+};
+
+Timestamp time_now();
+void fail(fuse_req_t request, std::errc error);
+// Of who asks, with supplementary groups, which are read from /proc.
+Credentials credentials_of(fuse_req_t request);
+
+}  // namespace perdura::fs::fuse

@@ -1,0 +1,247 @@
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "library/fs/answer.h"
+#include "services/fs/posix/rules.h"
+
+namespace perdura::fs::fuse {
+
+namespace {
+
+constexpr int kAll = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID |
+                     FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME |
+                     FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
+
+// What an extended attribute of that name ends with, if there can be none.
+std::optional<std::errc> problem_with(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kNamespaces{"user.", "trusted.", "security."};
+  if (name == kAccessList || name == kDefaultList) return std::nullopt;
+  for (const std::string_view each : kNamespaces) {
+    if (name == each) return std::errc::invalid_argument;
+    if (name.starts_with(each)) return std::nullopt;
+  }
+  return std::errc::operation_not_supported;
+}
+
+Timestamp timestamp_of(const timespec& time) {
+  return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
+}
+
+// The permissions of a file that gets another owner.
+std::uint32_t without_set_id(fuse_req_t request, const Attributes& before) {
+  std::uint32_t mode = before.mode & 07777 & ~static_cast<std::uint32_t>(S_ISUID);
+  if ((mode & S_ISGID) == 0) return mode;
+  const Credentials caller = credentials_of(request);
+  const bool keeps = (mode & S_IXGRP) == 0 && (caller.is_privileged() || caller.is_in(before.gid));
+  return keeps ? mode : mode & ~static_cast<std::uint32_t>(S_ISGID);
+}
+
+}  // namespace
+
+Credentials credentials_of(fuse_req_t request) {
+  const fuse_ctx& caller = *fuse_req_ctx(request);
+  Credentials credentials{.uid = caller.uid, .gid = caller.gid};
+  std::vector<gid_t>& groups = credentials.groups;
+  groups.resize(64);
+  int count = fuse_req_getgroups(request, static_cast<int>(groups.size()), groups.data());
+  if (count > static_cast<int>(groups.size())) {
+    groups.resize(static_cast<std::size_t>(count));
+    count = fuse_req_getgroups(request, count, groups.data());
+  }
+  groups.resize(std::min(groups.size(), static_cast<std::size_t>(std::max(count, 0))));
+  return credentials;
+}
+
+Task<> Handler::attributes(fuse_req_t request, InodeNumber inode) {
+  const Result<Attributes> found = co_await session_.attributes(inode);
+  if (!found) {
+    fail(request, found.error());
+    co_return;
+  }
+  const struct stat answer = stat_of(*found);
+  fuse_reply_attr(request, &answer, kForEver);
+}
+
+Task<> Handler::set_attributes(fuse_req_t request, InodeNumber inode, struct stat wanted, int which,
+                               bool clear_set_id) {
+  const auto given = [which](int attribute) { return (which & attribute) != 0; };
+  const Timestamp now = time_now();
+  if (given(FUSE_SET_ATTR_SIZE)) {
+    const WriteOptions options = co_await write_options(request, inode, clear_set_id);
+    const Result<void> done =
+        co_await session_.truncate(inode, static_cast<Bytes>(wanted.st_size), options);
+    if (!done) {
+      fail(request, done.error());
+      co_return;
+    }
+  }
+  PreparedChange prepared;
+  AttributeChange& change = prepared.change;
+  if (given(FUSE_SET_ATTR_UID)) change.uid = wanted.st_uid;
+  if (given(FUSE_SET_ATTR_GID)) change.gid = wanted.st_gid;
+  if (given(FUSE_SET_ATTR_ATIME)) change.accessed = timestamp_of(wanted.st_atim);
+  if (given(FUSE_SET_ATTR_MTIME)) change.modified = timestamp_of(wanted.st_mtim);
+  if (given(FUSE_SET_ATTR_ATIME_NOW)) change.accessed = now;
+  if (given(FUSE_SET_ATTR_MTIME_NOW)) change.modified = now;
+  if ((which & kAll) == 0) {
+    // chown() of neither owner nor group; or a write by somebody who need not be the owner, and
+    // that says itself that these bits go.
+    const Result<Attributes> before = co_await session_.attributes(inode);
+    if (!before) {
+      fail(request, before.error());
+      co_return;
+    }
+    Result<PreparedChange> owner =
+        change_owner(credentials_of(request), *before, std::nullopt, std::nullopt, now);
+    if (!owner || !owner->change.permissions) {
+      co_await attributes(request, inode);
+      co_return;
+    }
+    prepared = std::move(*owner);
+  } else if (given(FUSE_SET_ATTR_MODE)) {
+    change.permissions = wanted.st_mode & 07777;
+    Result<std::optional<AccessList>> list = co_await access_list(inode, kAccessList);
+    if (list && *list) {
+      (*list)->set_permissions(wanted.st_mode);
+      prepared.set_access_list(*list);
+    }
+  } else if (clear_set_id && (change.uid || change.gid)) {
+    const Result<Attributes> before = co_await session_.attributes(inode);
+    if (before && !before->is_directory()) {
+      change.permissions = without_set_id(request, *before);
+    }
+  }
+  const bool any = change.permissions || change.uid || change.gid || change.accessed ||
+                   change.modified || !given(FUSE_SET_ATTR_SIZE);
+  if (!any) {
+    co_await attributes(request, inode);
+    co_return;
+  }
+  change.changed = now;
+  const Result<Attributes> changed = co_await session_.change(inode, change);
+  if (!changed) {
+    fail(request, changed.error());
+    co_return;
+  }
+  const struct stat answer = stat_of(*changed);
+  fuse_reply_attr(request, &answer, kForEver);
+}
+
+Task<> Handler::extended(fuse_req_t request, InodeNumber inode, std::string_view name,
+                         std::size_t most) {
+  if (const auto problem = problem_with(name)) {
+    fail(request, *problem);
+    co_return;
+  }
+  const Result<std::vector<std::byte>> value = co_await session_.extended(inode, name);
+  if (!value) {
+    fail(request, value.error());
+  } else if (most == 0) {
+    fuse_reply_xattr(request, value->size());
+  } else if (value->size() > most) {
+    fuse_reply_err(request, ERANGE);
+  } else {
+    fuse_reply_buf(request, reinterpret_cast<const char*>(value->data()), value->size());
+  }
+}
+
+Task<> Handler::extended_names(fuse_req_t request, InodeNumber inode, std::size_t most) {
+  const Result<std::vector<std::string>> names = co_await session_.extended_names(inode);
+  if (!names) {
+    fail(request, names.error());
+    co_return;
+  }
+  std::string all;
+  for (const std::string& name : *names) {
+    // Those are of who administers the system.
+    if (name.starts_with("trusted.") && fuse_req_ctx(request)->uid != 0) continue;
+    all.append(name).push_back('\0');
+  }
+  if (most == 0) {
+    fuse_reply_xattr(request, all.size());
+  } else if (all.size() > most) {
+    fuse_reply_err(request, ERANGE);
+  } else {
+    fuse_reply_buf(request, all.data(), all.size());
+  }
+}
+
+Task<> Handler::set_extended(fuse_req_t request, InodeNumber inode, std::string_view name,
+                             std::span<const std::byte> value, int flags) {
+  if (const auto problem = problem_with(name)) {
+    fail(request, *problem);
+    co_return;
+  }
+  const Timestamp now = time_now();
+  if (name == kAccessList) {
+    co_await set_access_list(request, inode, value, now);
+    co_return;
+  }
+  const auto mode = flags == XATTR_CREATE    ? AttributeMode::create
+                    : flags == XATTR_REPLACE ? AttributeMode::replace
+                                             : AttributeMode::create_or_replace;
+  const Result<void> done = co_await session_.set_extended(inode, name, value, mode, now);
+  fuse_reply_err(request, done ? 0 : static_cast<int>(done.error()));
+}
+
+// The list and the permissions say the same, so both change at once.
+Task<> Handler::set_access_list(fuse_req_t request, InodeNumber inode,
+                                std::span<const std::byte> value, Timestamp now) {
+  const Result<Attributes> before = co_await session_.attributes(inode);
+  const Result<std::optional<AccessList>> list = AccessList::parse(value);
+  if (!before || !list) {
+    fail(request, before ? list.error() : before.error());
+    co_return;
+  }
+  const Result<PreparedChange> prepared =
+      change_access_list(credentials_of(request), *before, *list, now);
+  if (!prepared) {
+    fail(request, prepared.error());
+    co_return;
+  }
+  const Result<Attributes> changed = co_await session_.change(inode, prepared->change);
+  fuse_reply_err(request, changed ? 0 : static_cast<int>(changed.error()));
+}
+
+// Nothing if there is none.
+Task<Result<std::optional<AccessList>>> Handler::access_list(InodeNumber inode,
+                                                             std::string_view name) {
+  const Result<std::vector<std::byte>> value = co_await session_.extended(inode, name);
+  if (value) co_return AccessList::parse(*value);
+  if (value.error() == std::errc::no_message_available) co_return std::optional<AccessList>();
+  co_return tl::unexpected(value.error());
+}
+
+Task<> Handler::remove_extended(fuse_req_t request, InodeNumber inode, std::string_view name) {
+  if (const auto problem = problem_with(name)) {
+    fail(request, *problem);
+    co_return;
+  }
+  const Result<void> done = co_await session_.remove_extended(inode, name, time_now());
+  // An access list that is not there is one that says nothing.
+  const bool is_list = name == kAccessList || name == kDefaultList;
+  const bool was_none = !done && done.error() == std::errc::no_message_available && is_list;
+  fuse_reply_err(request, done || was_none ? 0 : static_cast<int>(done.error()));
+}
+
+Task<> Handler::statistics(fuse_req_t request) {
+  const Result<Statistics> found = co_await session_.statistics();
+  if (!found) {
+    fail(request, found.error());
+    co_return;
+  }
+  struct statvfs answer {};
+  answer.f_bsize = answer.f_frsize = kBlock;
+  answer.f_blocks = found->capacity / kBlock;
+  answer.f_bfree = answer.f_bavail = found->free / kBlock;
+  answer.f_files = found->inodes;
+  answer.f_ffree = answer.f_favail = found->free_inodes;
+  answer.f_namemax = kLongestName;
+  fuse_reply_statfs(request, &answer);
+}
+
+}  // namespace perdura::fs::fuse

@@ -1,0 +1,136 @@
+#include <fcntl.h>
+#include <linux/falloc.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include "library/fs/answer.h"
+#include "services/fs/posix/rules.h"
+
+namespace perdura::fs::fuse {
+
+namespace {
+
+bool reads(int flags) { return (flags & O_ACCMODE) != O_WRONLY && (flags & O_NOATIME) == 0; }
+
+std::optional<AllocationMode> allocation_mode(int mode) {
+  switch (mode) {
+    case 0:
+      return AllocationMode::extend;
+    case FALLOC_FL_KEEP_SIZE:
+      return AllocationMode::keep_size;
+    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE:
+      return AllocationMode::punch;
+    case FALLOC_FL_ZERO_RANGE:
+      return AllocationMode::zero;
+    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE:
+      return AllocationMode::zero_keep_size;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Handler::Handler(Session& session, Channel& channel, AccessTimes access_times)
+    : session_(session), channel_(channel), access_times_(access_times) {}
+
+Timestamp time_now() {
+  timespec time{};
+  clock_gettime(CLOCK_REALTIME, &time);
+  return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
+}
+
+void fail(fuse_req_t request, std::errc error) { fuse_reply_err(request, static_cast<int>(error)); }
+
+Task<> Handler::note_read(InodeNumber inode) {
+  if (access_times_ == AccessTimes::none) co_return;
+  const Timestamp now = time_now();
+  const Result<Attributes> found = co_await session_.attributes(inode);
+  if (!found || !updates_accessed(*found, now)) co_return;
+  const AttributeChange change{.accessed = now};
+  const Result<Attributes> changed = co_await session_.change(inode, change);
+  // A time that cannot be set, on a full medium, keeps nobody from reading.
+  static_cast<void>(changed);
+}
+
+// The kernel's cache is as good as the file, as long as nobody needs to know that it is read.
+Task<> Handler::open(fuse_req_t request, InodeNumber inode, fuse_file_info file) {
+  const Result<Attributes> found = co_await session_.attributes(inode);
+  if (!found) {
+    fail(request, found.error());
+    co_return;
+  }
+  file.keep_cache = reads(file.flags) && updates_accessed(*found, time_now()) ? 0 : 1;
+  fuse_reply_open(request, &file);
+}
+
+Task<> Handler::read(fuse_req_t request, InodeNumber inode, Bytes offset, std::size_t size,
+                     int flags) {
+  if (buffer_.size() < size) buffer_.resize(size);
+  const Result<Bytes> got = co_await session_.read(inode, offset, std::span(buffer_).first(size));
+  if (!got) {
+    fail(request, got.error());
+    co_return;
+  }
+  if (reads(flags)) co_await note_read(inode);
+  fuse_reply_buf(request, reinterpret_cast<const char*>(buffer_.data()), *got);
+}
+
+Task<WriteOptions> Handler::write_options(fuse_req_t request, InodeNumber inode,
+                                          bool clear_set_id) {
+  const WriteOptions options{.now = time_now(), .clear_set_id = clear_set_id};
+  if (!clear_set_id) co_return options;
+  const Result<Attributes> before = co_await session_.attributes(inode);
+  if (!before || (before->mode & (S_ISUID | S_ISGID)) == 0) co_return options;
+  // The kernel remembers the mode, and does not know that it will change.
+  channel_.forget_attributes(inode);
+  const auto permissions = permissions_after_write(credentials_of(request), *before);
+  if (permissions) {
+    const AttributeChange change{.permissions = permissions, .changed = options.now};
+    const Result<Attributes> changed = co_await session_.change(inode, change);
+    static_cast<void>(changed);  // the write says whether there is a medium
+  }
+  co_return options;
+}
+
+Task<> Handler::write(fuse_req_t request, InodeNumber inode, Bytes offset,
+                      std::span<const std::byte> data, bool clear_set_id) {
+  const WriteOptions options = co_await write_options(request, inode, clear_set_id);
+  const Result<void> written = co_await session_.write(inode, offset, data, options);
+  if (written) {
+    fuse_reply_write(request, data.size());
+  } else {
+    fail(request, written.error());
+  }
+}
+
+Task<> Handler::allocate(fuse_req_t request, InodeNumber inode, int mode, Bytes offset,
+                         Bytes length) {
+  const auto known = allocation_mode(mode);
+  if (!known) {
+    fuse_reply_err(request, EOPNOTSUPP);
+    co_return;
+  }
+  // The kernel leaves it to the file system who may keep set-user-ID bits here (CAP_FSETID).
+  const WriteOptions options =
+      co_await write_options(request, inode, fuse_req_ctx(request)->uid != 0);
+  const Result<void> done = co_await session_.allocate(inode, *known, offset, length, options);
+  fuse_reply_err(request, done ? 0 : static_cast<int>(done.error()));
+}
+
+Task<> Handler::seek(fuse_req_t request, InodeNumber inode, Bytes offset, int whence) {
+  const auto what = whence == SEEK_DATA ? Session::Seek::data : Session::Seek::hole;
+  const Result<Bytes> found = co_await session_.seek(inode, offset, what);
+  if (found) {
+    fuse_reply_lseek(request, static_cast<off_t>(*found));
+  } else {
+    fail(request, found.error());
+  }
+}
+
+Task<> Handler::sync(fuse_req_t request, InodeNumber inode) {
+  return answer_result(request, session_.sync(inode));
+}
+
+}  // namespace perdura::fs::fuse

@@ -1,0 +1,274 @@
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+
+#include "library/fs/answer.h"
+#include "services/fs/posix/rules.h"
+
+namespace perdura::fs::fuse {
+
+namespace {
+
+// "." and ".." stand before the entries of a directory.
+constexpr std::uint64_t kBehindItself = 1;
+constexpr std::uint64_t kBehindParent = 2;
+
+constexpr std::size_t kUsualName = 16;  // to guess how many entries an answer has room for
+
+template <class Part>
+void append(std::vector<std::byte>& bytes, const Part& part) {
+  const auto* const begin = reinterpret_cast<const std::byte*>(&part);
+  bytes.insert(bytes.end(), begin, begin + sizeof part);
+}
+
+// Groups matter to whom set-group-ID is kept from.
+Credentials creator(fuse_req_t request, std::uint32_t mode) {
+  const bool of_group = (mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
+  if (of_group) return credentials_of(request);
+  const fuse_ctx& caller = *fuse_req_ctx(request);
+  return {.uid = caller.uid, .gid = caller.gid};
+}
+
+}  // namespace
+
+Task<> Handler::answer_entry(fuse_req_t request, Attributes found) {
+  const Result<void> held = co_await session_.hold(found.inode);
+  if (!held) {
+    fail(request, held.error());
+    co_return;
+  }
+  const fuse_entry_param entry = entry_of(found);
+  if (fuse_reply_entry(request, &entry) != 0) co_await session_.release(found.inode);
+}
+
+Task<> Handler::answer_result(fuse_req_t request, Task<Result<void>> work) {
+  const Result<void> result = co_await std::move(work);
+  fuse_reply_err(request, result ? 0 : static_cast<int>(result.error()));
+}
+
+// Servers of network file systems look for an inode by its number and generation, and for the
+// directory that it is in.
+Task<Result<Attributes>> Handler::find(InodeNumber directory, std::string_view name) {
+  if (name == ".") co_return co_await session_.attributes(directory);
+  if (name == "..") {
+    const Result<InodeNumber> parent = co_await session_.parent(directory);
+    if (!parent) co_return tl::unexpected(parent.error());
+    co_return co_await session_.attributes(*parent);
+  }
+  co_return co_await session_.look_up(directory, name);
+}
+
+Task<> Handler::look_up(fuse_req_t request, InodeNumber directory, std::string_view name) {
+  const Result<Attributes> found = co_await find(directory, name);
+  if (found) {
+    co_await answer_entry(request, *found);
+  } else if (found.error() == std::errc::no_such_file_or_directory && name != "." && name != "..") {
+    // That there is none may be remembered, too.
+    fuse_entry_param none{};
+    none.entry_timeout = kForEver;
+    fuse_reply_entry(request, &none);
+  } else {
+    const bool stale = name == "." || name == "..";
+    fuse_reply_err(request, stale ? ESTALE : static_cast<int>(found.error()));
+  }
+}
+
+Task<> Handler::forget(fuse_req_t request, std::vector<fuse_forget_data> inodes) {
+  for (const fuse_forget_data& each : inodes) {
+    if (each.ino == FUSE_ROOT_ID) continue;  // never looked up, always there
+    co_await session_.release(InodeNumber{each.ino}, each.nlookup);
+  }
+  fuse_reply_none(request);
+}
+
+Task<Result<Attributes>> Handler::make(Credentials caller, InodeNumber directory,
+                                       std::string_view name, NewInode inode, std::uint32_t umask) {
+  const Result<Attributes> parent = co_await session_.attributes(directory);
+  if (!parent) co_return tl::unexpected(parent.error());
+  const Result<std::optional<AccessList>> list = co_await access_list(directory, kDefaultList);
+  if (!list) co_return tl::unexpected(list.error());
+  const Inherited inherited = inherit(caller, *parent, *list, inode.mode, umask);
+  inode.mode = inherited.mode;
+  inode.uid = inherited.uid;
+  inode.gid = inherited.gid;
+  inode.extended = inherited.extended;
+  const Timestamp now = time_now();
+  if (name.empty()) co_return co_await session_.create_unnamed(inode, now);
+  co_return co_await session_.create(directory, name, inode, now);
+}
+
+Task<> Handler::create(fuse_req_t request, InodeNumber directory, std::string_view name,
+                       NewInode inode) {
+  const Result<Attributes> made = co_await make(creator(request, inode.mode), directory, name,
+                                                inode, fuse_req_ctx(request)->umask);
+  if (made) {
+    co_await answer_entry(request, *made);
+  } else {
+    fail(request, made.error());
+  }
+}
+
+Task<> Handler::create_open(fuse_req_t request, InodeNumber directory, std::string_view name,
+                            std::uint32_t mode, fuse_file_info file) {
+  const NewInode inode{.mode = S_IFREG | (mode & 07777)};
+  const Result<Attributes> made =
+      co_await make(creator(request, mode), directory, name, inode, fuse_req_ctx(request)->umask);
+  if (!made) {
+    fail(request, made.error());
+    co_return;
+  }
+  const Result<void> held = co_await session_.hold(made->inode);
+  if (!held) {
+    fail(request, held.error());
+    co_return;
+  }
+  file.keep_cache = 1;
+  const fuse_entry_param entry = entry_of(*made);
+  if (fuse_reply_create(request, &entry, &file) != 0) co_await session_.release(made->inode);
+}
+
+Task<> Handler::create_unnamed(fuse_in_header request, fuse_create_in arguments) {
+  const NewInode inode{.mode = S_IFREG | (arguments.mode & 07777)};
+  const Result<Attributes> made =
+      co_await make({.uid = request.uid, .gid = request.gid}, InodeNumber{request.nodeid}, {},
+                    inode, arguments.umask);
+  if (!made) {
+    channel_.answer(request, static_cast<int>(made.error()), {});
+    co_return;
+  }
+  fuse_entry_out entry{};
+  entry.nodeid = static_cast<std::uint64_t>(made->inode);
+  entry.generation = made->generation;
+  entry.entry_valid = entry.attr_valid = static_cast<std::uint64_t>(kForEver);
+  fuse_attr& attributes = entry.attr;
+  attributes.ino = entry.nodeid;
+  attributes.mode = made->mode;
+  attributes.nlink = made->links;
+  attributes.uid = made->uid;
+  attributes.gid = made->gid;
+  attributes.blksize = kBlock;
+  attributes.blocks = made->blocks;
+  attributes.atime = static_cast<std::uint64_t>(made->accessed.seconds);
+  attributes.mtime = static_cast<std::uint64_t>(made->modified.seconds);
+  attributes.ctime = static_cast<std::uint64_t>(made->changed.seconds);
+  attributes.atimensec = made->accessed.nanoseconds;
+  attributes.mtimensec = made->modified.nanoseconds;
+  attributes.ctimensec = made->changed.nanoseconds;
+  fuse_open_out file{};
+  file.open_flags = FOPEN_KEEP_CACHE;
+  std::vector<std::byte> bytes;
+  append(bytes, entry);
+  append(bytes, file);
+  if (!channel_.answer(request, 0, bytes)) co_await session_.release(made->inode);
+}
+
+Task<> Handler::link(fuse_req_t request, InodeNumber inode, InodeNumber directory,
+                     std::string_view name) {
+  const Result<Attributes> linked = co_await session_.link(inode, directory, name, time_now());
+  if (linked) {
+    co_await answer_entry(request, *linked);
+  } else {
+    fail(request, linked.error());
+  }
+}
+
+Task<> Handler::unlink(fuse_req_t request, InodeNumber directory, std::string_view name) {
+  return answer_result(request, session_.unlink(directory, name, time_now()));
+}
+
+Task<> Handler::remove_directory(fuse_req_t request, InodeNumber directory, std::string_view name) {
+  return answer_result(request, session_.remove_directory(directory, name, time_now()));
+}
+
+Task<> Handler::rename(fuse_req_t request, InodeNumber from, std::string_view name, InodeNumber to,
+                       std::string_view new_name, unsigned flags) {
+  RenameMode mode = RenameMode::replace;
+  if (flags == RENAME_NOREPLACE) {
+    mode = RenameMode::keep;
+  } else if (flags == RENAME_EXCHANGE) {
+    mode = RenameMode::exchange;
+  } else if (flags != 0) {
+    fuse_reply_err(request, EINVAL);
+    co_return;
+  }
+  const Result<void> renamed = co_await session_.rename(from, name, to, new_name, mode, time_now());
+  fuse_reply_err(request, renamed ? 0 : static_cast<int>(renamed.error()));
+}
+
+Task<> Handler::read_link(fuse_req_t request, InodeNumber inode) {
+  const Result<std::string> target = co_await session_.read_link(inode);
+  if (!target) {
+    fail(request, target.error());
+    co_return;
+  }
+  co_await note_read(inode);
+  fuse_reply_readlink(request, target->c_str());
+}
+
+Task<> Handler::entries(fuse_req_t request, InodeNumber directory, std::size_t most,
+                        std::uint64_t offset, bool with_attributes) {
+  if (buffer_.size() < most) buffer_.resize(most);
+  auto* const begin = reinterpret_cast<char*>(buffer_.data());
+  std::size_t used = 0;
+  // False if there is no more room.
+  const auto add = [&](const char* name, const fuse_entry_param& entry, std::uint64_t behind) {
+    const std::size_t room = most - used;
+    const auto next = static_cast<off_t>(behind);
+    const std::size_t needs =
+        with_attributes ? fuse_add_direntry_plus(request, begin + used, room, name, &entry, next)
+                        : fuse_add_direntry(request, begin + used, room, name, &entry.attr, next);
+    if (needs > room) return false;
+    used += needs;
+    return true;
+  };
+  // Neither is looked up by this, so its number is 0 to the kernel.
+  const auto add_dots = [&](const char* name, InodeNumber inode, std::uint64_t behind) {
+    fuse_entry_param entry{};
+    entry.attr.st_ino = static_cast<ino_t>(inode);
+    entry.attr.st_mode = S_IFDIR;
+    return add(name, entry, behind);
+  };
+  if (offset == 0) {
+    co_await note_read(directory);
+    add_dots(".", directory, kBehindItself);
+  }
+  if (offset < kBehindParent) {
+    const Result<InodeNumber> parent = co_await session_.parent(directory);
+    add_dots("..", parent ? *parent : directory, kBehindParent);
+  }
+  const std::size_t usual =
+      (with_attributes ? sizeof(fuse_direntplus) : sizeof(fuse_dirent)) + kUsualName;
+  std::uint64_t cookie = offset < kBehindParent ? 0 : offset - kBehindParent;
+  for (bool room = true; room && used < most;) {
+    const std::size_t wanted = (most - used) / usual + 1;
+    const Result<std::vector<DirectoryEntry>> found =
+        co_await session_.entries(directory, cookie, wanted);
+    if (!found) {
+      if (used > 0) break;
+      fail(request, found.error());
+      co_return;
+    }
+    for (const DirectoryEntry& each : *found) {
+      fuse_entry_param entry{};
+      entry.attr.st_ino = static_cast<ino_t>(each.inode);
+      entry.attr.st_mode = each.type;
+      if (with_attributes) {
+        const Result<Attributes> attributes = co_await session_.attributes(each.inode);
+        if (attributes) entry = entry_of(*attributes);
+      }
+      room = add(each.name.c_str(), entry, each.cookie + kBehindParent);
+      if (!room) break;
+      if (entry.ino != 0) {
+        const Result<void> held = co_await session_.hold(each.inode);
+        if (!held) std::fputs("perdura: an inode with a name cannot be held\n", stderr);
+      }
+      cookie = each.cookie;
+    }
+    if (found->size() < wanted) break;
+  }
+  fuse_reply_buf(request, begin, used);
+}
+
+}  // namespace perdura::fs::fuse

@@ -1,0 +1,231 @@
+#include "library/fs/mount.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "library/fs/operations.h"
+#include "platform/base/error.h"
+
+namespace perdura::fs::fuse {
+
+namespace {
+
+constexpr Picoseconds kBetweenLooks = Microseconds(100);
+
+// Ends reads of /dev/fuse, and does nothing else.
+constexpr int kWake = SIGUSR1;
+constexpr std::array<int, 3> kEnding{SIGINT, SIGTERM, SIGHUP};
+
+sigset_t ending_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kEnding) sigaddset(&set, signal);
+  return set;
+}
+
+// The threads that wait in the kernel for requests, and whether they are to go on.
+class Waiting {
+ public:
+  bool ended() const { return ended_.load(); }
+
+  void enter() {
+    const std::scoped_lock lock(mutex_);
+    threads_.push_back(pthread_self());
+  }
+  void leave() {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(threads_, [](pthread_t each) { return pthread_equal(each, pthread_self()); });
+  }
+
+  void end() { ended_ = true; }
+  // False if nobody waits any more. A thread may just be about to wait, so this is to be repeated.
+  bool wake() {
+    const std::scoped_lock lock(mutex_);
+    for (const pthread_t thread : threads_) pthread_kill(thread, kWake);
+    return !threads_.empty();
+  }
+
+ private:
+  std::atomic<bool> ended_{false};
+  std::mutex mutex_;
+  std::vector<pthread_t> threads_;
+};
+
+// Ends the mount at a signal. Signals that end a program are blocked in all threads.
+class SignalThread {
+ public:
+  explicit SignalThread(Waiting& waiting) : thread_([this, &waiting] { run(waiting); }) {}
+  ~SignalThread() {
+    pthread_kill(thread_.native_handle(), SIGTERM);
+    thread_.join();
+  }
+  SignalThread(const SignalThread&) = delete;
+  SignalThread& operator=(const SignalThread&) = delete;
+
+ private:
+  static void run(Waiting& waiting) {
+    const sigset_t signals = ending_signals();
+    int signal = 0;
+    sigwait(&signals, &signal);
+    waiting.end();
+    while (waiting.wake()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  std::thread thread_;
+};
+
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    const sigset_t signals = ending_signals();
+    pthread_sigmask(SIG_BLOCK, &signals, &before_);
+    struct sigaction wake {};
+    wake.sa_handler = [](int) {};
+    sigaction(kWake, &wake, &wake_before_);
+  }
+  ~BlockedSignals() {
+    sigaction(kWake, &wake_before_, nullptr);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+  struct sigaction wake_before_ {};
+};
+
+void check_directory(const std::string& directory) {
+  namespace files = std::filesystem;
+  std::error_code error;
+  const auto status = files::status(directory, error);
+  if (status.type() == files::file_type::not_found) {
+    throw UsageError(fmt::format("{}: there is no such directory", directory));
+  }
+  if (error) throw UsageError(fmt::format("{}: {}", directory, error.message()));
+  if (!files::is_directory(status)) {
+    throw UsageError(fmt::format("{}: is not a directory", directory));
+  }
+  const bool empty = files::is_empty(directory, error);
+  if (error) throw UsageError(fmt::format("{}: {}", directory, error.message()));
+  if (!empty) throw UsageError(fmt::format("{}: is not empty; mount on another", directory));
+}
+
+bool has_option(const std::string& options, std::string_view option) {
+  return fmt::format(",{},", options).find(fmt::format(",{},", option)) != std::string::npos;
+}
+
+class Mount {
+ public:
+  Mount(const FsSystem& system, const Place& place, const MountOptions& options)
+      : system_(system),
+        place_(place),
+        options_(options),
+        lock_(place),
+        access_times_(has_option(options.options, "noatime") ? AccessTimes::none
+                                                             : AccessTimes::relative),
+        threads_(options.threads > 0 ? options.threads
+                                     : std::max(1U, std::thread::hardware_concurrency())) {}
+
+  void run() {
+    const BlockedSignals blocked;
+    const SignalThread signals(waiting_);
+    const auto platform = place_.platform();
+    platform->start(0, 0, CompletionMode::event, [this](Thread& thread) { return lead(thread); });
+    for (std::uint32_t port = 1; port < threads_; ++port) {
+      platform->start(0, static_cast<fabric::Port>(port), CompletionMode::event,
+                      [this](Thread& thread) { return follow(thread); });
+    }
+    platform->run();
+  }
+
+ private:
+  // The first thread mounts and unmounts.
+  Task<> lead(Thread& thread) {
+    files_ = co_await system_.mount(thread, place_.name(),
+                                    {.threads = threads_, .now = time_now(), .parameters = {}});
+    // What other users of the machine may do there is up to who mounts it as root.
+    std::string options = geteuid() == 0 ? "allow_other,dev,suid," : "";
+    options += "default_permissions";
+    if (!options_.options.empty()) options += "," + options_.options;
+    connection_.emplace(ConnectionOptions{.directory = options_.directory,
+                                          .source = place_.path(),
+                                          .type = "perdura-" + std::string(system_.info.name),
+                                          .options = options},
+                        operations());
+    lock_.begin_mount();
+    serving_ = threads_;
+    mounted_ = true;
+    options_.ready();
+    co_await work(thread);
+    while (serving_ > 0) co_await sleep_for(kBetweenLooks);
+    connection_.reset();
+    co_await files_->unmount();
+    files_.reset();
+  }
+
+  Task<> follow(Thread& thread) {
+    while (!mounted_) co_await sleep_for(kBetweenLooks);
+    co_await work(thread);
+  }
+
+  Task<> work(Thread& thread) {
+    const auto session = files_->attach(thread);
+    Channel channel(*connection_);
+    Handler handler(*session, channel, access_times_);
+    waiting_.enter();
+    while (!waiting_.ended()) {
+      const std::optional<Message> message = channel.receive();
+      if (message) {
+        co_await handle_one(handler, channel, *message);
+        // The system may have begun something in the background.
+        co_await yield();
+      } else if (channel.is_unmounted()) {
+        lock_.end_mount();
+        waiting_.end();
+      }
+    }
+    waiting_.leave();
+    --serving_;
+  }
+
+  // Without a task, the request has been answered at once.
+  static Task<> handle_one(Handler& handler, Channel& channel, Message message) {
+    Task<> task = handle(handler, channel, message);
+    if (task.handle()) co_await std::move(task);
+  }
+
+  const FsSystem& system_;
+  const Place& place_;
+  const MountOptions& options_;
+  PlaceLock lock_;
+  AccessTimes access_times_;
+  std::uint32_t threads_;
+  Waiting waiting_;
+  std::shared_ptr<FileSystem> files_;
+  std::optional<Connection> connection_;
+  std::atomic<bool> mounted_{false};
+  std::atomic<std::uint32_t> serving_{0};
+};
+
+}  // namespace
+
+bool is_available() { return true; }
+
+void serve(const FsSystem& system, const Place& place, const MountOptions& options) {
+  check_directory(options.directory);
+  Mount(system, place, options).run();
+}
+
+}  // namespace perdura::fs::fuse

@@ -1,0 +1,60 @@
+// Where a file system lies: a file, on DAX, tmpfs or a disk, or a region of a DAX device. It is the
+// file system's persistent memory, on the platform `shm`, of which this process is the only node.
+//
+//   home.pm                 a file: the region `home.pm` of a node whose folder is the file's
+//   /dev/dax0.0/home        the region `home` of a DAX device
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "platform/pmem/mapped/mapping.h"
+#include "platform/shm/shm_platform.h"
+#include "services/fs/fs.h"
+
+namespace perdura::fs {
+
+class Place {
+ public:
+  // Nothing need be there yet. Throws UsageError if its name cannot be one, or if it is no file.
+  explicit Place(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const std::string& name() const { return name_; }  // of the region
+  bool exists() const;
+
+  // A cluster of this process alone, whose persistent memory holds the place.
+  std::unique_ptr<ShmPlatform> platform() const;
+  // Runs a task on a platform of its own and returns when it has ended.
+  void run(const std::function<Task<>(Thread&)>& body) const;
+
+ private:
+  std::string path_;
+  std::string folder_;
+  std::string name_;
+  std::string device_;  // that the region is in; else empty
+  friend class PlaceLock;
+};
+
+// Keeps other processes from the place. The kernel releases it when the process ends.
+//
+// Who has mounted a place is told apart from who only still writes to it: a process whose file
+// system was unmounted by umount(8), which does not wait for it, is waited for here.
+class PlaceLock {
+ public:
+  // Throws UsageError if there is no such place or if it is mounted.
+  explicit PlaceLock(const Place& place);
+
+  void begin_mount();  // from now on the place is mounted
+  void end_mount();
+
+ private:
+  bool set(short type, Bytes at);
+
+  pmem::mapped::File file_;
+  Bytes used_ = 0;     // a byte that is locked as long as the place is in use,
+  Bytes mounted_ = 0;  // and one as long as it is mounted
+};
+
+}  // namespace perdura::fs
