@@ -71,8 +71,8 @@ class Writer {
       const bool may_be_removed = step % 3 == 0 && step + 1 <= begun;
       if (is_removed(step, ended) ? !text.empty()
                                   : text != text_of(step) && !(may_be_removed && text.empty())) {
-        return path(step) + " has " + std::to_string(text.size()) + " bytes instead of " +
-               std::to_string(text_of(step).size()) + ", of " + std::to_string(ended) + " steps";
+        return difference(path(step), text, text_of(step)) + ", of " + std::to_string(ended) +
+               " steps";
       }
     }
     const std::string counter = read(folder_ + "/counter");
@@ -85,6 +85,17 @@ class Writer {
 
  private:
   std::string path(std::uint64_t step) const { return folder_ + "/" + std::to_string(step); }
+
+  static std::string difference(const std::string& path, const std::string& is,
+                                const std::string& shall) {
+    if (is.size() != shall.size()) {
+      return path + " has " + std::to_string(is.size()) + " bytes instead of " +
+             std::to_string(shall.size());
+    }
+    const auto at = std::mismatch(is.begin(), is.end(), shall.begin()).first - is.begin();
+    return path + " has other bytes from " + std::to_string(at) +
+           " on: " + testing::PrintToString(is.substr(static_cast<std::size_t>(at), 20));
+  }
 
   static std::string read(const std::string& path) {
     const int file = open(path.c_str(), O_RDONLY);
