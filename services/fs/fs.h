@@ -149,7 +149,7 @@ struct Statistics {
   Bytes capacity = 0;
   Bytes free = 0;
   std::uint64_t inodes = 0;       // that there can be
-  std::uint64_t free_inodes = 0;  // of them
+  std::uint64_t free_inodes = 0;  // of them; the others have a name or are held
 };
 
 // A range of a file where it lies in persistent memory.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "platform/base/error.h"
-#include "services/fs/service.h"
+#include "services/fs/crash/service.h"
 #include "services/kv/service.h"
 #include "services/log/service.h"
 #include "services/memory/service.h"

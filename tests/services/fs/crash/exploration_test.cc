@@ -5,7 +5,7 @@
 #include "bench/crash/explored.h"
 #include "bench/crash/sequences.h"
 #include "bench/crash/soak.h"
-#include "services/fs/service.h"
+#include "services/fs/crash/service.h"
 #include "systems/registry/registry.h"
 #include "tests/services/fs/crash/logged_files.h"
 #include "tests/support/platforms.h"
@@ -131,7 +131,7 @@ TEST(FsSoak, FindsWhatIsWrongOnlyWhereNamesMove) {
                       services::GuaranteeLevel::durable};
   bench::CaseSoak soak(std::move(one), testbed(), 1);
   bool found = false;
-  for (int run = 0; run < 3000 && !found; ++run) found = soak.next().has_value();
+  for (int run = 0; run < 3000 && !found; ++run) found = soak.next([] { return true; }).has_value();
   EXPECT_TRUE(found);
 }
 

@@ -2,11 +2,13 @@
 
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "platform/base/error.h"
+#include "platform/runtime/sync.h"
 #include "services/fs/model/model.h"
 
 namespace perdura::fs::test {
@@ -140,10 +142,23 @@ class LoggedFiles final : public FileSystem {
   Task<> unmount() override { co_return; }
   Task<std::string> audit() override { co_return model_.audit(); }
 
-  Model& model() { return model_; }
+  // With all that is being appended, so that nobody sees what a failure could undo.
+  Model& model() {
+    const std::lock_guard locked(lock_);
+    return model_;
+  }
+  // Of a create that is under way: a number that none had before, since what held an inode when its
+  // name was removed is not known when the log is carried out again.
+  InodeNumber choose_next_inode() {
+    last_inode_ = InodeNumber{static_cast<std::uint64_t>(last_inode_) + 1};
+    model_.choose_next_inode(last_inode_);
+    return last_inode_;
+  }
   Fault fault() const { return fault_; }
 
   void append(const Writer& writer) {
+    // Whoever moves the tail vouches for all records before it.
+    const std::lock_guard locked(lock_);
     const auto record = writer.bytes();
     const Bytes at = kRecords + end_;
     const Bytes end = end_ + kWord + (record.size() + kWord - 1) / kWord * kWord;
@@ -171,7 +186,9 @@ class LoggedFiles final : public FileSystem {
 
   std::unique_ptr<pmem::Region> region_;
   Fault fault_;
+  SpinLock lock_;
   Model model_;
+  InodeNumber last_inode_ = kRootInode;
   Bytes end_ = 0;
 };
 
@@ -188,14 +205,14 @@ class LoggedSession final : public Session {
   Task<Result<Attributes>> create(InodeNumber directory, std::string_view name,
                                   const NewInode& inode, Timestamp now) override {
     Writer record(Call::create);
-    record << directory << name << now;
+    record << files_.choose_next_inode() << directory << name << now;
     add(record, inode);
     files_.append(record);
     co_return model().create(directory, name, inode, now);
   }
   Task<Result<Attributes>> create_unnamed(const NewInode& inode, Timestamp now) override {
     Writer record(Call::create_unnamed);
-    record << now;
+    record << files_.choose_next_inode() << now;
     add(record, inode);
     files_.append(record);
     co_return model().create_unnamed(inode, now);
@@ -345,6 +362,8 @@ void LoggedFiles::repeat(Reader record) {
       if (fault_ != Fault::keeps_orphans) model_.end_holds();
       return;
     case Call::create: {
+      last_inode_ = inode();
+      model_.choose_next_inode(last_inode_);
       const InodeNumber directory = inode();
       const std::string_view name = record.text();
       const Timestamp when = now();
@@ -352,6 +371,8 @@ void LoggedFiles::repeat(Reader record) {
       return;
     }
     case Call::create_unnamed: {
+      last_inode_ = inode();
+      model_.choose_next_inode(last_inode_);
       const Timestamp when = now();
       (void)model_.create_unnamed(new_inode(), when);
       return;

@@ -1,4 +1,4 @@
-#include "services/fs/crash_scenario.h"
+#include "services/fs/crash/scenario.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "services/fs/crash_plan.h"
+#include "services/fs/crash/plan.h"
+#include "services/fs/crash/specification.h"
 #include "services/fs/model/model_file_system.h"
-#include "services/fs/specification.h"
 #include "services/judge.h"
 
 namespace perdura::fs {
@@ -47,8 +47,8 @@ class FsCrashScenario final : public services::CrashScenario {
         closed_(system.events.size()) {
     config_.size = plan_.size;
     config_.threads = clients() + 1;
-    specification_ = Specification(
-        ModelState(Model({.root_mode = config_.root_mode, .now = config_.now}), {{kRoot, kRoot}}));
+    specification_ = Specification(ModelState(
+        Model({.root_mode = config_.root_mode, .now = config_.now}), {{kRoot, kRootInode}}));
     specification_.set_may_be_full(plan_.may_be_full);
   }
 
@@ -338,7 +338,7 @@ class FsCrashScenario final : public services::CrashScenario {
       if (!slots_[*step.slot]) co_return;
       operation.inode = *slots_[*step.slot];
     } else {
-      const Place place = place_of(step.path);
+      const SplitPath place = split_path(step.path);
       if (names) operation.name = place.name;
       std::string path = names ? place.directory : step.path;
       const Answer found = co_await look_up(session, client, std::move(path));
@@ -346,7 +346,7 @@ class FsCrashScenario final : public services::CrashScenario {
       operation.inode = found.inodes.front();
     }
     if (!step.new_path.empty()) {
-      Place place = place_of(step.new_path);
+      SplitPath place = split_path(step.new_path);
       const Answer found = co_await look_up(session, client, std::move(place.directory));
       if (found.error != std::errc()) co_return;
       operation.directory = found.inodes.front();
@@ -377,7 +377,18 @@ class FsCrashScenario final : public services::CrashScenario {
     const std::string contradiction = co_await files_->audit();
     if (!contradiction.empty()) note_problem(contradiction);
     Operation read_tree{.kind = Kind::read_tree};
-    co_await call(session, inspector(), std::move(read_tree));
+    const Answer found = co_await call(session, inspector(), std::move(read_tree));
+    // What has no name and is not held must be gone, and its number free.
+    const bool held =
+        std::any_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot; });
+    if (!found.tree || held) co_return;
+    const Result<Statistics> statistics = co_await session.statistics();
+    if (!statistics) co_return;
+    const std::uint64_t used = statistics->inodes - statistics->free_inodes;
+    if (used != found.tree->files.size()) {
+      note_problem(
+          fmt::format("{} inodes are in use, and {} have names", used, found.tree->files.size()));
+    }
   }
 
   // Whatever recovery has left, it can be used: new names, data, and removal of both.

@@ -1,9 +1,9 @@
-#include "services/fs/service.h"
+#include "services/fs/crash/service.h"
 
 #include <algorithm>
 
-#include "services/fs/crash_plan.h"
-#include "services/fs/crash_scenario.h"
+#include "services/fs/crash/plan.h"
+#include "services/fs/crash/scenario.h"
 
 namespace perdura::fs {
 

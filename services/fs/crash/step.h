@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "services/fs/operation.h"
+#include "services/fs/crash/operation.h"
 
 namespace perdura::fs {
 
@@ -28,11 +28,11 @@ struct Step {
 std::string text_of(const Step& step);
 
 // A path without its last part, and that.
-struct Place {
+struct SplitPath {
   std::string directory;
   std::string name;
 };
-Place place_of(const std::string& path);
+SplitPath split_path(const std::string& path);
 
 // Makes the tree that the sequences below begin with:
 //

@@ -1,4 +1,4 @@
-#include "services/fs/crash_plan.h"
+#include "services/fs/crash/plan.h"
 
 #include <fmt/format.h>
 
@@ -132,10 +132,13 @@ FsCrashPlan one_session_plan() {
   // collected in every way.
   session.steps.push_back(
       {.operation = {.kind = Kind::create, .mode = kPlainFile}, .path = "plain"});
-  for (const char* const path : {"plain", "bar"}) {
-    for (Bytes i = 0; i < 16; ++i) {
-      session.steps.push_back({.operation = {.kind = Kind::write, .length = 10}, .path = path});
-    }
+  const Operation write{.kind = Kind::write, .length = 10};
+  for (int i = 0; i < 16; ++i) session.steps.push_back({.operation = write, .path = "plain"});
+  for (int i = 0; i < 4; ++i) {
+    const Operation set{
+        .kind = Kind::set_extended, .name = fmt::format("user.kept-{}", i), .length = 10};
+    session.steps.push_back({.operation = set, .path = "bar"});
+    for (int j = 0; j < 6; ++j) session.steps.push_back({.operation = write, .path = "bar"});
   }
   plan.sessions = {{std::move(session)}};
   return plan;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "services/fs/crash/operation.h"
 #include "services/fs/model/model.h"
-#include "services/fs/operation.h"
 #include "services/linearizability.h"
 
 namespace perdura::fs {
@@ -17,9 +17,9 @@ namespace perdura::fs {
 // A file system as it may be. States that no operation can tell apart are equal.
 class ModelState {
  public:
-  using Inodes = std::map<InodeId, InodeId>;  // of the system, and what they are in the model
+  using Inodes = std::map<InodeId, InodeNumber>;  // of the system, and what they are in the model
 
-  ModelState() : ModelState(Model(), {{kRoot, kRoot}}) {}
+  ModelState() : ModelState(Model(), {{kRoot, kRootInode}}) {}
   ModelState(Model model, Inodes inodes);
 
   const Model& model() const { return value_->model; }
@@ -42,6 +42,8 @@ class Specification {
  public:
   using State = ModelState;
   using Operation = fs::Operation;
+  // Each takes tens of microseconds. A history that is right needs some hundreds.
+  static constexpr std::size_t kMostConfigurations = 1 << 14;
 
   Specification() = default;
   explicit Specification(State begin) : begin_(std::move(begin)) {}

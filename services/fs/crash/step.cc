@@ -1,4 +1,4 @@
-#include "services/fs/step.h"
+#include "services/fs/crash/step.h"
 
 #include <fmt/format.h>
 
@@ -274,7 +274,7 @@ std::string text_of(const Step& step) {
   return text;
 }
 
-Place place_of(const std::string& path) {
+SplitPath split_path(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {"", path};
   return {path.substr(0, slash), path.substr(slash + 1)};

@@ -1,4 +1,4 @@
-#include "services/fs/specification.h"
+#include "services/fs/crash/specification.h"
 
 #include <algorithm>
 #include <optional>
@@ -14,19 +14,30 @@ namespace {
 std::optional<InodeId> in_model(const ModelState& state, InodeId inode) {
   const auto known = state.inodes().find(inode);
   if (known == state.inodes().end()) return std::nullopt;
-  const Result<Attributes> found = state.model().attributes(known->second.number);
-  if (!found || id_of(*found) != known->second) return std::nullopt;
-  return known->second;
+  const Result<Attributes> found = state.model().attributes(known->second);
+  if (!found) return std::nullopt;
+  return id_of(*found);
 }
 
 // Notes that the system and the model name an inode so. False if one of them has meant another one.
-bool unite(ModelState::Inodes& inodes, InodeId system, InodeId model) {
+bool unite(ModelState::Inodes& inodes, InodeId system, InodeNumber model) {
   const auto known = inodes.find(system);
   if (known != inodes.end()) return known->second == model;
   const auto is_model = [&](const auto& one) { return one.second == model; };
   if (std::any_of(inodes.begin(), inodes.end(), is_model)) return false;
   inodes.emplace(system, model);
   return true;
+}
+
+bool creates(const Operation& operation) {
+  return operation.kind == Operation::Kind::create ||
+         operation.kind == Operation::Kind::create_unnamed;
+}
+
+// Of the inode that an operation makes: its own, so that creates lead to the same state in any
+// order, and no number is used again.
+InodeNumber number_in_model(const Operation& operation) {
+  return InodeNumber{static_cast<std::uint64_t>(kRootInode) + 1 + operation.content};
 }
 
 }  // namespace
@@ -61,7 +72,9 @@ std::vector<ModelState> Specification::after(const State& state, const Operation
   Operation of_model = operation;
   of_model.inode = *inode;
   of_model.directory = *directory;
-  ModelFileSystem files(state.model());
+  Model model = state.model();
+  if (creates(operation)) model.choose_next_inode(number_in_model(operation));
+  ModelFileSystem files(std::move(model));
   const auto session = files.attach();
   const Answer answer = run_at_once(perform(*session, of_model));
   ModelState::Inodes inodes = state.inodes();
@@ -70,7 +83,7 @@ std::vector<ModelState> Specification::after(const State& state, const Operation
                       told.inodes.size() == answer.inodes.size();
     if (!same) return {};
     for (std::size_t i = 0; i < answer.inodes.size(); ++i) {
-      if (!unite(inodes, told.inodes[i], answer.inodes[i])) return {};
+      if (!unite(inodes, told.inodes[i], answer.inodes[i].number)) return {};
     }
   }
   if (!changes(operation) && inodes.size() == state.inodes().size()) return {state};

@@ -1,4 +1,4 @@
-#include "services/fs/operation.h"
+#include "services/fs/crash/operation.h"
 
 #include <fmt/format.h>
 

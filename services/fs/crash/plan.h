@@ -6,7 +6,7 @@
 
 #include "platform/base/units.h"
 #include "platform/pmem/model/tape.h"
-#include "services/fs/step.h"
+#include "services/fs/crash/step.h"
 
 namespace perdura::fs {
 

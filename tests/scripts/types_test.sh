@@ -1,0 +1,28 @@
+#!/bin/sh
+# Each type has a name of its own in its namespace: two that share one are linked into the same program without a word,
+# and one's destructor then destroys the other. Types of unnamed namespaces cannot be confused.
+#
+#   types_test.sh SOURCE_DIR
+set -eu
+cd "$1"
+
+# "NAMESPACE::TYPE FILE" of each type that is defined directly in a named namespace, in the style of .clang-format.
+types() {
+  awk '
+    FNR == 1 { scope = ""; unnamed = 0 }
+    /^namespace \{/ { unnamed = 1 }
+    /^\}  \/\/ namespace$/ { unnamed = 0 }
+    /^namespace [a-z0-9_:]+ \{/ { scope = $2 }
+    !unnamed && /^(struct|class|enum class|union) [A-Za-z0-9_]+( final)?( :.*)? \{/ {
+      print scope "::" ($1 == "enum" ? $3 : $2), FILENAME
+    }' "$@"
+}
+shared() { sort -u | awk '$1 == name { print $1 ": " file " and " $2 } { name = $1; file = $2 }'; }
+
+# What this finds must be found where it is, or the test says nothing.
+[ -n "$(printf '%s\n' 'a::T one.h' 'a::T two.h' | shared)" ] || { echo "a shared name is not noticed"; exit 1; }
+
+sources=$(find platform rpc persistence services systems library harness report bench -name '*.h' -o -name '*.cc')
+[ "$(types $sources | wc -l)" -gt 500 ] || { echo "the types cannot be read"; exit 1; }
+wrong=$(types $sources | shared)
+[ -z "$wrong" ] || { echo "$wrong"; exit 1; }
