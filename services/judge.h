@@ -132,8 +132,8 @@ class HistoryJudge {
   std::string broken(const Judged& judged, const Calls& some) const {
     std::vector<Call<typename S::Operation>> calls;
     for (const auto& call : some) calls.push_back(call.call);
-    const Linearizability result = check_linearizability(judged, std::span(std::as_const(calls)),
-                                                         failures_, kMostConfigurations, attend_);
+    const Linearizability result = check_linearizability(
+        judged, std::span(std::as_const(calls)), failures_, most_configurations<S>(), attend_);
     if (result.accepted()) return "";
     if (result.decision == Linearizability::Decision::undecided) {
       return trace("not decided: too many operations at the same time");

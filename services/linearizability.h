@@ -19,10 +19,13 @@
 //
 // The search is that of Wing and Gong (1993), which tries the orders that the times allow, with
 // Lowe's (2017) memoization of visited configurations. It is exact, but may take exponential time
-// if many operations are concurrent, so it gives up at a limit. What has been placed is kept as a
-// position in the order of starts and the few calls beyond it, so a step costs as much as there are
-// concurrent calls, however long the history is. If the specification says which operations change
-// the object,
+// if many operations are concurrent, so it gives up at a limit. It first goes depth-first, which is
+// fast where a wrong choice soon contradicts something. If that takes long, a choice far back may
+// be the wrong one; then it begins anew with limited discrepancy search (Harvey and Ginsberg,
+// 1995): orders that differ from the likely one in fewer choices come first. What has been placed
+// is kept as a position in the order of starts and the few calls beyond it, so a step costs as much
+// as there are concurrent calls, however long the history is. If the specification says which
+// operations change the object,
 //
 //     bool changes(const Operation& operation) const;
 //
@@ -108,21 +111,15 @@ class LinearizabilitySearch {
   }
 
   Linearizability run() {
-    to_visit_.push_back({{}, specification_.initial()});
-    for (std::size_t visited = 0; !to_visit_.empty(); ++visited) {
-      if (visited == limit_) return {Linearizability::Decision::undecided};
-      if (attend_ && visited % kVisitsBetweenAttending == 0) attend_();
-      Configuration next = std::move(to_visit_.back());
-      to_visit_.pop_back();
-      if (next.has_alternatives && !tried_[next.placed].insert(next.state).second) continue;
-      if (next.placed.before == answered_) return {};
-      extend(next);
-    }
-    return {Linearizability::Decision::violated, refused_};
+    const Linearizability depth_first = search(std::min(limit_, kMostDepthFirst));
+    if (depth_first.decision != Linearizability::Decision::undecided) return depth_first;
+    counts_discrepancies_ = true;
+    return search(limit_);
   }
 
  private:
   static constexpr std::size_t kVisitsBetweenAttending = 256;
+  static constexpr std::size_t kMostDepthFirst = 1 << 13;
 
   // Which calls have taken effect, and how many failures have passed. Numbers are places in
   // `order_`.
@@ -152,7 +149,43 @@ class LinearizabilitySearch {
     // One that is the only successor of another need not be remembered, which keeps the memory of
     // long histories small: what follows it is found again at the next choice.
     bool has_alternatives = true;
+    std::size_t discrepancies = 0;  // choices that were not the likeliest
   };
+
+  Linearizability search(std::size_t limit) {
+    tried_.clear();
+    to_visit_.assign(1, {{{}, specification_.initial()}});
+    for (std::size_t visited = 0; std::optional<Configuration> next = take(); ++visited) {
+      if (visited == limit) return {Linearizability::Decision::undecided};
+      if (attend_ && visited % kVisitsBetweenAttending == 0) attend_();
+      if (next->has_alternatives && !tried_[next->placed].insert(next->state).second) continue;
+      if (next->placed.before == answered_) return {};
+      extend(*next);
+      keep_new(next->discrepancies);
+    }
+    return {Linearizability::Decision::violated, refused_};
+  }
+
+  std::optional<Configuration> take() {
+    for (std::vector<Configuration>& some : to_visit_) {
+      if (some.empty()) continue;
+      Configuration last = std::move(some.back());
+      some.pop_back();
+      return last;
+    }
+    return std::nullopt;
+  }
+
+  // The likeliest of the new ones, which is the last, is to be visited first.
+  void keep_new(std::size_t discrepancies) {
+    for (Configuration& one : new_) {
+      const bool likeliest = &one == &new_.back();
+      if (counts_discrepancies_) one.discrepancies = discrepancies + (likeliest ? 0 : 1);
+      if (one.discrepancies >= to_visit_.size()) to_visit_.resize(one.discrepancies + 1);
+      to_visit_[one.discrepancies].push_back(std::move(one));
+    }
+    new_.clear();
+  }
 
   const Call<typename S::Operation>& call(std::size_t place) const { return calls_[order_[place]]; }
 
@@ -179,7 +212,6 @@ class LinearizabilitySearch {
 
   // Adds all successors of a configuration in which answered calls are missing.
   void extend(const Configuration& from) {
-    const std::size_t first_new = to_visit_.size();
     const Placed& placed = from.placed;
     const Time failure =
         placed.failures < failures_.size() ? failures_[placed.failures] : Time::max();
@@ -202,14 +234,14 @@ class LinearizabilitySearch {
     for (const std::size_t candidate : candidates_) {
       if (!call(candidate).answered || !only_observes(call(candidate).operation)) continue;
       if (!add(from, candidate)) continue;
-      to_visit_.back().has_alternatives = false;
+      new_.back().has_alternatives = false;
       return;
     }
     if (placed.failures < failures_.size() && first_end >= failure) {
       for (auto& state : specification_.after_failure(from.state)) {
         Configuration next{placed, std::move(state)};
         ++next.placed.failures;
-        to_visit_.push_back(std::move(next));
+        new_.push_back(std::move(next));
       }
     }
     // The one that is added last is tried first: what ended first has probably taken effect first,
@@ -221,7 +253,7 @@ class LinearizabilitySearch {
       return late(a) > late(b);
     });
     for (const std::size_t candidate : candidates_) add(from, candidate);
-    if (to_visit_.size() == first_new + 1) to_visit_.back().has_alternatives = false;
+    if (new_.size() == 1) new_.back().has_alternatives = false;
   }
 
   // Adds the successors in which a call takes effect next. False if there are none.
@@ -233,7 +265,7 @@ class LinearizabilitySearch {
       if (!next_call.answered && state == from.state) continue;
       Configuration next{from.placed, std::move(state)};
       place(next.placed, candidate);
-      to_visit_.push_back(std::move(next));
+      new_.push_back(std::move(next));
       added = true;
     }
     return added;
@@ -255,7 +287,9 @@ class LinearizabilitySearch {
   const Attend& attend_;
   std::vector<std::size_t> order_;  // calls: the answered ones, then the others, each by its start
   std::size_t answered_ = 0;        // how many are answered
-  std::vector<Configuration> to_visit_;
+  bool counts_discrepancies_ = false;
+  std::vector<std::vector<Configuration>> to_visit_;  // by their discrepancies
+  std::vector<Configuration> new_;                    // successors of the one that is visited
   std::vector<std::size_t> candidates_;
   std::unordered_map<Placed, std::set<typename S::State>, HashOfPlaced> tried_;
   std::size_t farthest_ = 0;
@@ -263,6 +297,13 @@ class LinearizabilitySearch {
 };
 
 inline constexpr std::size_t kMostConfigurations = 1 << 20;
+
+// A specification whose operations take long says fewer.
+template <class S>
+constexpr std::size_t most_configurations() {
+  if constexpr (requires { S::kMostConfigurations; }) return S::kMostConfigurations;
+  return kMostConfigurations;
+}
 
 // `failures` are the times of power failures, in any order. `attend` is called every few hundred
 // configurations; what it throws is passed on.
