@@ -1,6 +1,7 @@
 // What the program's drivers declare, for tests that read experiments.
 #pragma once
 
+#include "bench/fs/fs_driver.h"
 #include "bench/kv/kv_driver.h"
 #include "bench/lmdb/lmdb_driver.h"
 #include "bench/log/log_driver.h"
@@ -14,7 +15,8 @@ inline const harness::Declarations& declarations() {
   static const bench::LogDriver log;
   static const bench::MemoryDriver memory(systems::memory_systems());
   static const bench::LmdbDriver lmdb(systems::memory_systems());
-  static const harness::Driver* const drivers[] = {&kv, &log, &memory, &lmdb};
+  static const bench::FsDriver fs(systems::fs_systems(), systems::memory_systems());
+  static const harness::Driver* const drivers[] = {&kv, &log, &memory, &lmdb, &fs};
   static const harness::Declarations all = harness::declarations_of(drivers);
   return all;
 }

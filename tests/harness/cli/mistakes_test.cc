@@ -36,7 +36,7 @@ const Mistake kMistakes[] = {
      "perdura: crash: " PERDURA_SOURCE_DIR ": is a folder; give a file\n"},
     {"dance",
      "perdura: unknown command 'dance'; known are: list, plan, run, probe, report, claims, "
-     "compare, doctor, advise, crash, guarantees, history, soak, litmus, mojim, completion"},
+     "compare, doctor, advise, crash, guarantees, history, soak, litmus, mojim, fs, completion"},
     {"rnu erda-latency", "perdura: unknown command 'rnu' (did you mean 'run'?); known are: list, "},
     {"run", "perdura: experiment is required"},
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},
@@ -68,7 +68,8 @@ const Mistake kMistakes[] = {
      "perdura: crash: --stride is for --failures 2"},
     {"crash erda --strategy random --failure client", "perdura: crash: --failure is without"},
     {"crash erda --schedule fast",
-     "perdura: --schedule: fast not in {equal-writers,slow-writer,appends,threads}"},
+     "perdura: --schedule: fast not in {equal-writers,slow-writer,appends,threads,session,"
+     "sessions}"},
     {"doctor --root /nowhere", "perdura: doctor: --root /nowhere: there is no such folder"},
     {"advise --responder /nowhere", "perdura: advise: --responder /nowhere: there is no such file"},
     {"advise --responder " PERDURA_SOURCE_DIR "/README.md",
