@@ -84,6 +84,11 @@ class Node {
   // Opens a region in PM, or on a disk, that was created before; null if there is none.
   virtual std::unique_ptr<pmem::Region> open_region(std::string_view name) = 0;
   virtual void remove_region(std::string_view name) = 0;
+  // Makes the caller the only owner of a region in PM, or on a disk, among those of the machine who
+  // ask for that, also in this process: until what is returned is destroyed, or the process dies.
+  // Null if somebody owns it. It hinders nobody from opening the region. Throws UsageError if there
+  // is none.
+  virtual std::shared_ptr<void> own_region(std::string_view name) = 0;
 
   // With a port, the thread has an endpoint, to which others can connect at {id(), port} as soon as
   // this function has returned. `mode`: how it waits for completions and for tasks.

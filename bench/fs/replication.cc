@@ -95,6 +95,9 @@ class Replication::FileSystemNode final : public Node {
     return view(name, region_.size());
   }
   void remove_region(std::string_view) override {}
+  std::shared_ptr<void> own_region(std::string_view) override {
+    return node_.own_region(region_.name());
+  }
   std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port> port,
                                                             CompletionMode mode) override {
     return node_.start_background_thread(port, mode);

@@ -26,7 +26,6 @@ namespace {
 
 using fs::FsSystem;
 using fs::Place;
-using fs::PlaceLock;
 
 struct FsArguments {
   std::string system;
@@ -51,13 +50,13 @@ const FsSystem& system_of(const FsArguments& arguments) {
 ExitCode make(const FsArguments& arguments) {
   const FsSystem& system = systems::find_fs_system(arguments.system);
   const Place place(arguments.place);
-  std::optional<PlaceLock> lock;
-  if (place.exists()) {
+  const bool replaces = place.exists();
+  if (replaces) {
     if (!arguments.force) {
       throw UsageError(fmt::format(
           "{}: exists already; --force replaces it by an empty file system", place.path()));
     }
-    lock.emplace(place);
+    fs::wait_until_free(place);
   }
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
@@ -70,7 +69,11 @@ ExitCode make(const FsArguments& arguments) {
   };
   system.check(config);
   place.run([&](Thread& thread) -> Task<> {
-    if (lock) thread.node.remove_region(place.name());
+    if (replaces) {
+      const auto ownership = thread.node.own_region(place.name());
+      if (ownership == nullptr) throw UsageError(place.path() + ": another process uses it");
+      thread.node.remove_region(place.name());
+    }
     co_await system.make(thread, place.name(), config);
   });
   fmt::print("{}: an empty file system {} of {} bytes\n", place.path(), system.info.name,
@@ -81,7 +84,7 @@ ExitCode make(const FsArguments& arguments) {
 ExitCode check(const FsArguments& arguments) {
   const FsSystem& system = system_of(arguments);
   const Place place(arguments.place);
-  const PlaceLock lock(place);
+  fs::wait_until_free(place);
   std::vector<fs::Damage> found;
   place.run([&](Thread& thread) -> Task<> {
     found = co_await system.inspect(thread, place.name(), arguments.repair);
@@ -102,7 +105,7 @@ ExitCode check(const FsArguments& arguments) {
 ExitCode dump(const FsArguments& arguments) {
   const FsSystem& system = system_of(arguments);
   const Place place(arguments.place);
-  const PlaceLock lock(place);
+  fs::wait_until_free(place);
   std::optional<fs::InodeNumber> inode;
   if (arguments.inode) inode = fs::InodeNumber{*arguments.inode};
   std::string text;

@@ -132,7 +132,6 @@ class Mount {
       : system_(system),
         place_(place),
         options_(options),
-        lock_(place),
         access_times_(has_option(options.options, "noatime") ? AccessTimes::none
                                                              : AccessTimes::relative),
         threads_(options.threads > 0 ? options.threads
@@ -164,7 +163,7 @@ class Mount {
                                           .type = "perdura-" + std::string(system_.info.name),
                                           .options = options},
                         operations());
-    lock_.begin_mount();
+    mark_.begin(place_);
     serving_ = threads_;
     mounted_ = true;
     options_.ready();
@@ -192,7 +191,7 @@ class Mount {
         // The system may have begun something in the background.
         co_await yield();
       } else if (channel.is_unmounted()) {
-        lock_.end_mount();
+        mark_.end();
         waiting_.end();
       }
     }
@@ -209,7 +208,7 @@ class Mount {
   const FsSystem& system_;
   const Place& place_;
   const MountOptions& options_;
-  PlaceLock lock_;
+  MountMark mark_;
   AccessTimes access_times_;
   std::uint32_t threads_;
   Waiting waiting_;
@@ -225,6 +224,7 @@ bool is_available() { return true; }
 
 void serve(const FsSystem& system, const Place& place, const MountOptions& options) {
   check_directory(options.directory);
+  wait_until_free(place);
   Mount(system, place, options).run();
 }
 

@@ -1,28 +1,22 @@
 #include "library/fs/place.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
-#include <span>
 #include <thread>
 
 #include "platform/base/error.h"
 #include "platform/pmem/mapped/dax_device.h"
-#include "platform/runtime/work.h"
+#include "platform/pmem/mapped/pool_file.h"
 
 namespace perdura::fs {
 
 namespace {
 
-using pmem::mapped::error_text;
-
-// Locks lie far behind all data, and behind those of the regions of a DAX device.
-constexpr Bytes kLocks = Bytes{1} << 62;
+using pmem::mapped::lock_pool_file;
+using pmem::mapped::PoolLock;
 
 // How long a mount may take to end behind umount(8), and to notice that it was unmounted.
 constexpr std::chrono::seconds kToEnd(60);
@@ -80,40 +74,22 @@ void Place::run(const std::function<Task<>(Thread&)>& body) const {
   on->run();
 }
 
-PlaceLock::PlaceLock(const Place& place) {
-  const std::string& file = place.device_.empty() ? place.path() : place.device_;
-  file_ = pmem::mapped::File(open(file.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file_ && errno == ENOENT) {
+void wait_until_free(const Place& place) {
+  if (!place.exists()) {
     throw UsageError(
-        fmt::format("{}: there is no such file; make it with 'perdura fs mkfs'", file));
+        fmt::format("{}: there is no such file; make it with 'perdura fs mkfs'", place.path()));
   }
-  if (!file_) throw PlatformError(fmt::format("cannot open {}: {}", file, error_text(errno)));
-  const std::uint64_t number =
-      place.device_.empty() ? 0 : hash64(std::as_bytes(std::span(place.name())));
-  used_ = kLocks + 2 * (number % (kLocks / 4));
-  mounted_ = used_ + 1;
-  const auto free = [&] { return set(F_WRLCK, used_); };
-  const auto not_mounted = [&] {
-    if (!set(F_WRLCK, mounted_)) return false;
-    set(F_UNLCK, mounted_);
-    return true;
+  const auto is_free = [&](PoolLock which) {
+    return lock_pool_file(place.path(), which).has_value();
   };
-  if (free()) return;
-  if (!wait_for(kToNotice, not_mounted) || !wait_for(kToEnd, free)) {
+  const auto unused = [&] { return is_free(PoolLock::ownership); };
+  const auto unmounted = [&] { return is_free(PoolLock::mount); };
+  if (unused()) return;
+  if (!wait_for(kToNotice, unmounted) || !wait_for(kToEnd, unused)) {
     throw UsageError(fmt::format("{}: a process has mounted it; unmount it first", place.path()));
   }
 }
 
-void PlaceLock::begin_mount() { set(F_WRLCK, mounted_); }
-void PlaceLock::end_mount() { set(F_UNLCK, mounted_); }
-
-bool PlaceLock::set(short type, Bytes at) {
-  struct flock lock {};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = static_cast<off_t>(at);
-  lock.l_len = 1;
-  return fcntl(file_.get(), F_OFD_SETLK, &lock) == 0;
-}
+void MountMark::begin(const Place& place) { lock_ = lock_pool_file(place.path(), PoolLock::mount); }
 
 }  // namespace perdura::fs

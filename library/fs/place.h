@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "platform/pmem/mapped/mapping.h"
@@ -34,27 +35,25 @@ class Place {
   std::string folder_;
   std::string name_;
   std::string device_;  // that the region is in; else empty
-  friend class PlaceLock;
 };
 
-// Keeps other processes from the place. The kernel releases it when the process ends.
-//
 // Who has mounted a place is told apart from who only still writes to it: a process whose file
-// system was unmounted by umount(8), which does not wait for it, is waited for here.
-class PlaceLock {
- public:
-  // Throws UsageError if there is no such place or if it is mounted.
-  explicit PlaceLock(const Place& place);
+// system was unmounted by umount(8), which does not wait for it, is to be waited for. The region
+// itself is kept from others by the system that uses it (Node::own_region()).
 
-  void begin_mount();  // from now on the place is mounted
-  void end_mount();
+// Throws UsageError if there is no such place, if programs use a mount of it, or if a process has
+// it for too long.
+void wait_until_free(const Place& place);
+
+// Says that a place is mounted, to wait_until_free() of other processes. The kernel ends it with
+// the process.
+class MountMark {
+ public:
+  void begin(const Place& place);
+  void end() { lock_.reset(); }
 
  private:
-  bool set(short type, Bytes at);
-
-  pmem::mapped::File file_;
-  Bytes used_ = 0;     // a byte that is locked as long as the place is in use,
-  Bytes mounted_ = 0;  // and one as long as it is mounted
+  std::optional<pmem::mapped::File> lock_;
 };
 
 }  // namespace perdura::fs

@@ -140,6 +140,12 @@ void HostNode::remove_region(std::string_view name) {
   memory_use_.removed_persistent(name);
 }
 
+std::shared_ptr<void> HostNode::own_region(std::string_view name) {
+  auto lock = pmem::mapped::lock_pool_file(path_of(name, medium_of(name)),
+                                           pmem::mapped::PoolLock::ownership);
+  return lock ? std::make_shared<pmem::mapped::File>(std::move(*lock)) : nullptr;
+}
+
 std::unique_ptr<pmem::Region> HostNode::make_region(
     std::string name, pmem::Medium medium, const std::string& path,
     std::shared_ptr<pmem::mapped::Mapping> mapping) {

@@ -94,6 +94,7 @@ class HostNode : public Node {
                                                  Bytes size, pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
   void remove_region(std::string_view name) override;
+  std::shared_ptr<void> own_region(std::string_view name) override;
   std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port> port,
                                                             CompletionMode mode) override;
 

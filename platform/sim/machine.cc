@@ -105,6 +105,7 @@ void Machine::restore_power() {
   nic_.remove_all();
   ethernet_.remove_all();
   rings_.clear();
+  owned_.clear();
   for (auto& [name, block] : persistent_) {
     for (const auto& survivor : survivors_) {
       if (survivor.place.region != block.model->id()) continue;
@@ -209,6 +210,17 @@ bool Machine::remove_region(std::string_view name) {
   return true;
 }
 
+std::shared_ptr<void> Machine::own_region(std::string_view name, NodeId process) {
+  if (!persistent_.contains(name)) {
+    throw UsageError(fmt::format("node {} has no region '{}'", id_, name));
+  }
+  Ownership& ownership = owned_[std::string(name)];
+  if (!ownership.held.expired()) return nullptr;
+  auto held = std::make_shared<NodeId>(process);
+  ownership = {process, held};
+  return held;
+}
+
 SimRing& Machine::ring(std::string_view name, RingShape shape) {
   auto found = rings_.find(name);
   if (found == rings_.end()) {
@@ -240,6 +252,7 @@ void Machine::begin_death(const std::vector<const SimThread*>& threads) {
 
 void Machine::end_death(NodeId process) {
   for (auto& [name, block] : persistent_) block.model->ignore_stores(false);
+  std::erase_if(owned_, [&](const auto& each) { return each.second.process == process; });
   nic_.remove_all_of(process);
   ethernet_.remove_all_of(process);
 }

@@ -29,6 +29,8 @@ class Machine {
                                               pmem::Medium medium, pmem::MemoryMeter& user);
   std::unique_ptr<pmem::Region> open_region(std::string_view name);
   bool remove_region(std::string_view name);  // false if there is none
+  // What Node::own_region() does for a process of the machine.
+  std::shared_ptr<void> own_region(std::string_view name, NodeId process);
   // A message ring of this machine, which is made if there is none of that name. Throws UsageError
   // if there is one of another shape.
   SimRing& ring(std::string_view name, RingShape shape);
@@ -97,6 +99,12 @@ class Machine {
   const Profile ethernet_profile_;
   fabric::sim::Nic ethernet_;  // the kernel's sockets
   std::map<std::string, Block, std::less<>> persistent_;
+  // Expires when its owner gives it up; erased when the owner dies.
+  struct Ownership {
+    NodeId process = 0;
+    std::weak_ptr<void> held{};
+  };
+  std::map<std::string, Ownership, std::less<>> owned_;
   std::map<std::string, std::shared_ptr<SimRing>, std::less<>> rings_;
   pmem::sim::Durability* durability_ = nullptr;
   std::shared_ptr<pmem::sim::Journal> journal_;

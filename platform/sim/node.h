@@ -30,6 +30,9 @@ class SimNode final : public Node, public MessageRings {
                                                  Bytes size, pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
   void remove_region(std::string_view name) override;
+  std::shared_ptr<void> own_region(std::string_view name) override {
+    return machine_.own_region(name, id_);
+  }
   std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port> port,
                                                             CompletionMode mode) override;
   std::unique_ptr<RingProducer> open_producer(std::string_view name, RingShape shape) override {

@@ -75,15 +75,25 @@ Task<> make(Thread& thread, std::string name, fs::FsConfig config) {
   co_return;
 }
 
-std::unique_ptr<pmem::Region> open(Thread& thread, const std::string& name) {
+// A file system of which nobody else has or changes anything as long as this exists.
+struct Owned {
+  std::unique_ptr<pmem::Region> region;
+  std::shared_ptr<void> ownership;
+};
+
+Owned open(Thread& thread, const std::string& name) {
   auto region = thread.node.open_region(name);
   if (region == nullptr) throw UsageError(fmt::format("there is no file system '{}'", name));
-  return region;
+  auto ownership = thread.node.own_region(name);
+  if (ownership == nullptr) {
+    throw UsageError(fmt::format("the file system '{}' is mounted; unmount it first", name));
+  }
+  return {std::move(region), std::move(ownership)};
 }
 
 Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread, std::string name, fs::FsConfig config) {
   const Parameters parameters = Parameters::of(config);
-  auto region = open(thread, name);
+  auto [region, ownership] = open(thread, name);
   const std::optional<Geometry> geometry = nova::stored_geometry(*region, 0);
   if (!geometry) {
     throw UsageError(
@@ -104,7 +114,7 @@ Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread, std::string name, fs
   // From here on what was saved does not count.
   memory.store(nova::kCleanOffset, 0);
   memory.persist(nova::kCleanOffset, kWord);
-  co_return std::make_shared<nova::FileSystem>(std::move(volume));
+  co_return std::make_shared<nova::FileSystem>(std::move(volume), std::move(ownership));
 }
 
 }  // namespace
@@ -125,13 +135,13 @@ const fs::FsSystem kNova{
     .make = make,
     .mount = mount,
     .inspect = [](Thread& thread, std::string name, bool repair) -> Task<std::vector<fs::Damage>> {
-      const auto region = open(thread, name);
-      co_return nova::inspect(*region, repair);
+      const Owned owned = open(thread, name);
+      co_return nova::inspect(*owned.region, repair);
     },
     .dump = [](Thread& thread, std::string name,
                std::optional<fs::InodeNumber> inode) -> Task<std::string> {
-      const auto region = open(thread, name);
-      co_return nova::dump(*region, inode);
+      const Owned owned = open(thread, name);
+      co_return nova::dump(*owned.region, inode);
     },
 };
 

@@ -170,6 +170,7 @@ std::unique_ptr<fs::Session> FileSystem::attach(Thread&) {
 
 Task<> FileSystem::unmount() {
   volume_->save();
+  ownership_.reset();
   co_return;
 }
 

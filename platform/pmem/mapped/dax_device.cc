@@ -185,6 +185,13 @@ std::shared_ptr<Mapping> DaxDevice::open(const std::string& name) {
   return extent ? map(*extent, name) : nullptr;
 }
 
+std::optional<File> DaxDevice::lock(const std::string& name, PoolLock which) {
+  Turn turn(*this);
+  const auto extent = turn.directory().find(name);
+  if (!extent) throw UsageError(fmt::format("there is no {}/{}", path_, name));
+  return try_lock(open_file(), which, extent->offset, path_);
+}
+
 void DaxDevice::remove(const std::string& name) {
   Turn turn(*this);
   if (turn.directory().remove(name)) turn.changed();

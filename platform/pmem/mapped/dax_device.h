@@ -42,6 +42,8 @@ class DaxDevice {
   std::shared_ptr<Mapping> create(const std::string& name, Bytes size);
   // Null if there is no such region.
   std::shared_ptr<Mapping> open(const std::string& name);
+  // lock_pool_file() of a region. Throws UsageError if there is none.
+  std::optional<File> lock(const std::string& name, PoolLock which);
   // Does nothing if there is no such region.
   void remove(const std::string& name);
   // Removes all regions whose names begin with `prefix`.

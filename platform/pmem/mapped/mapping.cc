@@ -1,5 +1,6 @@
 #include "platform/pmem/mapped/mapping.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -112,6 +113,18 @@ File::~File() {
 }
 
 int File::release() { return std::exchange(fd_, -1); }
+
+std::optional<File> try_lock(File file, PoolLock which, Bytes offset, const std::string& path) {
+  constexpr Bytes kLocks = Bytes{1} << 62;
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(kLocks + offset + static_cast<Bytes>(which));
+  lock.l_len = 1;
+  if (::fcntl(file.get(), F_OFD_SETLK, &lock) == 0) return file;
+  if (errno == EAGAIN || errno == EACCES) return std::nullopt;
+  throw PlatformError(fmt::format("cannot lock {}: {}", path, error_text(errno)));
+}
 
 std::string error_text(int error) { return std::generic_category().message(error); }
 

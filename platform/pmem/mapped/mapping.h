@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "platform/base/units.h"
@@ -65,6 +66,15 @@ class File {
  private:
   int fd_ = -1;
 };
+
+// What one at a time may hold of a pool; the lock of a byte far behind all data of its file, and of
+// its device behind all regions.
+enum class PoolLock : std::uint8_t {
+  ownership,  // Node::own_region()
+  mount,      // a mount that programs use (library/fs/place.h)
+};
+// Nothing if somebody has it. `offset`: of the pool in the file.
+std::optional<File> try_lock(File file, PoolLock which, Bytes offset, const std::string& path);
 
 // The text of an errno value, for messages.
 std::string error_text(int error);

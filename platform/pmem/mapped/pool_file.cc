@@ -121,6 +121,16 @@ std::optional<PoolFile> open_pool_file(const std::string& path) {
   return opened(file, path);
 }
 
+std::optional<File> lock_pool_file(const std::string& path, PoolLock which) {
+  if (const auto inside = device_path(path)) {
+    return DaxDevice(inside->device).lock(inside->name, which);
+  }
+  File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file && errno == ENOENT) throw UsageError(fmt::format("there is no {}", path));
+  if (!file) throw PlatformError(fmt::format("cannot open {}: {}", path, error_text(errno)));
+  return try_lock(std::move(file), which, 0, path);
+}
+
 void remove_pool_file(const std::string& path) {
   if (const auto inside = device_path(path)) return DaxDevice(inside->device).remove(inside->name);
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) {

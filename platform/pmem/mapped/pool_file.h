@@ -32,6 +32,11 @@ PoolFile create_pool_file(const std::string& path, Bytes size, Allocation alloca
 // pool, and UsageError if it has bad blocks.
 std::optional<PoolFile> open_pool_file(const std::string& path);
 
+// A lock of the pool among processes, and in a process among those who take it; it ends when the
+// descriptor is closed, or the process dies. Nothing if somebody has it. Throws UsageError if there
+// is no such pool.
+std::optional<File> lock_pool_file(const std::string& path, PoolLock which);
+
 // Does nothing if there is no such file.
 void remove_pool_file(const std::string& path);
 

@@ -41,7 +41,7 @@ class FsMountTest : public testing::TestWithParam<std::string> {
     std::string found;
     const fs::Place at(place);
     const fs::FsSystem& system = systems::find_fs_system(GetParam());
-    const fs::PlaceLock lock(at);
+    fs::wait_until_free(at);
     at.run([&](Thread& thread) -> Task<> {
       const auto all = co_await system.inspect(thread, at.name(), false);
       for (const fs::Damage& each : all) found += each.where + ": " + each.what + "; ";

@@ -67,6 +67,27 @@ TEST(SimProcesses, ShareThePersistentRegionsOfTheirMachineAlone) {
   EXPECT_EQ(platform.local_node(2)->open_region("pool"), nullptr);
 }
 
+// A region's owner excludes the other processes of its machine until it dies.
+TEST(SimProcesses, OwnRegionsAsLongAsTheyLive) {
+  SimPlatform platform(testbed(), 3, kTwoAndOne);
+  platform.track_durability({PersistenceDomain::dmp, false});
+  const auto pool = platform.local_node(0)->create_region("pool", kPoolSize, Medium::pm);
+  std::shared_ptr<void> stays;  // where no destructor of the dead process comes to it
+  platform.start_service(1, 5, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    stays = thread.node.own_region("pool");
+    co_await forever();
+  });
+  platform.start(0, 5, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    co_await sleep_for(Milliseconds(1));
+    EXPECT_NE(stays, nullptr);
+    EXPECT_EQ(thread.node.own_region("pool"), nullptr);
+    platform.kill(1);
+    co_await sleep_for(Milliseconds(1));
+    EXPECT_NE(thread.node.own_region("pool"), nullptr);
+  });
+  platform.run();
+}
+
 // What a process has stored and not flushed is there for the others, for its successor, and until
 // the power fails; its connection is gone, those of the others are not.
 TEST(SimProcesses, ADeathTakesNothingButTheProcess) {

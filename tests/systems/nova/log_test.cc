@@ -1,4 +1,5 @@
 // Logs and their garbage, space and its end.
+#include "platform/base/error.h"
 #include "systems/nova/inspect.h"
 #include "systems/nova/layout.h"
 #include "tests/systems/nova/support.h"
@@ -155,6 +156,41 @@ TEST(NovaMount, AfterACleanUnmountReadsNoLog) {
     region->store(tail, whole);
     EXPECT_EQ(co_await files->audit(), "");
   });
+}
+
+TEST(NovaMount, IsTheOnlyOneOfItsRegion) {
+  for (const std::string& platform : perdura::test::platform_names()) {
+    SCOPED_TRACE(platform);
+    run(platform, {}, [](Thread& thread) -> Task<> {
+      std::string why;
+      const auto attempt = [&](auto function) -> Task<> {
+        why.clear();
+        try {
+          co_await function();
+        } catch (const UsageError& error) {
+          why = error.what();
+        }
+      };
+      const auto mounts = [&]() -> Task<> { co_await kNova.mount(thread, "home", {}); };
+      const auto inspects = [&]() -> Task<> { co_await kNova.inspect(thread, "home", true); };
+      const std::string mounted = "the file system 'home' is mounted; unmount it first";
+      auto files = co_await kNova.mount(thread, "home", {});
+      co_await attempt(mounts);
+      EXPECT_EQ(why, mounted);
+      co_await attempt(inspects);
+      EXPECT_EQ(why, mounted);
+      // As when its process dies.
+      files.reset();
+      co_await attempt(mounts);
+      EXPECT_EQ(why, "");
+      files = co_await kNova.mount(thread, "home", {});
+      co_await files->unmount();
+      co_await attempt(inspects);
+      EXPECT_EQ(why, "");
+      co_await attempt(mounts);
+      EXPECT_EQ(why, "");
+    });
+  }
 }
 
 TEST(NovaMount, OfDirectAccessChangesDataInPlace) {
