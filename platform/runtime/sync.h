@@ -1,6 +1,9 @@
 // Synchronization for tasks and threads.
 #pragma once
 
+#include <sched.h>
+
+#include <algorithm>
 #include <atomic>
 #include <coroutine>
 #include <cstdint>
@@ -9,6 +12,25 @@
 #include "platform/runtime/work.h"
 
 namespace perdura {
+
+// What a thread does between looks at a lock that another one holds: for as long as short critical
+// sections take it spins, and then, since the holder may not be running, it lets others have its
+// core.
+class SpinWait {
+ public:
+  void pause() {
+    if (looks_ < kSpins) {
+      ++looks_;
+      __builtin_ia32_pause();
+    } else {
+      sched_yield();
+    }
+  }
+
+ private:
+  static constexpr int kSpins = 100;  // some microseconds
+  int looks_ = 0;
+};
 
 // Mutual exclusion between the threads of a node, for critical sections that do not suspend.
 // Waiting spins: it uses CPU time on real platforms, and as much virtual time on `sim`, where the
@@ -20,9 +42,8 @@ class SpinLock {
       cost_meter->spin_until(held_until_);
       return;
     }
-    while (held_.exchange(true, std::memory_order_acquire)) {
-      while (held_.load(std::memory_order_relaxed)) __builtin_ia32_pause();
-    }
+    if (held_.exchange(true, std::memory_order_acquire)) [[unlikely]]
+      wait();
   }
   // Does not wait; returns false if another thread holds the lock.
   bool try_lock() {
@@ -39,8 +60,73 @@ class SpinLock {
   }
 
  private:
+  void wait() {
+    SpinWait wait;
+    do {
+      while (held_.load(std::memory_order_relaxed)) wait.pause();
+    } while (held_.exchange(true, std::memory_order_acquire));
+  }
+
   std::atomic<bool> held_{false};
   Time held_until_{};
+};
+
+// The same for sections of which those that only read may run at once. A thread that waits to write
+// keeps new readers out, so it gets its turn; hence a thread must not read-lock what it has
+// read-locked already.
+class SharedSpinLock {
+ public:
+  void lock() {
+    if (cost_meter != nullptr) [[unlikely]] {
+      cost_meter->spin_until(std::max(written_until_, read_until_));
+      return;
+    }
+    SpinWait wait;
+    while ((state_.fetch_or(kWriter, std::memory_order_acquire) & kWriter) != 0) wait.pause();
+    while (state_.load(std::memory_order_acquire) != kWriter) wait.pause();
+  }
+  // Does not wait; returns false if another thread reads or writes.
+  bool try_lock() {
+    if (cost_meter != nullptr) [[unlikely]]
+      return cost_meter->now() >= std::max(written_until_, read_until_);
+    std::uint32_t free = 0;
+    return state_.compare_exchange_strong(free, kWriter, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
+  }
+  void unlock() {
+    if (cost_meter != nullptr) [[unlikely]] {
+      written_until_ = cost_meter->now();
+      return;
+    }
+    // Readers may just be counting themselves, in vain.
+    state_.fetch_and(~kWriter, std::memory_order_release);
+  }
+
+  void lock_shared() {
+    if (cost_meter != nullptr) [[unlikely]] {
+      cost_meter->spin_until(written_until_);
+      return;
+    }
+    SpinWait wait;
+    while ((state_.fetch_add(1, std::memory_order_acquire) & kWriter) != 0) {
+      state_.fetch_sub(1, std::memory_order_relaxed);
+      while ((state_.load(std::memory_order_relaxed) & kWriter) != 0) wait.pause();
+    }
+  }
+  void unlock_shared() {
+    if (cost_meter != nullptr) [[unlikely]] {
+      read_until_ = std::max(read_until_, cost_meter->now());
+      return;
+    }
+    state_.fetch_sub(1, std::memory_order_release);
+  }
+
+ private:
+  static constexpr std::uint32_t kWriter = std::uint32_t{1} << 31;  // the rest counts readers
+
+  std::atomic<std::uint32_t> state_{0};
+  Time written_until_{};
+  Time read_until_{};
 };
 
 // A FIFO queue of coroutines of one executor that wait for something.

@@ -159,6 +159,56 @@ TEST_P(Runtime, SpinLocksExcludeTheThreadsOfANode) {
   EXPECT_EQ(counter, kThreads * kEach);
 }
 
+// Those who read see no half of what those who write have done; nor does a writer wait for ever.
+TEST_P(Runtime, SharedSpinLocksExcludeWritersFromReadersAndWriters) {
+  constexpr int kThreads = 3;
+  constexpr int kEach = 2000;
+  const auto platform = make({.node_count = 1});
+  SharedSpinLock lock;
+  std::array<long, 2> counters{};
+  for (int i = 0; i < kThreads; ++i) {
+    platform->start(0, static_cast<fabric::Port>(i), mode(), [&](Thread&) -> Task<> {
+      for (int n = 0; n < kEach; ++n) {
+        lock.lock();
+        ++counters[0];
+        ++counters[1];
+        lock.unlock();
+        for (int reads = 0; reads < 3; ++reads) {
+          lock.lock_shared();
+          EXPECT_EQ(counters[0], counters[1]);
+          lock.unlock_shared();
+        }
+        if (n % 100 == 0) co_await yield();
+      }
+    });
+  }
+  platform->run();
+  EXPECT_EQ(counters[0], kThreads * kEach);
+  // Outside of all threads, whose virtual time a lock may need.
+  lock.lock_shared();
+  lock.lock_shared();
+  EXPECT_FALSE(lock.try_lock());
+  lock.unlock_shared();
+  EXPECT_FALSE(lock.try_lock());
+  lock.unlock_shared();
+  EXPECT_TRUE(lock.try_lock());
+  EXPECT_FALSE(lock.try_lock());
+}
+
+// Whatever the compiler does of tail calls, so without optimization, too.
+TEST_P(Runtime, ALoopOfTasksThatDoNotWaitNeedsNoMoreStackTheLongerItIs) {
+  run_one(GetParam(), [](Thread&) -> Task<> {
+    const auto at = []() -> Task<void*> { co_return __builtin_frame_address(0); };
+    const auto above = [](auto below) -> Task<void*> { co_return co_await below(); };
+    void* const first = co_await above(at);
+    for (int i = 0; i < 1000; ++i) {
+      void* const here = co_await above(at);
+      EXPECT_EQ(here, first);
+      if (here != first) break;
+    }
+  });
+}
+
 TEST_P(Runtime, ABackgroundThreadRunsWhatItIsGiven) {
   run_one(GetParam(), [](Thread& thread) -> Task<> {
     const auto background = thread.node.start_background_thread();
