@@ -20,17 +20,17 @@ const Extended* find_extended(const Inode& inode, std::string_view name) {
 }  // namespace
 
 Result<fs::Attributes> Operations::attributes(std::uint64_t number) {
-  Inode* const inode = volume_.inode(number);
+  const Locked locked(volume_, Locked::For::reading, {number});
+  Inode* const inode = locked[0];
   if (inode == nullptr) return fail(std::errc::no_such_file_or_directory);
-  const Locked locked{inode};
   if (const std::errc error = volume_.use(*inode); error != std::errc{}) return fail(error);
   return inode->attributes();
 }
 
 Result<std::string> Operations::read_link(std::uint64_t number) {
-  Inode* const inode = volume_.inode(number);
+  const Locked locked(volume_, Locked::For::reading, {number});
+  Inode* const inode = locked[0];
   if (inode == nullptr) return fail(std::errc::no_such_file_or_directory);
-  const Locked locked{inode};
   if (const std::errc error = volume_.use(*inode); error != std::errc{}) return fail(error);
   if (!inode->is(S_IFLNK)) return fail(std::errc::invalid_argument);
   std::string target(inode->size, '\0');
@@ -42,9 +42,9 @@ Result<std::string> Operations::read_link(std::uint64_t number) {
 }
 
 Result<fs::Attributes> Operations::change(std::uint64_t number, const fs::AttributeChange& change) {
-  Inode* const inode = volume_.inode(number);
+  const Locked locked(volume_, Locked::For::changing, {number});
+  Inode* const inode = locked[0];
   if (inode == nullptr) return fail(std::errc::no_such_file_or_directory);
-  const Locked locked{inode};
   if (const std::errc error = volume_.use(*inode); error != std::errc{}) return fail(error);
   const auto& extended = change.extended;
   if (extended) {
@@ -116,9 +116,9 @@ void Operations::add_extended_removal(Inode& inode, std::string_view name, fs::T
 }
 
 Result<std::vector<std::byte>> Operations::extended(std::uint64_t number, std::string_view name) {
-  Inode* const inode = volume_.inode(number);
+  const Locked locked(volume_, Locked::For::reading, {number});
+  Inode* const inode = locked[0];
   if (inode == nullptr) return fail(std::errc::no_such_file_or_directory);
-  const Locked locked{inode};
   if (const std::errc error = volume_.use(*inode); error != std::errc{}) return fail(error);
   const Extended* const found = find_extended(*inode, name);
   if (found == nullptr) return fail(std::errc::no_message_available);
@@ -139,9 +139,9 @@ Result<std::vector<std::byte>> Operations::extended(std::uint64_t number, std::s
 }
 
 Result<std::vector<std::string>> Operations::extended_names(std::uint64_t number) {
-  Inode* const inode = volume_.inode(number);
+  const Locked locked(volume_, Locked::For::reading, {number});
+  Inode* const inode = locked[0];
   if (inode == nullptr) return fail(std::errc::no_such_file_or_directory);
-  const Locked locked{inode};
   if (const std::errc error = volume_.use(*inode); error != std::errc{}) return fail(error);
   std::vector<std::string> names;
   if (inode->extended != nullptr) {
@@ -153,9 +153,9 @@ Result<std::vector<std::string>> Operations::extended_names(std::uint64_t number
 Result<void> Operations::set_extended(std::uint64_t number, std::string_view name,
                                       std::span<const std::byte> value, fs::AttributeMode mode,
                                       fs::Timestamp now) {
-  Inode* const inode = volume_.inode(number);
+  const Locked locked(volume_, Locked::For::changing, {number});
+  Inode* const inode = locked[0];
   if (inode == nullptr) return fail(std::errc::no_such_file_or_directory);
-  const Locked locked{inode};
   if (const std::errc error = volume_.use(*inode); error != std::errc{}) return fail(error);
   if (const std::errc error = why_not_extended(name, value); error != std::errc{}) {
     return fail(error);
@@ -173,9 +173,9 @@ Result<void> Operations::set_extended(std::uint64_t number, std::string_view nam
 
 Result<void> Operations::remove_extended(std::uint64_t number, std::string_view name,
                                          fs::Timestamp now) {
-  Inode* const inode = volume_.inode(number);
+  const Locked locked(volume_, Locked::For::changing, {number});
+  Inode* const inode = locked[0];
   if (inode == nullptr) return fail(std::errc::no_such_file_or_directory);
-  const Locked locked{inode};
   if (const std::errc error = volume_.use(*inode); error != std::errc{}) return fail(error);
   if (find_extended(*inode, name) == nullptr) return fail(std::errc::no_message_available);
   context_.begin();
@@ -189,18 +189,18 @@ Result<void> Operations::remove_extended(std::uint64_t number, std::string_view 
 // --- holds
 
 Result<void> Operations::hold(std::uint64_t number) {
-  Inode* const inode = volume_.inode(number);
+  const Locked locked(volume_, Locked::For::changing, {number});
+  Inode* const inode = locked[0];
   if (inode == nullptr) return fail(std::errc::no_such_file_or_directory);
-  const Locked locked{inode};
   if (const std::errc error = volume_.use(*inode); error != std::errc{}) return fail(error);
   ++inode->holds;
   return {};
 }
 
 void Operations::release(std::uint64_t number, std::uint64_t holds) {
-  Inode* const inode = volume_.inode(number);
+  const Locked locked(volume_, Locked::For::changing, {number});
+  Inode* const inode = locked[0];
   if (inode == nullptr) return;
-  const Locked locked{inode};
   if (volume_.use(*inode) != std::errc{}) return;
   inode->holds -= std::min(inode->holds, holds);
   if (inode->links > 0 || inode->holds > 0) return;

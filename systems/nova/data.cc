@@ -20,8 +20,8 @@ std::uint32_t Operations::mode_after(const Inode& inode, const fs::WriteOptions&
 }
 
 Result<Bytes> Operations::read(std::uint64_t number, Bytes offset, std::span<std::byte> into) {
-  Inode* const inode = volume_.inode(number);
-  const Locked locked{inode};
+  const Locked locked(volume_, Locked::For::reading, {number});
+  Inode* const inode = locked[0];
   if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
   const Bytes length = std::min<Bytes>(into.size(), inode->size - std::min(offset, inode->size));
   if (length == 0) return Bytes{0};
@@ -127,8 +127,8 @@ void Operations::write_in_place(Inode& inode, Bytes offset, std::span<const std:
 
 Result<Bytes> Operations::write(std::uint64_t number, std::optional<Bytes> place,
                                 std::span<const std::byte> data, const fs::WriteOptions& options) {
-  Inode* const inode = volume_.inode(number);
-  const Locked locked{inode};
+  const Locked locked(volume_, Locked::For::changing, {number});
+  Inode* const inode = locked[0];
   if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
   const Bytes offset = place.value_or(inode->size);
   if (data.empty()) return offset;
@@ -211,8 +211,8 @@ Result<Bytes> Operations::write_mapped(Inode& inode, Bytes offset, std::span<con
 
 // What has space is data, whether or not it was written.
 Result<Bytes> Operations::seek(std::uint64_t number, Bytes offset, bool for_data) {
-  Inode* const inode = volume_.inode(number);
-  const Locked locked{inode};
+  const Locked locked(volume_, Locked::For::reading, {number});
+  Inode* const inode = locked[0];
   if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
   if (offset >= inode->size) return fail(std::errc::no_such_device_or_address);
   std::uint64_t index = offset / kBlock;

@@ -56,7 +56,7 @@ struct Extended {
 };
 
 struct Inode {
-  SpinLock lock;
+  std::atomic<bool> used{false};  // since inodes that are not were looked for
   bool loaded = false;
   bool exists = false;
   bool damaged = false;

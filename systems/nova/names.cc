@@ -75,20 +75,20 @@ void Operations::set_links(Inode& inode, std::uint32_t links, fs::Timestamp now)
 }
 
 Result<fs::Attributes> Operations::look_up(std::uint64_t directory, std::string_view name) {
-  Inode* const in = volume_.inode(directory);
-  Inode* child = nullptr;
+  std::uint64_t number = 0;
   for (;;) {
-    const Locked locked{in, child};
+    const Locked locked(volume_, Locked::For::reading, {directory, number});
+    Inode* const in = locked[0];
     if (const std::errc error = use_directory(in); error != std::errc{}) return fail(error);
     if (const std::errc error = why_not_name(name); error != std::errc{}) return fail(error);
     const Name* const found = in->directory->find(volume_.region(), name);
     if (found == nullptr) return fail(std::errc::no_such_file_or_directory);
-    Inode* const named = volume_.inode(found->inode);
-    if (named != child) {
+    if (found->inode != number) {
       // Both locks are taken in order; the name may be another's by then.
-      child = named;
+      number = found->inode;
       continue;
     }
+    Inode* const child = locked[1];
     if (const std::errc error = volume_.use(*child); error != std::errc{}) {
       return fail(std::errc::io_error);
     }
@@ -97,20 +97,19 @@ Result<fs::Attributes> Operations::look_up(std::uint64_t directory, std::string_
 }
 
 Result<std::uint64_t> Operations::parent(std::uint64_t directory) {
-  Inode* const in = volume_.inode(directory);
-  const Locked locked{in};
+  const Locked locked(volume_, Locked::For::reading, {directory});
+  Inode* const in = locked[0];
   if (const std::errc error = use_directory(in); error != std::errc{}) return fail(error);
   if (in->links == 0) return fail(std::errc::no_such_file_or_directory);
   return in->parent();
 }
 
-// Locked. Its number may have been used until now, and somebody who looks for the inode that had it
-// may hold its lock and wait for one of ours; then another one must do.
-Inode* Operations::take_free_inode() {
+// Its number may have been used until now, and somebody who looks for the inode that had it may
+// hold its lock and wait for one of ours; then another one must do.
+Inode* Operations::take_free_inode(Locked& locked) {
   Extent number = volume_.numbers().allocate(context_.number, 1, false);
   for (int tries = 0; number.count > 0; ++tries) {
-    Inode* const inode = volume_.inode(number.first);
-    if (inode->lock.try_lock()) return inode;
+    if (Inode* const inode = locked.try_add(number.first)) return inode;
     const Extent other = volume_.numbers().allocate(context_.number, 1, false);
     volume_.numbers().free(number.first, 1);
     number = other;
@@ -121,9 +120,9 @@ Inode* Operations::take_free_inode() {
 
 // The record is durable with the first fence of the operation; nobody looks at it before the state
 // word says that it exists.
-Result<Inode*> Operations::prepare(const fs::NewInode& inode, std::uint32_t links,
+Result<Inode*> Operations::prepare(Locked& locked, const fs::NewInode& inode, std::uint32_t links,
                                    std::uint64_t parent, fs::Timestamp now) {
-  Inode* const free = take_free_inode();
+  Inode* const free = take_free_inode(locked);
   if (free == nullptr) return fail(std::errc::no_space_on_device);
   Inode& made = *free;
   const std::uint32_t type = inode.mode & S_IFMT;
@@ -151,7 +150,6 @@ Result<Inode*> Operations::prepare(const fs::NewInode& inode, std::uint32_t link
     } else {
       const Extent block = volume_.blocks().allocate(context_.number, 1, false);
       if (block.count == 0) {
-        made.lock.unlock();
         volume_.numbers().free(made.number, 1);
         return fail(std::errc::no_space_on_device);
       }
@@ -189,53 +187,50 @@ void Operations::give_up(Inode& inode) {
   inode.directory.reset();
   // Its record says so, too, with the generation that it had.
   inode.loaded = false;
-  inode.lock.unlock();
   volume_.numbers().free(inode.number, 1);
 }
 
 Result<fs::Attributes> Operations::create(std::uint64_t directory, std::string_view name,
                                           const fs::NewInode& inode, fs::Timestamp now) {
-  Inode* const in = volume_.inode(directory);
-  const Locked locked{in};
+  Locked locked(volume_, Locked::For::changing, {directory});
+  Inode* const in = locked[0];
   if (const std::errc error = use_directory(in); error != std::errc{}) return fail(error);
   if (const std::errc error = why_not_name(name); error != std::errc{}) return fail(error);
   if (in->links == 0) return fail(std::errc::no_such_file_or_directory);
   if (in->directory->find(volume_.region(), name) != nullptr) return fail(std::errc::file_exists);
   if (const std::errc error = why_not(inode); error != std::errc{}) return fail(error);
   context_.begin();
-  const auto made = prepare(inode, 1, (inode.mode & S_IFMT) == S_IFDIR ? directory : 0, now);
+  const auto made =
+      prepare(locked, inode, 1, (inode.mode & S_IFMT) == S_IFDIR ? directory : 0, now);
   if (!made) return fail(made.error());
   add_name(*in, in->directory->next_cookie(), name, **made, now);
   if (const std::errc error = volume_.commit(context_, false); error != std::errc{}) {
     give_up(**made);
     return fail(error);
   }
-  const fs::Attributes attributes = (*made)->attributes();
-  (*made)->lock.unlock();
-  return attributes;
+  return (*made)->attributes();
 }
 
 Result<fs::Attributes> Operations::create_unnamed(const fs::NewInode& inode, fs::Timestamp now) {
   if ((inode.mode & S_IFMT) == S_IFDIR) return fail(std::errc::is_a_directory);
   if (const std::errc error = why_not(inode); error != std::errc{}) return fail(error);
   context_.begin();
-  const auto made = prepare(inode, 0, 0, now);
+  Locked locked(volume_, Locked::For::changing, {});
+  const auto made = prepare(locked, inode, 0, 0, now);
   if (!made) return fail(made.error());
   if (const std::errc error = volume_.commit(context_, false); error != std::errc{}) {
     give_up(**made);
     return fail(error);
   }
   (*made)->holds = 1;
-  const fs::Attributes attributes = (*made)->attributes();
-  (*made)->lock.unlock();
-  return attributes;
+  return (*made)->attributes();
 }
 
 Result<fs::Attributes> Operations::link(std::uint64_t inode, std::uint64_t directory,
                                         std::string_view name, fs::Timestamp now) {
-  Inode* const linked = volume_.inode(inode);
-  Inode* const in = volume_.inode(directory);
-  const Locked locked{linked, in};
+  const Locked locked(volume_, Locked::For::changing, {inode, directory});
+  Inode* const linked = locked[0];
+  Inode* const in = locked[1];
   if (linked == nullptr) return fail(std::errc::no_such_file_or_directory);
   if (const std::errc error = volume_.use(*linked); error != std::errc{}) return fail(error);
   if (const std::errc error = use_directory(in); error != std::errc{}) return fail(error);
@@ -267,19 +262,19 @@ bool Operations::lose_name(Inode& inode, fs::Timestamp now) {
 
 Result<void> Operations::remove(std::uint64_t directory, std::string_view name, bool is_directory,
                                 fs::Timestamp now) {
-  Inode* const in = volume_.inode(directory);
-  Inode* child = nullptr;
+  std::uint64_t number = 0;
   for (;;) {
-    const Locked locked{in, child};
+    const Locked locked(volume_, Locked::For::changing, {directory, number});
+    Inode* const in = locked[0];
     if (const std::errc error = use_directory(in); error != std::errc{}) return fail(error);
     if (const std::errc error = why_not_name(name); error != std::errc{}) return fail(error);
     const Name* const found = in->directory->find(volume_.region(), name);
     if (found == nullptr) return fail(std::errc::no_such_file_or_directory);
-    Inode* const named = volume_.inode(found->inode);
-    if (named != child) {
-      child = named;
+    if (found->inode != number) {
+      number = found->inode;
       continue;
     }
+    Inode* const child = locked[1];
     if (volume_.use(*child) != std::errc{}) return fail(std::errc::io_error);
     if (is_directory && child->directory == nullptr) return fail(std::errc::not_a_directory);
     if (!is_directory && child->directory != nullptr) return fail(std::errc::is_a_directory);
@@ -298,8 +293,8 @@ Result<void> Operations::remove(std::uint64_t directory, std::string_view name, 
 Result<std::vector<fs::DirectoryEntry>> Operations::entries(std::uint64_t directory,
                                                             std::uint64_t cookie,
                                                             std::size_t most) {
-  Inode* const in = volume_.inode(directory);
-  const Locked locked{in};
+  const Locked locked(volume_, Locked::For::reading, {directory});
+  Inode* const in = locked[0];
   if (const std::errc error = use_directory(in); error != std::errc{}) return fail(error);
   std::vector<fs::DirectoryEntry> found;
   if (most == 0) return found;

@@ -15,10 +15,11 @@ using nova::InodeRecord;
 using nova::Parameters;
 using nova::Superblock;
 
-// Pages of few entries, so that logs have several and garbage is collected.
-constexpr std::array kSmall{services::Setting{"inodes", 32},
-                            services::Setting{"log_page_bytes", nova::kSmallestLogPage},
-                            services::Setting{"gc_pages", 4}};
+// Pages of few entries, so that logs have several and garbage is collected; and so few inodes in
+// DRAM that logs are read again.
+constexpr std::array kSmall{
+    services::Setting{"inodes", 32}, services::Setting{"log_page_bytes", nova::kSmallestLogPage},
+    services::Setting{"gc_pages", 4}, services::Setting{"cached_inodes", 4}};
 
 // In the order of nova::Happened.
 constexpr services::Event kEvents[] = {{"log pages"},

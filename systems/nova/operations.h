@@ -85,11 +85,12 @@ class Operations {
 
   std::errc use_directory(Inode* directory);
   std::errc use_regular(Inode* inode);
-  Inode* take_free_inode();
-  // A locked inode with a number and a record, which is flushed, that the commit makes exist.
-  Result<Inode*> prepare(const fs::NewInode& inode, std::uint32_t links, std::uint64_t parent,
-                         fs::Timestamp now);
-  // Undoes that, and unlocks it.
+  Inode* take_free_inode(Locked& locked);
+  // An inode with a number and a record, which is flushed, that the commit makes exist; it is then
+  // locked, too.
+  Result<Inode*> prepare(Locked& locked, const fs::NewInode& inode, std::uint32_t links,
+                         std::uint64_t parent, fs::Timestamp now);
+  // Undoes that.
   void give_up(Inode& inode);
   // A locked inode loses a name, in the operation under way. True if it ends with that.
   bool lose_name(Inode& inode, fs::Timestamp now);

@@ -18,6 +18,7 @@ Parameters Parameters::of(const fs::FsConfig& config) {
   given.require_within("log_page_bytes", result.log_page_bytes, kSmallestLogPage, kBlock);
   result.log_page_bytes = result.log_page_bytes / kCacheLine * kCacheLine;
   result.gc_pages = given.number<std::uint64_t>("gc_pages");
+  result.cached_inodes = given.number<std::uint64_t>("cached_inodes");
   return result;
 }
 

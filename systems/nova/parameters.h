@@ -23,12 +23,17 @@ inline constexpr std::array kParameters = std::to_array<Parameter>({
      .type = Count{1, 1 << 20},
      .usual = 4,
      .what = "log pages from which on garbage is collected thoroughly"},
+    {.name = "cached_inodes",
+     .type = Count{1, std::uint64_t{1} << 31},
+     .usual = 1 << 17,
+     .what = "that are kept in DRAM, with their names or blocks, besides those that are held"},
 });
 
 struct Parameters {
   std::uint64_t inodes = 0;
   Bytes log_page_bytes = 0;
   std::uint64_t gc_pages = 0;
+  std::uint64_t cached_inodes = 0;
 
   // Throws UsageError if the configuration has other parameters, or is impossible.
   static Parameters of(const fs::FsConfig& config);

@@ -37,7 +37,7 @@ std::string Volume::redo_journals() {
 void Volume::recover() {
   if (const std::string damage = redo_journals(); !damage.empty()) throw UsageError(damage);
   Context context;
-  std::vector<Inode*> orphans;
+  std::vector<std::uint64_t> orphans;
   for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
     const Bytes offset = geometry_.inode_offset(number);
     region_->flush(offset, kCacheLine);
@@ -50,8 +50,7 @@ void Volume::recover() {
     }
     numbers_.mark_used(number, 1);
     if (inode->links == 0) {
-      this->inode(number)->loaded = false;
-      orphans.push_back(this->inode(number));
+      orphans.push_back(number);
       continue;
     }
     std::uint64_t twice = 0;
@@ -77,11 +76,11 @@ void Volume::recover() {
     }
   }
   // Inodes that have no name any more. Their blocks have not been marked, so they are free.
-  for (Inode* const orphan : orphans) {
-    const Bytes state = geometry_.inode_offset(orphan->number) + kStateWord;
+  for (const std::uint64_t orphan : orphans) {
+    const Bytes state = geometry_.inode_offset(orphan) + kStateWord;
     region_->store(state, region_->load(state) & ~std::uint64_t{1});
     region_->flush(state, kWord);
-    numbers_.free(orphan->number, 1);
+    numbers_.free(orphan, 1);
     count(Happened::orphans);
   }
   region_->drain();
@@ -111,13 +110,15 @@ bool Volume::load_saved(std::uint64_t mark) {
 // What is saved is durable before the mark that says so.
 void Volume::save() {
   Context context;
-  for_each_inode([&](Inode& inode) {
+  for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
+    Inode* const inode = find(number);
     // Without sessions nothing is held.
-    if (!inode.loaded || !inode.exists || inode.damaged || inode.links > 0) return;
+    if (inode == nullptr || !inode->loaded || !inode->exists || inode->damaged || inode->links > 0)
+      continue;
     context.begin();
-    will_discard(context, inode);
-    if (commit(context, true) == std::errc{}) discard(context, inode);
-  });
+    will_discard(context, *inode);
+    if (commit(context, true) == std::errc{}) discard(context, *inode);
+  }
   std::vector<std::uint64_t> blocks(geometry_.saved_block_bytes() / kWord);
   std::vector<std::uint64_t> inodes(geometry_.saved_inode_bytes() / kWord);
   std::copy(blocks_.words().begin(), blocks_.words().end(), blocks.begin());
@@ -162,8 +163,8 @@ std::string Volume::audit() {
     }
     if (!exists) continue;
     ++existing;
-    Inode& inode = *this->inode(number);
-    const Locked locked{&inode};
+    const Locked locked(*this, Locked::For::changing, {number});
+    Inode& inode = *locked[0];
     if (use(inode) != std::errc{}) {
       say(fmt::format("inode {} is damaged", number));
       continue;
@@ -220,19 +221,20 @@ std::string Volume::audit() {
   }
   if (!problem.empty()) return problem;
   for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
-    Inode* const inode = this->inode(number);
     if (!numbers_.is_used(number)) {
       if (names[number] > 0) return fmt::format("inode {} has a name, but is free", number);
       continue;
     }
-    if (inode->links != names[number]) {
-      return fmt::format("inode {} has {} links, but {} names", number, inode->links,
-                         names[number]);
+    const Locked locked(*this, Locked::For::changing, {number});
+    Inode& inode = *locked[0];
+    if (use(inode) != std::errc{}) return fmt::format("inode {} is damaged", number);
+    if (inode.links != names[number]) {
+      return fmt::format("inode {} has {} links, but {} names", number, inode.links, names[number]);
     }
-    if (inode->directory != nullptr && inode->links > 0 && inode->parent() != parents[number]) {
+    if (inode.directory != nullptr && inode.links > 0 && inode.parent() != parents[number]) {
       return fmt::format("directory {} has another parent than it says", number);
     }
-    if (inode->links == 0 && inode->holds == 0) {
+    if (inode.links == 0 && inode.holds == 0) {
       return fmt::format("inode {} has neither names nor holds", number);
     }
   }

@@ -10,8 +10,7 @@ bool lies_in(Volume& volume, std::uint64_t inode, std::uint64_t directory) {
   constexpr auto kRoot = static_cast<std::uint64_t>(fs::kRootInode);
   for (std::uint64_t steps = 0; inode != directory; ++steps) {
     if (inode == kRoot || steps > volume.geometry().inodes) return false;
-    const Inode* const here = volume.inode(inode);
-    if (here == nullptr) return false;
+    if (!volume.can_be(inode)) return false;
     // Its word in memory is there before its log has been read.
     inode = parent_of(volume.region().load(volume.geometry().inode_offset(inode) + kParentWord));
   }
@@ -33,15 +32,15 @@ class RenameLock {
 
 Result<void> Operations::rename(std::uint64_t from, std::string_view name, std::uint64_t to,
                                 std::string_view new_name, fs::RenameMode mode, fs::Timestamp now) {
-  Inode* const source = volume_.inode(from);
-  Inode* const target = volume_.inode(to);
   std::optional<RenameLock> renames;
   if (from != to) renames.emplace(volume_.rename_lock());
   const bool exchanges = mode == fs::RenameMode::exchange;
-  Inode* moved = nullptr;
-  Inode* met = nullptr;
+  std::uint64_t number = 0;      // of what is moved
+  std::uint64_t met_number = 0;  // of what has the new name, if anything
   for (;;) {
-    const Locked locked{source, target, moved, met};
+    const Locked locked(volume_, Locked::For::changing, {from, to, number, met_number});
+    Inode* const source = locked[0];
+    Inode* const target = locked[1];
     if (const std::errc error = use_directory(source); error != std::errc{}) return fail(error);
     if (const std::errc error = why_not_name(name); error != std::errc{}) return fail(error);
     if (const std::errc error = use_directory(target); error != std::errc{}) return fail(error);
@@ -50,13 +49,14 @@ Result<void> Operations::rename(std::uint64_t from, std::string_view name, std::
     if (old == nullptr) return fail(std::errc::no_such_file_or_directory);
     if (target->links == 0) return fail(std::errc::no_such_file_or_directory);
     const Name* const other = target->directory->find(volume_.region(), new_name);
-    Inode* const found = volume_.inode(old->inode);
-    Inode* const found_there = other == nullptr ? nullptr : volume_.inode(other->inode);
-    if (found != moved || found_there != met) {
-      moved = found;
-      met = found_there;
+    const std::uint64_t there = other == nullptr ? 0 : other->inode;
+    if (old->inode != number || there != met_number) {
+      number = old->inode;
+      met_number = there;
       continue;
     }
+    Inode* const moved = locked[2];
+    Inode* const met = locked[3];
     if (mode == fs::RenameMode::keep && met != nullptr) return fail(std::errc::file_exists);
     if (exchanges && met == nullptr) return fail(std::errc::no_such_file_or_directory);
     if (volume_.use(*moved) != std::errc{}) return fail(std::errc::io_error);

@@ -10,8 +10,8 @@ namespace perdura::systems::nova {
 
 Result<void> Operations::truncate(std::uint64_t number, Bytes size,
                                   const fs::WriteOptions& options) {
-  Inode* const inode = volume_.inode(number);
-  const Locked locked{inode};
+  const Locked locked(volume_, Locked::For::changing, {number});
+  Inode* const inode = locked[0];
   if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
   if (size > fs::kLargestFile) return fail(std::errc::file_too_large);
   context_.begin();
@@ -59,8 +59,8 @@ struct Range {
 
 Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode, Bytes offset,
                                   Bytes length, const fs::WriteOptions& options) {
-  Inode* const inode = volume_.inode(number);
-  const Locked locked{inode};
+  const Locked locked(volume_, Locked::For::changing, {number});
+  Inode* const inode = locked[0];
   if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
   if (length == 0) return fail(std::errc::invalid_argument);
   if (length > fs::kLargestFile || offset > fs::kLargestFile - length) {
@@ -165,8 +165,8 @@ Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode,
 
 Result<std::vector<fs::MappedExtent>> Operations::map(std::uint64_t number, Bytes offset,
                                                       Bytes length) {
-  Inode* const inode = volume_.inode(number);
-  const Locked locked{inode};
+  const Locked locked(volume_, Locked::For::changing, {number});
+  Inode* const inode = locked[0];
   if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
   if (length == 0 || offset % kBlock != 0 || length % kBlock != 0 ||
       offset > fs::kLargestFile - std::min(fs::kLargestFile, length)) {
@@ -228,8 +228,8 @@ std::errc Operations::own_blocks(Inode& inode, std::uint64_t first, std::uint64_
 
 // Flushes what may have been stored to a mapped file.
 Result<void> Operations::sync(std::uint64_t number) {
-  Inode* const inode = volume_.inode(number);
-  const Locked locked{inode};
+  const Locked locked(volume_, Locked::For::reading, {number});
+  Inode* const inode = locked[0];
   if (inode == nullptr) return fail(std::errc::no_such_file_or_directory);
   if (const std::errc error = volume_.use(*inode); error != std::errc{}) return fail(error);
   if (inode->mappings == 0) return {};
@@ -242,8 +242,8 @@ Result<void> Operations::sync(std::uint64_t number) {
 }
 
 void Operations::unmap(std::uint64_t number) {
-  Inode* const inode = volume_.inode(number);
-  const Locked locked{inode};
+  const Locked locked(volume_, Locked::For::changing, {number});
+  Inode* const inode = locked[0];
   if (volume_.use(*inode) == std::errc{} && inode->mappings > 0) --inode->mappings;
 }
 

@@ -6,19 +6,67 @@
 
 namespace perdura::systems::nova {
 
-Locked::Locked(std::initializer_list<Inode*> inodes) {
-  for (Inode* const inode : inodes) {
-    if (inode != nullptr) inodes_[count_++] = inode;
+Locked::Locked(Volume& volume, For what, std::initializer_list<std::uint64_t> numbers)
+    : volume_(volume), what_(what) {
+  for (const std::uint64_t number : numbers) {
+    if (!volume.can_be(number)) continue;
+    SharedSpinLock* const lock = &volume.lock_of(number);
+    if (!has(lock)) locks_[count_++] = lock;
   }
-  const auto end = inodes_.begin() + static_cast<std::ptrdiff_t>(count_);
-  std::sort(inodes_.begin(), end,
-            [](const Inode* a, const Inode* b) { return a->number < b->number; });
-  count_ = static_cast<std::size_t>(std::unique(inodes_.begin(), end) - inodes_.begin());
-  for (std::size_t i = 0; i < count_; ++i) inodes_[i]->lock.lock();
+  std::sort(locks_.begin(), locks_.begin() + static_cast<std::ptrdiff_t>(count_));
+  lock();
+  if (what_ == For::reading && !all_loaded(numbers)) {
+    unlock();
+    what_ = For::changing;
+    lock();
+  }
+  std::size_t index = 0;
+  for (const std::uint64_t number : numbers) {
+    Inode*& inode = inodes_[index++];
+    if (!volume.can_be(number)) continue;
+    inode = what_ == For::reading ? volume.find(number) : &volume.make(number);
+    if (!inode->used.load(std::memory_order_relaxed))
+      inode->used.store(true, std::memory_order_relaxed);
+  }
+  volume.evict([this](const SharedSpinLock* each) { return has(each); });
 }
 
-Locked::~Locked() {
-  while (count_ > 0) inodes_[--count_]->lock.unlock();
+Locked::~Locked() { unlock(); }
+
+void Locked::lock() {
+  for (std::size_t i = 0; i < count_; ++i) {
+    what_ == For::reading ? locks_[i]->lock_shared() : locks_[i]->lock();
+  }
+}
+
+void Locked::unlock() {
+  for (std::size_t i = count_; i > 0; --i) {
+    what_ == For::reading ? locks_[i - 1]->unlock_shared() : locks_[i - 1]->unlock();
+  }
+}
+
+bool Locked::has(const SharedSpinLock* lock) const {
+  const auto end = locks_.begin() + static_cast<std::ptrdiff_t>(count_);
+  return std::find(locks_.begin(), end, lock) != end;
+}
+
+bool Locked::all_loaded(std::initializer_list<std::uint64_t> numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [&](std::uint64_t number) {
+    if (!volume_.can_be(number)) return true;
+    const Inode* const inode = volume_.find(number);
+    return inode != nullptr && inode->loaded;
+  });
+}
+
+Inode* Locked::try_add(std::uint64_t number) {
+  SharedSpinLock* const lock = &volume_.lock_of(number);
+  if (!has(lock)) {
+    if (!lock->try_lock()) return nullptr;
+    locks_[count_++] = lock;
+  }
+  Inode& inode = volume_.make(number);
+  inode.used.store(true, std::memory_order_relaxed);
+  return &inode;
 }
 
 namespace {
@@ -37,6 +85,7 @@ Volume::Volume(std::unique_ptr<pmem::Region> region, const Geometry& geometry,
       parameters_(parameters),
       blocks_(geometry.first_block, geometry.blocks, sessions, reserve_of(geometry)),
       numbers_(1, geometry.inodes + 1, sessions, 0),
+      locks_(kLocks),
       groups_(geometry.inodes / kGroup + 1),
       sessions_(sessions, false) {}
 
@@ -44,32 +93,69 @@ Volume::~Volume() {
   for (auto& group : groups_) {
     Group* const inodes = group.load();
     if (inodes == nullptr) continue;
-    for (auto& inode : *inodes) delete inode.load();
+    for (Inode* const inode : *inodes) delete inode;
     delete inodes;
   }
 }
 
-Inode* Volume::inode(std::uint64_t number) {
-  if (number == 0 || number > geometry_.inodes) return nullptr;
+Inode* Volume::find(std::uint64_t number) {
+  Group* const group = groups_[number / kGroup].load(std::memory_order_acquire);
+  return group == nullptr ? nullptr : (*group)[number % kGroup];
+}
+
+Inode& Volume::make(std::uint64_t number) {
+  if (Inode* const found = find(number)) return *found;
+  auto made = std::make_unique<Inode>();
+  made->number = number;
+  cached_lock_.lock();
   std::atomic<Group*>& group = groups_[number / kGroup];
-  Group* inodes = group.load(std::memory_order_acquire);
-  if (inodes != nullptr) [[likely]] {
-    Inode* const found = (*inodes)[number % kGroup].load(std::memory_order_acquire);
-    if (found != nullptr) [[likely]]
-      return found;
+  if (group.load(std::memory_order_relaxed) == nullptr) {
+    group.store(new Group{}, std::memory_order_release);
   }
-  groups_lock_.lock();
-  inodes = group.load(std::memory_order_relaxed);
-  if (inodes == nullptr) group.store(inodes = new Group{}, std::memory_order_release);
-  std::atomic<Inode*>& place = (*inodes)[number % kGroup];
-  Inode* found = place.load(std::memory_order_relaxed);
-  if (found == nullptr) {
-    found = new Inode;
-    found->number = number;
-    place.store(found, std::memory_order_release);
+  cached_.push_back(number);
+  cached_count_.store(cached_.size(), std::memory_order_relaxed);
+  cached_lock_.unlock();
+  return *((*group.load(std::memory_order_relaxed))[number % kGroup] = made.release());
+}
+
+// The hand goes round the inodes in DRAM. What was used since it was here the last time stays for
+// another round.
+void Volume::evict_some(const std::function<bool(const SharedSpinLock*)>& is_busy) {
+  constexpr int kLooks = 8;
+  cached_lock_.lock();
+  for (int i = 0; i < kLooks && cached_.size() > parameters_.cached_inodes; ++i) {
+    if (hand_ >= cached_.size()) hand_ = 0;
+    const std::uint64_t number = cached_[hand_];
+    SharedSpinLock& lock = lock_of(number);
+    bool is_gone = false;
+    if (!is_busy(&lock) && lock.try_lock()) {
+      is_gone = try_evict(number);
+      lock.unlock();
+    }
+    if (is_gone) {
+      cached_[hand_] = cached_.back();
+      cached_.pop_back();
+    } else {
+      ++hand_;
+    }
   }
-  groups_lock_.unlock();
-  return found;
+  cached_count_.store(cached_.size(), std::memory_order_relaxed);
+  cached_lock_.unlock();
+}
+
+bool Volume::try_evict(std::uint64_t number) {
+  Inode*& place = (*groups_[number / kGroup].load(std::memory_order_relaxed))[number % kGroup];
+  Inode& inode = *place;
+  if (inode.used.exchange(false) || inode.holds > 0 || inode.mappings > 0) return false;
+  // What is only in DRAM is the version that the log's next tail gets, where pages were freed since
+  // the last one; without it, a tail could come again (commit.cc).
+  if (inode.exists && inode.log.version != version_of(inode.log.tail)) {
+    const Bytes tail = geometry_.inode_offset(number) + kTailWord;
+    region_->store(tail, tail_word(inode.log.version, inode.log.end));
+    region_->persist(tail, kWord);
+  }
+  delete std::exchange(place, nullptr);
+  return true;
 }
 
 std::errc Volume::use(Inode& inode) {

@@ -3,11 +3,12 @@
 // once (commit()); the same entries then change the inodes in DRAM, as they will when the log is
 // read again.
 //
-// Nothing here suspends, so a lock is held only by a thread that runs.
+// Nothing here suspends, so a lock is held only by a thread that is in an operation.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -83,17 +84,37 @@ struct Context {
   }
 };
 
-// The locks of up to four inodes, taken in the order of their numbers.
+class Volume;
+
+// Locks up to four inodes, and makes them exist in DRAM. What only reads shares the locks with
+// others that do; but if an inode's log has yet to be read, nobody shares them.
 class Locked {
  public:
-  Locked(std::initializer_list<Inode*> inodes);
+  enum class For : std::uint8_t { reading, changing };
+  // Numbers of which no inode can be are left out.
+  Locked(Volume& volume, For what, std::initializer_list<std::uint64_t> numbers);
   ~Locked();
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
+  // In the order in which they were given; null of what was left out.
+  Inode* operator[](std::size_t index) const { return inodes_[index]; }
+  // Another one, to be changed, if that does not wait; else null.
+  Inode* try_add(std::uint64_t number);
+
  private:
-  std::array<Inode*, 4> inodes_{};
-  std::size_t count_ = 0;
+  static constexpr std::size_t kMost = 4;
+
+  void lock();
+  void unlock();
+  bool all_loaded(std::initializer_list<std::uint64_t> numbers);
+  bool has(const SharedSpinLock* lock) const;
+
+  Volume& volume_;
+  For what_;
+  std::array<Inode*, kMost> inodes_{};
+  std::array<SharedSpinLock*, kMost> locks_{};  // ascending
+  std::size_t count_ = 0;                       // of locks
 };
 
 class Volume {
@@ -108,21 +129,24 @@ class Volume {
   Allocator& numbers() { return numbers_; }
   SpinLock& rename_lock() { return rename_lock_; }
 
-  // Null if there can be no inode of that number. Lasts as long as the volume.
-  Inode* inode(std::uint64_t number);
+  bool can_be(std::uint64_t number) const { return number >= 1 && number <= geometry_.inodes; }
+  // Several inodes have the same lock.
+  SharedSpinLock& lock_of(std::uint64_t number) { return locks_[number % kLocks].lock; }
+  // Of one that is locked and can be: null if it is not in DRAM. Lasts until it is unlocked, or as
+  // long as it is held.
+  Inode* find(std::uint64_t number);
+  // The same; it is made if it is not there. For changing.
+  Inode& make(std::uint64_t number);
+  // Takes some inodes that are not in use out of DRAM, if there are more than there may be. `busy`
+  // says what must stay locked.
+  template <class Busy>
+  void evict(Busy&& busy) {
+    if (cached_count_.load(std::memory_order_relaxed) > parameters_.cached_inodes) [[unlikely]]
+      evict_some(busy);
+  }
   // For a locked one: an error if it does not exist. Reads its log if that has not been done.
   std::errc use(Inode& inode);
-  // Calls visit(inode) for all that have been used, in the order of their numbers.
-  template <class Visit>
-  void for_each_inode(Visit&& visit) {
-    for (auto& group : groups_) {
-      Group* const inodes = group.load(std::memory_order_acquire);
-      if (inodes == nullptr) continue;
-      for (auto& inode : *inodes) {
-        if (Inode* const used = inode.load(std::memory_order_acquire)) visit(*used);
-      }
-    }
-  }
+  std::uint64_t cached_inodes() const { return cached_count_.load(std::memory_order_relaxed); }
 
   // Makes the entries and words of the context durable, all at once, and does them. `urgent`: may
   // use the reserve. With an error nothing has happened. Frees what the operation has freed.
@@ -171,7 +195,14 @@ class Volume {
 
  private:
   static constexpr std::uint64_t kGroup = 1024;
-  using Group = std::array<std::atomic<Inode*>, kGroup>;
+  using Group = std::array<Inode*, kGroup>;
+  static constexpr std::size_t kLocks = 1024;
+  struct alignas(64) InodeLock {
+    SharedSpinLock lock;
+  };
+
+  void evict_some(const std::function<bool(const SharedSpinLock*)>& is_busy);
+  bool try_evict(std::uint64_t number);
 
   bool reserve_pages(Context& context, Inode& inode, bool urgent);
   void drop_spare(Inode& inode);
@@ -190,8 +221,13 @@ class Volume {
   Allocator blocks_;
   Allocator numbers_;
   SpinLock rename_lock_;
-  SpinLock groups_lock_;
+  std::vector<InodeLock> locks_;
   std::vector<std::atomic<Group*>> groups_;
+  // Of inodes in DRAM: their numbers, and which of them is looked at next when there are too many.
+  SpinLock cached_lock_;
+  std::vector<std::uint64_t> cached_;
+  std::size_t hand_ = 0;
+  std::atomic<std::uint64_t> cached_count_{0};
   SpinLock sessions_lock_;
   std::vector<bool> sessions_;
   std::array<std::atomic<std::uint64_t>, kHappened> happened_{};
