@@ -1,6 +1,6 @@
-// What operations of the file systems cost on this machine, on shm and without FUSE: a thread that
-// calls the service, beside the same by system calls in a directory of the machine's own, if the
-// environment's PERDURA_BENCH_DIRECTORY names one. docs/systems/nova.md compares them.
+// What operations and mounts of the file systems cost on this machine, on shm and without FUSE: a
+// thread that calls the service, beside the same by system calls in a directory of the machine's
+// own, if the environment's PERDURA_BENCH_DIRECTORY names one. docs/systems/nova.md compares them.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -73,6 +73,67 @@ void of_a_system(benchmark::State& state, What what) {
 BENCHMARK_CAPTURE(of_a_system, read, What::read);
 BENCHMARK_CAPTURE(of_a_system, write, What::write);
 BENCHMARK_CAPTURE(of_a_system, create, What::create);
+
+// A mount of a million files, three in ten of which have data, in a thousand directories, or of so
+// many as the first argument says; the second one: by so many threads. One iteration is one mount.
+Task<> mount_many(benchmark::State& state, Thread& thread, const fs::FsSystem& system,
+                  bool unmounts) {
+  constexpr std::uint64_t kInADirectory = 1000;
+  const auto count = static_cast<std::uint64_t>(state.range(0));
+  const std::uint64_t inodes = count + count / kInADirectory + 16;
+  const fs::FsConfig config{.size = 64 * MiB + count * 4 * KiB,
+                            .threads = static_cast<std::uint32_t>(state.range(1)),
+                            .parameters = {{"inodes", inodes}}};
+  pmem::thread_write_meter().set_level(pmem::WriteMeter::Level::issued);
+  co_await system.make(thread, "bench", config);
+  {
+    const auto files = co_await system.mount(thread, "bench", config);
+    {
+      const auto session = files->attach(thread);
+      const std::vector<std::byte> data(100, std::byte{1});
+      fs::InodeNumber directory{};
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const std::string name = fmt::format("f{}", i);
+        if (i % kInADirectory == 0) {
+          const auto made = co_await session->create(fs::kRootInode, fmt::format("d{}", i),
+                                                     {.mode = S_IFDIR | 0755}, {});
+          directory = made->inode;
+        }
+        const auto made = co_await session->create(directory, name, {.mode = S_IFREG | 0644}, {});
+        if (i % 10 < 3 && !co_await session->write(made->inode, 0, data, {})) {
+          state.SkipWithError("a file was not written");
+        }
+      }
+    }
+    if (unmounts) co_await files->unmount();
+  }
+  for ([[maybe_unused]] auto _ : state) {
+    auto files = co_await system.mount(thread, "bench", config);
+    state.PauseTiming();
+    if (unmounts) co_await files->unmount();
+    files.reset();
+    state.ResumeTiming();
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+
+void mount(benchmark::State& state, bool unmounts) {
+  ShmPlatform platform(ShmOptions{});
+  platform.start(0, 0, CompletionMode::polling, [&](Thread& thread) {
+    return mount_many(state, thread, systems::fs_systems()[0], unmounts);
+  });
+  platform.run();
+}
+BENCHMARK_CAPTURE(mount, after_a_failure, false)
+    ->ArgNames({"files", "threads"})
+    ->ArgsProduct({{10000, 1000000}, {1, 2}})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(mount, after_an_unmount, true)
+    ->ArgNames({"files", "threads"})
+    ->ArgsProduct({{10000, 1000000}, {1}})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 void of_the_machine(benchmark::State& state, What what) {
   const char* const directory = std::getenv("PERDURA_BENCH_DIRECTORY");

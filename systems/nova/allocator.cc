@@ -124,8 +124,16 @@ void Allocator::set(std::uint64_t first, std::uint64_t count, bool used) {
 
 std::uint64_t Allocator::mark_used(std::uint64_t first, std::uint64_t count) {
   std::uint64_t used = 0;
-  for (std::uint64_t i = first; i < first + count; ++i) used += is_used(i) ? 1 : 0;
-  set(first, count, true);
+  for (std::uint64_t left = count; left > 0;) {
+    const std::uint64_t part = std::min(left, 64 - first % 64);
+    const std::uint64_t mask = (part == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << part) - 1)
+                               << first % 64;
+    const std::uint64_t before =
+        std::atomic_ref(words_[first / 64]).fetch_or(mask, std::memory_order_relaxed);
+    used += static_cast<std::uint64_t>(std::popcount(before & mask));
+    first += part;
+    left -= part;
+  }
   free_.fetch_sub(count - used, std::memory_order_relaxed);
   return used;
 }

@@ -39,7 +39,7 @@ class Allocator {
 
   // --- while nobody allocates
   bool is_used(std::uint64_t number) const { return (words_[number / 64] >> number % 64 & 1) != 0; }
-  // Returns how many of them were used before.
+  // Returns how many of them were used before. Several threads may mark.
   std::uint64_t mark_used(std::uint64_t first, std::uint64_t count);
   std::span<const std::uint64_t> words() const { return words_; }
   // Takes the bits of a saved bitmap.

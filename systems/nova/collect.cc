@@ -49,12 +49,12 @@ void Volume::free_dead_pages(Context& context, Inode& inode) {
     }
     // Each unlinking takes effect by itself, and the links stay whole in every order in which they
     // become durable: a page that is freed here is not changed before the fence.
-    store_metadata(context, link, region_->load(own_link));
+    store_metadata(context, link, region_.load(own_link));
     add_extent(context.freed, std::exchange(page.offset, 0) / kBlock, 1);
     if (is_first) ++gone;
   }
   if (context.freed.empty()) return;
-  region_->drain();
+  region_.drain();
   for (const Extent& extent : context.freed) blocks_.free(extent.first, extent.count);
   context.freed.clear();
   log.pages.erase(log.pages.begin(), log.pages.begin() + static_cast<std::ptrdiff_t>(gone));
@@ -69,7 +69,7 @@ void Volume::add_all_entries(Context& context, Inode& inode) {
     const std::size_t begin = context.bytes.size();
     const Bytes length = lines * kCacheLine;
     context.bytes.resize(begin + length);
-    region_->read(place, std::span(context.bytes).subspan(begin));
+    region_.read(place, std::span(context.bytes).subspan(begin));
     context.entries.push_back({&inode, begin, length, 0, 0});
   };
   const auto header = [&](EntryType type, std::uint8_t flags, fs::Timestamp time) {
@@ -107,14 +107,7 @@ void Volume::add_all_entries(Context& context, Inode& inode) {
   if (inode.extended != nullptr) {
     for (const auto& [name, value] : *inode.extended) copy(value.place, value.lines);
   }
-  context.add(inode, AttributesEntry{.header = header(EntryType::attributes, 0, inode.changed),
-                                     .uid = inode.uid,
-                                     .gid = inode.gid,
-                                     .links = inode.links,
-                                     .accessed_nanoseconds = inode.accessed.nanoseconds,
-                                     .accessed_seconds = inode.accessed.seconds,
-                                     .modified_seconds = inode.modified.seconds,
-                                     .modified_nanoseconds = inode.modified.nanoseconds});
+  context.add(inode, attributes_entry(inode));
 }
 
 void Volume::rewrite_log(Context& context, Inode& inode) {

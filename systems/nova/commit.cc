@@ -127,7 +127,7 @@ void Volume::add_page(Context& context, Inode& inode) {
 }
 
 void Volume::change_words(Context& context) {
-  region_->drain();
+  region_.drain();
   if (context.words.size() > 1) {
     JournalRecord record{.count = static_cast<std::uint32_t>(context.words.size()),
                          .sequence = ++context.sequence};
@@ -135,23 +135,23 @@ void Volume::change_words(Context& context) {
     record.crc = checksum(record);
     const Bytes length = offsetof(JournalRecord, words) + record.count * sizeof(JournalWord);
     const Bytes offset = kJournalOffset + context.number * kJournalBytes;
-    region_->write(offset, bytes_of(record).first(length));
-    region_->flush(offset, length);
-    region_->drain();
+    region_.write(offset, bytes_of(record).first(length));
+    region_.flush(offset, length);
+    region_.drain();
     context.written.journal += length;
     count(Happened::journaled);
   }
-  for (const JournalWord& word : context.words) region_->store(word.offset, word.after);
+  for (const JournalWord& word : context.words) region_.store(word.offset, word.after);
   // A line that has several of them is flushed once.
   for (std::size_t i = 0; i < context.words.size(); ++i) {
     const Bytes line = context.words[i].offset / kCacheLine;
     const auto is_same = [&](const JournalWord& word) { return word.offset / kCacheLine == line; };
     const auto here = context.words.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::none_of(context.words.begin(), here, is_same)) {
-      region_->flush(line * kCacheLine, kCacheLine);
+      region_.flush(line * kCacheLine, kCacheLine);
     }
   }
-  region_->drain();
+  region_.drain();
   context.written.metadata += context.words.size() * kWord;
 }
 

@@ -74,6 +74,20 @@ void Inode::begin(const InodeBase& base) {
   forget_log();
 }
 
+AttributesEntry attributes_entry(const Inode& inode) {
+  return {.header = {.type = EntryType::attributes,
+                     .seconds = inode.changed.seconds,
+                     .nanoseconds = inode.changed.nanoseconds,
+                     .mode = inode.mode},
+          .uid = inode.uid,
+          .gid = inode.gid,
+          .links = inode.links,
+          .accessed_nanoseconds = inode.accessed.nanoseconds,
+          .accessed_seconds = inode.accessed.seconds,
+          .modified_seconds = inode.modified.seconds,
+          .modified_nanoseconds = inode.modified.nanoseconds};
+}
+
 void add_extent(std::vector<Extent>& extents, std::uint64_t first, std::uint64_t count) {
   if (!extents.empty() && extents.back().first + extents.back().count == first) {
     extents.back().count += count;

@@ -119,6 +119,9 @@ struct EntryView {
   }
 };
 
+// That says all attributes that such an entry says, as they are.
+AttributesEntry attributes_entry(const Inode& inode);
+
 // Does to the inode what the entry says; what it no longer has is appended to `freed`.
 void apply(Inode& inode, const EntryView& entry, std::vector<Extent>* freed);
 

@@ -101,12 +101,11 @@ Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread, std::string name, fs
         fmt::format("'{}' has no intact superblock of nova; perdura fs check may repair it", name));
   }
   pmem::Region& memory = *region;
-  auto volume =
-      std::make_unique<nova::Volume>(std::move(region), *geometry, parameters, config.threads);
+  auto volume = std::make_unique<nova::Volume>(memory, *geometry, parameters, config.threads);
   const std::uint64_t mark = memory.load(nova::kCleanOffset);
   if (mark == 0 || !volume->load_saved(mark)) {
     try {
-      volume->recover();
+      co_await volume->recover(thread);
     } catch (const UsageError& error) {
       throw UsageError(
           fmt::format("'{}' is damaged: {}; see perdura fs check", name, error.what()));
@@ -115,7 +114,8 @@ Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread, std::string name, fs
   // From here on what was saved does not count.
   memory.store(nova::kCleanOffset, 0);
   memory.persist(nova::kCleanOffset, kWord);
-  co_return std::make_shared<nova::FileSystem>(std::move(volume), std::move(ownership));
+  co_return std::make_shared<nova::FileSystem>(std::move(region), std::move(ownership),
+                                               std::move(volume));
 }
 
 }  // namespace

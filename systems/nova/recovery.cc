@@ -14,7 +14,7 @@ namespace perdura::systems::nova {
 std::string Volume::redo_journals() {
   for (std::uint32_t i = 0; i < kJournals; ++i) {
     const Bytes offset = kJournalOffset + i * kJournalBytes;
-    const auto record = region_->read_object<JournalRecord>(offset);
+    const auto record = region_.read_object<JournalRecord>(offset);
     if (!has_possible_count(record) || record.crc != checksum(record)) continue;
     bool redone = false;
     for (std::uint32_t word = 0; word < record.count; ++word) {
@@ -22,8 +22,8 @@ std::string Volume::redo_journals() {
       if (!is_possible(geometry_, record.words[word])) {
         return fmt::format("journal {} changes {:#x}, which is no word of an inode", i, place);
       }
-      if (region_->load(place) != before) continue;
-      region_->store(place, after);
+      if (region_.load(place) != before) continue;
+      region_.store(place, after);
       redone = true;
     }
     if (redone) count(Happened::redone);
@@ -31,31 +31,49 @@ std::string Volume::redo_journals() {
   return {};
 }
 
-// What recovery finds may be in caches only, if a process has died and not the machine
-// (docs/restart.md). So it flushes all words that it builds upon, and what it changes, before
-// anything else is written.
-void Volume::recover() {
-  if (const std::string damage = redo_journals(); !damage.empty()) throw UsageError(damage);
-  Context context;
-  std::vector<std::uint64_t> orphans;
-  for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
-    const Bytes offset = geometry_.inode_offset(number);
-    region_->flush(offset, kCacheLine);
-    if ((region_->load(offset + kStateWord) & 1) == 0) continue;
-    // Each inode by itself: nothing here depends on another one, but that no block is in two.
-    auto inode = std::make_unique<Inode>();
-    inode->number = number;
-    if (const std::string damage = load(*region_, geometry_, *inode); !damage.empty()) {
-      throw UsageError(fmt::format("inode {}: {}", number, damage));
+struct Volume::Scanned {
+  std::vector<Bytes> pages{};            // of logs
+  std::vector<std::uint64_t> orphans{};  // inodes without names
+  std::uint64_t inode = 0;               // that is damaged, if one is
+  std::string damage{};
+
+  void add(const Scanned& other) {
+    pages.insert(pages.end(), other.pages.begin(), other.pages.end());
+    orphans.insert(orphans.end(), other.orphans.begin(), other.orphans.end());
+    if (other.inode != 0 && (inode == 0 || other.inode < inode)) {
+      inode = other.inode;
+      damage = other.damage;
     }
-    numbers_.mark_used(number, 1);
+  }
+};
+
+namespace {
+
+// Fewer are read sooner than another thread has begun.
+constexpr std::size_t kInodesForAThread = 1024;
+constexpr std::size_t kTurn = 64;  // so many adjacent ones are read by one thread
+
+}  // namespace
+
+// The part of one of several threads. Each inode is read by itself: nothing here depends on another
+// one, but that no block is in two.
+void Volume::scan(std::span<const std::uint64_t> numbers, std::size_t part, std::size_t parts,
+                  Scanned& found) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (i / kTurn % parts != part) continue;
+    const std::uint64_t number = numbers[i];
+    const auto inode = std::make_unique<Inode>();
+    inode->number = number;
+    found.damage = load(region_, geometry_, *inode);
+    found.inode = number;
+    if (!found.damage.empty()) return;
     if (inode->links == 0) {
-      orphans.push_back(number);
+      found.orphans.push_back(number);
       continue;
     }
     std::uint64_t twice = 0;
     for (const LogPage& page : inode->log.pages) {
-      region_->flush(page.offset + geometry_.trailer_in_page(), kCacheLine);
+      found.pages.push_back(page.offset);
       twice += blocks_.mark_used(page.offset / kBlock, 1);
     }
     inode->blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, Mapped mapped) {
@@ -70,37 +88,88 @@ void Volume::recover() {
       }
     }
     if (inode->target_block != 0) twice += blocks_.mark_used(inode->target_block, 1);
-    if (twice > 0) {
-      throw UsageError(
-          fmt::format("inode {}: {} of its blocks belong to others, too", number, twice));
-    }
+    if (twice == 0) continue;
+    found.damage = fmt::format("{} of its blocks belong to others, too", twice);
+    return;
+  }
+  found.inode = 0;
+}
+
+Task<Volume::Scanned> Volume::scan_all(Thread& thread, std::span<const std::uint64_t> numbers) {
+  const std::size_t parts =
+      std::min<std::size_t>(sessions_.size(), numbers.size() / kInodesForAThread + 1);
+  std::vector<Scanned> found(parts);
+  std::vector<std::unique_ptr<BackgroundThread>> others;
+  std::size_t running = parts - 1;
+  WaitList ended;
+  const auto scan_part = [](Volume* volume, std::span<const std::uint64_t> all, std::size_t part,
+                            std::size_t of, Scanned* into) -> Task<> {
+    volume->scan(all, part, of, *into);
+    co_return;
+  };
+  const auto run = [](BackgroundThread* on, Task<> work, std::size_t* left,
+                      WaitList* waiting) -> Task<> {
+    co_await on->run(std::move(work));
+    if (--*left == 0) waiting->wake_all();
+  };
+  for (std::size_t part = 1; part < parts; ++part) {
+    others.push_back(thread.node.start_background_thread());
+    thread.executor.spawn(run(others.back().get(),
+                              scan_part(this, numbers, part, parts, &found[part]), &running,
+                              &ended));
+  }
+  if (running > 0) co_await yield();  // now they begin
+  scan(numbers, 0, parts, found[0]);
+  while (running > 0) co_await wait(ended);
+  for (std::size_t part = 1; part < parts; ++part) found[0].add(found[part]);
+  std::sort(found[0].orphans.begin(), found[0].orphans.end());
+  co_return std::move(found[0]);
+}
+
+// What recovery finds may be in caches only, if a process has died and not the machine
+// (docs/restart.md). So it flushes all words that it builds upon, and what it changes, before
+// anything else is written. Other threads only read.
+Task<> Volume::recover(Thread& thread) {
+  if (const std::string damage = redo_journals(); !damage.empty()) throw UsageError(damage);
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
+    const Bytes offset = geometry_.inode_offset(number);
+    region_.flush(offset, kCacheLine);
+    if ((region_.load(offset + kStateWord) & 1) == 0) continue;
+    numbers.push_back(number);
+    numbers_.mark_used(number, 1);
+  }
+  const Scanned found = co_await scan_all(thread, numbers);
+  if (found.inode != 0) throw UsageError(fmt::format("inode {}: {}", found.inode, found.damage));
+  for (const Bytes page : found.pages) {
+    region_.flush(page + geometry_.trailer_in_page(), kCacheLine);
   }
   // Inodes that have no name any more. Their blocks have not been marked, so they are free.
-  for (const std::uint64_t orphan : orphans) {
+  for (const std::uint64_t orphan : found.orphans) {
     const Bytes state = geometry_.inode_offset(orphan) + kStateWord;
-    region_->store(state, region_->load(state) & ~std::uint64_t{1});
-    region_->flush(state, kWord);
+    region_.store(state, region_.load(state) & ~std::uint64_t{1});
+    region_.flush(state, kWord);
     numbers_.free(orphan, 1);
     count(Happened::orphans);
   }
-  region_->drain();
+  region_.drain();
   // The words that they would change are durable, so the records have done their service; and a
   // session of this mount begins to count anew.
   constexpr std::array<std::byte, kJournalBytes> kNothing{};
   for (std::uint32_t i = 0; i < kJournals; ++i) {
     const Bytes offset = kJournalOffset + i * kJournalBytes;
-    if (region_->load(offset) == 0) continue;
-    region_->write(offset, kNothing);
-    region_->flush(offset, kJournalBytes);
+    if (region_.load(offset) == 0) continue;
+    region_.write(offset, kNothing);
+    region_.flush(offset, kJournalBytes);
   }
-  region_->drain();
+  region_.drain();
 }
 
 bool Volume::load_saved(std::uint64_t mark) {
   std::vector<std::uint64_t> blocks(geometry_.saved_block_bytes() / kWord);
   std::vector<std::uint64_t> inodes(geometry_.saved_inode_bytes() / kWord);
-  region_->read(geometry_.saved_blocks, std::as_writable_bytes(std::span(blocks)));
-  region_->read(geometry_.saved_inodes, std::as_writable_bytes(std::span(inodes)));
+  region_.read(geometry_.saved_blocks, std::as_writable_bytes(std::span(blocks)));
+  region_.read(geometry_.saved_inodes, std::as_writable_bytes(std::span(inodes)));
   if (mark != clean_mark(blocks, inodes)) return false;
   blocks_.assign(blocks);
   numbers_.assign(inodes);
@@ -123,18 +192,18 @@ void Volume::save() {
   std::vector<std::uint64_t> inodes(geometry_.saved_inode_bytes() / kWord);
   std::copy(blocks_.words().begin(), blocks_.words().end(), blocks.begin());
   std::copy(numbers_.words().begin(), numbers_.words().end(), inodes.begin());
-  region_->write_streaming(geometry_.saved_blocks, std::as_bytes(std::span(blocks)));
-  region_->write_streaming(geometry_.saved_inodes, std::as_bytes(std::span(inodes)));
+  region_.write_streaming(geometry_.saved_blocks, std::as_bytes(std::span(blocks)));
+  region_.write_streaming(geometry_.saved_inodes, std::as_bytes(std::span(inodes)));
   constexpr std::array<std::byte, kJournalBytes> kNothing{};
   for (std::uint32_t i = 0; i < kJournals; ++i) {
     const Bytes offset = kJournalOffset + i * kJournalBytes;
-    if (region_->load(offset) == 0) continue;
-    region_->write(offset, kNothing);
-    region_->flush(offset, kJournalBytes);
+    if (region_.load(offset) == 0) continue;
+    region_.write(offset, kNothing);
+    region_.flush(offset, kJournalBytes);
   }
-  region_->drain();
-  region_->store(kCleanOffset, clean_mark(blocks, inodes));
-  region_->persist(kCleanOffset, kWord);
+  region_.drain();
+  region_.store(kCleanOffset, clean_mark(blocks, inodes));
+  region_.persist(kCleanOffset, kWord);
 }
 
 std::string Volume::audit() {
@@ -157,7 +226,7 @@ std::string Volume::audit() {
   };
   std::uint64_t existing = 0;
   for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
-    const bool exists = (region_->load(geometry_.inode_offset(number) + kStateWord) & 1) != 0;
+    const bool exists = (region_.load(geometry_.inode_offset(number) + kStateWord) & 1) != 0;
     if (exists != numbers_.is_used(number)) {
       say(fmt::format("inode {} is {}, but its number is not", number, exists ? "used" : "free"));
     }
@@ -172,7 +241,7 @@ std::string Volume::audit() {
     // What recovery would make of it is what it is.
     Inode read;
     read.number = number;
-    if (const std::string damage = load(*region_, geometry_, read); !damage.empty()) {
+    if (const std::string damage = load(region_, geometry_, read); !damage.empty()) {
       say(fmt::format("inode {}: {}", number, damage));
       continue;
     }

@@ -8,8 +8,9 @@ namespace perdura::systems::nova {
 class FileSystem final : public fs::FileSystem, public std::enable_shared_from_this<FileSystem> {
  public:
   // `ownership`: of the region; kept as long as it is mounted.
-  FileSystem(std::unique_ptr<Volume> volume, std::shared_ptr<void> ownership)
-      : ownership_(std::move(ownership)), volume_(std::move(volume)) {}
+  FileSystem(std::unique_ptr<pmem::Region> region, std::shared_ptr<void> ownership,
+             std::unique_ptr<Volume> volume)
+      : region_(std::move(region)), ownership_(std::move(ownership)), volume_(std::move(volume)) {}
 
   std::unique_ptr<fs::Session> attach(Thread& thread) override;
   Task<> unmount() override;
@@ -19,6 +20,7 @@ class FileSystem final : public fs::FileSystem, public std::enable_shared_from_t
   Volume& volume() { return *volume_; }
 
  private:
+  std::unique_ptr<pmem::Region> region_;
   std::shared_ptr<void> ownership_;
   std::unique_ptr<Volume> volume_;
 };

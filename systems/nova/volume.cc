@@ -78,9 +78,9 @@ std::uint64_t reserve_of(const Geometry& geometry) {
 
 }  // namespace
 
-Volume::Volume(std::unique_ptr<pmem::Region> region, const Geometry& geometry,
-               const Parameters& parameters, std::uint32_t sessions)
-    : region_(std::move(region)),
+Volume::Volume(pmem::Region& region, const Geometry& geometry, const Parameters& parameters,
+               std::uint32_t sessions)
+    : region_(region),
       geometry_(geometry),
       parameters_(parameters),
       blocks_(geometry.first_block, geometry.blocks, sessions, reserve_of(geometry)),
@@ -151,8 +151,8 @@ bool Volume::try_evict(std::uint64_t number) {
   // the last one; without it, a tail could come again (commit.cc).
   if (inode.exists && inode.log.version != version_of(inode.log.tail)) {
     const Bytes tail = geometry_.inode_offset(number) + kTailWord;
-    region_->store(tail, tail_word(inode.log.version, inode.log.end));
-    region_->persist(tail, kWord);
+    region_.store(tail, tail_word(inode.log.version, inode.log.end));
+    region_.persist(tail, kWord);
   }
   delete std::exchange(place, nullptr);
   return true;
@@ -160,7 +160,7 @@ bool Volume::try_evict(std::uint64_t number) {
 
 std::errc Volume::use(Inode& inode) {
   if (!inode.loaded) [[unlikely]]
-    load(*region_, geometry_, inode);
+    load(region_, geometry_, inode);
   if (!inode.exists) return std::errc::no_such_file_or_directory;
   return inode.damaged ? std::errc::io_error : std::errc{};
 }

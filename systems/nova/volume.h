@@ -119,11 +119,11 @@ class Locked {
 
 class Volume {
  public:
-  Volume(std::unique_ptr<pmem::Region> region, const Geometry& geometry,
-         const Parameters& parameters, std::uint32_t sessions);
+  Volume(pmem::Region& region, const Geometry& geometry, const Parameters& parameters,
+         std::uint32_t sessions);
   ~Volume();
 
-  pmem::Region& region() { return *region_; }
+  pmem::Region& region() { return region_; }
   const Geometry& geometry() const { return geometry_; }
   Allocator& blocks() { return blocks_; }
   Allocator& numbers() { return numbers_; }
@@ -161,22 +161,24 @@ class Volume {
 
   // Data, by non-temporal stores; durable with the next fence.
   void write_data(Context& context, Bytes offset, std::span<const std::byte> data) {
-    region_->write_streaming(offset, data);
+    region_.write_streaming(offset, data);
     context.written.data += data.size();
   }
   void write_metadata(Context& context, Bytes offset, std::span<const std::byte> bytes) {
-    region_->write(offset, bytes);
-    region_->flush(offset, bytes.size());
+    region_.write(offset, bytes);
+    region_.flush(offset, bytes.size());
     context.written.metadata += bytes.size();
   }
   void store_metadata(Context& context, Bytes offset, std::uint64_t word) {
-    region_->store(offset, word);
-    region_->flush(offset, kWord);
+    region_.store(offset, word);
+    region_.flush(offset, kWord);
     context.written.metadata += kWord;
   }
 
   // --- recovery.cc
-  void recover();
+  // Throws UsageError, which says what is damaged. As many threads as there may be sessions read
+  // logs.
+  Task<> recover(Thread& thread);
   // False if what a clean unmount saved is not intact.
   bool load_saved(std::uint64_t mark);
   void save();
@@ -214,8 +216,12 @@ class Volume {
   void rewrite_log(Context& context, Inode& inode);
   void add_all_entries(Context& context, Inode& inode);
   std::string redo_journals();
+  struct Scanned;
+  void scan(std::span<const std::uint64_t> numbers, std::size_t part, std::size_t parts,
+            Scanned& found);
+  Task<Scanned> scan_all(Thread& thread, std::span<const std::uint64_t> numbers);
 
-  std::unique_ptr<pmem::Region> region_;
+  pmem::Region& region_;
   Geometry geometry_;
   Parameters parameters_;
   Allocator blocks_;

@@ -193,6 +193,87 @@ TEST(NovaMount, IsTheOnlyOneOfItsRegion) {
   }
 }
 
+// What a mount after a failure finds, and how long it takes, with some threads.
+struct Recovered {
+  Picoseconds took{};
+  fs::Statistics statistics;
+  std::string problem;
+  std::uint64_t orphans = 0;
+  bool operator==(const Recovered& other) const {
+    return took == other.took && statistics.free == other.statistics.free &&
+           statistics.free_inodes == other.statistics.free_inodes && problem == other.problem &&
+           orphans == other.orphans;
+  }
+};
+
+Recovered recover_by(const std::string& platform, std::uint32_t threads, bool damages) {
+  Recovered found;
+  fs::FsConfig config{.size = 64 * MiB, .parameters = {{"inodes", std::uint64_t{5000}}}};
+  run(platform, config, [&](Thread& thread) -> Task<> {
+    {
+      const auto files = co_await kNova.mount(thread, "home", config);
+      const auto session = files->attach(thread);
+      const std::vector<std::byte> data = bytes(100);
+      InodeNumber directory{};
+      for (int i = 0; i < 4800; ++i) {
+        const std::string name = std::to_string(i);
+        if (i % 50 == 0) {
+          const fs::NewInode in{.mode = S_IFDIR | 0755};
+          const auto made = co_await session->create(kRootInode, name, in, {});
+          directory = made->inode;
+        }
+        const auto made = co_await session->create(directory, name, kFile, {});
+        if (i % 3 == 0) co_await session->write(made->inode, 0, data, {});
+        // Without a name, and held.
+        if (i % 100 == 0) co_await session->create_unnamed(kFile, {});
+      }
+    }
+    if (damages) {
+      const auto region = thread.node.open_region("home");
+      const Geometry geometry = *stored_geometry(*region, 0);
+      for (const std::uint64_t number : {4000, 1111, 1200, 2500}) {
+        const Bytes place = geometry.inode_offset(number) + kCacheLine;
+        region->store(place, ~region->load(place));
+      }
+    }
+    config.threads = threads;
+    const Time begin = thread.executor.now();
+    try {
+      const auto files = co_await kNova.mount(thread, "home", config);
+      found.took = thread.executor.now() - begin;
+      const auto session = files->attach(thread);
+      found.statistics = *co_await session->statistics();
+      found.orphans = event(*files, "orphans reclaimed");
+      found.problem = co_await files->audit();
+    } catch (const UsageError& error) {
+      found.problem = error.what();
+    }
+  });
+  return found;
+}
+
+TEST(NovaMount, AfterAFailureReadsLogsByAllThreads) {
+  const Recovered one = recover_by("sim", 1, false);
+  const Recovered four = recover_by("sim", 4, false);
+  EXPECT_EQ(one.problem, "");
+  EXPECT_GT(one.orphans, 10U);
+  EXPECT_LT(four.took, one.took / 2);
+  EXPECT_EQ(four, recover_by("sim", 4, false)) << "it differs from run to run";
+  for (Recovered other : {four, recover_by("shm", 4, false)}) {
+    other.took = one.took;
+    EXPECT_EQ(other, one);
+  }
+}
+
+TEST(NovaMount, NamesTheFirstInodeThatIsDamagedWhicheverThreadFindsIt) {
+  for (const std::string& platform : perdura::test::platform_names()) {
+    for (const std::uint32_t threads : {1, 3}) {
+      const std::string problem = recover_by(platform, threads, true).problem;
+      EXPECT_NE(problem.find("inode 1111: "), std::string::npos) << problem;
+    }
+  }
+}
+
 TEST(NovaMount, OfDirectAccessChangesDataInPlace) {
   run("sim", {}, [](Thread& thread) -> Task<> {
     const auto files = co_await kNova.mount(thread, "home", {});

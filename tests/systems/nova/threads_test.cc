@@ -1,6 +1,7 @@
 // Sessions of several threads, in the same directories and files.
 #include <random>
 
+#include "systems/nova/session.h"
 #include "tests/support/seed.h"
 #include "tests/systems/nova/support.h"
 
@@ -104,6 +105,85 @@ TEST_P(NovaThreads, ChangeTheSameTree) {
         });
   }
   platform->run();
+}
+
+// While one reads, others read the same, and its attributes, its names and its directory's entries.
+// (If they waited, this would take for ever.)
+TEST(NovaInodes, AreReadByAnyNumberOfThreadsAtOnce) {
+  const auto platform = perdura::test::make_platform("shm", 1);
+  const auto ready = platform->create_barrier(2);
+  const auto done = platform->create_barrier(2);
+  const fs::FsConfig config{.size = 4 * MiB, .threads = 2, .parameters = {}};
+  std::shared_ptr<fs::FileSystem> files;
+  InodeNumber inode{};
+  platform->start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    co_await kNova.make(thread, "home", config);
+    files = co_await kNova.mount(thread, "home", config);
+    {
+      const auto session = files->attach(thread);
+      const auto made = co_await session->create(kRootInode, "a", {.mode = S_IFREG}, {});
+      inode = made->inode;
+      co_await session->write(inode, 0, bytes(10000), {});
+    }
+    const Locked locked(static_cast<FileSystem&>(*files).volume(), Locked::For::reading,
+                        {1, static_cast<std::uint64_t>(inode)});
+    co_await ready->arrive_and_wait();
+    co_await done->arrive_and_wait();
+  });
+  platform->start(0, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    co_await ready->arrive_and_wait();
+    const auto session = files->attach(thread);
+    std::vector<std::byte> into(10000);
+    const auto read = co_await session->read(inode, 0, into);
+    EXPECT_EQ(*read, 10000U);
+    const auto attributes = co_await session->attributes(inode);
+    EXPECT_EQ(attributes->size, 10000U);
+    const auto found = co_await session->look_up(kRootInode, "a");
+    EXPECT_EQ(found->inode, inode);
+    const auto entries = co_await session->entries(kRootInode, 0, 10);
+    EXPECT_EQ(entries->size(), 1U);
+    co_await done->arrive_and_wait();
+  });
+  platform->run();
+}
+
+// What is held stays in DRAM, of the rest a few; what was taken out is found again.
+TEST(NovaInodes, LeaveDramWhenTheyAreNotInUse) {
+  for (const std::string& name : perdura::test::platform_names()) {
+    SCOPED_TRACE(name);
+    const fs::FsConfig config{.size = 8 * MiB,
+                              .parameters = {{"cached_inodes", std::uint64_t{20}}}};
+    run(name, config, [&](Thread& thread) -> Task<> {
+      const auto files = co_await kNova.mount(thread, "home", config);
+      const auto session = files->attach(thread);
+      const Volume& volume = static_cast<FileSystem&>(*files).volume();
+      std::vector<InodeNumber> made;
+      for (int i = 0; i < 500; ++i) {
+        const auto file = co_await session->create(kRootInode, std::to_string(i), {.mode = S_IFREG},
+                                                   {.seconds = i});
+        made.push_back(file->inode);
+        co_await session->write(made[i], 0, bytes(5, i % 100), {{.seconds = i}});
+        if (i < 50) co_await session->hold(made[i]);
+        if (i < 10) co_await session->unlink(kRootInode, std::to_string(i), {});
+        EXPECT_LE(volume.cached_inodes(), 50U + 30U);
+      }
+      for (int round = 0; round < 2; ++round) {
+        for (int i = 0; i < 500; ++i) {
+          const auto found = co_await session->attributes(made[i]);
+          EXPECT_TRUE(found.has_value()) << i;
+          std::vector<std::byte> into(5);
+          co_await session->read(made[i], 0, into);
+          EXPECT_EQ(into, bytes(5, i % 100)) << i;
+        }
+      }
+      EXPECT_LE(volume.cached_inodes(), 50U + 30U);
+      EXPECT_EQ(co_await files->audit(), "");
+      for (int i = 0; i < 50; ++i) co_await session->release(made[i]);
+      for (int i = 0; i < 500; ++i) co_await session->attributes(made[i]);
+      EXPECT_LE(volume.cached_inodes(), 30U);
+      EXPECT_EQ(co_await files->audit(), "");
+    });
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NovaThreads, testing::ValuesIn(perdura::test::platform_names()),
