@@ -6,7 +6,7 @@
 #include <map>
 
 #include "platform/runtime/work.h"
-#include "systems/nova/inode.h"
+#include "systems/nova/volume.h"
 
 namespace perdura::systems::nova {
 
@@ -39,6 +39,7 @@ class Inspection {
     check_tree();
     for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) check_links(number);
     check_saved();
+    if (repairs_) repair_names();
     return std::move(found_);
   }
 
@@ -58,7 +59,19 @@ class Inspection {
     std::uint64_t directory = 0;
     std::uint64_t inode = 0;
     std::uint32_t type = 0;
+    std::uint64_t cookie = 0;
     std::string name;
+  };
+  // What log entries can repair, and where in `found_` it is named.
+  struct NameToRemove {
+    std::size_t damage = 0;
+    std::uint64_t directory = 0;
+    std::uint64_t cookie = 0;
+  };
+  struct LinksToSet {
+    std::size_t damage = 0;
+    std::uint64_t inode = 0;
+    std::uint32_t links = 0;
   };
 
   void say(std::string where, std::string what, bool repaired = false) {
@@ -98,6 +111,7 @@ class Inspection {
         if (!is_possible(geometry_, change)) {
           say(fmt::format("journal {}", i),
               fmt::format("It changes {:#x}, which is no word of an inode.", change.offset));
+          all_whole_ = false;
         } else if (region_.load(change.offset) == change.before) {
           redone_[change.offset] = change.after;
         }
@@ -150,11 +164,10 @@ class Inspection {
     const std::string problem = load(region_, geometry_, inode, record);
     known.is_whole = problem.empty();
     if (!known.is_whole) say(inode_name(number), fmt::format("It is damaged: {}.", problem));
+    all_whole_ = all_whole_ && known.is_whole;
     known.mode = inode.mode;
     known.links = inode.links;
     known.parent = inode.parent();
-    // The blocks of one that has no name are free as soon as it is mounted.
-    if (known.is_whole && known.links == 0) return;
     for (const LogPage& page : inode.log.pages) own(number, page.offset / kBlock, 1);
     inode.blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, Mapped mapped) {
       own(number, mapped.block(), 1);
@@ -184,8 +197,8 @@ class Inspection {
         if (inode.directory->find(region_, text) != &name) {
           say(inode_name(number), fmt::format("The name {} is in it twice.", text));
         }
-        names_.push_back(
-            {number, name.inode, static_cast<std::uint32_t>(name.type) << 12, std::move(text)});
+        names_.push_back({number, name.inode, static_cast<std::uint32_t>(name.type) << 12,
+                          name.cookie, std::move(text)});
         return true;
       });
     }
@@ -203,6 +216,7 @@ class Inspection {
       const std::string where = fmt::format("directory {}, name {}", name.directory, name.name);
       Known& named = inodes_[name.inode];
       if (!named.exists) {
+        wrong_names_.push_back({found_.size(), name.directory, name.cookie});
         say(where, fmt::format("It names inode {}, which does not exist.", name.inode));
         continue;
       }
@@ -241,6 +255,10 @@ class Inspection {
     }
     if (!known.is_reached) say(inode_name(number), "It cannot be reached from the root.");
     if (known.links != known.names) {
+      // A directory has one name.
+      if ((known.mode & S_IFMT) != S_IFDIR || known.names == 1) {
+        wrong_links_.push_back({found_.size(), number, known.names});
+      }
       say(inode_name(number),
           fmt::format("It has {} names, but says {}.", known.names, known.links));
     }
@@ -283,6 +301,48 @@ class Inspection {
     say("saved bitmaps", what + "; they can be made anew.", repairs_);
   }
 
+  // Appends entries to the logs of inodes that say what is right. Only if all logs are whole: in
+  // what cannot be read there may be further names, and blocks that look free.
+  void repair_names() {
+    if (!all_whole_ || (wrong_names_.empty() && wrong_links_.empty())) return;
+    // The saved bitmaps will not be right; and what journals say is done, as recovery would do it.
+    region_.store(kCleanOffset, 0);
+    region_.flush(kCleanOffset, kWord);
+    for (const auto& [place, word] : redone_) {
+      region_.store(place, word);
+      region_.flush(place, kWord);
+    }
+    region_.drain();
+    Volume volume(region_, geometry_, {.gc_pages = ~std::uint64_t{0}, .cached_inodes = 1}, 1);
+    for (std::uint64_t block = geometry_.first_block; block < geometry_.blocks; ++block) {
+      if (owners_[block] != 0) volume.blocks().mark_used(block, 1);
+    }
+    Context context;
+    const auto change = [&](std::uint64_t number, std::size_t damage, const auto& add) {
+      const Locked locked(volume, Locked::For::changing, {number});
+      Inode& inode = *locked[0];
+      if (volume.use(inode) != std::errc{}) return;
+      context.begin();
+      add(inode);
+      found_[damage].repaired = volume.commit(context, true) == std::errc{};
+    };
+    for (const NameToRemove& name : wrong_names_) {
+      change(name.directory, name.damage, [&](Inode& directory) {
+        const EntryHeader header{.type = EntryType::remove,
+                                 .seconds = directory.changed.seconds,
+                                 .nanoseconds = directory.changed.nanoseconds};
+        context.add(directory, RemoveEntry{header, 0, name.cookie});
+      });
+    }
+    for (const LinksToSet& each : wrong_links_) {
+      change(each.inode, each.damage, [&](Inode& inode) {
+        AttributesEntry entry = attributes_entry(inode);
+        entry.links = each.links;
+        context.add(inode, entry);
+      });
+    }
+  }
+
   pmem::Region& region_;
   const bool repairs_;
   Geometry geometry_;
@@ -290,6 +350,9 @@ class Inspection {
   std::vector<std::uint32_t> owners_;  // by block: the inode, 0 if it is free
   std::vector<Known> inodes_;
   std::vector<NameOf> names_;
+  std::vector<NameToRemove> wrong_names_;
+  std::vector<LinksToSet> wrong_links_;
+  bool all_whole_ = true;  // logs and journals
   std::map<Bytes, std::uint64_t> redone_;
 };
 

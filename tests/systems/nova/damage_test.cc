@@ -1,5 +1,7 @@
 // Images with wrong bytes: inspection names what is wrong, mounting refuses it or gives what is
 // whole, and nothing crashes or hangs.
+#include <fmt/format.h>
+
 #include <random>
 
 #include "platform/base/error.h"
@@ -125,6 +127,92 @@ TEST(NovaDamage, OfASavedBitmapIsRepairedByMakingItAnew) {
     const auto files = co_await kNova.mount(thread, "home", config());
     EXPECT_EQ(co_await files->audit(), "");
   });
+}
+
+std::string text_of(const std::vector<fs::Damage>& damage) {
+  std::string text;
+  for (const fs::Damage& each : damage) {
+    text += each.where + ": " + each.what + (each.repaired ? " (repaired)\n" : "\n");
+  }
+  return text;
+}
+
+// Entries that never got to the logs, of which the rest is whole.
+TEST(NovaDamage, OfNamesAndLinkCountsIsRepairedByWhatTheOthersSay) {
+  for (const bool is_more_damaged : {false, true}) {
+    run("shm", config(), [&](Thread& thread) -> Task<> {
+      const fs::NewInode file{.mode = S_IFREG | 0644};
+      const std::vector<std::byte> data = bytes(5000);
+      std::array<std::uint64_t, 5> numbers{};
+      {
+        const auto files = co_await kNova.mount(thread, "home", config());
+        const auto session = files->attach(thread);
+        const auto directory =
+            co_await session->create(fs::kRootInode, "in", {.mode = S_IFDIR | 0755}, {});
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+          const std::string name(1, static_cast<char>('a' + i));
+          const auto made =
+              co_await session->create(i == 2 ? directory->inode : fs::kRootInode, name, file, {});
+          numbers[i] = static_cast<std::uint64_t>(made->inode);
+          co_await session->write(made->inode, 0, data, {});
+        }
+        co_await session->link(fs::InodeNumber{numbers[0]}, fs::kRootInode, "a2", {});
+        co_await session->hold(fs::InodeNumber{numbers[2]});
+        co_await session->unlink(directory->inode, "c", {});
+        numbers[4] = static_cast<std::uint64_t>(directory->inode);
+        co_await files->unmount();
+      }
+      const auto region = thread.node.open_region("home");
+      const Geometry geometry = *stored_geometry(*region, 0);
+      const auto lose_entry = [&](std::uint64_t inode) {
+        const Bytes tail = geometry.inode_offset(inode) + kTailWord;
+        region->store(tail, region->load(tail) - 1);
+      };
+      lose_entry(numbers[0]);  // that it has two names
+      const Bytes state = geometry.inode_offset(numbers[1]) + kStateWord;
+      region->store(state, region->load(state) & ~std::uint64_t{1});
+      // The third one has been freed by the unmount; now it has never lost its name.
+      const Bytes third = geometry.inode_offset(numbers[2]) + kStateWord;
+      region->store(third, region->load(third) | 1);
+      lose_entry(numbers[4]);
+      if (is_more_damaged) {
+        const Bytes base = geometry.inode_offset(numbers[3]) + kCacheLine;
+        region->store(base, ~region->load(base));
+      }
+      std::vector<std::byte> before(region->size());
+      std::vector<std::byte> after(region->size());
+      region->read(0, before);
+      const std::string repaired = is_more_damaged ? "" : " (repaired)";
+      const std::string all = text_of(inspect(*region, false));
+      region->read(0, after);
+      EXPECT_TRUE(before == after) << "nobody asked for repairs";
+      EXPECT_EQ(all.find("(repaired)"), std::string::npos);
+      const std::string text = text_of(inspect(*region, true));
+      for (const std::string& expected :
+           {fmt::format("inode {}: It has 2 names, but says 1.", numbers[0]),
+            fmt::format("directory 1, name b: It names inode {}, which does not exist.",
+                        numbers[1]),
+            fmt::format("inode {}: It has 1 names, but says 0.", numbers[2])}) {
+        EXPECT_NE(all.find(expected), std::string::npos) << all;
+        EXPECT_NE(text.find(expected + repaired + "\n"), std::string::npos) << text;
+      }
+      if (is_more_damaged) co_return;
+      EXPECT_EQ(text_of(inspect(*region, false)), "");
+      const auto files = co_await kNova.mount(thread, "home", config());
+      EXPECT_EQ(co_await files->audit(), "");
+      const auto session = files->attach(thread);
+      const auto found = co_await session->look_up(fs::InodeNumber{numbers[4]}, "c");
+      EXPECT_TRUE(found.has_value());
+      EXPECT_EQ(found->links, 1U);
+      std::vector<std::byte> into(5000);
+      co_await session->read(found->inode, 0, into);
+      EXPECT_TRUE(into == data);
+      const auto linked = co_await session->look_up(fs::kRootInode, "a2");
+      EXPECT_EQ(linked->links, 2U);
+      const auto gone = co_await session->look_up(fs::kRootInode, "b");
+      EXPECT_EQ(gone.error(), std::errc::no_such_file_or_directory);
+    });
+  }
 }
 
 }  // namespace
