@@ -28,6 +28,7 @@ namespace {
 constexpr int kKills = 20;
 constexpr int kWriters = 2;
 constexpr std::uint64_t kMostSteps = 200;  // of all writers before a kill
+constexpr std::uint64_t kKept = 500;       // files of a writer, or there would be no room at last
 
 // How far a writer has come, as others see it: a step is begun before its first call and ended
 // behind its last.
@@ -37,7 +38,8 @@ struct Progress {
 };
 
 // A step of a writer: a file of its own number is created under another name, filled, synced, and
-// renamed; a counter in a shared file is overwritten and synced; every third file is removed.
+// renamed; a counter in a shared file is overwritten and synced; every third file is removed, and
+// what is kKept steps old.
 class Writer {
  public:
   Writer(std::string folder, Progress& progress)
@@ -49,12 +51,15 @@ class Writer {
     while (text.size() < (step * 977) % 20'000) text += line;
     return text + line;
   }
-  static bool is_removed(std::uint64_t step, std::uint64_t ended) {
-    return step % 3 == 0 && step + 1 <= ended;
+  // Its file, by whoever has come to another step.
+  static bool is_removed(std::uint64_t step, std::uint64_t by) {
+    return (step % 3 == 0 && step + 1 <= by) || step + kKept <= by;
   }
 
-  // Until a call fails.
+  // Until a call fails, as all do in a folder whose mount is gone: its path would lead elsewhere.
   void run() {
+    if (chdir(folder_.c_str()) != 0) return;
+    folder_ = ".";
     for (std::uint64_t step = progress_.ended + 1;; ++step) {
       progress_.begun = step;
       if (!take(step)) return;
@@ -66,9 +71,10 @@ class Writer {
   std::string missing() const {
     const std::uint64_t begun = progress_.begun;
     const std::uint64_t ended = progress_.ended;
-    for (std::uint64_t step = 1; step <= ended; ++step) {
+    const std::uint64_t oldest = ended > 2 * kKept ? ended - 2 * kKept : 1;
+    for (std::uint64_t step = oldest; step <= ended; ++step) {
       const std::string text = read(path(step));
-      const bool may_be_removed = step % 3 == 0 && step + 1 <= begun;
+      const bool may_be_removed = is_removed(step, begun);
       if (is_removed(step, ended) ? !text.empty()
                                   : text != text_of(step) && !(may_be_removed && text.empty())) {
         return difference(path(step), text, text_of(step)) + ", of " + std::to_string(ended) +
@@ -128,8 +134,13 @@ class Writer {
     const bool counted = write(counter, number.data(), 0);
     close(counter);
     if (!counted) return false;
-    return (step - 1) % 3 != 0 || step == 1 || unlink(path(step - 1).c_str()) == 0 ||
-           errno == ENOENT;
+    return remove(step - 1) && (step <= kKept || remove(step - kKept));
+  }
+
+  // What is to be removed at this step; an interrupted one may have done it.
+  bool remove(std::uint64_t step) const {
+    const bool due = step > 0 && is_removed(step, progress_.begun);
+    return !due || unlink(path(step).c_str()) == 0 || errno == ENOENT;
   }
 
   std::string folder_;
@@ -166,7 +177,7 @@ TEST_P(FsKillTest, LosesNothingThatWasSynced) {
       _exit(0);
     }
     const std::uint64_t until = steps() + random() % kMostSteps;
-    EXPECT_TRUE(wait_until([&] { return steps() >= until; }));
+    ASSERT_TRUE(wait_until([&] { return steps() >= until; }));
     // Also between two steps that are told.
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
     mounted.kill();
