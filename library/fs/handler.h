@@ -7,6 +7,8 @@
 // each inode that it has been told of, the session holds the inode until the kernel forgets it.
 #pragma once
 
+#include <atomic>
+
 #include "library/fs/connection.h"
 #include "services/fs/fs.h"
 #include "services/fs/posix/access_list.h"
@@ -18,9 +20,22 @@ enum class AccessTimes : std::uint8_t {
   relative,  // reading sets them if they are older than the last change, or than a day (relatime)
 };
 
+// What is about to become free. The kernel forgets an inode behind the call that removed its last
+// name or closed it, so that one thread still frees its blocks while another already writes where
+// the program expects room.
+class Releases {
+ public:
+  void begin() { ++under_way_; }
+  void end() { --under_way_; }
+  bool are_under_way() const { return under_way_ > 0; }
+
+ private:
+  std::atomic<int> under_way_{0};
+};
+
 class Handler {
  public:
-  Handler(Session& session, Channel& channel, AccessTimes access_times);
+  Handler(Session& session, Channel& channel, AccessTimes access_times, Releases& releases);
 
   // --- names
   Task<> look_up(fuse_req_t request, InodeNumber directory, std::string_view name);
@@ -77,10 +92,27 @@ class Handler {
   // to be cleared.
   Task<WriteOptions> write_options(fuse_req_t request, InodeNumber inode, bool clear_set_id);
   Task<> note_read(InodeNumber inode);
+  // Does what needs space, anew as long as some may become free.
+  template <class Operation>
+  auto with_space(Operation operation) -> decltype(operation()) {
+    for (int pauses = 0;; ++pauses) {
+      auto result = co_await operation();
+      const bool is_full = !result && result.error() == std::errc::no_space_on_device;
+      if (!is_full || pauses == kPauses) co_return result;
+      co_await releases_end();
+    }
+  }
+  Task<> releases_end();
+
+  // A thread that has been told to forget an inode may not have run since, so that it does not
+  // count yet.
+  static constexpr int kPauses = 4;
+  static constexpr Picoseconds kPause = Milliseconds(5);
 
   Session& session_;
   Channel& channel_;
   AccessTimes access_times_;
+  Releases& releases_;
   std::vector<std::byte> buffer_;  // of data and directories that are read
 };
 

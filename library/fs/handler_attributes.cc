@@ -72,8 +72,9 @@ Task<> Handler::set_attributes(fuse_req_t request, InodeNumber inode, struct sta
   const Timestamp now = time_now();
   if (given(FUSE_SET_ATTR_SIZE)) {
     const WriteOptions options = co_await write_options(request, inode, clear_set_id);
+    const auto size = static_cast<Bytes>(wanted.st_size);
     const Result<void> done =
-        co_await session_.truncate(inode, static_cast<Bytes>(wanted.st_size), options);
+        co_await with_space([&] { return session_.truncate(inode, size, options); });
     if (!done) {
       fail(request, done.error());
       co_return;
@@ -122,7 +123,8 @@ Task<> Handler::set_attributes(fuse_req_t request, InodeNumber inode, struct sta
     co_return;
   }
   change.changed = now;
-  const Result<Attributes> changed = co_await session_.change(inode, change);
+  const Result<Attributes> changed =
+      co_await with_space([&] { return session_.change(inode, change); });
   if (!changed) {
     fail(request, changed.error());
     co_return;
@@ -184,7 +186,8 @@ Task<> Handler::set_extended(fuse_req_t request, InodeNumber inode, std::string_
   const auto mode = flags == XATTR_CREATE    ? AttributeMode::create
                     : flags == XATTR_REPLACE ? AttributeMode::replace
                                              : AttributeMode::create_or_replace;
-  const Result<void> done = co_await session_.set_extended(inode, name, value, mode, now);
+  const Result<void> done =
+      co_await with_space([&] { return session_.set_extended(inode, name, value, mode, now); });
   fuse_reply_err(request, done ? 0 : static_cast<int>(done.error()));
 }
 
@@ -203,7 +206,8 @@ Task<> Handler::set_access_list(fuse_req_t request, InodeNumber inode,
     fail(request, prepared.error());
     co_return;
   }
-  const Result<Attributes> changed = co_await session_.change(inode, prepared->change);
+  const Result<Attributes> changed =
+      co_await with_space([&] { return session_.change(inode, prepared->change); });
   fuse_reply_err(request, changed ? 0 : static_cast<int>(changed.error()));
 }
 
@@ -229,6 +233,7 @@ Task<> Handler::remove_extended(fuse_req_t request, InodeNumber inode, std::stri
 }
 
 Task<> Handler::statistics(fuse_req_t request) {
+  if (releases_.are_under_way()) co_await releases_end();
   const Result<Statistics> found = co_await session_.statistics();
   if (!found) {
     fail(request, found.error());

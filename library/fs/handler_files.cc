@@ -32,8 +32,14 @@ std::optional<AllocationMode> allocation_mode(int mode) {
 
 }  // namespace
 
-Handler::Handler(Session& session, Channel& channel, AccessTimes access_times)
-    : session_(session), channel_(channel), access_times_(access_times) {}
+Handler::Handler(Session& session, Channel& channel, AccessTimes access_times, Releases& releases)
+    : session_(session), channel_(channel), access_times_(access_times), releases_(releases) {}
+
+Task<> Handler::releases_end() {
+  do {
+    co_await sleep_for(kPause);
+  } while (releases_.are_under_way());
+}
 
 Timestamp time_now() {
   timespec time{};
@@ -97,7 +103,8 @@ Task<WriteOptions> Handler::write_options(fuse_req_t request, InodeNumber inode,
 Task<> Handler::write(fuse_req_t request, InodeNumber inode, Bytes offset,
                       std::span<const std::byte> data, bool clear_set_id) {
   const WriteOptions options = co_await write_options(request, inode, clear_set_id);
-  const Result<void> written = co_await session_.write(inode, offset, data, options);
+  const Result<void> written =
+      co_await with_space([&] { return session_.write(inode, offset, data, options); });
   if (written) {
     fuse_reply_write(request, data.size());
   } else {
@@ -115,7 +122,8 @@ Task<> Handler::allocate(fuse_req_t request, InodeNumber inode, int mode, Bytes 
   // The kernel leaves it to the file system who may keep set-user-ID bits here (CAP_FSETID).
   const WriteOptions options =
       co_await write_options(request, inode, fuse_req_ctx(request)->uid != 0);
-  const Result<void> done = co_await session_.allocate(inode, *known, offset, length, options);
+  const Result<void> done = co_await with_space(
+      [&] { return session_.allocate(inode, *known, offset, length, options); });
   fuse_reply_err(request, done ? 0 : static_cast<int>(done.error()));
 }
 

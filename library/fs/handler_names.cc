@@ -76,10 +76,12 @@ Task<> Handler::look_up(fuse_req_t request, InodeNumber directory, std::string_v
 }
 
 Task<> Handler::forget(fuse_req_t request, std::vector<fuse_forget_data> inodes) {
+  releases_.begin();
   for (const fuse_forget_data& each : inodes) {
     if (each.ino == FUSE_ROOT_ID) continue;  // never looked up, always there
     co_await session_.release(InodeNumber{each.ino}, each.nlookup);
   }
+  releases_.end();
   fuse_reply_none(request);
 }
 
@@ -95,8 +97,10 @@ Task<Result<Attributes>> Handler::make(Credentials caller, InodeNumber directory
   inode.gid = inherited.gid;
   inode.extended = inherited.extended;
   const Timestamp now = time_now();
-  if (name.empty()) co_return co_await session_.create_unnamed(inode, now);
-  co_return co_await session_.create(directory, name, inode, now);
+  co_return co_await with_space([&] {
+    return name.empty() ? session_.create_unnamed(inode, now)
+                        : session_.create(directory, name, inode, now);
+  });
 }
 
 Task<> Handler::create(fuse_req_t request, InodeNumber directory, std::string_view name,
@@ -166,7 +170,9 @@ Task<> Handler::create_unnamed(fuse_in_header request, fuse_create_in arguments)
 
 Task<> Handler::link(fuse_req_t request, InodeNumber inode, InodeNumber directory,
                      std::string_view name) {
-  const Result<Attributes> linked = co_await session_.link(inode, directory, name, time_now());
+  const Timestamp now = time_now();
+  const Result<Attributes> linked =
+      co_await with_space([&] { return session_.link(inode, directory, name, now); });
   if (linked) {
     co_await answer_entry(request, *linked);
   } else {
@@ -193,7 +199,9 @@ Task<> Handler::rename(fuse_req_t request, InodeNumber from, std::string_view na
     fuse_reply_err(request, EINVAL);
     co_return;
   }
-  const Result<void> renamed = co_await session_.rename(from, name, to, new_name, mode, time_now());
+  const Timestamp now = time_now();
+  const Result<void> renamed =
+      co_await with_space([&] { return session_.rename(from, name, to, new_name, mode, now); });
   fuse_reply_err(request, renamed ? 0 : static_cast<int>(renamed.error()));
 }
 

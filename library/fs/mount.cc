@@ -182,7 +182,7 @@ class Mount {
   Task<> work(Thread& thread) {
     const auto session = files_->attach(thread);
     Channel channel(*connection_);
-    Handler handler(*session, channel, access_times_);
+    Handler handler(*session, channel, access_times_, releases_);
     waiting_.enter();
     while (!waiting_.ended()) {
       const std::optional<Message> message = channel.receive();
@@ -212,6 +212,7 @@ class Mount {
   AccessTimes access_times_;
   std::uint32_t threads_;
   Waiting waiting_;
+  Releases releases_;
   std::shared_ptr<FileSystem> files_;
   std::optional<Connection> connection_;
   std::atomic<bool> mounted_{false};

@@ -116,6 +116,28 @@ TEST_P(FsMountTest, FilesWithoutNamesStayAsLongAsTheyAreOpen) {
   close(file);
 }
 
+// The kernel tells a mount behind unlink() that the file is gone.
+TEST_P(FsMountTest, SpaceIsFreeWhenTheCallThatFreesItHasReturned) {
+  if (!is_persistent(GetParam())) GTEST_SKIP() << "a model is never full";
+  Mounted mounted(GetParam());
+  const files::path path = mounted.path() / "file";
+  const std::string block(4096, 'x');
+  for (int i = 0; i < 30; ++i) {
+    int file = open(path.c_str(), O_CREAT | O_RDWR, 0644);
+    const auto nearly_all = static_cast<off_t>(files::space(mounted.path()).available - (1 << 20));
+    ASSERT_EQ(fallocate(file, 0, 0, nearly_all), 0);
+    lseek(file, nearly_all, SEEK_SET);
+    while (write(file, block.data(), block.size()) > 0) continue;
+    EXPECT_EQ(errno, ENOSPC);
+    close(file);
+    ASSERT_EQ(unlink(path.c_str()), 0);
+    file = open(path.c_str(), O_CREAT | O_RDWR, 0644);
+    EXPECT_EQ(write(file, block.data(), block.size()), 4096) << "time " << i;
+    close(file);
+    ASSERT_EQ(unlink(path.c_str()), 0);
+  }
+}
+
 TEST_P(FsMountTest, AFileCanBeMadeWithoutAName) {
   Mounted mounted(GetParam());
   const int file = open(mounted.path().c_str(), O_TMPFILE | O_RDWR, 0640);
