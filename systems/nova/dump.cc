@@ -108,8 +108,12 @@ std::string dump(pmem::Region& region, std::optional<fs::InodeNumber> only) {
       }
     }
   }
-  for (std::uint64_t number = 1; number <= geometry->inodes; ++number) {
-    if (only && static_cast<std::uint64_t>(*only) != number) continue;
+  const std::uint64_t first = only ? static_cast<std::uint64_t>(*only) : 1;
+  const std::uint64_t last = only ? first : geometry->inodes;
+  for (std::uint64_t number = first; number <= last; ++number) {
+    if (number == 0 || number > geometry->inodes) {
+      return fmt::format("there can be no inode {}, only 1 to {}\n", number, geometry->inodes);
+    }
     const auto record = region.read_object<InodeRecord>(geometry->inode_offset(number));
     if ((record.state & 1) == 0) {
       if (only) fmt::format_to(out, "inode {} does not exist\n", number);
