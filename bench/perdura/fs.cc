@@ -257,7 +257,7 @@ void add_fs(CLI::App& app, CommandContext&, Action& action) {
                        "Options of mount(8), separated by commas: ro,noatime,nosuid,nodev");
   mounting
       ->add_option("--threads", arguments->mount.threads,
-                   "How many serve it; 0: as many as there are cores")
+                   "How many serve it; 0: four for each core, at most 32")
       ->check(CLI::Range(0, 256));
   // Of the process that mount_in_background() starts.
   mounting->add_option("--ready", arguments->ready)->group("");

@@ -23,6 +23,10 @@ namespace {
 
 constexpr Picoseconds kBetweenLooks = Microseconds(100);
 
+// More threads than cores get a larger share of them beside many programs that read.
+constexpr unsigned kThreadsOfCore = 4;
+constexpr unsigned kMostThreads = 32;
+
 // Ends reads of /dev/fuse, and does nothing else.
 constexpr int kWake = SIGUSR1;
 constexpr std::array<int, 3> kEnding{SIGINT, SIGTERM, SIGHUP};
@@ -126,6 +130,10 @@ bool has_option(const std::string& options, std::string_view option) {
   return fmt::format(",{},", options).find(fmt::format(",{},", option)) != std::string::npos;
 }
 
+unsigned usual_threads() {
+  return std::clamp(kThreadsOfCore * std::thread::hardware_concurrency(), 1U, kMostThreads);
+}
+
 class Mount {
  public:
   Mount(const FsSystem& system, const Place& place, const MountOptions& options)
@@ -134,8 +142,7 @@ class Mount {
         options_(options),
         access_times_(has_option(options.options, "noatime") ? AccessTimes::none
                                                              : AccessTimes::relative),
-        threads_(options.threads > 0 ? options.threads
-                                     : std::max(1U, std::thread::hardware_concurrency())) {}
+        threads_(options.threads > 0 ? options.threads : usual_threads()) {}
 
   void run() {
     const BlockedSignals blocked;
