@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "platform/base/parameter.h"
@@ -185,7 +186,7 @@ class CrashScenario {
   virtual std::span<const Event> expected_events() const { return {}; }
 
   // Whether the clients first fill the system with what the history needs. Failures are tried from
-  // then on, when `call` is called, which is never if a client dies before.
+  // then on, when `call` is called, once, or never if a client dies before.
   virtual bool prepares() const { return false; }
   void when_prepared(std::function<void()> call) { prepared_ = std::move(call); }
 
@@ -259,8 +260,9 @@ class CrashScenario {
   }
   // To be called by serve() when it has opened what its node holds.
   void note_serving() { serving_since_ = Executor::current().now(); }
-  void note_prepared() const {
-    if (prepared_) prepared_();
+  // Once: whoever waits for it may be gone when a system recovers.
+  void note_prepared() {
+    if (const auto call = std::exchange(prepared_, {})) call();
   }
 
   // Of keep(), return_to_kept() and found(), what the scenario itself has noted.

@@ -200,9 +200,13 @@ TEST_F(ClaimResultsTest, PredictionsAreCountedApart) {
 
 // Of a folder with columns that its driver declares.
 std::string manifest_of(const std::string& name) {
-  if (!name.starts_with("mojim-")) return "{}";
-  static const bench::MemoryDriver driver(systems::memory_systems());
-  static const harness::Driver* const drivers[] = {&driver};
+  static const bench::MemoryDriver memory(systems::memory_systems());
+  static const bench::FsDriver fs(systems::fs_systems(), systems::memory_systems());
+  const bool of_files = name.starts_with("fs-") || name == "mojim-filebench";
+  if (!of_files && !name.starts_with("mojim-")) return "{}";
+  const harness::Driver& driver = of_files ? static_cast<const harness::Driver&>(fs)
+                                           : static_cast<const harness::Driver&>(memory);
+  const harness::Driver* const drivers[] = {&driver};
   const harness::Experiment experiment = harness::load_experiment(
       PERDURA_EXPERIMENTS "/" + name + ".toml", harness::declarations_of(drivers));
   const auto points = plan_points(experiment, harness::Locations::standard(), driver, 0);
@@ -215,11 +219,12 @@ class CommittedResults : public ReportTest {
   void SetUp() override {
     ReportTest::SetUp();
     for (const std::string name :
-         {"erda-latency", "erda-throughput", "erda-cpu", "erda-nvm-writes", "erda-cleaning",
-          "remote-log-cells", "hash-ycsb", "hash-load-factor", "hash-added-sbuckets",
-          "hash-pm-writes", "mojim-msync", "mojim-msync-dram", "mojim-msync-tiers",
-          "mojim-sync-size", "mojim-threads", "mojim-thresholds", "mojim-recovery",
-          "mojim-mirror-lost"}) {
+         {"erda-latency",        "erda-throughput",   "erda-cpu",        "erda-nvm-writes",
+          "erda-cleaning",       "remote-log-cells",  "hash-ycsb",       "hash-load-factor",
+          "hash-added-sbuckets", "hash-pm-writes",    "mojim-msync",     "mojim-msync-dram",
+          "mojim-msync-tiers",   "mojim-sync-size",   "mojim-threads",   "mojim-thresholds",
+          "mojim-recovery",      "mojim-mirror-lost", "mojim-filebench", "fs-micro",
+          "fs-threads",          "fs-filebench",      "fs-webserver"}) {
       std::filesystem::create_directories(root() / name);
       std::filesystem::copy(PERDURA_REFERENCE "/" + name + "/points.csv",
                             root() / name / "points.csv");

@@ -51,6 +51,10 @@ class DeathAndPowerFailure {
 
   // What is lost of the level that is expected; empty if nothing is.
   std::string run(sim::Failure& failure) {
+    if (scenario_->prepares()) {
+      failure.enable(false);
+      scenario_->when_prepared([&failure] { failure.enable(true); });
+    }
     start();
     failure.watch(platform_, [this](pmem::Choices&) {
       if (scenario_->loses_with_processes()) losing_failures_.push_back({platform_.engine().now()});

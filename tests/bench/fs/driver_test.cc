@@ -41,7 +41,8 @@ TEST(FsDriver, PlansTheExperiments) {
   for (const auto& entry : std::filesystem::directory_iterator(PERDURA_SOURCE_DIR "/experiments")) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("fs-") && name != "mojim-filebench.toml") continue;
-    const auto experiment = harness::load_experiment(entry.path().string(), declarations());
+    const auto experiment =
+        harness::load_experiment(entry.path().string(), tested().declarations());
     EXPECT_GE(plan_points(experiment, harness::Locations({PERDURA_SOURCE_DIR}), driver(), 1).size(),
               1U);
     ++experiments;
@@ -58,7 +59,7 @@ TEST_P(FsDriverOn, RunsEachWorkloadOnEachSystem) {
       auto changes = small(workload.name);
       changes.push_back(fmt::format("matrix.system=[\"{}\"]", system.info.name));
       const Point point = plan(changes).front();
-      const Measurement result = measure(point, GetParam());
+      const Measurement result = tested().measure(point, GetParam());
       expect_valid(result, point);
       EXPECT_GT(result.declared.at("application_cpu_us_per_op"), 0);
       const double written = result.declared.at("written_bytes_per_op");
@@ -78,7 +79,7 @@ TEST_P(FsDriverOn, LanesOfAThreadAndThreadsHaveFilesOfTheirOwn) {
     changes.emplace_back("workload.threads=2");
     changes.emplace_back("workload.queue_depth=3");
     const Point point = plan(changes).front();
-    expect_valid(measure(point, GetParam()), point);
+    expect_valid(tested().measure(point, GetParam()), point);
   }
 }
 
@@ -91,7 +92,7 @@ TEST_P(FsDriverOn, AFileSystemInReplicatedMemory) {
       changes.emplace_back("workload.threads=2");
       changes.push_back(fmt::format("workload.replication=\"{}\"", memory));
       const Point point = plan(changes).front();
-      const Measurement result = measure(point, GetParam());
+      const Measurement result = tested().measure(point, GetParam());
       expect_valid(result, point);
       if (point.roles.node_count() == 1) continue;
       EXPECT_GT(static_cast<double>(result.costs_of("mirror").writes.total().bytes_issued),
@@ -99,7 +100,7 @@ TEST_P(FsDriverOn, AFileSystemInReplicatedMemory) {
     }
     auto changes = small("randread");
     changes.push_back(fmt::format("workload.replication=\"{}\"", memory));
-    const Measurement result = measure(plan(changes).front(), GetParam());
+    const Measurement result = tested().measure(plan(changes).front(), GetParam());
     EXPECT_EQ(result.costs_of("mirror").writes.total().bytes_issued, 0U);
   }
 }
@@ -107,7 +108,7 @@ TEST_P(FsDriverOn, AFileSystemInReplicatedMemory) {
 TEST_P(FsDriverOn, CountsWhatIsReadAndWritten) {
   const Point job =
       plan({workload_is("fsync"), "workload.file_size=65536", "workload.size=16777216"}).front();
-  const Measurement result = measure(job, GetParam());
+  const Measurement result = tested().measure(job, GetParam());
   EXPECT_EQ(count_of(result, FileAction::write), 150U);
   EXPECT_EQ(count_of(result, FileAction::fsync), 150U);
   EXPECT_EQ(result.declared.at("written_bytes_per_op"), 150 * 4096.0);
@@ -123,7 +124,7 @@ TEST(FsDriver, IsDeterministicOnAModel) {
     const auto with_seed = [&](const char* seed) {
       auto changes = small(workload);
       changes.emplace_back(seed);
-      Measurement result = measure(plan(changes).front(), "sim");
+      Measurement result = tested().measure(plan(changes).front(), "sim");
       return result.serialize();
     };
     EXPECT_EQ(with_seed("seed=3"), with_seed("seed=3"));
@@ -147,7 +148,7 @@ TEST_F(Directory, RunsEachWorkloadAndRemovesWhatItMade) {
   for (const FileWorkloadEntry& workload : file_workloads()) {
     SCOPED_TRACE(workload.name);
     const Point of_path = point(small(workload.name));
-    const Measurement result = measure(of_path, "shm");
+    const Measurement result = tested().measure(of_path, "shm");
     expect_valid(result, of_path);
     EXPECT_TRUE(is_empty());
     EXPECT_FALSE(result.declared.contains("write_amplification"));
@@ -181,7 +182,7 @@ TEST(FsDriver, AFileSystemThatIsFullFailsThePoint) {
   const std::vector<std::string> later{workload_is("append"), "workload.size=1048576",
                                        "workload.append_size=65536"};
   for (const auto& changes : {while_it_is_filled, later}) {
-    const Measurement result = measure(plan(changes).front(), "sim");
+    const Measurement result = tested().measure(plan(changes).front(), "sim");
     EXPECT_EQ(result.verdict, Verdict::failed);
     EXPECT_NE(result.reason.find("No space left on device; raise size"), std::string::npos)
         << result.reason;
@@ -190,7 +191,7 @@ TEST(FsDriver, AFileSystemThatIsFullFailsThePoint) {
 }
 
 TEST(FsDriver, APersonalityWithTooFewFilesSaysSo) {
-  const Measurement result = measure(
+  const Measurement result = tested().measure(
       plan({workload_is("varmail"), "workload.files=1", "workload.size=16777216"}).front(), "sim");
   EXPECT_EQ(result.verdict, Verdict::failed);
   EXPECT_NE(result.reason.find("raise files"), std::string::npos) << result.reason;
@@ -198,11 +199,11 @@ TEST(FsDriver, APersonalityWithTooFewFilesSaysSo) {
 
 TEST(FsDriver, RefusesWhatCannotBe) {
   const auto expect = [](const std::vector<std::string>& changes, std::string_view what) {
-    const std::string said = refusal(changes);
+    const std::string said = tested().refusal(changes);
     EXPECT_NE(said.find(what), std::string::npos) << said;
     EXPECT_EQ(said.find('\n'), std::string::npos) << said;
   };
-  EXPECT_EQ(refusal({}), "no error");
+  EXPECT_EQ(tested().refusal({}), "no error");
   expect({"workload.replication=\"m-sink\""}, "unknown replication 'm-sink'");
   expect({"workload.replication=\"m-sync\"", "workload.queue_depth=2"},
          "a thread of a replicated file system");
@@ -221,8 +222,9 @@ TEST(FsDriver, RefusesWhatCannotBe) {
   const std::string in_memory = "systems.path.path=\"/dev/shm\"";
   expect({"matrix.system=[\"path\"]", in_memory, "workload.queue_depth=2"},
          "system calls block a thread");
-  EXPECT_EQ(refusal({"matrix.system=[\"path\", \"nova\"]", in_memory, "workload.size=16777216"}),
-            "no error")
+  EXPECT_EQ(
+      tested().refusal({"matrix.system=[\"path\", \"nova\"]", in_memory, "workload.size=16777216"}),
+      "no error")
       << "they can be measured in one run";
   expect({"matrix.system=[\"path\"]", in_memory, "workload.replication=\"m-sync\""},
          "replication has no effect");

@@ -23,7 +23,8 @@ TEST(MemoryDriver, PlansTheExperiments) {
   for (const auto& entry : std::filesystem::directory_iterator(PERDURA_SOURCE_DIR "/experiments")) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("mojim-") || name == "mojim-filebench.toml") continue;  // of driver fs
-    const auto experiment = harness::load_experiment(entry.path().string(), declarations());
+    const auto experiment =
+        harness::load_experiment(entry.path().string(), tested().declarations());
     EXPECT_GE(plan_points(experiment, harness::Locations({PERDURA_SOURCE_DIR}), driver(), 1).size(),
               4U);
     ++experiments;
@@ -40,7 +41,7 @@ TEST_P(MemoryDriverOn, MeasuresEachSyncOfEachSystemAndLeavesEqualCopies) {
       const Point point = plan({system_is(system.info.name), "workload.ranges=3",
                                 fmt::format("workload.threads={}", threads)})
                               .front();
-      const Measurement result = measure(point, GetParam());
+      const Measurement result = tested().measure(point, GetParam());
       EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
       EXPECT_EQ(result.usage_error, "");
       EXPECT_EQ(result.operations(), 300U);
@@ -65,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Platforms, MemoryDriverOn,
                          [](const auto& one) { return one.param; });
 
 double mean_latency(const std::vector<std::string>& changes) {
-  return measure(plan(changes).front(), "sim").kinds.at(kSync).latency.mean();
+  return tested().measure(plan(changes).front(), "sim").kinds.at(kSync).latency.mean();
 }
 
 // Table 3.1: who waits for whom.
@@ -92,7 +93,7 @@ TEST(MemoryDriver, SaysWhatIsGuaranteed) {
   const auto with = [&](const char* persistence) {
     auto changes = server;
     changes.push_back(fmt::format("workload.persistence=\"{}\"", persistence));
-    return measure(plan(changes).front(), "sim");
+    return tested().measure(plan(changes).front(), "sim");
   };
   const Measurement paper = with("paper");
   const Measurement correct = with("correct");
@@ -119,27 +120,30 @@ TEST(MemoryDriver, NoticesCopiesThatDiffer) {
 // More requests than the log has slots.
 TEST(MemoryDriver, ASyncThatDoesNotFitIntoALogFailsThePoint) {
   const Point point = plan({"systems.m-sync.log_slots=2", "systems.m-sync.slot_bytes=64"}).front();
-  const Measurement result = measure(point, "sim");
+  const Measurement result = tested().measure(point, "sim");
   EXPECT_EQ(result.verdict, Verdict::failed);
   EXPECT_NE(result.reason.find("a sync ended with"), std::string::npos) << result.reason;
 }
 
 TEST(MemoryDriver, RefusesWhatCannotBe) {
-  EXPECT_EQ(refusal({}), "no error");
-  EXPECT_NE(
-      refusal({"workload.threads=512"}).find("each thread has a part of the region, 128 bytes"),
-      std::string::npos);
-  EXPECT_NE(refusal({system_is("s-unreplicated"), "workload.persistence=\"correct\""})
+  EXPECT_EQ(tested().refusal({}), "no error");
+  EXPECT_NE(tested()
+                .refusal({"workload.threads=512"})
+                .find("each thread has a part of the region, 128 bytes"),
+            std::string::npos);
+  EXPECT_NE(tested()
+                .refusal({system_is("s-unreplicated"), "workload.persistence=\"correct\""})
                 .find("s-unreplicated"),
             std::string::npos);
-  EXPECT_NE(refusal({"workload.domain=\"dmp\""}).find("has no effect as long as"),
+  EXPECT_NE(tested().refusal({"workload.domain=\"dmp\""}).find("has no effect as long as"),
             std::string::npos);
-  EXPECT_NE(refusal({"timeline.interval_us=100"}).find("not recorded over time"),
+  EXPECT_NE(tested().refusal({"timeline.interval_us=100"}).find("not recorded over time"),
             std::string::npos);
-  EXPECT_NE(refusal({system_is("m-sink")}).find("unknown system 'm-sink'"), std::string::npos);
-  EXPECT_NE(refusal({"workload.records=5"}).find("unknown key 'records' in [workload]"),
+  EXPECT_NE(tested().refusal({system_is("m-sink")}).find("unknown system 'm-sink'"),
             std::string::npos);
-  EXPECT_NE(refusal({"systems.m-sync.log_slots=1"}).find("log_slots in [systems.m-sync]"),
+  EXPECT_NE(tested().refusal({"workload.records=5"}).find("unknown key 'records' in [workload]"),
+            std::string::npos);
+  EXPECT_NE(tested().refusal({"systems.m-sync.log_slots=1"}).find("log_slots in [systems.m-sync]"),
             std::string::npos);
 }
 

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "bench/memory/memory_driver.h"
-#include "platform/base/error.h"
 #include "systems/registry/registry.h"
-#include "tests/support/platforms.h"
+#include "tests/bench/driver_under_test.h"
 
 namespace perdura::bench {
 
@@ -32,33 +31,13 @@ inline const MemoryDriver& driver() {
   return all;
 }
 
-inline harness::Declarations declarations() {
-  const harness::Driver* const drivers[] = {&driver()};
-  return harness::declarations_of(drivers);
+inline const DriverUnderTest& tested() {
+  static const DriverUnderTest one(driver(), kText);
+  return one;
 }
 
 inline std::vector<harness::Point> plan(const std::vector<std::string>& changes = {}) {
-  std::vector<harness::Override> overrides;
-  for (const std::string& change : changes) overrides.push_back(harness::parse_override(change));
-  const harness::Experiment experiment = read_experiment(
-      harness::Document::parse(std::string(kText), "x.toml", overrides), declarations());
-  return plan_points(experiment, harness::Locations({PERDURA_SOURCE_DIR}), driver(), 1);
-}
-
-inline std::string refusal(const std::vector<std::string>& changes) {
-  try {
-    plan(changes);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-inline harness::Measurement measure(const harness::Point& point, const std::string& platform_name) {
-  const auto platform = perdura::test::make_platform(platform_name, point.roles.node_count());
-  harness::Measurement result = driver().run(*platform, point);
-  driver().conclude(point, result);
-  return result;
+  return tested().plan(changes);
 }
 
 inline std::string system_is(std::string_view name) {

@@ -25,7 +25,7 @@ Measurement measure_failure(std::string_view system, std::string_view failure,
                             std::vector<std::string> changes = {}) {
   changes.push_back(system_is(system));
   changes.push_back(failure_is(failure));
-  return measure(plan(changes).front(), platform);
+  return tested().measure(plan(changes).front(), platform);
 }
 
 struct Case {
@@ -140,22 +140,26 @@ TEST(Recovery, HasColumnsOnlyWhereSomethingFails) {
 }
 
 TEST(Recovery, RefusesFailuresThatCannotBe) {
-  EXPECT_NE(refusal({system_is("s-unreplicated"), failure_is("mirror-restarts")})
+  EXPECT_NE(tested()
+                .refusal({system_is("s-unreplicated"), failure_is("mirror-restarts")})
                 .find("failure = \"mirror-restarts\": s-unreplicated has no copies"),
             std::string::npos);
-  EXPECT_NE(refusal({failure_is("backup-restarts")})
+  EXPECT_NE(tested()
+                .refusal({failure_is("backup-restarts")})
                 .find("failure = \"backup-restarts\": m-sync has no backup"),
             std::string::npos);
-  EXPECT_NE(refusal({failure_is("mirror-lost"), "workload.threads=2"})
+  EXPECT_NE(tested()
+                .refusal({failure_is("mirror-lost"), "workload.threads=2"})
                 .find("a recovery is measured with threads = 1"),
             std::string::npos);
   for (const char* system : {"m-syncsec", "m-syncseceth", "e-chain"}) {
-    EXPECT_NE(refusal({system_is(system), failure_is("mirror-lost")})
+    EXPECT_NE(tested()
+                  .refusal({system_is(system), failure_is("mirror-lost")})
                   .find("get nothing without the mirror"),
               std::string::npos);
   }
-  EXPECT_EQ(refusal({system_is("e-broadcast"), failure_is("mirror-lost")}), "no error");
-  EXPECT_NE(refusal({failure_is("fire")}).find("failure"), std::string::npos);
+  EXPECT_EQ(tested().refusal({system_is("e-broadcast"), failure_is("mirror-lost")}), "no error");
+  EXPECT_NE(tested().refusal({failure_is("fire")}).find("failure"), std::string::npos);
 }
 
 }  // namespace

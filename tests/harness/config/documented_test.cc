@@ -22,6 +22,7 @@ TEST(Parameters, OfDriversAreInThePageOfExperiments) {
   std::size_t checked = 0;
   for (const DriverDeclarations& driver : test::declarations().drivers) {
     for (const Parameter& parameter : driver.parameters) {
+      if (parameter.what.starts_with("filled in: ")) continue;
       EXPECT_NE(text.find("\n" + std::string(parameter.name) + " = "), std::string::npos)
           << driver.name << ": " << parameter.name;
       ++checked;
