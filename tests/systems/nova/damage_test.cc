@@ -18,6 +18,14 @@ using fs::test::RandomOperations;
 
 fs::FsConfig config() { return fs::test::config_of(kNova, true); }
 
+std::string text_of(const std::vector<fs::Damage>& damage) {
+  std::string text;
+  for (const fs::Damage& each : damage) {
+    text += each.where + ": " + each.what + (each.repaired ? " (repaired)\n" : "\n");
+  }
+  return text;
+}
+
 // Somewhere in what is stored, more often where there is much to break.
 Bytes any_place(std::mt19937_64& random, const Geometry& geometry) {
   switch (random() % 8) {
@@ -66,8 +74,18 @@ TEST(NovaDamage, OfRandomBytesIsNamedOrHarmless) {
         const std::uint64_t flip = random() % 4 == 0 ? random() : std::uint64_t{1} << random() % 64;
         region->store(place, region->load(place) ^ flip);
       }
-      const std::vector<fs::Damage> damage = inspect(*region, false);
+      std::vector<fs::Damage> damage = inspect(*region, false);
       if (!damage.empty()) ++named;
+      if (random() % 2 == 0) {
+        // What is repaired is not found again; what is not stays as it was.
+        const std::vector<fs::Damage> repaired = inspect(*region, true);
+        EXPECT_EQ(repaired.size(), damage.size());
+        const auto left = std::count_if(repaired.begin(), repaired.end(),
+                                        [](const fs::Damage& each) { return !each.repaired; });
+        damage = inspect(*region, false);
+        EXPECT_EQ(static_cast<std::ptrdiff_t>(damage.size()), left) << text_of(repaired) << "then\n"
+                                                                    << text_of(damage);
+      }
       dump(*region, std::nullopt);
       std::shared_ptr<fs::FileSystem> files;
       try {
@@ -141,14 +159,6 @@ TEST(NovaDamage, OfASavedBitmapIsRepairedByMakingItAnew) {
     const auto files = co_await kNova.mount(thread, "home", config());
     EXPECT_EQ(co_await files->audit(), "");
   });
-}
-
-std::string text_of(const std::vector<fs::Damage>& damage) {
-  std::string text;
-  for (const fs::Damage& each : damage) {
-    text += each.where + ": " + each.what + (each.repaired ? " (repaired)\n" : "\n");
-  }
-  return text;
 }
 
 // Entries that never got to the logs, of which the rest is whole.
