@@ -161,9 +161,11 @@ TEST(NovaDamage, OfASavedBitmapIsRepairedByMakingItAnew) {
   });
 }
 
-// Entries that never got to the logs, of which the rest is whole.
+// Entries that never got to the logs, of which the rest is whole. The logs end at each place of
+// their last page, so that some repairs need another one.
 TEST(NovaDamage, OfNamesAndLinkCountsIsRepairedByWhatTheOthersSay) {
-  for (const bool is_more_damaged : {false, true}) {
+  for (int round = 0; round < 16; ++round) {
+    const bool is_more_damaged = round >= 8;
     run("shm", config(), [&](Thread& thread) -> Task<> {
       const fs::NewInode file{.mode = S_IFREG | 0644};
       const std::vector<std::byte> data = bytes(5000);
@@ -179,6 +181,12 @@ TEST(NovaDamage, OfNamesAndLinkCountsIsRepairedByWhatTheOthersSay) {
               co_await session->create(i == 2 ? directory->inode : fs::kRootInode, name, file, {});
           numbers[i] = static_cast<std::uint64_t>(made->inode);
           co_await session->write(made->inode, 0, data, {});
+        }
+        const fs::AttributeChange change{.permissions = 0600};
+        for (int i = 0; i < round % 8; ++i) {
+          for (const std::uint64_t number : {numbers[0], numbers[2], std::uint64_t{1}}) {
+            co_await session->change(fs::InodeNumber{number}, change);
+          }
         }
         co_await session->link(fs::InodeNumber{numbers[0]}, fs::kRootInode, "a2", {});
         co_await session->hold(fs::InodeNumber{numbers[2]});

@@ -186,6 +186,56 @@ TEST(NovaInodes, LeaveDramWhenTheyAreNotInUse) {
   }
 }
 
+// Direct access needs the blocks where they are, whatever else is used.
+TEST(NovaInodes, StayInDramAsLongAsTheyAreMapped) {
+  const fs::FsConfig config{.size = 4 * MiB, .parameters = {{"cached_inodes", std::uint64_t{1}}}};
+  run("shm", config, [&](Thread& thread) -> Task<> {
+    const auto files = co_await kNova.mount(thread, "home", config);
+    const auto session = files->attach(thread);
+    const auto made = co_await session->create(kRootInode, "a", {.mode = S_IFREG}, {});
+    const auto mapping = co_await session->map(made->inode, 0, fs::kBlock);
+    for (int i = 0; i < 30; ++i) {
+      co_await session->create(kRootInode, std::to_string(i), {.mode = S_IFREG}, {});
+    }
+    co_await session->write(made->inode, 0, bytes(8, 7), {});
+    EXPECT_EQ((*mapping)->region().load((*mapping)->extents()[0].in_region), 0x0707070707070707U);
+  });
+}
+
+// "No word ever has an earlier value again" (commit.cc): else what a journal has of an operation
+// long ago would be done once more. Here a log's tail comes back to each place that it had when a
+// journal said that it changes, and the inode leaves DRAM again and again.
+TEST(NovaInodes, GoOnWithTheVersionsOfTheirLogs) {
+  const fs::FsConfig config{.size = 256 * KiB,
+                            .parameters = {{"cached_inodes", std::uint64_t{1}},
+                                           {"inodes", std::uint64_t{16}},
+                                           {"log_page_bytes", std::uint64_t{kSmallestLogPage}},
+                                           {"gc_pages", std::uint64_t{1000}}}};
+  for (int before = 0; before < 7 && !testing::Test::HasFailure(); ++before) {
+    for (int behind = 0; behind < 30 && !testing::Test::HasFailure(); ++behind) {
+      SCOPED_TRACE(testing::Message() << before << " changes before, " << behind << " behind");
+      run("shm", config, [&](Thread& thread) -> Task<> {
+        {
+          const auto files = co_await kNova.mount(thread, "home", config);
+          const auto session = files->attach(thread);
+          const auto made = co_await session->create(kRootInode, "a", {.mode = S_IFREG}, {});
+          const InodeNumber inode = made->inode;
+          const fs::AttributeChange change{.permissions = 0600};
+          for (int i = 0; i < before; ++i) co_await session->change(inode, change);
+          co_await session->link(inode, kRootInode, "b", {});
+          for (int i = 0; i < behind; ++i) {
+            co_await session->change(inode, change);
+            for (int other = 0; other < 4; ++other) co_await session->attributes(kRootInode);
+          }
+        }
+        const auto files = co_await kNova.mount(thread, "home", config);
+        EXPECT_EQ(files->events()[static_cast<std::size_t>(Happened::redone)], 0U);
+        EXPECT_EQ(co_await files->audit(), "");
+      });
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, NovaThreads, testing::ValuesIn(perdura::test::platform_names()),
                          [](const auto& each) { return each.param; });
 
