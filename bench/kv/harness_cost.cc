@@ -56,7 +56,6 @@ Task<Picoseconds> harness_cost(const harness::Point& point) {
   const Executor& executor = Executor::current();
   Picoseconds least = Picoseconds::max();
   for (std::uint64_t batch = 0; batch < kBatches; ++batch) {
-    // Operations that never suspend nest where the compiler makes no tail calls (sanitizers).
     co_await yield();
     const Time start = executor.now();
     co_await client.run(session, {.operations = operations / kBatches, .measured = true});

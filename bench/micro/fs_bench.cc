@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -134,6 +135,45 @@ BENCHMARK_CAPTURE(mount, after_an_unmount, true)
     ->ArgsProduct({{10000, 1000000}, {1}})
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
+
+// What a read and a write cannot be without, in memory of the same kind and size: a copy, and what
+// is flushed and fenced (docs/systems/nova.md).
+Task<> copy(benchmark::State& state, Thread& thread, What what) {
+  const Bytes size = kFileBlocks * fs::kBlock;
+  pmem::thread_write_meter().set_level(pmem::WriteMeter::Level::issued);
+  const auto region = thread.node.create_region("floor", size + 2 * fs::kBlock, pmem::Medium::pm);
+  std::vector<std::byte> block(fs::kBlock, std::byte{1});
+  for (Bytes at = 0; at < size; at += fs::kBlock) region->write(at, block);
+  const auto line = std::span(block).first(kCacheLine);
+  const Bytes tail = size + fs::kBlock;
+  Bytes entry = 0;
+  std::minstd_rand random(1);
+  for ([[maybe_unused]] auto _ : state) {
+    const Bytes place = random() % kFileBlocks * fs::kBlock;
+    if (what == What::read) {
+      std::memcpy(block.data(), region->data() + place, fs::kBlock);
+      benchmark::ClobberMemory();
+      continue;
+    }
+    region->write_streaming(place, block);
+    region->write(size + entry, line);
+    region->persist(size + entry, kCacheLine);
+    entry = (entry + kCacheLine) % fs::kBlock;
+    region->store(tail, entry);
+    region->persist(tail, kWord);
+  }
+  state.SetItemsProcessed(state.iterations());
+  co_return;
+}
+
+void of_memory(benchmark::State& state, What what) {
+  ShmPlatform platform(ShmOptions{});
+  platform.start(0, 0, CompletionMode::polling,
+                 [&](Thread& thread) { return copy(state, thread, what); });
+  platform.run();
+}
+BENCHMARK_CAPTURE(of_memory, read, What::read);
+BENCHMARK_CAPTURE(of_memory, write, What::write);
 
 void of_the_machine(benchmark::State& state, What what) {
   const char* const directory = std::getenv("PERDURA_BENCH_DIRECTORY");

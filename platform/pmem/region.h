@@ -150,6 +150,14 @@ class Region {
 
   // Copies a range out of the region. Only the aligned words are atomic, so the copy may be torn.
   void read(Bytes offset, std::span<std::byte> into) const;
+  // The same of a range that nobody writes meanwhile, which the caller must have ensured: without
+  // the order of words, large ranges are copied in half of the time.
+  void read_unchanging(Bytes offset, std::span<std::byte> into) const {
+    check(offset, into.size());
+    if (model_) [[unlikely]]
+      return model_->read(offset, into);
+    if (!into.empty()) std::memcpy(into.data(), base_ + offset, into.size());
+  }
 
   template <class T>
   requires std::is_trivially_copyable_v<T> T read_object(Bytes offset)

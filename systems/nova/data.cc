@@ -32,7 +32,10 @@ Result<Bytes> Operations::read(std::uint64_t number, Bytes offset, std::span<std
   Bytes run_place = 0;
   const auto finish = [&](Bytes until) {
     if (run_end > run_begin) {
-      volume_.region().read(run_place, into.subspan(run_begin, run_end - run_begin));
+      // Who has mapped a file may write it without our locks.
+      const auto part = into.subspan(run_begin, run_end - run_begin);
+      inode->mappings > 0 ? volume_.region().read(run_place, part)
+                          : volume_.region().read_unchanging(run_place, part);
       done = run_end;
     }
     if (until > done)

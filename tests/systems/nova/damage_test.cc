@@ -56,7 +56,6 @@ TEST(NovaDamage, OfRandomBytesIsNamedOrHarmless) {
       co_await operations.begin();
       for (int i = 0; i < 150; ++i) {
         co_await operations.step();
-        co_await yield();
       }
       co_await operations.mount_again(true);
     }
@@ -65,7 +64,6 @@ TEST(NovaDamage, OfRandomBytesIsNamedOrHarmless) {
     std::vector<std::byte> image(region->size());
     region->read(0, image);
     for (int round = 0; round < 1500; ++round) {
-      co_await yield();
       region->write(0, image);
       // As unmounted, or as after a failure.
       if (random() % 2 == 0) region->store(kCleanOffset, 0);
@@ -108,7 +106,6 @@ TEST(NovaDamage, OfRandomBytesIsNamedOrHarmless) {
         co_await session->create(fs::InodeNumber{number}, "new", {.mode = S_IFREG}, {});
         co_await session->rename(fs::InodeNumber{number}, "b", fs::kRootInode, "e",
                                  fs::RenameMode::replace, {});
-        co_await yield();
       }
     }
   });

@@ -4,8 +4,6 @@
 #include "systems/nova/layout.h"
 #include "tests/systems/nova/support.h"
 
-// The loops yield: without that a loop of operations that never wait would deepen the stack, where
-// the compiler does not turn resumptions into jumps.
 namespace perdura::systems::nova::test {
 namespace {
 
@@ -35,7 +33,6 @@ TEST(NovaLog, OfAFileThatIsOverwrittenStaysShort) {
     for (int i = 0; i < 20000; ++i) {
       const auto written = co_await session->write(made->inode, i % 4 * 4096, data, {});
       EXPECT_TRUE(written.has_value());
-      co_await yield();
       if (i == 1000) before = *co_await session->statistics();
     }
     const auto after = co_await session->statistics();
@@ -55,7 +52,6 @@ TEST(NovaLog, OfADirectoryWhoseNamesComeAndGoStaysShort) {
       co_await session->create(kRootInode, name, kFile, {});
       const auto removed = co_await session->unlink(kRootInode, name, {});
       EXPECT_TRUE(removed.has_value());
-      co_await yield();
     }
     EXPECT_GT(event(*files, "thorough collections"), 0U) << "the first page has what stays";
     const auto statistics = co_await session->statistics();
@@ -82,7 +78,6 @@ TEST(NovaSpace, ThatIsFullCanBeMadeFree) {
           break;
         }
         names.push_back(name);
-        co_await yield();
         const auto written = co_await session->write(made->inode, 0, data, {});
         if (!written) {
           EXPECT_EQ(written.error(), std::errc::no_space_on_device);
@@ -96,7 +91,6 @@ TEST(NovaSpace, ThatIsFullCanBeMadeFree) {
         for (std::size_t i = first; i < names.size(); i += 2) {
           const auto removed = co_await session->unlink(kRootInode, names[i], {});
           EXPECT_TRUE(removed.has_value()) << i;
-          co_await yield();
         }
       }
       EXPECT_EQ(co_await files->audit(), "");
@@ -121,7 +115,6 @@ TEST(NovaSpace, ThatWasAllocatedCanBeWrittenWhenItIsFull) {
     for (Bytes at = 0;; at += kBlock) {
       const auto written = co_await session->write(other->inode, at, data, {});
       if (!written) break;
-      co_await yield();
     }
     for (Bytes at = kBlock + 100; at + kBlock < 40 * kBlock; at += 2 * kBlock) {
       const auto written = co_await session->write(made->inode, at, data, {});

@@ -20,7 +20,10 @@ class NovaThreads : public testing::TestWithParam<std::string> {};
 TEST_P(NovaThreads, ChangeTheSameTree) {
   const std::uint32_t seed = perdura::test::random_seed();
   SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed);
-  const fs::FsConfig config{.size = 4 * MiB, .threads = kThreads + 1};
+  // So few inodes in DRAM that they come and go all the time.
+  const fs::FsConfig config{.size = 4 * MiB,
+                            .threads = kThreads + 1,
+                            .parameters = {{"cached_inodes", std::uint64_t{4}}}};
   const auto platform = perdura::test::make_platform(GetParam(), 1);
   const auto ready = platform->create_barrier(kThreads);
   const auto done = platform->create_barrier(kThreads);
@@ -48,7 +51,7 @@ TEST_P(NovaThreads, ChangeTheSameTree) {
             const std::string other(1, static_cast<char>('a' + random() % 5));
             const InodeNumber in = directories[random() % directories.size()];
             const InodeNumber to = directories[random() % directories.size()];
-            switch (random() % 8) {
+            switch (random() % 10) {
               case 0: {
                 const auto made = co_await session->create(in, name, {.mode = S_IFDIR | 0755}, {});
                 if (made && directories.size() < 20) directories.push_back(made->inode);
@@ -74,6 +77,18 @@ TEST_P(NovaThreads, ChangeTheSameTree) {
                 const auto at =
                     co_await session->append(shared, std::as_bytes(std::span(&word, 1)), {});
                 if (at) ++mine;
+                break;
+              }
+              case 7: {
+                std::array<std::byte, 64> into;
+                co_await session->read(shared, random() % 1000, into);
+                break;
+              }
+              case 8: {
+                const auto entries = co_await session->entries(in, 0, 100);
+                if (entries && !entries->empty()) {
+                  co_await session->attributes(entries->front().inode);
+                }
                 break;
               }
               default: {
