@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "platform/pmem/region.h"
+#include "platform/runtime/sync.h"
 #include "platform/shm/shm_platform.h"
 #include "systems/registry/registry.h"
 
@@ -136,31 +137,36 @@ BENCHMARK_CAPTURE(mount, after_an_unmount, true)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 
-// What a read and a write cannot be without, in memory of the same kind and size: a copy, and what
-// is flushed and fenced (docs/systems/nova.md).
+// What a read and a write cannot be without, in memory of the same kind and size: a lock, which
+// also keeps the processor from beginning the next one before, a copy, and what is flushed and
+// fenced (docs/systems/nova.md).
 Task<> copy(benchmark::State& state, Thread& thread, What what) {
   const Bytes size = kFileBlocks * fs::kBlock;
   pmem::thread_write_meter().set_level(pmem::WriteMeter::Level::issued);
   const auto region = thread.node.create_region("floor", size + 2 * fs::kBlock, pmem::Medium::pm);
   std::vector<std::byte> block(fs::kBlock, std::byte{1});
-  for (Bytes at = 0; at < size; at += fs::kBlock) region->write(at, block);
+  for (Bytes at = 0; at < size; at += fs::kBlock) region->write_streaming(at, block);
   const auto line = std::span(block).first(kCacheLine);
   const Bytes tail = size + fs::kBlock;
   Bytes entry = 0;
+  SharedSpinLock lock;
   std::minstd_rand random(1);
   for ([[maybe_unused]] auto _ : state) {
     const Bytes place = random() % kFileBlocks * fs::kBlock;
     if (what == What::read) {
+      lock.lock_shared();
       std::memcpy(block.data(), region->data() + place, fs::kBlock);
-      benchmark::ClobberMemory();
+      lock.unlock_shared();
       continue;
     }
+    lock.lock();
     region->write_streaming(place, block);
     region->write(size + entry, line);
     region->persist(size + entry, kCacheLine);
     entry = (entry + kCacheLine) % fs::kBlock;
     region->store(tail, entry);
     region->persist(tail, kWord);
+    lock.unlock();
   }
   state.SetItemsProcessed(state.iterations());
   co_return;
