@@ -48,6 +48,9 @@ TEST_P(PmemRegion, HoldsWhatIsStored) {
         const Bytes at = 1024 + n * 256 + n % 13;
         region->write(at, pattern(n, 1));
         EXPECT_EQ(contents(*region, at, n), pattern(n, 1)) << n;
+        std::vector<std::byte> unchanging(n);
+        region->read_unchanging(at, unchanging);
+        EXPECT_EQ(unchanging, pattern(n, 1)) << n;
         region->write_streaming(at, pattern(n, 2));
         EXPECT_EQ(contents(*region, at, n), pattern(n, 2)) << n;
         EXPECT_EQ(contents(*region, at + n, 1).front(), std::byte{0});
