@@ -120,5 +120,6 @@ Timestamp time_now();
 void fail(fuse_req_t request, std::errc error);
 // Of who asks, with supplementary groups, which are read from /proc.
 Credentials credentials_of(fuse_req_t request);
+Credentials credentials_of(uid_t uid, gid_t gid, pid_t thread);
 
 }  // namespace perdura::fs::fuse

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fstream>
+#include <sstream>
 
 #include "library/fs/answer.h"
 #include "services/fs/posix/rules.h"
@@ -42,18 +44,22 @@ std::uint32_t without_set_id(fuse_req_t request, const Attributes& before) {
 
 }  // namespace
 
+Credentials credentials_of(uid_t uid, gid_t gid, pid_t thread) {
+  Credentials credentials{.uid = uid, .gid = gid};
+  std::ifstream status("/proc/" + std::to_string(thread) + "/status");
+  constexpr std::string_view kGroups = "Groups:";
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with(kGroups)) continue;
+    std::istringstream groups(line.substr(kGroups.size()));
+    for (std::uint32_t group = 0; groups >> group;) credentials.groups.push_back(group);
+    break;
+  }
+  return credentials;
+}
+
 Credentials credentials_of(fuse_req_t request) {
   const fuse_ctx& caller = *fuse_req_ctx(request);
-  Credentials credentials{.uid = caller.uid, .gid = caller.gid};
-  std::vector<gid_t>& groups = credentials.groups;
-  groups.resize(64);
-  int count = fuse_req_getgroups(request, static_cast<int>(groups.size()), groups.data());
-  if (count > static_cast<int>(groups.size())) {
-    groups.resize(static_cast<std::size_t>(count));
-    count = fuse_req_getgroups(request, count, groups.data());
-  }
-  groups.resize(std::min(groups.size(), static_cast<std::size_t>(std::max(count, 0))));
-  return credentials;
+  return credentials_of(caller.uid, caller.gid, caller.pid);
 }
 
 Task<> Handler::attributes(fuse_req_t request, InodeNumber inode) {

@@ -23,12 +23,15 @@ void append(std::vector<std::byte>& bytes, const Part& part) {
   bytes.insert(bytes.end(), begin, begin + sizeof part);
 }
 
-// Groups matter to whom set-group-ID is kept from.
-Credentials creator(fuse_req_t request, std::uint32_t mode) {
+// Supplementary groups matter only to whom set-group-ID may be kept from.
+Credentials creator(uid_t uid, gid_t gid, pid_t thread, std::uint32_t mode) {
   const bool of_group = (mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
-  if (of_group) return credentials_of(request);
+  return of_group ? credentials_of(uid, gid, thread) : Credentials{.uid = uid, .gid = gid};
+}
+
+Credentials creator(fuse_req_t request, std::uint32_t mode) {
   const fuse_ctx& caller = *fuse_req_ctx(request);
-  return {.uid = caller.uid, .gid = caller.gid};
+  return creator(caller.uid, caller.gid, caller.pid, mode);
 }
 
 }  // namespace
@@ -135,9 +138,10 @@ Task<> Handler::create_open(fuse_req_t request, InodeNumber directory, std::stri
 
 Task<> Handler::create_unnamed(fuse_in_header request, fuse_create_in arguments) {
   const NewInode inode{.mode = S_IFREG | (arguments.mode & 07777)};
+  const Credentials caller =
+      creator(request.uid, request.gid, static_cast<pid_t>(request.pid), arguments.mode);
   const Result<Attributes> made =
-      co_await make({.uid = request.uid, .gid = request.gid}, InodeNumber{request.nodeid}, {},
-                    inode, arguments.umask);
+      co_await make(caller, InodeNumber{request.nodeid}, {}, inode, arguments.umask);
   if (!made) {
     channel_.answer(request, static_cast<int>(made.error()), {});
     co_return;

@@ -1,5 +1,6 @@
 // The life of a mount: mounted, used, unmounted, killed, mounted again, and what cannot be mounted.
 #include <fcntl.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -149,6 +150,26 @@ TEST_P(FsMountTest, AFileCanBeMadeWithoutAName) {
             0);
   close(file);
   EXPECT_EQ(read_file(mounted.path() / "name"), "text");
+}
+
+// As a member of the directory's group by a supplementary one.
+TEST_P(FsMountTest, AFileWithoutANameKeepsSetGroupId) {
+  Mounted mounted(GetParam());
+  ASSERT_EQ(chown(mounted.path().c_str(), 0, 2000), 0);
+  ASSERT_EQ(chmod(mounted.path().c_str(), 02777), 0);
+  for (const gid_t group : {2000U, 2001U}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      struct stat found {};
+      umask(0);
+      const bool is_user = setgroups(1, &group) == 0 && setgid(1000) == 0 && setuid(1000) == 0;
+      const int file = open(mounted.path().c_str(), O_TMPFILE | O_RDWR, 02775);
+      _exit(is_user && fstat(file, &found) == 0 && (found.st_mode & S_ISGID) != 0 ? 1 : 0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), group == 2000 ? 1 : 0) << group;
+  }
 }
 
 TEST_P(FsMountTest, ReadingSetsTheTimeOfAccessAsRelatime) {

@@ -19,7 +19,7 @@ int main(int, char** words) {
     const fs::FsSystem& system =
         name == "model" ? test::model_system() : systems::find_fs_system(name);
     fs::fuse::serve(system, fs::Place(words[2]),
-                    {.directory = words[3], .options = words[4], .threads = 2, .ready = [] {
+                    {.directory = words[3], .options = words[4], .ready = [] {
                        static_cast<void>(write(STDOUT_FILENO, "+", 1) == 1);
                      }});
   } catch (const std::exception& error) {
