@@ -3,6 +3,7 @@
 #include <grp.h>
 #include <linux/falloc.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -69,6 +70,11 @@ KernelSide::KernelSide(const std::string& directory) {
     throw std::runtime_error("no root of its own");
   }
   umask(022);
+  // A pipe that nobody reads is an error like others.
+  sigset_t broken_pipe;
+  sigemptyset(&broken_pipe);
+  sigaddset(&broken_pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
 }
 
 KernelSide::~KernelSide() {
