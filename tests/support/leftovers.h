@@ -3,6 +3,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,7 +38,13 @@ inline void remove_leftovers(const std::filesystem::path& root = "/dev/shm") {
       }
     }
   }
-  for (const auto& path : found) std::filesystem::remove_all(path, ignored);
+  for (const auto& path : found) {
+    // What a test has mounted there; of anything else this is an error.
+    for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
+      umount2(entry.path().c_str(), MNT_DETACH);
+    }
+    std::filesystem::remove_all(path, ignored);
+  }
 }
 
 }  // namespace perdura::test
