@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -110,6 +111,11 @@ std::optional<Message> Channel::receive() {
   // ENOENT: whoever had asked was interrupted before the request was read.
   unmounted_ = got >= 0 || (errno != EINTR && errno != EAGAIN && errno != ENOENT);
   return std::nullopt;
+}
+
+bool Channel::has_request() const {
+  pollfd device{.fd = device_.get(), .events = POLLIN, .revents = 0};
+  return poll(&device, 1, 0) > 0;
 }
 
 void Channel::process(const Message& message) {

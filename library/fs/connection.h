@@ -59,6 +59,8 @@ class Channel {
   // signal came.
   std::optional<Message> receive();
   bool is_unmounted() const { return unmounted_; }
+  // Whether receive() would return at once.
+  bool has_request() const;
   // Calls the operation that handles the request.
   void process(const Message& message);
   // Answers a request that libfuse does not know; false if the kernel does not want the answer any

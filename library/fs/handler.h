@@ -10,6 +10,7 @@
 #include <atomic>
 
 #include "library/fs/connection.h"
+#include "library/fs/readers.h"
 #include "services/fs/fs.h"
 #include "services/fs/posix/access_list.h"
 
@@ -35,7 +36,8 @@ class Releases {
 
 class Handler {
  public:
-  Handler(Session& session, Channel& channel, AccessTimes access_times, Releases& releases);
+  Handler(Session& session, Channel& channel, AccessTimes access_times, Readers& readers,
+          Releases& releases);
 
   // --- names
   Task<> look_up(fuse_req_t request, InodeNumber directory, std::string_view name);
@@ -103,15 +105,23 @@ class Handler {
     }
   }
   Task<> releases_end();
+  // Calls another thread for the requests that come meanwhile, if this many bytes take long.
+  void expect_work(Bytes bytes) const {
+    if (bytes >= kMuch) readers_.call_another();
+  }
+  // Before what is done to blocks of the inode.
+  Task<> expect_work_on(InodeNumber inode);
 
   // A thread that has been told to forget an inode may not have run since, so that it does not
   // count yet.
   static constexpr int kPauses = 4;
   static constexpr Picoseconds kPause = Milliseconds(5);
+  static constexpr Bytes kMuch = 16 * MiB;  // to be allocated or freed
 
   Session& session_;
   Channel& channel_;
   AccessTimes access_times_;
+  Readers& readers_;
   Releases& releases_;
   std::vector<std::byte> buffer_;  // of data and directories that are read
 };

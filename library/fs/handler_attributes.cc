@@ -79,6 +79,7 @@ Task<> Handler::set_attributes(fuse_req_t request, InodeNumber inode, struct sta
   if (given(FUSE_SET_ATTR_SIZE)) {
     const WriteOptions options = co_await write_options(request, inode, clear_set_id);
     const auto size = static_cast<Bytes>(wanted.st_size);
+    co_await expect_work_on(inode);
     const Result<void> done =
         co_await with_space([&] { return session_.truncate(inode, size, options); });
     if (!done) {

@@ -32,13 +32,25 @@ std::optional<AllocationMode> allocation_mode(int mode) {
 
 }  // namespace
 
-Handler::Handler(Session& session, Channel& channel, AccessTimes access_times, Releases& releases)
-    : session_(session), channel_(channel), access_times_(access_times), releases_(releases) {}
+Handler::Handler(Session& session, Channel& channel, AccessTimes access_times, Readers& readers,
+                 Releases& releases)
+    : session_(session),
+      channel_(channel),
+      access_times_(access_times),
+      readers_(readers),
+      releases_(releases) {}
 
 Task<> Handler::releases_end() {
+  // The kernel may still have to say what is to be freed.
+  readers_.call_another();
   do {
     co_await sleep_for(kPause);
   } while (releases_.are_under_way());
+}
+
+Task<> Handler::expect_work_on(InodeNumber inode) {
+  const Result<Attributes> found = co_await session_.attributes(inode);
+  if (found) expect_work(found->blocks * 512);
 }
 
 Timestamp time_now() {
@@ -122,6 +134,7 @@ Task<> Handler::allocate(fuse_req_t request, InodeNumber inode, int mode, Bytes 
   // The kernel leaves it to the file system who may keep set-user-ID bits here (CAP_FSETID).
   const WriteOptions options =
       co_await write_options(request, inode, fuse_req_ctx(request)->uid != 0);
+  expect_work(length);
   const Result<void> done = co_await with_space(
       [&] { return session_.allocate(inode, *known, offset, length, options); });
   fuse_reply_err(request, done ? 0 : static_cast<int>(done.error()));

@@ -82,6 +82,7 @@ Task<> Handler::forget(fuse_req_t request, std::vector<fuse_forget_data> inodes)
   releases_.begin();
   for (const fuse_forget_data& each : inodes) {
     if (each.ino == FUSE_ROOT_ID) continue;  // never looked up, always there
+    co_await expect_work_on(InodeNumber{each.ino});
     co_await session_.release(InodeNumber{each.ino}, each.nlookup);
   }
   releases_.end();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "library/fs/operations.h"
+#include "library/fs/readers.h"
 #include "platform/base/error.h"
 
 namespace perdura::fs::fuse {
@@ -23,12 +24,10 @@ namespace {
 
 constexpr Picoseconds kBetweenLooks = Microseconds(100);
 
-// More threads than cores get a larger share of them beside many programs that read.
+// Many programs that read or write at once get more with more threads than cores.
 constexpr unsigned kThreadsOfCore = 4;
 constexpr unsigned kMostThreads = 32;
 
-// Ends reads of /dev/fuse, and does nothing else.
-constexpr int kWake = SIGUSR1;
 constexpr std::array<int, 3> kEnding{SIGINT, SIGTERM, SIGHUP};
 
 sigset_t ending_signals() {
@@ -38,38 +37,10 @@ sigset_t ending_signals() {
   return set;
 }
 
-// The threads that wait in the kernel for requests, and whether they are to go on.
-class Waiting {
- public:
-  bool ended() const { return ended_.load(); }
-
-  void enter() {
-    const std::scoped_lock lock(mutex_);
-    threads_.push_back(pthread_self());
-  }
-  void leave() {
-    const std::scoped_lock lock(mutex_);
-    std::erase_if(threads_, [](pthread_t each) { return pthread_equal(each, pthread_self()); });
-  }
-
-  void end() { ended_ = true; }
-  // False if nobody waits any more. A thread may just be about to wait, so this is to be repeated.
-  bool wake() {
-    const std::scoped_lock lock(mutex_);
-    for (const pthread_t thread : threads_) pthread_kill(thread, kWake);
-    return !threads_.empty();
-  }
-
- private:
-  std::atomic<bool> ended_{false};
-  std::mutex mutex_;
-  std::vector<pthread_t> threads_;
-};
-
 // Ends the mount at a signal. Signals that end a program are blocked in all threads.
 class SignalThread {
  public:
-  explicit SignalThread(Waiting& waiting) : thread_([this, &waiting] { run(waiting); }) {}
+  explicit SignalThread(Readers& readers) : thread_([&readers] { run(readers); }) {}
   ~SignalThread() {
     pthread_kill(thread_.native_handle(), SIGTERM);
     thread_.join();
@@ -78,12 +49,12 @@ class SignalThread {
   SignalThread& operator=(const SignalThread&) = delete;
 
  private:
-  static void run(Waiting& waiting) {
+  static void run(Readers& readers) {
     const sigset_t signals = ending_signals();
     int signal = 0;
     sigwait(&signals, &signal);
-    waiting.end();
-    while (waiting.wake()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    readers.end();
+    while (readers.wake()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
   std::thread thread_;
@@ -96,10 +67,10 @@ class BlockedSignals {
     pthread_sigmask(SIG_BLOCK, &signals, &before_);
     struct sigaction wake {};
     wake.sa_handler = [](int) {};
-    sigaction(kWake, &wake, &wake_before_);
+    sigaction(Readers::kWake, &wake, &wake_before_);
   }
   ~BlockedSignals() {
-    sigaction(kWake, &wake_before_, nullptr);
+    sigaction(Readers::kWake, &wake_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   BlockedSignals(const BlockedSignals&) = delete;
@@ -146,7 +117,7 @@ class Mount {
 
   void run() {
     const BlockedSignals blocked;
-    const SignalThread signals(waiting_);
+    const SignalThread signals(readers_);
     const auto platform = place_.platform();
     platform->start(0, 0, CompletionMode::event, [this](Thread& thread) { return lead(thread); });
     for (std::uint32_t port = 1; port < threads_; ++port) {
@@ -189,20 +160,24 @@ class Mount {
   Task<> work(Thread& thread) {
     const auto session = files_->attach(thread);
     Channel channel(*connection_);
-    Handler handler(*session, channel, access_times_, releases_);
-    waiting_.enter();
-    while (!waiting_.ended()) {
+    Handler handler(*session, channel, access_times_, readers_, releases_);
+    readers_.enter();
+    while (!readers_.ended()) {
+      readers_.await_turn();
       const std::optional<Message> message = channel.receive();
+      readers_.end_turn([&] { return channel.has_request(); });
       if (message) {
+        readers_.begin_answer();
         co_await handle_one(handler, channel, *message);
+        readers_.end_answer();
         // The system may have begun something in the background.
         co_await yield();
       } else if (channel.is_unmounted()) {
         mark_.end();
-        waiting_.end();
+        readers_.end();
       }
     }
-    waiting_.leave();
+    readers_.leave();
     --serving_;
   }
 
@@ -218,7 +193,7 @@ class Mount {
   MountMark mark_;
   AccessTimes access_times_;
   std::uint32_t threads_;
-  Waiting waiting_;
+  Readers readers_;
   Releases releases_;
   std::shared_ptr<FileSystem> files_;
   std::optional<Connection> connection_;
