@@ -37,7 +37,7 @@ struct CrashArguments {
   std::optional<std::uint64_t> schedules;
   bool late_placements = false;
   std::optional<std::uint64_t> sequences;  // of so many operations
-  std::optional<std::string> expected;  // a level; absent: durable
+  std::optional<std::string> expected;     // a level; absent: durable
   std::optional<std::uint64_t> failures;
   std::optional<std::uint64_t> stride;
   std::string folder = "out/crash";  // for what is found

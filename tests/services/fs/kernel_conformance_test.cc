@@ -57,7 +57,8 @@ std::vector<const FsSystem*> systems_of_table() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FsKernelConformance, testing::ValuesIn(systems_of_table()), name_of_system);
+INSTANTIATE_TEST_SUITE_P(All, FsKernelConformance, testing::ValuesIn(systems_of_table()),
+                         name_of_system);
 
 }  // namespace
 }  // namespace perdura::fs::test
