@@ -45,7 +45,13 @@ Page make_page(const Contents& contents, const Designs& designs, const Folders& 
   const Claims claims = measure_claims(contents, folders, papers);
   Page page;
   Data data;
-  if (!designs.groups.empty()) data["designs"] = data_of(designs_table(designs, contents, folder));
+  if (!designs.groups.empty()) {
+    Data tables;
+    tables["tables"] = list_of(tables_of(designs), [&](const Designs& some) {
+      return data_of(designs_table(some, contents, folder));
+    });
+    data["designs"] = std::move(tables);
+  }
   data["sections"] = list_of(contents.sections, [&](const Section& section) {
     return section_data(section, folders, papers, claims);
   });

@@ -18,7 +18,7 @@ using Folders = std::vector<ResultFolder>;
 /// The folder of the page, from which files are linked.
 using PageFolder = std::filesystem::path;
 
-/// The table that comes first: what each design guarantees, and what it costs.
+/// A table of those that come first: what each design guarantees, and what it costs.
 ShownTable designs_table(const Designs& designs, const Contents& contents, const PageFolder& page);
 
 /// The runs on one platform, with the versions of the program that made them.

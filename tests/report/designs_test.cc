@@ -148,6 +148,24 @@ TEST_F(DesignsTest, ModelledAndMeasuredAreGroupsOfTheirOwn) {
   EXPECT_FALSE(found.groups[1].origin.modelled());
 }
 
+// Of three runs the first and the last share an operation, so no table has a column that only
+// other rows fill.
+TEST_F(DesignsTest, GroupsWithoutACommonOperationHaveTablesOfTheirOwn) {
+  result("a", {latency("erda", "16", "read", "1")}, latency_figure("14"));
+  std::vector<Cells> files{latency("nova", "16", "create", "2"), latency("nova", "16", "all", "2")};
+  result("b", files, latency_figure("15"));
+  std::vector<Cells> both{measured(latency("level", "16", "read", "3")),
+                          measured(latency("level", "16", "all", "3")),
+                          measured(latency("level", "16", "update", "4"))};
+  result("c", both, latency_figure("16"));
+  const std::vector<Designs> tables = tables_of(designs());
+  ASSERT_EQ(tables.size(), 2U);
+  EXPECT_EQ(tables[0].operations, (std::vector<std::string>{"read", "update"}));
+  EXPECT_EQ(tables[0].groups.size(), 2U);
+  EXPECT_EQ(tables[1].operations, std::vector<std::string>{"create"});
+  EXPECT_EQ(count(table(), "<table"), 2U) << table();
+}
+
 TEST_F(DesignsTest, EscapesNames) {
   result("run", {latency("<b>", "16", "all", "1")},
          latency_figure("14") + "[systems.erda]\ntitle = \"E\"\n");
