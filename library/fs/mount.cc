@@ -11,12 +11,14 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
 #include "library/fs/operations.h"
 #include "library/fs/readers.h"
 #include "platform/base/error.h"
+#include "platform/pmem/mapped/populate.h"
 
 namespace perdura::fs::fuse {
 
@@ -145,6 +147,10 @@ class Mount {
     serving_ = threads_;
     mounted_ = true;
     options_.ready();
+    const std::jthread populating(
+        [pool = pmem::mapped::open_pool_file(place_.path())](const std::stop_token& stop) {
+          if (pool) pmem::mapped::populate(*pool, stop);
+        });
     co_await work(thread);
     while (serving_ > 0) co_await sleep_for(kBetweenLooks);
     connection_.reset();

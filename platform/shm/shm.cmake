@@ -8,6 +8,7 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/mapping.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/place.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/pool_file.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/populate.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/region_directory.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/thread_meter.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/word_copy.cc
