@@ -26,6 +26,9 @@ constexpr std::uint64_t kNames = 100000;  // in a directory, which is then empti
 
 enum class What : std::uint8_t { read, write, create };
 
+// What a system call has done when it returns. A file system of ours is durable by then.
+enum class Writes : std::uint8_t { cached, durable };
+
 Task<> operate(benchmark::State& state, Thread& thread, const fs::FsSystem& system, What what) {
   const fs::FsConfig config{.size = 1 * GiB};
   // Counting what a store changes would read what it replaces.
@@ -181,7 +184,7 @@ void of_memory(benchmark::State& state, What what) {
 BENCHMARK_CAPTURE(of_memory, read, What::read);
 BENCHMARK_CAPTURE(of_memory, write, What::write);
 
-void of_the_machine(benchmark::State& state, What what) {
+void of_the_machine(benchmark::State& state, What what, Writes writes = Writes::cached) {
   const char* const directory = std::getenv("PERDURA_BENCH_DIRECTORY");
   if (directory == nullptr) {
     for ([[maybe_unused]] auto _ : state) {
@@ -196,7 +199,8 @@ void of_the_machine(benchmark::State& state, What what) {
   for (Bytes i = 0; i < kFileBlocks && whole; ++i) {
     whole = pwrite(file, block.data(), block.size(), static_cast<off_t>(i * fs::kBlock)) > 0;
   }
-  if (!whole) state.SkipWithError("the file cannot be written");
+  const int writer = open(path.c_str(), O_WRONLY | (writes == Writes::durable ? O_DSYNC : 0));
+  if (!whole || writer < 0) state.SkipWithError("the file cannot be written");
   std::minstd_rand random(1);
   std::uint64_t created = 0;
   const auto name = [&](std::uint64_t number) { return fmt::format("{}-{}", path, number); };
@@ -205,9 +209,11 @@ void of_the_machine(benchmark::State& state, What what) {
     if (what == What::read) {
       whole = pread(file, block.data(), block.size(), place) > 0;
     } else if (what == What::write) {
-      whole = pwrite(file, block.data(), block.size(), place) > 0;
+      whole = pwrite(writer, block.data(), block.size(), place) > 0;
     } else {
-      whole = close(open(name(created++).c_str(), O_CREAT | O_WRONLY, 0644)) == 0;
+      const int made = open(name(created++).c_str(), O_CREAT | O_WRONLY, 0644);
+      if (writes == Writes::durable) fsync(made);
+      whole = close(made) == 0;
       if (created % kNames == 0) {
         state.PauseTiming();
         for (; created > 0; --created) unlink(name(created - 1).c_str());
@@ -217,6 +223,7 @@ void of_the_machine(benchmark::State& state, What what) {
     if (!whole) state.SkipWithError("the machine's file system refused it");
   }
   for (; created > 0; --created) unlink(name(created - 1).c_str());
+  close(writer);
   close(file);
   unlink(path.c_str());
   state.SetItemsProcessed(state.iterations());
@@ -224,6 +231,8 @@ void of_the_machine(benchmark::State& state, What what) {
 BENCHMARK_CAPTURE(of_the_machine, read, What::read);
 BENCHMARK_CAPTURE(of_the_machine, write, What::write);
 BENCHMARK_CAPTURE(of_the_machine, create, What::create);
+BENCHMARK_CAPTURE(of_the_machine, durable_write, What::write, Writes::durable);
+BENCHMARK_CAPTURE(of_the_machine, durable_create, What::create, Writes::durable);
 
 }  // namespace
 }  // namespace perdura
