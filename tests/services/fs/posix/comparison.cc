@@ -13,6 +13,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/services/fs/posix/difference.h"
 #include "tests/support/leftovers.h"
 
 namespace perdura::fs::test {
@@ -28,24 +29,27 @@ bool may_change_nothing(const Operation& operation) {
          (operation.other.starts_with("system.") || operation.data.empty());
 }
 
-bool is_sticky_special(const Operation& operation, const Outcome& by_process,
-                       const Outcome& by_kernel) {
-  return operation.kind == Kind::open && (operation.flags & O_CREAT) != 0 &&
-         (by_process.error == ELOOP || by_process.error == ENXIO || by_process.error == EPERM) &&
-         by_kernel.error == EACCES;
-}
-
-// utimens() draws no time of these years.
-bool is_given(Timestamp time) {
-  return time.seconds < 1'700'000'000 || time.seconds > 2'100'000'000;
-}
-
 }  // namespace
+
+bool agree(const Operation& operation, const Outcome& by_process, const Outcome& by_kernel) {
+  const bool is_sticky_special =
+      operation.kind == Kind::open && (operation.flags & O_CREAT) != 0 &&
+      (by_process.error == ELOOP || by_process.error == ENXIO || by_process.error == EPERM) &&
+      by_kernel.error == EACCES;
+  return by_process == by_kernel || is_sticky_special;
+}
 
 int kernel_setting(const std::string& name) {
   int value = 0;
   std::ifstream("/proc/sys/fs/" + name) >> value;
   return value;
+}
+
+std::uint32_t never_with_sticky() {
+  std::uint32_t permissions = 0;
+  if (kernel_setting("protected_symlinks") != 0) permissions |= 02;
+  if (kernel_setting("protected_regular") != 0) permissions |= 022;
+  return permissions;
 }
 
 std::map<std::string, Times::Change> Times::changes(const Picture& picture) {
@@ -79,7 +83,7 @@ std::string Comparison::apply(const Operation& operation) {
   begun_ = {clock.tv_sec, static_cast<std::uint32_t>(clock.tv_nsec)};
   const Outcome by_kernel = kernel_.apply(operation);
   std::string difference;
-  if (by_process != by_kernel && !is_sticky_special(operation, by_process, by_kernel)) {
+  if (!agree(operation, by_process, by_kernel)) {
     difference = text_of(by_process) + " instead of " + text_of(by_kernel);
   } else {
     difference =
@@ -153,25 +157,7 @@ std::string Comparison::compare_pictures(bool with_same_size) {
 }
 
 std::string Comparison::compare_data() {
-  const Picture picture = process_.picture();
-  for (const auto& [path, seen] : picture) {
-    if (!S_ISREG(seen.mode) || path.size() > 4000) continue;
-    const auto compare_extents = [&](Side& from, Side& with) {
-      for (const Extent& extent : from.data_of(path)) {
-        const std::string other = with.bytes_of(path, extent.offset, extent.bytes.size());
-        if (std::as_bytes(std::span(other)).size() != extent.bytes.size() ||
-            !std::equal(extent.bytes.begin(), extent.bytes.end(),
-                        std::as_bytes(std::span(other)).begin())) {
-          return path + ": other data at " + std::to_string(extent.offset);
-        }
-      }
-      return std::string();
-    };
-    std::string text = compare_extents(process_, kernel_);
-    if (text.empty()) text = compare_extents(kernel_, process_);
-    if (!text.empty()) return text;
-  }
-  return "";
+  return test::compare_data(process_, kernel_, process_.picture());
 }
 
 // --- where
@@ -206,14 +192,12 @@ Ground::Ground() {
 }
 
 Drawn Ground::drawn(bool allocation) const {
-  Drawn drawn{.allocation = allocation,
-              .zero_range = !is_tmpfs_,
-              .others_remove_lists = !is_tmpfs_,
-              // That of ext4 is 2^44.
-              .largest = is_tmpfs_ ? static_cast<std::int64_t>(kLargestFile) : 1LL << 43};
-  if (kernel_setting("protected_symlinks") != 0) drawn.never_with_sticky |= 02;
-  if (kernel_setting("protected_regular") != 0) drawn.never_with_sticky |= 022;
-  return drawn;
+  return {.allocation = allocation,
+          .zero_range = !is_tmpfs_,
+          .others_remove_lists = !is_tmpfs_,
+          // That of ext4 is 2^44.
+          .largest = is_tmpfs_ ? static_cast<std::int64_t>(kLargestFile) : 1LL << 43,
+          .never_with_sticky = never_with_sticky()};
 }
 
 std::filesystem::path Ground::new_directory() {

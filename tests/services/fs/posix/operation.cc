@@ -89,6 +89,7 @@ class Drawer {
       case lchown:
         drawn.uid = owner();
         drawn.gid = owner();
+        if (!drawn_.owner_of_nothing && !drawn.uid && !drawn.gid) drawn.gid = 1000;
         break;
       case utimens:
         drawn.accessed = time();

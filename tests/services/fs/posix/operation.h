@@ -11,6 +11,7 @@
 
 #include "services/fs/posix/credentials.h"
 #include "services/fs/posix/process.h"
+#include "services/fs/tree.h"
 
 namespace perdura::fs::test {
 
@@ -93,6 +94,7 @@ struct Drawn {
   bool allocation = false;  // fallocate(); else the places of data and holes are asked for
   bool zero_range = false;
   bool others_remove_lists = false;     // access lists, but by user 0
+  bool owner_of_nothing = true;         // chown() of neither owner nor group
   std::int64_t largest = 1 << 20;       // offset in a file
   std::uint32_t never_with_sticky = 0;  // permissions
 };
