@@ -41,7 +41,13 @@ ssize_t read_request(int device, void* into, std::size_t most, void*) {
   return read(device, into, most);
 }
 
-constexpr fuse_custom_io kIo{write_answer, read_request, nullptr, nullptr};
+// Later versions of libfuse have members that 3.14 does not have.
+constexpr fuse_custom_io kIo = [] {
+  fuse_custom_io io{};
+  io.writev = write_answer;
+  io.read = read_request;
+  return io;
+}();
 
 // What libfuse says, which becomes the message of an exception.
 std::string said;  // NOLINT: libfuse has one function for all sessions
