@@ -133,8 +133,8 @@ class Reader {
   }
 
   Task<> read_data(const Pending& at, std::size_t number) {
-    std::vector<std::byte> buffer(kReadAtOnce);
     const Bytes size = tree_.files[number].size;
+    std::vector<std::byte> buffer(std::min(kReadAtOnce, size));
     Bytes offset = 0;
     while (offset < size) {
       const auto data = co_await session_.seek(at.inode, offset, Session::Seek::data);

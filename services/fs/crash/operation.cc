@@ -16,8 +16,12 @@ constexpr Bytes kChunk = 512;  // neighboring ones of a write hold different byt
 
 std::vector<std::byte> bytes_of(std::uint64_t content, Bytes offset, Bytes length) {
   std::vector<std::byte> bytes(length);
-  for (Bytes i = 0; i < length; ++i) {
-    bytes[i] = static_cast<std::byte>(1 + (content * 37 + (offset + i) / kChunk) % 251);
+  for (Bytes done = 0; done < length;) {
+    const Bytes at = offset + done;
+    const Bytes part = std::min(kChunk - at % kChunk, length - done);
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(done), part,
+                static_cast<std::byte>(1 + (content * 37 + at / kChunk) % 251));
+    done += part;
   }
   return bytes;
 }

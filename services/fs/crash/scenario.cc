@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <utility>
@@ -113,10 +114,15 @@ class FsCrashScenario final : public services::CrashScenario {
                      const CrashLevels& levels) const override {
     CrashVerdict verdict = services::judge_history(specification_, calls_, inspector(),
                                                    services::times_of(failures), problem(), levels);
-    const std::string why = clients() == 1 && problem().empty() ? how_it_differs() : "";
-    for (std::string* lost : {&verdict.durable, &verdict.acknowledged, &verdict.observed,
-                              &verdict.ordered, &verdict.atomic}) {
-      if (!lost->empty() && !why.empty()) *lost = why + *lost;
+    const std::array all{&verdict.durable, &verdict.acknowledged, &verdict.observed,
+                         &verdict.ordered, &verdict.atomic};
+    const auto is_lost = [](const std::string* lost) { return !lost->empty(); };
+    if (clients() > 1 || !problem().empty() || std::none_of(all.begin(), all.end(), is_lost)) {
+      return verdict;
+    }
+    const std::string why = how_it_differs();
+    for (std::string* const lost : all) {
+      if (is_lost(lost)) *lost = why + *lost;
     }
     return verdict;
   }

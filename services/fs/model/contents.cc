@@ -29,6 +29,12 @@ void for_each_part(Bytes offset, Bytes length, const Visit& visit) {
 
 }  // namespace
 
+std::shared_ptr<const Contents::Block> Contents::hashed(std::shared_ptr<Block> block) {
+  const std::string_view bytes(reinterpret_cast<const char*>(block->bytes.data()), kBlock);
+  block->hash = std::hash<std::string_view>()(bytes);
+  return block;
+}
+
 void Contents::read(Bytes offset, std::span<std::byte> into) const {
   std::fill(into.begin(), into.end(), std::byte{0});
   if (into.empty()) return;
@@ -38,13 +44,13 @@ void Contents::read(Bytes offset, std::span<std::byte> into) const {
     const Bytes block_begin = at->first * kBlock;
     const Bytes begin = std::max(offset, block_begin);
     const Bytes end = std::min<Bytes>(offset + into.size(), block_begin + kBlock);
-    std::copy_n(at->second->begin() + (begin - block_begin), end - begin,
+    std::copy_n(at->second->bytes.begin() + (begin - block_begin), end - begin,
                 into.begin() + static_cast<std::ptrdiff_t>(begin - offset));
   }
 }
 
 void Contents::allocate(Bytes offset, Bytes length) {
-  static const auto kZeros = std::make_shared<const Block>();
+  static const auto kZeros = hashed(std::make_shared<Block>());
   for_each_part(offset, length, [&](const Part& part) { blocks_.try_emplace(part.block, kZeros); });
 }
 
@@ -53,8 +59,8 @@ void Contents::write(Bytes offset, std::span<const std::byte> data) {
     std::shared_ptr<const Block>& old = blocks_[part.block];
     auto changed = old ? std::make_shared<Block>(*old) : std::make_shared<Block>();
     std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(part.in_range), part.length,
-                changed->begin() + part.begin);
-    old = std::move(changed);
+                changed->bytes.begin() + part.begin);
+    old = hashed(std::move(changed));
   });
 }
 
@@ -67,8 +73,8 @@ void Contents::zero(Bytes offset, Bytes length) {
     const Bytes begin = std::max(offset, block_begin);
     const Bytes end = std::min(offset + length, block_begin + kBlock);
     auto changed = std::make_shared<Block>(*at->second);
-    std::fill_n(changed->begin() + (begin - block_begin), end - begin, std::byte{0});
-    at->second = std::move(changed);
+    std::fill_n(changed->bytes.begin() + (begin - block_begin), end - begin, std::byte{0});
+    at->second = hashed(std::move(changed));
   }
 }
 
@@ -114,8 +120,7 @@ bool Contents::operator==(const Contents& other) const {
 std::size_t Contents::hash() const {
   std::size_t hash = 0;
   for (const auto& [number, block] : blocks_) {
-    add_to_hash(hash, number,
-                std::string_view(reinterpret_cast<const char*>(block->data()), block->size()));
+    add_to_hash(hash, number, block->hash);
   }
   return hash;
 }

@@ -37,7 +37,14 @@ class Contents {
   std::size_t hash() const;
 
  private:
-  using Block = std::array<std::byte, kBlock>;
+  // Its hash is kept: states that differ in one block are hashed by the thousand.
+  struct Block {
+    std::array<std::byte, kBlock> bytes{};
+    std::size_t hash = 0;
+    bool operator==(const Block& other) const { return hash == other.hash && bytes == other.bytes; }
+  };
+  static std::shared_ptr<const Block> hashed(std::shared_ptr<Block> block);
+
   std::map<std::uint64_t, std::shared_ptr<const Block>> blocks_;  // by offset / kBlock
 };
 
