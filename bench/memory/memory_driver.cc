@@ -9,6 +9,7 @@
 #include "bench/copies.h"
 #include "bench/driver/server.h"
 #include "bench/driver/systems.h"
+#include "bench/memory/application_work.h"
 #include "bench/memory/failure.h"
 #include "bench/memory/memory_parameters.h"
 #include "bench/memory/memory_run.h"
@@ -94,6 +95,7 @@ void MemoryDriver::check(const Point& point) const {
         fmt::format("{}: replicated memory is not recorded over time; remove [timeline]",
                     settings.system.where));
   }
+  check_hash_tables(settings);
   const Bytes part = settings.number("region_size") / settings.number("threads");
   const Bytes needed = settings.number("sync_size");
   if (part < needed) {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "bench/copies.h"
+#include "bench/memory/application_work.h"
 #include "bench/memory/failure.h"
 #include "bench/server_parameters.h"
 
@@ -13,6 +14,10 @@ namespace {
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // the largest count
 
 constexpr Parameter kParameters[] = {
+    {.name = "workload",
+     .type = OneOf{kMemoryWorkloads},
+     .identifies = true,
+     .what = "inserts into a hash table; if left out, stores at random places are synced"},
     {.name = "region_size",
      .type = Count{4096, kLargest},
      .usual = std::uint64_t{64} << 20,
@@ -28,7 +33,7 @@ constexpr Parameter kParameters[] = {
      .noun = "sync size",
      .title = "Sync size",
      .unit = "bytes",
-     .what = "of each range that is stored to and then synced"},
+     .what = "of each range that is stored to and then synced, or around an insert"},
     {.name = "ranges",
      .type = Count{1, 1024},
      .usual = 1,
@@ -43,11 +48,11 @@ constexpr Parameter kParameters[] = {
      .what = "of what is stored to: multiples of it, at random"},
     {.name = "operations",
      .type = Count{1, kLargest},
-     .what = "sync points measured, of all threads together"},
+     .what = "sync points or inserts measured, of all threads together"},
     {.name = "warmup",
      .type = Count{0, kLargest},
      .usual = 0,
-     .what = "sync points before that, of all threads together"},
+     .what = "sync points or inserts before that, of all threads together"},
     {.name = "threads",
      .type = Count{1, 1024},
      .usual = 1,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bench/driver/systems.h"
+#include "bench/memory/application_work.h"
 #include "bench/memory/memory_driver.h"
 #include "bench/memory/sync_points.h"
 #include "bench/ycsb/workload_spec.h"
@@ -108,8 +109,8 @@ class MemoryRun::Application final : public harness::PhaseWork {
         thread_(thread),
         index_(index),
         result_(run.applications_[index]),
-        points_(run.point_, run.config_.threads, index, index) {
-    result_.kinds[kSync];  // so that nothing is allocated while measuring
+        work_(work_of(run.point_, run.config_.threads, index)) {
+    result_.kinds[work_->kind()];  // so that nothing is allocated while measuring
   }
 
   Task<> prepare() override {
@@ -132,11 +133,11 @@ class MemoryRun::Application final : public harness::PhaseWork {
   void failed(std::exception_ptr problem) override {
     note(std::move(problem), "the application", result_);
   }
-  Task<> warm_up() override { co_await sync_often("warmup", nullptr); }
+  Task<> warm_up() override { co_await work_often("warmup", nullptr); }
   Task<> operate() override {
     if (!memory_) co_return;
     const std::vector<double> before = memory_->metrics();
-    co_await sync_often("operations", &*run_.crew_);
+    co_await work_often("operations", &*run_.crew_);
     run_.session_metrics_[index_] = services::metrics_since(memory_->metrics(), before);
   }
   Task<> settle() override {
@@ -160,19 +161,19 @@ class MemoryRun::Application final : public harness::PhaseWork {
                   fmt::format("a sync ended with '{}'", to_string(synced.error())));
     return false;
   }
-  Task<> sync_often(std::string_view number, Crew* crew);
+  Task<> work_often(std::string_view number, Crew* crew);
 
   MemoryRun& run_;
   Thread& thread_;
   std::uint32_t index_;
   harness::Measurement& result_;
-  SyncPoints points_;
+  std::unique_ptr<ApplicationWork> work_;
   std::uint64_t settled_ = 0;
   std::unique_ptr<MappedMemory> memory_;
 };
 
-Task<> MemoryRun::Application::sync_often(std::string_view number, Crew* crew) {
-  harness::KindMeasurement& kind = result_.kinds[kSync];
+Task<> MemoryRun::Application::work_often(std::string_view number, Crew* crew) {
+  harness::KindMeasurement& kind = result_.kinds[work_->kind()];
   Executor& executor = Executor::current();
   const std::uint64_t operations =
       memory_ ? workload::operations_of_client(run_.point_.settings.number(number), index_,
@@ -185,11 +186,11 @@ Task<> MemoryRun::Application::sync_often(std::string_view number, Crew* crew) {
       result_.interrupted = true;
       break;
     }
-    const std::span<const MemoryRange> ranges = points_.store(memory_->region());
+    work_->prepare(memory_->region());
     // A sync that waits for nobody does not let simulated time pass for others.
     co_await yield();
     const Time start = executor.begin();
-    const auto synced = co_await memory_->sync(ranges);
+    const auto synced = co_await work_->perform(*memory_);
     end = executor.now();
     if (crew != nullptr) {
       ++kind.operations;
