@@ -121,17 +121,15 @@ class Mount {
     const BlockedSignals blocked;
     const SignalThread signals(readers_);
     const auto platform = place_.platform();
-    platform->start(0, 0, CompletionMode::event, [this](Thread& thread) { return lead(thread); });
-    for (std::uint32_t port = 1; port < threads_; ++port) {
-      platform->start(0, static_cast<fabric::Port>(port), CompletionMode::event,
-                      [this](Thread& thread) { return follow(thread); });
-    }
+    platform->start(0, 0, CompletionMode::event,
+                    [this, on = platform.get()](Thread& thread) { return lead(thread, *on); });
     platform->run();
   }
 
  private:
-  // The first thread mounts and unmounts.
-  Task<> lead(Thread& thread) {
+  // The first thread mounts and unmounts. It starts the others when it has mounted: until then the
+  // cores are for recovery.
+  Task<> lead(Thread& thread, Platform& platform) {
     files_ = co_await system_.mount(thread, place_.name(),
                                     {.threads = threads_, .now = time_now(), .parameters = {}});
     // What other users of the machine may do there is up to who mounts it as root.
@@ -145,7 +143,10 @@ class Mount {
                         operations());
     mark_.begin(place_);
     serving_ = threads_;
-    mounted_ = true;
+    for (std::uint32_t port = 1; port < threads_; ++port) {
+      platform.start(0, static_cast<fabric::Port>(port), CompletionMode::event,
+                     [this](Thread& other) { return work(other); });
+    }
     options_.ready();
     const std::jthread populating(
         [pool = pmem::mapped::open_pool_file(place_.path())](const std::stop_token& stop) {
@@ -156,11 +157,6 @@ class Mount {
     connection_.reset();
     co_await files_->unmount();
     files_.reset();
-  }
-
-  Task<> follow(Thread& thread) {
-    while (!mounted_) co_await sleep_for(kBetweenLooks);
-    co_await work(thread);
   }
 
   Task<> work(Thread& thread) {
@@ -203,7 +199,6 @@ class Mount {
   Releases releases_;
   std::shared_ptr<FileSystem> files_;
   std::optional<Connection> connection_;
-  std::atomic<bool> mounted_{false};
   std::atomic<std::uint32_t> serving_{0};
 };
 
