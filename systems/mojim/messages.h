@@ -77,7 +77,7 @@ inline Acknowledgment acknowledgment_by(const std::optional<persistence::Method>
 
 // Over TCP nothing but the receiver's software can say what has arrived, and what it stores is in
 // its caches.
-inline constexpr Acknowledgment kOverTcp = Acknowledgment::message;
+inline Acknowledgment acknowledgment_over_tcp() { return Acknowledgment::message; }
 
 // The message: every request up to this id is safe.
 struct Acknowledged {

@@ -47,7 +47,7 @@ Receiver::Receiver(Thread& thread, Logs& logs, pmem::Region& logs_region, pmem::
       passed_until_(options_.behind.size()) {
   if (!options_.over_tcp) return;
   sockets_ = thread.node.create_socket_endpoint(thread, thread.endpoint.address().port);
-  over_tcp_.emplace(*sockets_, kOverTcp, *memory_, logs_region, data);
+  over_tcp_.emplace(*sockets_, acknowledgment_over_tcp(), *memory_, logs_region, data);
 }
 
 Receiver::~Receiver() { disconnect(); }

@@ -87,7 +87,7 @@ Task<> Replica::serve(Thread& thread) {
       {.acknowledgment = chain && !behind.empty() ? Acknowledgment::message : by_method,
        .passes_first = chain && !behind.empty(),
        .behind = behind,
-       .behind_acknowledge = mode_.backups_over_tcp     ? kOverTcp
+       .behind_acknowledge = mode_.backups_over_tcp     ? acknowledgment_over_tcp()
                              : chain && next_has_others ? Acknowledgment::message
                                                         : by_method,
        .over_tcp = mode_.backups_over_tcp,
