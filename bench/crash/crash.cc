@@ -109,6 +109,13 @@ class Exploration {
       if (!options.schedule.empty() && options.schedule != schedule.name) continue;
       const auto make = system.service->crash_history(system.info.name, options.setup, schedule);
       const NodeId servers = make()->servers();
+      if (options.failure == FailureKind::connection && servers == 1 &&
+          !make()->has_node_of_its_own(0)) {
+        throw UsageError(fmt::format(
+            "{}'s clients are threads of its one server and have no connections; use --failure "
+            "process",
+            system.info.name));
+      }
       if (options.failure == FailureKind::client && !make()->has_node_of_its_own(0)) {
         throw UsageError(
             fmt::format("{}'s clients are threads of its servers' processes; use --failure process",
@@ -250,7 +257,7 @@ class Exploration {
              }},
         [&](sim::Failure& failure) { run(one, failure, which == sim::Images::least); });
     ++passes_done_;
-    result_.runs += explored_.runs + explored_.known;
+    result_.runs += explored_.runs + explored_.known + explored_.in_vain;
     return explored_.moments;
   }
 

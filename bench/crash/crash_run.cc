@@ -47,7 +47,7 @@ CrashRun::~CrashRun() { scenario_.watch({}); }
 
 void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) {
   start(failure);
-  failure.watch(platform_, [this, &known](pmem::Choices& choices) {
+  const auto inject = [this, &known](pmem::Choices& choices) {
     failed_at_ = platform_.engine().now();
     NotingChoices noting(choices);
     noting.digest = platform_.engine().fired() ^
@@ -64,7 +64,8 @@ void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) 
     }
     start_inspector();
     patience_.begin(platform_, [this] { end_clients(); });
-  });
+  };
+  failure.watch(platform_, inject, [this] { return can_fail(); });
   run_platform();
   if (!failed_at_ && !client_problem_.empty()) scenario_.note_problem(client_problem_);
 }
@@ -109,14 +110,26 @@ void CrashRun::fail(pmem::Choices& choices) {
     case FailureKind::client:
       return platform_.kill(scenario_.node_of_client(failing_.client));
     case FailureKind::connection: {
-      const fabric::Address client{scenario_.node_of_client(failing_.client),
-                                   port_of_client(scenario_, failing_.client)};
-      const fabric::Address server{failing_.servers.front(), 0};
-      platform_.break_connections(failing_.server_first ? server : client,
-                                  failing_.server_first ? client : server);
+      const auto [at, peer] = breaking_ends();
+      platform_.break_connections(at, peer);
       return;
     }
   }
+}
+
+// Before a client has connected, and where it is a thread of another server than the one it
+// connects to, there is nothing that could break.
+bool CrashRun::can_fail() const {
+  if (failing_.kind != FailureKind::connection) return true;
+  const auto [at, peer] = breaking_ends();
+  return platform_.connected(at, peer);
+}
+
+std::pair<fabric::Address, fabric::Address> CrashRun::breaking_ends() const {
+  const fabric::Address client{scenario_.node_of_client(failing_.client),
+                               port_of_client(scenario_, failing_.client)};
+  const fabric::Address server{failing_.servers.front(), 0};
+  return failing_.server_first ? std::pair(server, client) : std::pair(client, server);
 }
 
 void CrashRun::end_clients() {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "bench/crash/patience.h"
 #include "bench/crash/what_fails.h"
@@ -47,7 +48,9 @@ class CrashRun {
  private:
   void start(sim::Failure& failure);
   void run_platform();
+  bool can_fail() const;
   void fail(pmem::Choices& choices);
+  std::pair<fabric::Address, fabric::Address> breaking_ends() const;
   void start_server(NodeId node);
   void start_client(std::uint32_t number);
   void start_inspector();

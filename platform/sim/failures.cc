@@ -8,8 +8,9 @@
 
 namespace perdura::sim {
 
-void Failure::watch(SimPlatform& platform, Inject inject) {
+void Failure::watch(SimPlatform& platform, Inject inject, std::function<bool()> can_happen) {
   inject_ = std::move(inject);
+  can_happen_ = std::move(can_happen);
   if (listed_ != nullptr) {
     platform.list_moments();
     platform.between_events([this, &platform] { list(platform); });
@@ -44,7 +45,10 @@ void Failure::list(SimPlatform& platform) {
     }
   }
   moments.clear();
-  if (enabled_) listed_->push_back({platform.engine().fired(), now, now, digest(platform)});
+  if (enabled_) {
+    const bool in_vain = can_happen_ && !can_happen_();
+    listed_->push_back({platform.engine().fired(), now, now, digest(platform), in_vain});
+  }
   was_enabled_ = enabled_;
   last_event_ = now;
 }
@@ -128,12 +132,14 @@ class Explorer {
         moments_.size(), options_.last == ~std::uint64_t{0} ? options_.last : options_.last + 1);
     for (std::size_t i = options_.first; i < end; i += options_.stride) {
       if (options_.progress) {
-        const std::uint64_t done = explored_.tried + explored_.known;
+        const std::uint64_t done = explored_.tried + explored_.known + explored_.in_vain;
         options_.progress(done, done + (end - i + options_.stride - 1) / options_.stride);
       }
       if (options_.before != nullptr && options_.before->of_one_image.contains(i)) {
         ++explored_.known;
         explored_.of_one_image.insert(i);
+      } else if (moments_[i].in_vain) {
+        ++explored_.in_vain;
       } else {
         ++explored_.tried;
         try_moment(i);

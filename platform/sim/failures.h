@@ -41,6 +41,7 @@ struct Moment {
   Time time{};               // the moment's time: from event_time to the time of the next event
   // A digest of the write counts so far, to detect that a run is not the listed one.
   std::uint64_t writes = 0;
+  bool in_vain = false;  // the failure cannot happen then
 };
 
 enum class Images : std::uint8_t { least, most, random, all };
@@ -55,6 +56,7 @@ struct Explored {
   std::uint64_t runs = 0;       // runs with a failure: one for each image
   std::uint64_t cut_short = 0;  // moments with more images than `most_images`
   std::uint64_t known = 0;      // moments skipped because their only image was tried before
+  std::uint64_t in_vain = 0;    // moments skipped because the failure cannot happen then
   // Moments at which only one image is possible.
   std::set<std::uint64_t> of_one_image;
 };
@@ -83,8 +85,9 @@ class Failure {
   using Inject = std::function<void(pmem::Choices&)>;
 
   // Arranges that `inject` is called at this run's moment, between two events. Must be called
-  // before the platform runs.
-  void watch(SimPlatform& platform, Inject inject);
+  // before the platform runs. `can_happen`: whether the failure could do anything now; moments at
+  // which it could not are not tried.
+  void watch(SimPlatform& platform, Inject inject, std::function<bool()> can_happen = {});
 
   // Switches the counting of moments on or off, for example during setup; it is on initially.
   void enable(bool on) { enabled_ = on; }
@@ -110,6 +113,7 @@ class Failure {
   std::optional<Moment> moment_;
   pmem::Choices* choices_ = nullptr;
   Inject inject_;
+  std::function<bool()> can_happen_;
   std::string text_;
   std::uint64_t number_ = 0;
   Time last_event_{};

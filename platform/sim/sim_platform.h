@@ -60,6 +60,10 @@ class SimPlatform final : public Platform {
   // reports `disconnected`; `at` knows at once, `peer` as soon as the news can arrive. What is on
   // the wire then is lost, of a long message perhaps its last packets. Returns how many broke.
   std::size_t break_connections(fabric::Address at, fabric::Address peer);
+  // Whether there is one to break.
+  bool connected(fabric::Address at, fabric::Address peer) const {
+    return network_.connected(at, peer);
+  }
 
   // Makes a thread stand still in these intervals, which are disjoint and in the order of time. A
   // node's threads, background threads included, are numbered from 0 in the order in which they

@@ -125,6 +125,12 @@ std::size_t Network::break_connections(Address at, Address peer) {
   return broken;
 }
 
+bool Network::connected(Address at, Address peer) const {
+  return std::any_of(ends_.begin(), ends_.end(), [&](const End& end) {
+    return end.connected() && end.address() == at && end.peer_address() == peer;
+  });
+}
+
 void Flight::fire() {
   switch (stage) {
     case Stage::arrives:

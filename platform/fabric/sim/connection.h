@@ -153,6 +153,7 @@ class Network {
   Time end_begun(NodeId node);
   // See SimPlatform::break_connections().
   std::size_t break_connections(Address at, Address peer);
+  bool connected(Address at, Address peer) const;
 
   std::vector<Target> targets;  // of the operation that is being carried out, if there are several
 

@@ -142,6 +142,27 @@ TEST(Failures, AMomentThatHasOneImageIsNotTriedAgain) {
   EXPECT_EQ(again.explored.runs, 6U) << "both images of three moments";
 }
 
+TEST(Failures, AreNotTriedAtMomentsAtWhichTheyCannotHappen) {
+  const Explored explored = explore_failures({}, [&](Failure& failure) {
+    SimPlatform platform(testbed(), 1);
+    bool possible = false;
+    platform.start(0, 0, CompletionMode::polling, [&](Thread&) -> Task<> {
+      co_await sleep_for(Microseconds(1));
+      possible = true;
+      co_await sleep_for(Microseconds(1));
+      possible = false;
+      co_await sleep_for(Microseconds(1));
+    });
+    failure.watch(
+        platform, [&](pmem::Choices&) { EXPECT_TRUE(possible); }, [&] { return possible; });
+    platform.run();
+  });
+  EXPECT_GT(explored.tried, 0U);
+  EXPECT_EQ(explored.runs, explored.tried);
+  EXPECT_GT(explored.in_vain, 0U);
+  EXPECT_EQ(explored.tried + explored.in_vain, explored.moments);
+}
+
 TEST(Failures, TheSameSeedGivesTheSameFailuresAndImages) {
   const Counting first = count_to_three({.images = Images::random, .seed = 9});
   EXPECT_EQ(first.found, count_to_three({.images = Images::random, .seed = 9}).found);

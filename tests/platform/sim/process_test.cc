@@ -391,6 +391,8 @@ TEST(SimProcesses, AConnectionBreaksAlone) {
       co_await sleep_for(Microseconds(10));
       const fabric::Address server{0, 5};
       const fabric::Address client{1, 1};
+      EXPECT_TRUE(platform.connected(client, server) && platform.connected(server, client));
+      EXPECT_FALSE(platform.connected(client, {0, 7}));
       EXPECT_EQ(platform.break_connections(server_first ? server : client,
                                            server_first ? client : server),
                 1U);
@@ -398,6 +400,7 @@ TEST(SimProcesses, AConnectionBreaksAlone) {
       EXPECT_EQ((co_await completions.next()).status, Status::disconnected);
       EXPECT_FALSE(breaks.queue_pair->connected());
       EXPECT_TRUE(other.queue_pair->connected());
+      EXPECT_FALSE(platform.connected(client, server));
       EXPECT_EQ(platform.break_connections(client, server), 0U);
       ++ended;
       co_await sleep_for(Milliseconds(1));
