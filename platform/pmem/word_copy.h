@@ -16,6 +16,8 @@ namespace perdura::pmem::mapped {
 
 void copy_to_shared(std::byte* to, std::span<const std::byte> from);
 void copy_from_shared(std::span<std::byte> into, const std::byte* from);
+// From one to another.
+void copy_between_shared(std::byte* to, std::span<const std::byte> from);
 
 // Like copy_to_shared(), by non-temporal stores. Partial words at both ends are stored normally and
 // flushed, so that the next drain makes the whole range durable.

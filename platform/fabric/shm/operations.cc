@@ -18,16 +18,27 @@ namespace {
 using pmem::Cause;
 using pmem::Medium;
 
+constexpr Bytes kPrefetched = 16 * kCacheLine;  // as many as a processor fetches at the same time
+
 // The initiator's thread counts the bytes that its operations write to persistent memory, at both
 // ends.
-void place(std::byte* target, Medium medium, Bytes region_offset, std::span<const std::byte> data) {
+void place(std::byte* target, Medium medium, Bytes region_offset, const Payload& data) {
   if (data.empty()) return;
   if (medium == Medium::pm) {
     pmem::WriteMeter& meter = pmem::thread_write_meter();
-    pmem::mapped::count_write(meter, Cause::one_sided, target, data);
+    if (data.is_one()) {
+      pmem::mapped::count_write(meter, Cause::one_sided, target, data.first());
+    } else {
+      // Of several pieces only how many bytes there are is counted (payload_of).
+      meter.bytes(Cause::one_sided, {}, {target, data.size()});
+    }
     meter.lines_written(Cause::one_sided, region_offset, data.size());
   }
-  pmem::mapped::copy_to_shared(target, data);
+  if (data.is_one()) return pmem::mapped::copy_to_shared(target, data.first());
+  for (const auto& piece : data.pieces()) {
+    pmem::mapped::copy_between_shared(target, piece);
+    target += piece.size();
+  }
 }
 
 void count_word(const RemoteRange& range, Bytes offset, std::uint64_t before, std::uint64_t after) {
@@ -85,25 +96,29 @@ bool ShmQueuePair::holds_still(const RemoteRange& range) const {
   return range.extents->load(std::memory_order_relaxed) == table_;
 }
 
-ShmQueuePair::Payload ShmQueuePair::payload_of(const WorkRequest& request) {
-  if (request.local.is_one()) [[likely]]
-    return checked_bytes(request.local.first());
-  gathered_.clear();
-  if (request.opcode == Opcode::read) return gathered_;
-  for (const LocalBuffer& piece : request.local.all()) {
-    const std::span<const std::byte> bytes = checked_bytes(piece);
-    const std::size_t before = gathered_.size();
-    gathered_.resize(before + bytes.size());
-    pmem::mapped::copy_from_shared(std::span(gathered_).subspan(before), bytes.data());
+Payload ShmQueuePair::payload_of(const WorkRequest& request) {
+  Payload payload;
+  if (request.opcode == Opcode::read) return payload;
+  for (const LocalBuffer& piece : request.local.all()) payload.append(checked_bytes(piece));
+  if (payload.is_one() || pmem::thread_write_meter().level() == pmem::WriteMeter::Level::issued)
+      [[likely]] {
+    return payload;
   }
-  return gathered_;
+  // What is written is compared with what was there before in one piece.
+  gathered_.resize(payload.size());
+  auto to = std::span(gathered_);
+  for (const auto& piece : payload.pieces()) {
+    pmem::mapped::copy_from_shared(to.first(piece.size()), piece.data());
+    to = to.subspan(piece.size());
+  }
+  return Payload(gathered_);
 }
 
 // Every operation that changes the peer's memory announces itself in `changing` before it checks
 // that the peer is still there. A process that takes the peer's place first closes the connection
 // and then waits until the announced operations have ended (Job::declare_dead). So nothing is
 // written to memory that the new process uses, however long this thread goes without a core.
-ShmQueuePair::Outcome ShmQueuePair::execute(const WorkRequest& request, Payload payload) {
+ShmQueuePair::Outcome ShmQueuePair::execute(const WorkRequest& request, const Payload& payload) {
   const bool changes = request.opcode != Opcode::read && request.opcode != Opcode::flush;
   Word& changing = remote_slot().changing;
   if (changes) changing.store(endpoint_.life_, std::memory_order_seq_cst);
@@ -113,7 +128,7 @@ ShmQueuePair::Outcome ShmQueuePair::execute(const WorkRequest& request, Payload 
   return outcome;
 }
 
-ShmQueuePair::Outcome ShmQueuePair::perform(const WorkRequest& request, Payload payload) {
+ShmQueuePair::Outcome ShmQueuePair::perform(const WorkRequest& request, const Payload& payload) {
   // The peer is gone, or another process has taken its place.
   if (!is_connected(remote_slot().state.load(std::memory_order_seq_cst))) [[unlikely]] {
     return {Status::retry_exceeded, 0};
@@ -171,15 +186,20 @@ ShmQueuePair::Outcome ShmQueuePair::read(const WorkRequest& request) {
   return {};
 }
 
-void ShmQueuePair::place_pieces(const RemoteRange& range, Payload payload) const {
+void ShmQueuePair::place_pieces(const RemoteRange& range, const Payload& payload) const {
+  const auto place_at = [&](const RegionPiece& piece, const Payload& part) {
+    place(range.base + piece.offset, range.medium, range.region_offset + piece.offset, part);
+  };
+  if (touched_.size() == 1) [[likely]]
+    return place_at(touched_.front(), payload);
+  Bytes placed = 0;
   for (const RegionPiece& piece : touched_) {
-    place(range.base + piece.offset, range.medium, range.region_offset + piece.offset,
-          payload.first(piece.length));
-    payload = payload.subspan(piece.length);
+    place_at(piece, payload.part(placed, piece.length));
+    placed += piece.length;
   }
 }
 
-ShmQueuePair::Outcome ShmQueuePair::write(const WorkRequest& request, Payload payload) {
+ShmQueuePair::Outcome ShmQueuePair::write(const WorkRequest& request, const Payload& payload) {
   const RemoteRange* range = resolve(request.remote, payload.size(), Access::remote_write);
   if (range == nullptr) return {Status::remote_access_error, 0};
   place_pieces(*range, payload);
@@ -232,23 +252,42 @@ ShmQueuePair::Outcome ShmQueuePair::flush(const WorkRequest& request) {
   return {};
 }
 
-Status ShmQueuePair::place_message(const BufferClaims::Claim& claim, Payload payload) {
-  for (const BufferClaims::Piece& piece : claim.all()) {
-    const auto part = payload.first(std::min<std::size_t>(piece.length, payload.size()));
-    if (part.empty()) continue;
+Status ShmQueuePair::place_message(const BufferClaims::Claim& claim, const Payload& payload) {
+  // False if the buffer's region was removed after the buffer was posted.
+  const auto place_at = [&](const BufferClaims::Piece& piece, const Payload& part) {
     const RemoteRange* range = remote_.memory->find(piece.key);
-    if (range == nullptr || !range->holds(piece.offset, part.size())) {
-      // The buffer's region was removed after the buffer was posted.
-      return Status::remote_access_error;
-    }
+    if (range == nullptr || !range->holds(piece.offset, part.size())) return false;
     place(range->base + piece.offset, range->medium, range->region_offset + piece.offset, part);
-    payload = payload.subspan(part.size());
+    return true;
+  };
+  std::size_t placed = 0;
+  for (const BufferClaims::Piece& piece : claim.all()) {
+    const std::size_t left = payload.size() - placed;
+    if (left == 0) break;
+    const bool is_whole = left == payload.size() && left <= piece.length;
+    const bool done =
+        is_whole ? place_at(piece, payload) : place_at(piece, payload.part(placed, piece.length));
+    if (!done) return Status::remote_access_error;
+    placed += std::min<std::size_t>(left, piece.length);
   }
   return Status::success;
 }
 
+// The first lines of the next buffer are in the receiver's cache, if it has read what was there
+// before. This processor gets them while the initiator prepares its next message, which will be
+// long, as the last one was: for a short one it is not worth the time.
+void ShmQueuePair::prefetch_upcoming() const {
+  const auto piece = claims_.upcoming();
+  if (!piece) return;
+  const RemoteRange* range = remote_.memory->find(piece->key);
+  if (range == nullptr || !range->holds(piece->offset, piece->length)) return;
+  for (Bytes line = 0; line < std::min<Bytes>(piece->length, kPrefetched); line += kCacheLine) {
+    asm volatile("prefetchw %0" ::"m"(range->base[piece->offset + line]));
+  }
+}
+
 // SEND and WRITE_WITH_IMM: places the data and reports it in the connection's ring.
-ShmQueuePair::Outcome ShmQueuePair::deliver(const WorkRequest& request, Payload payload) {
+ShmQueuePair::Outcome ShmQueuePair::deliver(const WorkRequest& request, const Payload& payload) {
   const bool is_send = request.opcode == Opcode::send;
   if (!is_send && resolve(request.remote, payload.size(), Access::remote_write) == nullptr) {
     return {Status::remote_access_error, 0};
@@ -279,6 +318,7 @@ ShmQueuePair::Outcome ShmQueuePair::deliver(const WorkRequest& request, Payload 
     peer_activity_->fetch_or(peer_activity_bit_, std::memory_order_seq_cst);
   }
   peer_doorbell_->ring();
+  if (payload.size() > kPrefetched) prefetch_upcoming();
   return {status, 0};
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "platform/fabric/shm/endpoint.h"
+#include "platform/pmem/word_copy.h"
 
 namespace perdura::fabric::shm {
 namespace {
@@ -111,8 +112,12 @@ SendEntry* ShmQueuePair::make_entry(const WorkRequest& request, Operation* opera
   entry->old_value = 0;
   entry->owns_data = request.flags.inlined && request.local.length() <= kMaxInline;
   if (entry->owns_data) {
-    const Payload bytes = payload_of(request);
-    if (!bytes.empty()) std::memcpy(entry->data.data(), bytes.data(), bytes.size());
+    std::byte* to = entry->data.data();
+    for (const LocalBuffer& piece : request.local.all()) {
+      const std::span<const std::byte> bytes = checked_bytes(piece);
+      pmem::mapped::copy_from_shared({to, bytes.size()}, bytes.data());
+      to += bytes.size();
+    }
   }
   if (operation != nullptr) operation->transport_state = entry;
   return entry;
@@ -167,8 +172,9 @@ void ShmQueuePair::arrive(SendEntry* entry) {
     return;
   }
   const WorkRequest& request = entry->request;
-  const Payload payload =
-      entry->owns_data ? Payload(entry->data).first(request.local.length()) : payload_of(request);
+  const Payload payload = entry->owns_data
+                              ? Payload(std::span(entry->data).first(request.local.length()))
+                              : payload_of(request);
   finish(entry, connected_ ? execute(request, payload) : Outcome{Status::flushed, 0});
 }
 

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "platform/fabric/fabric.h"
+#include "platform/fabric/shm/payload.h"
 #include "platform/fabric/shm/peer.h"
 #include "platform/fabric/shm/receive_queue.h"
 #include "platform/fabric/shm/segment.h"
@@ -65,7 +66,6 @@ class ShmQueuePair final : public QueuePair {
     Status status = Status::success;
     std::uint64_t old_value = 0;
   };
-  using Payload = std::span<const std::byte>;
 
   void post(Operation& operation) override;
   void abandon(Operation& operation) override;
@@ -79,18 +79,19 @@ class ShmQueuePair final : public QueuePair {
   void finish(SendEntry* entry, Outcome outcome);
   void stall(SendEntry* entry);
 
-  Outcome execute(const WorkRequest& request, Payload payload);
-  Outcome perform(const WorkRequest& request, Payload payload);
+  Outcome execute(const WorkRequest& request, const Payload& payload);
+  Outcome perform(const WorkRequest& request, const Payload& payload);
   Outcome read(const WorkRequest& request);
-  Outcome write(const WorkRequest& request, Payload payload);
+  Outcome write(const WorkRequest& request, const Payload& payload);
   Outcome atomic(const WorkRequest& request);
   Outcome flush(const WorkRequest& request);
-  Outcome deliver(const WorkRequest& request, Payload payload);
+  Outcome deliver(const WorkRequest& request, const Payload& payload);
   const RemoteRange* resolve(RemoteAddress address, Bytes length, Access needed);
   bool holds_still(const RemoteRange& range) const;
   Payload payload_of(const WorkRequest& request);
-  void place_pieces(const RemoteRange& range, Payload payload) const;
-  Status place_message(const BufferClaims::Claim& claim, Payload payload);
+  void place_pieces(const RemoteRange& range, const Payload& payload) const;
+  void prefetch_upcoming() const;
+  Status place_message(const BufferClaims::Claim& claim, const Payload& payload);
 
   // Ends the connection from this side; the oldest operation under way ends with `oldest`.
   void break_off(Status oldest);
@@ -112,7 +113,7 @@ class ShmQueuePair final : public QueuePair {
   RegionPiece whole_;
   std::vector<RegionPiece> pieces_;
   std::uint64_t table_ = 0;
-  std::vector<std::byte> gathered_;  // of local memory in several pieces
+  std::vector<std::byte> gathered_;  // a payload of several pieces, to be compared
 
   // Sending.
   std::uint32_t outstanding_ = 0;

@@ -115,6 +115,21 @@ void ReceiveQueueState::recover(std::uint64_t owner) {
   for (const Posted& posted : lost) enqueue(posted);
 }
 
+namespace {
+
+BufferClaims::Piece piece_in(const PostedPiece& posted) {
+  const std::uint64_t key_length = posted.key_length.load(std::memory_order_relaxed);
+  return {static_cast<std::uint32_t>(key_length >> 32), static_cast<std::uint32_t>(key_length),
+          posted.offset.load(std::memory_order_relaxed)};
+}
+
+}  // namespace
+
+std::optional<BufferClaims::Piece> BufferClaims::upcoming() const {
+  if (!is_alone_) return std::nullopt;
+  return piece_in(queue_->buffers.data()[next_ & (slots_ - 1)].pieces[0]);
+}
+
 std::optional<BufferClaims::Claim> BufferClaims::claim() {
   if (queue_ == nullptr) return std::nullopt;
   bool skipped = false;
@@ -127,16 +142,14 @@ std::optional<BufferClaims::Claim> BufferClaims::claim() {
       claim.pieces_used =
           std::min<std::uint64_t>(slot.pieces_used.load(std::memory_order_relaxed), kMaxPieces);
       for (std::size_t i = 0; i < claim.pieces_used; ++i) {
-        const std::uint64_t key_length = slot.pieces[i].key_length.load(std::memory_order_relaxed);
-        claim.pieces[i] = {static_cast<std::uint32_t>(key_length >> 32),
-                           static_cast<std::uint32_t>(key_length),
-                           slot.pieces[i].offset.load(std::memory_order_relaxed)};
+        claim.pieces[i] = piece_in(slot.pieces[i]);
       }
       // The owner overwrites only claimed slots. So if the slot can be claimed now, the words that
       // were read from it belong together.
       if (slot.state.compare_exchange_strong(state, state | owner_, std::memory_order_acq_rel)) {
         claim.ticket = next_++;
         prefetch_for_writing(queue_->buffers.data()[next_ & (slots_ - 1)]);
+        is_alone_ = !skipped;
         if (skipped) queue_->hint.store(next_, std::memory_order_relaxed);
         return claim;
       }

@@ -119,12 +119,16 @@ class BufferClaims {
   };
   // Nothing if no buffer is posted.
   std::optional<Claim> claim();
+  // The first piece of the buffer behind the one that was claimed last: a hint, since it need not
+  // have been posted yet. Nothing if other senders claim buffers, too, since it may be theirs.
+  std::optional<Piece> upcoming() const;
 
  private:
   ReceiveQueueHeader* queue_ = nullptr;
   std::uint64_t slots_ = 0;
   std::uint64_t owner_ = 0;
   std::uint64_t next_ = 1;
+  bool is_alone_ = true;  // no other sender has claimed a buffer before the last one
 };
 
 }  // namespace perdura::fabric::shm

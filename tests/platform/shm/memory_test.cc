@@ -13,6 +13,7 @@
 #include "platform/pmem/instructions.h"
 #include "platform/pmem/mapped/pool_file.h"
 #include "platform/pmem/word_copy.h"
+#include "platform/shm/shm_platform.h"
 #include "tests/platform/shm/process.h"
 
 namespace perdura::shm_test {
@@ -34,9 +35,9 @@ TEST(WordCopy, CopiesEveryAlignmentAndLengthAndNothingElse) {
   for (std::size_t to = 0; to < 16; ++to) {
     for (std::size_t n = 0; n < 200; ++n) {
       const auto data = std::span(source).subspan(n % 9, n);
-      for (const bool streaming : {false, true}) {
+      for (const auto copy : {pmem::mapped::stream_to_shared, pmem::mapped::copy_to_shared,
+                              pmem::mapped::copy_between_shared}) {
         shared.fill(std::byte{0xEE});
-        const auto copy = streaming ? pmem::mapped::stream_to_shared : pmem::mapped::copy_to_shared;
         copy(&shared[to], data);
         pmem::mapped::drain();
         EXPECT_TRUE(std::equal(data.begin(), data.end(), &shared[to]));
@@ -255,6 +256,72 @@ TEST_F(ReceiveQueues, GiveEachBufferToOneOfManySenders) {
     ++tickets.at(report);
   }
   for (std::uint64_t t = 1; t <= claimed; ++t) EXPECT_EQ(tickets[t], 1) << t;
+}
+
+// What a WRITE of these pieces of local memory writes to persistent memory, from a byte on, and
+// how it is counted.
+struct Gathered {
+  std::vector<std::byte> contents;
+  pmem::WriteCounts counts;
+};
+Gathered gather(pmem::WriteMeter::Level level, Bytes to, std::array<Bytes, 3> lengths) {
+  ShmOptions options;
+  options.node_count = 2;
+  options.accounting = level;
+  ShmPlatform platform(options);
+  const auto registered = platform.create_barrier(2);
+  const auto written = platform.create_barrier(2);
+  Gathered result;
+  result.contents.resize(1024);
+  fabric::RemoteKey key;
+  platform.start(0, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+    const auto region = thread.node.create_region("to", 1024, pmem::Medium::pm);
+    key = thread.endpoint.register_memory(*region, fabric::Access::remote_write).key;
+    co_await registered->arrive_and_wait();
+    const auto peer = (co_await thread.endpoint.next_connection())->accept({}, {});
+    co_await written->arrive_and_wait();
+    region->read(0, result.contents);
+  });
+  platform.start(1, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+    const auto region = thread.node.create_region("from", 2048, pmem::Medium::dram);
+    std::vector<std::byte> bytes(2048);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 251);
+    region->write(0, bytes);
+    const auto memory = thread.endpoint.register_memory(*region, fabric::Access::local);
+    co_await registered->arrive_and_wait();
+    const auto made = co_await thread.endpoint.connect({0, 1}, {}, {});
+    const auto piece = [&](std::size_t i) {
+      return memory.local(i * 512 + i, static_cast<std::uint32_t>(lengths[i]));
+    };
+    EXPECT_TRUE(co_await made.queue_pair->write({piece(0), piece(1), piece(2)}, {key, to}));
+    result.counts = pmem::thread_write_meter().writes().one_sided;
+    co_await written->arrive_and_wait();
+  });
+  platform.run();
+  return result;
+}
+
+// Without comparison pieces are copied to their place one by one, else they are put together first.
+TEST(Gathering, PutsPiecesBehindEachOtherHoweverWritesAreCounted) {
+  for (const Bytes to : {0, 3, 64}) {
+    for (const auto& lengths : {std::array<Bytes, 3>{64, 400, 0}, {7, 130, 65}, {1, 1, 1}}) {
+      SCOPED_TRACE(std::to_string(to) + " " + std::to_string(lengths[0]));
+      std::vector<std::byte> expected(1024);
+      auto next = expected.begin() + static_cast<std::ptrdiff_t>(to);
+      for (std::size_t i = 0; i < lengths.size(); ++i) {
+        for (Bytes n = 0; n < lengths[i]; ++n) {
+          *next++ = static_cast<std::byte>((i * 512 + i + n) % 251);
+        }
+      }
+      const Gathered issued = gather(pmem::WriteMeter::Level::issued, to, lengths);
+      const Gathered compared = gather(pmem::WriteMeter::Level::compared, to, lengths);
+      EXPECT_EQ(issued.contents, expected);
+      EXPECT_EQ(compared.contents, expected);
+      EXPECT_EQ(issued.counts.stores, compared.counts.stores);
+      EXPECT_EQ(issued.counts.bytes_issued, compared.counts.bytes_issued);
+      EXPECT_EQ(issued.counts.lines, compared.counts.lines);
+    }
+  }
 }
 
 }  // namespace perdura::shm_test
