@@ -145,7 +145,6 @@ Task<bool> Sender::read_control() {
 }
 
 Task<bool> Sender::wait_for_room() {
-  if (position_ < welcome_.free_until) co_return true;
   ++stalls_;
   const Waiting waiting(waiting_);
   while (position_ >= welcome_.free_until) {
@@ -158,8 +157,10 @@ Task<bool> Sender::wait_for_room() {
 
 Task<bool> Sender::post(std::span<const fabric::LocalPieces> requests) {
   for (const fabric::LocalPieces& request : requests) {
-    const bool room = co_await wait_for_room();
-    if (!room) co_return false;
+    if (!has_room()) {
+      const bool room = co_await wait_for_room();
+      if (!room) co_return false;
+    }
     queue_pair_->post_unsignaled({.opcode = fabric::Opcode::send, .local = request});
     ++position_;
   }
@@ -167,8 +168,10 @@ Task<bool> Sender::post(std::span<const fabric::LocalPieces> requests) {
 }
 
 Task<bool> Sender::finish(const fabric::LocalPieces& request, std::uint64_t id, bool ends) {
-  const bool room = co_await wait_for_room();
-  if (!room) co_return false;
+  if (!has_room()) {
+    const bool room = co_await wait_for_room();
+    if (!room) co_return false;
+  }
   ++position_;
   switch (ends ? acknowledgment_ : Acknowledgment::device) {
     case Acknowledgment::device: {

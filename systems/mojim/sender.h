@@ -74,6 +74,7 @@ class Sender {
  private:
   static constexpr std::uint32_t kWindow = 32;  // acknowledgments under way
 
+  bool has_room() const { return position_ < welcome_.free_until; }
   Task<bool> wait_for_room();
   Task<bool> read_control();
   static Task<> watch(std::shared_ptr<Sender*> watched, Picoseconds timeout);

@@ -208,18 +208,19 @@ Task<> Session::transmit_to(std::size_t copy, const Sending& sending) {
 }
 
 Task<bool> Session::try_to_send(Sender& sender, const Sending& sending) {
-  std::array<fabric::LocalPieces, kBatch> batch;
   std::uint32_t first = 0;
   while (first < sending.count) {
     const std::uint32_t end = std::min(first + kBatch, sending.count);
     for_each_request(sending.ranges, [&](std::uint32_t index, MemoryRange range) {
       if (index < first || index >= end) return;
       if (!sending.is_staged) stage(sending, index, range);
-      batch[index - first] = pieces_of(sending, index, range);
+      batch_[index - first] = pieces_of(sending, index, range);
     });
-    const std::span<const fabric::LocalPieces> requests = std::span(batch).first(end - first);
-    const bool posted = co_await sender.post(requests.first(requests.size() - 1));
-    if (!posted) co_return false;
+    const std::span<const fabric::LocalPieces> requests = std::span(batch_).first(end - first);
+    if (requests.size() > 1) {
+      const bool posted = co_await sender.post(requests.first(requests.size() - 1));
+      if (!posted) co_return false;
+    }
     // The staging memory is used again for the next batch, so that waits, too.
     const bool done = co_await sender.finish(requests.back(), sending.turn.first_id + end - 1,
                                              end == sending.count);

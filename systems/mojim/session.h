@@ -85,6 +85,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   Bytes slot_size_;
   // Requests, as far as they are not gathered from the region: headers, and with checksums data.
   std::unique_ptr<pmem::Region> staging_;
+  std::array<fabric::LocalPieces, kBatch> batch_;  // of the sync point whose turn it is
   std::uint32_t next_area_ = 0;
   std::array<bool, kAreas> used_{};
   WaitList freed_;
