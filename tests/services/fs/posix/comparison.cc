@@ -29,15 +29,14 @@ bool may_change_nothing(const Operation& operation) {
          (operation.other.starts_with("system.") || operation.data.empty());
 }
 
-}  // namespace
-
-bool agree(const Operation& operation, const Outcome& by_process, const Outcome& by_kernel) {
-  const bool is_sticky_special =
-      operation.kind == Kind::open && (operation.flags & O_CREAT) != 0 &&
-      (by_process.error == ELOOP || by_process.error == ENXIO || by_process.error == EPERM) &&
-      by_kernel.error == EACCES;
-  return by_process == by_kernel || is_sticky_special;
+bool is_sticky_special(const Operation& operation, const Outcome& by_process,
+                       const Outcome& by_kernel) {
+  return operation.kind == Kind::open && (operation.flags & O_CREAT) != 0 &&
+         (by_process.error == ELOOP || by_process.error == ENXIO || by_process.error == EPERM) &&
+         by_kernel.error == EACCES;
 }
+
+}  // namespace
 
 int kernel_setting(const std::string& name) {
   int value = 0;
@@ -83,7 +82,7 @@ std::string Comparison::apply(const Operation& operation) {
   begun_ = {clock.tv_sec, static_cast<std::uint32_t>(clock.tv_nsec)};
   const Outcome by_kernel = kernel_.apply(operation);
   std::string difference;
-  if (!agree(operation, by_process, by_kernel)) {
+  if (by_process != by_kernel && !is_sticky_special(operation, by_process, by_kernel)) {
     difference = text_of(by_process) + " instead of " + text_of(by_kernel);
   } else {
     difference =

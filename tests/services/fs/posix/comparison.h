@@ -80,7 +80,5 @@ class Ground {
 int kernel_setting(const std::string& name);  // of /proc/sys/fs
 // What this kernel refuses in sticky directories, and a process does not: Drawn::never_with_sticky.
 std::uint32_t never_with_sticky();
-// Whether the results are equal, but for errors of which the kernel says another one.
-bool agree(const Operation& operation, const Outcome& by_process, const Outcome& by_kernel);
 
 }  // namespace perdura::fs::test
