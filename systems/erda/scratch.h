@@ -1,11 +1,11 @@
 // A buffer for the longest object, as large as a segment and zero at first. Each server thread has
 // such buffers of several megabytes, of which only those pages take memory that an object has
-// touched.
+// touched: they are mapped, since an allocator would zero what it has used before.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
 #include <new>
 
 #include "platform/base/units.h"
@@ -14,21 +14,23 @@ namespace perdura::systems::erda {
 
 class Scratch {
  public:
-  explicit Scratch(Bytes size)
-      : bytes_(static_cast<std::byte*>(std::calloc(size, 1))), size_(size) {
-    if (bytes_ == nullptr) throw std::bad_alloc();
+  explicit Scratch(Bytes size) : size_(size) {
+    void* const mapped = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    bytes_ = static_cast<std::byte*>(mapped);
   }
+  ~Scratch() { ::munmap(bytes_, size_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
 
-  std::byte* begin() { return bytes_.get(); }
-  std::byte* end() { return bytes_.get() + size_; }
-  const std::byte* begin() const { return bytes_.get(); }
-  const std::byte* end() const { return bytes_.get() + size_; }
+  std::byte* begin() { return bytes_; }
+  std::byte* end() { return bytes_ + size_; }
+  const std::byte* begin() const { return bytes_; }
+  const std::byte* end() const { return bytes_ + size_; }
 
  private:
-  struct Free {
-    void operator()(std::byte* bytes) const { std::free(bytes); }
-  };
-  std::unique_ptr<std::byte, Free> bytes_;
+  std::byte* bytes_ = nullptr;
   Bytes size_;
 };
 
