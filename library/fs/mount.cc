@@ -107,6 +107,15 @@ unsigned usual_threads() {
   return std::clamp(kThreadsOfCore * std::thread::hardware_concurrency(), 1U, kMostThreads);
 }
 
+// What the system has mapped of its place; nothing if it keeps nothing there, as the model does.
+std::optional<pmem::mapped::PoolFile> pool_of(const Place& place) {
+  try {
+    return pmem::mapped::open_pool_file(place.path());
+  } catch (const PlatformError&) {
+    return std::nullopt;
+  }
+}
+
 class Mount {
  public:
   Mount(const FsSystem& system, const Place& place, const MountOptions& options)
@@ -148,10 +157,9 @@ class Mount {
                      [this](Thread& other) { return work(other); });
     }
     options_.ready();
-    const std::jthread populating(
-        [pool = pmem::mapped::open_pool_file(place_.path())](const std::stop_token& stop) {
-          if (pool) pmem::mapped::populate(*pool, stop);
-        });
+    const std::jthread populating([pool = pool_of(place_)](const std::stop_token& stop) {
+      if (pool) pmem::mapped::populate(*pool, stop);
+    });
     co_await work(thread);
     while (serving_ > 0) co_await sleep_for(kBetweenLooks);
     connection_.reset();
