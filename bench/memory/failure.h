@@ -32,10 +32,7 @@ std::size_t failing(Failure failure);
 bool is_copied_to(Failure failure);
 
 inline constexpr std::array kRecoveryMetrics = std::to_array<services::Metric>({
-    {.name = "recovery_us",
-     .noun = "time of the recovery",
-     .title = "Recovery",
-     .unit = "us"},
+    {.name = "recovery_us", .noun = "time of the recovery", .title = "Recovery", .unit = "us"},
     {.name = "recovery_open_us",
      .noun = "time until what was left was recovered",
      .title = "Recovery of what was left",

@@ -1,7 +1,7 @@
 /* Sync points of several ranges for programs that `perdura mojim run` starts: gmsync of "Mojim: A
  * Reliable and Highly-Available Non-Volatile Memory System", section 3.1.1. A program that uses it
- * needs no library to be linked with; without `perdura mojim run` the call syncs one range after the
- * other, as msync(2) does. */
+ * needs no library to be linked with; without `perdura mojim run` the call syncs one range after
+ * the other, as msync(2) does. */
 #ifndef PERDURA_MOJIM_H
 #define PERDURA_MOJIM_H
 
@@ -17,9 +17,10 @@ struct gmsync_range {
   size_t length;
 };
 
-/* All of the ranges, atomically: copies of the file get all that has been stored to them, or nothing
- * of it. Returns 0; -1 with errno ENOMEM if a range is not in the mapped file, ENOSPC if the ranges
- * do not fit into a log of Mojim (16 MiB), EIO if another node has become the primary. */
+/* All of the ranges, atomically: copies of the file get all that has been stored to them, or
+ * nothing of it. Returns 0; -1 with errno ENOMEM if a range is not in the mapped file, ENOSPC if
+ * the ranges do not fit into a log of Mojim (16 MiB), EIO if another node has become the primary.
+ */
 int perdura_gmsync(const struct gmsync_range* ranges, int count) __attribute__((weak));
 
 static inline int gmsync(const struct gmsync_range* ranges, int count) {

@@ -38,8 +38,8 @@ class RemoteLog {
   RemoteLog(std::unique_ptr<persistence::RemotePersister> persister, const LogOptions& options)
       : options_(options), persister_(std::move(persister)) {}
   Task<tl::expected<void, persistence::UpdateError>> find_tail();
-  // A client that was lost before its last append returned may have left a record that others see and
-  // that is not durable yet. Records behind it are lost with it, so it is appended once more.
+  // A client that was lost before its last append returned may have left a record that others see
+  // and that is not durable yet. Records behind it are lost with it, so it is appended once more.
   Task<tl::expected<void, persistence::UpdateError>> persist_tail();
   // Puts a record into the persister's room and returns its size; nothing if it is not there.
   Task<tl::expected<std::optional<std::size_t>, persistence::UpdateError>> read_record(

@@ -165,8 +165,8 @@ void Timeline::hasten(Change& change, Time now) {
   if (change.last_visible <= now) return;
   const Time first = std::min(change.visible.first, now);
   const Bytes lines = (change.end() - 1) / kCacheLine - change.offset / kCacheLine;
-  change.visible = {first, lines > 0 ? (now - first) / static_cast<std::int64_t>(lines)
-                                     : Picoseconds{}};
+  change.visible = {first,
+                    lines > 0 ? (now - first) / static_cast<std::int64_t>(lines) : Picoseconds{}};
   change.last_visible = now;
 }
 
