@@ -107,15 +107,6 @@ unsigned usual_threads() {
   return std::clamp(kThreadsOfCore * std::thread::hardware_concurrency(), 1U, kMostThreads);
 }
 
-// What the system has mapped of its place; nothing if it keeps nothing there, as the model does.
-std::optional<pmem::mapped::PoolFile> pool_of(const Place& place) {
-  try {
-    return pmem::mapped::open_pool_file(place.path());
-  } catch (const PlatformError&) {
-    return std::nullopt;
-  }
-}
-
 class Mount {
  public:
   Mount(const FsSystem& system, const Place& place, const MountOptions& options)
@@ -141,6 +132,7 @@ class Mount {
   Task<> lead(Thread& thread, Platform& platform) {
     files_ = co_await system_.mount(thread, place_.name(),
                                     {.threads = threads_, .now = time_now(), .parameters = {}});
+    auto pool = pmem::mapped::open_pool_file(place_.path());  // the one that the system has mapped
     // What other users of the machine may do there is up to who mounts it as root.
     std::string options = geteuid() == 0 ? "allow_other,dev,suid," : "";
     options += "default_permissions";
@@ -157,7 +149,7 @@ class Mount {
                      [this](Thread& other) { return work(other); });
     }
     options_.ready();
-    const std::jthread populating([pool = pool_of(place_)](const std::stop_token& stop) {
+    const std::jthread populating([pool = std::move(pool)](const std::stop_token& stop) {
       if (pool) pmem::mapped::populate(*pool, stop);
     });
     co_await work(thread);

@@ -23,8 +23,8 @@ void populate(const PoolFile& pool, const std::stop_token& stop) {
   const Bytes size = pool.mapping->mapped_size();
   for (Bytes at = 0; at < size && !stop.stop_requested(); at += kStep) {
     const Bytes length = std::min(kStep, size - at);
-    // It fails for all pages or for none, but for memory that has become too little: then those
-    // that are used will say so.
+    // The kernel refuses either all pages or none, unless memory runs out; then the first access to
+    // a page that is missing takes the error.
     if (::madvise(pool.mapping->data() + at, length, MADV_POPULATE_WRITE) != 0) return;
   }
 }

@@ -17,6 +17,7 @@
 #include "platform/base/error.h"
 #include "systems/registry/registry.h"
 #include "tests/library/fs/mounted.h"
+#include "tests/support/mapped_bytes.h"
 
 namespace perdura::test {
 namespace {
@@ -78,6 +79,14 @@ TEST_P(FsMountTest, FilesStayBehindUnmountAndKill) {
   EXPECT_EQ(read_file(mounted.path() / "folder/file"), "more text");
   EXPECT_EQ(mounted.unmount(), 0);
   EXPECT_EQ(damage(mounted.place()), "");
+}
+
+// Nobody's first access to a page of the place takes a page fault.
+TEST_P(FsMountTest, MapsAllOfItsPlace) {
+  if (!is_persistent(GetParam())) GTEST_SKIP() << "a model keeps nothing there";
+  Mounted mounted(GetParam());
+  const auto size = files::file_size(mounted.place());
+  EXPECT_TRUE(wait_until([&] { return mapped_bytes(mounted.process(), mounted.place()) == size; }));
 }
 
 TEST_P(FsMountTest, ASignalUnmounts) {
