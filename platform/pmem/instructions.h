@@ -27,6 +27,11 @@ void flush_lines(const std::byte* address, Bytes length);
 // Flushes with the given instruction, which must be available; adds no emulated latency.
 void flush_lines_with(FlushInstruction instruction, const std::byte* address, Bytes length);
 
+// Fetches the line into this CPU's cache, to be written: a hint.
+inline void prefetch_for_writing(const void* address) {
+  asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(address)));
+}
+
 // Waits until everything that this thread flushed or streamed before is in the persistence domain
 // (sfence).
 void drain();

@@ -282,7 +282,7 @@ void ShmQueuePair::prefetch_upcoming() const {
   const RemoteRange* range = remote_.memory->find(piece->key);
   if (range == nullptr || !range->holds(piece->offset, piece->length)) return;
   for (Bytes line = 0; line < std::min<Bytes>(piece->length, kPrefetched); line += kCacheLine) {
-    asm volatile("prefetchw %0" ::"m"(range->base[piece->offset + line]));
+    pmem::mapped::prefetch_for_writing(range->base + piece->offset + line);
   }
 }
 

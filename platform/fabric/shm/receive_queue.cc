@@ -7,12 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "platform/pmem/instructions.h"
+
 namespace perdura::fabric::shm {
 namespace {
-
-// Prefetches the next slot, so that claiming it need not wait for a line that the receiver wrote
-// last.
-void prefetch_for_writing(const PostedBuffer& slot) { asm volatile("prefetchw %0" ::"m"(slot)); }
 
 Bytes size_of_queue(std::uint64_t slots) {
   return offsetof(ReceiveQueueHeader, buffers) + slots * sizeof(PostedBuffer);
@@ -148,7 +146,8 @@ std::optional<BufferClaims::Claim> BufferClaims::claim() {
       // were read from it belong together.
       if (slot.state.compare_exchange_strong(state, state | owner_, std::memory_order_acq_rel)) {
         claim.ticket = next_++;
-        prefetch_for_writing(queue_->buffers.data()[next_ & (slots_ - 1)]);
+        // So that claiming the next slot need not wait for a line that the receiver wrote last.
+        pmem::mapped::prefetch_for_writing(&queue_->buffers.data()[next_ & (slots_ - 1)]);
         is_alone_ = !skipped;
         if (skipped) queue_->hint.store(next_, std::memory_order_relaxed);
         return claim;
