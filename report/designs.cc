@@ -214,6 +214,35 @@ std::vector<std::string> operations_of(const std::vector<DesignSet>& groups) {
   return found;
 }
 
+/// The groups that share a table, by their numbers, and the kinds of operations that it has.
+struct Table {
+  std::set<std::size_t> groups;
+  std::set<std::string> operations;
+};
+
+Table table_of(const DesignGroup& group, std::size_t number) {
+  Table table{{number}, {}};
+  for (const DesignRow& row : group.rows) {
+    for (const auto& [price, paid] : row.prices) {
+      if (price.column == kMedian) table.operations.insert(price.operation);
+    }
+  }
+  // "all" is everywhere; it is a kind of operation of groups that have no other.
+  if (table.operations.size() > 1) table.operations.erase("all");
+  return table;
+}
+
+bool share_any(const std::set<std::string>& one, const std::set<std::string>& other) {
+  return (one.empty() && other.empty()) ||
+         std::any_of(one.begin(), one.end(),
+                     [&](const auto& each) { return other.contains(each); });
+}
+
+void add(Table& from, Table& to) {
+  to.groups.merge(from.groups);
+  to.operations.merge(from.operations);
+}
+
 }  // namespace
 
 Designs gather_designs(const std::vector<ResultFolder>& folders) {
@@ -244,58 +273,27 @@ Designs gather_designs(const std::vector<ResultFolder>& folders) {
 }
 
 std::vector<Designs> tables_of(const Designs& designs) {
-  struct Table {
-    std::set<std::string> operations;
-    std::set<std::string> systems;
-    std::set<std::size_t> groups;
-  };
   std::vector<Table> tables;
-  const auto add = [&](std::size_t number, bool with_latencies) {
-    Table table;
-    table.groups.insert(number);
-    for (const DesignRow& row : designs.groups[number].rows) {
-      table.systems.insert(row.design.system);
-      for (const auto& [price, paid] : row.prices) {
-        if (price.column == kMedian) table.operations.insert(price.operation);
-      }
-    }
-    // "all" is everywhere; it is a kind of operation of groups that have no other.
-    if (table.operations.size() > 1) table.operations.erase("all");
-    if (table.operations.empty() == with_latencies) return;
-    const auto shares = [&](const std::set<std::string>& one, const std::set<std::string>& other) {
-      return std::any_of(one.begin(), one.end(),
-                         [&](const auto& all) { return other.contains(all); });
-    };
-    const auto belongs = [&](const Table& other) {
-      return with_latencies ? shares(table.operations, other.operations)
-                            : shares(table.systems, other.systems);
-    };
-    auto first = std::find_if(tables.begin(), tables.end(), belongs);
-    if (first == tables.end()) {
-      tables.push_back(std::move(table));
-      return;
-    }
-    for (auto other = first + 1; with_latencies && other != tables.end();) {
-      if (!belongs(*other)) {
+  for (std::size_t group = 0; group < designs.groups.size(); ++group) {
+    tables.push_back(table_of(designs.groups[group], group));
+  }
+  // By way of the operations of a third one two tables may become one, so the first that a table is
+  // added to is looked at again.
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    for (std::size_t other = i + 1; other < tables.size();) {
+      if (!share_any(tables[i].operations, tables[other].operations)) {
         ++other;
         continue;
       }
-      first->operations.merge(other->operations);
-      first->systems.merge(other->systems);
-      first->groups.merge(other->groups);
-      other = tables.erase(other);
+      add(tables[other], tables[i]);
+      tables.erase(tables.begin() + static_cast<std::ptrdiff_t>(other));
+      other = i + 1;
     }
-    first->operations.merge(table.operations);
-    first->systems.merge(table.systems);
-    first->groups.merge(table.groups);
-  };
-  for (const bool with_latencies : {true, false}) {
-    for (std::size_t i = 0; i < designs.groups.size(); ++i) add(i, with_latencies);
   }
   std::vector<Designs> divided;
   for (const Table& table : tables) {
     Designs& one = divided.emplace_back();
-    for (const std::size_t number : table.groups) one.groups.push_back(designs.groups[number]);
+    for (const std::size_t group : table.groups) one.groups.push_back(designs.groups[group]);
     std::copy_if(designs.operations.begin(), designs.operations.end(),
                  std::back_inserter(one.operations),
                  [&](const std::string& each) { return table.operations.contains(each); });

@@ -75,8 +75,7 @@ inline constexpr std::string_view kOthers[] = {"throughput_ops_s", "nvm_field_by
 Designs gather_designs(const std::vector<ResultFolder>& folders);
 
 /// Divides the designs into tables whose columns most rows fill: those of groups that share a kind
-/// of operation, directly or by way of other groups. A group without latencies is where its designs
-/// are.
+/// of operation, directly or by way of other groups, and those that have no latencies.
 std::vector<Designs> tables_of(const Designs& designs);
 
 /// A row for each design and price, with the range over the points.
