@@ -80,7 +80,8 @@ function(perdura_use_precompiled directory)
       target_precompile_headers(${target} REUSE_FROM perdura_test_precompiled)
     elseif(type STREQUAL STATIC_LIBRARY AND position_independent)
       target_precompile_headers(${target} REUSE_FROM perdura_library_precompiled)
-    elseif(type MATCHES "STATIC_LIBRARY|EXECUTABLE" AND options MATCHES "-Og")  # what is rarely executed, and what tests share
+    elseif(type MATCHES "STATIC_LIBRARY|EXECUTABLE" AND options MATCHES "-Og")
+      # What is rarely executed, and what tests share.
       target_precompile_headers(${target} REUSE_FROM perdura_rarely_executed_precompiled)
     elseif(type MATCHES "STATIC_LIBRARY|EXECUTABLE")
       target_precompile_headers(${target} REUSE_FROM perdura_product_precompiled)

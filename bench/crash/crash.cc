@@ -257,7 +257,7 @@ class Exploration {
              }},
         [&](sim::Failure& failure) { run(one, failure, which == sim::Images::least); });
     ++passes_done_;
-    result_.runs += explored_.runs + explored_.known + explored_.in_vain;
+    result_.runs += explored_.runs + explored_.known + explored_.impossible;
     return explored_.moments;
   }
 

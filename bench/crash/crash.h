@@ -7,9 +7,7 @@
 // (CrashOptions::failure). Then there is nothing to choose at a crash point, and every system is
 // expected to be durable: memory holds what was stored, flushed or not.
 //
-//   const CrashResult result = explore_crashes(*find_system("erda"), profile,
-//                                              {.setup = {.model = {PersistenceDomain::mhp,
-//                                              true}}});
+//   const CrashResult result = explore_crashes(system, profile, options);
 //   if (!result.durable.held) puts(result.durable.first_loss.c_str());
 //
 // What is judged (docs/guarantees.md):

@@ -62,7 +62,7 @@ Task<tl::expected<void, SyncError>> HashTable::insert(MappedMemory& memory, std:
 }
 
 Task<tl::expected<void, SyncError>> HashTable::sync_all(MappedMemory& memory) {
-  constexpr Bytes kPiece = 64 * KiB;  // fits into a log
+  constexpr Bytes kPiece = 64 * KiB;  // a few requests, since a sync point has to fit into a log
   for (Bytes place = table_of(buckets_); place < table_of(2 * buckets_); place += kPiece) {
     const Bytes length = std::min(kPiece, table_of(2 * buckets_) - place);
     const auto synced = co_await memory.sync(MemoryRange{place, length});

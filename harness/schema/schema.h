@@ -47,7 +47,7 @@ class Schema {
 
   /// The columns that are declared, for the manifest.
   nlohmann::ordered_json to_json() const;
-  /// The words that were set, likewise: {"system": {"p-farm-kv": "P-FaRM-KV"}}.
+  /// The words that were set, likewise: {"system": {NAME: TITLE}}.
   nlohmann::ordered_json words_to_json() const;
   /// Of the folder that a file is in, by its manifest.json; without one, those of columns.h.
   /// Error: the manifest's "columns" or "words" are not what this class writes.

@@ -46,8 +46,8 @@ void Failure::list(SimPlatform& platform) {
   }
   moments.clear();
   if (enabled_) {
-    const bool in_vain = can_happen_ && !can_happen_();
-    listed_->push_back({platform.engine().fired(), now, now, digest(platform), in_vain});
+    const bool impossible = can_happen_ && !can_happen_();
+    listed_->push_back({platform.engine().fired(), now, now, digest(platform), impossible});
   }
   was_enabled_ = enabled_;
   last_event_ = now;
@@ -132,14 +132,14 @@ class Explorer {
         moments_.size(), options_.last == ~std::uint64_t{0} ? options_.last : options_.last + 1);
     for (std::size_t i = options_.first; i < end; i += options_.stride) {
       if (options_.progress) {
-        const std::uint64_t done = explored_.tried + explored_.known + explored_.in_vain;
+        const std::uint64_t done = explored_.tried + explored_.known + explored_.impossible;
         options_.progress(done, done + (end - i + options_.stride - 1) / options_.stride);
       }
       if (options_.before != nullptr && options_.before->of_one_image.contains(i)) {
         ++explored_.known;
         explored_.of_one_image.insert(i);
-      } else if (moments_[i].in_vain) {
-        ++explored_.in_vain;
+      } else if (moments_[i].impossible) {
+        ++explored_.impossible;
       } else {
         ++explored_.tried;
         try_moment(i);

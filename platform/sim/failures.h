@@ -41,7 +41,7 @@ struct Moment {
   Time time{};               // the moment's time: from event_time to the time of the next event
   // A digest of the write counts so far, to detect that a run is not the listed one.
   std::uint64_t writes = 0;
-  bool in_vain = false;  // the failure cannot happen then
+  bool impossible = false;  // the failure cannot happen then
 };
 
 enum class Images : std::uint8_t { least, most, random, all };
@@ -51,12 +51,12 @@ constexpr std::string_view to_string(Images images) {
 }
 
 struct Explored {
-  std::uint64_t moments = 0;    // moments of the run
-  std::uint64_t tried = 0;      // moments that were tried
-  std::uint64_t runs = 0;       // runs with a failure: one for each image
-  std::uint64_t cut_short = 0;  // moments with more images than `most_images`
-  std::uint64_t known = 0;      // moments skipped because their only image was tried before
-  std::uint64_t in_vain = 0;    // moments skipped because the failure cannot happen then
+  std::uint64_t moments = 0;     // moments of the run
+  std::uint64_t tried = 0;       // moments that were tried
+  std::uint64_t runs = 0;        // runs with a failure: one for each image
+  std::uint64_t cut_short = 0;   // moments with more images than `most_images`
+  std::uint64_t known = 0;       // moments skipped because their only image was tried before
+  std::uint64_t impossible = 0;  // moments skipped because the failure cannot happen then
   // Moments at which only one image is possible.
   std::set<std::uint64_t> of_one_image;
 };

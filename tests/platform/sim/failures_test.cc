@@ -159,8 +159,8 @@ TEST(Failures, AreNotTriedAtMomentsAtWhichTheyCannotHappen) {
   });
   EXPECT_GT(explored.tried, 0U);
   EXPECT_EQ(explored.runs, explored.tried);
-  EXPECT_GT(explored.in_vain, 0U);
-  EXPECT_EQ(explored.tried + explored.in_vain, explored.moments);
+  EXPECT_GT(explored.impossible, 0U);
+  EXPECT_EQ(explored.tried + explored.impossible, explored.moments);
 }
 
 TEST(Failures, TheSameSeedGivesTheSameFailuresAndImages) {
