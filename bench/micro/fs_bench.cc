@@ -21,10 +21,20 @@
 namespace perdura {
 namespace {
 
-constexpr Bytes kFileBlocks = 16384;
 constexpr std::uint64_t kNames = 100000;  // in a directory, which is then emptied
 
 enum class What : std::uint8_t { read, write, create };
+
+// The blocks of the file that is read and written: of one MiB, which the processor's caches keep,
+// and of 64, which they do not.
+Bytes file_blocks(const benchmark::State& state) {
+  return static_cast<Bytes>(state.range(0)) * MiB / fs::kBlock;
+}
+void of_files(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgName("file_MiB")->Arg(1)->Arg(64);
+}
+// What makes files has one that is of no importance.
+void of_names(benchmark::internal::Benchmark* benchmark) { benchmark->ArgName("file_MiB")->Arg(1); }
 
 // What a system call has done when it returns. A file system of ours is durable by then.
 enum class Writes : std::uint8_t { cached, durable };
@@ -40,13 +50,14 @@ Task<> operate(benchmark::State& state, Thread& thread, const fs::FsSystem& syst
   const auto made = co_await session->create(fs::kRootInode, "file", file, {});
   const auto inode = made->inode;
   std::vector<std::byte> block(fs::kBlock, std::byte{1});
-  for (Bytes i = 0; i < kFileBlocks; ++i) {
+  const Bytes blocks = file_blocks(state);
+  for (Bytes i = 0; i < blocks; ++i) {
     co_await session->write(inode, i * fs::kBlock, block, {});
   }
   std::minstd_rand random(1);
   std::uint64_t created = 0;
   for ([[maybe_unused]] auto _ : state) {
-    const Bytes place = random() % kFileBlocks * fs::kBlock;
+    const Bytes place = random() % blocks * fs::kBlock;
     if (what == What::read) {
       co_await session->read(inode, place, block);
     } else if (what == What::write) {
@@ -75,9 +86,9 @@ void of_a_system(benchmark::State& state, What what) {
   });
   platform.run();
 }
-BENCHMARK_CAPTURE(of_a_system, read, What::read);
-BENCHMARK_CAPTURE(of_a_system, write, What::write);
-BENCHMARK_CAPTURE(of_a_system, create, What::create);
+BENCHMARK_CAPTURE(of_a_system, read, What::read)->Apply(of_files);
+BENCHMARK_CAPTURE(of_a_system, write, What::write)->Apply(of_files);
+BENCHMARK_CAPTURE(of_a_system, create, What::create)->Apply(of_names);
 
 // A mount of a million files, three in ten of which have data, in a thousand directories, or of so
 // many as the first argument says; the second one: by so many threads. One iteration is one mount.
@@ -144,7 +155,8 @@ BENCHMARK_CAPTURE(mount, after_an_unmount, true)
 // also keeps the processor from beginning the next one before, a copy, and what is flushed and
 // fenced (docs/systems/nova.md).
 Task<> copy(benchmark::State& state, Thread& thread, What what) {
-  const Bytes size = kFileBlocks * fs::kBlock;
+  const Bytes blocks = file_blocks(state);
+  const Bytes size = blocks * fs::kBlock;
   pmem::thread_write_meter().set_level(pmem::WriteMeter::Level::issued);
   const auto region = thread.node.create_region("floor", size + 2 * fs::kBlock, pmem::Medium::pm);
   std::vector<std::byte> block(fs::kBlock, std::byte{1});
@@ -155,7 +167,7 @@ Task<> copy(benchmark::State& state, Thread& thread, What what) {
   SharedSpinLock lock;
   std::minstd_rand random(1);
   for ([[maybe_unused]] auto _ : state) {
-    const Bytes place = random() % kFileBlocks * fs::kBlock;
+    const Bytes place = random() % blocks * fs::kBlock;
     if (what == What::read) {
       lock.lock_shared();
       std::memcpy(block.data(), region->data() + place, fs::kBlock);
@@ -181,8 +193,8 @@ void of_memory(benchmark::State& state, What what) {
                  [&](Thread& thread) { return copy(state, thread, what); });
   platform.run();
 }
-BENCHMARK_CAPTURE(of_memory, read, What::read);
-BENCHMARK_CAPTURE(of_memory, write, What::write);
+BENCHMARK_CAPTURE(of_memory, read, What::read)->Apply(of_files);
+BENCHMARK_CAPTURE(of_memory, write, What::write)->Apply(of_files);
 
 void of_the_machine(benchmark::State& state, What what, Writes writes = Writes::cached) {
   const char* const directory = std::getenv("PERDURA_BENCH_DIRECTORY");
@@ -196,7 +208,8 @@ void of_the_machine(benchmark::State& state, What what, Writes writes = Writes::
   const int file = open(path.c_str(), O_CREAT | O_RDWR, 0644);
   std::vector<std::byte> block(fs::kBlock, std::byte{1});
   bool whole = file >= 0;
-  for (Bytes i = 0; i < kFileBlocks && whole; ++i) {
+  const Bytes blocks = file_blocks(state);
+  for (Bytes i = 0; i < blocks && whole; ++i) {
     whole = pwrite(file, block.data(), block.size(), static_cast<off_t>(i * fs::kBlock)) > 0;
   }
   const int writer = open(path.c_str(), O_WRONLY | (writes == Writes::durable ? O_DSYNC : 0));
@@ -205,7 +218,7 @@ void of_the_machine(benchmark::State& state, What what, Writes writes = Writes::
   std::uint64_t created = 0;
   const auto name = [&](std::uint64_t number) { return fmt::format("{}-{}", path, number); };
   for ([[maybe_unused]] auto _ : state) {
-    const auto place = static_cast<off_t>(random() % kFileBlocks * fs::kBlock);
+    const auto place = static_cast<off_t>(random() % blocks * fs::kBlock);
     if (what == What::read) {
       whole = pread(file, block.data(), block.size(), place) > 0;
     } else if (what == What::write) {
@@ -228,11 +241,11 @@ void of_the_machine(benchmark::State& state, What what, Writes writes = Writes::
   unlink(path.c_str());
   state.SetItemsProcessed(state.iterations());
 }
-BENCHMARK_CAPTURE(of_the_machine, read, What::read);
-BENCHMARK_CAPTURE(of_the_machine, write, What::write);
-BENCHMARK_CAPTURE(of_the_machine, create, What::create);
-BENCHMARK_CAPTURE(of_the_machine, durable_write, What::write, Writes::durable);
-BENCHMARK_CAPTURE(of_the_machine, durable_create, What::create, Writes::durable);
+BENCHMARK_CAPTURE(of_the_machine, read, What::read)->Apply(of_files);
+BENCHMARK_CAPTURE(of_the_machine, write, What::write)->Apply(of_files);
+BENCHMARK_CAPTURE(of_the_machine, create, What::create)->Apply(of_names);
+BENCHMARK_CAPTURE(of_the_machine, durable_write, What::write, Writes::durable)->Apply(of_files);
+BENCHMARK_CAPTURE(of_the_machine, durable_create, What::create, Writes::durable)->Apply(of_names);
 
 }  // namespace
 }  // namespace perdura
