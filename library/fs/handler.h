@@ -73,6 +73,8 @@ class Handler {
   Task<> read(fuse_req_t request, InodeNumber inode, Bytes offset, std::size_t size, int flags);
   Task<> write(fuse_req_t request, InodeNumber inode, Bytes offset, std::span<const std::byte> data,
                bool clear_set_id);
+  Task<Bytes> write_what_fits(InodeNumber inode, Bytes offset, std::span<const std::byte> data,
+                              WriteOptions options);
   Task<> allocate(fuse_req_t request, InodeNumber inode, int mode, Bytes offset, Bytes length);
   Task<> seek(fuse_req_t request, InodeNumber inode, Bytes offset, int whence);
   Task<> sync(fuse_req_t request, InodeNumber inode);

@@ -117,11 +117,35 @@ Task<> Handler::write(fuse_req_t request, InodeNumber inode, Bytes offset,
   const WriteOptions options = co_await write_options(request, inode, clear_set_id);
   const Result<void> written =
       co_await with_space([&] { return session_.write(inode, offset, data, options); });
-  if (written) {
-    fuse_reply_write(request, data.size());
+  Bytes done = written ? data.size() : 0;
+  if (!written && written.error() == std::errc::no_space_on_device) {
+    done = co_await write_what_fits(inode, offset, data, options);
+  }
+  if (done > 0) {
+    fuse_reply_write(request, done);
   } else {
     fail(request, written.error());
   }
+}
+
+// POSIX wants as much to be written as there is room for, where a session writes all or nothing. A
+// new copy of data that is there needs space for a moment, so it may fit in parts, too.
+Task<Bytes> Handler::write_what_fits(InodeNumber inode, Bytes offset,
+                                     std::span<const std::byte> data, WriteOptions options) {
+  constexpr Bytes kLeast = kBlock;
+  Bytes done = 0;
+  for (Bytes part = data.size() / 2; done < data.size();) {
+    const auto next = data.subspan(done, std::min(std::max(part, kLeast), data.size() - done));
+    const Result<void> written = co_await session_.write(inode, offset + done, next, options);
+    if (written) {
+      done += next.size();
+    } else if (next.size() > kLeast && written.error() == std::errc::no_space_on_device) {
+      part = next.size() / 2;
+    } else {
+      break;
+    }
+  }
+  co_return done;
 }
 
 Task<> Handler::allocate(fuse_req_t request, InodeNumber inode, int mode, Bytes offset,

@@ -297,6 +297,8 @@ struct FsConfig {
   std::uint32_t root_uid = 0;
   std::uint32_t root_gid = 0;
   Timestamp now{};  // when it is made or mounted
+  // Nothing is going to be changed, so what is whole can be read although other things are damaged.
+  bool read_only = false;
   GivenParameters parameters{};
 };
 

@@ -25,9 +25,11 @@ Allocator::Allocator(std::uint64_t first, std::uint64_t end, std::uint32_t arena
   if (end % 64 != 0) set(end, 64 - end % 64, true);
 }
 
-Extent Allocator::allocate(std::uint32_t arena, std::uint64_t most, bool urgent) {
+Extent Allocator::allocate(std::uint32_t arena, std::uint64_t most, Urgency urgency) {
   // What is free is counted down before it is looked for, so that the reserve stays.
-  const std::uint64_t keep = urgent ? 0 : reserve_;
+  const std::uint64_t keep = urgency == Urgency::frees     ? 0
+                             : urgency == Urgency::changes ? reserve_ / 2
+                                                           : reserve_;
   std::uint64_t free = free_.load(std::memory_order_relaxed);
   std::uint64_t wanted = 0;
   do {

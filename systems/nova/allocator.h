@@ -19,14 +19,17 @@ struct Extent {
   std::uint64_t count = 0;
 };
 
+// What an operation does to the space in use, in the end. Of the reserve, what only changes gets a
+// half and what frees gets all, so that a full file system can be changed, and emptied.
+enum class Urgency : std::uint8_t { grows, changes, frees };
+
 class Allocator {
  public:
-  // Numbers from `first` to `end` - 1; `arenas` parts. Of them `reserve` can be had only by who
-  // says that it is urgent, since in the end it frees more.
+  // Numbers from `first` to `end` - 1, in `arenas` parts.
   Allocator(std::uint64_t first, std::uint64_t end, std::uint32_t arenas, std::uint64_t reserve);
 
   // Up to `most` adjacent numbers, preferably so many; count is 0 if none is free.
-  Extent allocate(std::uint32_t arena, std::uint64_t most, bool urgent);
+  Extent allocate(std::uint32_t arena, std::uint64_t most, Urgency urgency);
   void free(std::uint64_t first, std::uint64_t count);
 
   std::uint64_t free_count() const { return free_.load(std::memory_order_relaxed); }

@@ -68,7 +68,7 @@ Result<fs::Attributes> Operations::change(std::uint64_t number, const fs::Attrib
   to.modified = change.modified.value_or(to.modified);
   to.changed = change.changed.value_or(to.changed);
   set_attributes(*inode, to);
-  if (const std::errc error = volume_.commit(context_, false); error != std::errc{}) {
+  if (const std::errc error = volume_.commit(context_, Urgency::changes); error != std::errc{}) {
     volume_.undo(context_);
     return fail(error);
   }
@@ -90,7 +90,7 @@ std::errc Operations::add_extended(Inode& inode, std::string_view name,
   std::array<std::uint64_t, kMostValueExtents> extents{};
   for (Bytes done = 0; done < value.size(); ++entry.extents) {
     const Extent extent = volume_.blocks().allocate(
-        context_.number, (value.size() - done + kBlock - 1) / kBlock, false);
+        context_.number, (value.size() - done + kBlock - 1) / kBlock, Urgency::grows);
     if (extent.count == 0) {
       volume_.undo(context_);
       return std::errc::no_space_on_device;
@@ -165,7 +165,7 @@ Result<void> Operations::set_extended(std::uint64_t number, std::string_view nam
   if (!exists && mode == fs::AttributeMode::replace) return fail(std::errc::no_message_available);
   context_.begin();
   std::errc error = add_extended(*inode, name, value, now);
-  if (error == std::errc{}) error = volume_.commit(context_, false);
+  if (error == std::errc{}) error = volume_.commit(context_, Urgency::grows);
   if (error == std::errc{}) return {};
   volume_.undo(context_);
   return fail(error);
@@ -180,7 +180,7 @@ Result<void> Operations::remove_extended(std::uint64_t number, std::string_view 
   if (find_extended(*inode, name) == nullptr) return fail(std::errc::no_message_available);
   context_.begin();
   add_extended_removal(*inode, name, now);
-  if (const std::errc error = volume_.commit(context_, true); error != std::errc{}) {
+  if (const std::errc error = volume_.commit(context_, Urgency::frees); error != std::errc{}) {
     return fail(error);
   }
   return {};
@@ -206,7 +206,7 @@ void Operations::release(std::uint64_t number, std::uint64_t holds) {
   if (inode->links > 0 || inode->holds > 0) return;
   context_.begin();
   volume_.will_discard(context_, *inode);
-  if (volume_.commit(context_, true) == std::errc{}) volume_.discard(context_, *inode);
+  if (volume_.commit(context_, Urgency::frees) == std::errc{}) volume_.discard(context_, *inode);
 }
 
 }  // namespace perdura::systems::nova

@@ -6,7 +6,7 @@
 //
 // Thorough: when a log has grown to twice what it had and less than half of it holds, what holds is
 // written to a new log, and the tail word switches to it: its version's parity says which of the
-// two heads is meant.
+// two heads is meant. If the file system is full, a log of two pages is collected already.
 //
 // A version is never used twice for the same pages (commit.cc relies on it): the one that a log
 // has after pages were freed is greater than the one before.
@@ -20,7 +20,9 @@ void Volume::collect(Context& context, Inode& inode) {
   Log& log = inode.log;
   if (log.dead_pages > 0 && log.pages.size() > 1) free_dead_pages(context, inode);
   const std::uint64_t pages = log.pages.size();
-  if (pages < std::max(parameters_.gc_pages, 2 * log.collected_at)) return;
+  const std::uint64_t least =
+      blocks_.available() == 0 ? 2 : std::max(parameters_.gc_pages, 2 * log.collected_at);
+  if (pages < least) return;
   log.collected_at = pages;
   if (inode.live_lines() * kCacheLine * 2 <= pages * geometry_.trailer_in_page()) {
     rewrite_log(context, inode);
@@ -114,7 +116,7 @@ void Volume::rewrite_log(Context& context, Inode& inode) {
   add_all_entries(context, inode);
   Log old = std::move(inode.log);
   inode.log = Log{.tail = old.tail, .version = (old.version + 1) % kVersions};
-  if (!reserve_pages(context, inode, true)) {
+  if (!reserve_pages(context, inode, Urgency::frees)) {
     drop_spare(inode);
     inode.log = std::move(old);
     return;

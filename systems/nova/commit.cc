@@ -30,7 +30,7 @@ Bytes used_in_page(const Log& log) { return log.end - log.pages.back().offset; }
 
 }  // namespace
 
-std::errc Volume::commit(Context& context, bool urgent) {
+std::errc Volume::commit(Context& context, Urgency urgency) {
   context.changed.clear();
   for (const Context::Entry& entry : context.entries) {
     if (std::find(context.changed.begin(), context.changed.end(), entry.inode) ==
@@ -39,7 +39,7 @@ std::errc Volume::commit(Context& context, bool urgent) {
     }
   }
   for (Inode* const inode : context.changed) {
-    if (reserve_pages(context, *inode, urgent)) continue;
+    if (reserve_pages(context, *inode, urgency)) continue;
     for (Inode* const other : context.changed) drop_spare(*other);
     return std::errc::no_space_on_device;
   }
@@ -65,14 +65,14 @@ std::errc Volume::commit(Context& context, bool urgent) {
 }
 
 // Gives the inode's log the pages that its entries need.
-bool Volume::reserve_pages(Context& context, Inode& inode, bool urgent) {
+bool Volume::reserve_pages(Context& context, Inode& inode, Urgency urgency) {
   Log& log = inode.log;
   const Bytes room = geometry_.trailer_in_page();
   Bytes used = log.pages.empty() ? room : used_in_page(log);
   for (const Context::Entry& entry : context.entries) {
     if (entry.inode != &inode) continue;
     if (used + entry.length > room) {
-      const Extent page = blocks_.allocate(context.number, 1, urgent);
+      const Extent page = blocks_.allocate(context.number, 1, urgency);
       if (page.count == 0) return false;
       log.spare.push_back(page.first * kBlock);
       used = 0;

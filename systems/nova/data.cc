@@ -67,11 +67,12 @@ Result<Bytes> Operations::read(std::uint64_t number, Bytes offset, std::span<std
 // Where a write to these blocks goes: to new ones, or to those that were allocated and never
 // written, of which nobody sees the contents before the commit says that they are written. So space
 // that was allocated can be written when there is no other.
-bool Operations::find_blocks(Inode& inode, std::uint64_t first, std::uint64_t last) {
+bool Operations::find_blocks(Inode& inode, std::uint64_t first, std::uint64_t last,
+                             Urgency urgency) {
   context_.extents.clear();
   const auto add_new = [&](std::uint64_t count) {
     while (count > 0) {
-      const Extent extent = volume_.blocks().allocate(context_.number, count, false);
+      const Extent extent = volume_.blocks().allocate(context_.number, count, urgency);
       if (extent.count == 0) {
         volume_.undo(context_);
         return false;
@@ -93,6 +94,13 @@ bool Operations::find_blocks(Inode& inode, std::uint64_t first, std::uint64_t la
     return true;
   });
   return found && add_new(last + 1 - next);
+}
+
+// Then a write gives back as many blocks as it takes.
+bool Operations::has_no_hole(const Inode& inode, std::uint64_t first, std::uint64_t last) {
+  std::uint64_t next = first;
+  inode.blocks.visit(first, last, [&](std::uint64_t index, Mapped) { return index == next++; });
+  return next == last + 1;
 }
 
 // What a block of a file has, up to the end of the file; the rest is zeros.
@@ -145,7 +153,10 @@ Result<Bytes> Operations::write(std::uint64_t number, std::optional<Bytes> place
   const std::uint32_t mode = mode_after(*inode, options);
   if (inode->mappings > 0) return write_mapped(*inode, offset, data, options);
   context_.begin();
-  if (!find_blocks(*inode, first, last)) return fail(std::errc::no_space_on_device);
+  if (!find_blocks(*inode, first, last, Urgency::grows) &&
+      !(has_no_hole(*inode, first, last) && find_blocks(*inode, first, last, Urgency::changes))) {
+    return fail(std::errc::no_space_on_device);
+  }
   // The last block's rest is copied by the write itself if the write begins in that block.
   if (inode->size / kBlock < first) zero_behind_end(*inode, size);
 
@@ -184,7 +195,8 @@ Result<Bytes> Operations::write(std::uint64_t number, std::optional<Bytes> place
                                     extent.first, extent.count, size});
     index += extent.count;
   }
-  if (const std::errc error = volume_.commit(context_, false); error != std::errc{}) {
+  // Here it has its blocks, and needs no more than room for its entries.
+  if (const std::errc error = volume_.commit(context_, Urgency::changes); error != std::errc{}) {
     volume_.undo(context_);
     return fail(error);
   }
@@ -206,7 +218,7 @@ Result<Bytes> Operations::write_mapped(Inode& inode, Bytes offset, std::span<con
   write_in_place(inode, offset, data);
   context_.add(inode,
                SizeEntry{header(EntryType::size, options.now, mode_after(inode, options)), size});
-  if (const std::errc error = volume_.commit(context_, false); error != std::errc{}) {
+  if (const std::errc error = volume_.commit(context_, Urgency::changes); error != std::errc{}) {
     return fail(error);
   }
   return offset;

@@ -324,7 +324,7 @@ class Inspection {
       if (volume.use(inode) != std::errc{}) return;
       context.begin();
       add(inode);
-      found_[damage].repaired = volume.commit(context, true) == std::errc{};
+      found_[damage].repaired = volume.commit(context, Urgency::frees) == std::errc{};
     };
     for (const NameToRemove& name : wrong_names_) {
       change(name.directory, name.damage, [&](Inode& directory) {

@@ -105,26 +105,43 @@ Result<std::uint64_t> Operations::parent(std::uint64_t directory) {
 }
 
 // Its number may have been used until now, and somebody who looks for the inode that had it may
-// hold its lock and wait for one of ours; then another one must do.
-Inode* Operations::take_free_inode(Locked& locked) {
-  Extent number = volume_.numbers().allocate(context_.number, 1, false);
-  for (int tries = 0; number.count > 0; ++tries) {
-    if (Inode* const inode = locked.try_add(number.first)) return inode;
-    const Extent other = volume_.numbers().allocate(context_.number, 1, false);
-    volume_.numbers().free(number.first, 1);
-    number = other;
-    if (tries == 1000) break;
+// hold its lock and wait for one of ours; then another one must do. If all that are free are locked
+// by others, `busy_` is one of them.
+Result<Inode*> Operations::take_free_inode(Locked& locked) {
+  // Stay allocated until one has been found, since the allocator would give them again.
+  std::vector<std::uint64_t> busy;
+  Inode* found = nullptr;
+  while (found == nullptr) {
+    const Extent number = volume_.numbers().allocate(context_.number, 1, Urgency::grows);
+    if (number.count == 0) break;
+    found = locked.try_add(number.first);
+    if (found == nullptr) busy.push_back(number.first);
   }
-  return nullptr;
+  for (const std::uint64_t number : busy) volume_.numbers().free(number, 1);
+  if (found != nullptr) return found;
+  if (busy.empty()) return fail(std::errc::no_space_on_device);
+  busy_ = busy.front();
+  return fail(std::errc::resource_unavailable_try_again);
+}
+
+template <class Make>
+Result<fs::Attributes> Operations::until_not_busy(const Make& make) {
+  for (;;) {
+    busy_ = 0;
+    const Result<fs::Attributes> made = make();
+    if (busy_ == 0) return made;
+    // Nothing else is locked now, so this cannot be a deadlock.
+    const Locked wait(volume_, Locked::For::changing, {busy_});
+  }
 }
 
 // The record is durable with the first fence of the operation; nobody looks at it before the state
 // word says that it exists.
 Result<Inode*> Operations::prepare(Locked& locked, const fs::NewInode& inode, std::uint32_t links,
                                    std::uint64_t parent, fs::Timestamp now) {
-  Inode* const free = take_free_inode(locked);
-  if (free == nullptr) return fail(std::errc::no_space_on_device);
-  Inode& made = *free;
+  const Result<Inode*> free = take_free_inode(locked);
+  if (!free) return fail(free.error());
+  Inode& made = **free;
   const std::uint32_t type = inode.mode & S_IFMT;
   const Bytes offset = volume_.geometry().inode_offset(made.number);
   const std::uint64_t before = volume_.region().load(offset + kStateWord);
@@ -148,7 +165,7 @@ Result<Inode*> Operations::prepare(Locked& locked, const fs::NewInode& inode, st
     if (inode.target.size() <= kInlineTarget) {
       std::copy(inode.target.begin(), inode.target.end(), base.target.begin());
     } else {
-      const Extent block = volume_.blocks().allocate(context_.number, 1, false);
+      const Extent block = volume_.blocks().allocate(context_.number, 1, Urgency::grows);
       if (block.count == 0) {
         volume_.numbers().free(made.number, 1);
         return fail(std::errc::no_space_on_device);
@@ -192,6 +209,11 @@ void Operations::give_up(Inode& inode) {
 
 Result<fs::Attributes> Operations::create(std::uint64_t directory, std::string_view name,
                                           const fs::NewInode& inode, fs::Timestamp now) {
+  return until_not_busy([&] { return try_create(directory, name, inode, now); });
+}
+
+Result<fs::Attributes> Operations::try_create(std::uint64_t directory, std::string_view name,
+                                              const fs::NewInode& inode, fs::Timestamp now) {
   Locked locked(volume_, Locked::For::changing, {directory});
   Inode* const in = locked[0];
   if (const std::errc error = use_directory(in); error != std::errc{}) return fail(error);
@@ -204,7 +226,7 @@ Result<fs::Attributes> Operations::create(std::uint64_t directory, std::string_v
       prepare(locked, inode, 1, (inode.mode & S_IFMT) == S_IFDIR ? directory : 0, now);
   if (!made) return fail(made.error());
   add_name(*in, in->directory->next_cookie(), name, **made, now);
-  if (const std::errc error = volume_.commit(context_, false); error != std::errc{}) {
+  if (const std::errc error = volume_.commit(context_, Urgency::grows); error != std::errc{}) {
     give_up(**made);
     return fail(error);
   }
@@ -212,13 +234,18 @@ Result<fs::Attributes> Operations::create(std::uint64_t directory, std::string_v
 }
 
 Result<fs::Attributes> Operations::create_unnamed(const fs::NewInode& inode, fs::Timestamp now) {
+  return until_not_busy([&] { return try_create_unnamed(inode, now); });
+}
+
+Result<fs::Attributes> Operations::try_create_unnamed(const fs::NewInode& inode,
+                                                      fs::Timestamp now) {
   if ((inode.mode & S_IFMT) == S_IFDIR) return fail(std::errc::is_a_directory);
   if (const std::errc error = why_not(inode); error != std::errc{}) return fail(error);
   context_.begin();
   Locked locked(volume_, Locked::For::changing, {});
   const auto made = prepare(locked, inode, 0, 0, now);
   if (!made) return fail(made.error());
-  if (const std::errc error = volume_.commit(context_, false); error != std::errc{}) {
+  if (const std::errc error = volume_.commit(context_, Urgency::grows); error != std::errc{}) {
     give_up(**made);
     return fail(error);
   }
@@ -244,7 +271,7 @@ Result<fs::Attributes> Operations::link(std::uint64_t inode, std::uint64_t direc
   context_.begin();
   set_links(*linked, linked->links + 1, now);
   add_name(*in, in->directory->next_cookie(), name, *linked, now);
-  if (const std::errc error = volume_.commit(context_, false); error != std::errc{}) {
+  if (const std::errc error = volume_.commit(context_, Urgency::grows); error != std::errc{}) {
     return fail(error);
   }
   return linked->attributes();
@@ -282,7 +309,7 @@ Result<void> Operations::remove(std::uint64_t directory, std::string_view name, 
     context_.begin();
     remove_name(*in, *found, now);
     const bool ends = lose_name(*child, now);
-    if (const std::errc error = volume_.commit(context_, true); error != std::errc{}) {
+    if (const std::errc error = volume_.commit(context_, Urgency::frees); error != std::errc{}) {
       return fail(error);
     }
     if (ends) volume_.discard(context_, *child);

@@ -85,7 +85,12 @@ class Operations {
 
   std::errc use_directory(Inode* directory);
   std::errc use_regular(Inode* inode);
-  Inode* take_free_inode(Locked& locked);
+  Result<fs::Attributes> try_create(std::uint64_t directory, std::string_view name,
+                                    const fs::NewInode& inode, fs::Timestamp now);
+  Result<fs::Attributes> try_create_unnamed(const fs::NewInode& inode, fs::Timestamp now);
+  template <class Make>
+  Result<fs::Attributes> until_not_busy(const Make& make);
+  Result<Inode*> take_free_inode(Locked& locked);
   // An inode with a number and a record, which is flushed, that the commit makes exist; it is then
   // locked, too.
   Result<Inode*> prepare(Locked& locked, const fs::NewInode& inode, std::uint32_t links,
@@ -96,7 +101,8 @@ class Operations {
   bool lose_name(Inode& inode, fs::Timestamp now);
 
   std::errc own_blocks(Inode& inode, std::uint64_t first, std::uint64_t last);
-  bool find_blocks(Inode& inode, std::uint64_t first, std::uint64_t last);
+  bool find_blocks(Inode& inode, std::uint64_t first, std::uint64_t last, Urgency urgency);
+  static bool has_no_hole(const Inode& inode, std::uint64_t first, std::uint64_t last);
   void read_block(Inode& inode, std::uint64_t index, std::span<std::byte> into);
   Result<Bytes> write_mapped(Inode& inode, Bytes offset, std::span<const std::byte> data,
                              const fs::WriteOptions& options);
@@ -106,6 +112,7 @@ class Operations {
 
   Volume& volume_;
   Context context_;
+  std::uint64_t busy_ = 0;  // an inode that an operation waits for, or 0
 };
 
 }  // namespace perdura::systems::nova

@@ -129,8 +129,9 @@ Task<Volume::Scanned> Volume::scan_all(Thread& thread, std::span<const std::uint
 // What recovery finds may be in caches only, if a process has died and not the machine
 // (docs/restart.md). So it flushes all words that it builds upon, and what it changes, before
 // anything else is written. Other threads only read.
-Task<> Volume::recover(Thread& thread) {
-  if (const std::string damage = redo_journals(); !damage.empty()) throw UsageError(damage);
+Task<> Volume::recover(Thread& thread, bool in_spite_of_damage) {
+  const std::string damage = redo_journals();
+  if (!damage.empty() && !in_spite_of_damage) throw UsageError(damage);
   std::vector<std::uint64_t> numbers;
   for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
     const Bytes offset = geometry_.inode_offset(number);
@@ -140,7 +141,9 @@ Task<> Volume::recover(Thread& thread) {
     numbers_.mark_used(number, 1);
   }
   const Scanned found = co_await scan_all(thread, numbers);
-  if (found.inode != 0) throw UsageError(fmt::format("inode {}: {}", found.inode, found.damage));
+  if (found.inode != 0 && !in_spite_of_damage) {
+    throw UsageError(fmt::format("inode {}: {}", found.inode, found.damage));
+  }
   for (const Bytes page : found.pages) {
     region_.flush(page + geometry_.trailer_in_page(), kCacheLine);
   }
@@ -165,6 +168,14 @@ Task<> Volume::recover(Thread& thread) {
   region_.drain();
 }
 
+std::string Volume::root_damage() {
+  const Locked locked(*this, Locked::For::changing, {static_cast<std::uint64_t>(fs::kRootInode)});
+  Inode& root = *locked[0];
+  if (std::string damage = load(region_, geometry_, root); !damage.empty()) return damage;
+  if (!root.exists) return "it does not exist";
+  return S_ISDIR(root.mode) ? "" : "it is no directory";
+}
+
 bool Volume::load_saved(std::uint64_t mark) {
   std::vector<std::uint64_t> blocks(geometry_.saved_block_bytes() / kWord);
   std::vector<std::uint64_t> inodes(geometry_.saved_inode_bytes() / kWord);
@@ -186,7 +197,7 @@ void Volume::save() {
       continue;
     context.begin();
     will_discard(context, *inode);
-    if (commit(context, true) == std::errc{}) discard(context, *inode);
+    if (commit(context, Urgency::frees) == std::errc{}) discard(context, *inode);
   }
   std::vector<std::uint64_t> blocks(geometry_.saved_block_bytes() / kWord);
   std::vector<std::uint64_t> inodes(geometry_.saved_inode_bytes() / kWord);

@@ -103,7 +103,7 @@ Result<void> Operations::rename(std::uint64_t from, std::string_view name, std::
     } else if (met != nullptr) {
       ends = lose_name(*met, now);
     }
-    if (const std::errc error = volume_.commit(context_, false); error != std::errc{}) {
+    if (const std::errc error = volume_.commit(context_, Urgency::changes); error != std::errc{}) {
       return fail(error);
     }
     if (parent_after != 0) moved->parent_word = parent_after;

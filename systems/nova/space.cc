@@ -20,7 +20,7 @@ Result<void> Operations::truncate(std::uint64_t number, Bytes size,
   context_.add(
       *inode,
       SizeEntry{header(EntryType::size, options.now, mode_after(*inode, options), flags), size});
-  if (const std::errc error = volume_.commit(context_, true); error != std::errc{}) {
+  if (const std::errc error = volume_.commit(context_, Urgency::frees); error != std::errc{}) {
     return fail(error);
   }
   return {};
@@ -69,6 +69,7 @@ Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode,
   const bool punches = mode == fs::AllocationMode::punch;
   const bool zeros =
       punches || mode == fs::AllocationMode::zero || mode == fs::AllocationMode::zero_keep_size;
+  const Urgency urgency = punches ? Urgency::frees : Urgency::grows;
   const bool grows = mode == fs::AllocationMode::extend || mode == fs::AllocationMode::zero;
   const Bytes size = grows ? std::max(inode->size, offset + length) : inode->size;
   const std::uint32_t new_mode = mode_after(*inode, options);
@@ -95,7 +96,7 @@ Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode,
     for (const Extent& missing : holes) {
       for (std::uint64_t done = 0; done < missing.count;) {
         const Extent extent =
-            volume_.blocks().allocate(context_.number, missing.count - done, false);
+            volume_.blocks().allocate(context_.number, missing.count - done, Urgency::grows);
         if (extent.count == 0) {
           volume_.undo(context_);
           return fail(std::errc::no_space_on_device);
@@ -114,7 +115,7 @@ Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode,
       const Range::Edge& edge = range.edges[i];
       const Mapped mapped = inode->blocks.get(edge.index);
       if (!mapped || mapped.is_unwritten()) continue;
-      const Extent copy = volume_.blocks().allocate(context_.number, 1, punches);
+      const Extent copy = volume_.blocks().allocate(context_.number, 1, urgency);
       if (copy.count == 0) {
         volume_.undo(context_);
         return fail(std::errc::no_space_on_device);
@@ -156,7 +157,7 @@ Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode,
   if (context_.entries.empty()) {
     context_.add(*inode, SizeEntry{header(EntryType::size, options.now, new_mode), size});
   }
-  if (const std::errc error = volume_.commit(context_, punches); error != std::errc{}) {
+  if (const std::errc error = volume_.commit(context_, urgency); error != std::errc{}) {
     volume_.undo(context_);
     return fail(error);
   }
@@ -202,7 +203,7 @@ std::errc Operations::own_blocks(Inode& inode, std::uint64_t first, std::uint64_
     if (mapped && !mapped.is_unwritten()) continue;
     std::uint64_t block = mapped.block();
     if (!mapped) {
-      const Extent extent = volume_.blocks().allocate(context_.number, 1, false);
+      const Extent extent = volume_.blocks().allocate(context_.number, 1, Urgency::grows);
       if (extent.count == 0) {
         volume_.undo(context_);
         return std::errc::no_space_on_device;
@@ -221,7 +222,8 @@ std::errc Operations::own_blocks(Inode& inode, std::uint64_t first, std::uint64_
     return {};
   }
   set_attributes(inode, inode.attributes());
-  const std::errc error = volume_.commit(context_, false);
+  const std::errc error =
+      volume_.commit(context_, context_.allocated.empty() ? Urgency::changes : Urgency::grows);
   if (error != std::errc{}) volume_.undo(context_);
   return error;
 }

@@ -148,9 +148,9 @@ class Volume {
   std::errc use(Inode& inode);
   std::uint64_t cached_inodes() const { return cached_count_.load(std::memory_order_relaxed); }
 
-  // Makes the entries and words of the context durable, all at once, and does them. `urgent`: may
-  // use the reserve. With an error nothing has happened. Frees what the operation has freed.
-  std::errc commit(Context& context, bool urgent);
+  // Makes the entries and words of the context durable, all at once, and does them. Fails if there
+  // is no room for entries.
+  std::errc commit(Context& context, Urgency urgency);
   // Gives back what an operation that failed had allocated.
   void undo(Context& context);
 
@@ -176,9 +176,13 @@ class Volume {
   }
 
   // --- recovery.cc
-  // Throws UsageError, which says what is damaged. As many threads as there may be sessions read
-  // logs.
-  Task<> recover(Thread& thread);
+  // Throws UsageError, which says what is damaged, unless it is to go on; then nothing may be
+  // written, since it is not known which blocks are free. As many threads as there may be sessions
+  // read logs.
+  Task<> recover(Thread& thread, bool in_spite_of_damage);
+  // Why nothing can be reached in the file system; empty if the root directory is whole. Before
+  // anybody uses it.
+  std::string root_damage();
   // False if what a clean unmount saved is not intact.
   bool load_saved(std::uint64_t mark);
   void save();
@@ -206,7 +210,7 @@ class Volume {
   void evict_some(const std::function<bool(const SharedSpinLock*)>& is_busy);
   bool try_evict(std::uint64_t number);
 
-  bool reserve_pages(Context& context, Inode& inode, bool urgent);
+  bool reserve_pages(Context& context, Inode& inode, Urgency urgency);
   void drop_spare(Inode& inode);
   void write_entries(Context& context);
   void add_page(Context& context, Inode& inode);

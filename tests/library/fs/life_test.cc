@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -87,6 +89,40 @@ TEST_P(FsMountTest, MapsAllOfItsPlace) {
   Mounted mounted(GetParam());
   const auto size = files::file_size(mounted.place());
   EXPECT_TRUE(wait_until([&] { return mapped_bytes(mounted.process(), mounted.place()) == size; }));
+}
+
+// A write gets as much as there is room for, and what is there can be changed, also by stores.
+TEST_P(FsMountTest, ThatIsFullCanBeChanged) {
+  if (!is_persistent(GetParam())) GTEST_SKIP() << "a model has no end";
+  Mounted mounted(GetParam());
+  constexpr std::size_t kLength = std::size_t{1} << 20;
+  const auto open_new = [&](const char* name) {
+    return open((mounted.path() / name).c_str(), O_CREAT | O_RDWR, 0644);
+  };
+  const int changed = open_new("changed");
+  const int filling = open_new("filling");
+  const std::string before(kLength, 'b');
+  ASSERT_EQ(write(changed, before.data(), kLength), static_cast<ssize_t>(kLength));
+  ssize_t last = 0;
+  for (ssize_t got = 0; (got = write(filling, before.data(), kLength)) > 0;) last = got;
+  EXPECT_EQ(errno, ENOSPC);
+  EXPECT_LT(last, static_cast<ssize_t>(kLength)) << "a part was written";
+
+  const std::string after(kLength, 'a');
+  EXPECT_EQ(pwrite(changed, after.data(), kLength, 0), static_cast<ssize_t>(kLength));
+  EXPECT_EQ(read_file(mounted.path() / "changed"), after);
+  void* const mapped = mmap(nullptr, kLength, PROT_READ | PROT_WRITE, MAP_SHARED, changed, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  memset(mapped, 'm', kLength);
+  EXPECT_EQ(msync(mapped, kLength, MS_SYNC), 0);
+  munmap(mapped, kLength);
+  EXPECT_EQ(fsync(changed), 0);
+  close(changed);
+  close(filling);
+  EXPECT_EQ(mounted.unmount(), 0);
+  EXPECT_EQ(damage(mounted.place()), "");
+  mounted.mount();
+  EXPECT_EQ(read_file(mounted.path() / "changed"), std::string(kLength, 'm'));
 }
 
 TEST_P(FsMountTest, ASignalUnmounts) {

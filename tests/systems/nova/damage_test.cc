@@ -144,6 +144,64 @@ TEST(NovaDamage, OfASuperblockIsRepairedFromTheOther) {
   });
 }
 
+// Flips bits of what the inode was made with.
+void damage_inode(pmem::Region& region, std::uint64_t number) {
+  const Bytes place = stored_geometry(region, 0)->inode_offset(number) + kCacheLine;
+  region.store(place, ~region.load(place));
+}
+
+TEST(NovaDamage, OfTheRootIsNotMounted) {
+  run("shm", config(), [](Thread& thread) -> Task<> {
+    co_await (co_await kNova.mount(thread, "home", config()))->unmount();
+    damage_inode(*thread.node.open_region("home"), 1);
+    std::string refused;
+    try {
+      co_await kNova.mount(thread, "home", config());
+    } catch (const UsageError& error) {
+      refused = error.what();
+    }
+    EXPECT_EQ(refused,
+              "'home' is damaged: its root directory, what it was made with has a wrong checksum; "
+              "see perdura fs check");
+  });
+}
+
+// After a failure it is not known which blocks are free if one inode cannot be read. All others
+// can be.
+TEST(NovaDamage, OfOneFileLeavesTheOthersReadable) {
+  run("shm", config(), [](Thread& thread) -> Task<> {
+    const std::vector<std::byte> data = bytes(5000);
+    std::uint64_t bad = 0;
+    {
+      const auto files = co_await kNova.mount(thread, "home", config());
+      const auto session = files->attach(thread);
+      const fs::NewInode file{.mode = S_IFREG | 0644};
+      bad = static_cast<std::uint64_t>(
+          (co_await session->create(kRootInode, "bad", file, {}))->inode);
+      const auto good = co_await session->create(kRootInode, "good", file, {});
+      co_await session->write(good->inode, 0, data, {});
+    }
+    damage_inode(*thread.node.open_region("home"), bad);
+    std::string refused;
+    try {
+      co_await kNova.mount(thread, "home", config());
+    } catch (const UsageError& error) {
+      refused = error.what();
+    }
+    EXPECT_TRUE(refused.starts_with(fmt::format("'home' is damaged: inode {}: ", bad))) << refused;
+    fs::FsConfig reading = config();
+    reading.read_only = true;
+    const auto files = co_await kNova.mount(thread, "home", reading);
+    const auto session = files->attach(thread);
+    const auto good = co_await session->look_up(kRootInode, "good");
+    std::vector<std::byte> into(data.size());
+    EXPECT_EQ(co_await session->read(good->inode, 0, into), data.size());
+    EXPECT_EQ(into, data);
+    const auto found = co_await session->look_up(kRootInode, "bad");
+    EXPECT_EQ(found.error(), std::errc::io_error);
+  });
+}
+
 TEST(NovaDamage, OfASavedBitmapIsRepairedByMakingItAnew) {
   run("shm", config(), [](Thread& thread) -> Task<> {
     co_await (co_await kNova.mount(thread, "home", config()))->unmount();

@@ -129,6 +129,46 @@ TEST(NovaSpace, ThatWasAllocatedCanBeWrittenWhenItIsFull) {
   });
 }
 
+// What is there can be changed, although a change is written to other blocks first.
+TEST(NovaSpace, ThatIsFullCanBeOverwritten) {
+  run("shm", {.size = 2 * MiB}, [](Thread& thread) -> Task<> {
+    const auto files = co_await kNova.mount(thread, "home", {});
+    const auto session = files->attach(thread);
+    const auto made = co_await session->create(kRootInode, "a", kFile, {});
+    const auto other = co_await session->create(kRootInode, "b", kFile, {});
+    constexpr Bytes kLength = 64 * kBlock;
+    co_await session->write(made->inode, 0, bytes(kLength), {});
+    const std::vector<std::byte> data = bytes(kBlock);
+    for (Bytes at = 0;; at += kBlock) {
+      const auto written = co_await session->write(other->inode, at, data, {});
+      if (!written) break;
+    }
+    const auto before = co_await session->statistics();
+    for (Bytes at = 0; at + kBlock <= kLength; at += kBlock / 2) {
+      const auto written = co_await session->write(made->inode, at, data, {});
+      EXPECT_TRUE(written.has_value()) << at;
+    }
+    for (std::uint32_t i = 0; i < 1000; ++i) {
+      const fs::AttributeChange change{.permissions = i % 2 == 0 ? 0600U : 0644U};
+      const auto changed = co_await session->change(made->inode, change);
+      EXPECT_TRUE(changed.has_value()) << i;
+      const std::string_view from = i % 2 == 0 ? "b" : "c";
+      const std::string_view to = i % 2 == 0 ? "c" : "b";
+      const auto renamed =
+          co_await session->rename(kRootInode, from, kRootInode, to, fs::RenameMode::replace, {});
+      EXPECT_TRUE(renamed.has_value()) << i;
+    }
+    const auto grown = co_await session->write(made->inode, kLength, data, {});
+    EXPECT_FALSE(grown.has_value());
+    std::vector<std::byte> into(kBlock / 2);
+    co_await session->read(made->inode, kBlock, into);
+    EXPECT_TRUE(std::equal(into.begin(), into.end(), data.begin()));
+    const auto after = co_await session->statistics();
+    EXPECT_LE(before->free - std::min(before->free, after->free), 8 * kBlock) << "pages of logs";
+    EXPECT_EQ(co_await files->audit(), "");
+  });
+}
+
 // A clean unmount saves what is free, so that the next mount reads no log.
 TEST(NovaMount, AfterACleanUnmountReadsNoLog) {
   run("shm", {}, [](Thread& thread) -> Task<> {

@@ -162,6 +162,56 @@ TEST(NovaInodes, AreReadByAnyNumberOfThreadsAtOnce) {
   platform->run();
 }
 
+// Whose numbers are free may be locked by who looked for them just before. Who makes a file takes
+// another number, or waits if there is none, without holding the directory that they may want.
+TEST(NovaInodes, ThatAreFreeMayBeLockedByOthers) {
+  constexpr std::uint64_t kFree = 5;
+  const auto platform = perdura::test::make_platform("shm", 1);
+  const auto locked = platform->create_barrier(2);
+  const fs::FsConfig config{.size = 1 * MiB, .threads = 2, .parameters = {}};
+  std::shared_ptr<fs::FileSystem> files;
+  std::uint64_t last = 0;
+  platform->start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    co_await kNova.make(thread, "home", config);
+    files = co_await kNova.mount(thread, "home", config);
+    const auto session = files->attach(thread);
+    for (auto left = co_await session->statistics(); left->free_inodes > kFree;
+         left = co_await session->statistics()) {
+      const auto made = co_await session->create_unnamed({.mode = S_IFREG}, {});
+      last = static_cast<std::uint64_t>(made->inode);
+    }
+    auto& volume = static_cast<FileSystem&>(*files).volume();
+    std::vector<std::unique_ptr<Locked>> busy;
+    for (std::uint64_t i = 1; i < kFree; ++i) {
+      busy.push_back(
+          std::make_unique<Locked>(volume, Locked::For::reading, std::initializer_list{last + i}));
+    }
+    // All but one; and then this one, too.
+    co_await locked->arrive_and_wait();
+    co_await locked->arrive_and_wait();
+    busy.push_back(std::make_unique<Locked>(volume, Locked::For::reading,
+                                            std::initializer_list{last + kFree}));
+    co_await locked->arrive_and_wait();
+    // The other one waits meanwhile, and not with the root locked.
+    const auto root = co_await session->attributes(kRootInode);
+    EXPECT_TRUE(root.has_value());
+    const Locked changed(volume, Locked::For::changing, {1});
+    busy.clear();
+  });
+  platform->start(0, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    co_await locked->arrive_and_wait();
+    const auto session = files->attach(thread);
+    const auto first = co_await session->create(kRootInode, "a", {.mode = S_IFREG}, {});
+    EXPECT_TRUE(first.has_value());
+    co_await session->unlink(kRootInode, "a", {});
+    co_await locked->arrive_and_wait();
+    co_await locked->arrive_and_wait();
+    const auto second = co_await session->create(kRootInode, "b", {.mode = S_IFREG}, {});
+    EXPECT_TRUE(second.has_value());
+  });
+  platform->run();
+}
+
 // What is held stays in DRAM, of the rest a few; what was taken out is found again.
 TEST(NovaInodes, LeaveDramWhenTheyAreNotInUse) {
   for (const std::string& name : perdura::test::platform_names()) {
