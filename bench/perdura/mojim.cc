@@ -1,5 +1,5 @@
-// perdura mojim run and recover: programs that know nothing of Mojim, on a file that it replicates
-// (docs/systems/mojim.md).
+// perdura mojim run, read and recover: programs that know nothing of Mojim, on a file that it
+// replicates or on a copy of it (docs/systems/mojim.md).
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -17,6 +17,7 @@
 #include "bench/perdura/commands.h"
 #include "harness/program/companion.h"
 #include "library/mojim/cluster.h"
+#include "library/mojim/reader_processes.h"
 #include "platform/base/error.h"
 #include "platform/fabric/shm/job.h"
 
@@ -77,22 +78,50 @@ Cluster cluster_of(const MojimArguments& arguments) {
   return cluster;
 }
 
+// For posix_spawn and exec.
+class Pointers {
+ public:
+  explicit Pointers(const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) pointers_.push_back(const_cast<char*>(text.c_str()));
+    pointers_.push_back(nullptr);
+  }
+  char* const* get() const { return pointers_.data(); }
+
+ private:
+  std::vector<char*> pointers_;
+};
+
+// That of this process, in which these variables ("NAME=VALUE") take the place of others.
+std::vector<std::string> environment_with(const std::vector<std::string>& more) {
+  std::vector<std::string> all = more;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view given = *variable;
+    const std::string_view name = given.substr(0, given.find('=') + 1);
+    const bool is_replaced = std::any_of(
+        more.begin(), more.end(), [&](const auto& other) { return other.starts_with(name); });
+    if (!is_replaced) all.emplace_back(given);
+  }
+  return all;
+}
+
+[[noreturn]] void fail_to_start(const std::string& program, int problem) {
+  throw UsageError(fmt::format("{}: {}", program, std::strerror(problem)));
+}
+
 pid_t start(const std::vector<std::string>& command, const std::vector<std::string>& more) {
-  std::vector<char*> arguments;
-  for (const std::string& argument : command)
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  std::vector<char*> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    environment.push_back(*variable);
-  for (const std::string& variable : more)
-    environment.push_back(const_cast<char*>(variable.c_str()));
-  environment.push_back(nullptr);
+  const std::vector<std::string> environment = environment_with(more);
   pid_t process = 0;
-  const int problem =
-      posix_spawnp(&process, arguments[0], nullptr, nullptr, arguments.data(), environment.data());
-  if (problem != 0) throw UsageError(fmt::format("{}: {}", command[0], std::strerror(problem)));
+  const int problem = posix_spawnp(&process, command[0].c_str(), nullptr, nullptr,
+                                   Pointers(command).get(), Pointers(environment).get());
+  if (problem != 0) fail_to_start(command[0], problem);
   return process;
+}
+
+[[noreturn]] void become(const std::vector<std::string>& command,
+                         const std::vector<std::string>& more) {
+  const std::vector<std::string> environment = environment_with(more);
+  execvpe(command[0].c_str(), Pointers(command).get(), Pointers(environment).get());
+  fail_to_start(command[0], errno);
 }
 
 int wait_for(pid_t process) {
@@ -163,19 +192,26 @@ void recover(const Cluster& cluster, NodeId node, bool missed) {
   std::cerr << fmt::format("perdura mojim: {} {}\n", cluster.files[node], what);
 }
 
+std::string preloaded(const char* library) {
+  return "LD_PRELOAD=" +
+         companion(library, "build or install all, not this program alone").string();
+}
+
 ExitCode run_mojim(const MojimArguments& arguments) {
   const Cluster cluster = cluster_of(arguments);
   for (NodeId node = 1; node < cluster.files.size(); ++node) prepare_files(cluster, node);
   std::vector<std::string> environment = cluster.environment();
-  environment.push_back(
-      "LD_PRELOAD=" +
-      companion("libperdura_mojim.so", "build or install all, not this program alone").string());
+  environment.push_back(preloaded("libperdura_mojim.so"));
   int status = 0;
   std::vector<bool> gone;
   {
     Copies copies(cluster);
     status = wait_for(start(arguments.command, environment));
     gone = copies.gone();
+    // What has arrived at them is completed below.
+    for (NodeId node = 1; node < cluster.files.size(); ++node) {
+      mojim::take_over_readers(cluster.files[node]);
+    }
   }
   for (NodeId node = 1; node < cluster.files.size(); ++node) {
     recover(cluster, node, gone[node - 1]);
@@ -187,6 +223,27 @@ ExitCode run_mojim(const MojimArguments& arguments) {
   }
   // The program's own.
   return static_cast<ExitCode>(WEXITSTATUS(status));
+}
+
+struct ReadArguments {
+  std::string file;
+  std::vector<std::string> command;
+};
+
+// Becomes the program.
+ExitCode read_copy(const ReadArguments& arguments) {
+  const std::string file = fs::absolute(arguments.file).lexically_normal().string();
+  if (!fs::exists(file)) throw UsageError(fmt::format("{}: there is no such file", file));
+  if (!mojim::has_state(file)) {
+    throw UsageError(fmt::format(
+        "{}: is no copy, since no run has named it as --mirror or --backup; read it without this",
+        file));
+  }
+  if (const auto why = mojim::why_unreadable(file, *mojim::SharedReadersFile(file))) {
+    throw UsageError(*why);
+  }
+  become(arguments.command,
+         {"PERDURA_MOJIM_READS=" + file, preloaded("libperdura_mojim_reader.so")});
 }
 
 void add_cluster(CLI::App& command, MojimArguments& arguments) {
@@ -229,6 +286,15 @@ void add_mojim(CLI::App& app, CommandContext&, Action& action) {
   run->add_option("command", arguments->command, "the program and its arguments, behind --")
       ->required();
   run->callback([arguments, &action] { action = [arguments] { return run_mojim(*arguments); }; });
+
+  auto* const read = mojim->add_subcommand("read",
+                                           "Starts a program that reads a copy, also during a run: "
+                                           "it waits while a sync point is applied");
+  const auto reads = std::make_shared<ReadArguments>();
+  read->add_option("file", reads->file, "the copy: a --mirror or --backup of a run")->required();
+  read->add_option("command", reads->command, "the program and its arguments, behind --")
+      ->required();
+  read->callback([reads, &action] { action = [reads] { return read_copy(*reads); }; });
 
   auto* const recover_command = mojim->add_subcommand(
       "recover", "Completes what had arrived at the copies, after perdura mojim run was killed");

@@ -54,6 +54,7 @@ std::vector<MemoryRange> merged(std::vector<MemoryRange> ranges) {
 Application::Application(Cluster cluster, std::function<void()> on_thread)
     : cluster_(std::move(cluster)), on_thread_(std::move(on_thread)) {
   prepare_files(cluster_, 0);
+  readers_.emplace(cluster_.files.front(), ReaderProcesses::Role::primary);
   platform_ = join(cluster_, {0});
   platform_->start(0, 0, CompletionMode::polling,
                    [this](Thread& thread) { return be_primary(thread); });

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "library/mojim/cluster.h"
+#include "library/mojim/reader_processes.h"
 #include "platform/host/thread_executor.h"
 #include "platform/pmem/tracked_memory.h"
 
@@ -50,6 +51,7 @@ class Application {
 
   Cluster cluster_;
   std::function<void()> on_thread_;
+  std::optional<ReaderProcesses> readers_;  // of a copy that becomes the primary's
   std::unique_ptr<ShmPlatform> platform_;
   std::unique_ptr<services::MappedMemory> mapped_;
   std::unique_ptr<pmem::TrackedMemory> tracked_;

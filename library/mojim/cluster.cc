@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "library/mojim/reader_processes.h"
 #include "persistence/chooser.h"
 #include "platform/base/error.h"
 #include "systems/registry/registry.h"
@@ -185,8 +186,6 @@ MemoryRole Cluster::role(NodeId node) const {
   return node == 0 ? MemoryRole::primary : node == 1 ? MemoryRole::mirror : MemoryRole::backup;
 }
 
-std::string state_folder(const std::string& file) { return file + ".mojim"; }
-
 void prepare_files(const Cluster& cluster, NodeId node) {
   const std::string& file = cluster.files.at(node);
   if (cluster.size == 0 || cluster.size % kPage != 0) {
@@ -255,7 +254,9 @@ std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> no
 void serve_copy(const Cluster& cluster, NodeId node, const std::function<void()>& serves) {
   prepare_files(cluster, node);
   const MemorySystem& system = cluster.system();
-  const MemoryConfig config = cluster.config();
+  ReaderProcesses readers(cluster.files.at(node), ReaderProcesses::Role::copy);
+  MemoryConfig config = cluster.config();
+  config.readers = &readers;
   const auto platform = join(cluster, {node});
   std::shared_ptr<MemoryReplica> replica;
   for (std::uint32_t worker = 0; worker < system.workers(config); ++worker) {
@@ -275,10 +276,13 @@ void serve_copy(const Cluster& cluster, NodeId node, const std::function<void()>
 bool recover_copy(const Cluster& cluster, NodeId node, bool missed) {
   prepare_files(cluster, node);
   bool complete = false;
+  ReaderProcesses readers(cluster.files.at(node), ReaderProcesses::Role::copy);
+  MemoryConfig config = cluster.config();
+  config.readers = &readers;
   const auto platform = join(cluster, {});
   platform->start(node, 0, CompletionMode::event, [&](Thread& thread) -> Task<> {
     const MemorySystem& system = cluster.system();
-    const auto copy = system.open(thread, kRegion, cluster.config(), cluster.role(node));
+    const auto copy = system.open(thread, kRegion, config, cluster.role(node));
     // A copy for which applications wait may be the only one that has what they were told: the
     // primary may not have noticed that it was gone.
     if (missed && node > system.synced_copies) copy->note_missed();

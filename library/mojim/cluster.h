@@ -7,6 +7,7 @@
 //   accounts.db                     of the application, or a copy that others may read
 //   accounts.db.mojim/data          the same file (a hard link)
 //   accounts.db.mojim/data.logs     the logs of Mojim
+//   accounts.db.mojim/readers       who reads the copy meanwhile (shared_readers.h)
 //
 // A copy whose file is on a disk (m-syncdisk) has the file once more, and its log may be elsewhere,
 // where there is persistent memory:
@@ -20,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "library/mojim/state_folder.h"
 #include "platform/shm/shm_platform.h"
 #include "services/memory/memory.h"
 
@@ -47,10 +49,6 @@ struct Cluster {
   services::MemoryRole role(NodeId node) const;
 };
 
-// The name of the region.
-inline constexpr const char* kRegion = "data";
-
-std::string state_folder(const std::string& file);
 // Makes the node's file, if there is none, and what belongs to it. The file of a primary is the
 // application's, which must exist, and may be shorter; it gets its whole size here. Throws
 // UsageError if the file is longer, or another one than it was.

@@ -5,7 +5,6 @@
 //   msync, fsync, fdatasync    sync points, of what was changed
 //   write, pwrite, ...         as always; what they have written is noted. If the file was opened
 //                              with O_SYNC or O_DSYNC, each is a sync point
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25,6 +24,7 @@
 
 #include "library/mojim/application.h"
 #include "library/mojim/perdura_mojim.h"
+#include "library/mojim/real_call.h"
 #include "platform/base/error.h"
 
 namespace {
@@ -33,17 +33,6 @@ using perdura::Bytes;
 using perdura::mojim::Application;
 using perdura::mojim::Cluster;
 using perdura::services::MemoryRange;
-
-template <class Function>
-Function* real(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
-}
-
-#define REAL(name)                                               \
-  ([] {                                                          \
-    static auto* const function = real<decltype(::name)>(#name); \
-    return function;                                             \
-  }())
 
 // Set on Mojim's own threads, and while a thread is at work for it.
 thread_local bool inside = false;

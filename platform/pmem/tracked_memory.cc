@@ -3,17 +3,16 @@
 #include <fmt/core.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 
 #include "platform/base/error.h"
+#include "platform/pmem/fault_signal.h"
 
 namespace perdura::pmem {
 namespace {
@@ -55,7 +54,7 @@ class FaultHandler {
  public:
   static void add(TrackedMemory& memory) {
     const std::scoped_lock lock(mutex_);
-    install();
+    serve_faults(serve);
     for (Entry& entry : entries_) {
       if (entry.end.load(std::memory_order_relaxed) != 0) continue;
       entry.memory.store(&memory, std::memory_order_relaxed);
@@ -86,55 +85,20 @@ class FaultHandler {
     return reinterpret_cast<std::uintptr_t>(pointer);
   }
 
-  static void install() {
-    if (installed_) return;
-    struct sigaction action {};
-    action.sa_sigaction = handle;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigemptyset(&action.sa_mask);
-    if (::sigaction(SIGSEGV, &action, &previous_) != 0) {
-      throw PlatformError(fmt::format("cannot set a handler of SIGSEGV: {}", std::strerror(errno)));
+  static bool serve(const siginfo_t& fault, unsigned long error) {
+    if ((error & kWriteFault) == 0) return false;
+    const std::uintptr_t at = address(fault.si_addr);
+    for (const Entry& entry : entries_) {
+      const std::uintptr_t end = entry.end.load(std::memory_order_acquire);
+      const std::uintptr_t begin = entry.begin.load(std::memory_order_relaxed);
+      if (at < begin || at >= end) continue;
+      entry.memory.load(std::memory_order_relaxed)->open(at - begin);
+      return true;
     }
-    installed_ = true;
-  }
-
-  static void handle(int signal, siginfo_t* info, void* context) {
-    constexpr greg_t kWriteFault = 2;  // a bit of the page fault's error code
-    const auto* const machine = static_cast<const ucontext_t*>(context);
-    if (info->si_code == SEGV_ACCERR && (machine->uc_mcontext.gregs[REG_ERR] & kWriteFault) != 0) {
-      const std::uintptr_t at = address(info->si_addr);
-      for (const Entry& entry : entries_) {
-        const std::uintptr_t end = entry.end.load(std::memory_order_acquire);
-        const std::uintptr_t begin = entry.begin.load(std::memory_order_relaxed);
-        if (at < begin || at >= end) continue;
-        const int error = errno;
-        entry.memory.load(std::memory_order_relaxed)->open(at - begin);
-        errno = error;
-        return;
-      }
-    }
-    hand_on(signal, info, context);
-  }
-
-  // Passes the signal on to whatever would have handled it without this class.
-  static void hand_on(int signal, siginfo_t* info, void* context) {
-    if ((previous_.sa_flags & SA_SIGINFO) != 0) {
-      previous_.sa_sigaction(signal, info, context);
-    } else if (previous_.sa_handler != SIG_DFL && previous_.sa_handler != SIG_IGN) {
-      previous_.sa_handler(signal);
-    } else if (previous_.sa_handler == SIG_DFL || info->si_code > 0) {
-      // The kernel does not let a process ignore a fault. A fault happens again when this function
-      // returns; a signal that somebody sent has to be raised again.
-      struct sigaction fatal {};
-      fatal.sa_handler = SIG_DFL;
-      ::sigaction(SIGSEGV, &fatal, nullptr);
-      if (info->si_code <= 0) ::raise(SIGSEGV);
-    }
+    return false;
   }
 
   static inline std::mutex mutex_;
-  static inline bool installed_ = false;
-  static inline struct sigaction previous_ {};
   static inline std::array<Entry, 256> entries_{};
 };
 

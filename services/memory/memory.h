@@ -46,6 +46,8 @@ enum class SyncError : std::uint8_t {
 };
 std::string_view to_string(SyncError error);
 
+class DirectReaders;  // services/memory/direct_readers.h
+
 // What a node does for the others. Every system has a primary; which other roles it has is up to
 // it (MemorySystem::copies).
 enum class MemoryRole : std::uint8_t { primary, mirror, backup };
@@ -63,6 +65,9 @@ struct MemoryConfig {
   // The method that makes what a copy receives durable before it is acknowledged; must fit
   // MemorySystem::update. Absent: as in the paper, whatever that guarantees.
   std::optional<persistence::Method> method{};
+  // Of a node that has a copy: those who read its data area by mappings of it, if there may be any.
+  // Outlives the replica.
+  DirectReaders* readers = nullptr;
 };
 
 // The region as a thread of an application has it. Belongs to that thread.

@@ -27,6 +27,7 @@ Logs::Logs(pmem::Region& logs, pmem::Region& data, const Options& options)
   // left.
   apply_ready(false);
   if (const std::uint64_t begun = logs.load(kBegunOffset); begun > term()) end_term(begun);
+  let_readers_in();
 }
 
 RequestHeader Logs::header_at(std::uint32_t log, std::uint64_t position) const {
@@ -264,7 +265,7 @@ bool Logs::apply(std::uint32_t number, const SyncPoint& sync) {
 }
 
 // To be called with data_lock_.
-bool Logs::apply_ready(bool over_gaps) {
+bool Logs::apply_ready(bool over_gaps, std::uint64_t until_id) {
   if (is_being_written()) return false;
   std::uint64_t last = applied();
   bool completes = false;
@@ -275,7 +276,7 @@ bool Logs::apply_ready(bool over_gaps) {
     {
       const std::lock_guard held(lock_);
       Log* const log = over_gaps ? log_with_least_id() : log_with(last + 1);
-      if (log == nullptr) break;
+      if (log == nullptr || log->whole[log->applied].last_id() > until_id) break;
       number = static_cast<std::uint32_t>(log - logs_.data());
       sync = log->whole[log->applied++];
       --ready_;
@@ -339,7 +340,8 @@ void Logs::set_given_up(std::uint64_t copies) {
 
 bool Logs::checkpoint() {
   const std::unique_lock held(data_lock_, std::try_to_lock);
-  return held.owns_lock() && apply_ready(false);
+  if (!held.owns_lock()) return false;
+  return options_.readers == nullptr ? apply_ready(false) : checkpoint_before_readers();
 }
 
 // --- a data area on a disk -----------------------------------------------------------------------
@@ -365,6 +367,7 @@ Task<> Logs::save() {
   co_await yield();  // a task is ahead of time, and others must not use the slots before
   const std::lock_guard held(data_lock_);
   note_saved(applied);
+  let_readers_in();
 }
 
 void Logs::save_now() {
@@ -407,12 +410,14 @@ void Logs::begin_term(std::uint64_t term) {
 
 // To be called with data_lock_.
 void Logs::end_term(std::uint64_t next) {
+  exclude_readers();
   apply_ready(false);
   if (options_.has_gaps && !in_background_) apply_ready(true);
   save_now();
   store_applied(begin_of(next), true);
+  let_readers_in();
   const std::lock_guard held(lock_);
-  for (Log& log : logs_) forget_not_applied(log, ~std::uint64_t{0});
+  for (Log& log : logs_) forget_not_applied(log, kAll);
 }
 
 void Logs::set_in_background(bool in_background) {
@@ -424,8 +429,9 @@ void Logs::set_in_background(bool in_background) {
 
 void Logs::skip_to(std::uint64_t id) {
   const std::lock_guard applying(data_lock_);
+  exclude_readers();
   apply_ready(false);
-  if (applied() >= id) return;
+  if (applied() >= id) return let_readers_in();
   set_incomplete(true);
   skip(id);  // no log of this node will have it for the copies behind
   save_now();
@@ -436,6 +442,7 @@ void Logs::skip_to(std::uint64_t id) {
 
 std::uint64_t Logs::begin_writing(std::uint64_t id) {
   const std::lock_guard applying(data_lock_);
+  exclude_readers();
   being_written_ = true;
   complete_from_.reset();
   set_incomplete(true);
@@ -455,6 +462,7 @@ void Logs::end_writing(std::uint64_t writing, std::uint64_t complete_from) {
   being_written_ = false;
   if (applied() >= complete_from) {
     set_incomplete(false);
+    let_readers_in();
   } else {
     complete_from_ = complete_from;
   }

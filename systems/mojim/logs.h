@@ -21,6 +21,7 @@
 #include "platform/runtime/ring.h"
 #include "platform/runtime/sync.h"
 #include "platform/runtime/task.h"
+#include "services/memory/direct_readers.h"
 #include "systems/mojim/layout.h"
 
 namespace perdura::systems::mojim {
@@ -39,6 +40,8 @@ class Logs {
     // What the device places in a log and what a checkpoint stores in the data area are flushed
     // before anything depends on them. As published, nothing is flushed on a copy.
     bool flushes = false;
+    // Of the data area, whom a checkpoint must not meet; outlives this. Null: there are none.
+    services::DirectReaders* readers = nullptr;
   };
 
   // Finds the sync points that had arrived and not been applied, if the regions are not new. Both
@@ -113,8 +116,8 @@ class Logs {
   // Whether CHECKPOINT_THRESH requests have arrived since the last one, or a log is nearly full.
   bool wants_checkpoint() const;
   bool has_work() const { return ready_.load(std::memory_order_relaxed) > 0; }
-  // Applies what can be, durably with Options::flushes. False if nothing was, or if another thread
-  // is at it.
+  // Applies what can be, durably with Options::flushes. False if nothing was, if another thread is
+  // at it, or if readers of the data area have to leave it first.
   bool checkpoint();
   // Of a data area on a disk; takes as long as the disk does, while checkpoints go on.
   Task<> save();
@@ -143,6 +146,9 @@ class Logs {
   // is applied.
   bool is_incomplete() const { return incomplete_.load(std::memory_order_relaxed); }
   void set_incomplete(bool incomplete);
+  // Of a copy: it is incomplete, so that readers of the data area wait until it is given the
+  // region.
+  void await_region();
   // Whether the region has to be given to it: not if it only has to be saved.
   bool needs_region() const { return is_incomplete() && completes_with_ == 0; }
   // Which copies a primary has given up, a bit for each; durable when set_given_up() returns.
@@ -203,7 +209,17 @@ class Logs {
   void note_saved(const ToSave& saved);
   void save_now();
   bool apply(std::uint32_t log, const SyncPoint& sync);
-  bool apply_ready(bool over_gaps);
+  static constexpr std::uint64_t kAll = ~std::uint64_t{0};
+  bool apply_ready(bool over_gaps, std::uint64_t until_id = kAll);
+  // --- Options::readers; to be called with data_lock_
+  bool checkpoint_before_readers();
+  struct Change {
+    std::uint64_t until = 0;  // id
+    std::vector<services::MemoryRange> ranges;
+  };
+  Change next_change() const;  // of the next checkpoint
+  void exclude_readers();
+  void let_readers_in();
   void end_term(std::uint64_t next);
   void store_applied(std::uint64_t id, bool durably);
   void write_applied(std::uint64_t id, bool durably);
@@ -225,6 +241,8 @@ class Logs {
   bool in_background_ = false;                  // with data_lock_
   std::optional<std::uint64_t> complete_from_;  // with data_lock_
   std::uint64_t writings_ = 0;                  // with data_lock_
+  std::optional<Change> withdrawing_;           // with data_lock_; which readers are to leave
+  bool readers_excluded_ = true;                // with data_lock_; from all of the data area
   std::atomic<std::uint64_t> skipped_{0};
   std::uint64_t saved_ = 0;  // id; with data_lock_
   // What is applied with this id makes the copy complete, once it is saved; 0: nothing.

@@ -118,7 +118,7 @@ void Receiver::accept(fabric::ConnectionRequest& request, const Way& way) {
   const bool is_new = term_of(hello.from) > logs_.term();
   if (is_new) {
     // First of all: a failure must not leave a copy that is of this term and counts as complete.
-    if (hello.contents != Hello::Contents::equal) logs_.set_incomplete(true);
+    if (hello.contents != Hello::Contents::equal) logs_.await_region();
     logs_.begin_term(term_of(hello.from));
   }
   logs_.set_in_background(hello.in_background != 0);

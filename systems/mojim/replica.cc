@@ -19,7 +19,8 @@ Logs::Options log_options(const services::MemoryConfig& config, const Mode& mode
   return {.shape = Shape(config, parameters),
           .checkpoint_thresh = parameters.checkpoint_thresh,
           .has_gaps = mode.waits,
-          .flushes = config.method.has_value()};
+          .flushes = config.method.has_value(),
+          .readers = config.readers};
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ class Replica final : public services::MemoryReplica {
   Task<> serve(Thread& thread) override;
   std::uint64_t position() const override;
   bool is_complete() const override { return !logs_.is_incomplete(); }
-  void note_missed() override { logs_.set_incomplete(true); }
+  void note_missed() override { logs_.await_region(); }
   void read(Bytes offset, std::span<std::byte> into) override;
   bool has_lost(NodeId copy) const override;
   bool is_unreplicated() const override {

@@ -3,6 +3,7 @@
  * is committed.
  *
  *   lmdb_writer FILE FIRST LAST [map]      map: MDB_WRITEMAP
+ *   lmdb_writer FILE FIRST LAST keep       uses no page again that a transaction has been in
  *   lmdb_writer FILE                       checks what is there, and says the number of the last one
  *
  * For machines whose power fails (tests/vm/power_failures), where RECORD is memory that outlives them:
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 enum { kKeys = 500, kLongest = 900 };
+enum { kSize = 4 << 20, kKeptSize = 64 << 20 };
 enum { kRecovering = 1, kWorking = 2 };
 
 struct record {
@@ -116,16 +118,17 @@ static void commit(MDB_env* env, uint64_t number) {
   check(mdb_txn_commit(txn), "commit");
 }
 
-static MDB_env* open_file(const char* file, unsigned flags) {
+/* Without a size: the one that the file has been written with. */
+static MDB_env* open_file(const char* file, unsigned flags, size_t size) {
   MDB_env* env;
   check(mdb_env_create(&env), "create");
-  check(mdb_env_set_mapsize(env, 4 << 20), "map size");
+  if (size > 0) check(mdb_env_set_mapsize(env, size), "map size");
   check(mdb_env_open(env, file, MDB_NOSUBDIR | flags, 0644), file);
   return env;
 }
 
 static int use_record(const char* file, const char* how, struct record* record) {
-  MDB_env* env = open_file(file, 0);
+  MDB_env* env = open_file(file, 0, kSize);
   uint64_t number = check_all(env);
   printf("%lu transactions, of which %lu were acknowledged\n", (unsigned long)number,
          (unsigned long)record->acknowledged);
@@ -142,11 +145,12 @@ static int use_record(const char* file, const char* how, struct record* record) 
 }
 
 int main(int count, char** arguments) {
+  const char* how;
   MDB_env* env;
   uint64_t number;
   uint64_t last;
   if (count == 2) {
-    env = open_file(arguments[1], MDB_RDONLY | MDB_NOLOCK);
+    env = open_file(arguments[1], MDB_RDONLY | MDB_NOLOCK, 0);
     printf("%lu\n", (unsigned long)check_all(env));
     return 0;
   }
@@ -156,7 +160,14 @@ int main(int count, char** arguments) {
   }
   if (count < 4) return 2;
   if (arguments[2][0] == '-') return use_record(arguments[1], arguments[2], map_record(arguments[3]));
-  env = open_file(arguments[1], count > 4 && strcmp(arguments[4], "map") == 0 ? MDB_WRITEMAP : 0);
+  how = count > 4 ? arguments[4] : "";
+  if (strcmp(how, "keep") == 0) {
+    MDB_txn* reader; /* of what there is now, and never ends */
+    env = open_file(arguments[1], MDB_NOTLS, kKeptSize);
+    check(mdb_txn_begin(env, NULL, MDB_RDONLY, &reader), "begin");
+  } else {
+    env = open_file(arguments[1], strcmp(how, "map") == 0 ? MDB_WRITEMAP : 0, kSize);
+  }
   last = strtoull(arguments[3], NULL, 10);
   for (number = strtoull(arguments[2], NULL, 10); number <= last; ++number) {
     commit(env, number);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "platform/sim/sim_platform.h"
 #include "tests/support/platforms.h"
@@ -28,7 +29,11 @@ class MojimLogs : public testing::Test {
       regions_.data = thread.node.create_region("data", shape.size, pmem::Medium::pm);
       regions_.logs = thread.node.create_region("logs", shape.logs_size(), pmem::Medium::pm);
       Logs logs(*regions_.logs, *regions_.data,
-                {.shape = shape, .checkpoint_thresh = 1, .has_gaps = true, .flushes = true});
+                {.shape = shape,
+                 .checkpoint_thresh = 1,
+                 .has_gaps = true,
+                 .flushes = true,
+                 .readers = readers_});
       logs_ = &logs;
       logs.begin_term(1);
       test();
@@ -50,6 +55,7 @@ class MojimLogs : public testing::Test {
 
   Regions regions_;
   Logs* logs_ = nullptr;
+  services::DirectReaders* readers_ = nullptr;
 };
 
 // It was sent before the region was given, which holds it. What follows it was acknowledged by the
@@ -168,6 +174,90 @@ TEST_F(MojimLogs, SlotsThatArePassedOverBecomeFreeWithThoseInFront) {
     EXPECT_EQ(logs_->free_until(0), kSlots);
     EXPECT_TRUE(logs_->checkpoint());
     EXPECT_EQ(logs_->free_until(0), 2 + kSlots);
+  });
+}
+
+// --- readers of the data area itself -------------------------------------------------------------
+
+struct Readers final : services::DirectReaders {
+  bool begin_change() override {
+    changes = true;
+    return are_there;
+  }
+  bool withdraw(std::span<const services::MemoryRange> ranges) override {
+    asked = {ranges.begin(), ranges.end()};
+    return have_left;
+  }
+  void exclude() override {
+    changes = true;
+    ++exclusions;
+  }
+  void end_change() override { changes = false; }
+
+  bool are_there = true;
+  bool have_left = false;
+  bool changes = true;
+  int exclusions = 0;
+  std::vector<services::MemoryRange> asked;
+};
+
+TEST_F(MojimLogs, NothingIsAppliedBeforeReadersHaveLeftItsPlace) {
+  Readers readers;
+  readers_ = &readers;
+  run([&] {
+    EXPECT_FALSE(readers.changes);
+    place(0, 1, 100);
+    EXPECT_EQ(logs_->arrived(0, 0), Logs::Arrival::complete);
+    EXPECT_FALSE(logs_->checkpoint());
+    ASSERT_EQ(readers.asked.size(), 1U);
+    EXPECT_EQ(readers.asked[0].offset, 0U);
+    EXPECT_EQ(readers.asked[0].length, kWord);
+    // They have not been asked to leave the place of this one, and do not have to.
+    place(1, 2, 200);
+    EXPECT_EQ(logs_->arrived(0, 1), Logs::Arrival::complete);
+    EXPECT_FALSE(logs_->checkpoint());
+    EXPECT_EQ(value(), 0U);
+    readers.have_left = true;
+    EXPECT_TRUE(logs_->checkpoint());
+    EXPECT_EQ(value(), 100U);
+    EXPECT_FALSE(readers.changes);
+    EXPECT_TRUE(logs_->checkpoint());
+    EXPECT_EQ(value(), 200U);
+    EXPECT_FALSE(readers.changes);
+  });
+}
+
+TEST_F(MojimLogs, WithoutReadersNobodyIsAsked) {
+  Readers readers;
+  readers.are_there = false;
+  readers_ = &readers;
+  run([&] {
+    place(0, 1, 100);
+    EXPECT_EQ(logs_->arrived(0, 0), Logs::Arrival::complete);
+    EXPECT_TRUE(logs_->checkpoint());
+    EXPECT_EQ(value(), 100U);
+    EXPECT_TRUE(readers.asked.empty());
+    EXPECT_FALSE(readers.changes);
+  });
+}
+
+// What they had to leave already stays withdrawn, and what has arrived is applied without them.
+TEST_F(MojimLogs, ReadersAreExcludedUntilTheCopyIsComplete) {
+  Readers readers;
+  readers_ = &readers;
+  run([&] {
+    const int before = readers.exclusions;
+    place(0, 6, 600);
+    EXPECT_EQ(logs_->arrived(0, 0), Logs::Arrival::complete);
+    const std::uint64_t writing = logs_->begin_writing(kTerm + 5);
+    EXPECT_EQ(readers.exclusions, before + 1);
+    EXPECT_TRUE(readers.changes);
+    logs_->end_writing(writing, kTerm + 6);
+    EXPECT_TRUE(readers.changes) << "the copy still lacks a sync point";
+    EXPECT_TRUE(logs_->checkpoint());
+    EXPECT_EQ(value(), 600U);
+    EXPECT_TRUE(readers.asked.empty());
+    EXPECT_FALSE(readers.changes);
   });
 }
 

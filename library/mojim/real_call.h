@@ -1,0 +1,19 @@
+// For a library that is loaded in front of the C library: the functions behind its own.
+#pragma once
+
+#include <dlfcn.h>
+
+namespace perdura::mojim {
+
+template <class Function>
+Function* real(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace perdura::mojim
+
+#define REAL(name)                                                                 \
+  ([] {                                                                            \
+    static auto* const function = ::perdura::mojim::real<decltype(::name)>(#name); \
+    return function;                                                               \
+  }())
