@@ -1,7 +1,10 @@
 #include "library/mojim/application.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <iostream>
 
 #include "platform/base/error.h"
 
@@ -85,8 +88,9 @@ Application::~Application() {
 
 Task<> Application::be_primary(Thread& thread) {
   on_thread_();
-  const auto replica = cluster_.system().open(thread, kRegion, cluster_.config(), cluster_.role(0));
-  mapped_ = co_await replica->map(thread);
+  replica_ = cluster_.system().open(thread, kRegion, cluster_.config(), cluster_.role(0));
+  lost_.resize(cluster_.files.size());
+  mapped_ = co_await replica_->map(thread);
   pmem::Region& region = mapped_->region();
   tracked_ = std::make_unique<pmem::TrackedMemory>(region, 0, cluster_.size);
   executor_ = static_cast<runtime::ThreadExecutor*>(&thread.executor);
@@ -95,6 +99,7 @@ Task<> Application::be_primary(Thread& thread) {
   co_await mapped_->settle();
   tracked_.reset();
   mapped_.reset();
+  replica_.reset();
 }
 
 void Application::note_written(Bytes offset, Bytes length) {
@@ -134,9 +139,23 @@ std::optional<SyncError> Application::sync(std::span<const MemoryRange> ranges,
   return problem;
 }
 
+// Before the application learns that its sync point is safe without them: who promotes such a copy
+// must know.
+void Application::tell_of_lost_copies() {
+  for (NodeId node = 1; node < lost_.size(); ++node) {
+    if (lost_[node] || !replica_->has_lost(node)) continue;
+    lost_[node] = true;
+    std::cerr << fmt::format(
+        "perdura mojim: {} does not answer; the program goes on without it, and the next run gives "
+        "it the file\n",
+        cluster_.files[node]);
+  }
+}
+
 Task<> Application::send(std::vector<MemoryRange> changed, Atomicity atomicity,
                          std::optional<SyncError>& problem) {
   const auto whole = co_await mapped_->sync(changed);
+  tell_of_lost_copies();
   if (whole) co_return;
   if (whole.error() != SyncError::too_large || atomicity == Atomicity::required) {
     problem = whole.error();
@@ -148,6 +167,7 @@ Task<> Application::send(std::vector<MemoryRange> changed, Atomicity atomicity,
     for (Bytes sent = 0; sent < range.length && !problem; sent += kPart) {
       const MemoryRange part{range.offset + sent, std::min(kPart, range.length - sent)};
       const auto of_part = co_await mapped_->sync(part);
+      tell_of_lost_copies();
       if (!of_part) problem = of_part.error();
     }
   }

@@ -47,16 +47,19 @@ class Application {
   Task<> be_primary(Thread& thread);
   Task<> send(std::vector<services::MemoryRange> changed, Atomicity atomicity,
               std::optional<services::SyncError>& problem);
+  void tell_of_lost_copies();
   std::vector<services::MemoryRange> take_changed(std::span<const services::MemoryRange> ranges);
 
   Cluster cluster_;
   std::function<void()> on_thread_;
   std::optional<ReaderProcesses> readers_;  // of a copy that becomes the primary's
   std::unique_ptr<ShmPlatform> platform_;
+  std::shared_ptr<services::MemoryReplica> replica_;
   std::unique_ptr<services::MappedMemory> mapped_;
   std::unique_ptr<pmem::TrackedMemory> tracked_;
   runtime::ThreadExecutor* executor_ = nullptr;
   std::promise<void> ready_;
+  std::vector<bool> lost_;  // by node, of which it has been told
   WaitList ended_;
   bool ends_ = false;
   std::mutex changing_;

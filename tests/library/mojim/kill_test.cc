@@ -29,9 +29,10 @@ class KilledMojim : public testing::TestWithParam<std::string> {
     return mojim("run", GetParam(), folder,
                  {PERDURA_LMDB_WRITER, folder.file("a"), fmt::format("{}", first), kLast, how});
   }
-  // The number of a line, if it is an acknowledgment.
-  static std::uint64_t number_of(const std::string& line, std::uint64_t otherwise) {
+  // The number of a line, if it is an acknowledgment; what else is said is kept.
+  std::uint64_t number_of(const std::string& line, std::uint64_t otherwise) {
     const std::uint64_t number = std::strtoull(line.c_str(), nullptr, 10);
+    if (number == 0) output_ += line + "\n";
     return number > 0 ? number : otherwise;
   }
   // Reads acknowledgments until the target, and a little further.
@@ -62,11 +63,15 @@ class KilledMojim : public testing::TestWithParam<std::string> {
     return read_until(running, last + 1 + number);
   }
   std::uint64_t read_rest(Running& running, std::uint64_t last) {
-    while (const auto line = running.line()) {
-      output_ += *line + "\n";
-      last = number_of(*line, last);
-    }
+    while (const auto line = running.line()) last = number_of(*line, last);
     return last;
+  }
+
+  // Whose file has all that was acknowledged: the mirror's, unless the program has said that this
+  // one did not answer, as a mirror may not on a busy machine.
+  const char* holder(const SharedFolder& folder) const {
+    const std::string lost = folder.file("b") + " does not answer; the program goes on without it";
+    return output_.find(lost) == std::string::npos ? "b" : "a";
   }
 
   // Again and again, and looks into this node's file then.
@@ -77,6 +82,7 @@ class KilledMojim : public testing::TestWithParam<std::string> {
     // It takes two seconds to find that a copy is lost.
     for (int kill_number = 1; kill_number <= (kills() + 3) / 4; ++kill_number) {
       SCOPED_TRACE(fmt::format("kill {}", kill_number));
+      output_.clear();
       Running running(writer(folder, there + 1, "map"));
       std::uint64_t acknowledged = read_until(running, there + 1 + random_() % 30);
       const pid_t process = running.child(copy);
@@ -88,7 +94,8 @@ class KilledMojim : public testing::TestWithParam<std::string> {
       kill(program, SIGKILL);
       acknowledged = read_rest(running, acknowledged);
       EXPECT_EQ(running.wait(), 1);
-      const std::uint64_t found = last_transaction(folder.file(node));
+      const std::uint64_t found =
+          last_transaction(folder.file(node == std::string_view("b") ? holder(folder) : node));
       EXPECT_GE(found, acknowledged) << output_;
       EXPECT_LE(found, acknowledged + 1) << output_;
       if (HasFailure()) return;
@@ -108,6 +115,7 @@ TEST_P(KilledMojim, ThePrograms) {
   std::uint64_t there = 0;
   for (int kill_number = 1; kill_number <= kills(); ++kill_number) {
     SCOPED_TRACE(fmt::format("kill {}", kill_number));
+    output_.clear();
     const std::string how = kill_number % 2 == 0 ? "map" : "write";
     Running running(writer(folder, there + 1, how));
     std::uint64_t acknowledged = read_until(running, there + 1 + random_() % 60);
@@ -116,7 +124,7 @@ TEST_P(KilledMojim, ThePrograms) {
     kill(program, SIGKILL);
     acknowledged = read_rest(running, acknowledged);
     EXPECT_EQ(running.wait(), 1);
-    const std::uint64_t found = last_transaction(folder.file("b"));
+    const std::uint64_t found = last_transaction(folder.file(holder(folder)));
     if (GetParam() == "m-async") {
       EXPECT_LE(found, acknowledged + 1);
     } else {
@@ -161,6 +169,7 @@ TEST_P(KilledMojim, TheHashTable) {
   SCOPED_TRACE(fmt::format("seed {}", seed_));
   for (int kill_number = 1; kill_number <= (kills() + 3) / 4; ++kill_number) {
     SCOPED_TRACE(fmt::format("kill {}", kill_number));
+    output_.clear();
     const SharedFolder folder;
     Running running(
         mojim("run", GetParam(), folder, {PERDURA_HASH_INSERTS, folder.file("a"), "100000"}));
@@ -170,7 +179,7 @@ TEST_P(KilledMojim, TheHashTable) {
     kill(program, SIGKILL);
     acknowledged = read_rest(running, acknowledged);
     EXPECT_EQ(running.wait(), 1);
-    Running check({PERDURA_HASH_INSERTS, folder.file("b")});
+    Running check({PERDURA_HASH_INSERTS, folder.file(holder(folder))});
     const std::string found = check.rest();
     EXPECT_EQ(check.wait(), 0) << found;
     if (GetParam() == "m-async") continue;
@@ -189,6 +198,7 @@ TEST_P(KilledMojim, Sqlite) {
   };
   for (int kill_number = 1; kill_number <= (kills() + 3) / 4; ++kill_number) {
     SCOPED_TRACE(fmt::format("kill {}", kill_number));
+    output_.clear();
     const SharedFolder folder;
     sqlite(folder.file("a"), "create table t(k integer primary key, v text)");
     fs::resize_file(folder.file("a"), 4 << 20);
@@ -210,9 +220,10 @@ TEST_P(KilledMojim, Sqlite) {
     kill(program, SIGKILL);
     acknowledged = read_rest(running, acknowledged);
     EXPECT_EQ(running.wait(), 1);
-    EXPECT_EQ(sqlite(folder.file("b"), "pragma integrity_check"), "ok\n");
-    const std::string found = sqlite(folder.file("b"), "select count(*) from t");
-    EXPECT_EQ(sqlite(folder.file("b"), "select coalesce(max(k), 0) from t"), found);
+    const std::string file = folder.file(holder(folder));
+    EXPECT_EQ(sqlite(file, "pragma integrity_check"), "ok\n");
+    const std::string found = sqlite(file, "select count(*) from t");
+    EXPECT_EQ(sqlite(file, "select coalesce(max(k), 0) from t"), found);
     if (GetParam() == "m-async") continue;
     EXPECT_GE(std::strtoull(found.c_str(), nullptr, 10), acknowledged) << output_;
   }

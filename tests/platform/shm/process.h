@@ -32,6 +32,7 @@ class Process {
 
   // False if it ended, or 20 seconds passed, before it said so.
   bool hears(char event) const;
+  pid_t pid() const { return pid_; }
   void kill();      // SIGKILL; returns when it is dead
   int exit_code();  // waits for its end; -1 if it was killed or takes longer than 20 seconds
 
