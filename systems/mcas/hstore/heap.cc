@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <stdexcept>
 
 namespace perdura::systems::mcas::hstore {
 
@@ -12,6 +13,10 @@ constexpr std::uint64_t kBits = 64;  // of a word of a region's bitmap
 
 bool is_used(const std::vector<std::uint64_t>& slots, std::uint64_t slot) {
   return (slots[slot / kBits] >> slot % kBits & 1) != 0;
+}
+
+[[noreturn]] void throw_not_free() {
+  throw std::out_of_range("an object of the heap lies where no free memory is");
 }
 
 }  // namespace
@@ -84,9 +89,11 @@ void Heap::take(Place object) {
     return;
   }
   const RegionNumber number = number_of(object.offset);
-  if (!regions_[number]) {
+  if (!regions_.at(number)) {
     take_range({offset_of(number), geometry_.region_size});
     make_region(number, size);
+  } else if (regions_[number]->slot_size != size) {
+    throw_not_free();
   }
   use_slot(number, (object.offset - offset_of(number)) / size);
 }
@@ -180,8 +187,14 @@ void Heap::add_range(Place range) {
 }
 
 void Heap::take_range(Place part) {
-  const auto found = std::prev(free_ranges_.upper_bound(part.offset));
-  const Place range{found->first, found->second};
+  const auto behind = free_ranges_.upper_bound(part.offset);
+  const Place range = behind == free_ranges_.begin()
+                          ? Place{}
+                          : Place{std::prev(behind)->first, std::prev(behind)->second};
+  if (part.offset < range.offset || part.end() > range.end() || part.end() < part.offset) {
+    throw_not_free();
+  }
+  const auto found = std::prev(behind);
   ranges_by_size_.erase({range.length, range.offset});
   free_ranges_.erase(found);
   if (part.offset > range.offset) {

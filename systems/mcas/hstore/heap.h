@@ -56,7 +56,8 @@ class Heap {
   std::optional<Place> allocate(Bytes length);
   // Frees an object that allocate() has returned or take() was called for.
   void free(Place object);
-  // After a restart: notes that an object is there. All areas must have been added.
+  // After a restart: notes that an object is there. All areas must have been added. Throws
+  // std::out_of_range, as a region does, if no memory is free there.
   void take(Place object);
 
   Bytes free_bytes() const { return free_bytes_; }      // outside of the slots in use

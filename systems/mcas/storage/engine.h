@@ -41,8 +41,8 @@ class Engine {
   virtual bool grow_step() = 0;
   // Durable when it returns. False if there is no such key.
   virtual bool erase(Key key) = 0;
-  // Calls `visit(key, place of the value)` for each item, in no particular order. It must change
-  // nothing.
+  // Calls `visit(key, place of the value)` for each item, in no particular order. It must not
+  // use the engine.
   virtual void iterate(const std::function<void(Key, Place)>& visit) const = 0;
 
   virtual EngineStatistics statistics() const = 0;

@@ -135,6 +135,16 @@ TEST(Heap, IsReconstitutedFromTheObjectsThatAreThere) {
   EXPECT_GT(refused, 0U);
 }
 
+TEST(Heap, TakesNothingThatIsNotFree) {
+  Heap heap = heap_of(256, 4);
+  heap.take({kFirst + 512, 64});
+  EXPECT_THROW(heap.take({kFirst + 512, 32}), std::out_of_range) << "slots of another size";
+  EXPECT_THROW(heap.take({kFirst + 256, 512}), std::out_of_range) << "a region is behind it";
+  EXPECT_THROW(heap.take({kFirst + 1024, 64}), std::out_of_range) << "outside of the area";
+  EXPECT_THROW(heap.take({0, 64}), std::out_of_range) << "before the area";
+  EXPECT_THROW(heap.take({kFirst, ~Bytes{0} - 64}), std::out_of_range) << "longer than memory";
+}
+
 TEST(Heap, AuditNamesWhatIsWrong) {
   Heap heap = heap_of(256, 4);
   const Place small = *heap.allocate(64);
