@@ -103,9 +103,12 @@ Parameters Parameters::of(const KvConfig& config) {
   const Bytes whole =
       memory_for(config, engine) + (kBuckets + engine.most_segments) * engine.heap.region_size;
   result.granules = given.number("granules", whole / result.granule + 2);
-  const Bytes least = engine.heap.slot_size(sizeof(hstore::TableRoot)) + region +
-                      round_up(engine.table.entries_of(0) * sizeof(hstore::Entry), region);
-  if (result.granules * result.granule < least) {
+  // The root and the first segment, each perhaps in a region and in granules of its own.
+  const auto granules_of = [&](Bytes length) {
+    return (engine.heap.slot_size(length) + region + result.granule - 1) / result.granule;
+  };
+  if (result.granules < granules_of(sizeof(hstore::TableRoot)) +
+                            granules_of(engine.table.entries_of(0) * sizeof(hstore::Entry))) {
     throw ParameterError(
         "granules",
         fmt::format("{}: {} granules of {} bytes are too few for a first segment of {} "

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/base/error.h"
+#include "tests/systems/mcas/engine_support.h"
 
 namespace perdura::systems::mcas {
 namespace {
@@ -36,6 +37,33 @@ TEST(McasParameters, GiveRoomForTheRecordsWithoutWastingMuch) {
       EXPECT_LE(parameters.extent().size(), (table + values) * 3 / 2 + 128 * MiB);
     }
   }
+}
+
+// However little memory is taken, there is room for an empty pool.
+TEST(McasParameters, AreRefusedUnlessAPoolCanBeCreated) {
+  std::uint64_t taken = 0;
+  for (const std::uint64_t entries : {2, 8, 32, 128}) {
+    for (const Bytes region : {128, 256, 1024}) {
+      for (const Bytes granule : {region, 3 * region, 5 * region}) {
+        for (std::uint64_t granules = 1; granules < 80; granules += granules / 4 + 1) {
+          Parameters parameters;
+          try {
+            parameters = Parameters::of(config_of(4, 64,
+                                                  {{"first_segment", entries},
+                                                   {"heap_region", region},
+                                                   {"granule", granule},
+                                                   {"granules", granules}}));
+          } catch (const UsageError&) {
+            continue;
+          }
+          test::FreshEngine fresh({parameters.engine, parameters.granule, parameters.granules});
+          EXPECT_EQ(fresh.engine.audit(), "");
+          ++taken;
+        }
+      }
+    }
+  }
+  EXPECT_GT(taken, 50U);
 }
 
 TEST(McasParameters, WhatIsImpossibleIsSaidInOneLine) {
