@@ -4,11 +4,10 @@
 // the time, flushes and fences per operation are reported. How many bytes the stores change is not
 // counted, since that would need the memory's old contents.
 #include <benchmark/benchmark.h>
-#include <sys/mman.h>
 
 #include <memory>
-#include <new>
 
+#include "bench/micro/local_memory.h"
 #include "systems/continuity/index.h"
 #include "systems/continuity/parameters.h"
 #include "systems/level/index.h"
@@ -42,36 +41,6 @@ Slot item_of(std::uint64_t number, std::uint64_t version) {
   return systems::bucket_hash::slot_of(
       {number, number * 0x9E3779B97F4A7C15, version, kLengths << 56 | number >> 8});
 }
-
-// The i-th of `items` numbers, in an order that no prefetcher guesses. Items are looked up in
-// another order than they were inserted in, which could be that of their places in memory.
-enum class Order : std::uint32_t { inserted = 2'654'435'761U, other = 3'266'489'917U };
-std::uint64_t scattered(std::uint64_t i, std::uint64_t items, Order order) {
-  // The factor is a prime, so every number comes once.
-  return i * static_cast<std::uint32_t>(order) % items;
-}
-
-// Zeroed memory, in huge pages where the kernel has them, as a mapped device would be. All pages
-// are populated in advance, so that page faults are not measured.
-class Memory {
- public:
-  explicit Memory(Bytes size) : size_(size) {
-    void* const base =
-        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) throw std::bad_alloc();
-    base_ = static_cast<std::byte*>(base);
-    madvise(base_, size, MADV_HUGEPAGE);
-    for (Bytes at = 0; at < size; at += 4 * KiB) base_[at] = std::byte{0};
-  }
-  ~Memory() { munmap(base_, size_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  std::byte* base() const { return base_; }
-
- private:
-  std::byte* base_;
-  Bytes size_;
-};
 
 // An index of the size that a store gives it for so many records; it is never resized.
 template <class System>

@@ -15,6 +15,7 @@
 #include "systems/continuity/continuity.h"
 #include "systems/erda/erda.h"
 #include "systems/level/level.h"
+#include "systems/mcas/mcas.h"
 #include "systems/mojim/mojim.h"
 #include "systems/nova/nova.h"
 #include "systems/pfarm/pfarm.h"
@@ -40,7 +41,7 @@ const System& find_in(std::span<const System> table, std::string_view name, Name
 
 std::span<const KvSystem> kv_systems() {
   static const std::array table{
-      kErda, kRedoLogging, kReadAfterWrite, kContinuity, kLevel, kPFarmKv,
+      kErda, kRedoLogging, kReadAfterWrite, kContinuity, kLevel, kPFarmKv, kMcas,
   };
   return table;
 }

@@ -119,6 +119,15 @@ class ExploredMemory final : public pmem::RegionModel {
     }
   }
 
+  // One of them.
+  Image image(pmem::Choices& choices) const {
+    Image image = visible_;
+    for (const auto& survivor : state_->image(choices)) {
+      put_line(image, survivor, survivor.bytes.data());
+    }
+    return image;
+  }
+
   std::uint64_t load(Bytes offset) override {
     std::uint64_t value;
     std::memcpy(&value, &seen()[offset], kWord);

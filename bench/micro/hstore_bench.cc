@@ -1,0 +1,175 @@
+// Measures the cost of an operation on MCAS's storage engine hstore in local mode: one thread,
+// ordinary memory in place of persistent memory, every flush and fence executed. Keys have 16
+// bytes, values 16, which are inlined, or 64, which are in the heap. The arguments are the number
+// of items and the size of values. The table has 128 entries at first, so inserting includes its
+// growing. `reconstitute` is a restart: recovery of the table and of the heap; items a second.
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "bench/micro/local_memory.h"
+#include "systems/mcas/parameters.h"
+
+namespace perdura {
+namespace {
+
+using systems::KvConfig;
+using systems::bucket_hash::Flushing;
+using systems::mcas::kAllocatorOffset;
+using systems::mcas::Parameters;
+using systems::mcas::PutOutcome;
+using systems::mcas::RegionAllocator;
+using systems::mcas::hstore::Hstore;
+
+constexpr std::uint64_t kPool = 1;
+
+struct Local {
+  Local(std::uint64_t count, Bytes value)
+      : items(count),
+        parameters(Parameters::of(
+            {.value_size = value, .max_value_size = value, .records = count, .parameters = {}})),
+        bytes(value),
+        memory(parameters.extent().first + parameters.extent().size()),
+        region("hstore", pmem::Medium::pm, memory.base(),
+               parameters.extent().first + parameters.extent().size(), nullptr, nullptr) {
+    open();
+    regions->format();
+    root = engine->create().value();
+  }
+  void open() {
+    const systems::mcas::Memory lines(region, Flushing::lines);
+    regions.emplace(lines, kAllocatorOffset, parameters.extent());
+    engine.emplace(lines, *regions, kPool, parameters.engine);
+  }
+  void recover() {
+    open();
+    regions->recover();
+    engine->recover(root);
+  }
+  static std::array<std::uint64_t, 2> key_of(std::uint64_t number) {
+    return {number, number * 0x9E3779B97F4A7C15};
+  }
+  bool put(std::uint64_t number, std::uint64_t version) {
+    const auto key = key_of(number);
+    std::memcpy(bytes.data(), &version, sizeof version);
+    for (;;) {
+      const PutOutcome outcome = engine->put(std::as_bytes(std::span(key)), bytes);
+      if (outcome != PutOutcome::must_grow) return outcome == PutOutcome::done;
+      while (engine->grow_step()) {
+      }
+    }
+  }
+  bool get(std::uint64_t number) {
+    const auto key = key_of(number);
+    const auto place = engine->get(std::as_bytes(std::span(key)));
+    if (place) region.read_unchanging(place->offset, bytes);
+    return place.has_value();
+  }
+  bool erase(std::uint64_t number) {
+    const auto key = key_of(number);
+    return engine->erase(std::as_bytes(std::span(key)));
+  }
+
+  std::uint64_t items;
+  Parameters parameters;
+  std::vector<std::byte> bytes;  // of a value
+  Memory memory;
+  pmem::Region region;
+  std::optional<RegionAllocator> regions;
+  std::optional<Hstore> engine;
+  Bytes root = 0;
+};
+
+// The store that was used last, if it is in the state that is asked for: empty or full.
+Local& local(const benchmark::State& state, bool full) {
+  static std::unique_ptr<Local> last;
+  const auto items = static_cast<std::uint64_t>(state.range(0));
+  const auto value = static_cast<Bytes>(state.range(1));
+  const std::uint64_t wanted = full ? items : 0;
+  const bool fits = last && last->items == items && last->bytes.size() == value &&
+                    last->engine->table().items() == wanted;
+  if (fits) return *last;
+  last.reset();
+  last = std::make_unique<Local>(items, value);
+  for (std::uint64_t i = 0; i < wanted; ++i) last->put(scattered(i, items, Order::inserted), 0);
+  return *last;
+}
+
+// Calls `operation(store, number, i)` for every number in scattered order; it returns whether it
+// was correct.
+template <class Operation>
+void run(benchmark::State& state, bool full, Operation operation) {
+  Local& store = local(state, full);
+  pmem::thread_write_meter().set_level(pmem::WriteMeter::Level::issued);
+  const pmem::WriteCounts before = pmem::thread_write_meter().writes().local_store;
+  const Order order = full ? Order::other : Order::inserted;
+  std::uint64_t i = 0;
+  bool right = true;
+  for ([[maybe_unused]] auto _ : state) {
+    right &= operation(store, scattered(i, store.items, order), i + 1);
+    ++i;
+  }
+  pmem::WriteCounts writes = pmem::thread_write_meter().writes().local_store;
+  writes -= before;
+  const auto each = [&](std::uint64_t count) {
+    return benchmark::Counter(static_cast<double>(count), benchmark::Counter::kAvgIterations);
+  };
+  state.counters["flushes"] = each(writes.flushes);
+  state.counters["fences"] = each(writes.fences);
+  state.SetItemsProcessed(state.iterations());
+  if (!right) state.SkipWithError("an operation failed");
+}
+
+void insert(benchmark::State& state) {
+  run(state, false, [](Local& store, auto number, auto i) { return store.put(number, i); });
+}
+void hit(benchmark::State& state) {
+  run(state, true, [](Local& store, auto number, auto) { return store.get(number); });
+}
+void miss(benchmark::State& state) {
+  run(state, true,
+      [](Local& store, auto number, auto) { return !store.get(store.items + number); });
+}
+void update(benchmark::State& state) {
+  run(state, true, [](Local& store, auto number, auto i) { return store.put(number, i); });
+}
+void erase(benchmark::State& state) {
+  run(state, true, [](Local& store, auto number, auto) { return store.erase(number); });
+}
+void reconstitute(benchmark::State& state) {
+  Local& store = local(state, true);
+  bool right = true;
+  for ([[maybe_unused]] auto _ : state) {
+    store.recover();
+    right &= store.engine->table().items() == store.items;
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+  if (!right) state.SkipWithError("items are lost");
+}
+
+// Registers the benchmarks of each size in this order, so that a store is filled only once.
+const bool added = [] {
+  for (const std::int64_t items : {1 << 18, 1'000'000, 10'000'000}) {
+    for (const std::int64_t value : {16, 64}) {
+      const auto add = [&](const char* name, void (*function)(benchmark::State&)) {
+        benchmark::RegisterBenchmark(name, function)->Args({items, value})->Iterations(items);
+      };
+      add("hstore_insert", insert);
+      add("hstore_hit", hit);
+      add("hstore_miss", miss);
+      add("hstore_update", update);
+      benchmark::RegisterBenchmark("hstore_reconstitute", reconstitute)
+          ->Args({items, value})
+          ->Iterations(3);
+      add("hstore_erase", erase);
+    }
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace perdura

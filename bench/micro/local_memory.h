@@ -1,0 +1,44 @@
+// Memory and orders of accesses for benchmarks of indexes in local mode: one thread, and ordinary
+// memory in place of persistent memory.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <new>
+
+#include "platform/base/units.h"
+
+namespace perdura {
+
+// The i-th of `items` numbers, in an order that no prefetcher guesses. Items are looked up in
+// another order than they were inserted in, which could be that of their places in memory.
+enum class Order : std::uint32_t { inserted = 2'654'435'761U, other = 3'266'489'917U };
+inline std::uint64_t scattered(std::uint64_t i, std::uint64_t items, Order order) {
+  // The factor is a prime, so every number comes once.
+  return i * static_cast<std::uint32_t>(order) % items;
+}
+
+// Zeroed memory, in huge pages where the kernel has them, as a mapped device would be. All pages
+// are populated in advance, so that page faults are not measured.
+class Memory {
+ public:
+  explicit Memory(Bytes size) : size_(size) {
+    void* const base =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) throw std::bad_alloc();
+    base_ = static_cast<std::byte*>(base);
+    madvise(base_, size, MADV_HUGEPAGE);
+    for (Bytes at = 0; at < size; at += 4 * KiB) base_[at] = std::byte{0};
+  }
+  ~Memory() { munmap(base_, size_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  std::byte* base() const { return base_; }
+
+ private:
+  std::byte* base_;
+  Bytes size_;
+};
+
+}  // namespace perdura

@@ -1,0 +1,91 @@
+// hstore, the storage engine with its hash table in persistent memory and its heap allocator in
+// DRAM (MCAS, section 3.2).
+//
+// A put that creates a key makes its bytes and its item durable before the item exists; one that
+// overwrites makes the new value durable before the item refers to it, and frees the old one after
+// that. An erase frees what the item referred to when the item is durably gone. So the memory of
+// what survives a failure is never overwritten, and all other memory is free after it.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "systems/mcas/hstore/heap.h"
+#include "systems/mcas/hstore/table.h"
+#include "systems/mcas/storage/engine.h"
+#include "systems/mcas/storage/region_allocator.h"
+
+namespace perdura::systems::mcas::hstore {
+
+struct Shape {
+  TableShape table;
+  std::uint32_t most_segments = kMostSegments;
+  Heap::Geometry heap;
+};
+
+class Hstore final : public Engine {
+ public:
+  // What recovery has found to do.
+  struct Recovered {
+    std::uint64_t stale_hops = 0;     // left by an interrupted growth of the table
+    std::uint64_t stale_entries = 0;  // left by any interrupted change of the table
+  };
+
+  // The engine of the pool with this identifier. Either create() or recover() must be called first.
+  Hstore(Memory memory, RegionAllocator& regions, std::uint64_t pool, const Shape& shape);
+
+  // Makes an empty pool. Returns where its root is, by which it is recovered; nothing if the shard
+  // has too little memory.
+  std::optional<Bytes> create();
+  Recovered recover(Bytes root);
+
+  std::optional<Place> get(Key key) const override;
+  PutOutcome put(Key key, Value value) override;
+  bool grow_step() override { return table_->grow_step(); }
+  bool erase(Key key) override;
+  void iterate(const std::function<void(Key, Place)>& visit) const override;
+  EngineStatistics statistics() const override;
+  std::string audit() const override;
+
+  const Table& table() const { return *table_; }
+  const Heap& heap() const { return heap_; }
+
+ private:
+  // A key or a value that is written but not yet referred to.
+  struct Kept {
+    Field field;
+    std::uint32_t length = 0;      // of the field
+    std::optional<Place> place{};  // in the heap, flushed but not yet durable
+  };
+
+  std::optional<Item> find(Key key, std::uint64_t hash) const;
+  bool has_key(const Item& item, Key key) const;
+  // Where the bytes of a field are that lies at `field`.
+  Place place_of(Bytes field, std::uint32_t length) const;
+  Place key_of(const Item& item) const;
+  Place value_of(const Item& item) const;
+
+  std::optional<Place> allocate(Bytes length);
+  std::optional<Kept> keep(std::span<const std::byte> bytes);
+  PutOutcome create(Key key, Value value, std::uint64_t hash);
+  PutOutcome overwrite(const Item& item, Value value);
+  bool begin_to_grow();
+  // All that is in the heap, as the persistent memory says.
+  template <class Visit>
+  void for_each_object(Visit visit) const;
+
+  Memory memory_;
+  RegionAllocator& regions_;
+  std::uint64_t pool_;
+  Shape shape_;
+  Place root_;
+  Heap heap_;
+  std::optional<Table> table_;
+  std::uint64_t regions_added_ = 0;
+  std::uint32_t segments_opened_ = 0;   // that the table had when it was opened
+  mutable std::vector<std::byte> key_;  // scratch: a key that is compared or visited
+};
+
+}  // namespace perdura::systems::mcas::hstore

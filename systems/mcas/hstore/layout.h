@@ -1,0 +1,143 @@
+// The layout of hstore's hash table in persistent memory (MCAS, section 3.2.2).
+//
+// The table consists of segments. Segment 0 has a number of entries that is a power of two; each
+// further segment has as many as all before it, so it doubles the table. The entries of all
+// segments are numbered, those of a segment behind those of the one before:
+//
+//                    64-bit hash of the key
+//      63                                                      0
+//      +--------------------------+-------------+--------------+
+//      | left hand mask: ignored  |  1          |  offset      |   the number of the home entry
+//      +--------------------------+-------------+--------------+
+//                                   its highest bit tells the segment, unless it lies in segment 0
+//
+// An entry is one line:
+//
+//      0        8        16                32                48                64
+//      +--------+--------+-----------------+-----------------+-----------------+
+//      | hops   | state  | key             | value 0         | value 1         |
+//      +--------+--------+-----------------+-----------------+-----------------+
+//
+//   hops      bit d: the entry d places further on holds an item whose home is this entry. It alone
+//             makes the item exist.
+//   state     of the item that is in this entry:
+//
+//      63                    24  23   22      17 16      12 11       7 6       2   1      0
+//      +------------------------+----+----------+----------+----------+----------+------+------+
+//      | hash, 40 low bits      | 0  | distance | length 1 | length 0 | key      | which| used |
+//      +------------------------+----+----------+----------+----------+----------+------+------+
+//
+//             distance    of this entry from the item's home
+//             key, length 0, length 1   the length of a field's bytes if they are in the field, or
+//                         31 if the field says where they are
+//             which       which of the two values is that of the item
+//             used        whether there is an item; if so, and no hops refer to it, there is none
+//   key, ...  up to 16 bytes, or the place of more in the pool's heap: offset and length
+//
+// There are two values so that an update never overwrites the value that it replaces: the new one
+// is written to the other field, and the store of the state chooses it. Both are in one line, whose
+// stores become durable in order, so one flush is enough.
+//
+// The table's root lists its segments. The number of segments is stored last when one is added.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "platform/base/units.h"
+#include "systems/mcas/storage/memory.h"
+
+namespace perdura::systems::mcas::hstore {
+
+inline constexpr std::uint32_t kHops = 63;  // H: entries in which an item may be
+inline constexpr std::uint32_t kMostSegments = 32;
+inline constexpr Bytes kLongestInField = 16;
+
+// A key or a value as an entry holds it: its first bytes, or where it is.
+struct Field {
+  std::array<std::uint64_t, 2> words{};
+
+  static Field at(Place place) { return {{place.offset, place.length}}; }
+  Place place() const { return {words[0], words[1]}; }
+};
+static_assert(sizeof(Field) == kLongestInField);
+
+struct Entry {
+  std::uint64_t hops = 0;
+  std::uint64_t state = 0;
+  Field key;
+  std::array<Field, 2> values;
+};
+static_assert(offsetof(Entry, state) == 8);
+static_assert(offsetof(Entry, key) == 16);
+static_assert(offsetof(Entry, values) == 32);
+static_assert(sizeof(Entry) == kCacheLine);
+
+// The state of an entry. 0: it holds no item.
+class State {
+ public:
+  static constexpr std::uint32_t kElsewhere = 31;  // the length of a field that says where
+  static constexpr std::uint32_t kHashBits = 40;
+
+  constexpr explicit State(std::uint64_t word) : word_(word) {}
+  // Of a new item, whose value is value 0. Lengths are those of fields.
+  static constexpr State created(std::uint64_t hash, std::uint32_t distance, std::uint32_t key,
+                                 std::uint32_t value) {
+    return State(hash << kHash | std::uint64_t{distance} << kDistance |
+                 std::uint64_t{value} << kValue | std::uint64_t{key} << kKey | kUsed);
+  }
+
+  constexpr std::uint64_t word() const { return word_; }
+  constexpr bool used() const { return (word_ & kUsed) != 0; }
+  constexpr std::uint64_t hash() const { return word_ >> kHash; }
+  constexpr std::uint32_t distance() const { return bits(kDistance, 6); }
+  constexpr std::uint32_t key_length() const { return bits(kKey, 5); }
+  constexpr std::uint32_t which() const { return bits(kWhich, 1); }
+  constexpr std::uint32_t value_length() const { return bits(kValue + 5 * which(), 5); }
+
+  // The other value is the item's, and this is the length of its field.
+  constexpr State updated(std::uint32_t value) const {
+    const std::uint32_t at = kValue + 5 * (1 - which());
+    return State(((word_ & ~(std::uint64_t{31} << at)) | std::uint64_t{value} << at) ^
+                 std::uint64_t{1} << kWhich);
+  }
+  constexpr State moved(std::uint32_t distance) const {
+    return State((word_ & ~(std::uint64_t{63} << kDistance)) | std::uint64_t{distance}
+                                                                   << kDistance);
+  }
+
+ private:
+  static constexpr std::uint64_t kUsed = 1;
+  static constexpr std::uint32_t kWhich = 1;
+  static constexpr std::uint32_t kKey = 2;
+  static constexpr std::uint32_t kValue = 7;  // of value 0; that of value 1 follows
+  static constexpr std::uint32_t kDistance = 17;
+  static constexpr std::uint32_t kHash = 24;
+
+  constexpr std::uint32_t bits(std::uint32_t first, std::uint32_t count) const {
+    return static_cast<std::uint32_t>(word_ >> first & ((std::uint64_t{1} << count) - 1));
+  }
+  std::uint64_t word_;
+};
+
+struct TableRoot {
+  std::uint64_t segments = 0;  // that the table has
+  std::array<std::uint64_t, 7> unused{};
+  std::array<std::uint64_t, kMostSegments> offsets{};  // of the segments
+};
+static_assert(offsetof(TableRoot, offsets) == kCacheLine);
+static_assert(sizeof(TableRoot) == 320);
+
+// Which entries there are. `first_segment` is a power of two.
+struct TableShape {
+  std::uint64_t first_segment = 128;  // entries
+  std::uint32_t hops = kHops;         // H, at most kHops
+
+  std::uint64_t entries_of(std::uint32_t segment) const {
+    return segment == 0 ? first_segment : first_segment << (segment - 1);
+  }
+  std::uint64_t entries(std::uint32_t segments) const { return first_segment << (segments - 1); }
+};
+
+}  // namespace perdura::systems::mcas::hstore

@@ -1,0 +1,161 @@
+// The hash table of hstore: hopscotch hashing (Herlihy, Shavit, Tzafrir) in persistent memory, in
+// segments, each of which doubles the table (MCAS, section 3.2.2). hstore/layout.h has pictures.
+//
+// The table does not know what keys and values are: whoever uses it writes the fields, makes what
+// they refer to durable first, and compares keys.
+//
+// Between any two stores the table is what it was before or after an operation:
+//
+//   insert   the item is written into a free entry and flushed, then the hops of its home are
+//            stored: they make it exist
+//   move     to make room near a home, an item is copied into a free entry and flushed, then one
+//            store of its home's hops drops the old place and adds the new one
+//   update   in one line (layout.h)
+//   erase    the hops are stored; what they referred to is free
+//   grow     the new segment is written whole and flushed, with copies of the items that belong
+//            there; then the number of segments is stored. From then on hops of old entries that
+//            refer to items which have moved away are stale: the item's hash says that its home is
+//            another one. They are cleared, and then the old copies become free
+//
+// Where an entry is free is not flushed: an entry that no hops refer to is free after a failure.
+// recover() clears what is stale, as growing does.
+//
+// An item's new home, when the table of n entries grows, is its old one or n entries further on,
+// and so is its new place; the distance between them remains. This holds at the table's end, too,
+// where the entries behind the last one are those at the beginning. So two items never want the
+// same place, and growing cannot fail.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "systems/mcas/hstore/layout.h"
+#include "systems/mcas/storage/memory.h"
+
+namespace perdura::systems::mcas::hstore {
+
+using EntryNumber = std::uint64_t;
+
+struct Item {
+  EntryNumber entry = 0;
+  Bytes offset = 0;  // of the entry
+  State state{0};
+
+  Bytes key_offset() const { return offset + offsetof(Entry, key); }
+  Bytes value_offset() const {
+    return offset + offsetof(Entry, values) + state.which() * sizeof(Field);
+  }
+};
+
+class Table {
+ public:
+  // A table whose root is at `root`. Either create() or recover() must be called first.
+  Table(Memory memory, Bytes root, const TableShape& shape)
+      : memory_(memory), root_(root), shape_(shape) {}
+
+  // Makes an empty table of one segment, which lies at `segment`.
+  void create(Bytes segment);
+  // After a restart.
+  void recover();
+
+  std::uint32_t segments() const { return segments_; }
+  std::uint64_t entries() const { return entries_; }
+  std::uint64_t items() const { return items_; }
+  Place segment(std::uint32_t number) const {
+    return {offsets_[number], shape_.entries_of(number) * sizeof(Entry)};
+  }
+
+  // The item of this hash for which `is_wanted(item)`.
+  template <class IsWanted>
+  std::optional<Item> find(std::uint64_t hash, IsWanted is_wanted) const {
+    const EntryNumber home = home_of(hash);
+    for (std::uint64_t hops = hops_of(home); hops != 0; hops &= hops - 1) {
+      const Item item = item_at(entry_behind(home, distance_of(hops)));
+      if (item.state.hash() == short_hash(hash) && is_wanted(item)) return item;
+    }
+    return std::nullopt;
+  }
+
+  // A free entry for a new item of this hash, at most H - 1 behind its home. Items are moved for it
+  // if necessary. Nothing if the table must grow.
+  std::optional<EntryNumber> make_room(std::uint64_t hash);
+  // Adds an item there. `outside`: something that it refers to is flushed, and becomes durable
+  // together with the item.
+  void insert(EntryNumber entry, std::uint64_t hash, const Field& key, std::uint32_t key_length,
+              const Field& value, std::uint32_t value_length, bool outside);
+  // What the new value refers to must be durable.
+  void update(const Item& item, const Field& value, std::uint32_t value_length);
+  void erase(const Item& item);
+
+  // Adds a segment, which lies at `segment` and has as many entries as the table: grow_step() is to
+  // be called until it returns false. The table must not be used in between.
+  void begin_to_grow(Bytes segment);
+  bool grow_step();
+
+  // Calls `visit(item)` for each item.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (EntryNumber home = 0; home < entries_; ++home) {
+      for (std::uint64_t hops = hops_of(home); hops != 0; hops &= hops - 1) {
+        visit(item_at(entry_behind(home, distance_of(hops))));
+      }
+    }
+  }
+  // What contradicts itself, as a phrase; empty if nothing does.
+  std::string audit() const;
+
+  // Since it was opened.
+  std::uint64_t moves() const { return moves_; }                  // of items, to make room
+  std::uint64_t stale_hops() const { return stale_hops_; }        // that recovery has cleared
+  std::uint64_t stale_entries() const { return stale_entries_; }  // that recovery has freed
+
+ private:
+  enum class Growth : std::uint8_t { copy, add, clear_hops, free_entries };
+
+  static std::uint32_t distance_of(std::uint64_t hops);
+  static std::uint64_t short_hash(std::uint64_t hash) {
+    return hash & ((std::uint64_t{1} << State::kHashBits) - 1);
+  }
+  EntryNumber home_of(std::uint64_t hash) const { return hash & (entries_ - 1); }
+  EntryNumber entry_behind(EntryNumber entry, std::uint64_t distance) const {
+    return (entry + distance) & (entries_ - 1);
+  }
+  // H, or the number of entries if there are fewer.
+  std::uint64_t reach() const { return shape_.hops < entries_ ? shape_.hops : entries_; }
+  Bytes offset_of(EntryNumber entry) const;
+  std::uint64_t hops_of(EntryNumber entry) const { return memory_.region().load(offset_of(entry)); }
+  State state_of(EntryNumber entry) const {
+    return State(memory_.region().load(offset_of(entry) + offsetof(Entry, state)));
+  }
+  Item item_at(EntryNumber entry) const;
+
+  void store_hops(EntryNumber home, std::uint64_t hops);
+  void free_entry(EntryNumber entry);
+  std::optional<std::uint64_t> free_distance(EntryNumber home) const;
+  // Moves an item into the free entry, from one that is nearer to the home; the distance of that
+  // one from `entry`, or nothing if there is no such item.
+  std::optional<std::uint64_t> move_into(EntryNumber entry);
+
+  Entry grown_entry(EntryNumber old) const;
+  bool is_stale(EntryNumber home, std::uint32_t distance) const;
+  bool is_referred_to(EntryNumber entry) const;
+  // Of the entries from `begin` to `end`; both return how many there were.
+  std::uint64_t clear_stale_hops(EntryNumber begin, EntryNumber end);
+  std::uint64_t free_stale_entries(EntryNumber begin, EntryNumber end);
+
+  Memory memory_;
+  Bytes root_;
+  TableShape shape_;
+  std::array<std::uint64_t, kMostSegments> offsets_{};  // as in the root
+  std::uint32_t segments_ = 0;
+  std::uint64_t entries_ = 0;
+  std::uint64_t items_ = 0;
+  Growth growth_ = Growth::copy;  // what grow_step() does next
+  EntryNumber grown_ = 0;         // from this entry on
+  std::uint64_t moves_ = 0;
+  std::uint64_t stale_hops_ = 0;
+  std::uint64_t stale_entries_ = 0;
+};
+
+}  // namespace perdura::systems::mcas::hstore

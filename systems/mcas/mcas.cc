@@ -1,0 +1,61 @@
+#include "systems/mcas/mcas.h"
+
+#include "systems/mcas/client.h"
+#include "systems/mcas/shard.h"
+
+namespace perdura::systems {
+
+namespace {
+
+// A table of a few entries, whose neighborhoods are so small that items are displaced and segments
+// are added; heap regions of four values; and granules of a few regions, so that the pool is given
+// more of them.
+constexpr std::array kSmallSettings{
+    services::Setting{"first_segment", 4}, services::Setting{"neighborhood", 3},
+    services::Setting{"heap_region", 256}, services::Setting{"granule", 512}};
+constexpr std::array<std::uint64_t, 3> kFilling{1001, 1002, 1003};
+constexpr std::array kSmallStores{SmallStore{kSmallSettings, kFilling}};
+
+constexpr services::Footprint kFootprint{.process = 20'000'000,
+                                         .worker = 150'000,
+                                         .log_items = 0,
+                                         .client = 16'900,
+                                         .session = 19'100,
+                                         .operation = 6'830,
+                                         .used_items = 1.33,
+                                         .lane = 2'340,
+                                         .lane_items = 4.7,
+                                         .waiting = 2'820,
+                                         .record = 60,
+                                         .record_items = 1.7,
+                                         .write = 0,
+                                         .write_items = 0};
+
+std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
+  return std::make_unique<mcas::Partition>(
+      std::make_shared<mcas::Shard>(thread, name, config, mcas::Parameters::of(config)));
+}
+
+}  // namespace
+
+const KvSystem kMcas{
+    .name = mcas::kName,
+    .title = "MCAS",
+    .paper =
+        "An Architecture for Memory Centric Active Storage (MCAS), Waddington et al., 2021; "
+        "section 3",
+    .guarantee = "a completed put or delete is durable: the shard's CPU has flushed it",
+    .level = services::GuaranteeLevel::durable,
+    // A request in a receive buffer has no effect until the shard executes it.
+    .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::send, .replay = false},
+    .parameters = mcas::kParameterTable,
+    .small_stores = kSmallStores,
+    .events = mcas::kEvents,
+    .partition_metrics = mcas::kPartitionMetrics,
+    .footprint = kFootprint,
+    .check = [](const KvConfig& config) { mcas::Parameters::of(config); },
+    .open = open,
+    .connect = mcas::Client::connect,
+};
+
+}  // namespace perdura::systems

@@ -1,0 +1,13 @@
+// MCAS (Memory Centric Active Storage): a network-attached key-value store whose shards keep hash
+// table, keys and values in persistent memory, and answer a put when it is durable there ("An
+// Architecture for Memory Centric Active Storage (MCAS)", Waddington et al.; section 3).
+// docs/systems/mcas.md describes what the paper leaves open, and what of MCAS is here.
+#pragma once
+
+#include "services/kv/kv.h"
+
+namespace perdura::systems {
+
+extern const KvSystem kMcas;
+
+}  // namespace perdura::systems

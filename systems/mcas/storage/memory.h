@@ -1,0 +1,46 @@
+// The memory of a shard: a region, and how stores to it become durable.
+#pragma once
+
+#include "platform/pmem/region.h"
+#include "systems/bucket_hash/flushing.h"
+
+namespace perdura::systems::mcas {
+
+// Where something lies in the memory of a shard.
+struct Place {
+  Bytes offset = 0;
+  Bytes length = 0;
+
+  Bytes end() const { return offset + length; }
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+class Memory {
+ public:
+  Memory(pmem::Region& region, bucket_hash::Flushing flushing)
+      : region_(&region), flushes_(flushing == bucket_hash::Flushing::lines) {}
+
+  pmem::Region& region() const { return *region_; }
+
+  // What was stored to a flushed range is durable after the next drain(). Where the caches are in
+  // the persistence domain nothing is flushed.
+  void flush(Place place) const {
+    if (flushes_) region_->flush(place.offset, place.length);
+  }
+  void drain() const { region_->drain(); }
+  void persist(Place place) const {
+    flush(place);
+    drain();
+  }
+  // An 8-byte atomic store that is durable when this returns.
+  void store_durably(Bytes offset, std::uint64_t value) const {
+    region_->store(offset, value);
+    persist({offset, kWord});
+  }
+
+ private:
+  pmem::Region* region_;
+  bool flushes_;
+};
+
+}  // namespace perdura::systems::mcas

@@ -1,0 +1,93 @@
+// The parameters of MCAS: what the paper says is the default, and what is impossible is said in one
+// line.
+#include "systems/mcas/parameters.h"
+
+#include <gtest/gtest.h>
+
+#include "platform/base/error.h"
+#include "tests/systems/mcas/engine_support.h"
+
+namespace perdura::systems::mcas {
+namespace {
+
+KvConfig config_of(std::uint64_t records, Bytes value, GivenParameters parameters = {}) {
+  return {.key_size = 16,
+          .value_size = value,
+          .max_value_size = value,
+          .records = records,
+          .parameters = std::move(parameters)};
+}
+
+TEST(McasParameters, AreThoseOfThePaperForALargeStore) {
+  const Parameters parameters = Parameters::of(config_of(10'000'000, 64));
+  EXPECT_EQ(parameters.granule, 32 * MiB);
+  EXPECT_EQ(parameters.engine.heap.region_size, 1 * MiB);
+  EXPECT_EQ(parameters.engine.heap.longest_in_region(), 4 * KiB);
+  EXPECT_EQ(parameters.engine.table.hops, 63U);
+}
+
+// The table, the keys and the values of all records, and half as much besides.
+TEST(McasParameters, GiveRoomForTheRecordsWithoutWastingMuch) {
+  for (const std::uint64_t records : {1'000'000, 30'000'000}) {
+    for (const Bytes value : {16, 64, 1024}) {
+      const Parameters parameters = Parameters::of(config_of(records, value));
+      const Bytes table = parameters.engine.table.entries(parameters.engine.most_segments) * 64;
+      const Bytes values = records * (value <= 16 ? 0 : value);
+      EXPECT_GE(parameters.extent().size(), table + values);
+      EXPECT_LE(parameters.extent().size(), (table + values) * 3 / 2 + 128 * MiB);
+    }
+  }
+}
+
+// However little memory is taken, there is room for an empty pool.
+TEST(McasParameters, AreRefusedUnlessAPoolCanBeCreated) {
+  std::uint64_t taken = 0;
+  for (const std::uint64_t entries : {2, 8, 32, 128}) {
+    for (const Bytes region : {128, 256, 1024}) {
+      for (const Bytes granule : {region, 3 * region, 5 * region}) {
+        for (std::uint64_t granules = 1; granules < 80; granules += granules / 4 + 1) {
+          Parameters parameters;
+          try {
+            parameters = Parameters::of(config_of(4, 64,
+                                                  {{"first_segment", entries},
+                                                   {"heap_region", region},
+                                                   {"granule", granule},
+                                                   {"granules", granules}}));
+          } catch (const UsageError&) {
+            continue;
+          }
+          test::FreshEngine fresh({parameters.engine, parameters.granule, parameters.granules});
+          EXPECT_EQ(fresh.engine.audit(), "");
+          ++taken;
+        }
+      }
+    }
+  }
+  EXPECT_GT(taken, 50U);
+}
+
+TEST(McasParameters, WhatIsImpossibleIsSaidInOneLine) {
+  const auto message_of = [](GivenParameters parameters) -> std::string {
+    try {
+      Parameters::of(config_of(100, 64, std::move(parameters)));
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_EQ(message_of({{"first_segment", 100}}),
+            "mcas: first_segment is 100, but must be a power of two");
+  EXPECT_EQ(message_of({{"heap_region", 3000}}),
+            "mcas: heap_region is 3000, but must be a power of two");
+  EXPECT_EQ(message_of({{"heap_region", 4096}, {"granule", 6000}}),
+            "mcas: granule is 6000, but must be a multiple of heap_region, which is 4096");
+  EXPECT_EQ(message_of({{"heap_region", 256}, {"granule", 256}, {"granules", 2}}),
+            "mcas: 2 granules of 256 bytes are too few for a first segment of 128 entries");
+  EXPECT_EQ(message_of({{"segments", 32}, {"first_segment", std::uint64_t{1} << 32}}),
+            "mcas: 32 segments, the first of 4294967296 entries, are more than the 1099511627776 "
+            "entries that a table may have");
+  EXPECT_NE(message_of({{"neighborhood", 64}}), "none");
+}
+
+}  // namespace
+}  // namespace perdura::systems::mcas
