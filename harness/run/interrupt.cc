@@ -48,7 +48,10 @@ void on_signal(int signal) {
     return;
   }
   if (!(signal == SIGINT ? tells_of_interrupt : tells_of_others)) return;
-  constexpr std::string_view message = "\ninterrupted: stopping; press ^C again to quit now\n";
+  // Who sent another signal may have no terminal.
+  const std::string_view message =
+      signal == SIGINT ? "\ninterrupted: stopping; press ^C again to quit now\n"
+                       : "\ninterrupted: stopping; the same signal again ends it at once\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, message.data(), message.size());
 }
 

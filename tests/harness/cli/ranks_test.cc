@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The line that tells of a signal.
-const std::string kInterrupted = "interrupted: stopping; press ^C again to quit now";
+const std::string kInterrupted = "interrupted: stopping; ";
 
 std::size_t lines_with(const std::string& text, const std::string& what) {
   std::istringstream input(text);
