@@ -190,9 +190,10 @@ Task<> Handler::set_extended(fuse_req_t request, InodeNumber inode, std::string_
     co_await set_access_list(request, inode, value, now);
     co_return;
   }
-  const auto mode = flags == XATTR_CREATE    ? AttributeMode::create
-                    : flags == XATTR_REPLACE ? AttributeMode::replace
-                                             : AttributeMode::create_or_replace;
+  const auto mode = flags == (XATTR_CREATE | XATTR_REPLACE) ? AttributeMode::neither
+                    : flags == XATTR_CREATE                 ? AttributeMode::create
+                    : flags == XATTR_REPLACE                ? AttributeMode::replace
+                                                            : AttributeMode::create_or_replace;
   const Result<void> done =
       co_await with_space([&] { return session_.set_extended(inode, name, value, mode, now); });
   fuse_reply_err(request, done ? 0 : static_cast<int>(done.error()));

@@ -143,7 +143,14 @@ enum class AllocationMode : std::uint8_t {
   zero_keep_size,
 };
 
-enum class AttributeMode : std::uint8_t { create_or_replace, create, replace };
+// With `neither`, which is XATTR_CREATE and XATTR_REPLACE, nothing is ever set.
+enum class AttributeMode : std::uint8_t { create_or_replace, create, replace, neither };
+constexpr bool may_create(AttributeMode mode) {
+  return mode == AttributeMode::create_or_replace || mode == AttributeMode::create;
+}
+constexpr bool may_replace(AttributeMode mode) {
+  return mode == AttributeMode::create_or_replace || mode == AttributeMode::replace;
+}
 
 struct Statistics {
   Bytes capacity = 0;

@@ -161,8 +161,8 @@ Result<void> Operations::set_extended(std::uint64_t number, std::string_view nam
     return fail(error);
   }
   const bool exists = find_extended(*inode, name) != nullptr;
-  if (exists && mode == fs::AttributeMode::create) return fail(std::errc::file_exists);
-  if (!exists && mode == fs::AttributeMode::replace) return fail(std::errc::no_message_available);
+  if (exists && !fs::may_replace(mode)) return fail(std::errc::file_exists);
+  if (!exists && !fs::may_create(mode)) return fail(std::errc::no_message_available);
   context_.begin();
   std::errc error = add_extended(*inode, name, value, now);
   if (error == std::errc{}) error = volume_.commit(context_, Urgency::grows);

@@ -82,8 +82,8 @@ Result<void> Model::set_extended(InodeNumber inode, std::string_view name,
     return fail(error);
   }
   const bool exists = (*found)->extended.contains(name);
-  if (exists && mode == AttributeMode::create) return fail(std::errc::file_exists);
-  if (!exists && mode == AttributeMode::replace) return fail(std::errc::no_message_available);
+  if (exists && !may_replace(mode)) return fail(std::errc::file_exists);
+  if (!exists && !may_create(mode)) return fail(std::errc::no_message_available);
   Inode& changed = edit(inode);
   changed.extended[std::string(name)].assign(value.begin(), value.end());
   changed.attributes.changed = now;

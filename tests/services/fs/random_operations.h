@@ -305,7 +305,7 @@ class RandomOperations {
     const InodeNumber changed = inode();
     const std::string text = extended_name();
     const std::vector<std::byte> value = bytes(any(10) == 0 ? 66000 : 5000);
-    const auto mode = static_cast<AttributeMode>(any(3));
+    const auto mode = static_cast<AttributeMode>(any(4));
     const auto found = co_await session.set_extended(changed, text, value, mode, now());
     if (had_room(found)) {
       expect_same(found, model_.set_extended(changed, text, value, mode, now()), "set_extended");

@@ -227,6 +227,8 @@ TEST_F(FsModelTest, ExtendedAttributesHaveModes) {
   EXPECT_EQ(set("user.a", "1", replace), std::errc::no_message_available);
   EXPECT_EQ(set("user.a", "1", create), std::errc{});
   EXPECT_EQ(set("user.a", "2", create), std::errc::file_exists);
+  EXPECT_EQ(set("user.a", "2", neither), std::errc::file_exists);
+  EXPECT_EQ(set("user.b", "2", neither), std::errc::no_message_available);
   EXPECT_EQ(set("user.a", std::string(kLargestAttribute + 1, 'x'), create_or_replace),
             std::errc::argument_list_too_long);
   EXPECT_EQ(set(std::string(256, 'n'), "1", create), std::errc::result_out_of_range);

@@ -99,7 +99,7 @@ class Drawer {
       case setxattr:
       case removexattr:
         drawn.other = attribute();
-        drawn.flags = static_cast<int>(below(3));
+        drawn.flags = static_cast<int>(below(4));  // XATTR_CREATE, XATTR_REPLACE, both
         // Another value each time: ext4 takes the same one for no change.
         drawn.data = std::to_string(random_()) + std::string(below(40), 'v');
         if (one_in(10)) drawn.data.clear();
