@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
 #include "platform/base/error.h"
@@ -79,12 +78,11 @@ HostNode::HostNode(const runtime::HostClock& clock, NodeId id, NodeId machine,
 }
 
 void HostNode::check_name(std::string_view name) {
-  const auto allowed = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
-  };
-  if (name.empty() || name.front() == '.' || !std::all_of(name.begin(), name.end(), allowed)) {
-    throw UsageError(
-        fmt::format("'{}' cannot name a region; use letters, digits, '.', '-' and '_'", name));
+  constexpr std::string_view kOfPaths("/\0", 2);
+  if (name.empty() || name.front() == '.' || name.find_first_of(kOfPaths) != name.npos) {
+    throw UsageError(fmt::format(
+        "'{}' cannot name a region; give it a name without '/' that does not begin with '.'",
+        name));
   }
 }
 
@@ -130,7 +128,7 @@ std::unique_ptr<pmem::Region> HostNode::create_region_at(MemoryPlace place, std:
 std::unique_ptr<pmem::Region> HostNode::open_region(std::string_view name) {
   const pmem::Medium medium = medium_of(name);
   const std::string path = path_of(name, medium);
-  auto file = pmem::mapped::open_pool_file(path);
+  auto file = pmem::mapped::open_pool_file(path, access_);
   if (!file) return nullptr;
   return make_region(std::string(name), medium, path, std::move(file->mapping));
 }
@@ -142,7 +140,7 @@ void HostNode::remove_region(std::string_view name) {
 
 std::shared_ptr<void> HostNode::own_region(std::string_view name) {
   auto lock = pmem::mapped::lock_pool_file(path_of(name, medium_of(name)),
-                                           pmem::mapped::PoolLock::ownership);
+                                           pmem::mapped::PoolLock::ownership, access_);
   return lock ? std::make_shared<pmem::mapped::File>(std::move(*lock)) : nullptr;
 }
 

@@ -86,7 +86,7 @@ class HostNode : public Node {
 
   NodeId id() const override { return id_; }
   NodeId machine() const override { return machine_; }
-  // Names of PM regions, and of those on a disk, consist of letters, digits, '.', '-' and '_'.
+  // Names of PM regions, and of those on a disk, are names of files that do not begin with '.'.
   // Names of DRAM regions are used only in messages and need not be unique.
   std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
                                               pmem::Medium medium) override;
@@ -112,6 +112,8 @@ class HostNode : public Node {
   const runtime::HostClock& clock() const { return clock_; }
   pmem::WriteMeter::Level accounting() const { return accounting_; }
   const Threads& threads() const { return of_platform_; }
+  // How regions of persistent memory are opened from now on.
+  void set_access(pmem::mapped::Access access) { access_ = access; }
   void set_threads(Threads of_platform) { of_platform_ = std::move(of_platform); }
   ThreadUse& add_thread();
 
@@ -144,6 +146,7 @@ class HostNode : public Node {
   std::string pm_directory_;
   std::string disk_directory_;
   pmem::WriteMeter::Level accounting_;
+  pmem::mapped::Access access_ = pmem::mapped::Access::in_place;
   Placement placement_;
   Threads of_platform_;
   fabric::TrafficMeter traffic_;

@@ -42,9 +42,11 @@ ShmPlatform::ShmPlatform(ShmOptions options)
     const std::string directory = options_.pm_directory_of_nodes.empty()
                                       ? HostNode::directory_of(pm, machine)
                                       : options_.pm_directory_of_nodes;
-    add_node(std::make_unique<ShmNode>(job_, id, machine, directory, options_.disk_directory,
-                                       options_.accounting, placement_of(options_, id), rendezvous,
-                                       options_.fabric.connection_timeout));
+    auto node = std::make_unique<ShmNode>(job_, id, machine, directory, options_.disk_directory,
+                                          options_.accounting, placement_of(options_, id),
+                                          rendezvous, options_.fabric.connection_timeout);
+    node->set_access(options_.pm_access);
+    add_node(std::move(node));
   }
 }
 

@@ -33,6 +33,8 @@ struct ShmOptions {
   std::string pm_directory{};
   // Instead, of nodes of one machine: the directory of their files itself, or a DAX device.
   std::string pm_directory_of_nodes{};
+  // How the regions that are there are opened.
+  pmem::mapped::Access pm_access = pmem::mapped::Access::in_place;
   // Where the files of regions on a disk are. Empty: beside those of persistent memory.
   std::string disk_directory{};
   // By node; nodes beyond the end of the list run anywhere.

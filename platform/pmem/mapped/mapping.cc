@@ -19,8 +19,8 @@
 namespace perdura::pmem::mapped {
 namespace {
 
-// A file, identified by device and inode, and the offset in it.
-using Identity = std::tuple<dev_t, ino_t, Bytes>;
+// A file, identified by device and inode, the offset in it, and how it is used.
+using Identity = std::tuple<dev_t, ino_t, Bytes, Access>;
 
 std::mutex mappings_mutex;
 // The pointers are weak, since a mapping lasts only as long as somebody uses it. While it does, the
@@ -51,6 +51,19 @@ std::shared_ptr<Mapping> find_or_make(const Identity& identity, Bytes size, cons
   return mapping;
 }
 
+std::shared_ptr<Mapping> map_whole(int fd, const std::string& path, Access access, int flags) {
+  const struct stat info = status_of(fd, path);
+  const auto size = static_cast<Bytes>(info.st_size);
+  return find_or_make({info.st_dev, info.st_ino, 0, access}, size, [&] {
+    void* const base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+    if (base == MAP_FAILED) {
+      throw PlatformError(
+          fmt::format("cannot map {} ({} bytes): {}", path, size, error_text(errno)));
+    }
+    return std::make_shared<Mapping>(static_cast<std::byte*>(base), size, size);
+  });
+}
+
 }  // namespace
 
 Mapping::Mapping(PersistentMap map, Bytes size, std::string path, std::shared_ptr<void> holder)
@@ -75,22 +88,18 @@ Mapping::~Mapping() {
 }
 
 std::shared_ptr<Mapping> map_file(int fd, const std::string& path) {
-  const struct stat info = status_of(fd, path);
-  const auto size = static_cast<Bytes>(info.st_size);
-  return find_or_make({info.st_dev, info.st_ino, 0}, size, [&] {
-    void* const base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (base == MAP_FAILED) {
-      throw PlatformError(
-          fmt::format("cannot map {} ({} bytes): {}", path, size, error_text(errno)));
-    }
-    return std::make_shared<Mapping>(static_cast<std::byte*>(base), size, size);
-  });
+  return map_whole(fd, path, Access::in_place, MAP_SHARED);
+}
+
+// Memory is taken for the pages that are changed only, not set aside for all of them.
+std::shared_ptr<Mapping> map_private(int fd, const std::string& path) {
+  return map_whole(fd, path, Access::private_copy, MAP_PRIVATE | MAP_NORESERVE);
 }
 
 std::shared_ptr<Mapping> map_pool(int fd, const std::string& path) {
   const struct stat info = status_of(fd, path);
   const auto size = static_cast<Bytes>(info.st_size);
-  return find_or_make({info.st_dev, info.st_ino, 0}, size, [&] {
+  return find_or_make({info.st_dev, info.st_ino, 0, Access::in_place}, size, [&] {
     return std::make_shared<Mapping>(map_persistent(fd, {0, size}, path), size, path);
   });
 }
@@ -98,7 +107,7 @@ std::shared_ptr<Mapping> map_pool(int fd, const std::string& path) {
 std::shared_ptr<Mapping> map_part(int fd, Extent part, Bytes size, const std::string& path,
                                   std::shared_ptr<void> holder) {
   const struct stat info = status_of(fd, path);
-  return find_or_make({info.st_dev, info.st_ino, part.offset}, size, [&] {
+  return find_or_make({info.st_dev, info.st_ino, part.offset, Access::in_place}, size, [&] {
     return std::make_shared<Mapping>(map_persistent(fd, part, path), size, path, std::move(holder));
   });
 }
@@ -114,10 +123,11 @@ File::~File() {
 
 int File::release() { return std::exchange(fd_, -1); }
 
-std::optional<File> try_lock(File file, PoolLock which, Bytes offset, const std::string& path) {
+std::optional<File> try_lock(File file, PoolLock which, Bytes offset, const std::string& path,
+                             Access access) {
   constexpr Bytes kLocks = Bytes{1} << 62;
   struct flock lock {};
-  lock.l_type = F_WRLCK;
+  lock.l_type = access == Access::private_copy ? F_RDLCK : F_WRLCK;
   lock.l_whence = SEEK_SET;
   lock.l_start = static_cast<off_t>(kLocks + offset + static_cast<Bytes>(which));
   lock.l_len = 1;

@@ -40,12 +40,22 @@ class Mapping {
   PersistentMap map_{};
 };
 
+// How a file is used whose bytes are a region.
+enum class Access : std::uint8_t {
+  in_place,
+  // It is only read, and need not be writable: what is stored to the region stays in this process'
+  // memory.
+  private_copy,
+};
+
 // Maps the whole file for reading and writing. If this process has mapped the file already, returns
 // that mapping: all nodes of a process see the same addresses. Throws PlatformError; `path` is used
 // in its message.
 std::shared_ptr<Mapping> map_file(int fd, const std::string& path);
 // Like map_file(), through libpmem2, for a file of persistent memory.
 std::shared_ptr<Mapping> map_pool(int fd, const std::string& path);
+// Maps the whole file as a private copy, whose pages are read from the file until they are changed.
+std::shared_ptr<Mapping> map_private(int fd, const std::string& path);
 // Maps a part of a device, which must be aligned; the caller uses its first `size` bytes.
 std::shared_ptr<Mapping> map_part(int fd, Extent part, Bytes size, const std::string& path,
                                   std::shared_ptr<void> holder);
@@ -73,8 +83,10 @@ enum class PoolLock : std::uint8_t {
   ownership,  // Node::own_region()
   mount,      // a mount that programs use (library/fs/place.h)
 };
-// Nothing if somebody has it. `offset`: of the pool in the file.
-std::optional<File> try_lock(File file, PoolLock which, Bytes offset, const std::string& path);
+// Those who only read may hold it together. Nothing if somebody else has it. `offset`: of the pool
+// in the file.
+std::optional<File> try_lock(File file, PoolLock which, Bytes offset, const std::string& path,
+                             Access access = Access::in_place);
 
 // The text of an errno value, for messages.
 std::string error_text(int error);

@@ -22,8 +22,8 @@ struct Removal {
 };
 
 [[noreturn]] void refuse_full(const std::string& path, Bytes size) {
-  throw UsageError(fmt::format(
-      "no room for {} bytes of {}; choose a smaller size or another directory", size, path));
+  throw NoRoom(fmt::format("no room for {} bytes of {}; choose a smaller size or another directory",
+                           size, path));
 }
 
 void allocate(int fd, const std::string& path, Bytes size, Allocation allocation) {
@@ -65,6 +65,11 @@ void make_durable(const std::string& path, int fd) {
   }
 }
 
+File open_file(const std::string& path, Access access) {
+  const int how = access == Access::private_copy ? O_RDONLY : O_RDWR;
+  return File(::open(path.c_str(), how | O_CLOEXEC));
+}
+
 PoolFile opened(const File& file, const std::string& path) {
   PoolFile pool{path, map_pool(file.get(), path)};
   if (pool.mapping->is_on_dax()) refuse_bad_blocks(bad_blocks_of(file.get()), path, false);
@@ -103,13 +108,13 @@ PoolFile create_pool_file(const std::string& path, Bytes size, Allocation alloca
   return pool;
 }
 
-std::optional<PoolFile> open_pool_file(const std::string& path) {
+std::optional<PoolFile> open_pool_file(const std::string& path, Access access) {
   if (const auto inside = device_path(path)) {
     auto mapping = DaxDevice(inside->device).open(inside->name);
     if (!mapping) return std::nullopt;
     return PoolFile{path, std::move(mapping)};
   }
-  const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const File file = open_file(path, access);
   if (!file) {
     if (errno == ENOENT) return std::nullopt;
     throw PlatformError(fmt::format("cannot open {}: {}", path, error_text(errno)));
@@ -118,17 +123,21 @@ std::optional<PoolFile> open_pool_file(const std::string& path) {
   if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size <= 0) {
     throw PlatformError(fmt::format("{} is not a region: not a file, or empty", path));
   }
+  if (access == Access::private_copy) {
+    refuse_bad_blocks(bad_blocks_of(file.get()), path, false);
+    return PoolFile{path, map_private(file.get(), path)};
+  }
   return opened(file, path);
 }
 
-std::optional<File> lock_pool_file(const std::string& path, PoolLock which) {
+std::optional<File> lock_pool_file(const std::string& path, PoolLock which, Access access) {
   if (const auto inside = device_path(path)) {
     return DaxDevice(inside->device).lock(inside->name, which);
   }
-  File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  File file = open_file(path, access);
   if (!file && errno == ENOENT) throw UsageError(fmt::format("there is no {}", path));
   if (!file) throw PlatformError(fmt::format("cannot open {}: {}", path, error_text(errno)));
-  return try_lock(std::move(file), which, 0, path);
+  return try_lock(std::move(file), which, 0, path, access);
 }
 
 void remove_pool_file(const std::string& path) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "platform/base/error.h"
 #include "platform/base/units.h"
 #include "platform/pmem/mapped/mapping.h"
 
@@ -23,19 +24,25 @@ struct PoolFile {
 // `on_touch`: when they are first accessed; creation only compares the size with the free space.
 enum class Allocation : std::uint8_t { now, on_touch };
 
+// The medium is too full.
+struct NoRoom : UsageError {
+  using UsageError::UsageError;
+};
+
 // Creates a file filled with zeros; it appears under its name only when it is complete. Throws
-// UsageError if the name is taken, the size is zero or the medium is too full, and PlatformError
-// for other errors.
+// UsageError if the name is taken, the size is zero or the medium is too full (NoRoom), and
+// PlatformError for other errors.
 PoolFile create_pool_file(const std::string& path, Bytes size, Allocation allocation);
 
 // Opens a file; returns nothing if there is no such file. Throws PlatformError if it cannot be a
-// pool, and UsageError if it has bad blocks.
-std::optional<PoolFile> open_pool_file(const std::string& path);
+// pool, and UsageError if it has bad blocks. A region of a device is used in place by all.
+std::optional<PoolFile> open_pool_file(const std::string& path, Access access = Access::in_place);
 
 // A lock of the pool among processes, and in a process among those who take it; it ends when the
-// descriptor is closed, or the process dies. Nothing if somebody has it. Throws UsageError if there
-// is no such pool.
-std::optional<File> lock_pool_file(const std::string& path, PoolLock which);
+// descriptor is closed, or the process dies. Nothing if somebody has it; those with a private copy
+// of a file have it together. Throws UsageError if there is no such pool.
+std::optional<File> lock_pool_file(const std::string& path, PoolLock which,
+                                   Access access = Access::in_place);
 
 // Does nothing if there is no such file.
 void remove_pool_file(const std::string& path);
