@@ -3,6 +3,7 @@
 
 #include <iterator>
 
+#include "platform/base/error.h"
 #include "systems/nova/inode.h"
 #include "systems/nova/inspect.h"
 
@@ -86,7 +87,9 @@ std::string dump(pmem::Region& region, std::optional<fs::InodeNumber> only) {
   const auto out = std::back_inserter(text);
   auto geometry = stored_geometry(region, 0);
   if (!geometry) geometry = stored_geometry(region, kSuperblockCopy);
-  if (!geometry) return "The superblock and its copy are not intact.\n";
+  if (!geometry) {
+    throw UsageError(fmt::format("'{}' {}", region.name(), problem_of_superblocks(region)));
+  }
   if (!only) {
     fmt::format_to(
         out,
@@ -110,10 +113,11 @@ std::string dump(pmem::Region& region, std::optional<fs::InodeNumber> only) {
   }
   const std::uint64_t first = only ? static_cast<std::uint64_t>(*only) : 1;
   const std::uint64_t last = only ? first : geometry->inodes;
+  if (first == 0 || last > geometry->inodes) {
+    throw UsageError(
+        fmt::format("there can be no inode {}, only 1 to {}", first, geometry->inodes));
+  }
   for (std::uint64_t number = first; number <= last; ++number) {
-    if (number == 0 || number > geometry->inodes) {
-      return fmt::format("there can be no inode {}, only 1 to {}\n", number, geometry->inodes);
-    }
     const auto record = region.read_object<InodeRecord>(geometry->inode_offset(number));
     if ((record.state & 1) == 0) {
       if (only) fmt::format_to(out, "inode {} does not exist\n", number);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "systems/nova/volume.h"
 
@@ -22,6 +23,31 @@ std::optional<Geometry> stored_geometry(pmem::Region& region, Bytes offset) {
   const Geometry geometry(superblock.size, superblock.inodes, superblock.log_page_bytes);
   if (geometry.first_block >= geometry.blocks) return std::nullopt;
   return geometry;
+}
+
+namespace {
+
+bool has_superblock(pmem::Region& region) {
+  const auto is_there = [&](Bytes offset) {
+    return region.size() >= offset + sizeof(Superblock) &&
+           region.read_object<Superblock>(offset).magic == kMagic;
+  };
+  return is_there(0) || is_there(kSuperblockCopy);
+}
+
+}  // namespace
+
+std::string problem_of_superblocks(pmem::Region& region) {
+  if (!has_superblock(region)) return "is no file system of nova";
+  for (const Bytes offset : {Bytes{0}, kSuperblockCopy}) {
+    if (region.size() < offset + sizeof(Superblock)) break;
+    const auto superblock = region.read_object<Superblock>(offset);
+    if (is_intact(superblock) && superblock.size > region.size()) {
+      return fmt::format("has {} bytes, but its superblock says {}", region.size(),
+                         superblock.size);
+    }
+  }
+  return "has no intact superblock of nova, nor a copy of it";
 }
 
 namespace {
@@ -83,7 +109,10 @@ class Inspection {
     const auto first = stored_geometry(region_, 0);
     const auto copy = stored_geometry(region_, kSuperblockCopy);
     if (!first && !copy) {
-      say("superblock", "It and its copy are not intact, or this is no file system of nova.");
+      if (!has_superblock(region_)) {
+        throw UsageError(fmt::format("'{}' {}", region_.name(), problem_of_superblocks(region_)));
+      }
+      say("superblock", fmt::format("The file system {}.", problem_of_superblocks(region_)));
       return false;
     }
     geometry_ = first ? *first : *copy;

@@ -97,8 +97,11 @@ Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread, std::string name, fs
   auto [region, ownership] = open(thread, name);
   const std::optional<Geometry> geometry = nova::stored_geometry(*region, 0);
   if (!geometry) {
+    const bool has_copy = nova::stored_geometry(*region, nova::kSuperblockCopy).has_value();
     throw UsageError(
-        fmt::format("'{}' has no intact superblock of nova; perdura fs check may repair it", name));
+        has_copy
+            ? fmt::format("'{}' has no intact superblock; perdura fs check --repair mends it", name)
+            : fmt::format("'{}' {}", name, nova::problem_of_superblocks(*region)));
   }
   pmem::Region& memory = *region;
   auto volume = std::make_unique<nova::Volume>(memory, *geometry, parameters, config.threads);
