@@ -62,6 +62,11 @@ ExperimentRequest ExperimentOptions::request() const {
   }
   for (const std::string& setting : settings_) {
     request.overrides.push_back(parse_override(setting));
+    const Override& made = request.overrides.back();
+    if (!path_.empty() && (made.key == "workload.size" || made.key == "matrix.size")) {
+      throw UsageError(fmt::format("{}: size has no effect on what is mounted at a path; remove it",
+                                   made.label));
+    }
   }
   return request;
 }

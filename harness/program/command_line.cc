@@ -42,6 +42,18 @@ std::string meant_option(const CLI::App& app) {
   return "";
 }
 
+// The command of a command that was given where another one is required; empty if none was.
+std::string unknown_subcommand(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  if (commands.empty()) return "";
+  const CLI::App& command = *commands.front();
+  std::vector<std::string> known;
+  for (const CLI::App* each : command.get_subcommands({})) known.push_back(each->get_name());
+  const std::vector<std::string> rest = command.remaining();
+  if (known.empty() || rest.empty() || rest.front().starts_with('-')) return "";
+  return unknown_name(command.get_name() + " command", rest.front(), known);
+}
+
 }  // namespace
 
 // Nothing can be done if it cannot be written.
@@ -59,6 +71,9 @@ std::string version_of(std::string_view program) {
 
 std::string misuse(const CLI::App& app, const CLI::ParseError& error) {
   std::string what = error.what();
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
+    if (const std::string unknown = unknown_subcommand(app); !unknown.empty()) return unknown;
+  }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
     const std::vector<std::string> rest = app.remaining(true);
     what = fmt::format("The following argument{} not expected: {}",

@@ -37,6 +37,9 @@ const Mistake kMistakes[] = {
     {"dance",
      "perdura: unknown command 'dance'; known are: list, plan, run, probe, report, claims, "
      "compare, doctor, advise, crash, guarantees, history, soak, litmus, mojim, fs, completion"},
+    {"fs chek x",
+     "perdura: unknown fs command 'chek' (did you mean 'check'?); known are: mkfs, check, dump, "
+     "mount\n"},
     {"rnu erda-latency", "perdura: unknown command 'rnu' (did you mean 'run'?); known are: list, "},
     {"run", "perdura: experiment is required"},
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},
@@ -127,6 +130,9 @@ const Mistake kMistakes[] = {
      "'moon'; known are: erda"},
     {"run erda-latency --set 'matrix.workload=[\"workloade\"]'",
      "perdura: --set matrix.workload=[\"workloade\"]: workload workloade scans"},
+    {"run fs-micro --path /tmp --set workload.size=4194304",
+     "perdura: --set workload.size=4194304: size has no effect on what is mounted at a path; "
+     "remove it"},
     {"run erda-latency --heartbeat -1",
      "perdura: --heartbeat: '-1' is neither 0 nor a number of seconds from 0.1 to 86400"},
     {"run erda-latency --heartbeat nan", "perdura: --heartbeat: 'nan' is neither 0 nor "},
