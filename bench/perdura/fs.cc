@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "bench/perdura/commands.h"
+#include "library/fs/make.h"
 #include "library/fs/mount.h"
 #include "library/fs/place.h"
 #include "platform/base/error.h"
@@ -50,45 +51,38 @@ const FsSystem& system_of(const FsArguments& arguments) {
 ExitCode make(const FsArguments& arguments) {
   const FsSystem& system = systems::find_fs_system(arguments.system);
   const Place place(arguments.place);
-  const bool replaces = place.exists();
-  if (replaces) {
-    if (!arguments.force) {
-      throw UsageError(fmt::format(
-          "{}: exists already; --force replaces it by an empty file system", place.path()));
-    }
-    fs::wait_until_free(place);
-  }
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
-  fs::FsConfig config{
+  const fs::FsConfig config{
       .size = arguments.size,
       .root_uid = geteuid(),
       .root_gid = getegid(),
       .now = {now.tv_sec, static_cast<std::uint32_t>(now.tv_nsec)},
       .parameters = {},
   };
-  system.check(config);
-  place.run([&](Thread& thread) -> Task<> {
-    if (replaces) {
-      const auto ownership = thread.node.own_region(place.name());
-      if (ownership == nullptr) throw UsageError(place.path() + ": another process uses it");
-      thread.node.remove_region(place.name());
-    }
-    co_await system.make(thread, place.name(), config);
-  });
-  fmt::print("{}: an empty file system {} of {} bytes\n", place.path(), system.info.name,
-             arguments.size);
+  const Bytes size = fs::make(system, place, config, arguments.force);
+  fmt::print("{}: an empty file system {} of {} bytes\n", place.path(), system.info.name, size);
   return ExitCode::done;
+}
+
+// A place that cannot be opened is not damaged, which is what exit code 1 says.
+void use(const Place& place, fs::Access access, const std::function<Task<>(Thread&)>& body) {
+  try {
+    fs::wait_until_free(place, access);
+    place.run(body, access);
+  } catch (const PlatformError& error) {
+    throw UsageError(error.what());
+  }
 }
 
 ExitCode check(const FsArguments& arguments) {
   const FsSystem& system = system_of(arguments);
   const Place place(arguments.place);
-  fs::wait_until_free(place);
   std::vector<fs::Damage> found;
-  place.run([&](Thread& thread) -> Task<> {
-    found = co_await system.inspect(thread, place.name(), arguments.repair);
-  });
+  use(place, arguments.repair ? fs::Access::in_place : fs::Access::private_copy,
+      [&](Thread& thread) -> Task<> {
+        found = co_await system.inspect(thread, place.name(), arguments.repair);
+      });
   bool whole = true;
   for (const fs::Damage& damage : found) {
     fmt::print("{}: {}{}\n", damage.where, damage.what, damage.repaired ? " (repaired)" : "");
@@ -105,11 +99,10 @@ ExitCode check(const FsArguments& arguments) {
 ExitCode dump(const FsArguments& arguments) {
   const FsSystem& system = system_of(arguments);
   const Place place(arguments.place);
-  fs::wait_until_free(place);
   std::optional<fs::InodeNumber> inode;
   if (arguments.inode) inode = fs::InodeNumber{*arguments.inode};
   std::string text;
-  place.run(
+  use(place, fs::Access::private_copy,
       [&](Thread& thread) -> Task<> { text = co_await system.dump(thread, place.name(), inode); });
   fmt::print("{}", text);
   return ExitCode::done;
@@ -190,6 +183,11 @@ ExitCode mount(FsArguments arguments) {
   return ExitCode::done;
 }
 
+// CLI11 would take it for a large number.
+std::string is_not_negative(const std::string& given) {
+  return given.starts_with('-') ? fmt::format("{} is negative", given) : "";
+}
+
 CLI::App* add_command(CLI::App& fs_command, const char* name, const char* what, Action& action,
                       const std::shared_ptr<FsArguments>& arguments,
                       ExitCode (*work)(const FsArguments&)) {
@@ -228,10 +226,11 @@ void add_fs(CLI::App& app, CommandContext&, Action& action) {
       add_command(*command, "mkfs", "Makes an empty file system", action, arguments, make);
   add_system(*mkfs, *arguments);
   add_place(*mkfs, *arguments);
-  mkfs->add_option("--size", arguments->size, "Of its memory: 4GiB")
+  mkfs->add_option("--size", arguments->size, "Of its memory, in whole blocks: 4GiB")
       ->required()
-      ->transform(CLI::AsSizeValue(false));
-  mkfs->add_flag("--force", arguments->force, "Replaces what is there");
+      ->transform(CLI::AsSizeValue(false))
+      ->check(is_not_negative);
+  mkfs->add_flag("--force", arguments->force, "Replaces what is there when the new one is whole");
 
   auto* const checking = add_command(
       *command, "check", "Finds and names what is damaged in a file system that is not mounted",
@@ -243,7 +242,8 @@ void add_fs(CLI::App& app, CommandContext&, Action& action) {
   auto* const dumping = add_command(*command, "dump", "Prints what is stored, readable by a person",
                                     action, arguments, dump);
   add_place(*dumping, *arguments);
-  dumping->add_option("inode", arguments->inode, "Of one inode; the root directory is 1");
+  dumping->add_option("inode", arguments->inode, "Of one inode; the root directory is 1")
+      ->check(is_not_negative);
   add_system_of_place(*dumping, *arguments);
 
   auto* const mounting =

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -49,6 +51,33 @@ constexpr fuse_custom_io kIo = [] {
   return io;
 }();
 
+// For others than root libfuse starts fusermount3, which says on standard error why it cannot
+// mount.
+class CapturedErrors {
+ public:
+  CapturedErrors()
+      : memory_(memfd_create("errors", MFD_CLOEXEC)),
+        before_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)) {
+    if (memory_ && before_) dup2(memory_.get(), STDERR_FILENO);
+  }
+  ~CapturedErrors() { end(); }
+  CapturedErrors(const CapturedErrors&) = delete;
+  CapturedErrors& operator=(const CapturedErrors&) = delete;
+
+  std::string end() {
+    if (!before_ || !memory_) return "";
+    dup2(before_.get(), STDERR_FILENO);
+    before_ = {};
+    std::array<char, 512> text{};
+    const ssize_t length = pread(memory_.get(), text.data(), text.size(), 0);
+    return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+  }
+
+ private:
+  pmem::mapped::File memory_;
+  pmem::mapped::File before_;
+};
+
 // What libfuse says, which becomes the message of an exception.
 std::string said;  // NOLINT: libfuse has one function for all sessions
 void note(fuse_log_level, const char* format, std::va_list arguments) {
@@ -57,7 +86,10 @@ void note(fuse_log_level, const char* format, std::va_list arguments) {
   said += line.data();
 }
 std::string what_was_said() {
-  std::string text = said.substr(said.starts_with("fuse: ") ? 6 : 0);
+  std::string text = said;
+  for (const std::string_view speaker : {"fuse: ", "fusermount3: "}) {
+    if (text.starts_with(speaker)) text.erase(0, speaker.size());
+  }
   while (!text.empty() && text.back() == '\n') text.pop_back();
   std::replace(text.begin(), text.end(), '\n', ';');
   return text;
@@ -87,10 +119,23 @@ Connection::Connection(const ConnectionOptions& options, const fuse_lowlevel_ops
   session_.reset(fuse_session_new(&arguments, &operations, sizeof operations, nullptr));
   fuse_opt_free_args(&arguments);
   if (session_ == nullptr)
-    throw UsageError(fmt::format("-o {}: {}", options.options, what_was_said()));
-  if (fuse_session_mount(session_.get(), options.directory.c_str()) != 0) {
+    throw UsageError(fmt::format("-o {}: {}", options.given, what_was_said()));
+  CapturedErrors errors;
+  const bool mounted = fuse_session_mount(session_.get(), options.directory.c_str()) == 0;
+  said += errors.end();
+  if (!mounted) {
     throw PlatformError(
         fmt::format("{}: cannot be mounted on: {}", options.directory, what_was_said()));
+  }
+  if (options.no_symbolic_links) {
+    mount_attr attributes{};
+    attributes.attr_set = MOUNT_ATTR_NOSYMFOLLOW;
+    if (mount_setattr(AT_FDCWD, options.directory.c_str(), 0, &attributes, sizeof attributes) !=
+        0) {
+      const int problem = errno;
+      fuse_session_unmount(session_.get());
+      throw UsageError(fmt::format("-o {}: nosymfollow: {}", options.given, error_text(problem)));
+    }
   }
   fuse_session_custom_io(session_.get(), &kIo, fuse_session_fd(session_.get()));
 }

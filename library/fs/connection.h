@@ -23,15 +23,18 @@
 namespace perdura::fs::fuse {
 
 struct ConnectionOptions {
-  std::string directory;  // on which it is mounted
-  std::string source;     // the first column of /proc/mounts
-  std::string type;       // "fuse.TYPE" is the third one
-  std::string options;    // of mount(8), separated by commas
+  std::string directory;           // on which it is mounted
+  std::string source;              // the first column of /proc/mounts
+  std::string type;                // "fuse.TYPE" is the third one
+  std::string options;             // of mount(8), separated by commas
+  std::string given;               // those of them that the user gave, for messages
+  bool no_symbolic_links = false;  // programs cannot go through one there
 };
 
 class Connection {
  public:
-  // Mounts. Throws UsageError if an option is unknown, PlatformError if the kernel refuses.
+  // Mounts. Throws UsageError if an option is unknown or cannot be had, PlatformError if the kernel
+  // refuses.
   Connection(const ConnectionOptions& options, const fuse_lowlevel_ops& operations);
   // Unmounts what has not been unmounted yet.
   ~Connection();

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "library/fs/mount_options.h"
 #include "library/fs/operations.h"
 #include "library/fs/readers.h"
 #include "platform/base/error.h"
@@ -62,6 +63,7 @@ class SignalThread {
   std::thread thread_;
 };
 
+// Nor ends the process when nobody reads its output any more.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -70,8 +72,12 @@ class BlockedSignals {
     struct sigaction wake {};
     wake.sa_handler = [](int) {};
     sigaction(Readers::kWake, &wake, &wake_before_);
+    struct sigaction ignored {};
+    ignored.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &ignored, &pipe_before_);
   }
   ~BlockedSignals() {
+    sigaction(SIGPIPE, &pipe_before_, nullptr);
     sigaction(Readers::kWake, &wake_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
@@ -81,6 +87,7 @@ class BlockedSignals {
  private:
   sigset_t before_{};
   struct sigaction wake_before_ {};
+  struct sigaction pipe_before_ {};
 };
 
 void check_directory(const std::string& directory) {
@@ -99,10 +106,6 @@ void check_directory(const std::string& directory) {
   if (!empty) throw UsageError(fmt::format("{}: is not empty; mount on another", directory));
 }
 
-bool has_option(const std::string& options, std::string_view option) {
-  return fmt::format(",{},", options).find(fmt::format(",{},", option)) != std::string::npos;
-}
-
 unsigned usual_threads() {
   return std::clamp(kThreadsOfCore * std::thread::hardware_concurrency(), 1U, kMostThreads);
 }
@@ -113,14 +116,19 @@ class Mount {
       : system_(system),
         place_(place),
         options_(options),
-        access_times_(has_option(options.options, "noatime") ? AccessTimes::none
-                                                             : AccessTimes::relative),
-        threads_(options.threads > 0 ? options.threads : usual_threads()) {}
+        kernel_options_(parse_options(options.options)),
+        access_(kernel_options_.read_only ? Access::private_copy : Access::in_place),
+        access_times_(kernel_options_.notes_reads && !kernel_options_.read_only
+                          ? AccessTimes::relative
+                          : AccessTimes::none),
+        threads_(options.threads > 0 ? options.threads : usual_threads()) {
+    wait_until_free(place, access_);
+  }
 
   void run() {
     const BlockedSignals blocked;
     const SignalThread signals(readers_);
-    const auto platform = place_.platform();
+    const auto platform = place_.platform(access_);
     platform->start(0, 0, CompletionMode::event,
                     [this, on = platform.get()](Thread& thread) { return lead(thread, *on); });
     platform->run();
@@ -132,17 +140,21 @@ class Mount {
   Task<> lead(Thread& thread, Platform& platform) {
     files_ = co_await system_.mount(thread, place_.name(),
                                     {.threads = threads_, .now = time_now(), .parameters = {}});
-    auto pool = pmem::mapped::open_pool_file(place_.path());  // the one that the system has mapped
+    // The one that the system has mapped; of a private copy no pages, which would all be copied.
+    std::optional<pmem::mapped::PoolFile> pool;
+    if (access_ == Access::in_place) pool = pmem::mapped::open_pool_file(place_.path());
     // What other users of the machine may do there is up to who mounts it as root.
     std::string options = geteuid() == 0 ? "allow_other,dev,suid," : "";
     options += "default_permissions";
-    if (!options_.options.empty()) options += "," + options_.options;
+    if (!kernel_options_.list.empty()) options += "," + kernel_options_.list;
     connection_.emplace(ConnectionOptions{.directory = options_.directory,
                                           .source = place_.path(),
                                           .type = "perdura-" + std::string(system_.info.name),
-                                          .options = options},
+                                          .options = options,
+                                          .given = options_.options,
+                                          .no_symbolic_links = kernel_options_.no_symbolic_links},
                         operations());
-    mark_.begin(place_);
+    mark_.begin(place_, access_);
     serving_ = threads_;
     for (std::uint32_t port = 1; port < threads_; ++port) {
       platform.start(0, static_cast<fabric::Port>(port), CompletionMode::event,
@@ -192,6 +204,8 @@ class Mount {
   const FsSystem& system_;
   const Place& place_;
   const MountOptions& options_;
+  const KernelOptions kernel_options_;
+  const Access access_;
   MountMark mark_;
   AccessTimes access_times_;
   std::uint32_t threads_;
@@ -208,7 +222,6 @@ bool is_available() { return true; }
 
 void serve(const FsSystem& system, const Place& place, const MountOptions& options) {
   check_directory(options.directory);
-  wait_until_free(place);
   Mount(system, place, options).run();
 }
 

@@ -11,7 +11,7 @@ namespace perdura::fs::fuse {
 
 struct MountOptions {
   std::string directory;      // an empty one
-  std::string options{};      // more of mount(8): "ro,noatime"
+  std::string options{};      // more of mount(8): "ro,noatime"; with "ro" the place is only read
   std::uint32_t threads = 0;  // 0: four for each core, at most 32
   // Called when programs can use the directory.
   std::function<void()> ready = [] {};

@@ -36,8 +36,9 @@ bool wait_for(std::chrono::seconds most, const auto& condition) {
 
 Place::Place(const std::string& path) {
   namespace files = std::filesystem;
+  if (path.empty()) throw UsageError("the name of the file system's place is empty");
   std::error_code error;
-  const files::path whole = files::absolute(path, error).lexically_normal();
+  files::path whole = files::absolute(path, error).lexically_normal();
   path_ = whole.string();
   if (const auto inside = pmem::mapped::device_path(path_)) {
     if (inside->name.empty()) {
@@ -49,38 +50,43 @@ Place::Place(const std::string& path) {
     throw UsageError(fmt::format("{}: there is no such folder", whole.parent_path().string()));
   } else if (files::exists(whole, error) && !files::is_regular_file(whole, error)) {
     throw UsageError(fmt::format("{}: a file system lies in a file or in a DAX device", path));
+  } else if (files::is_symlink(whole, error)) {
+    whole = files::canonical(whole, error);
+    if (error) throw UsageError(fmt::format("{}: the link leads to no file", path));
+    path_ = whole.string();
   }
   folder_ = whole.parent_path().string();
   name_ = whole.filename().string();
 }
 
 bool Place::exists() const {
-  if (!device_.empty()) {
+  if (is_in_device()) {
     return pmem::mapped::DaxDevice(device_).open(path_.substr(device_.size() + 1)) != nullptr;
   }
   return access(path_.c_str(), F_OK) == 0;
 }
 
-std::unique_ptr<ShmPlatform> Place::platform() const {
+std::unique_ptr<ShmPlatform> Place::platform(Access access) const {
   ShmOptions options;
   options.pm_directory_of_nodes = folder_;
+  options.pm_access = access;
   options.accounting = pmem::WriteMeter::Level::issued;
   return std::make_unique<ShmPlatform>(std::move(options));
 }
 
-void Place::run(const std::function<Task<>(Thread&)>& body) const {
-  const auto on = platform();
+void Place::run(const std::function<Task<>(Thread&)>& body, Access access) const {
+  const auto on = platform(access);
   on->start(0, 0, CompletionMode::event, body);
   on->run();
 }
 
-void wait_until_free(const Place& place) {
+void wait_until_free(const Place& place, Access access) {
   if (!place.exists()) {
     throw UsageError(
         fmt::format("{}: there is no such file; make it with 'perdura fs mkfs'", place.path()));
   }
   const auto is_free = [&](PoolLock which) {
-    return lock_pool_file(place.path(), which).has_value();
+    return lock_pool_file(place.path(), which, access).has_value();
   };
   const auto unused = [&] { return is_free(PoolLock::ownership); };
   const auto unmounted = [&] { return is_free(PoolLock::mount); };
@@ -90,6 +96,8 @@ void wait_until_free(const Place& place) {
   }
 }
 
-void MountMark::begin(const Place& place) { lock_ = lock_pool_file(place.path(), PoolLock::mount); }
+void MountMark::begin(const Place& place, Access access) {
+  lock_ = lock_pool_file(place.path(), PoolLock::mount, access);
+}
 
 }  // namespace perdura::fs

@@ -3,6 +3,10 @@
 //
 //   home.pm                 a file: the region `home.pm` of a node whose folder is the file's
 //   /dev/dax0.0/home        the region `home` of a DAX device
+//
+// A file that is only read (Access::private_copy) need not be writable, and stays as it is: what a
+// system changes, such as in recovery, is this process' own. Processes that only read it use it at
+// the same time. A region of a DAX device is used in place by all.
 #pragma once
 
 #include <functional>
@@ -16,19 +20,23 @@
 
 namespace perdura::fs {
 
+using pmem::mapped::Access;
+
 class Place {
  public:
-  // Nothing need be there yet. Throws UsageError if its name cannot be one, or if it is no file.
+  // Nothing need be there yet. Of a symbolic link: what it leads to. Throws UsageError if its name
+  // cannot be one, or if it is no file.
   explicit Place(const std::string& path);
 
   const std::string& path() const { return path_; }
+  bool is_in_device() const { return !device_.empty(); }
   const std::string& name() const { return name_; }  // of the region
   bool exists() const;
 
   // A cluster of this process alone, whose persistent memory holds the place.
-  std::unique_ptr<ShmPlatform> platform() const;
+  std::unique_ptr<ShmPlatform> platform(Access access) const;
   // Runs a task on a platform of its own and returns when it has ended.
-  void run(const std::function<Task<>(Thread&)>& body) const;
+  void run(const std::function<Task<>(Thread&)>& body, Access access = Access::in_place) const;
 
  private:
   std::string path_;
@@ -43,13 +51,13 @@ class Place {
 
 // Throws UsageError if there is no such place, if programs use a mount of it, or if a process has
 // it for too long.
-void wait_until_free(const Place& place);
+void wait_until_free(const Place& place, Access access = Access::in_place);
 
 // Says that a place is mounted, to wait_until_free() of other processes. The kernel ends it with
 // the process.
 class MountMark {
  public:
-  void begin(const Place& place);
+  void begin(const Place& place, Access access);
   void end() { lock_.reset(); }
 
  private:

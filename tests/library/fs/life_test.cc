@@ -7,13 +7,13 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <iterator>
 
 #include "library/fs/mount.h"
 #include "platform/base/error.h"
@@ -28,11 +28,6 @@ namespace files = std::filesystem;
 
 void write_file(const files::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
-}
-
-std::string read_file(const files::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 class FsMountTest : public testing::TestWithParam<std::string> {
@@ -134,6 +129,26 @@ TEST_P(FsMountTest, ASignalUnmounts) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_TRUE(files::is_empty(mounted.path()));
   close(open_file);
+}
+
+// As when nobody reads the output of a program in the foreground any more.
+TEST_P(FsMountTest, ABrokenPipeDoesNotEndIt) {
+  Mounted mounted(GetParam());
+  kill(mounted.process(), SIGPIPE);
+  write_file(mounted.path() / "file", "text");
+  EXPECT_EQ(read_file(mounted.path() / "file"), "text");
+  EXPECT_EQ(mounted.unmount(), 0);
+}
+
+TEST_P(FsMountTest, AnAttributeThatIsCreatedAndReplacedIsNeither) {
+  Mounted mounted(GetParam());
+  const files::path path = mounted.path() / "file";
+  write_file(path, "text");
+  ASSERT_EQ(setxattr(path.c_str(), "user.a", "1", 1, 0), 0);
+  EXPECT_EQ(setxattr(path.c_str(), "user.a", "2", 1, XATTR_CREATE | XATTR_REPLACE), -1);
+  EXPECT_EQ(errno, EEXIST);
+  EXPECT_EQ(setxattr(path.c_str(), "user.b", "2", 1, XATTR_CREATE | XATTR_REPLACE), -1);
+  EXPECT_EQ(errno, ENODATA);
 }
 
 TEST_P(FsMountTest, IsBusyWhileFilesAreOpen) {
@@ -320,7 +335,8 @@ TEST_P(FsMountTest, WhatCannotBeMountedIsSaidInOneLine) {
             place + "-not: there is no such file; make it with 'perdura fs mkfs'");
   EXPECT_EQ(refusal(directory, directory),
             directory + ": a file system lies in a file or in a DAX device");
-  EXPECT_NE(refusal(place, directory, "wrong").find("unknown option"), std::string::npos);
+  EXPECT_EQ(refusal(place, directory, "noatime,wrong"),
+            "-o noatime,wrong: unknown option(s): `-o wrong'");
   write_file(other.path() / "text", std::string(1 << 20, 'x'));
   EXPECT_NE(refusal(other.path() / "text", directory), "mounted");
   EXPECT_EQ(damage(mounted.place()), "");

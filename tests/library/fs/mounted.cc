@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 
 #include "library/fs/place.h"
@@ -45,6 +46,11 @@ std::vector<std::string> mounted_systems() {
 }
 
 bool is_persistent(const std::string& system) { return system != "model"; }
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 Mounted::Mounted(std::string system, std::string options)
     : system_(std::move(system)),

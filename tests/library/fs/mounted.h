@@ -19,6 +19,9 @@ std::string why_no_mounts();
 std::vector<std::string> mounted_systems();
 bool is_persistent(const std::string& system);
 
+// All that is in a file.
+std::string read_file(const std::filesystem::path& path);
+
 // A place, and a directory on which it is mounted.
 class Mounted {
  public:
@@ -32,6 +35,7 @@ class Mounted {
   std::filesystem::path place() const { return folder_.path() / "place"; }
 
   void mount();
+  void set_options(std::string options) { options_ = std::move(options); }
   int unmount();  // the exit code of the process that served
   void kill();    // the process that serves, in the middle of whatever it does; and unmounts
   pid_t process() const { return process_; }

@@ -1,0 +1,131 @@
+#include "library/fs/make.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+
+#include "platform/base/error.h"
+#include "platform/pmem/mapped/pool_file.h"
+
+namespace perdura::fs {
+
+namespace {
+
+namespace files = std::filesystem;
+using pmem::mapped::error_text;
+using pmem::mapped::File;
+using pmem::mapped::PoolLock;
+
+// A file that is removed unless it has got another name.
+struct Removal {
+  const std::string& path;
+  ~Removal() { ::unlink(path.c_str()); }
+};
+
+std::string exists_already(const Place& place) {
+  return fmt::format("{}: exists already; --force replaces it by an empty file system",
+                     place.path());
+}
+
+// A process with this one's number that has made any was an earlier one.
+bool is_alive(pid_t process) {
+  return process != getpid() && (::kill(process, 0) == 0 || errno != ESRCH);
+}
+
+// What other processes were making when they were killed: a region of PLACE.new-PROCESS-0, or the
+// file that was to become it (create_pool_file()).
+void remove_leftovers(const Place& place) {
+  static const std::regex kMade(R"(\.new-(\d{1,9})-\d+(\.new-\d+-\d+)?)");
+  std::error_code error;
+  for (const auto& entry :
+       files::directory_iterator(files::path(place.path()).parent_path(), error)) {
+    const std::string name = entry.path().filename();
+    std::smatch parts;
+    if (!name.starts_with(place.name())) continue;
+    const std::string rest = name.substr(place.name().size());
+    if (!std::regex_match(rest, parts, kMade) || is_alive(std::stoi(parts[1]))) continue;
+    files::remove(entry.path(), error);
+  }
+}
+
+// Also of a file that is sparse: of what it takes.
+Bytes room_without(const Place& place) {
+  std::error_code error;
+  const auto free = files::space(files::path(place.path()).parent_path(), error).available;
+  struct stat old {};
+  if (error || ::stat(place.path().c_str(), &old) != 0) return 0;
+  return free + static_cast<Bytes>(old.st_blocks) * 512;
+}
+
+void make_names_durable(const Place& place) {
+  const files::path folder = files::path(place.path()).parent_path();
+  const File directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems need no fsync of directories and return EINVAL.
+  if (directory && ::fsync(directory.get()) != 0 && errno != EINVAL) {
+    throw PlatformError(fmt::format("cannot make {} durable: {}", place.path(), error_text(errno)));
+  }
+}
+
+// Returns the size of what was made.
+Bytes make_in(const FsSystem& system, const Place& place, const FsConfig& config) {
+  Bytes size = 0;
+  place.run([&](Thread& thread) -> Task<> {
+    co_await system.make(thread, place.name(), config);
+    size = thread.node.open_region(place.name())->size();
+  });
+  return size;
+}
+
+Bytes make_whole(const FsSystem& system, const Place& place, const FsConfig& config, bool exists) {
+  remove_leftovers(place);
+  const Place made(fmt::format("{}.new-{}-0", place.path(), getpid()));
+  const Removal removal{made.path()};
+  Bytes size = 0;
+  try {
+    size = make_in(system, made, config);
+  } catch (const pmem::mapped::NoRoom&) {
+    if (exists && config.size <= room_without(place)) {
+      throw UsageError(
+          fmt::format("{}: no room for {} bytes beside the file system that is there; remove that "
+                      "first, or choose a smaller size",
+                      place.path(), config.size));
+    }
+    throw UsageError(
+        fmt::format("{}: no room for {} bytes; choose a smaller size or another directory",
+                    place.path(), config.size));
+  }
+  const int result = exists ? ::rename(made.path().c_str(), place.path().c_str())
+                            : ::link(made.path().c_str(), place.path().c_str());
+  if (result != 0 && errno == EEXIST) throw UsageError(exists_already(place));
+  if (result != 0) {
+    throw PlatformError(fmt::format("cannot create {}: {}", place.path(), error_text(errno)));
+  }
+  make_names_durable(place);
+  return size;
+}
+
+}  // namespace
+
+Bytes make(const FsSystem& system, const Place& place, const FsConfig& config, bool replaces) {
+  const bool exists = place.exists();
+  if (exists && !replaces) throw UsageError(exists_already(place));
+  system.check(config);
+  std::optional<File> ownership;  // of the old one, until it has no name any more
+  if (exists) {
+    wait_until_free(place);
+    ownership = pmem::mapped::lock_pool_file(place.path(), PoolLock::ownership);
+    if (!ownership) throw UsageError(place.path() + ": another process uses it");
+  }
+  if (!place.is_in_device()) return make_whole(system, place, config, exists);
+  pmem::mapped::remove_pool_file(place.path());
+  return make_in(system, place, config);
+}
+
+}  // namespace perdura::fs

@@ -1,0 +1,18 @@
+// Makes file systems, so that a place has a whole one at any moment: the old one, or the new one.
+#pragma once
+
+#include "library/fs/place.h"
+
+namespace perdura::fs {
+
+// Makes an empty file system of `config` under another name in the place's folder,
+// PLACE.new-PROCESS-0, and then gives it the place's name, durably. What processes that were killed
+// meanwhile have left there is removed. A region of a DAX device, which cannot be renamed, is made
+// in its place: an old one is removed before.
+//
+// `replaces`: what is there, unless somebody uses it. Returns the size that it has, in whole
+// blocks. Throws UsageError if the place is taken or used, or if there is no room for it beside an
+// old one.
+Bytes make(const FsSystem& system, const Place& place, const FsConfig& config, bool replaces);
+
+}  // namespace perdura::fs

@@ -1,0 +1,56 @@
+#include "library/fs/mount_options.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace perdura::fs::fuse {
+
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr std::array kLeftOut{"defaults"sv, "auto"sv,       "noauto"sv,     "user"sv,
+                              "users"sv,    "nouser"sv,     "owner"sv,      "group"sv,
+                              "nofail"sv,   "_netdev"sv,    "diratime"sv,   "nodiratime"sv,
+                              "lazytime"sv, "nolazytime"sv, "norelatime"sv, "nostrictatime"sv};
+constexpr std::array kBeginnings{"x-"sv, "X-"sv, "comment="sv, "user="sv};
+// All of these mean what relatime does.
+constexpr std::array kNoteReads{"atime"sv, "relatime"sv, "strictatime"sv};
+
+bool is_in(const auto& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool is_left_out(std::string_view option) {
+  return option.empty() || is_in(kLeftOut, option) ||
+         std::any_of(kBeginnings.begin(), kBeginnings.end(),
+                     [&](std::string_view beginning) { return option.starts_with(beginning); });
+}
+
+}  // namespace
+
+KernelOptions parse_options(const std::string& given) {
+  KernelOptions options;
+  for (std::size_t at = 0; at <= given.size();) {
+    const std::size_t end = std::min(given.find(',', at), given.size());
+    const std::string_view option(given.data() + at, end - at);
+    at = end + 1;
+    if (is_left_out(option)) continue;
+    if (option == "nosymfollow" || option == "symfollow") {
+      options.no_symbolic_links = option == "nosymfollow";
+      continue;
+    }
+    if (option == "ro" || option == "rw") options.read_only = option == "ro";
+    if (option == "noatime") options.notes_reads = false;
+    if (is_in(kNoteReads, option)) {
+      options.notes_reads = true;
+      continue;
+    }
+    if (!options.list.empty()) options.list += ',';
+    options.list += option;
+  }
+  return options;
+}
+
+}  // namespace perdura::fs::fuse

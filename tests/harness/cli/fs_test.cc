@@ -1,0 +1,98 @@
+// perdura fs: exit codes, and what it says in one line.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/harness/cli/program.h"
+#include "tests/harness/temporary_folder.h"
+
+namespace perdura {
+namespace {
+
+class FsCommand : public testing::Test {
+ protected:
+  std::string place(const std::string& name) const { return (folder_.path() / name).string(); }
+  void make(const std::string& name) const {
+    const Outcome made = perdura("fs mkfs nova " + place(name) + " --size 4MiB");
+    ASSERT_EQ(made.code, 0) << made.text;
+  }
+  static void expect(const std::string& arguments, int code, const std::string& text) {
+    const Outcome outcome = perdura("fs " + arguments);
+    EXPECT_EQ(outcome.code, code) << arguments;
+    EXPECT_EQ(outcome.text, text + '\n') << arguments;
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(FsCommand, CheckTellsDamageFromWhatIsNoFileSystem) {
+  make("home");
+  const std::string home = place("home");
+  expect("check " + home, 0, home + ": nothing is damaged");
+  std::filesystem::resize_file(home, 2 * 1024 * 1024);
+  const std::string cut = "has 2097152 bytes, but its superblock says 4194304";
+  expect("check " + home, 1, "superblock: The file system " + cut + ".");
+  expect("dump " + home, 2, "perdura: 'home' " + cut);
+  std::ofstream(place("empty")).close();
+  std::ofstream(place("text")) << "text";
+  for (const std::string command : {"check ", "dump "}) {
+    expect(command + place("empty"), 2,
+           "perdura: " + place("empty") + " is not a region: not a file, or empty");
+    expect(command + place("text"), 2, "perdura: 'text' is no file system of nova");
+    expect(command + place("none"), 2,
+           "perdura: " + place("none") + ": there is no such file; make it with 'perdura fs mkfs'");
+    expect(command + "''", 2, "perdura: the name of the file system's place is empty");
+  }
+}
+
+TEST_F(FsCommand, APlaceThatMayNotBeWrittenIsReadOnly) {
+  make("home");
+  const std::string home = place("home");
+  std::filesystem::permissions(home, std::filesystem::perms(0444));
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
+  const std::string as_user =
+      geteuid() == 0 ? "setpriv --reuid 65534 --regid 65534 --clear-groups " : "";
+  if (shell(as_user + PERDURA_PROGRAM " list sites").code != 0) GTEST_SKIP() << "no other user";
+  const auto run = [&](const std::string& arguments) {
+    return shell(as_user + perdura_command("fs " + arguments));
+  };
+  EXPECT_EQ(run("check " + home).text, home + ": nothing is damaged\n");
+  EXPECT_EQ(run("dump " + home + " 1").code, 0);
+  const Outcome repair = run("check --repair " + home);
+  EXPECT_EQ(repair.code, 2);
+  EXPECT_EQ(repair.text, "perdura: cannot open " + home + ": Permission denied\n");
+}
+
+TEST_F(FsCommand, ADirectoryThatOneMayNotUseIsSaidInOneLine) {
+  if (geteuid() != 0 || access("/dev/fuse", R_OK | W_OK) != 0 ||
+      shell("command -v fusermount3").code != 0) {
+    GTEST_SKIP() << "needs root, another user and fusermount3";
+  }
+  make("home");
+  std::filesystem::permissions(place("home"), std::filesystem::perms(0666));
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
+  std::filesystem::create_directory(place("on"));
+  const Outcome outcome =
+      shell("setpriv --reuid 65534 --regid 65534 --clear-groups " +
+            perdura_command("fs mount nova " + place("home") + " " + place("on")));
+  if (outcome.code == 127 || outcome.code == 126) GTEST_SKIP() << outcome.text;
+  EXPECT_EQ(outcome.text, "perdura: " + place("on") +
+                              ": cannot be mounted on: user has no write access to mountpoint " +
+                              place("on") + "\n");
+}
+
+TEST_F(FsCommand, NumbersAreThoseThatThereCanBe) {
+  make("home");
+  const std::string home = place("home");
+  expect("dump " + home + " 0", 2, "perdura: there can be no inode 0, only 1 to 512");
+  expect("dump " + home + " 513", 2, "perdura: there can be no inode 513, only 1 to 512");
+  expect("dump " + home + " -1", 2, "perdura: inode: -1 is negative (see 'perdura fs --help')");
+  expect("mkfs nova " + place("other") + " --size -1", 2,
+         "perdura: --size: -1 is negative (see 'perdura fs --help')");
+  expect("mkfs nova " + place("other") + " --size 1000001", 0,
+         place("other") + ": an empty file system nova of 999424 bytes");
+}
+
+}  // namespace
+}  // namespace perdura
