@@ -135,14 +135,18 @@ class Mount {
   }
 
  private:
+  // Whether nothing of what the system does in memory is kept.
+  bool is_private() const { return access_ == Access::private_copy && !place_.is_in_device(); }
+
   // The first thread mounts and unmounts. It starts the others when it has mounted: until then the
   // cores are for recovery.
   Task<> lead(Thread& thread, Platform& platform) {
-    files_ = co_await system_.mount(thread, place_.name(),
-                                    {.threads = threads_, .now = time_now(), .parameters = {}});
+    files_ = co_await system_.mount(
+        thread, place_.name(),
+        {.threads = threads_, .now = time_now(), .read_only = is_private(), .parameters = {}});
     // The one that the system has mapped; of a private copy no pages, which would all be copied.
     std::optional<pmem::mapped::PoolFile> pool;
-    if (access_ == Access::in_place) pool = pmem::mapped::open_pool_file(place_.path());
+    if (!is_private()) pool = pmem::mapped::open_pool_file(place_.path());
     // What other users of the machine may do there is up to who mounts it as root.
     std::string options = geteuid() == 0 ? "allow_other,dev,suid," : "";
     options += "default_permissions";

@@ -83,12 +83,13 @@ struct Owned {
 };
 
 Owned open(Thread& thread, const std::string& name) {
-  auto region = thread.node.open_region(name);
-  if (region == nullptr) throw UsageError(fmt::format("there is no file system '{}'", name));
+  // First, so that nobody puts another file system in its place between the two.
   auto ownership = thread.node.own_region(name);
   if (ownership == nullptr) {
     throw UsageError(fmt::format("the file system '{}' is mounted; unmount it first", name));
   }
+  auto region = thread.node.open_region(name);
+  if (region == nullptr) throw UsageError(fmt::format("there is no file system '{}'", name));
   return {std::move(region), std::move(ownership)};
 }
 

@@ -70,6 +70,13 @@ File open_file(const std::string& path, Access access) {
   return File(::open(path.c_str(), how | O_CLOEXEC));
 }
 
+bool is_file_at(const std::string& path, const File& file) {
+  struct stat named {};
+  struct stat open {};
+  return ::stat(path.c_str(), &named) == 0 && ::fstat(file.get(), &open) == 0 &&
+         named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+}
+
 PoolFile opened(const File& file, const std::string& path) {
   PoolFile pool{path, map_pool(file.get(), path)};
   if (pool.mapping->is_on_dax()) refuse_bad_blocks(bad_blocks_of(file.get()), path, false);
@@ -134,10 +141,14 @@ std::optional<File> lock_pool_file(const std::string& path, PoolLock which, Acce
   if (const auto inside = device_path(path)) {
     return DaxDevice(inside->device).lock(inside->name, which);
   }
-  File file = open_file(path, access);
-  if (!file && errno == ENOENT) throw UsageError(fmt::format("there is no {}", path));
-  if (!file) throw PlatformError(fmt::format("cannot open {}: {}", path, error_text(errno)));
-  return try_lock(std::move(file), which, 0, path, access);
+  for (;;) {
+    File file = open_file(path, access);
+    if (!file && errno == ENOENT) throw UsageError(fmt::format("there is no {}", path));
+    if (!file) throw PlatformError(fmt::format("cannot open {}: {}", path, error_text(errno)));
+    std::optional<File> locked = try_lock(std::move(file), which, 0, path, access);
+    // Another file may have been put in its place before it was locked.
+    if (!locked || is_file_at(path, *locked)) return locked;
+  }
 }
 
 void remove_pool_file(const std::string& path) {
