@@ -246,8 +246,9 @@ std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> no
   options.pm_directory = links.string();
   options.disk_directory = links_to_disk.string();
   options.accounting = pmem::WriteMeter::Level::issued;
-  // A node that has died does not answer; all others are there before the program begins.
-  options.fabric.connection_timeout = Milliseconds(500);
+  // A node that has died does not answer. All others are there before the program begins, but on a
+  // busy host they may have to wait for a processor.
+  options.fabric.connection_timeout = Milliseconds(5000);
   return std::make_unique<ShmPlatform>(std::move(options));
 }
 
