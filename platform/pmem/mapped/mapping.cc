@@ -24,9 +24,10 @@ using Identity = std::tuple<dev_t, ino_t, Bytes, Access>;
 
 std::mutex mappings_mutex;
 // The pointers are weak, since a mapping lasts only as long as somebody uses it. While it does, the
-// inode number is not reused.
+// inode number is not reused. Never destroyed: a program that knows nothing of the library ends
+// while threads of ours connect again (library/mojim), after what is static has been destroyed.
 std::map<Identity, std::weak_ptr<Mapping>>& mappings() {
-  static std::map<Identity, std::weak_ptr<Mapping>> all;
+  static auto& all = *new std::map<Identity, std::weak_ptr<Mapping>>;
   return all;
 }
 

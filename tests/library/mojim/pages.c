@@ -4,6 +4,7 @@
  * meets a smaller one, unless it sees a sync point in part.
  *
  *   pages write FILE LAST      says each number when its sync point has returned
+ *   pages end FILE LAST        the same, and stops itself (SIGSTOP) before the last one
  *   pages map FILE UNTIL       reads mapped pages until it meets this number, and says each first one
  *   pages private FILE UNTIL   the same with MAP_PRIVATE
  *   pages fork FILE UNTIL      the same in two processes
@@ -14,6 +15,7 @@
  *   pages overwrite FILE 0     writes to the file
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +49,7 @@ static void* map(const char* file, int access, int protection, int flags) {
   return memory;
 }
 
-static int write_pages(const char* file, uint64_t last) {
+static int write_pages(const char* file, uint64_t last, int stops) {
   uint64_t* const memory = map(file, O_RDWR | O_CREAT, PROT_READ | PROT_WRITE, MAP_SHARED);
   struct gmsync_range ranges[kPages];
   uint64_t number;
@@ -58,6 +60,7 @@ static int write_pages(const char* file, uint64_t last) {
     ranges[page].length = kPageBytes;
   }
   for (number = memory[0] + 1; number <= last; ++number) {
+    if (stops && number == last) raise(SIGSTOP);
     for (page = 0; page < kPages; ++page) {
       for (word = 0; word < kWords; ++word) ((uint64_t*)ranges[page].address)[word] = number;
     }
@@ -170,7 +173,8 @@ int main(int count, char** arguments) {
   how = arguments[1];
   file = arguments[2];
   number = strtoull(arguments[3], NULL, 10);
-  if (strcmp(how, "write") == 0) return write_pages(file, number);
+  if (strcmp(how, "write") == 0) return write_pages(file, number, 0);
+  if (strcmp(how, "end") == 0) return write_pages(file, number, 1);
   if (strcmp(how, "map") == 0) return read_mapped(map(file, O_RDONLY, PROT_READ, MAP_SHARED), number);
   if (strcmp(how, "private") == 0) {
     return read_mapped(map(file, O_RDONLY, PROT_READ, MAP_PRIVATE), number);

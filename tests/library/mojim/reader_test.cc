@@ -84,6 +84,23 @@ TEST_P(ReaderOf, SeesNoSyncPointInPart) {
   }
 }
 
+// A program may end while its last sync points are on their way to a mirror that hangs.
+TEST(Program, EndsWhileItsMirrorHangs) {
+  const SharedFolder folder;
+  Running run(mojim("run", "m-async", folder, {PERDURA_PAGES, "end", folder.file("a"), "5"}));
+  for (const char* number : {"1", "2", "3", "4"}) EXPECT_EQ(run.line(), number);
+  const pid_t program = run.child("perdura_pages");
+  const pid_t mirror = run.child("mojim copy 1");
+  ASSERT_TRUE(program > 0 && mirror > 0);
+  while (Running::state_of(program)->letter != 'T') sched_yield();
+  kill(mirror, SIGSTOP);
+  while (Running::state_of(mirror)->letter != 'T') sched_yield();
+  kill(program, SIGCONT);
+  EXPECT_EQ(run.line(), "5");
+  const std::string output = run.rest();
+  EXPECT_EQ(run.wait(), 0) << output;
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, ReaderOf,
                          testing::Values("m-sync", "m-async", "m-syncdisk", "e-broadcast"),
                          [](const auto& one) {
