@@ -18,7 +18,7 @@
 namespace perdura {
 namespace {
 
-using systems::bucket_hash::Flushing;
+using systems::Flushing;
 using systems::bucket_hash::Readers;
 using systems::bucket_hash::Slot;
 
@@ -86,29 +86,13 @@ Local<System>& local(const benchmark::State& state, bool full) {
   return *made;
 }
 
-// Calls `operation(table, number, i)` for every number in scattered order; `operation` returns
-// whether it was correct.
+// measure() with operation(table, number, i).
 template <class System, class Operation>
 void run(benchmark::State& state, bool full, Operation operation) {
   Local<System>& table = local<System>(state, full);
-  pmem::thread_write_meter().set_level(pmem::WriteMeter::Level::issued);
-  const pmem::WriteCounts before = pmem::thread_write_meter().writes().local_store;
-  const Order order = full ? Order::other : Order::inserted;
-  std::uint64_t i = 0;
-  bool right = table.index.items() == (full ? table.items : 0);
-  for ([[maybe_unused]] auto _ : state) {
-    right &= operation(table, scattered(i, table.items, order), i + 1);
-    ++i;
-  }
-  pmem::WriteCounts writes = pmem::thread_write_meter().writes().local_store;
-  writes -= before;
-  const auto each = [&](std::uint64_t count) {
-    return benchmark::Counter(static_cast<double>(count), benchmark::Counter::kAvgIterations);
-  };
-  state.counters["flushes"] = each(writes.flushes);
-  state.counters["fences"] = each(writes.fences);
-  state.SetItemsProcessed(state.iterations());
-  if (!right) state.SkipWithError("an operation failed");
+  if (table.index.items() != (full ? table.items : 0)) return state.SkipWithError("not filled");
+  measure(state, table.items, full ? Order::other : Order::inserted,
+          [&](std::uint64_t number, std::uint64_t i) { return operation(table, number, i); });
 }
 
 template <class System>

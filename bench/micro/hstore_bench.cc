@@ -17,8 +17,8 @@
 namespace perdura {
 namespace {
 
+using systems::Flushing;
 using systems::KvConfig;
-using systems::bucket_hash::Flushing;
 using systems::mcas::kAllocatorOffset;
 using systems::mcas::Parameters;
 using systems::mcas::PutOutcome;
@@ -99,29 +99,12 @@ Local& local(const benchmark::State& state, bool full) {
   return *last;
 }
 
-// Calls `operation(store, number, i)` for every number in scattered order; it returns whether it
-// was correct.
+// measure() with operation(store, number, i).
 template <class Operation>
 void run(benchmark::State& state, bool full, Operation operation) {
   Local& store = local(state, full);
-  pmem::thread_write_meter().set_level(pmem::WriteMeter::Level::issued);
-  const pmem::WriteCounts before = pmem::thread_write_meter().writes().local_store;
-  const Order order = full ? Order::other : Order::inserted;
-  std::uint64_t i = 0;
-  bool right = true;
-  for ([[maybe_unused]] auto _ : state) {
-    right &= operation(store, scattered(i, store.items, order), i + 1);
-    ++i;
-  }
-  pmem::WriteCounts writes = pmem::thread_write_meter().writes().local_store;
-  writes -= before;
-  const auto each = [&](std::uint64_t count) {
-    return benchmark::Counter(static_cast<double>(count), benchmark::Counter::kAvgIterations);
-  };
-  state.counters["flushes"] = each(writes.flushes);
-  state.counters["fences"] = each(writes.fences);
-  state.SetItemsProcessed(state.iterations());
-  if (!right) state.SkipWithError("an operation failed");
+  measure(state, store.items, full ? Order::other : Order::inserted,
+          [&](std::uint64_t number, std::uint64_t i) { return operation(store, number, i); });
 }
 
 void insert(benchmark::State& state) {

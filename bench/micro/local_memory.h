@@ -2,12 +2,14 @@
 // memory in place of persistent memory.
 #pragma once
 
+#include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
 #include <cstdint>
 #include <new>
 
 #include "platform/base/units.h"
+#include "platform/pmem/region.h"
 
 namespace perdura {
 
@@ -40,5 +42,29 @@ class Memory {
   std::byte* base_;
   Bytes size_;
 };
+
+// Calls operation(number, i) for every number in scattered order, and reports its time, flushes and
+// fences; it returns whether it was correct. Which bytes its stores change is not counted, since
+// that would need the memory's old contents.
+template <class Operation>
+void measure(benchmark::State& state, std::uint64_t items, Order order, Operation operation) {
+  pmem::thread_write_meter().set_level(pmem::WriteMeter::Level::issued);
+  const pmem::WriteCounts before = pmem::thread_write_meter().writes().local_store;
+  std::uint64_t i = 0;
+  bool right = true;
+  for ([[maybe_unused]] auto _ : state) {
+    right &= operation(scattered(i, items, order), i + 1);
+    ++i;
+  }
+  pmem::WriteCounts writes = pmem::thread_write_meter().writes().local_store;
+  writes -= before;
+  const auto each = [&](std::uint64_t count) {
+    return benchmark::Counter(static_cast<double>(count), benchmark::Counter::kAvgIterations);
+  };
+  state.counters["flushes"] = each(writes.flushes);
+  state.counters["fences"] = each(writes.fences);
+  state.SetItemsProcessed(state.iterations());
+  if (!right) state.SkipWithError("an operation failed");
+}
 
 }  // namespace perdura

@@ -13,10 +13,10 @@
 
 #include "platform/base/error.h"
 #include "services/kv/kv.h"
-#include "systems/bucket_hash/flushing.h"
 #include "systems/bucket_hash/locks.h"
 #include "systems/bucket_hash/messages.h"
 #include "systems/bucket_hash/pool.h"
+#include "systems/flushing.h"
 
 namespace perdura::systems::bucket_hash {
 

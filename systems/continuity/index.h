@@ -29,13 +29,13 @@
 
 #include "platform/pmem/region.h"
 #include "services/kv/kv.h"
-#include "systems/bucket_hash/flushing.h"
 #include "systems/bucket_hash/id_allocator.h"
+#include "systems/bucket_hash/readers.h"
 #include "systems/continuity/layout.h"
+#include "systems/flushing.h"
 
 namespace perdura::systems::continuity {
 
-using bucket_hash::Flushing;
 using bucket_hash::Readers;
 
 class Index {

@@ -35,13 +35,13 @@
 #include "platform/pmem/region.h"
 #include "platform/runtime/sync.h"
 #include "services/kv/kv.h"
-#include "systems/bucket_hash/flushing.h"
 #include "systems/bucket_hash/locks.h"
+#include "systems/bucket_hash/readers.h"
+#include "systems/flushing.h"
 #include "systems/level/layout.h"
 
 namespace perdura::systems::level {
 
-using bucket_hash::Flushing;
 using bucket_hash::Readers;
 
 class Index {

@@ -72,7 +72,7 @@ PoolShape PoolShape::of(const KvConfig& config, const Parameters& parameters) {
 Pool::Pool(Node& node, const std::string& name, const KvConfig& config,
            const Parameters& parameters)
     : region_(open_region(node, name, size_of(parameters))),
-      memory_(*region_, bucket_hash::flushing_of(config)),
+      memory_(*region_, flushing_of(config)),
       regions_(memory_, kAllocatorOffset, parameters.extent()),
       engine_(memory_, regions_, kPool, parameters.engine) {
   const PoolShape shape = PoolShape::of(config, parameters);

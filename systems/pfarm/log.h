@@ -18,12 +18,12 @@
 #include <optional>
 
 #include "platform/pmem/region.h"
-#include "systems/bucket_hash/flushing.h"
+#include "systems/bucket_hash/readers.h"
+#include "systems/flushing.h"
 #include "systems/pfarm/layout.h"
 
 namespace perdura::systems::pfarm {
 
-using bucket_hash::Flushing;
 using bucket_hash::Readers;
 
 // Accesses to the index, by offsets in bytes from the start of the index.

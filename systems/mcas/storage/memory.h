@@ -2,7 +2,7 @@
 #pragma once
 
 #include "platform/pmem/region.h"
-#include "systems/bucket_hash/flushing.h"
+#include "systems/flushing.h"
 
 namespace perdura::systems::mcas {
 
@@ -17,8 +17,8 @@ struct Place {
 
 class Memory {
  public:
-  Memory(pmem::Region& region, bucket_hash::Flushing flushing)
-      : region_(&region), flushes_(flushing == bucket_hash::Flushing::lines) {}
+  Memory(pmem::Region& region, Flushing flushing)
+      : region_(&region), flushes_(flushing == Flushing::lines) {}
 
   pmem::Region& region() const { return *region_; }
 

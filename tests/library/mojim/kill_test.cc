@@ -94,6 +94,10 @@ class KilledMojim : public testing::TestWithParam<std::string> {
       kill(program, SIGKILL);
       acknowledged = read_rest(running, acknowledged);
       EXPECT_EQ(running.wait(), 1);
+      // Who promotes the mirror has been told what it lacks.
+      if (node == std::string_view("a")) {
+        EXPECT_STREQ(holder(folder), "a") << output_;
+      }
       const std::uint64_t found =
           last_transaction(folder.file(node == std::string_view("b") ? holder(folder) : node));
       EXPECT_GE(found, acknowledged) << output_;

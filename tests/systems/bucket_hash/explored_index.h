@@ -16,7 +16,8 @@
 #include <random>
 
 #include "platform/base/error.h"
-#include "systems/bucket_hash/flushing.h"
+#include "systems/bucket_hash/readers.h"
+#include "systems/flushing.h"
 #include "tests/support/explored_text.h"
 #include "tests/systems/bucket_hash/contents.h"
 #include "tests/systems/bucket_hash/explored_memory.h"

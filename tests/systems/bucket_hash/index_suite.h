@@ -7,7 +7,8 @@
 
 #include <random>
 
-#include "systems/bucket_hash/flushing.h"
+#include "systems/bucket_hash/readers.h"
+#include "systems/flushing.h"
 #include "tests/support/seed.h"
 #include "tests/systems/bucket_hash/index_support.h"
 
@@ -224,7 +225,7 @@ TYPED_TEST_P(HashIndex, WhatWasWrittenWithoutReadersIsReadAfterARestart) {
   using Hash = TypeParam;
   const auto geometry = Hash::resizing_geometry();
   PlainMemory memory(geometry.size());
-  typename Hash::Index index(memory.region(), 0, geometry, systems::bucket_hash::Flushing::lines,
+  typename Hash::Index index(memory.region(), 0, geometry, systems::Flushing::lines,
                              systems::bucket_hash::Readers::none);
   Contents model;
   std::uint64_t number = 0;

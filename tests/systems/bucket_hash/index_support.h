@@ -6,7 +6,8 @@
 #include <iostream>
 #include <vector>
 
-#include "systems/bucket_hash/flushing.h"
+#include "systems/bucket_hash/readers.h"
+#include "systems/flushing.h"
 #include "tests/systems/bucket_hash/contents.h"
 #include "tests/systems/bucket_hash/explored_memory.h"
 
@@ -71,7 +72,7 @@ std::uint64_t wrong_of_a_million(std::optional<std::uint64_t> lost = std::nullop
   config.records = kKeys / 2;
   const auto geometry = Hash::Parameters::of(config).geometry;
   PlainMemory memory(geometry.size());
-  typename Hash::Index index(memory.region(), 0, geometry, systems::bucket_hash::Flushing::lines,
+  typename Hash::Index index(memory.region(), 0, geometry, systems::Flushing::lines,
                              systems::bucket_hash::Readers::none);
   const auto item = [](std::uint64_t number, std::string_view value) {
     return item_of(fmt::format("{:016}", number), std::string(value));

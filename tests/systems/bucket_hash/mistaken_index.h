@@ -2,12 +2,13 @@
 // that a wrong index would.
 #pragma once
 
-#include "systems/bucket_hash/flushing.h"
+#include "systems/bucket_hash/readers.h"
+#include "systems/flushing.h"
 #include "tests/systems/bucket_hash/explored_memory.h"
 
 namespace perdura::test {
 
-using systems::bucket_hash::Flushing;
+using systems::Flushing;
 using systems::bucket_hash::Readers;
 
 template <class Hash>

@@ -12,7 +12,6 @@
 
 namespace perdura::systems::mcas::test {
 
-using bucket_hash::Flushing;
 using perdura::test::ExploredRegion;
 using perdura::test::Image;
 using perdura::test::PlainMemory;

@@ -13,7 +13,6 @@
 namespace perdura::systems::mcas {
 namespace {
 
-using bucket_hash::Flushing;
 using perdura::test::ExploredRegion;
 using perdura::test::Image;
 using perdura::test::PlainMemory;

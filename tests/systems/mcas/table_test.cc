@@ -13,7 +13,6 @@
 namespace perdura::systems::mcas::hstore {
 namespace {
 
-using bucket_hash::Flushing;
 using perdura::test::PlainMemory;
 
 // A table with items that are their hashes: the key field is the hash.
