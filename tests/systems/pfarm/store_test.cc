@@ -89,7 +89,7 @@ TEST(PFarmPool, RecoversWhatMoreWorkersLeft) {
     system.open(thread, "pool", config);
     {
       const auto region = thread.node.open_region("pool");
-      pfarm::Memory memory(*region, bucket_hash::kIndexOffset, pfarm::Flushing::lines);
+      pfarm::Memory memory(*region, bucket_hash::kIndexOffset, Flushing::lines);
       pfarm::RedoLog log(memory, geometry.log_offset(pfarm::kMaxWorkers - 1));
       const pfarm::Table table = geometry.table(0);
       const auto item = bucket_hash::Slot::of(key, value);
