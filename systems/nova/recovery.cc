@@ -12,6 +12,13 @@ namespace perdura::systems::nova {
 // A record that is whole belongs to an operation that has taken effect, though its words may not
 // have reached memory. Where a later operation has changed a word, that stays.
 std::string Volume::redo_journals() {
+  // A process that died may have left a record in caches only. If words were changed by it before
+  // it is durable, a power failure could keep some of them and forget the record, and the others.
+  for (std::uint32_t i = 0; i < kJournals; ++i) {
+    const Bytes offset = kJournalOffset + i * kJournalBytes;
+    if (region_.load(offset) != 0) region_.flush(offset, kJournalBytes);
+  }
+  region_.drain();
   for (std::uint32_t i = 0; i < kJournals; ++i) {
     const Bytes offset = kJournalOffset + i * kJournalBytes;
     const auto record = region_.read_object<JournalRecord>(offset);

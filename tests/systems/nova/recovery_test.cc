@@ -1,5 +1,5 @@
-// A power failure at every moment of random operations: what is found is the state before or after
-// the operation that it interrupts.
+// A power failure at every moment of random operations, and of recovery from the death of a process
+// during them: what is found is the state before or after the operation that was interrupted.
 #include <gtest/gtest.h>
 
 #include "platform/sim/sim_platform.h"
@@ -23,14 +23,16 @@ struct Progress {
 
 fs::FsConfig config() { return fs::test::config_of(kNova, true); }
 
-Task<> operate(Thread& thread, sim::Failure& failure, std::uint64_t seed, Progress& progress) {
+// Calls `interrupt` when so many operations are done, and goes on with `more`.
+Task<> operate(Thread& thread, std::uint64_t seed, int done, std::function<void()> interrupt,
+               int more, Progress& progress) {
   RandomOperations operations(thread, kNova, config(), seed);
   co_await operations.begin();
-  for (int i = 0; i < 120; ++i) co_await operations.step();
+  for (int i = 0; i < done; ++i) co_await operations.step();
   progress.before = progress.after = operations.model();
   co_await sleep_for(Nanoseconds(1));
-  failure.enable(true);
-  for (int i = 0; i < 12; ++i) {
+  interrupt();
+  for (int i = 0; i < more; ++i) {
     progress.before = progress.after;
     progress.has_returned = false;
     co_await operations.step();
@@ -43,6 +45,8 @@ Task<> operate(Thread& thread, sim::Failure& failure, std::uint64_t seed, Progre
 
 Task<> recover(Thread& thread, const Progress& progress, bool& recovered) {
   const auto files = co_await kNova.mount(thread, "home", config());
+  co_await sleep_for(Nanoseconds(1));  // what mounting has done takes until then
+  recovered = true;
   const std::string audit = co_await files->audit();
   EXPECT_EQ(audit, "");
   const auto session = files->attach(thread);
@@ -53,7 +57,6 @@ Task<> recover(Thread& thread, const Progress& progress, bool& recovered) {
     EXPECT_FALSE(progress.has_returned) << other;
     EXPECT_EQ(difference(found, fs::tree_of(progress.before, options)), "") << "nor " << other;
   }
-  recovered = true;
 }
 
 TEST(NovaRecovery, FindsTheStateBeforeOrAfterTheOperation) {
@@ -68,7 +71,8 @@ TEST(NovaRecovery, FindsTheStateBeforeOrAfterTheOperation) {
       Progress progress;
       bool recovered = false;
       platform.start(0, 0, CompletionMode::polling, [&](Thread& thread) {
-        return operate(thread, failure, seed + run, progress);
+        return operate(
+            thread, seed + run, 120, [&] { failure.enable(true); }, 12, progress);
       });
       failure.watch(platform, [&](pmem::Choices& choices) {
         platform.fail_power(0, choices);
@@ -85,6 +89,57 @@ TEST(NovaRecovery, FindsTheStateBeforeOrAfterTheOperation) {
           perdura::test::explore_until_failure({.images = images, .seed = run + 1}, scenario);
       RecordProperty("moments", static_cast<int>(explored.moments));
       EXPECT_TRUE(HasFailure() || explored.tried > 10);
+      if (HasFailure()) break;
+    }
+  }
+}
+
+// What a process that has died leaves may be in caches only, also what recovery builds upon. The
+// process dies within one of the operations; the power fails at a moment of recovery.
+TEST(NovaRecovery, FromADeathMayBeInterruptedByAPowerFailure) {
+  const std::uint32_t seed = perdura::test::random_seed();
+  constexpr std::uint32_t kDeaths = 200;
+  for (std::uint32_t death = 0; death < kDeaths && !HasFailure(); ++death) {
+    SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed << ", death " << death);
+    const auto scenario = [&](sim::Failure& failure) {
+      SCOPED_TRACE(failure.text());
+      sim::SimPlatform platform(perdura::test::erda_testbed(), 1);
+      platform.track_durability({pmem::PersistenceDomain::dmp, false});
+      failure.enable(false);
+      Progress progress;
+      bool recovered = false;
+      const auto start_again = [&] {
+        progress.before.end_holds();
+        progress.after.end_holds();
+        platform.start(0, 0, CompletionMode::polling,
+                       [&](Thread& thread) { return recover(thread, progress, recovered); });
+      };
+      const auto die_soon = [&] {
+        platform.at(platform.engine().now() + Nanoseconds(100 * death), [&] {
+          platform.kill(0);
+          failure.enable(true);
+          start_again();
+        });
+      };
+      platform.start(0, 0, CompletionMode::polling, [&](Thread& thread) {
+        return operate(thread, seed + death, 20, die_soon, 1000, progress);
+      });
+      failure.watch(
+          platform,
+          [&](pmem::Choices& choices) {
+            platform.fail_power(0, choices);
+            start_again();
+          },
+          [&] { return !recovered; });
+      platform.run();
+      EXPECT_TRUE(recovered);
+    };
+    for (const sim::Images images : {sim::Images::least, sim::Images::random}) {
+      const sim::Explored explored =
+          perdura::test::explore_until_failure({.images = images, .seed = death + 1}, scenario);
+      RecordProperty("moments", static_cast<int>(explored.moments));
+      RecordProperty("runs", static_cast<int>(explored.runs));
+      EXPECT_TRUE(HasFailure() || explored.tried > 0);
       if (HasFailure()) break;
     }
   }
