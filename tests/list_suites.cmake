@@ -1,9 +1,9 @@
 # Writes into FILE what CTest runs of a program of GoogleTest (perdura_discover_tests):
 #
-#   cmake -DPROGRAM=... -DFILE=... -DLABEL=... -DEACH=REGEX -DPOLLING=REGEX -P list_suites.cmake
+#   cmake -DPROGRAM=... -DFILE=... -DLABEL=... -DEACH=REGEX -DPOLLING=REGEX -DLONG=REGEX -P list_suites.cmake
 #
 # Each suite is one test, LABEL/SUITE: programs may have suites of the same name. What POLLING matches of it is another,
-# LABEL/SUITE.Polling. What EACH matches is a test of its own.
+# LABEL/SUITE.Polling, and so is what LONG matches, LABEL/SUITE.Long. What EACH matches is a test of its own.
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX REPLACE " *#[^\n]*" "" listed "${listed}")  # types and values of parameters
 string(REGEX MATCHALL "[^\n]+" lines "${listed}")
@@ -15,23 +15,33 @@ foreach(line ${lines})
     set(suite ${CMAKE_MATCH_1})
   elseif(line MATCHES "^  (.+)$")
     set(case ${suite}.${CMAKE_MATCH_1})
+    set(is_long FALSE)
+    if(LONG AND case MATCHES "${LONG}")
+      set(is_long TRUE)
+    endif()
     if(EACH AND case MATCHES "${EACH}")
       set(test ${LABEL}/${case})
       set(properties_${test} "COST 50")
     elseif(POLLING AND case MATCHES "${POLLING}")
       set(test ${LABEL}/${suite}.Polling)
+    elseif(is_long)
+      set(test ${LABEL}/${suite}.Long)
     else()
       set(test ${LABEL}/${suite})
     endif()
     if(NOT DEFINED filter_${test})
       list(APPEND tests ${test})
       set(filter_${test} ${case})
+      set(labels_${test} ${LABEL})
     else()
       string(APPEND filter_${test} ":${case}")
     endif()
     if(POLLING AND case MATCHES "${POLLING}")
       # As many places as there are of `ctest -j`, on two cores.
       set(properties_${test} "PROCESSORS 3 COST 100")
+    endif()
+    if(is_long)
+      set(labels_${test} "${LABEL};long")
     endif()
   endif()
 endforeach()
@@ -41,7 +51,7 @@ set(skipped "PASSED  \\] 0 tests\\.\n(\\[  SKIPPED \\][^\n]*\n)+$")
 set(text "")
 foreach(test ${tests})
   string(APPEND text "add_test([==[${test}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${filter_${test}}]==])
-set_tests_properties([==[${test}]==] PROPERTIES LABELS ${LABEL} ${properties_${test}}
+set_tests_properties([==[${test}]==] PROPERTIES LABELS [==[${labels_${test}}]==] ${properties_${test}}
   SKIP_REGULAR_EXPRESSION [==[${skipped}]==])\n")
 endforeach()
 file(WRITE ${FILE} "${text}")
