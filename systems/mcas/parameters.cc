@@ -20,7 +20,7 @@ constexpr std::uint64_t kRecordsPerHundredEntries = 75;
 
 // A store for few records has smaller regions and granules, so that it consists of several; but
 // objects of all lengths for which there are buckets fit into its regions.
-constexpr Bytes kLeastUsualRegion = hstore::kLeastSlots * hstore::kLongestInRegion;
+constexpr Bytes kLeastUsualRegion = kLeastSlots * kLongestInRegion;
 constexpr std::uint64_t kUsualRegions = 64;
 constexpr std::uint64_t kUsualGranules = 16;
 
@@ -88,7 +88,7 @@ Parameters Parameters::of(const KvConfig& config) {
 
   const Bytes needed = memory_for(config, engine);
   const Bytes usual_region =
-      std::clamp(std::bit_floor(needed / kUsualRegions), kLeastUsualRegion, hstore::kRegionSize);
+      std::clamp(std::bit_floor(needed / kUsualRegions), kLeastUsualRegion, kRegionSize);
   engine.heap.region_size = given.number("heap_region", usual_region);
   require_power_of_two("heap_region", engine.heap.region_size);
   const Bytes region = engine.heap.region_size;

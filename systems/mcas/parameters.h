@@ -37,12 +37,12 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
      .usual = hstore::kHops,
      .what = "entries in which hopscotch hashing looks for a key (H)"},
     {.name = "heap_region",
-     .type = Count{hstore::kSmallestRegion, GiB},
+     .type = Count{kSmallestRegion, GiB},
      .unit = "bytes",
      .what =
          "a region of the heap, a power of two; else 1 MiB, or less if the records need little"},
     {.name = "granule",
-     .type = Count{hstore::kSmallestRegion, std::uint64_t{1} << 36},
+     .type = Count{kSmallestRegion, std::uint64_t{1} << 36},
      .unit = "bytes",
      .what =
          "what the region allocator gives at a time, a multiple of heap_region; else 32 MiB, or "

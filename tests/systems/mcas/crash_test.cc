@@ -63,10 +63,12 @@ class HstoreCrash : public testing::Test {
     TestEngine recovering(again.region, shape_);
     recovering.recover(root_);
   }
-  void put(const std::string& key, const std::string& value) {
-    operation_ = fmt::format("put of {} bytes, key '{}'", value.size(), key);
+  void put(const std::string& key, const std::string& value, bool reserved = false) {
+    operation_ =
+        fmt::format("put of {}{} bytes, key '{}'", reserved ? "reserved " : "", value.size(), key);
     after_[key] = value;
-    EXPECT_TRUE(engine_.put(key, value)) << operation_;
+    EXPECT_TRUE(reserved ? engine_.put_reserved(key, value) : engine_.put(key, value))
+        << operation_;
     before_ = after_;
   }
   void erase(const std::string& key) {
@@ -115,7 +117,7 @@ TEST_F(HstoreCrash, LosesNothingAndInventsNothing) {
     if (random() % 3 == 0) {
       erase(key);
     } else {
-      put(key, text_of(random() % 100, lengths[random() % 5]));
+      put(key, text_of(random() % 100, lengths[random() % 5]), random() % 4 == 0);
     }
   }
   for (std::uint64_t i = 0; i < kKeys; ++i) erase(key_of(i));
@@ -141,6 +143,9 @@ TEST_F(HstoreCrash, EveryImageOfAnOperationIsBeforeOrAfterIt) {
   put("outside", "now inlined");
   put("inlined", text_of(3, 24));
   put("new", "value");
+  put("inlined", "in reserved memory", true);
+  put("inlined", "short", true);
+  put("reserved", "value", true);
   erase("inlined");
   erase("new");
   put("new", "again");

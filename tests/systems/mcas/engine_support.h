@@ -61,12 +61,17 @@ class TestEngine {
   }
 
   bool put(const std::string& key, const std::string& value) {
-    for (;;) {
-      const PutOutcome outcome = engine_.put(as_key(key), as_key(value));
-      if (outcome != PutOutcome::must_grow) return outcome == PutOutcome::done;
-      while (engine_.grow_step()) {
-      }
-    }
+    return put_by([&] { return engine_.put(as_key(key), as_key(value)); });
+  }
+  // Writes the value where memory is reserved for it first.
+  bool put_reserved(const std::string& key, const std::string& value) {
+    const std::optional<Place> place = engine_.reserve(value.size());
+    if (!place) return false;
+    region_.write(place->offset, as_key(value));
+    memory_.flush(*place);
+    const bool done = put_by([&] { return engine_.put_reserved(as_key(key), *place); });
+    if (!done) engine_.release(*place);
+    return done;
   }
   bool erase(const std::string& key) { return engine_.erase(as_key(key)); }
   std::optional<std::string> get(const std::string& key) const {
@@ -91,6 +96,15 @@ class TestEngine {
   hstore::Hstore& engine() { return engine_; }
 
  private:
+  template <class Put>
+  bool put_by(Put put) {
+    for (;;) {
+      const PutOutcome outcome = put();
+      if (outcome != PutOutcome::must_grow) return outcome == PutOutcome::done;
+      while (engine_.grow_step()) {
+      }
+    }
+  }
   std::string text_at(Place place) const {
     std::string text(place.length, '\0');
     region_.read(place.offset, std::as_writable_bytes(std::span(text)));

@@ -1,5 +1,5 @@
 // MCAS, section 3.2.1: the reconstituting allocator.
-#include "systems/mcas/hstore/heap.h"
+#include "systems/mcas/storage/heap.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "tests/support/seed.h"
 
-namespace perdura::systems::mcas::hstore {
+namespace perdura::systems::mcas {
 namespace {
 
 constexpr Bytes kFirst = 4096;
@@ -157,4 +157,4 @@ TEST(Heap, AuditNamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace perdura::systems::mcas::hstore
+}  // namespace perdura::systems::mcas

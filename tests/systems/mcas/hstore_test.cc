@@ -102,6 +102,27 @@ TEST(Hstore, ATableThatMustNotGrowIsFull) {
   EXPECT_TRUE(fresh.engine.put("0", "another value")) << "an update needs no entry";
 }
 
+TEST(Hstore, ReservedMemoryBecomesAValueOrIsGivenBack) {
+  FreshEngine fresh(small_shape());
+  hstore::Hstore& engine = fresh.engine.engine();
+  const std::uint64_t objects = engine.heap().objects();
+  for (const Bytes length : {Bytes{0}, Bytes{5}, Bytes{64}, Bytes{300}}) {
+    const std::uint64_t before = engine.heap().objects();
+    const std::optional<Place> place = engine.reserve(length);
+    ASSERT_TRUE(place);
+    EXPECT_EQ(place->length, length);
+    EXPECT_EQ(fresh.engine.audit(), "") << "nothing refers to it, and it is not free";
+    engine.release(*place);
+    EXPECT_EQ(engine.heap().objects(), before);
+    ASSERT_TRUE(fresh.engine.put_reserved("key", std::string(length, 'x')));
+    EXPECT_EQ(fresh.engine.get("key"), std::string(length, 'x'));
+    EXPECT_EQ(engine.heap().objects(), objects + 1) << "the previous value is free";
+    EXPECT_EQ(fresh.engine.audit(), "");
+  }
+  EXPECT_TRUE(fresh.engine.erase("key"));
+  EXPECT_EQ(engine.heap().objects(), objects);
+}
+
 // "We must 'reconstitute' its state after restart ... uses the key-value length information that is
 // stored in PM to rebuild the allocation state."
 TEST(Hstore, BehavesLikeAMapAndIsTheSameAfterARestart) {
@@ -120,7 +141,10 @@ TEST(Hstore, BehavesLikeAMapAndIsTheSameAfterARestart) {
         ASSERT_EQ(fresh.engine.erase(key), expected.erase(key) > 0);
       } else {
         const std::string value = text_of(random() % 1000, kLengths[random() % 7]);
-        if (fresh.engine.put(key, value)) expected[key] = value;
+        const bool reserved = random() % 4 == 0;
+        if (reserved ? fresh.engine.put_reserved(key, value) : fresh.engine.put(key, value)) {
+          expected[key] = value;
+        }
       }
       const std::string looked_up = text_of(random() % 60, 0);
       ASSERT_EQ(fresh.engine.get(looked_up).has_value(), expected.contains(looked_up));

@@ -1,8 +1,8 @@
-// The reconstituting allocator of hstore: a heap for keys, values and table segments whose state is
-// in DRAM only, so that allocating and freeing write nothing to persistent memory (MCAS, section
-// 3.2.1). After a restart the state is rebuilt from the places and lengths of the objects that the
-// persistent table refers to: `take` is called for each of them. What was allocated and never
-// referred to is then free, so a failure leaks nothing.
+// The heap of a pool: an allocator for keys, values and table segments whose state is in DRAM only,
+// so that allocating and freeing write nothing to persistent memory (MCAS, section 3.2.1: the
+// reconstituting allocator). After a restart the state is rebuilt from the places and lengths of
+// the objects that something persistent refers to: `take` is called for each of them. What was
+// allocated and never referred to is then free, so a failure leaks nothing.
 //
 //   area      memory that the region allocator has given to the pool
 //   region    an aligned part of an area, divided into slots of one size, a power of two
@@ -26,7 +26,7 @@
 
 #include "systems/mcas/storage/memory.h"
 
-namespace perdura::systems::mcas::hstore {
+namespace perdura::systems::mcas {
 
 inline constexpr Bytes kLongestInRegion = 4 * KiB;
 inline constexpr Bytes kRegionSize = MiB;
@@ -123,4 +123,4 @@ class Heap {
   std::uint64_t returned_ = 0;
 };
 
-}  // namespace perdura::systems::mcas::hstore
+}  // namespace perdura::systems::mcas

@@ -1,11 +1,11 @@
-#include "systems/mcas/hstore/heap.h"
+#include "systems/mcas/storage/heap.h"
 
 #include <algorithm>
 #include <bit>
 #include <iterator>
 #include <stdexcept>
 
-namespace perdura::systems::mcas::hstore {
+namespace perdura::systems::mcas {
 
 namespace {
 
@@ -240,4 +240,4 @@ std::string Heap::audit(std::vector<Place> objects) const {
   return {};
 }
 
-}  // namespace perdura::systems::mcas::hstore
+}  // namespace perdura::systems::mcas
