@@ -9,6 +9,9 @@
 // Every operation is a coroutine. The asynchronous forms of the tables are in `pending.h`, for all
 // operations alike: it starts one, and tells later whether it has completed.
 //
+// A task that an operation returns uses what it was given, the key, buffers and the object itself,
+// until it has ended.
+//
 // A completed change is as durable as the system promises. An operation that fails has changed
 // nothing, with two exceptions: after `disconnected` it is unknown whether it took effect, and a
 // write into a part of a value that a failure interrupts may leave any of its bytes new or old.
@@ -22,6 +25,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "platform/base/parameter.h"
 #include "platform/platform.h"
 
 namespace perdura::objects {
@@ -158,7 +162,12 @@ class Session {
   // Creates a pool that may have `size` bytes, or opens an existing one.
   virtual Task<Result<std::unique_ptr<Pool>>> create_pool(std::string_view name, Bytes size,
                                                           PoolFlags flags) = 0;
-  virtual Task<Result<std::unique_ptr<Pool>>> open_pool(std::string_view name, PoolFlags flags) = 0;
+  // `size` is that of a pool which is created on demand.
+  virtual Task<Result<std::unique_ptr<Pool>>> open_pool(std::string_view name, PoolFlags flags,
+                                                        Bytes size) = 0;
+  Task<Result<std::unique_ptr<Pool>>> open_pool(std::string_view name, PoolFlags flags) {
+    return open_pool(name, flags, 0);
+  }
   // Overwrites what was in it and gives its memory back to the shard. `busy` while it is open.
   virtual Task<Result<void>> delete_pool(std::string_view name) = 0;
   virtual Task<Result<ShardStatistics>> statistics() = 0;
@@ -166,6 +175,40 @@ class Session {
   // The region must outlive the registration.
   virtual Result<DirectMemory> register_direct_memory(pmem::Region& region) = 0;
   virtual void unregister_direct_memory(DirectMemory memory) = 0;
+};
+
+// A shard: one thread's pools.
+class Shard {
+ public:
+  virtual ~Shard() = default;
+  // Accepts sessions and serves them; does not end by itself.
+  virtual Task<> serve() = 0;
+  // What contradicts itself in the shard's memory, as a phrase; empty if nothing does. To be called
+  // on its thread before it serves.
+  virtual std::string audit() = 0;
+};
+
+struct Config {
+  Bytes memory = 64 * MiB;             // of the shard, for all its pools
+  Bytes max_message_value = 64 * KiB;  // longest value of a put or get that is not direct
+  std::uint32_t sessions = 64;         // clients that may be connected at the same time
+  GivenParameters parameters{};        // the system's own; unknown ones throw UsageError
+};
+
+struct System {
+  std::string_view name;       // as on the command line: lower case with dashes
+  std::string_view title;      // as in a legend
+  std::string_view paper;      // title, authors, year; section
+  std::string_view guarantee;  // what a completed change means
+  std::span<const Parameter> parameters{};
+
+  // Throws UsageError if the configuration is impossible, as open() and connect() do.
+  void (*check)(const Config& config) = [](const Config&) {};
+  // Opens the memory `name` of the thread's node and recovers all its pools, or creates it. Throws
+  // UsageError if it is damaged or of another shape.
+  std::unique_ptr<Shard> (*open)(Thread& thread, std::string name, const Config& config);
+  // Connects to the shard that is served at `server`. Throws PlatformError if that fails.
+  Task<std::unique_ptr<Session>> (*connect)(Thread& thread, fabric::Address server, Config config);
 };
 
 }  // namespace perdura::objects
