@@ -2,7 +2,7 @@
 // them alike: an operation is started, and its completion asked for later.
 //
 //   Pending<Bytes> pending(pool->get_direct(key, buffer));
-//   while (!pending.completed()) do_something_else();     // check_async_completion
+//   while (!pending.completed()) co_await something_else();     // check_async_completion
 //   const auto length = pending.take();
 //
 // An operation that nobody asks for any more goes on to its end, as the shard may have begun it. So
@@ -28,8 +28,8 @@ class Pending {
     Executor::current().spawn(run(std::move(operation), state_));
   }
 
-  // Whether take() has something to return. An operation gets on only while other tasks of the
-  // thread may run: whoever asks repeatedly must yield() in between.
+  // Whether take() has something to return. The operation gets on only while this thread's other
+  // tasks run, that is, while whoever asks waits for something.
   bool completed() const { return state_->result.has_value(); }
   Task<> wait_for_completion() {
     const std::shared_ptr<State> state = state_;
