@@ -19,7 +19,6 @@ namespace {
 
 using systems::Flushing;
 using systems::KvConfig;
-using systems::mcas::kAllocatorOffset;
 using systems::mcas::Parameters;
 using systems::mcas::PutOutcome;
 using systems::mcas::RegionAllocator;
@@ -42,7 +41,7 @@ struct Local {
   }
   void open() {
     const systems::mcas::Memory lines(region, Flushing::lines);
-    regions.emplace(lines, kAllocatorOffset, parameters.extent());
+    regions.emplace(lines, parameters.allocator_offset(), parameters.extent());
     engine.emplace(lines, *regions, kPool, parameters.engine);
   }
   void recover() {

@@ -1,9 +1,9 @@
 // The parameters of MCAS, `[systems.mcas]`, and how a shard's memory is laid out for them:
 //
-//      0          256                    first
-//      +----------+----------------------+-----------+-----------+---
-//      | header   | region allocator     | granule 0 | granule 1 | ...
-//      +----------+----------------------+-----------+-----------+---
+//      0          256               multiple of a line   first
+//      +----------+-----------------+--------------------+-----------+-----------+---
+//      | header   | catalog         | region allocator   | granule 0 | granule 1 | ...
+//      +----------+-----------------+--------------------+-----------+-----------+---
 #pragma once
 
 #include <array>
@@ -12,7 +12,10 @@
 
 #include "platform/base/parameter.h"
 #include "services/kv/kv.h"
+#include "services/objects/objects.h"
+#include "systems/flushing.h"
 #include "systems/mcas/hstore/hstore.h"
+#include "systems/mcas/storage/catalog.h"
 #include "systems/mcas/storage/region_allocator.h"
 
 namespace perdura::systems::mcas {
@@ -22,7 +25,9 @@ inline constexpr std::string_view kName = "mcas";
 inline constexpr Bytes kLongestKey = MiB;
 inline constexpr Bytes kLongestValue = GiB;  // the longest message of RDMA verbs, section 3.2.1
 inline constexpr Bytes kGranule = 32 * MiB;
-inline constexpr Bytes kAllocatorOffset = 256;
+inline constexpr Bytes kCatalogOffset = 256;
+// The longest value that is put without a direct transfer, as in Table 1.
+inline constexpr Bytes kLongestInMessage = 2 * MiB;
 
 inline constexpr std::array kParameterTable = std::to_array<Parameter>({
     {.name = "first_segment",
@@ -58,21 +63,46 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
      .type = Count{1, 4096},
      .usual = 32,
      .what = "operations of one session under way at once"},
+    {.name = "pools",
+     .type = Count{1, 4096},
+     .usual = 32,
+     .what = "pools that a shard can have at once"},
+    {.name = "direct_piece",
+     .type = Count{kCacheLine, GiB},
+     .usual = MiB,
+     .unit = "bytes",
+     .what = "what one READ or WRITE of a direct transfer moves; a longer value takes several"},
 });
 
+// What a store was made for. Memory of another shape would be misread, or be too small.
+struct Planned {
+  std::uint64_t key_size = 0;    // of the typical record; this and the next two are 0 of a shard
+  std::uint64_t value_size = 0;  // that was made for pools of any records
+  std::uint64_t records = 0;
+  friend bool operator==(const Planned&, const Planned&) = default;
+};
+
 struct Parameters {
-  hstore::Shape engine;
+  Planned planned;
+  Flushing flushing = Flushing::lines;
+  hstore::Shape engine;  // of all pools of the shard
   Bytes granule = 0;
   std::uint64_t granules = 0;
   Bytes max_key_size = 0;
-  Bytes max_value_size = 0;
+  Bytes max_value_size = 0;  // of values that travel in messages
   std::uint32_t queue_depth = 0;
+  std::uint32_t sessions = 0;
+  std::uint32_t pools = 0;
+  Bytes direct_piece = 0;
 
+  Bytes allocator_offset() const { return kCatalogOffset + Catalog::size(pools); }
   // What the region allocator divides: it begins behind the allocator's own data.
   RegionAllocator::Extent extent() const;
 
-  // Throws UsageError if the configuration has an unknown parameter or is impossible.
+  // Of a shard for one pool with the records of the configuration, and of one for any pools. Both
+  // throw UsageError if the configuration has an unknown parameter or is impossible.
   static Parameters of(const KvConfig& config);
+  static Parameters of(const objects::Config& config);
 };
 
 }  // namespace perdura::systems::mcas

@@ -26,8 +26,8 @@ void PoolHeap::release(Place reserved) {
 }
 
 EngineStatistics PoolHeap::statistics() const {
-  return {.capacity = regions_.capacity(),
-          .free = regions_.free_bytes() + heap_.free_bytes(),
+  return {.capacity = regions_.capacity_of(pool_),
+          .free = regions_.free_bytes_of(pool_) + heap_.free_bytes(),
           .regions_added = regions_added_,
           .heap_regions_returned = heap_.returned()};
 }

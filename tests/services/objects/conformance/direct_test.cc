@@ -1,0 +1,164 @@
+// Direct transfers (MCAS, sections 3.1.1 and 3.1.2) beside other operations.
+#include <set>
+
+#include "tests/services/objects/conformance/support.h"
+
+namespace perdura::objects::test {
+namespace {
+
+class Direct : public ObjectsTest {};
+INSTANTIATE_TEST_SUITE_P(All, Direct, testing::ValuesIn(all_subjects()), subject_name);
+
+// Of no, one, a few and many pieces, from and to anywhere.
+TEST_P(Direct, MovesValuesOfAnyLength) {
+  config_.memory = 16 * MiB;
+  run([](Session& session, Thread& thread) -> Task<> {
+    const auto pool = *co_await session.create_pool("pool", 8 * MiB, {});
+    DirectMemoryOf memory(session, thread, 4 * MiB);
+    for (const Bytes length :
+         {0UL, 1UL, 15UL, 16UL, 17UL, 4095UL, 4096UL, 4097UL, 8192UL, 100'001UL, 1'500'000UL}) {
+      const std::string value = value_of(length, length);
+      EXPECT_TRUE(co_await pool->put_direct(as_key("key"), memory.holding(value, 3), {}));
+      const auto got = co_await pool->get_direct(as_key("key"), memory.buffer(2 * MiB + 5, length));
+      EXPECT_EQ(got.value_or(~Bytes{0}), length);
+      EXPECT_EQ(memory.text(2 * MiB + 5, length), value);
+    }
+    // Parts over the ends of pieces.
+    std::string value = value_of(1, 50'000);
+    EXPECT_TRUE(co_await pool->put_direct(as_key("key"), memory.holding(value), {}));
+    for (const Bytes offset : {0, 1, 4090, 8192, 33'333}) {
+      const std::string part = value_of(offset, 12'345);
+      EXPECT_TRUE(co_await pool->put_direct_offset(as_key("key"), offset, memory.holding(part)));
+      value.replace(offset, part.size(), part);
+      EXPECT_TRUE(
+          co_await pool->get_direct_offset(as_key("key"), offset, memory.buffer(MiB, 12'345)));
+      EXPECT_EQ(memory.text(MiB, 12'345), part);
+    }
+    EXPECT_TRUE(co_await pool->get_direct(as_key("key"), memory.buffer(MiB, 50'000)));
+    EXPECT_EQ(memory.text(MiB, 50'000), value);
+  });
+}
+
+// Clients that overwrite and read the same keys directly, in parts and by messages: whoever reads a
+// value gets one that was put, whole, although transfers take long and memory is used again.
+TEST_P(Direct, ValuesAreWholeWhateverOthersDo) {
+  constexpr Bytes kLength = 20'000;
+  constexpr std::uint64_t kRounds = 150;
+  serve();
+  std::uint64_t read = 0;
+  for (std::uint64_t client = 0; client < 4; ++client) {
+    connect([client, &read](Session& session, Thread& thread) -> Task<> {
+      const auto pool = *co_await session.create_pool("pool", 2 * MiB, {});
+      DirectMemoryOf memory(session, thread, 64 * KiB);
+      std::mt19937_64 random(client);
+      for (std::uint64_t i = 0; i < kRounds; ++i) {
+        const std::string key = "key " + std::to_string(random() % 2);
+        const std::uint64_t number = client << 32 | i;
+        switch (random() % 4) {
+          case 0:
+            EXPECT_TRUE(co_await pool->put_direct(as_key(key),
+                                                  memory.holding(value_of(number, kLength)), {}));
+            break;
+          case 1:
+            co_await pool->erase(as_key(key));
+            break;
+          default: {
+            const auto got = co_await pool->get_direct(as_key(key), memory.buffer(0, kLength));
+            if (!got) {
+              EXPECT_EQ(got.error(), Error::not_found);
+              break;
+            }
+            const std::string value = memory.text(0, kLength);
+            std::atomic_ref(read).fetch_add(1);
+            bool whole = false;
+            for (std::uint64_t other = 0; other < 4 && !whole; ++other) {
+              for (std::uint64_t at = 0; at < kRounds && !whole; ++at) {
+                // Nearly all values differ in their first bytes.
+                const std::uint64_t candidate = other << 32 | at;
+                if (value_of(candidate, 8) != value.substr(0, 8)) continue;
+                whole = value_of(candidate, kLength) == value;
+              }
+            }
+            EXPECT_TRUE(whole) << "a torn value";
+          }
+        }
+      }
+    });
+  }
+  platform_->run();
+  EXPECT_GT(read, 50U);
+}
+
+// A client whose memory is not there any more when the shard accesses it loses its connection, and
+// what it began has no effect; nobody else notices.
+TEST_P(Direct, WhoTakesItsMemoryAwayBreaksItsOwnConnectionOnly) {
+  serve();
+  const auto there = std::shared_ptr<Platform::Barrier>(platform_->create_barrier(2));
+  connect([there](Session& session, Thread& thread) -> Task<> {
+    const auto pool = *co_await session.create_pool("pool", 2 * MiB, {});
+    const auto region = thread.node.create_region("gone", 64 * KiB, pmem::Medium::dram);
+    DirectMemory memory = *session.register_direct_memory(*region);
+    const std::string key = "key";
+    // Where threads run at the same time, the shard may be done before the memory is gone.
+    Result<void> done;
+    do {
+      Pending<void> put(pool->put_direct(as_key(key), {memory, 0, 64 * KiB}, {}));
+      co_await yield();
+      session.unregister_direct_memory(memory);
+      co_await put.wait_for_completion();
+      done = put.take();
+      if (!done) break;
+      EXPECT_TRUE(co_await pool->erase(as_key(key)));
+      memory = *session.register_direct_memory(*region);
+    } while (true);
+    EXPECT_EQ(error_of(done), Error::disconnected);
+    EXPECT_EQ(error_of(co_await pool->get(as_key(key))), Error::disconnected);
+    EXPECT_EQ(error_of(co_await session.create_pool("other", MiB, {})), Error::disconnected);
+    co_await there->arrive_and_wait();
+  });
+  connect([there](Session& session, Thread&) -> Task<> {
+    const auto pool = *co_await session.create_pool("pool", 2 * MiB, {});
+    const Bytes free = (co_await pool->attributes())->free;
+    EXPECT_TRUE(co_await pool->put(as_key("mine"), as_key("value"), {}));
+    co_await there->arrive_and_wait();
+    EXPECT_EQ(text_of(*co_await pool->get(as_key("mine"))), "value");
+    EXPECT_EQ(error_of(co_await pool->get(as_key("key"))), Error::not_found);
+    EXPECT_TRUE(co_await pool->erase(as_key("mine")));
+    // The memory that was to hold the value is free again when the shard has noticed.
+    while ((co_await pool->attributes())->free < free) {
+    }
+    while ((co_await session.statistics())->sessions > 1) {
+    }
+  });
+  platform_->run();
+}
+
+// While a long transfer is under way others are served.
+TEST_P(Direct, OthersAreServedMeanwhile) {
+  config_.memory = 16 * MiB;
+  serve();
+  const auto there = std::shared_ptr<Platform::Barrier>(platform_->create_barrier(2));
+  bool ended = false;
+  std::uint64_t served = 0;
+  connect([there, &ended](Session& session, Thread& thread) -> Task<> {
+    const auto pool = *co_await session.create_pool("pool", 12 * MiB, {});
+    DirectMemoryOf memory(session, thread, 4 * MiB);
+    const std::string value = value_of(1, 4 * MiB);
+    co_await there->arrive_and_wait();
+    EXPECT_TRUE(co_await pool->put_direct(as_key("large"), memory.holding(value), {}));
+    std::atomic_ref(ended).store(true);
+  });
+  connect([there, &ended, &served](Session& session, Thread&) -> Task<> {
+    const auto pool = *co_await session.create_pool("pool", 12 * MiB, {});
+    co_await there->arrive_and_wait();
+    while (!std::atomic_ref(ended).load()) {
+      EXPECT_TRUE(co_await pool->put(as_key("small"), as_key("value"), {}));
+      ++served;
+    }
+  });
+  platform_->run();
+  EXPECT_GT(served, 10U);
+}
+
+}  // namespace
+}  // namespace perdura::objects::test
