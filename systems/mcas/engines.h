@@ -10,7 +10,11 @@
 
 namespace perdura::systems::mcas {
 
-enum class EngineKind : std::uint8_t { hstore };
+enum class EngineKind : std::uint8_t {
+  hstore,     // the table in persistent memory, the allocator in DRAM
+  hstore_cc,  // both in persistent memory
+  mapstore,   // all in DRAM, so nothing outlives a restart
+};
 
 // The engine of the pool with this identifier, in memory that the region allocator, which must
 // outlive it, gives to the pool. Engine::create() or recover() is to be called next.

@@ -9,32 +9,45 @@
 
 namespace perdura::systems::mcas::hstore {
 
-Hstore::Hstore(Memory memory, RegionAllocator& regions, std::uint64_t pool, const Shape& shape)
-    : memory_(memory), shape_(shape), heap_(regions, pool, shape.heap) {}
+Hstore::Hstore(Memory memory, RegionAllocator& regions, std::uint64_t pool, const Shape& shape,
+               std::unique_ptr<ChangeLog> log)
+    : memory_(memory), shape_(shape), log_(std::move(log)), heap_(regions, pool, shape.heap) {}
 
 // --- opening -------------------------------------------------------------------------------------
 
 std::optional<Bytes> Hstore::create() {
-  const std::optional<Place> root = heap_.allocate(sizeof(TableRoot));
+  const std::optional<Place> root = heap_.allocate(root_size());
   const std::optional<Place> segment = heap_.allocate(shape_.table.entries_of(0) * sizeof(Entry));
   if (!root || !segment) return std::nullopt;
   root_ = *root;
-  table_.emplace(memory_, root_.offset, shape_.table);
+  if (log_) log_->create(root_.offset + sizeof(TableRoot), std::array{*root, *segment});
+  table_.emplace(memory_, root_.offset, shape_.table, log_.get());
   table_->create(segment->offset);
   segments_opened_ = table_->segments();
   return root_.offset;
 }
 
-Hstore::Recovered Hstore::recover(Bytes root) {
-  root_ = {root, sizeof(TableRoot)};
+Engine::Recovered Hstore::recover(Bytes root) {
+  root_ = {root, root_size()};
+  table_.emplace(memory_, root_.offset, shape_.table, log_.get());
+  log_ ? recover_by_log() : reconstitute();
+  segments_opened_ = table_->segments();
+  return {table_->stale_hops(), table_->stale_entries()};
+}
+
+void Hstore::reconstitute() {
   // A process that died leaves what is visible, not what is durable (docs/restart.md).
   heap_.recover([this](Place area) { memory_.flush(area); });
   memory_.drain();
-  table_.emplace(memory_, root_.offset, shape_.table);
   table_->recover();
-  segments_opened_ = table_->segments();
   for_each_object([this](Place object) { heap_.heap().take(object); });
-  return {table_->stale_hops(), table_->stale_entries()};
+}
+
+void Hstore::recover_by_log() {
+  heap_.recover([](Place) {});
+  const Change last = log_->recover(root_.offset + sizeof(TableRoot));
+  const bool happened = table_->settle(last);
+  log_->settle(last, happened, heap_.heap());
 }
 
 // --- memory --------------------------------------------------------------------------------------
@@ -125,26 +138,25 @@ PutOutcome Hstore::create(Key key, std::uint64_t hash, KeepValue keep_value) {
     return PutOutcome::out_of_space;
   }
   table_->insert(*entry, hash, kept_key->field, kept_key->length, value->field, value->length,
-                 kept_key->place || value->place);
+                 {kept_key->place.value_or(Place{}), value->place.value_or(Place{})});
   return PutOutcome::done;
 }
 
 PutOutcome Hstore::overwrite(const Item& item, const Kept& value) {
-  if (value.place) memory_.drain();
-  const Place before = value_of(item);
-  table_->update(item, value.field, value.length);
-  if (item.state.value_length() == State::kElsewhere) heap_.free(before);
+  const Place before = item.state.value_length() == State::kElsewhere ? value_of(item) : Place{};
+  table_->update(item, value.field, value.length, {value.place.value_or(Place{}), before});
+  free(before);
   return PutOutcome::done;
 }
 
 bool Hstore::erase(Key key) {
   const std::optional<Item> item = find(key, hash64(key));
   if (!item) return false;
-  const Place key_place = key_of(*item);
-  const Place value_place = value_of(*item);
-  table_->erase(*item);
-  if (item->state.key_length() == State::kElsewhere) heap_.free(key_place);
-  if (item->state.value_length() == State::kElsewhere) heap_.free(value_place);
+  const Objects objects{
+      item->state.key_length() == State::kElsewhere ? key_of(*item) : Place{},
+      item->state.value_length() == State::kElsewhere ? value_of(*item) : Place{}};
+  table_->erase(*item, objects);
+  for (const Place& object : objects) free(object);
   return true;
 }
 
@@ -152,7 +164,7 @@ bool Hstore::begin_to_grow() {
   if (table_->segments() == shape_.most_segments) return false;
   const std::optional<Place> segment =
       heap_.allocate(shape_.table.entries_of(table_->segments()) * sizeof(Entry));
-  if (segment) table_->begin_to_grow(segment->offset);
+  if (segment) table_->begin_to_grow(*segment);
   return segment.has_value();
 }
 
@@ -179,6 +191,9 @@ std::string Hstore::audit() const {
   if (const std::string problem = table_->audit(); !problem.empty()) return problem;
   std::vector<Place> objects;
   for_each_object([&](Place object) { objects.push_back(object); });
+  if (log_) {
+    if (const std::string problem = log_->audit(objects); !problem.empty()) return problem;
+  }
   if (const std::string problem = heap_.audit(std::move(objects)); !problem.empty()) {
     return problem;
   }

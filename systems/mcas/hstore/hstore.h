@@ -1,5 +1,5 @@
 // hstore, the storage engine with its hash table in persistent memory and its heap allocator in
-// DRAM (MCAS, section 3.2).
+// DRAM (MCAS, section 3.2). With a change log it is hstore-cc, whose heap is persistent.
 //
 // A put that creates a key makes its bytes and its item durable before the item exists; one that
 // overwrites makes the new value durable before the item refers to it, and frees the old one after
@@ -7,11 +7,13 @@
 // what survives a failure is never overwritten, and all other memory is free after it.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "systems/mcas/hstore/change_log.h"
 #include "systems/mcas/hstore/table.h"
 #include "systems/mcas/storage/engine.h"
 #include "systems/mcas/storage/pool_heap.h"
@@ -23,12 +25,14 @@ struct Shape {
   TableShape table;
   std::uint32_t most_segments = kMostSegments;
   Heap::Geometry heap;
+  Bytes heap_map = 0;  // where the shard has the state of persistent heaps (hstore_cc/heap_map.h)
 };
 
 class Hstore final : public Engine {
  public:
-  // The engine of the pool with this identifier.
-  Hstore(Memory memory, RegionAllocator& regions, std::uint64_t pool, const Shape& shape);
+  // The engine of the pool with this identifier. Without a log its heap is reconstituted.
+  Hstore(Memory memory, RegionAllocator& regions, std::uint64_t pool, const Shape& shape,
+         std::unique_ptr<ChangeLog> log = nullptr);
 
   std::optional<Bytes> create() override;
   Recovered recover(Bytes root) override;
@@ -64,6 +68,10 @@ class Hstore final : public Engine {
   Place key_of(const Item& item) const;
   Place value_of(const Item& item) const;
 
+  // If it is one.
+  void free(Place object) {
+    if (object != Place{}) heap_.free(object);
+  }
   std::optional<Kept> keep(std::span<const std::byte> bytes);
   // Puts the value that `keep_value` returns, if there is room for it.
   template <class KeepValue>
@@ -72,12 +80,17 @@ class Hstore final : public Engine {
   PutOutcome create(Key key, std::uint64_t hash, KeepValue keep_value);
   PutOutcome overwrite(const Item& item, const Kept& value);
   bool begin_to_grow();
+  // The root of the table, and behind it the data of the log.
+  Bytes root_size() const { return sizeof(TableRoot) + (log_ ? log_->size() : 0); }
+  void reconstitute();
+  void recover_by_log();
   // All that is in the heap, as the persistent memory says.
   template <class Visit>
   void for_each_object(Visit visit) const;
 
   Memory memory_;
   Shape shape_;
+  std::unique_ptr<ChangeLog> log_;
   Place root_;
   PoolHeap heap_;
   std::optional<Table> table_;
