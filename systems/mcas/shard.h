@@ -84,7 +84,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   Outcome execute_at_once(const Job& job);
   Task<> execute_when_unlocked(Job job, Keeper keeper);
   Task<Outcome> put(const Job& job);
-  Outcome outcome_of(Pool& pool, PutOutcome outcome);
+  static Outcome outcome_of(Pool& pool, Key key, PutOutcome outcome);
   Outcome get(const Job& job);
   Outcome erase(const Job& job);
   Outcome key_attributes(const Job& job);
@@ -92,6 +92,11 @@ class Shard : public std::enable_shared_from_this<Shard> {
   Outcome close_pool(const Job& job);
   Task<> delete_pool(Job job, Keeper keeper);
   Outcome pool_attributes(const Job& job);
+  Outcome configure_pool(const Job& job);
+  // Nothing if it goes on as a task.
+  std::optional<Outcome> find(const Job& job);
+  Task<> find_further(Job job, std::uint64_t position, Keeper keeper);
+  Outcome found(const Job& job, const index::FindResult& result);
   Outcome statistics(const Job& job);
   const OpenPool* find_handle(const Session& session, PoolHandle handle) const;
   Outcome add_handle(const Job& job, Pool& pool);

@@ -157,7 +157,8 @@ TEST_P(Direct, OthersAreServedMeanwhile) {
     }
   });
   platform_->run();
-  EXPECT_GT(served, 10U);
+  // Elsewhere it depends on the cores who gets how much done.
+  EXPECT_GT(served, platform_->modelled() ? 10U : 0U);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ struct Known {
 // A request that is valid or nearly so, and then perhaps changed anywhere.
 Bytestring message_from(std::mt19937_64& random, const Known& known, std::uint32_t id) {
   Request header;
-  header.kind = static_cast<RequestKind>(random() % 16);
+  header.kind = static_cast<RequestKind>(random() % 18);
   header.flags = random() % 4 == 0 ? static_cast<std::uint8_t>(1U << random() % 5) : 0;
   header.id = id;
   header.pool = known.handles[random() % known.handles.size()];
@@ -64,7 +64,7 @@ Bytestring message_from(std::mt19937_64& random, const Known& known, std::uint32
     value.assign(bytes.begin(), bytes.end());
   };
   // What its kind needs; rarely what another one does.
-  const auto kind = random() % 8 == 0 ? static_cast<RequestKind>(random() % 16) : header.kind;
+  const auto kind = random() % 8 == 0 ? static_cast<RequestKind>(random() % 18) : header.kind;
   switch (kind) {
     case RequestKind::put:
       value.resize(random() % 220, std::byte{'v'});
@@ -84,6 +84,16 @@ Bytestring message_from(std::mt19937_64& random, const Known& known, std::uint32
       if (random() % 256 == 0) transfer.remote_offset = random() >> random() % 64;
       if (random() % 256 == 0) transfer.remote_key = static_cast<std::uint32_t>(random());
       set_value(transfer);
+      break;
+    }
+    case RequestKind::find:
+      set_value(Search{random() >> random() % 64, static_cast<objects::Match>(random() % 5)});
+      break;
+    case RequestKind::configure_pool: {
+      constexpr std::array<std::string_view, 2> kCommands{"AddIndex::VolatileTree",
+                                                          "RemoveIndex::"};
+      const auto command = as_key(kCommands[random() % 2]);
+      key.assign(command.begin(), command.end());
       break;
     }
     case RequestKind::pool_attributes:
