@@ -23,7 +23,7 @@ LockMode mode_of(const ParsedRequest& request) {
 
 }  // namespace
 
-Task<std::optional<Shard::Outcome>> Shard::execute(Job job) {
+Task<std::optional<Shard::Outcome>> Shard::execute(Job& job) {
   ++statistics_.requests;
   const ParsedRequest& request = job.request;
   if (!request.is_valid(limits_)) co_return tl::unexpected(objects::Error::invalid);
@@ -167,8 +167,8 @@ Shard::Outcome Shard::open_pool(const Job& job) {
   const std::uint8_t flags = request.header.flags;
   const std::string_view name = text_of(request.key);
   const bool create = request.header.kind == RequestKind::create_pool;
-  if (job.session->handles.size() >= kMostHandles)
-    return tl::unexpected(objects::Error::out_of_space);
+  const auto free = free_handle(*job.session);
+  if (free == kMostHandles) return tl::unexpected(objects::Error::out_of_space);
   auto pool = pools_.open(name);
   if (pool) {
     if (create && (flags & kCreateOnly) != 0) return tl::unexpected(objects::Error::exists);
@@ -176,19 +176,27 @@ Shard::Outcome Shard::open_pool(const Job& job) {
     pool = pools_.create(name, rpc::read_message<PoolSize>(request.value).bytes);
   }
   if (!pool) return tl::unexpected(pool.error());
-  return add_handle(job, **pool);
+  return add_handle(job, free, **pool);
 }
 
-Shard::Outcome Shard::add_handle(const Job& job, Pool& pool) {
-  std::vector<OpenPool>& handles = job.session->handles;
-  auto place = std::find_if(handles.begin(), handles.end(),
-                            [](const OpenPool& open) { return open.handle == kNoPool; });
-  if (place == handles.end()) place = handles.insert(place, OpenPool{});
-  const auto index = static_cast<PoolHandle>(place - handles.begin());
-  *place = {++handles_given_ << kIndexBits | index, &pool,
-            (job.request.header.flags & kReadOnly) != 0};
+// The number of one of its handles that is closed, or of a new one; kMostHandles if it has as many.
+std::size_t Shard::free_handle(Session& session) {
+  std::vector<OpenPool>& handles = session.handles;
+  const auto closed = std::find_if(handles.begin(), handles.end(),
+                                   [](const OpenPool& open) { return open.handle == kNoPool; });
+  if (closed == handles.end() && handles.size() < kMostHandles) {
+    handles.emplace_back();
+    return handles.size() - 1;
+  }
+  return static_cast<std::size_t>(closed - handles.begin());
+}
+
+Shard::Outcome Shard::add_handle(const Job& job, std::size_t number, Pool& pool) {
+  OpenPool& open = job.session->handles[number];
+  open = {++handles_given_ << kIndexBits | number, &pool,
+          (job.request.header.flags & kReadOnly) != 0};
   ++pool.users;
-  return reply_with(job, place->handle);
+  return reply_with(job, open.handle);
 }
 
 const Shard::OpenPool* Shard::find_handle(const Session& session, PoolHandle handle) const {
