@@ -118,6 +118,26 @@ TEST(PoolsRestart, AnIndexIsFilledAgain) {
   platform->run();
 }
 
+// Also the limit of what a pool may have.
+TEST(PoolsRestart, APoolKeepsItsSize) {
+  const auto platform = perdura::test::make_platform("sim", 1);
+  platform->start(0, 0, CompletionMode::polling, [](Thread& thread) -> Task<> {
+    const Parameters parameters = Parameters::of(restart_config());
+    const auto region = open_memory(thread.node, "shard", parameters);
+    Bytes free = 0;
+    for (int life = 0; life < 3; ++life) {
+      Pools pools(*region, parameters);
+      Pool& pool = life == 0 ? **pools.create("pool", 256 * KiB) : **pools.open("pool");
+      EXPECT_EQ(pool.engine->statistics().capacity, 256 * KiB);
+      EXPECT_TRUE(life == 0 || pool.engine->statistics().free == free);
+      EXPECT_FALSE(pool.engine->reserve(256 * KiB));
+      free = pool.engine->statistics().free;
+    }
+    co_return;
+  });
+  platform->run();
+}
+
 TEST(PoolsRestart, MemoryOfAnotherShapeIsRefusedInOneLine) {
   const auto platform = perdura::test::make_platform("sim", 1);
   platform->start(0, 0, CompletionMode::polling, [](Thread& thread) -> Task<> {
