@@ -213,6 +213,43 @@ class RawConnection {
   std::unique_ptr<fabric::QueuePair> queue_pair_;
 };
 
+// An offset and a length whose sum is small, since it goes around.
+TEST(Hostile, APartThatGoesAroundIsInvalid) {
+  const auto platform = perdura::test::make_platform("sim", 2);
+  platform->start_service(0, 0, CompletionMode::polling, [](Thread& thread) -> Task<> {
+    const auto shard = pools_system().open(thread, "shard", hostile_config());
+    co_await shard->serve();
+  });
+  platform->start(1, 1, CompletionMode::polling, [](Thread& thread) -> Task<> {
+    RawConnection connection(thread);
+    co_await connection.connect();
+    const PoolHandle pool = co_await connection.open("pool");
+    const auto ask = [&](RequestKind kind, Value value) -> Task<ReplyStatus> {
+      const Request header{.kind = kind,
+                           .pool = pool,
+                           .key_length = 3,
+                           .value_length = static_cast<std::uint32_t>(value.size())};
+      Bytestring message(header.size());
+      rpc::write_message(message, header);
+      std::copy_n(as_key("key").begin(), 3, message.begin() + sizeof header);
+      std::copy(value.begin(), value.end(), message.begin() + sizeof header + 3);
+      connection.send(0, message);
+      const auto reply = co_await connection.receive();
+      co_return reply ? reply->first.status : status_of(objects::Error::disconnected);
+    };
+    const Bytestring value(100);
+    EXPECT_EQ(co_await ask(RequestKind::put, value), kDone);
+    for (const std::uint64_t offset : {4, 50, 100}) {
+      const Transfer transfer{offset, std::uint64_t{3} - offset};
+      for (const RequestKind kind :
+           {RequestKind::get_direct_offset, RequestKind::put_direct_offset}) {
+        EXPECT_EQ(co_await ask(kind, rpc::bytes_of(transfer)), status_of(objects::Error::invalid));
+      }
+    }
+  });
+  platform->run();
+}
+
 struct Counts {
   std::map<ReplyStatus, std::uint64_t> replies;  // by status
   std::uint64_t lost_connections = 0;
