@@ -82,7 +82,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // Executes a request, or starts a task that does. Nothing: a task will answer.
   Task<std::optional<Outcome>> execute(Job job);
   Outcome execute_at_once(const Job& job);
-  Task<> execute_when_unlocked(Job job);
+  Task<> execute_when_unlocked(Job job, Keeper keeper);
   Task<Outcome> put(const Job& job);
   Outcome outcome_of(Pool& pool, PutOutcome outcome);
   Outcome get(const Job& job);
@@ -90,7 +90,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   Outcome key_attributes(const Job& job);
   Outcome open_pool(const Job& job);
   Outcome close_pool(const Job& job);
-  Task<> delete_pool(Job job);
+  Task<> delete_pool(Job job, Keeper keeper);
   Outcome pool_attributes(const Job& job);
   Outcome statistics(const Job& job);
   const OpenPool* find_handle(const Session& session, PoolHandle handle) const;
@@ -102,7 +102,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   Outcome reply_with(const Job& job, const T& value);
 
   // Direct transfers (shard_transfers.cc).
-  Task<> transfer(Job job);
+  Task<> transfer(Job job, Keeper keeper);
   Task<Outcome> put_direct(const Job& job, const Transfer& from);
   Task<Outcome> get_direct(const Job& job, const Transfer& to);
   Task<Outcome> put_direct_offset(const Job& job, const Transfer& from);

@@ -8,23 +8,25 @@
 
 namespace perdura::systems::mcas {
 
+// Made before the task, which may start when the session has ended already.
 class Shard::Keeper {
  public:
   Keeper(Shard& shard, const Job& job)
-      : shard_(shard.shared_from_this()), session_(*job.session), pool_(job.pool) {
-    ++session_.tasks;
+      : shard_(shard.shared_from_this()), session_(job.session), pool_(job.pool) {
+    ++session_->tasks;
     if (pool_ != nullptr) ++pool_->users;
   }
-  Keeper(const Keeper&) = delete;
-  Keeper& operator=(const Keeper&) = delete;
+  Keeper(Keeper&& other) noexcept = default;
+  Keeper& operator=(Keeper&&) = delete;
   ~Keeper() {
+    if (shard_ == nullptr) return;  // moved from
     if (pool_ != nullptr) --pool_->users;
-    if (--session_.tasks == 0 && session_.ended) shard_->give_up(session_);
+    if (--session_->tasks == 0 && session_->ended) shard_->give_up(*session_);
   }
 
  private:
   std::shared_ptr<Shard> shard_;
-  Session& session_;
+  Session* session_;
   Pool* pool_;
 };
 

@@ -40,16 +40,16 @@ Task<std::optional<Shard::Outcome>> Shard::execute(Job job) {
     case RequestKind::get:
     case RequestKind::erase:
       if (job.pool->locks.allows(request.key, mode_of(request))) break;
-      Executor::current().spawn(execute_when_unlocked(job));
+      Executor::current().spawn(execute_when_unlocked(job, Keeper(*this, job)));
       co_return std::nullopt;
     case RequestKind::put_direct:
     case RequestKind::get_direct:
     case RequestKind::put_direct_offset:
     case RequestKind::get_direct_offset:
-      Executor::current().spawn(transfer(job));
+      Executor::current().spawn(transfer(job, Keeper(*this, job)));
       co_return std::nullopt;
     case RequestKind::delete_pool:
-      Executor::current().spawn(delete_pool(job));
+      Executor::current().spawn(delete_pool(job, Keeper(*this, job)));
       co_return std::nullopt;
     default:
       co_return execute_at_once(job);
@@ -76,8 +76,7 @@ Shard::Outcome Shard::execute_at_once(const Job& job) {
   }
 }
 
-Task<> Shard::execute_when_unlocked(Job job) {
-  const Keeper keeper(*this, job);
+Task<> Shard::execute_when_unlocked(Job job, [[maybe_unused]] Keeper keeper) {
   const ParsedRequest& request = job.request;
   const KeyLocks::Lock lock = co_await job.pool->locks.lock(request.key, mode_of(request));
   if (job.session->ended) co_return;
@@ -204,8 +203,7 @@ Shard::Outcome Shard::close_pool(const Job& job) {
   return 0;
 }
 
-Task<> Shard::delete_pool(Job job) {
-  const Keeper keeper(*this, job);
+Task<> Shard::delete_pool(Job job, [[maybe_unused]] Keeper keeper) {
   const auto removed = co_await pools_.remove(name_in(job.request));
   finish(job, removed ? Outcome(0) : tl::unexpected(removed.error()));
 }

@@ -78,8 +78,7 @@ Task<bool> move_pieces(Bytes length, Bytes piece, Start start, Completed complet
 
 }  // namespace
 
-Task<> Shard::transfer(Job job) {
-  const Keeper keeper(*this, job);
+Task<> Shard::transfer(Job job, [[maybe_unused]] Keeper keeper) {
   ++statistics_.direct_transfers;
   const auto transfer = rpc::read_message<Transfer>(job.request.value);
   switch (job.request.header.kind) {

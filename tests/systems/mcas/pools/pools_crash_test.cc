@@ -13,9 +13,12 @@
 #include "tests/support/platforms.h"
 #include "tests/support/seed.h"
 #include "tests/systems/bucket_hash/explored_memory.h"
+#include "tests/systems/mcas/pools/support.h"
 
 namespace perdura::systems::mcas {
 namespace {
+
+using test::as_key;
 
 using perdura::test::ExploredRegion;
 using perdura::test::Image;
@@ -36,8 +39,6 @@ Parameters small_parameters() {
                                                        {"pools", 3},
                                                        {"max_key_size", 32}}});
 }
-
-Key as_key(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 void put(Pool& pool, std::string_view key, std::string_view value) {
   for (;;) {
