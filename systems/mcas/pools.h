@@ -37,11 +37,12 @@ struct MemoryShape {
   std::uint64_t granule = 0;
   std::uint64_t granules = 0;
   std::uint64_t pools = 0;
+  std::uint64_t engine = 0;
 
   static MemoryShape of(const Parameters& parameters);
   friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };
-static_assert(sizeof(MemoryShape) == 96);
+static_assert(sizeof(MemoryShape) == 104);
 
 struct MemoryHeader {
   std::uint64_t magic = 0;
@@ -53,7 +54,7 @@ struct MemoryHeader {
 static_assert(offsetof(MemoryHeader, crc) == 12);
 static_assert(offsetof(MemoryHeader, system) == 16);
 static_assert(offsetof(MemoryHeader, shape) == 32);
-static_assert(sizeof(MemoryHeader) == 128 && sizeof(MemoryHeader) <= kCatalogOffset);
+static_assert(sizeof(MemoryHeader) == 136 && sizeof(MemoryHeader) <= kCatalogOffset);
 
 // A pool whose engine has been made. It lives until the pool is removed.
 struct Pool {
@@ -116,6 +117,7 @@ class Pools {
 
   pmem::Region* region_;
   Memory memory_;
+  EngineKind engine_kind_;
   hstore::Shape engine_shape_;
   Catalog catalog_;
   RegionAllocator regions_;
