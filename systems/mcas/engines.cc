@@ -7,6 +7,14 @@
 
 namespace perdura::systems::mcas {
 
+Bytes root_size(EngineKind kind) {
+  return sizeof(hstore::TableRoot) + (kind == EngineKind::hstore_cc ? hstore_cc::Log::kSize : 0);
+}
+
+Bytes heap_map_size(EngineKind kind, Bytes heaps, Bytes heap_region) {
+  return kind == EngineKind::hstore_cc ? hstore_cc::HeapMap::size(heaps, heap_region) : 0;
+}
+
 std::unique_ptr<Engine> make_engine(EngineKind kind, Memory memory, RegionAllocator& regions,
                                     std::uint64_t pool, const hstore::Shape& shape) {
   switch (kind) {

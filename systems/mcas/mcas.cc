@@ -17,6 +17,9 @@ constexpr std::array kSmallSettings{
 constexpr std::array<std::uint64_t, 3> kFilling{1001, 1002, 1003};
 constexpr std::array kSmallStores{SmallStore{kSmallSettings, kFilling}};
 
+// The same is guaranteed, by other means.
+constexpr std::array kEngines{services::Setting{"engine", "hstore-cc"}};
+
 constexpr services::Footprint kFootprint{.process = 20'000'000,
                                          .worker = 150'000,
                                          .log_items = 0,
@@ -69,6 +72,7 @@ const KvSystem kMcas{
     .parameters = mcas::kParameterTable,
     .small_stores = kSmallStores,
     .events = mcas::kEvents,
+    .changes_guarantee = kEngines,
     .partition_metrics = mcas::kPartitionMetrics,
     .footprint = kFootprint,
     .check = [](const KvConfig& config) { mcas::Parameters::of(config); },

@@ -61,6 +61,7 @@ Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes us
   result.sessions = sessions;
   result.max_key_size =
       given.number("max_key_size", usual_max_key_size, least_max_key_size, kLongestKey);
+  result.kind = persistent_engine(given.text("engine"));
   result.queue_depth = given.number<std::uint32_t>("queue_depth");
   result.pools = given.number<std::uint32_t>("pools");
   result.direct_piece = given.number<Bytes>("direct_piece");
@@ -110,7 +111,7 @@ void set_granules(Parameters& result, std::uint64_t granules) {
     return (engine.heap.slot_size(length) + engine.heap.region_size + result.granule - 1) /
            result.granule;
   };
-  if (granules < granules_of(sizeof(hstore::TableRoot)) +
+  if (granules < granules_of(root_size(result.kind)) +
                      granules_of(engine.table.entries_of(0) * sizeof(hstore::Entry))) {
     throw ParameterError(
         "granules",
@@ -118,14 +119,19 @@ void set_granules(Parameters& result, std::uint64_t granules) {
                     "entries",
                     kName, result.granules, result.granule, engine.table.first_segment));
   }
+  result.engine.heap_map = result.heap_map_offset();
   result.engine.heap.first = result.extent().first;
 }
 
 }  // namespace
 
+Bytes Parameters::heap_map_offset() const {
+  return round_up(allocator_offset() + RegionAllocator::size(granules), kCacheLine);
+}
+
 RegionAllocator::Extent Parameters::extent() const {
-  return {round_up(allocator_offset() + RegionAllocator::size(granules), kMediaLine), granules,
-          granule};
+  const Bytes map = heap_map_size(kind, granules * granule, engine.heap.region_size);
+  return {round_up(heap_map_offset() + map, kMediaLine), granules, granule};
 }
 
 Parameters Parameters::of(const KvConfig& config) {

@@ -1,9 +1,11 @@
 // The parameters of MCAS, `[systems.mcas]`, and how a shard's memory is laid out for them:
 //
-//      0          256               multiple of a line   first
-//      +----------+-----------------+--------------------+-----------+-----------+---
-//      | header   | catalog         | region allocator   | granule 0 | granule 1 | ...
-//      +----------+-----------------+--------------------+-----------+-----------+---
+//      0          256         multiple of a line, as the next    first
+//      +----------+-----------+--------------------+-------------+-----------+-----------+---
+//      | header   | catalog   | region allocator   | heap map    | granule 0 | granule 1 | ...
+//      +----------+-----------+--------------------+-------------+-----------+-----------+---
+//
+// Only hstore-cc has a heap map (hstore_cc/heap_map.h).
 #pragma once
 
 #include <array>
@@ -14,6 +16,7 @@
 #include "services/kv/kv.h"
 #include "services/objects/objects.h"
 #include "systems/flushing.h"
+#include "systems/mcas/engines.h"
 #include "systems/mcas/hstore/hstore.h"
 #include "systems/mcas/storage/catalog.h"
 #include "systems/mcas/storage/region_allocator.h"
@@ -30,6 +33,10 @@ inline constexpr Bytes kCatalogOffset = 256;
 inline constexpr Bytes kLongestInMessage = 2 * MiB;
 
 inline constexpr std::array kParameterTable = std::to_array<Parameter>({
+    {.name = "engine",
+     .type = OneOf{kPersistentEngines},
+     .usual = "hstore",
+     .what = "the storage engine; that of hstore-cc has its allocator in persistent memory"},
     {.name = "first_segment",
      .type = Count{2, std::uint64_t{1} << 32},
      .usual = 128,
@@ -85,6 +92,7 @@ struct Planned {
 struct Parameters {
   Planned planned;
   Flushing flushing = Flushing::lines;
+  EngineKind kind = EngineKind::hstore;
   hstore::Shape engine;  // of all pools of the shard
   Bytes granule = 0;
   std::uint64_t granules = 0;
@@ -96,7 +104,8 @@ struct Parameters {
   Bytes direct_piece = 0;
 
   Bytes allocator_offset() const { return kCatalogOffset + Catalog::size(pools); }
-  // What the region allocator divides: it begins behind the allocator's own data.
+  Bytes heap_map_offset() const;
+  // What the region allocator divides: it begins behind the heap map.
   RegionAllocator::Extent extent() const;
 
   // Of a shard for one pool with the records of the configuration, and of one for any pools. Both

@@ -45,6 +45,10 @@ void check_header(const MemoryHeader& found, const std::string& name, const Memo
   if (found.crc != crc_of(found)) {
     throw UsageError(fmt::format("the header of pool '{}' is damaged; remove the pool", name));
   }
+  if (found.shape.engine != shape.engine) {
+    throw UsageError(fmt::format(
+        "pool '{}' was created for another engine; remove it or use that engine", name));
+  }
   if (!(found.shape == shape)) {
     const Planned& planned = found.shape.planned;
     throw UsageError(fmt::format(
@@ -64,11 +68,17 @@ Bytes size_of(const Parameters& parameters) {
 
 MemoryShape MemoryShape::of(const Parameters& parameters) {
   const hstore::Shape& engine = parameters.engine;
-  return {parameters.planned,        parameters.max_key_size,
-          parameters.max_value_size, engine.table.first_segment,
-          engine.most_segments,      engine.table.hops,
-          engine.heap.region_size,   parameters.granule,
-          parameters.granules,       parameters.pools};
+  return {parameters.planned,
+          parameters.max_key_size,
+          parameters.max_value_size,
+          engine.table.first_segment,
+          engine.most_segments,
+          engine.table.hops,
+          engine.heap.region_size,
+          parameters.granule,
+          parameters.granules,
+          parameters.pools,
+          static_cast<std::uint64_t>(parameters.kind)};
 }
 
 // --- the shard's memory --------------------------------------------------------------------------
@@ -83,6 +93,7 @@ std::unique_ptr<pmem::Region> open_memory(Node& node, const std::string& name,
 Pools::Pools(pmem::Region& region, const Parameters& parameters)
     : region_(&region),
       memory_(region, parameters.flushing),
+      engine_kind_(parameters.kind),
       engine_shape_(parameters.engine),
       catalog_(memory_, kCatalogOffset, parameters.pools),
       regions_(memory_, parameters.allocator_offset(), parameters.extent()),
@@ -207,7 +218,7 @@ void Pools::fill_index(Pool& pool) {
 }
 
 std::unique_ptr<Engine> Pools::make_engine(std::uint64_t identifier) {
-  return mcas::make_engine(EngineKind::hstore, memory_, regions_, identifier, engine_shape_);
+  return mcas::make_engine(engine_kind_, memory_, regions_, identifier, engine_shape_);
 }
 
 Pool& Pools::add(Catalog::SlotNumber slot, std::unique_ptr<Engine> engine) {

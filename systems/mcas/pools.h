@@ -38,11 +38,12 @@ struct MemoryShape {
   std::uint64_t granule = 0;
   std::uint64_t granules = 0;
   std::uint64_t pools = 0;
+  std::uint64_t engine = 0;
 
   static MemoryShape of(const Parameters& parameters);
   friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };
-static_assert(sizeof(MemoryShape) == 96);
+static_assert(sizeof(MemoryShape) == 104);
 
 struct MemoryHeader {
   std::uint64_t magic = 0;
@@ -54,7 +55,7 @@ struct MemoryHeader {
 static_assert(offsetof(MemoryHeader, crc) == 12);
 static_assert(offsetof(MemoryHeader, system) == 16);
 static_assert(offsetof(MemoryHeader, shape) == 32);
-static_assert(sizeof(MemoryHeader) == 128 && sizeof(MemoryHeader) <= kCatalogOffset);
+static_assert(sizeof(MemoryHeader) == 136 && sizeof(MemoryHeader) <= kCatalogOffset);
 
 // The secondary index that a pool may have (section 3.3).
 inline constexpr std::string_view kIndexName = "VolatileTree";
@@ -125,6 +126,7 @@ class Pools {
 
   pmem::Region* region_;
   Memory memory_;
+  EngineKind engine_kind_;
   hstore::Shape engine_shape_;
   Catalog catalog_;
   RegionAllocator regions_;

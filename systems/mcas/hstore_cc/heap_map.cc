@@ -24,6 +24,17 @@ std::uint64_t mask_of(std::uint64_t word, std::uint64_t first, std::uint64_t end
   return below & ~((std::uint64_t{1} << from) - 1);
 }
 
+// The first bit from `bit` on that is such, or how many there are.
+std::uint64_t next(std::span<const std::uint64_t> bits, std::uint64_t bit, bool used) {
+  while (bit < bits.size() * kBits) {
+    const std::uint64_t word = used ? bits[bit / kBits] : ~bits[bit / kBits];
+    const std::uint64_t left = word >> bit % kBits;
+    if (left != 0) return bit + static_cast<std::uint64_t>(std::countr_zero(left));
+    bit = (bit / kBits + 1) * kBits;
+  }
+  return bit;
+}
+
 }  // namespace
 
 Bytes HeapMap::size(Bytes memory, Bytes region_size) {
@@ -138,20 +149,17 @@ void HeapMap::for_each_region(Place area, Visit visit) const {
 }
 
 void HeapMap::read(Place area, Heap& heap) const {
-  for_each_region(
-      area, [&](std::uint64_t region, Bytes slot_size, std::span<const std::uint64_t> bits) {
-        const Bytes begin = begin_of(region);
-        if (slot_size != 0) return heap.take_region(begin, slot_size, bits);
-        const auto is_used = [&](std::uint64_t line) {
-          return line < bits.size() * kBits && (bits[line / kBits] >> line % kBits & 1) != 0;
-        };
-        for (std::uint64_t line = 0; line < bits.size() * kBits; ++line) {
-          const std::uint64_t first = line;
-          while (is_used(line)) ++line;
-          if (line > first)
-            heap.take_range({begin + first * kCacheLine, (line - first) * kCacheLine});
-        }
-      });
+  for_each_region(area,
+                  [&](std::uint64_t region, Bytes slot_size, std::span<const std::uint64_t> bits) {
+                    const Bytes begin = begin_of(region);
+                    if (slot_size != 0) return heap.take_region(begin, slot_size, bits);
+                    const std::uint64_t lines = bits.size() * kBits;
+                    for (std::uint64_t first = next(bits, 0, true); first < lines;) {
+                      const std::uint64_t end = next(bits, first, false);
+                      heap.take_range({begin + first * kCacheLine, (end - first) * kCacheLine});
+                      first = next(bits, end, true);
+                    }
+                  });
 }
 
 Bytes HeapMap::used_bytes(Place area) const {

@@ -26,12 +26,14 @@ namespace perdura::systems::mcas::hstore_cc {
 
 class Log final : public hstore::ChangeLog {
  public:
+  static constexpr Bytes kSize = 2 * kCacheLine;
+
   // Of the pool with this identifier. The heap's map lies at `map`.
   Log(Memory memory, const RegionAllocator& regions, std::uint64_t pool, Bytes map,
       const Heap::Geometry& geometry)
       : memory_(memory), regions_(regions), pool_(pool), map_(memory, map, geometry) {}
 
-  Bytes size() const override { return 2 * kCacheLine; }
+  Bytes size() const override { return kSize; }
   void create(Bytes offset, std::span<const Place> objects) override;
   void begin(const hstore::Change& change) override;
   void finish(const hstore::Change& change) override;
