@@ -28,11 +28,12 @@ constexpr Bytes kPieces = 128;
 constexpr Bytes kPart = 150;  // from offset kPartAt on: over the ends of pieces and lines
 constexpr Bytes kPartAt = 77;
 
-objects::Config direct_config() {
+objects::Config direct_config(const std::string& engine) {
   return {.memory = 32 * KiB,
           .max_message_value = 64,
           .sessions = 2,
-          .parameters = {{"direct_piece", kPieces},
+          .parameters = {{"engine", engine},
+                         {"direct_piece", kPieces},
                          {"granule", 4096},
                          {"heap_region", 4096},
                          {"first_segment", 8},
@@ -50,11 +51,11 @@ std::string contents(char letter, Bytes length) { return std::string(length, let
 // The history: 'a's are put, then 'b's, then a part of 'c's.
 class Scenario {
  public:
-  Scenario(pmem::PersistenceModel model, Failure& failure)
-      : platform_(perdura::test::erda_testbed(), 2) {
+  Scenario(pmem::PersistenceModel model, const std::string& engine, Failure& failure)
+      : config_(direct_config(engine)), platform_(perdura::test::erda_testbed(), 2) {
     platform_.track_durability(model);
-    platform_.start_service(0, 0, CompletionMode::polling, [](Thread& thread) -> Task<> {
-      const auto shard = pools_system().open(thread, "shard", direct_config());
+    platform_.start_service(0, 0, CompletionMode::polling, [this](Thread& thread) -> Task<> {
+      const auto shard = pools_system().open(thread, "shard", config_);
       co_await shard->serve();
     });
     failure.enable(false);
@@ -72,7 +73,7 @@ class Scenario {
 
  private:
   Task<> client(Thread& thread, Failure& failure) {
-    const auto session = co_await pools_system().connect(thread, {0, 0}, direct_config());
+    const auto session = co_await pools_system().connect(thread, {0, 0}, config_);
     const auto created = co_await session->create_pool("pool", 32 * KiB, {});
     if (!created) co_return;
     objects::Pool& pool = **created;
@@ -95,7 +96,7 @@ class Scenario {
   }
   void inspect() {
     const auto region = platform_.local_node(0)->open_region("shard");
-    Pools pools(*region, Parameters::of(direct_config()));
+    Pools pools(*region, Parameters::of(config_));
     outcome_.problem = pools.audit();
     const auto pool = pools.open("pool");
     const auto place = pool ? (*pool)->engine->get(as_key("key")) : std::nullopt;
@@ -104,6 +105,7 @@ class Scenario {
     region->read(place->offset, std::as_writable_bytes(std::span(outcome_.found)));
   }
 
+  objects::Config config_;
   SimPlatform platform_;
   Outcome outcome_;
   int acknowledged_before_ = 0;
@@ -131,7 +133,11 @@ void check(const Outcome& outcome) {
   }
 }
 
-TEST(DirectCrash, WhatIsAcknowledgedIsDurableAndWhatIsNotIsNotInParts) {
+class DirectCrash : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Engines, DirectCrash, testing::Values("hstore", "hstore-cc"),
+                         test::engine_name);
+
+TEST_P(DirectCrash, WhatIsAcknowledgedIsDurableAndWhatIsNotIsNotInParts) {
   for (const pmem::PersistenceModel model :
        {pmem::PersistenceModel{pmem::PersistenceDomain::dmp, true},
         pmem::PersistenceModel{pmem::PersistenceDomain::dmp, false},
@@ -145,7 +151,7 @@ TEST(DirectCrash, WhatIsAcknowledgedIsDurableAndWhatIsNotIsNotInParts) {
       const Explored explored =
           perdura::test::explore_until_failure(options, [&](Failure& failure) {
             SCOPED_TRACE(failure.text());
-            const Scenario scenario(model, failure);
+            const Scenario scenario(model, GetParam(), failure);
             if (!failure.happened()) return;
             check(scenario.outcome());
             ++met[static_cast<std::size_t>(scenario.outcome().acknowledged)];
@@ -153,8 +159,8 @@ TEST(DirectCrash, WhatIsAcknowledgedIsDurableAndWhatIsNotIsNotInParts) {
       runs += explored.runs;
     }
     for (const std::uint64_t count : met) EXPECT_GT(count, 20U);
-    std::cout << to_string(model.domain) << (model.ddio ? " with" : " without") << " DDIO: " << runs
-              << " recoveries\n";
+    std::cout << GetParam() << " on " << to_string(model.domain)
+              << (model.ddio ? " with" : " without") << " DDIO: " << runs << " recoveries\n";
   }
 }
 

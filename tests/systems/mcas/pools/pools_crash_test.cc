@@ -28,11 +28,12 @@ constexpr pmem::PersistenceModel kModel{pmem::PersistenceDomain::dmp, false};
 constexpr int kMostImagesOfAStep = 64;  // in order; and some at random
 constexpr std::string_view kSecret = "what only readers of the pool may see";
 
-Parameters small_parameters() {
+Parameters small_parameters(const std::string& engine) {
   return Parameters::of(objects::Config{.memory = 8 * KiB,
                                         .max_message_value = 64,
                                         .sessions = 1,
-                                        .parameters = {{"first_segment", 4},
+                                        .parameters = {{"engine", engine},
+                                                       {"first_segment", 4},
                                                        {"neighborhood", 3},
                                                        {"heap_region", 256},
                                                        {"granule", 512},
@@ -50,10 +51,10 @@ void put(Pool& pool, std::string_view key, std::string_view value) {
   }
 }
 
-class PoolsCrash : public testing::Test {
+class PoolsCrash : public testing::TestWithParam<std::string> {
  protected:
   PoolsCrash()
-      : parameters_(small_parameters()),
+      : parameters_(small_parameters(GetParam())),
         live_(Image(parameters_.extent().first + parameters_.extent().size()), kModel) {}
 
   // What is found in each pool that is there; nothing if what is found contradicts itself.
@@ -161,7 +162,10 @@ class PoolsCrash : public testing::Test {
   std::uint64_t found_after_ = 0;
 };
 
-TEST_F(PoolsCrash, ACreatedPoolIsThereOrNothingOfIt) {
+INSTANTIATE_TEST_SUITE_P(Engines, PoolsCrash, testing::Values("hstore", "hstore-cc"),
+                         test::engine_name);
+
+TEST_P(PoolsCrash, ACreatedPoolIsThereOrNothingOfIt) {
   SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed_);
   run([this](Pools& pools) -> Task<> {
     put(**pools.create("first", 4 * KiB), "key", "value");
@@ -178,7 +182,7 @@ TEST_F(PoolsCrash, ACreatedPoolIsThereOrNothingOfIt) {
   EXPECT_GT(found_after_, 0U);
 }
 
-TEST_F(PoolsCrash, ARemovedPoolIsWholeOrGoneWithAllThatWasInIt) {
+TEST_P(PoolsCrash, ARemovedPoolIsWholeOrGoneWithAllThatWasInIt) {
   SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed_);
   run([this](Pools& pools) -> Task<> {
     put(**pools.create("first", 4 * KiB), "key", "value");
@@ -202,7 +206,7 @@ TEST_F(PoolsCrash, ARemovedPoolIsWholeOrGoneWithAllThatWasInIt) {
 }
 
 // A shard's memory that is being made is made again, or is there and empty.
-TEST_F(PoolsCrash, MemoryIsMadeWholeOrAgain) {
+TEST_P(PoolsCrash, MemoryIsMadeWholeOrAgain) {
   operation_ = "making a shard's memory";
   explore();
   Pools pools(live_.region, parameters_);
@@ -210,7 +214,7 @@ TEST_F(PoolsCrash, MemoryIsMadeWholeOrAgain) {
 }
 
 // As many pools as there is room for, and again after all of them are gone.
-TEST_F(PoolsCrash, RemovingGivesEverythingBack) {
+TEST_P(PoolsCrash, RemovingGivesEverythingBack) {
   run([this](Pools& pools) -> Task<> {
     for (int round = 0; round < 20; ++round) {
       std::set<std::uint64_t> identifiers;
