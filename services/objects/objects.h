@@ -147,9 +147,11 @@ class Pool {
 
   virtual Task<Result<PoolAttributes>> attributes() = 0;
   virtual Task<Result<KeyAttributes>> attributes(Key key) = 0;
-  // "AddIndex::VolatileTree" and "RemoveIndex::", as the original names them.
+  // "AddIndex::NAME" and "RemoveIndex::", as the published code names them. The pool keeps it over
+  // restarts. `unsupported` if there is no such index.
   virtual Task<Result<void>> configure(std::string_view command) = 0;
-  // The first key from `position` on that matches.
+  // The first key from `position` on that matches, in the order of their bytes. A key that comes or
+  // goes moves the positions of those behind it.
   virtual Task<Result<Found>> find(std::string_view expression, Match match,
                                    std::uint64_t position) = 0;
   virtual Task<Result<void>> close() = 0;

@@ -36,6 +36,10 @@ bool ParsedRequest::is_valid(const Welcome& limits) const {
              (flags & ~(kCreateOnDemand | kReadOnly)) == 0;
     case RequestKind::delete_pool:
       return has_key && value.empty() && flags == 0;
+    case RequestKind::configure_pool:
+      return has_key && value.empty() && flags == 0;
+    case RequestKind::find:
+      return key.size() <= limits.max_key_size && value.size() == sizeof(Search) && flags == 0;
     case RequestKind::pool_attributes:
     case RequestKind::close_pool:
     case RequestKind::statistics:
@@ -62,6 +66,7 @@ bool ParsedRequest::changes() const {
     case RequestKind::put_direct:
     case RequestKind::put_direct_offset:
     case RequestKind::erase:
+    case RequestKind::configure_pool:
       return true;
     default:
       return false;

@@ -7,6 +7,7 @@
 // answered; one that cannot be carried out is answered with an error.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -46,6 +47,8 @@ enum class RequestKind : std::uint8_t {
   open_pool,          // name, PoolSize if it is created on demand
   close_pool,         //
   delete_pool,        // name
+  configure_pool,     // command
+  find,               // expression, Search
   statistics,         //
 };
 
@@ -84,9 +87,14 @@ struct Transfer {
 struct PoolSize {
   std::uint64_t bytes = 0;
 };
+struct Search {
+  std::uint64_t position = 0;  // of the first key that may be found
+  objects::Match match = objects::Match::exact;
+  std::array<std::uint8_t, 7> unused{};
+};
 
 // What `value` of a request or a reply holds besides values of keys is at most so long.
-inline constexpr Bytes kLongestArgument = 128;
+inline constexpr Bytes kLongestArgument = 72;
 static_assert(sizeof(Transfer) <= kLongestArgument);
 static_assert(sizeof(objects::ShardStatistics) <= kLongestArgument);
 
@@ -98,7 +106,8 @@ constexpr ReplyStatus status_of(objects::Error error) {
 }
 
 // What the operation yields follows: a value, its length (get_direct, key_attributes: 8 bytes), a
-// PoolHandle, objects::PoolAttributes or objects::ShardStatistics.
+// PoolHandle, objects::PoolAttributes, objects::ShardStatistics, or the position of a key, 8 bytes,
+// and the key (find).
 struct Reply {
   std::uint32_t id = 0;
   ReplyStatus status = kDone;

@@ -182,6 +182,7 @@ Pools::Result<Pool*> Pools::open(std::string_view name) {
   const Engine::Recovered recovered = engine->recover(entry.root);
   Pool& pool = add(*slot, std::move(engine));
   pool.recovered = recovered;
+  if (entry.has_index) fill_index(pool);
   return &pool;
 }
 
@@ -202,6 +203,18 @@ Task<Pools::Result<void>> Pools::remove(std::string_view name) {
   release_regions(identifier);
   catalog_.end_removal(*slot);
   co_return Result<void>{};
+}
+
+void Pools::set_index(Pool& pool, bool wanted) {
+  if (wanted == (pool.index != nullptr)) return;
+  catalog_.set_has_index(pool.slot, wanted);
+  pool.index.reset();
+  if (wanted) fill_index(pool);
+}
+
+void Pools::fill_index(Pool& pool) {
+  pool.index = index::make_index(kIndexName);
+  pool.engine->iterate([&](Key key, Place) { pool.index->insert(key); });
 }
 
 std::unique_ptr<Engine> Pools::make_engine(std::uint64_t identifier) {
@@ -248,8 +261,12 @@ std::string Pools::audit() {
     if (entry.phase == Catalog::Phase::being_removed) owners.insert(entry.identifier);
     if (entry.phase != Catalog::Phase::exists) continue;
     owners.insert(entry.identifier);
-    const std::string problem = open(entry.name).value()->engine->audit();
+    const Pool& pool = *open(entry.name).value();
+    const std::string problem = pool.engine->audit();
     if (!problem.empty()) return fmt::format("pool '{}': {}", entry.name, problem);
+    if (pool.index && pool.index->count() != pool.engine->statistics().items) {
+      return fmt::format("pool '{}': its index has other keys", entry.name);
+    }
   }
   std::string problem;
   regions_.for_each([&](const RegionDescriptor& one) {

@@ -18,6 +18,7 @@
 #include "platform/platform.h"
 #include "services/objects/objects.h"
 #include "systems/mcas/engines.h"
+#include "systems/mcas/index/key_index.h"
 #include "systems/mcas/key_locks.h"
 #include "systems/mcas/parameters.h"
 #include "systems/mcas/storage/catalog.h"
@@ -56,13 +57,17 @@ static_assert(offsetof(MemoryHeader, system) == 16);
 static_assert(offsetof(MemoryHeader, shape) == 32);
 static_assert(sizeof(MemoryHeader) == 136 && sizeof(MemoryHeader) <= kCatalogOffset);
 
+// The secondary index that a pool may have (section 3.3).
+inline constexpr std::string_view kIndexName = "VolatileTree";
+
 // A pool whose engine has been made. It lives until the pool is removed.
 struct Pool {
   Catalog::SlotNumber slot = 0;
   std::uint64_t identifier = 0;
   Bytes limit = 0;
   std::unique_ptr<Engine> engine;
-  Engine::Recovered recovered;  // what recovery has found to do
+  Engine::Recovered recovered;             // what recovery has found to do
+  std::unique_ptr<index::KeyIndex> index;  // the secondary index; null if it has none
   KeyLocks locks;
   // Handles of sessions, and operations under way. A pool that has any cannot be removed.
   std::uint32_t users = 0;
@@ -97,6 +102,9 @@ class Pools {
   // Overwrites the memory of a pool with zeros and gives it back to the shard. From the first step
   // on there is no pool of that name any more; other tasks run between the steps.
   Task<Result<void>> remove(std::string_view name);
+  // Gives the pool a secondary index, of all its keys, or takes it away. Durable: an index is
+  // filled again when its pool is opened after a restart.
+  void set_index(Pool& pool, bool wanted);
 
   pmem::Region& region() const { return *region_; }
   const Memory& memory() const { return memory_; }
@@ -113,6 +121,7 @@ class Pools {
   std::unique_ptr<Engine> make_engine(std::uint64_t identifier);
   Pool& add(Catalog::SlotNumber slot, std::unique_ptr<Engine> engine);
   void release_regions(std::uint64_t identifier);
+  static void fill_index(Pool& pool);
   void overwrite(Place place);
 
   pmem::Region* region_;

@@ -54,10 +54,19 @@ class OpenPool final : public objects::Pool {
   Task<objects::Result<objects::KeyAttributes>> attributes(Key key) override {
     return client_->ask<objects::KeyAttributes>(request(RequestKind::key_attributes), key, {});
   }
-  Task<objects::Result<void>> configure(std::string_view) override { return unsupported<void>(); }
-  Task<objects::Result<objects::Found>> find(std::string_view, objects::Match,
-                                             std::uint64_t) override {
-    return unsupported<objects::Found>();
+  Task<objects::Result<void>> configure(std::string_view command) override {
+    return client_->tell(request(RequestKind::configure_pool), std::as_bytes(std::span(command)),
+                         {});
+  }
+  Task<objects::Result<objects::Found>> find(std::string_view expression, objects::Match match,
+                                             std::uint64_t position) override {
+    const Search search{position, match};
+    const auto bytes = co_await client_->ask_bytes(
+        request(RequestKind::find), std::as_bytes(std::span(expression)), rpc::bytes_of(search));
+    if (!bytes) co_return tl::unexpected(bytes.error());
+    objects::Found found{{}, rpc::read_message<std::uint64_t>(*bytes)};
+    found.key.assign(bytes->begin() + sizeof found.position, bytes->end());
+    co_return found;
   }
   Task<objects::Result<objects::Answers>> invoke(Key, std::span<const std::byte>, Bytes,
                                                  objects::InvokeFlags) override {

@@ -71,7 +71,7 @@ Task<> Shard::handle(fabric::ReceiveCompletion completion) {
   if (completion.status != fabric::Status::success) co_return end(*session);
   const auto request = parse(completion.buffer.bytes(), limits_);
   if (!request) co_return end(*session);
-  const Job job{session, completion.buffer_id, *request};
+  Job job{session, completion.buffer_id, *request};
   if (const auto outcome = co_await execute(job)) finish(job, *outcome);
 }
 

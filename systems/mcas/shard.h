@@ -64,7 +64,6 @@ class Shard : public std::enable_shared_from_this<Shard> {
     std::uint64_t buffer = 0;
     ParsedRequest request;
     Pool* pool = nullptr;  // of its handle, if it has one
-    bool read_only = false;
   };
   // What a request yields: the length of the value in the reply buffer.
   using Outcome = objects::Result<Bytes>;
@@ -80,11 +79,11 @@ class Shard : public std::enable_shared_from_this<Shard> {
 
   // Requests (shard_requests.cc).
   // Executes a request, or starts a task that does. Nothing: a task will answer.
-  Task<std::optional<Outcome>> execute(Job job);
+  Task<std::optional<Outcome>> execute(Job& job);
   Outcome execute_at_once(const Job& job);
   Task<> execute_when_unlocked(Job job, Keeper keeper);
   Task<Outcome> put(const Job& job);
-  Outcome outcome_of(Pool& pool, PutOutcome outcome);
+  static Outcome outcome_of(Pool& pool, Key key, PutOutcome outcome);
   Outcome get(const Job& job);
   Outcome erase(const Job& job);
   Outcome key_attributes(const Job& job);
@@ -92,9 +91,15 @@ class Shard : public std::enable_shared_from_this<Shard> {
   Outcome close_pool(const Job& job);
   Task<> delete_pool(Job job, Keeper keeper);
   Outcome pool_attributes(const Job& job);
+  Outcome configure_pool(const Job& job);
+  // Nothing if it goes on as a task.
+  std::optional<Outcome> find(const Job& job);
+  Task<> find_further(Job job, std::uint64_t position, Keeper keeper);
+  Outcome found(const Job& job, const index::FindResult& result);
   Outcome statistics(const Job& job);
   const OpenPool* find_handle(const Session& session, PoolHandle handle) const;
-  Outcome add_handle(const Job& job, Pool& pool);
+  static std::size_t free_handle(Session& session);
+  Outcome add_handle(const Job& job, std::size_t number, Pool& pool);
   static void close(OpenPool& open);
   Task<> until_grown(Pool& pool);
   Task<> grow(Pool& pool);

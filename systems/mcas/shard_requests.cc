@@ -13,8 +13,8 @@ constexpr std::size_t kMostHandles = 1024;
 constexpr std::uint32_t kIndexBits = 16;
 static_assert(kMostHandles <= std::size_t{1} << kIndexBits);
 
-std::string_view name_in(const ParsedRequest& request) {
-  return {reinterpret_cast<const char*>(request.key.data()), request.key.size()};
+std::string_view text_of(Key key) {
+  return {reinterpret_cast<const char*>(key.data()), key.size()};
 }
 
 LockMode mode_of(const ParsedRequest& request) {
@@ -23,7 +23,7 @@ LockMode mode_of(const ParsedRequest& request) {
 
 }  // namespace
 
-Task<std::optional<Shard::Outcome>> Shard::execute(Job job) {
+Task<std::optional<Shard::Outcome>> Shard::execute(Job& job) {
   ++statistics_.requests;
   const ParsedRequest& request = job.request;
   if (!request.is_valid(limits_)) co_return tl::unexpected(objects::Error::invalid);
@@ -51,6 +51,8 @@ Task<std::optional<Shard::Outcome>> Shard::execute(Job job) {
     case RequestKind::delete_pool:
       Executor::current().spawn(delete_pool(job, Keeper(*this, job)));
       co_return std::nullopt;
+    case RequestKind::find:
+      co_return find(job);
     default:
       co_return execute_at_once(job);
   }
@@ -69,6 +71,8 @@ Shard::Outcome Shard::execute_at_once(const Job& job) {
       return open_pool(job);
     case RequestKind::close_pool:
       return close_pool(job);
+    case RequestKind::configure_pool:
+      return configure_pool(job);
     case RequestKind::statistics:
       return statistics(job);
     default:
@@ -102,13 +106,14 @@ Task<Shard::Outcome> Shard::put(const Job& job) {
   }
   for (;;) {
     const PutOutcome outcome = pool.engine->put(request.key, request.value);
-    if (outcome != PutOutcome::must_grow) co_return outcome_of(pool, outcome);
+    if (outcome != PutOutcome::must_grow) co_return outcome_of(pool, request.key, outcome);
     co_await grow(pool);
   }
 }
 
-Shard::Outcome Shard::outcome_of(Pool& pool, PutOutcome outcome) {
+Shard::Outcome Shard::outcome_of(Pool& pool, Key key, PutOutcome outcome) {
   pool.note_space();
+  if (pool.index && outcome == PutOutcome::done) pool.index->insert(key);
   if (outcome == PutOutcome::out_of_space) return tl::unexpected(objects::Error::out_of_space);
   return 0;
 }
@@ -126,6 +131,7 @@ Shard::Outcome Shard::erase(const Job& job) {
   ++statistics_.erases;
   if (!job.pool->engine->erase(job.request.key)) return tl::unexpected(objects::Error::not_found);
   job.pool->note_space();
+  if (job.pool->index) job.pool->index->erase(job.request.key);
   return 0;
 }
 
@@ -159,10 +165,10 @@ Task<> Shard::until_grown(Pool& pool) {
 Shard::Outcome Shard::open_pool(const Job& job) {
   const ParsedRequest& request = job.request;
   const std::uint8_t flags = request.header.flags;
-  const std::string_view name = name_in(request);
+  const std::string_view name = text_of(request.key);
   const bool create = request.header.kind == RequestKind::create_pool;
-  if (job.session->handles.size() >= kMostHandles)
-    return tl::unexpected(objects::Error::out_of_space);
+  const auto free = free_handle(*job.session);
+  if (free == kMostHandles) return tl::unexpected(objects::Error::out_of_space);
   auto pool = pools_.open(name);
   if (pool) {
     if (create && (flags & kCreateOnly) != 0) return tl::unexpected(objects::Error::exists);
@@ -170,19 +176,27 @@ Shard::Outcome Shard::open_pool(const Job& job) {
     pool = pools_.create(name, rpc::read_message<PoolSize>(request.value).bytes);
   }
   if (!pool) return tl::unexpected(pool.error());
-  return add_handle(job, **pool);
+  return add_handle(job, free, **pool);
 }
 
-Shard::Outcome Shard::add_handle(const Job& job, Pool& pool) {
-  std::vector<OpenPool>& handles = job.session->handles;
-  auto place = std::find_if(handles.begin(), handles.end(),
-                            [](const OpenPool& open) { return open.handle == kNoPool; });
-  if (place == handles.end()) place = handles.insert(place, OpenPool{});
-  const auto index = static_cast<PoolHandle>(place - handles.begin());
-  *place = {++handles_given_ << kIndexBits | index, &pool,
-            (job.request.header.flags & kReadOnly) != 0};
+// The number of one of its handles that is closed, or of a new one; kMostHandles if it has as many.
+std::size_t Shard::free_handle(Session& session) {
+  std::vector<OpenPool>& handles = session.handles;
+  const auto closed = std::find_if(handles.begin(), handles.end(),
+                                   [](const OpenPool& open) { return open.handle == kNoPool; });
+  if (closed == handles.end() && handles.size() < kMostHandles) {
+    handles.emplace_back();
+    return handles.size() - 1;
+  }
+  return static_cast<std::size_t>(closed - handles.begin());
+}
+
+Shard::Outcome Shard::add_handle(const Job& job, std::size_t number, Pool& pool) {
+  OpenPool& open = job.session->handles[number];
+  open = {++handles_given_ << kIndexBits | number, &pool,
+          (job.request.header.flags & kReadOnly) != 0};
   ++pool.users;
-  return reply_with(job, place->handle);
+  return reply_with(job, open.handle);
 }
 
 const Shard::OpenPool* Shard::find_handle(const Session& session, PoolHandle handle) const {
@@ -204,14 +218,78 @@ Shard::Outcome Shard::close_pool(const Job& job) {
 }
 
 Task<> Shard::delete_pool(Job job, [[maybe_unused]] Keeper keeper) {
-  const auto removed = co_await pools_.remove(name_in(job.request));
+  const auto removed = co_await pools_.remove(text_of(job.request.key));
   finish(job, removed ? Outcome(0) : tl::unexpected(removed.error()));
 }
 
 Shard::Outcome Shard::pool_attributes(const Job& job) {
   const EngineStatistics engine = job.pool->engine->statistics();
-  return reply_with(job, objects::PoolAttributes{engine.items, engine.capacity, engine.free});
+  return reply_with(job, objects::PoolAttributes{engine.items, engine.capacity, engine.free,
+                                                 job.pool->index != nullptr});
 }
+
+// "AddIndex::VolatileTree" and "RemoveIndex::", as the published code names them.
+Shard::Outcome Shard::configure_pool(const Job& job) {
+  constexpr std::string_view kAdd = "AddIndex::";
+  const std::string_view command = text_of(job.request.key);
+  if (command == "RemoveIndex::") {
+    pools_.set_index(*job.pool, false);
+    return 0;
+  }
+  if (!command.starts_with(kAdd)) return tl::unexpected(objects::Error::invalid);
+  if (command.substr(kAdd.size()) != kIndexName) {
+    return tl::unexpected(objects::Error::unsupported);
+  }
+  pools_.set_index(*job.pool, true);
+  return 0;
+}
+
+// --- searching -----------------------------------------------------------------------------------
+
+std::optional<Shard::Outcome> Shard::find(const Job& job) {
+  if (!job.pool->index) return tl::unexpected(objects::Error::unsupported);
+  const auto search = rpc::read_message<Search>(job.request.value);
+  if (search.match > objects::Match::next) return tl::unexpected(objects::Error::invalid);
+  const auto result =
+      job.pool->index->find(text_of(job.request.key), search.match, search.position);
+  if (result.outcome != index::FindResult::Outcome::more) return found(job, result);
+  Executor::current().spawn(find_further(job, result.position, Keeper(*this, job)));
+  return std::nullopt;
+}
+
+// A search that compares many keys lets others have their turn. Keys that come or go meanwhile move
+// the positions of those behind them, as they do between two searches.
+Task<> Shard::find_further(Job job, std::uint64_t position, [[maybe_unused]] Keeper keeper) {
+  const auto search = rpc::read_message<Search>(job.request.value);
+  for (;;) {
+    co_await yield();
+    if (job.session->ended) co_return;
+    if (!job.pool->index) co_return finish(job, tl::unexpected(objects::Error::unsupported));
+    const auto result = job.pool->index->find(text_of(job.request.key), search.match, position);
+    if (result.outcome != index::FindResult::Outcome::more) {
+      co_return finish(job, found(job, result));
+    }
+    position = result.position;
+  }
+}
+
+Shard::Outcome Shard::found(const Job& job, const index::FindResult& result) {
+  if (result.outcome == index::FindResult::Outcome::invalid) {
+    return tl::unexpected(objects::Error::invalid);
+  }
+  if (result.outcome != index::FindResult::Outcome::found) {
+    return tl::unexpected(objects::Error::not_found);
+  }
+  const std::span<std::byte> reply = reply_value(job);
+  if (sizeof result.position + result.key.size() > reply.size()) {
+    return tl::unexpected(objects::Error::too_large);
+  }
+  rpc::write_message(reply, result.position);
+  copy_bytes(reply.subspan(sizeof result.position), result.key);
+  return sizeof result.position + result.key.size();
+}
+
+// --- the shard -----------------------------------------------------------------------------------
 
 Shard::Outcome Shard::statistics(const Job& job) {
   objects::ShardStatistics now = statistics_;

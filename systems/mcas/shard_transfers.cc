@@ -112,7 +112,7 @@ Task<Shard::Outcome> Shard::put_direct(const Job& job, const Transfer& from) {
     if (!overwrites && pool.engine->get(key)) co_return tl::unexpected(objects::Error::exists);
     const PutOutcome outcome = pool.engine->put_reserved(key, *value.place());
     if (outcome == PutOutcome::done) value.taken();
-    if (outcome != PutOutcome::must_grow) co_return outcome_of(pool, outcome);
+    if (outcome != PutOutcome::must_grow) co_return outcome_of(pool, key, outcome);
     co_await grow(pool);
   }
 }

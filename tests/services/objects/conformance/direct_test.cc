@@ -1,5 +1,5 @@
 // Direct transfers (MCAS, sections 3.1.1 and 3.1.2) beside other operations.
-#include <set>
+#include <map>
 
 #include "tests/services/objects/conformance/support.h"
 
@@ -39,54 +39,59 @@ TEST_P(Direct, MovesValuesOfAnyLength) {
   });
 }
 
-// Clients that overwrite and read the same keys directly, in parts and by messages: whoever reads a
-// value gets one that was put, whole, although transfers take long and memory is used again.
+// A client overwrites a key directly and at once fills the memory that this sets free with other
+// values, many at a time, while others read the key directly, or by parts: what they read is one of
+// the values, whole, although it consists of many pieces.
 TEST_P(Direct, ValuesAreWholeWhateverOthersDo) {
-  constexpr Bytes kLength = 20'000;
-  constexpr std::uint64_t kRounds = 150;
+  constexpr Bytes kLength = 100'000;
+  constexpr std::size_t kFillers = 18;
+  constexpr std::uint64_t kRounds = 40;
+  config_.parameters["direct_piece"] = 1024;
   serve();
+  std::map<std::string, std::string> values;  // by their first bytes
+  for (std::uint64_t number = 0; number <= kRounds; ++number) {
+    std::string value = value_of(number, kLength);
+    values.emplace(value.substr(0, 16), std::move(value));
+  }
+  bool ended = false;
   std::uint64_t read = 0;
-  for (std::uint64_t client = 0; client < 4; ++client) {
-    connect([client, &read](Session& session, Thread& thread) -> Task<> {
+  connect([&ended](Session& session, Thread& thread) -> Task<> {
+    const auto pool = *co_await session.create_pool("pool", 2 * MiB, {});
+    DirectMemoryOf memory(session, thread, 2 * kLength);
+    std::vector<std::string> fillers;
+    for (std::size_t i = 0; i < kFillers; ++i) fillers.push_back("filler " + std::to_string(i));
+    const DirectBuffer filling = memory.holding(std::string(5000, 'f'), kLength);
+    for (std::uint64_t i = 0; i <= kRounds; ++i) {
+      const std::string value = value_of(i, kLength);
+      EXPECT_TRUE(co_await pool->put_direct(as_key("key"), memory.holding(value), {}));
+      std::vector<Pending<void>> puts;
+      for (const std::string& filler : fillers) {
+        puts.emplace_back(pool->put_direct(as_key(filler), filling, {}));
+      }
+      for (Pending<void>& put : puts) co_await put.wait_for_completion();
+      for (const std::string& filler : fillers) EXPECT_TRUE(co_await pool->erase(as_key(filler)));
+    }
+    std::atomic_ref(ended).store(true);
+  });
+  for (const bool parts : {false, true}) {
+    connect([parts, &read, &ended, &values](Session& session, Thread& thread) -> Task<> {
       const auto pool = *co_await session.create_pool("pool", 2 * MiB, {});
-      DirectMemoryOf memory(session, thread, 64 * KiB);
-      std::mt19937_64 random(client);
-      for (std::uint64_t i = 0; i < kRounds; ++i) {
-        const std::string key = "key " + std::to_string(random() % 2);
-        const std::uint64_t number = client << 32 | i;
-        switch (random() % 4) {
-          case 0:
-            EXPECT_TRUE(co_await pool->put_direct(as_key(key),
-                                                  memory.holding(value_of(number, kLength)), {}));
-            break;
-          case 1:
-            co_await pool->erase(as_key(key));
-            break;
-          default: {
-            const auto got = co_await pool->get_direct(as_key(key), memory.buffer(0, kLength));
-            if (!got) {
-              EXPECT_EQ(got.error(), Error::not_found);
-              break;
-            }
-            const std::string value = memory.text(0, kLength);
-            std::atomic_ref(read).fetch_add(1);
-            bool whole = false;
-            for (std::uint64_t other = 0; other < 4 && !whole; ++other) {
-              for (std::uint64_t at = 0; at < kRounds && !whole; ++at) {
-                // Nearly all values differ in their first bytes.
-                const std::uint64_t candidate = other << 32 | at;
-                if (value_of(candidate, 8) != value.substr(0, 8)) continue;
-                whole = value_of(candidate, kLength) == value;
-              }
-            }
-            EXPECT_TRUE(whole) << "a torn value";
-          }
-        }
+      DirectMemoryOf memory(session, thread, kLength);
+      const DirectBuffer buffer = memory.buffer(0, kLength);
+      while (!std::atomic_ref(ended).load()) {
+        const bool got =
+            parts ? (co_await pool->get_direct_offset(as_key("key"), 0, buffer)).has_value()
+                  : (co_await pool->get_direct(as_key("key"), buffer)).has_value();
+        if (!got) continue;
+        std::atomic_ref(read).fetch_add(1);
+        const std::string found = memory.text(0, kLength);
+        const auto whole = values.find(found.substr(0, 16));
+        EXPECT_TRUE(whole != values.end() && whole->second == found) << "a torn value";
       }
     });
   }
   platform_->run();
-  EXPECT_GT(read, 50U);
+  EXPECT_GT(read, 20U);
 }
 
 // A client whose memory is not there any more when the shard accesses it loses its connection, and
@@ -94,8 +99,10 @@ TEST_P(Direct, ValuesAreWholeWhateverOthersDo) {
 TEST_P(Direct, WhoTakesItsMemoryAwayBreaksItsOwnConnectionOnly) {
   serve();
   const auto there = std::shared_ptr<Platform::Barrier>(platform_->create_barrier(2));
-  connect([there](Session& session, Thread& thread) -> Task<> {
+  Bytes free = 0;
+  connect([there, &free](Session& session, Thread& thread) -> Task<> {
     const auto pool = *co_await session.create_pool("pool", 2 * MiB, {});
+    free = (co_await pool->attributes())->free;
     const auto region = thread.node.create_region("gone", 64 * KiB, pmem::Medium::dram);
     DirectMemory memory = *session.register_direct_memory(*region);
     const std::string key = "key";
@@ -116,19 +123,20 @@ TEST_P(Direct, WhoTakesItsMemoryAwayBreaksItsOwnConnectionOnly) {
     EXPECT_EQ(error_of(co_await session.create_pool("other", MiB, {})), Error::disconnected);
     co_await there->arrive_and_wait();
   });
-  connect([there](Session& session, Thread&) -> Task<> {
+  connect([there, &free](Session& session, Thread&) -> Task<> {
     const auto pool = *co_await session.create_pool("pool", 2 * MiB, {});
-    const Bytes free = (co_await pool->attributes())->free;
-    EXPECT_TRUE(co_await pool->put(as_key("mine"), as_key("value"), {}));
     co_await there->arrive_and_wait();
+    EXPECT_TRUE(co_await pool->put(as_key("mine"), as_key("value"), {}));
     EXPECT_EQ(text_of(*co_await pool->get(as_key("mine"))), "value");
     EXPECT_EQ(error_of(co_await pool->get(as_key("key"))), Error::not_found);
     EXPECT_TRUE(co_await pool->erase(as_key("mine")));
     // The memory that was to hold the value is free again when the shard has noticed.
-    while ((co_await pool->attributes())->free < free) {
-    }
     while ((co_await session.statistics())->sessions > 1) {
     }
+    int asked = 0;
+    while ((co_await pool->attributes())->free < free && ++asked < 1'000'000) {
+    }
+    EXPECT_EQ((co_await pool->attributes())->free, free);
   });
   platform_->run();
 }
@@ -157,7 +165,8 @@ TEST_P(Direct, OthersAreServedMeanwhile) {
     }
   });
   platform_->run();
-  EXPECT_GT(served, 10U);
+  // Elsewhere it depends on the cores who gets how much done.
+  EXPECT_GT(served, platform_->modelled() ? 10U : 0U);
 }
 
 }  // namespace

@@ -142,6 +142,30 @@ TEST_P(ObjectsTest, PoolsAreCreatedOpenedClosedAndDeleted) {
   });
 }
 
+// As often as one likes, and many at once, but not without limit: a client has no claim to the
+// shard's memory.
+TEST_P(ObjectsTest, PoolsAreOpenedManyTimes) {
+  run([](Session& session, Thread&) -> Task<> {
+    EXPECT_TRUE(co_await session.create_pool("pool", MiB, {}));
+    for (int round = 0; round < 2; ++round) {
+      std::vector<std::unique_ptr<Pool>> open;
+      for (;;) {
+        auto pool = co_await session.open_pool("pool", {});
+        if (!pool) {
+          EXPECT_EQ(pool.error(), Error::out_of_space);
+          break;
+        }
+        open.push_back(std::move(*pool));
+        if (open.size() == 100'000) break;
+      }
+      EXPECT_GE(open.size(), 1000U);
+      EXPECT_LT(open.size(), 100'000U);
+      EXPECT_TRUE(co_await open.back()->put(as_key("key"), as_key("value"), {}));
+      for (const auto& pool : open) EXPECT_TRUE(co_await pool->close());
+    }
+  });
+}
+
 // A pool that is full keeps what it has, and leaves the shard's memory to others.
 TEST_P(ObjectsTest, APoolHasNoMoreMemoryThanItsSize) {
   run([](Session& session, Thread& thread) -> Task<> {

@@ -51,7 +51,7 @@ struct Known {
 // A request that is valid or nearly so, and then perhaps changed anywhere.
 Bytestring message_from(std::mt19937_64& random, const Known& known, std::uint32_t id) {
   Request header;
-  header.kind = static_cast<RequestKind>(random() % 16);
+  header.kind = static_cast<RequestKind>(random() % 18);
   header.flags = random() % 4 == 0 ? static_cast<std::uint8_t>(1U << random() % 5) : 0;
   header.id = id;
   header.pool = known.handles[random() % known.handles.size()];
@@ -64,7 +64,7 @@ Bytestring message_from(std::mt19937_64& random, const Known& known, std::uint32
     value.assign(bytes.begin(), bytes.end());
   };
   // What its kind needs; rarely what another one does.
-  const auto kind = random() % 8 == 0 ? static_cast<RequestKind>(random() % 16) : header.kind;
+  const auto kind = random() % 8 == 0 ? static_cast<RequestKind>(random() % 18) : header.kind;
   switch (kind) {
     case RequestKind::put:
       value.resize(random() % 220, std::byte{'v'});
@@ -80,10 +80,21 @@ Bytestring message_from(std::mt19937_64& random, const Known& known, std::uint32
                         known.memory.value};
       if (random() % 8 == 0) transfer.value_offset = random();
       if (random() % 8 == 0) transfer.length = random() >> random() % 64;
+      if (random() % 16 == 0) transfer.length = random() % 8 - transfer.value_offset;
       // A wrong place costs the connection, so it is not tried always.
       if (random() % 256 == 0) transfer.remote_offset = random() >> random() % 64;
       if (random() % 256 == 0) transfer.remote_key = static_cast<std::uint32_t>(random());
       set_value(transfer);
+      break;
+    }
+    case RequestKind::find:
+      set_value(Search{random() >> random() % 64, static_cast<objects::Match>(random() % 5)});
+      break;
+    case RequestKind::configure_pool: {
+      constexpr std::array<std::string_view, 2> kCommands{"AddIndex::VolatileTree",
+                                                          "RemoveIndex::"};
+      const auto command = as_key(kCommands[random() % 2]);
+      key.assign(command.begin(), command.end());
       break;
     }
     case RequestKind::pool_attributes:
@@ -201,6 +212,43 @@ class RawConnection {
   std::unique_ptr<fabric::ReceiveQueue> receives_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;
 };
+
+// An offset and a length whose sum is small, since it goes around.
+TEST(Hostile, APartThatGoesAroundIsInvalid) {
+  const auto platform = perdura::test::make_platform("sim", 2);
+  platform->start_service(0, 0, CompletionMode::polling, [](Thread& thread) -> Task<> {
+    const auto shard = pools_system().open(thread, "shard", hostile_config());
+    co_await shard->serve();
+  });
+  platform->start(1, 1, CompletionMode::polling, [](Thread& thread) -> Task<> {
+    RawConnection connection(thread);
+    co_await connection.connect();
+    const PoolHandle pool = co_await connection.open("pool");
+    const auto ask = [&](RequestKind kind, Value value) -> Task<ReplyStatus> {
+      const Request header{.kind = kind,
+                           .pool = pool,
+                           .key_length = 3,
+                           .value_length = static_cast<std::uint32_t>(value.size())};
+      Bytestring message(header.size());
+      rpc::write_message(message, header);
+      std::copy_n(as_key("key").begin(), 3, message.begin() + sizeof header);
+      std::copy(value.begin(), value.end(), message.begin() + sizeof header + 3);
+      connection.send(0, message);
+      const auto reply = co_await connection.receive();
+      co_return reply ? reply->first.status : status_of(objects::Error::disconnected);
+    };
+    const Bytestring value(100);
+    EXPECT_EQ(co_await ask(RequestKind::put, value), kDone);
+    for (const std::uint64_t offset : {4, 50, 100}) {
+      const Transfer transfer{offset, std::uint64_t{3} - offset};
+      for (const RequestKind kind :
+           {RequestKind::get_direct_offset, RequestKind::put_direct_offset}) {
+        EXPECT_EQ(co_await ask(kind, rpc::bytes_of(transfer)), status_of(objects::Error::invalid));
+      }
+    }
+  });
+  platform->run();
+}
 
 struct Counts {
   std::map<ReplyStatus, std::uint64_t> replies;  // by status

@@ -1,12 +1,14 @@
 // A shard's process dies and is replaced: all pools are there with what was acknowledged.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
 
 #include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
+#include "systems/mcas/pools.h"
 #include "tests/support/platforms.h"
 #include "tests/systems/mcas/pools/support.h"
 
@@ -88,6 +90,52 @@ TEST(PoolsRestart, NothingAcknowledgedIsLostWhereverTheShardDies) {
     in_the_middle += broken || acknowledged != uncertain ? 1 : 0;
   }
   EXPECT_GT(in_the_middle, 50);
+}
+
+// An index is in DRAM; that the pool has one is remembered.
+TEST(PoolsRestart, AnIndexIsFilledAgain) {
+  const auto platform = perdura::test::make_platform("sim", 1);
+  platform->start(0, 0, CompletionMode::polling, [](Thread& thread) -> Task<> {
+    const Parameters parameters = Parameters::of(restart_config());
+    const auto region = open_memory(thread.node, "shard", parameters);
+    for (int life = 0; life < 4; ++life) {
+      Pools pools(*region, parameters);
+      Pool& pool = life == 0 ? **pools.create("pool", 256 * KiB) : **pools.open("pool");
+      const bool has_index = life == 1 || life == 2;
+      EXPECT_EQ(pool.index != nullptr, has_index);
+      if (has_index) {
+        const auto found = pool.index->find("", objects::Match::next, 0);
+        EXPECT_EQ(pool.index->count(), 2U);
+        EXPECT_TRUE(std::ranges::equal(found.key, as_key("first")));
+      }
+      EXPECT_EQ(pool.engine->put(as_key("second"), as_key("value")), PutOutcome::done);
+      EXPECT_EQ(pool.engine->put(as_key("first"), as_key("value")), PutOutcome::done);
+      pools.set_index(pool, life < 2);
+      EXPECT_EQ(pools.audit(), "");
+    }
+    co_return;
+  });
+  platform->run();
+}
+
+// Also the limit of what a pool may have.
+TEST(PoolsRestart, APoolKeepsItsSize) {
+  const auto platform = perdura::test::make_platform("sim", 1);
+  platform->start(0, 0, CompletionMode::polling, [](Thread& thread) -> Task<> {
+    const Parameters parameters = Parameters::of(restart_config());
+    const auto region = open_memory(thread.node, "shard", parameters);
+    Bytes free = 0;
+    for (int life = 0; life < 3; ++life) {
+      Pools pools(*region, parameters);
+      Pool& pool = life == 0 ? **pools.create("pool", 256 * KiB) : **pools.open("pool");
+      EXPECT_EQ(pool.engine->statistics().capacity, 256 * KiB);
+      EXPECT_TRUE(life == 0 || pool.engine->statistics().free == free);
+      EXPECT_FALSE(pool.engine->reserve(256 * KiB));
+      free = pool.engine->statistics().free;
+    }
+    co_return;
+  });
+  platform->run();
 }
 
 TEST(PoolsRestart, MemoryOfAnotherShapeIsRefusedInOneLine) {
