@@ -7,6 +7,10 @@ find_package(nlohmann_json REQUIRED)
 find_package(tl-expected REQUIRED)
 pkg_check_modules(TOMLPLUSPLUS REQUIRED IMPORTED_TARGET tomlplusplus)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+# Regular expressions that take no exponential time.
+pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
+# Its flags to compile with are those of its own build; with others the precompiled headers do not fit.
+set_property(TARGET PkgConfig::RE2 PROPERTY INTERFACE_COMPILE_OPTIONS "")
 pkg_check_modules(NUMA REQUIRED IMPORTED_TARGET numa)
 find_package(MPI REQUIRED COMPONENTS CXX)
 
@@ -14,7 +18,7 @@ find_package(MPI REQUIRED COMPONENTS CXX)
 find_path(MUSTACHE_INCLUDE_DIR kainjow/mustache.hpp REQUIRED)
 add_library(perdura_mustache INTERFACE)
 target_include_directories(perdura_mustache SYSTEM INTERFACE ${MUSTACHE_INCLUDE_DIR})
-# Boost.Math.
+# Boost.Math and Boost.MultiIndex.
 find_package(Boost REQUIRED)
 
 find_path(CSV_INCLUDE_DIR csv.h REQUIRED)

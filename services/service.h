@@ -39,7 +39,7 @@ struct SystemInfo {
     fabric::DeviceNeeds all = needs;
     for (const Setting& setting : changes_guarantee) {
       const auto value = given.find(setting.name);
-      if (value != given.end() && value->second == ParameterValue(setting.value)) {
+      if (value != given.end() && value->second == setting.value.value()) {
         all = all | setting.needs;
       }
     }

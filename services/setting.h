@@ -1,16 +1,17 @@
 // A value of one of a system's own parameters, as its entry in a table of systems specifies it.
 #pragma once
 
-#include <cstdint>
+#include <string>
 #include <string_view>
 
+#include "platform/base/parameter.h"
 #include "platform/fabric/needs.h"
 
 namespace perdura::services {
 
 struct Setting {
   std::string_view name;
-  std::uint64_t value = 0;
+  UsualValue value = 0;
   fabric::DeviceNeeds needs{};  // that the system has with this value, besides its own
 };
 

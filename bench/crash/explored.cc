@@ -59,7 +59,11 @@ Table read_table() {
 std::vector<ExploredSetting> explored_settings(const services::SystemInfo& system) {
   std::vector<ExploredSetting> settings{{"", {}}};
   for (const services::Setting& setting : system.changes_guarantee) {
-    settings.push_back({setting.name, {{std::string(setting.name), setting.value}}});
+    const ParameterValue value = setting.value.value();
+    // A parameter that is a word is told by its value, too.
+    std::string name(setting.name);
+    if (value.is_text()) name += fmt::format(" = {}", value.text());
+    settings.push_back({std::move(name), {{std::string(setting.name), value}}});
   }
   if (system.chooses_method) settings.push_back({"persistence = correct", {}, true});
   return settings;

@@ -18,7 +18,7 @@ namespace perdura::bench {
 
 // A way to run a system that changes what it guarantees.
 struct ExploredSetting {
-  std::string_view name;  // as the table has it; empty: as published
+  std::string name;  // as the table has it; empty: as published
   GivenParameters parameters;
   bool correct = false;  // puts persist by the method that is correct for the server
 };

@@ -1,17 +1,20 @@
-// Measures the cost of an operation on MCAS's storage engine hstore in local mode: one thread,
-// ordinary memory in place of persistent memory, every flush and fence executed. Keys have 16
-// bytes, values 16, which are inlined, or 64, which are in the heap. The arguments are the number
-// of items and the size of values. The table has 128 entries at first, so inserting includes its
-// growing. `reconstitute` is a restart: recovery of the table and of the heap; items a second.
+// Measures the cost of an operation on MCAS's storage engines hstore, and hstore-cc, in local mode:
+// one thread, ordinary memory in place of persistent memory, every flush and fence executed. Keys
+// have 16 bytes, values 16, which are inlined, or 64, which are in the heap. The arguments are the
+// number of items and the size of values. The table has 128 entries at first, so inserting includes
+// its growing. `recover` is a restart: of the table and of the heap, which hstore reconstitutes
+// from all items, and of which hstore-cc reads what is in use; items a second.
 #include <benchmark/benchmark.h>
 
 #include <array>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "bench/micro/local_memory.h"
+#include "systems/mcas/engines.h"
 #include "systems/mcas/parameters.h"
 
 namespace perdura {
@@ -19,19 +22,22 @@ namespace {
 
 using systems::Flushing;
 using systems::KvConfig;
-using systems::mcas::kAllocatorOffset;
+using systems::mcas::Engine;
+using systems::mcas::make_engine;
 using systems::mcas::Parameters;
 using systems::mcas::PutOutcome;
 using systems::mcas::RegionAllocator;
-using systems::mcas::hstore::Hstore;
 
 constexpr std::uint64_t kPool = 1;
 
 struct Local {
-  Local(std::uint64_t count, Bytes value)
-      : items(count),
-        parameters(Parameters::of(
-            {.value_size = value, .max_value_size = value, .records = count, .parameters = {}})),
+  Local(const char* name, std::uint64_t count, Bytes value)
+      : engine_name(name),
+        items(count),
+        parameters(Parameters::of({.value_size = value,
+                                   .max_value_size = value,
+                                   .records = count,
+                                   .parameters = {{"engine", name}}})),
         bytes(value),
         memory(parameters.extent().first + parameters.extent().size()),
         region("hstore", pmem::Medium::pm, memory.base(),
@@ -42,8 +48,8 @@ struct Local {
   }
   void open() {
     const systems::mcas::Memory lines(region, Flushing::lines);
-    regions.emplace(lines, kAllocatorOffset, parameters.extent());
-    engine.emplace(lines, *regions, kPool, parameters.engine);
+    regions.emplace(lines, parameters.allocator_offset(), parameters.extent());
+    engine = make_engine(parameters.kind, lines, *regions, kPool, parameters.engine);
   }
   void recover() {
     open();
@@ -74,81 +80,88 @@ struct Local {
     return engine->erase(std::as_bytes(std::span(key)));
   }
 
+  std::string engine_name;
   std::uint64_t items;
   Parameters parameters;
   std::vector<std::byte> bytes;  // of a value
   Memory memory;
   pmem::Region region;
   std::optional<RegionAllocator> regions;
-  std::optional<Hstore> engine;
+  std::unique_ptr<Engine> engine;
   Bytes root = 0;
 };
 
 // The store that was used last, if it is in the state that is asked for: empty or full.
-Local& local(const benchmark::State& state, bool full) {
+Local& local(const char* engine, const benchmark::State& state, bool full) {
   static std::unique_ptr<Local> last;
   const auto items = static_cast<std::uint64_t>(state.range(0));
   const auto value = static_cast<Bytes>(state.range(1));
   const std::uint64_t wanted = full ? items : 0;
-  const bool fits = last && last->items == items && last->bytes.size() == value &&
-                    last->engine->table().items() == wanted;
+  const bool fits = last && last->engine_name == engine && last->items == items &&
+                    last->bytes.size() == value && last->engine->statistics().items == wanted;
   if (fits) return *last;
   last.reset();
-  last = std::make_unique<Local>(items, value);
+  last = std::make_unique<Local>(engine, items, value);
   for (std::uint64_t i = 0; i < wanted; ++i) last->put(scattered(i, items, Order::inserted), 0);
   return *last;
 }
 
 // measure() with operation(store, number, i).
 template <class Operation>
-void run(benchmark::State& state, bool full, Operation operation) {
-  Local& store = local(state, full);
+void run(const char* engine, benchmark::State& state, bool full, Operation operation) {
+  Local& store = local(engine, state, full);
   measure(state, store.items, full ? Order::other : Order::inserted,
           [&](std::uint64_t number, std::uint64_t i) { return operation(store, number, i); });
 }
 
-void insert(benchmark::State& state) {
-  run(state, false, [](Local& store, auto number, auto i) { return store.put(number, i); });
+void insert(const char* engine, benchmark::State& state) {
+  run(engine, state, false, [](Local& store, auto number, auto i) { return store.put(number, i); });
 }
-void hit(benchmark::State& state) {
-  run(state, true, [](Local& store, auto number, auto) { return store.get(number); });
+void hit(const char* engine, benchmark::State& state) {
+  run(engine, state, true, [](Local& store, auto number, auto) { return store.get(number); });
 }
-void miss(benchmark::State& state) {
-  run(state, true,
+void miss(const char* engine, benchmark::State& state) {
+  run(engine, state, true,
       [](Local& store, auto number, auto) { return !store.get(store.items + number); });
 }
-void update(benchmark::State& state) {
-  run(state, true, [](Local& store, auto number, auto i) { return store.put(number, i); });
+void update(const char* engine, benchmark::State& state) {
+  run(engine, state, true, [](Local& store, auto number, auto i) { return store.put(number, i); });
 }
-void erase(benchmark::State& state) {
-  run(state, true, [](Local& store, auto number, auto) { return store.erase(number); });
+void erase(const char* engine, benchmark::State& state) {
+  run(engine, state, true, [](Local& store, auto number, auto) { return store.erase(number); });
 }
-void reconstitute(benchmark::State& state) {
-  Local& store = local(state, true);
+void recover(const char* engine, benchmark::State& state) {
+  Local& store = local(engine, state, true);
   bool right = true;
   for ([[maybe_unused]] auto _ : state) {
     store.recover();
-    right &= store.engine->table().items() == store.items;
+    right &= store.engine->statistics().items == store.items;
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
   if (!right) state.SkipWithError("items are lost");
 }
 
-// Registers the benchmarks of each size in this order, so that a store is filled only once.
+// Registers the benchmarks of each engine and size in this order, so that a store is filled only
+// once.
 const bool added = [] {
-  for (const std::int64_t items : {1 << 18, 1'000'000, 10'000'000}) {
-    for (const std::int64_t value : {16, 64}) {
-      const auto add = [&](const char* name, void (*function)(benchmark::State&)) {
-        benchmark::RegisterBenchmark(name, function)->Args({items, value})->Iterations(items);
-      };
-      add("hstore_insert", insert);
-      add("hstore_hit", hit);
-      add("hstore_miss", miss);
-      add("hstore_update", update);
-      benchmark::RegisterBenchmark("hstore_reconstitute", reconstitute)
-          ->Args({items, value})
-          ->Iterations(3);
-      add("hstore_erase", erase);
+  for (const char* engine : {"hstore", "hstore-cc"}) {
+    for (const std::int64_t items : {1 << 18, 1'000'000, 10'000'000}) {
+      for (const std::int64_t value : {16, 64}) {
+        const auto add = [&](const char* name, auto function, std::int64_t iterations) {
+          const std::string full_name = std::string(engine) + "_" + name;
+          benchmark::RegisterBenchmark(
+              full_name.c_str(),
+              [function, engine](benchmark::State& state) { function(engine, state); })
+              ->Args({items, value})
+              ->Iterations(iterations);
+        };
+        add("insert", insert, items);
+        add("hit", hit, items);
+        add("miss", miss, items);
+        add("update", update, items);
+        add("recover", recover, 3);
+        add("erase", erase, items);
+      }
     }
   }
   return true;

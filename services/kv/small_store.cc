@@ -14,7 +14,7 @@ std::span<const std::uint64_t> make_small(const systems::KvSystem& system, std::
     candidate.records += small.filling.size();
     candidate.writes += small.filling.size();
     for (const Setting& setting : small.parameters) {
-      candidate.parameters.emplace(setting.name, setting.value);
+      candidate.parameters.emplace(setting.name, setting.value.value());
     }
     try {
       system.check(candidate);

@@ -497,7 +497,7 @@ MemoryConfig config_for(const MemorySystem& system, const CrashSetup& setup) {
   config.nodes.clear();
   for (NodeId node = 0; node <= system.copies.least; ++node) config.nodes.push_back(node);
   for (const Setting& setting : system.small) {
-    config.parameters.try_emplace(std::string(setting.name), setting.value);
+    config.parameters.try_emplace(std::string(setting.name), setting.value.value());
   }
   if (setup.correct) {
     config.method = persistence::choose({{setup.model, pmem::Medium::pm}}, *system.update, {});

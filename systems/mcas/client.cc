@@ -7,27 +7,55 @@
 #include "platform/runtime/work.h"
 #include "rpc/connect.h"
 #include "rpc/messages.h"
-#include "systems/mcas/parameters.h"
 
 namespace perdura::systems::mcas {
 
 using fabric::LocalBuffer;
 using rpc::Call;
 
+namespace {
+
+constexpr ReplyStatus kDisconnected = status_of(objects::Error::disconnected);
+
+template <class E>
+E error_of(ReplyStatus status);
+
+template <>
+objects::Error error_of(ReplyStatus status) {
+  return static_cast<objects::Error>(status - 1);
+}
+// Of a store whose pool is always open, and whose keys and values are in its limits.
+template <>
+Error error_of(ReplyStatus status) {
+  switch (error_of<objects::Error>(status)) {
+    case objects::Error::not_found:
+      return Error::not_found;
+    case objects::Error::out_of_space:
+      return Error::out_of_space;
+    case objects::Error::too_large:
+      return Error::too_large;
+    case objects::Error::disconnected:
+      return Error::disconnected;
+    default:
+      return Error::corrupt;
+  }
+}
+
+}  // namespace
+
 // --- connecting ----------------------------------------------------------------------------------
 
-Task<std::unique_ptr<KvSession>> Client::connect(Thread& thread, fabric::Address server,
-                                                 KvConfig config) {
-  const Parameters parameters = Parameters::of(config);
-  std::unique_ptr<Client> client(new Client(thread, parameters.queue_depth));
-  co_await client->connect(server);
+Task<std::shared_ptr<Client>> Client::connect(Thread& thread, fabric::Address shard,
+                                              std::uint32_t queue_depth) {
+  const std::shared_ptr<Client> client(new Client(thread, queue_depth));
+  co_await client->connect(shard);
   co_return client;
 }
 
-Task<> Client::connect(fabric::Address server) {
+Task<> Client::connect(fabric::Address shard) {
   replies_ = thread_.endpoint.create_receive_queue(queue_depth_);
   fabric::Connection connection =
-      co_await rpc::connect(thread_.endpoint, "the store", server, {replies_.get(), &completions_},
+      co_await rpc::connect(thread_.endpoint, "the store", shard, {replies_.get(), &completions_},
                             rpc::bytes_of(Hello{kProtocolVersion}));
   queue_pair_ = std::move(connection.queue_pair);
   welcome_ = rpc::read_message<Welcome>(connection.private_data);
@@ -36,8 +64,9 @@ Task<> Client::connect(fabric::Address server) {
 
 void Client::allocate() {
   const std::uint32_t depth = std::min(queue_depth_, welcome_.queue_depth);
-  const Bytes request = sizeof(Request) + welcome_.max_key_size + welcome_.max_value_size;
-  const Bytes reply = sizeof(Reply) + welcome_.max_value_size;
+  const Bytes value = std::max(welcome_.max_value_size, kLongestArgument);
+  const Bytes request = sizeof(Request) + welcome_.max_key_size + value;
+  const Bytes reply = sizeof(Reply) + value;
   const Bytes request_room = round_up(request, kCacheLine);
   const Bytes reply_room = round_up(reply, kCacheLine);
   buffers_ = thread_.node.create_region(
@@ -53,42 +82,85 @@ void Client::allocate() {
 
 // --- operations ----------------------------------------------------------------------------------
 
-Task<Result<Bytes>> Client::get(Key key, std::span<std::byte> into) {
-  if (key.size() > welcome_.max_key_size) co_return tl::unexpected(Error::not_found);
+template <class E>
+Task<Client::Expected<Bytes, E>> Client::get(PoolHandle pool, Key key, std::span<std::byte> into) {
+  if (is_too_long(key)) co_return tl::unexpected(E::not_found);
   const auto lease = co_await calls_.begin();
   const rpc::KeptReplies::Use use(kept_, lease.call());
-  const Result<Reply> reply = co_await request(lease.call(), RequestKind::get, key, {});
-  if (!reply) co_return tl::unexpected(reply.error());
-  if (reply->value_length > into.size()) co_return tl::unexpected(Error::too_large);
-  copy_bytes(into.first(reply->value_length),
-             kept_.kept(lease.call()).bytes().subspan(sizeof(Reply), reply->value_length));
-  co_return Bytes{reply->value_length};
+  const Reply reply =
+      co_await request(lease.call(), {.kind = RequestKind::get, .pool = pool}, key, {});
+  if (reply.status != kDone) co_return tl::unexpected(error_of<E>(reply.status));
+  if (reply.value_length > into.size()) co_return tl::unexpected(E::too_large);
+  copy_bytes(into.first(reply.value_length), value_of(lease.call(), reply));
+  co_return Bytes{reply.value_length};
 }
 
-Task<Result<void>> Client::put(Key key, Value value) {
-  if (key.size() > welcome_.max_key_size || value.size() > welcome_.max_value_size) {
-    co_return tl::unexpected(Error::too_large);
+template <class E>
+Task<Client::Expected<void, E>> Client::put(PoolHandle pool, Key key, Value value,
+                                            std::uint8_t flags) {
+  if (is_too_long(key) || value.size() > welcome_.max_value_size) {
+    co_return tl::unexpected(E::too_large);
   }
-  co_return co_await change(RequestKind::put, key, value);
-}
-
-Task<Result<void>> Client::erase(Key key) {
-  if (key.size() > welcome_.max_key_size) co_return tl::unexpected(Error::not_found);
-  co_return co_await change(RequestKind::erase, key, {});
-}
-
-Task<Result<void>> Client::change(RequestKind kind, Key key, Value value) {
   const auto lease = co_await calls_.begin();
   const rpc::KeptReplies::Use use(kept_, lease.call());
-  const Result<Reply> reply = co_await request(lease.call(), kind, key, value);
-  if (!reply) co_return tl::unexpected(reply.error());
-  co_return Result<void>{};
+  const Reply reply = co_await request(
+      lease.call(), {.kind = RequestKind::put, .flags = flags, .pool = pool}, key, value);
+  if (reply.status != kDone) co_return tl::unexpected(error_of<E>(reply.status));
+  co_return Expected<void, E>{};
 }
 
-Task<Result<Reply>> Client::request(Call call, RequestKind kind, Key key, Value value) {
-  if (calls_.broken()) co_return tl::unexpected(Error::disconnected);
-  const Request header{kind, call, static_cast<std::uint32_t>(key.size()),
-                       static_cast<std::uint32_t>(value.size())};
+template <class E>
+Task<Client::Expected<void, E>> Client::erase(PoolHandle pool, Key key) {
+  if (is_too_long(key)) co_return tl::unexpected(E::not_found);
+  const auto lease = co_await calls_.begin();
+  const rpc::KeptReplies::Use use(kept_, lease.call());
+  const Reply reply =
+      co_await request(lease.call(), {.kind = RequestKind::erase, .pool = pool}, key, {});
+  if (reply.status != kDone) co_return tl::unexpected(error_of<E>(reply.status));
+  co_return Expected<void, E>{};
+}
+
+template Task<tl::expected<Bytes, Error>> Client::get<Error>(PoolHandle, Key, std::span<std::byte>);
+template Task<tl::expected<void, Error>> Client::put<Error>(PoolHandle, Key, Value, std::uint8_t);
+template Task<tl::expected<void, Error>> Client::erase<Error>(PoolHandle, Key);
+template Task<objects::Result<Bytes>> Client::get<objects::Error>(PoolHandle, Key,
+                                                                  std::span<std::byte>);
+template Task<objects::Result<void>> Client::put<objects::Error>(PoolHandle, Key, Value,
+                                                                 std::uint8_t);
+template Task<objects::Result<void>> Client::erase<objects::Error>(PoolHandle, Key);
+
+Task<objects::Result<void>> Client::tell(Request header, Key key, Value value) {
+  const auto reply = co_await ask_bytes(header, key, value);
+  if (!reply) co_return tl::unexpected(reply.error());
+  co_return objects::Result<void>{};
+}
+
+Task<objects::Result<std::vector<std::byte>>> Client::ask_bytes(Request header, Key key,
+                                                                Value value) {
+  if (is_too_long(key, value)) co_return tl::unexpected(objects::Error::too_large);
+  const auto lease = co_await calls_.begin();
+  const rpc::KeptReplies::Use use(kept_, lease.call());
+  const Reply reply = co_await request(lease.call(), header, key, value);
+  if (reply.status != kDone) co_return tl::unexpected(error_of<objects::Error>(reply.status));
+  const auto bytes = value_of(lease.call(), reply);
+  charge(Work::copy, bytes.size());
+  co_return std::vector<std::byte>(bytes.begin(), bytes.end());
+}
+
+Task<objects::Result<PoolHandle>> Client::open_pool(RequestKind kind, std::string_view name,
+                                                    Bytes size, std::uint8_t flags) {
+  const PoolSize argument{size};
+  co_return co_await ask<PoolHandle>({.kind = kind, .flags = flags}, std::as_bytes(std::span(name)),
+                                     rpc::bytes_of(argument));
+}
+
+// --- requests and replies ------------------------------------------------------------------------
+
+Task<Reply> Client::request(Call call, Request header, Key key, Value value) {
+  if (calls_.broken()) co_return Reply{.status = kDisconnected};
+  header.id = call;
+  header.key_length = static_cast<std::uint32_t>(key.size());
+  header.value_length = static_cast<std::uint32_t>(value.size());
   const LocalBuffer buffer = requests_[call].first(static_cast<std::uint32_t>(header.size()));
   rpc::write_message(buffer.bytes(), header);
   copy_bytes(buffer.bytes().subspan(sizeof header, key.size()), key);
@@ -100,19 +172,8 @@ Task<Result<Reply>> Client::request(Call call, RequestKind kind, Key key, Value 
       call, completions_,
       [this](const fabric::ReceiveCompletion& completion) { take(completion); });
   if (!co_await send) fail();
-  if (!reply) co_return tl::unexpected(Error::disconnected);
-  switch (reply->status) {
-    case ReplyStatus::not_found:
-      co_return tl::unexpected(Error::not_found);
-    case ReplyStatus::out_of_space:
-      co_return tl::unexpected(Error::out_of_space);
-    case ReplyStatus::done:
-      break;
-  }
-  co_return *reply;
+  co_return reply.value_or(Reply{.status = kDisconnected});
 }
-
-// --- replies -------------------------------------------------------------------------------------
 
 void Client::take(const fabric::ReceiveCompletion& completion) {
   if (completion.status != fabric::Status::success) return fail();

@@ -1,37 +1,72 @@
-// The client's session with a shard. Each operation is one request and its reply, which is read in
-// the receive buffer in which it arrived.
+// A client thread's connection to a shard, by which the sessions of both interfaces make their
+// requests: that of a key-value store (store_session.h) and that of pools (session.h). Each
+// operation is one request and its reply, which is read in the receive buffer in which it arrived.
+//
+// Operations of keys are functions of the error that they end with, E: that of either interface.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "platform/platform.h"
 #include "rpc/calls.h"
 #include "rpc/receive_buffers.h"
-#include "services/kv/kv.h"
 #include "systems/mcas/messages.h"
+#include "systems/mcas/parameters.h"
 
 namespace perdura::systems::mcas {
 
-class Client final : public KvSession {
+class Client {
  public:
-  static Task<std::unique_ptr<KvSession>> connect(Thread& thread, fabric::Address server,
-                                                  KvConfig config);
+  template <class T, class E>
+  using Expected = tl::expected<T, E>;
 
-  Task<Result<Bytes>> get(Key key, std::span<std::byte> into) override;
-  Task<Result<void>> put(Key key, Value value) override;
-  Task<Result<void>> erase(Key key) override;
-  SessionCounts counts() const override { return {}; }
+  // Throws PlatformError if connecting fails.
+  static Task<std::shared_ptr<Client>> connect(Thread& thread, fabric::Address shard,
+                                               std::uint32_t queue_depth);
+
+  template <class E>
+  Task<Expected<void, E>> put(PoolHandle pool, Key key, Value value, std::uint8_t flags = 0);
+  template <class E>
+  Task<Expected<Bytes, E>> get(PoolHandle pool, Key key, std::span<std::byte> into);
+  template <class E>
+  Task<Expected<void, E>> erase(PoolHandle pool, Key key);
+
+  // Any other request, whose reply has no value, any bytes, or a T.
+  Task<objects::Result<void>> tell(Request request, Key key, Value value);
+  Task<objects::Result<std::vector<std::byte>>> ask_bytes(Request request, Key key, Value value);
+  template <class T>
+  Task<objects::Result<T>> ask(Request request, Key key, Value value) {
+    const auto bytes = co_await ask_bytes(request, key, value);
+    if (!bytes) co_return tl::unexpected(bytes.error());
+    co_return rpc::read_message<T>(*bytes);
+  }
+  // create_pool or open_pool.
+  Task<objects::Result<PoolHandle>> open_pool(RequestKind kind, std::string_view name, Bytes size,
+                                              std::uint8_t flags);
+
+  fabric::Endpoint& endpoint() { return thread_.endpoint; }
 
  private:
   Client(Thread& thread, std::uint32_t queue_depth) : thread_(thread), queue_depth_(queue_depth) {}
 
-  Task<> connect(fabric::Address server);
+  Task<> connect(fabric::Address shard);
   void allocate();
 
   // Sends a request and waits for the reply, which `kept_` keeps for the call.
-  Task<Result<Reply>> request(rpc::Call call, RequestKind kind, Key key, Value value);
-  Task<Result<void>> change(RequestKind kind, Key key, Value value);
+  Task<Reply> request(rpc::Call call, Request header, Key key, Value value);
+  std::span<const std::byte> value_of(rpc::Call call, const Reply& reply) const {
+    return kept_.kept(call).bytes().subspan(sizeof(Reply), reply.value_length);
+  }
+  // Nothing is sent of which the shard's limits say that it is in vain.
+  bool is_too_long(Key key) const { return key.size() > welcome_.max_key_size; }
+  bool is_too_long(Key key, Value value) const {
+    return is_too_long(key) || value.size() > std::max(welcome_.max_value_size, kLongestArgument);
+  }
   void take(const fabric::ReceiveCompletion& completion);
   // The shard is gone, or violates the protocol: ends all operations in flight.
   void fail();

@@ -1,7 +1,8 @@
 #include "systems/mcas/mcas.h"
 
-#include "systems/mcas/client.h"
-#include "systems/mcas/shard.h"
+#include "systems/mcas/partition.h"
+#include "systems/mcas/session.h"
+#include "systems/mcas/store_session.h"
 
 namespace perdura::systems {
 
@@ -15,6 +16,9 @@ constexpr std::array kSmallSettings{
     services::Setting{"heap_region", 256}, services::Setting{"granule", 512}};
 constexpr std::array<std::uint64_t, 3> kFilling{1001, 1002, 1003};
 constexpr std::array kSmallStores{SmallStore{kSmallSettings, kFilling}};
+
+// The same is guaranteed, by other means.
+constexpr std::array kEngines{services::Setting{"engine", "hstore-cc"}};
 
 constexpr services::Footprint kFootprint{.process = 20'000'000,
                                          .worker = 150'000,
@@ -33,7 +37,24 @@ constexpr services::Footprint kFootprint{.process = 20'000'000,
 
 std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
   return std::make_unique<mcas::Partition>(
-      std::make_shared<mcas::Shard>(thread, name, config, mcas::Parameters::of(config)));
+      std::make_shared<mcas::Shard>(thread, name, mcas::Parameters::of(config)));
+}
+
+// What the task that accepts connections shares with its owner.
+class OpenShard final : public objects::Shard {
+ public:
+  explicit OpenShard(std::shared_ptr<mcas::Shard> shard) : shard_(std::move(shard)) {}
+  Task<> serve() override { return shard_->serve(); }
+  std::string audit() override { return shard_->pools().audit(); }
+
+ private:
+  std::shared_ptr<mcas::Shard> shard_;
+};
+
+std::unique_ptr<objects::Shard> open_shard(Thread& thread, std::string name,
+                                           const objects::Config& config) {
+  return std::make_unique<OpenShard>(
+      std::make_shared<mcas::Shard>(thread, name, mcas::Parameters::of(config)));
 }
 
 }  // namespace
@@ -51,11 +72,25 @@ const KvSystem kMcas{
     .parameters = mcas::kParameterTable,
     .small_stores = kSmallStores,
     .events = mcas::kEvents,
+    .changes_guarantee = kEngines,
     .partition_metrics = mcas::kPartitionMetrics,
     .footprint = kFootprint,
     .check = [](const KvConfig& config) { mcas::Parameters::of(config); },
     .open = open,
-    .connect = mcas::Client::connect,
+    .connect = mcas::StoreSession::connect,
+};
+
+const objects::System kMcasObjects{
+    .name = mcas::kName,
+    .title = "MCAS",
+    .paper =
+        "An Architecture for Memory Centric Active Storage (MCAS), Waddington et al., 2021; "
+        "section 3.1",
+    .guarantee = "a completed change is durable: the shard's CPU has flushed it",
+    .parameters = mcas::kParameterTable,
+    .check = [](const objects::Config& config) { mcas::Parameters::of(config); },
+    .open = open_shard,
+    .connect = mcas::PoolsSession::connect,
 };
 
 }  // namespace perdura::systems

@@ -5,9 +5,12 @@
 #pragma once
 
 #include "services/kv/kv.h"
+#include "services/objects/objects.h"
 
 namespace perdura::systems {
 
 extern const KvSystem kMcas;
+// The same with pools, which clients create and open (section 3.1).
+extern const objects::System kMcasObjects;
 
 }  // namespace perdura::systems

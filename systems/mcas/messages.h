@@ -1,17 +1,24 @@
 // The messages between clients and shards. A request is a SEND, and so is its reply: a client may
 // take an operation for durable when it has the reply (MCAS, section 3.1.1: persistent on
-// completion). Key and value travel in the messages, as for all operations but the direct
-// transfers.
+// completion). Keys and small values travel in the messages; of a direct transfer the request says
+// where the client's memory is, and the shard READs or WRITEs that.
+//
+// A shard trusts no message. One that is no request ends the connection, since it cannot be
+// answered; one that cannot be carried out is answered with an error.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 
 #include "platform/fabric/fabric.h"
+#include "rpc/messages.h"
 #include "services/kv/kv.h"
+#include "services/objects/objects.h"
 
 namespace perdura::systems::mcas {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 // The private data of a connection, of the client and of the shard's answer.
 struct Hello {
@@ -21,34 +28,109 @@ struct Welcome {
   std::uint32_t session = 0;
   std::uint32_t queue_depth = 0;  // most requests in flight
   std::uint64_t max_key_size = 0;
-  std::uint64_t max_value_size = 0;
+  std::uint64_t max_value_size = 0;  // of values that travel in messages
 };
 static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
 
-enum class RequestKind : std::uint32_t { put, get, erase };
+// What is the "key" of a request and the "value" behind it stands beside the kind.
+enum class RequestKind : std::uint8_t {
+  put,                // key, value
+  get,                // key
+  erase,              // key
+  put_direct,         // key, Transfer
+  get_direct,         // key, Transfer
+  put_direct_offset,  // key, Transfer
+  get_direct_offset,  // key, Transfer
+  key_attributes,     // key
+  pool_attributes,    //
+  create_pool,        // name, PoolSize
+  open_pool,          // name, PoolSize if it is created on demand
+  close_pool,         //
+  delete_pool,        // name
+  configure_pool,     // command
+  find,               // expression, Search
+  statistics,         //
+};
 
-// The key follows, and behind it the value of a put.
+// A pool that a session has open, as the session names it. Never given twice by a shard, so one
+// that was closed, or is another session's, means nothing.
+using PoolHandle = std::uint64_t;
+inline constexpr PoolHandle kNoPool = 0;
+
+// Bits of Request::flags.
+inline constexpr std::uint8_t kNoOverwrite = 1;     // put, put_direct
+inline constexpr std::uint8_t kCreateOnly = 2;      // create_pool
+inline constexpr std::uint8_t kCreateOnDemand = 4;  // open_pool
+inline constexpr std::uint8_t kReadOnly = 8;        // create_pool, open_pool
+
 struct Request {
   RequestKind kind = RequestKind::get;
+  std::uint8_t flags = 0;
+  std::uint16_t unused = 0;
   std::uint32_t id = 0;  // of the call, below Welcome::queue_depth
+  PoolHandle pool = kNoPool;
   std::uint32_t key_length = 0;
   std::uint32_t value_length = 0;
 
-  Bytes size() const { return sizeof(Request) + key_length + value_length; }
+  Bytes size() const { return sizeof(Request) + Bytes{key_length} + value_length; }
 };
-static_assert(sizeof(Request) == 16);
+static_assert(sizeof(Request) == 24);
 
-enum class ReplyStatus : std::uint32_t { done, not_found, out_of_space };
+// A part of a value, and where it is, or is to be, in the client's memory.
+struct Transfer {
+  std::uint64_t value_offset = 0;  // of the part; 0 unless the kind has an offset
+  std::uint64_t length = 0;
+  std::uint64_t remote_offset = 0;
+  std::uint32_t remote_key = 0;
+  std::uint32_t unused = 0;
+};
+struct PoolSize {
+  std::uint64_t bytes = 0;
+};
+struct Search {
+  std::uint64_t position = 0;  // of the first key that may be found
+  objects::Match match = objects::Match::exact;
+  std::array<std::uint8_t, 7> unused{};
+};
 
-// The value follows, if this is the reply to a get.
+// What `value` of a request or a reply holds besides values of keys is at most so long.
+inline constexpr Bytes kLongestArgument = 72;
+static_assert(sizeof(Transfer) <= kLongestArgument);
+static_assert(sizeof(objects::ShardStatistics) <= kLongestArgument);
+
+// 0, or one more than the number of the error.
+using ReplyStatus = std::uint32_t;
+inline constexpr ReplyStatus kDone = 0;
+constexpr ReplyStatus status_of(objects::Error error) {
+  return static_cast<ReplyStatus>(error) + 1;
+}
+
+// What the operation yields follows: a value, its length (get_direct, key_attributes: 8 bytes), a
+// PoolHandle, objects::PoolAttributes, objects::ShardStatistics, or the position of a key, 8 bytes,
+// and the key (find).
 struct Reply {
   std::uint32_t id = 0;
-  ReplyStatus status = ReplyStatus::done;
+  ReplyStatus status = kDone;
   std::uint32_t value_length = 0;
-  std::uint32_t padding = 0;
+  std::uint32_t unused = 0;
 
   Bytes size() const { return sizeof(Reply) + value_length; }
 };
 static_assert(sizeof(Reply) == 16);
+
+struct ParsedRequest {
+  Request header;
+  Key key;
+  Value value;
+
+  // Whether it has what its kind needs, nothing else, and no more than the limits allow.
+  bool is_valid(const Welcome& limits) const;
+  // Whether it is about a pool that is open.
+  bool has_pool() const;
+  // Whether it changes that.
+  bool changes() const;
+};
+// Nothing if the message is no request that could be answered.
+std::optional<ParsedRequest> parse(std::span<const std::byte> message, const Welcome& limits);
 
 }  // namespace perdura::systems::mcas

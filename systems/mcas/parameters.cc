@@ -14,13 +14,14 @@ namespace {
 
 constexpr Bytes kDefaultMaxKeySize = 512;
 constexpr std::uint64_t kMostRecords = std::uint64_t{1} << 31;
+constexpr Bytes kMostMemory = Bytes{1} << 44;
 
 // The load factor, in percent, up to which the table is expected to take all records.
 constexpr std::uint64_t kRecordsPerHundredEntries = 75;
 
 // A store for few records has smaller regions and granules, so that it consists of several; but
 // objects of all lengths for which there are buckets fit into its regions.
-constexpr Bytes kLeastUsualRegion = hstore::kLeastSlots * hstore::kLongestInRegion;
+constexpr Bytes kLeastUsualRegion = kLeastSlots * kLongestInRegion;
 constexpr std::uint64_t kUsualRegions = 64;
 constexpr std::uint64_t kUsualGranules = 16;
 
@@ -52,46 +53,46 @@ Bytes memory_for(const KvConfig& config, const hstore::Shape& shape) {
          shape.heap.slot_size(sizeof(hstore::TableRoot));
 }
 
-}  // namespace
-
-RegionAllocator::Extent Parameters::extent() const {
-  return {round_up(kAllocatorOffset + RegionAllocator::size(granules), kMediaLine), granules,
-          granule};
+// What does not depend on what the store is for.
+Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes usual_max_key_size,
+                  Bytes least_max_key_size) {
+  given.require_within("sessions", sessions, 1, 1U << 16);
+  Parameters result;
+  result.sessions = sessions;
+  result.max_key_size =
+      given.number("max_key_size", usual_max_key_size, least_max_key_size, kLongestKey);
+  result.kind = persistent_engine(given.text("engine"));
+  result.queue_depth = given.number<std::uint32_t>("queue_depth");
+  result.pools = given.number<std::uint32_t>("pools");
+  result.direct_piece = given.number<Bytes>("direct_piece");
+  hstore::TableShape& table = result.engine.table;
+  table.first_segment = given.number<std::uint64_t>("first_segment");
+  require_power_of_two("first_segment", table.first_segment);
+  table.hops = given.number<std::uint32_t>("neighborhood");
+  return result;
 }
 
-Parameters Parameters::of(const KvConfig& config) {
-  const ParameterReader given(kName, kParameterTable, config.parameters);
-  given.require_within("key_size", config.key_size, 1, kLongestKey);
-  given.require_within("max_value_size", config.max_value_size, config.value_size, kLongestValue);
-  given.require_within("records", config.records, 1, kMostRecords);
-  given.require_within("sessions", config.sessions, 1, 1U << 16);
-  Parameters result;
-  result.max_key_size = given.number("max_key_size", std::max(config.key_size, kDefaultMaxKeySize),
-                                     config.key_size, kLongestKey);
-  result.max_value_size = config.max_value_size;
-  result.queue_depth = given.number<std::uint32_t>("queue_depth");
+// What the state of an entry keeps of a hash chooses among all entries.
+constexpr std::uint64_t kMostEntries = std::uint64_t{1} << hstore::State::kHashBits;
 
-  hstore::Shape& engine = result.engine;
-  engine.table.first_segment = given.number<std::uint64_t>("first_segment");
-  require_power_of_two("first_segment", engine.table.first_segment);
-  engine.table.hops = given.number<std::uint32_t>("neighborhood");
-  engine.most_segments =
-      given.number("segments", segments_for(config.records, engine.table.first_segment));
-  // What the state of an entry keeps of a hash chooses among all entries.
-  const std::uint64_t most = std::uint64_t{1} << hstore::State::kHashBits;
-  if (engine.table.first_segment > most >> (engine.most_segments - 1)) {
-    throw ParameterError(
-        "segments", fmt::format("{}: {} segments, the first of {} entries, are more than the "
-                                "{} entries that a table may have",
-                                kName, engine.most_segments, engine.table.first_segment, most));
+void set_segments(Parameters& result, std::uint32_t segments) {
+  const std::uint64_t first = result.engine.table.first_segment;
+  if (first > kMostEntries >> (segments - 1)) {
+    throw ParameterError("segments",
+                         fmt::format("{}: {} segments, the first of {} entries, are more than the "
+                                     "{} entries that a table may have",
+                                     kName, segments, first, kMostEntries));
   }
+  result.engine.most_segments = segments;
+}
 
-  const Bytes needed = memory_for(config, engine);
+// Sizes of regions and granules for `needed` bytes of keys, values and table.
+void set_granularity(Parameters& result, const ParameterReader& given, Bytes needed) {
   const Bytes usual_region =
-      std::clamp(std::bit_floor(needed / kUsualRegions), kLeastUsualRegion, hstore::kRegionSize);
-  engine.heap.region_size = given.number("heap_region", usual_region);
-  require_power_of_two("heap_region", engine.heap.region_size);
-  const Bytes region = engine.heap.region_size;
+      std::clamp(std::bit_floor(needed / kUsualRegions), kLeastUsualRegion, kRegionSize);
+  result.engine.heap.region_size = given.number("heap_region", usual_region);
+  require_power_of_two("heap_region", result.engine.heap.region_size);
+  const Bytes region = result.engine.heap.region_size;
   result.granule = given.number(
       "granule", std::max(region, std::min(std::bit_ceil(needed / kUsualGranules), kGranule)));
   if (result.granule % region != 0) {
@@ -100,22 +101,72 @@ Parameters Parameters::of(const KvConfig& config) {
                                      "which is {}",
                                      kName, result.granule, region));
   }
-  const Bytes whole =
-      memory_for(config, engine) + (kBuckets + engine.most_segments) * engine.heap.region_size;
-  result.granules = given.number("granules", whole / result.granule + 2);
+}
+
+void set_granules(Parameters& result, std::uint64_t granules) {
+  result.granules = granules;
   // The root and the first segment, each perhaps in a region and in granules of its own.
+  const hstore::Shape& engine = result.engine;
   const auto granules_of = [&](Bytes length) {
-    return (engine.heap.slot_size(length) + region + result.granule - 1) / result.granule;
+    return (engine.heap.slot_size(length) + engine.heap.region_size + result.granule - 1) /
+           result.granule;
   };
-  if (result.granules < granules_of(sizeof(hstore::TableRoot)) +
-                            granules_of(engine.table.entries_of(0) * sizeof(hstore::Entry))) {
+  if (granules < granules_of(root_size(result.kind)) +
+                     granules_of(engine.table.entries_of(0) * sizeof(hstore::Entry))) {
     throw ParameterError(
         "granules",
         fmt::format("{}: {} granules of {} bytes are too few for a first segment of {} "
                     "entries",
                     kName, result.granules, result.granule, engine.table.first_segment));
   }
-  engine.heap.first = result.extent().first;
+  result.engine.heap_map = result.heap_map_offset();
+  result.engine.heap.first = result.extent().first;
+}
+
+}  // namespace
+
+Bytes Parameters::heap_map_offset() const {
+  return round_up(allocator_offset() + RegionAllocator::size(granules), kCacheLine);
+}
+
+RegionAllocator::Extent Parameters::extent() const {
+  const Bytes map = heap_map_size(kind, granules * granule, engine.heap.region_size);
+  return {round_up(heap_map_offset() + map, kMediaLine), granules, granule};
+}
+
+Parameters Parameters::of(const KvConfig& config) {
+  const ParameterReader given(kName, kParameterTable, config.parameters);
+  given.require_within("key_size", config.key_size, 1, kLongestKey);
+  given.require_within("max_value_size", config.max_value_size, config.value_size, kLongestValue);
+  given.require_within("records", config.records, 1, kMostRecords);
+  Parameters result = common(given, config.sessions, std::max(config.key_size, kDefaultMaxKeySize),
+                             config.key_size);
+  result.planned = {config.key_size, config.value_size, config.records};
+  result.flushing = flushing_of(config);
+  result.max_value_size = config.max_value_size;
+  hstore::Shape& engine = result.engine;
+  set_segments(result,
+               given.number("segments", segments_for(config.records, engine.table.first_segment)));
+  const Bytes needed = memory_for(config, engine);
+  set_granularity(result, given, needed);
+  const Bytes whole = needed + (kBuckets + engine.most_segments) * engine.heap.region_size;
+  set_granules(result, given.number("granules", whole / result.granule + 2));
+  return result;
+}
+
+Parameters Parameters::of(const objects::Config& config) {
+  const ParameterReader given(kName, kParameterTable, config.parameters);
+  given.require_within("memory", config.memory, 1, kMostMemory);
+  given.require_within("max_message_value", config.max_message_value, 0, kLongestInMessage);
+  Parameters result = common(given, config.sessions, kDefaultMaxKeySize, 1);
+  result.max_value_size = config.max_message_value;
+  // Pools grow as long as there is memory.
+  const std::uint64_t doublings = std::bit_width(kMostEntries / result.engine.table.first_segment);
+  set_segments(result, given.number("segments", static_cast<std::uint32_t>(std::min<std::uint64_t>(
+                                                    doublings, hstore::kMostSegments))));
+  set_granularity(result, given, config.memory);
+  set_granules(result,
+               given.number("granules", (config.memory + result.granule - 1) / result.granule));
   return result;
 }
 

@@ -1,9 +1,11 @@
 // The parameters of MCAS, `[systems.mcas]`, and how a shard's memory is laid out for them:
 //
-//      0          256                    first
-//      +----------+----------------------+-----------+-----------+---
-//      | header   | region allocator     | granule 0 | granule 1 | ...
-//      +----------+----------------------+-----------+-----------+---
+//      0          256         multiple of a line, as the next    first
+//      +----------+-----------+--------------------+-------------+-----------+-----------+---
+//      | header   | catalog   | region allocator   | heap map    | granule 0 | granule 1 | ...
+//      +----------+-----------+--------------------+-------------+-----------+-----------+---
+//
+// Only hstore-cc has a heap map (hstore_cc/heap_map.h).
 #pragma once
 
 #include <array>
@@ -12,7 +14,11 @@
 
 #include "platform/base/parameter.h"
 #include "services/kv/kv.h"
+#include "services/objects/objects.h"
+#include "systems/flushing.h"
+#include "systems/mcas/engines.h"
 #include "systems/mcas/hstore/hstore.h"
+#include "systems/mcas/storage/catalog.h"
 #include "systems/mcas/storage/region_allocator.h"
 
 namespace perdura::systems::mcas {
@@ -22,9 +28,15 @@ inline constexpr std::string_view kName = "mcas";
 inline constexpr Bytes kLongestKey = MiB;
 inline constexpr Bytes kLongestValue = GiB;  // the longest message of RDMA verbs, section 3.2.1
 inline constexpr Bytes kGranule = 32 * MiB;
-inline constexpr Bytes kAllocatorOffset = 256;
+inline constexpr Bytes kCatalogOffset = 256;
+// The longest value that is put without a direct transfer, as in Table 1.
+inline constexpr Bytes kLongestInMessage = 2 * MiB;
 
 inline constexpr std::array kParameterTable = std::to_array<Parameter>({
+    {.name = "engine",
+     .type = OneOf{kPersistentEngines},
+     .usual = "hstore",
+     .what = "the storage engine; that of hstore-cc has its allocator in persistent memory"},
     {.name = "first_segment",
      .type = Count{2, std::uint64_t{1} << 32},
      .usual = 128,
@@ -37,12 +49,12 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
      .usual = hstore::kHops,
      .what = "entries in which hopscotch hashing looks for a key (H)"},
     {.name = "heap_region",
-     .type = Count{hstore::kSmallestRegion, GiB},
+     .type = Count{kSmallestRegion, GiB},
      .unit = "bytes",
      .what =
          "a region of the heap, a power of two; else 1 MiB, or less if the records need little"},
     {.name = "granule",
-     .type = Count{hstore::kSmallestRegion, std::uint64_t{1} << 36},
+     .type = Count{kSmallestRegion, std::uint64_t{1} << 36},
      .unit = "bytes",
      .what =
          "what the region allocator gives at a time, a multiple of heap_region; else 32 MiB, or "
@@ -58,21 +70,48 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
      .type = Count{1, 4096},
      .usual = 32,
      .what = "operations of one session under way at once"},
+    {.name = "pools",
+     .type = Count{1, 4096},
+     .usual = 32,
+     .what = "pools that a shard can have at once"},
+    {.name = "direct_piece",
+     .type = Count{kCacheLine, GiB},
+     .usual = MiB,
+     .unit = "bytes",
+     .what = "what one READ or WRITE of a direct transfer moves; a longer value takes several"},
 });
 
+// What a store was made for. Memory of another shape would be misread, or be too small.
+struct Planned {
+  std::uint64_t key_size = 0;    // of the typical record; this and the next two are 0 of a shard
+  std::uint64_t value_size = 0;  // that was made for pools of any records
+  std::uint64_t records = 0;
+  friend bool operator==(const Planned&, const Planned&) = default;
+};
+
 struct Parameters {
-  hstore::Shape engine;
+  Planned planned;
+  Flushing flushing = Flushing::lines;
+  EngineKind kind = EngineKind::hstore;
+  hstore::Shape engine;  // of all pools of the shard
   Bytes granule = 0;
   std::uint64_t granules = 0;
   Bytes max_key_size = 0;
-  Bytes max_value_size = 0;
+  Bytes max_value_size = 0;  // of values that travel in messages
   std::uint32_t queue_depth = 0;
+  std::uint32_t sessions = 0;
+  std::uint32_t pools = 0;
+  Bytes direct_piece = 0;
 
-  // What the region allocator divides: it begins behind the allocator's own data.
+  Bytes allocator_offset() const { return kCatalogOffset + Catalog::size(pools); }
+  Bytes heap_map_offset() const;
+  // What the region allocator divides: it begins behind the heap map.
   RegionAllocator::Extent extent() const;
 
-  // Throws UsageError if the configuration has an unknown parameter or is impossible.
+  // Of a shard for one pool with the records of the configuration, and of one for any pools. Both
+  // throw UsageError if the configuration has an unknown parameter or is impossible.
   static Parameters of(const KvConfig& config);
+  static Parameters of(const objects::Config& config);
 };
 
 }  // namespace perdura::systems::mcas

@@ -1,14 +1,19 @@
-// A shard: one thread that serves one network end-point and is the only one that uses its pool, so
-// nothing is locked (MCAS, section 3). It executes requests one after the other, each of them
-// whole: it answers a change when that is durable, and reads nothing that is not durable.
+// A shard: one thread that serves one network end-point and is the only one that uses its pools, so
+// no memory is shared between threads (MCAS, section 3). It executes most requests one after the
+// other, each of them whole: it answers a change when that is durable, and reads nothing that is
+// not durable. What takes long are tasks of their own, while which it serves others: direct
+// transfers, the removal of a pool, and requests for a key that such a task has locked.
 //
 // Each session has a reply buffer for each of its `queue_depth` requests in flight, and one request
 // buffer more, since a request stays in its buffer while it is executed. The reply to the request
 // with the id n is written to reply buffer n, which is free: the client has read the last reply
 // that was sent from there before it uses the id again.
+//
+// Rights are those of handles: a session reaches the pools that it has opened, and no memory of the
+// shard is ever registered for access by others. The memory of clients is, and the shard READs and
+// WRITEs it; a client that names memory wrongly breaks its own connection, and no other.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -17,97 +22,127 @@
 #include "platform/platform.h"
 #include "rpc/receive_buffers.h"
 #include "rpc/sessions.h"
-#include "services/kv/kv.h"
 #include "systems/mcas/messages.h"
-#include "systems/mcas/pool.h"
+#include "systems/mcas/pools.h"
 
 namespace perdura::systems::mcas {
 
-inline constexpr std::array kEvents{services::Event{"added segments"},
-                                    services::Event{"displaced items"},
-                                    services::Event{"added pool regions"},
-                                    services::Event{"returned heap regions"},
-                                    services::Event{"undone region changes", true},
-                                    services::Event{"cleared hops", true},
-                                    services::Event{"freed entries", true}};
-
-inline constexpr std::array kPartitionMetrics{
-    services::Metric{"added_segments", "segments added to the table", "Segments added"},
-    services::Metric{"displaced_items", "items moved to make room", "Items displaced"},
-    services::Metric{"returned_heap_regions", "heap regions returned", "Heap regions returned"}};
-
 class Shard : public std::enable_shared_from_this<Shard> {
  public:
-  // Creates its pool, or opens and recovers it. Throws UsageError if it is damaged or has another
-  // shape.
-  Shard(Thread& thread, const std::string& name, const KvConfig& config,
-        const Parameters& parameters);
+  // Opens and recovers its memory, or creates it. Throws UsageError if that is damaged or has
+  // another shape.
+  Shard(Thread& thread, const std::string& name, const Parameters& parameters);
 
   // Runs until it is destroyed.
   Task<> serve();
 
-  KvSpace space() const;
-  std::vector<std::uint64_t> events() const;
-  std::vector<double> metrics() const;
-  std::string audit() const { return pool_.audit(); }
+  Pools& pools() { return pools_; }
+  // Steps of growing that have begun, of all pools, and whether one is under way; may be asked for
+  // on any thread.
+  std::uint64_t growth_steps() const { return growth_steps_.load(std::memory_order_relaxed); }
+  bool growing() const { return growing_.load(std::memory_order_relaxed); }
 
  private:
+  // A pool that a session has open. The handle's low bits are its place in Session::handles.
+  struct OpenPool {
+    PoolHandle handle = kNoPool;  // kNoPool: closed
+    Pool* pool = nullptr;
+    bool read_only = false;
+  };
   struct Session {
     std::uint32_t number = 0;
     std::unique_ptr<fabric::ReceiveQueue> requests;
     std::unique_ptr<fabric::QueuePair> queue_pair;
+    std::vector<OpenPool> handles;
+    std::uint32_t tasks = 0;  // of its requests, which use its buffers and connection
+    bool ended = false;       // it is given up when no task is left
     bool is_free() const { return queue_pair == nullptr; }
   };
+  // A request, in the buffer in which it has arrived.
+  struct Job {
+    Session* session = nullptr;
+    std::uint64_t buffer = 0;
+    ParsedRequest request;
+    Pool* pool = nullptr;  // of its handle, if it has one
+  };
+  // What a request yields: the length of the value in the reply buffer.
+  using Outcome = objects::Result<Bytes>;
+  // Keeps what a task uses, its session and its pool, until it has ended.
+  class Keeper;
 
+  // Sessions (shard.cc).
   void accept(fabric::ConnectionRequest& request);
   Task<> handle(fabric::ReceiveCompletion completion);
-  Task<> execute(Session& session, std::span<const std::byte> message);
-  Task<ReplyStatus> put(Key key, Value value);
-  // Copies the value to the reply.
-  void get(Key key, std::span<std::byte> into, Reply& reply);
-  void note_space();
+  void end(Session& session);
+  void give_up(Session& session);
+  void finish(const Job& job, const Outcome& outcome);
 
-  std::uint32_t request_buffers() const { return queue_depth_ + 1; }
+  // Requests (shard_requests.cc).
+  // Executes a request, or starts a task that does. Nothing: a task will answer.
+  Task<std::optional<Outcome>> execute(Job& job);
+  Outcome execute_at_once(const Job& job);
+  Task<> execute_when_unlocked(Job job, Keeper keeper);
+  Task<Outcome> put(const Job& job);
+  static Outcome outcome_of(Pool& pool, Key key, PutOutcome outcome);
+  Outcome get(const Job& job);
+  Outcome erase(const Job& job);
+  Outcome key_attributes(const Job& job);
+  Outcome open_pool(const Job& job);
+  Outcome close_pool(const Job& job);
+  Task<> delete_pool(Job job, Keeper keeper);
+  Outcome pool_attributes(const Job& job);
+  Outcome configure_pool(const Job& job);
+  // Nothing if it goes on as a task.
+  std::optional<Outcome> find(const Job& job);
+  Task<> find_further(Job job, std::uint64_t position, Keeper keeper);
+  Outcome found(const Job& job, const index::FindResult& result);
+  Outcome statistics(const Job& job);
+  const OpenPool* find_handle(const Session& session, PoolHandle handle) const;
+  static std::size_t free_handle(Session& session);
+  Outcome add_handle(const Job& job, std::size_t number, Pool& pool);
+  static void close(OpenPool& open);
+  Task<> until_grown(Pool& pool);
+  Task<> grow(Pool& pool);
+  template <class T>
+  Outcome reply_with(const Job& job, const T& value);
+
+  // Direct transfers (shard_transfers.cc).
+  Task<> transfer(Job job, Keeper keeper);
+  Task<Outcome> put_direct(const Job& job, const Transfer& from);
+  Task<Outcome> get_direct(const Job& job, const Transfer& to);
+  Task<Outcome> put_direct_offset(const Job& job, const Transfer& from);
+  Task<bool> fetch(Session& session, const Transfer& from, Place into);
+  // `from` is where the `length` bytes begin.
+  Task<bool> send(Session& session, const Transfer& to, fabric::LocalBuffer from, Bytes length);
+
+  std::uint32_t request_buffers() const { return limits_.queue_depth + 1; }
   fabric::LocalBuffer request_buffer(const Session& session, std::uint64_t index) const {
     return requests_[std::uint64_t{session.number} * request_buffers() + index];
   }
-  fabric::LocalBuffer reply_buffer(const Session& session, std::uint32_t id) const {
-    return replies_[std::uint64_t{session.number} * queue_depth_ + id];
+  fabric::LocalBuffer reply_buffer(const Job& job) const {
+    return replies_[std::uint64_t{job.session->number} * limits_.queue_depth +
+                    job.request.header.id];
+  }
+  std::span<std::byte> reply_value(const Job& job) const {
+    return reply_buffer(job).bytes().subspan(sizeof(Reply));
   }
 
   Thread& thread_;
-  Pool pool_;
-  Engine& engine_;
-  std::uint32_t queue_depth_;
-  Bytes max_key_size_;
-  Bytes max_value_size_;
+  std::unique_ptr<pmem::Region> memory_;
+  Pools pools_;
+  Welcome limits_;  // what each session is told
+  Bytes direct_piece_;
   std::unique_ptr<pmem::Region> buffers_;
   rpc::BufferRow requests_;
   rpc::BufferRow replies_;
+  fabric::MemoryRegion pool_memory_;  // for the shard's own operations
   std::uint32_t max_inline_;
   fabric::CompletionQueue completions_;
   rpc::SessionTable<Session> sessions_;
-  // What space() says, for other threads.
-  Bytes capacity_;
-  std::atomic<Bytes> free_{0};
+  PoolHandle handles_given_ = 0;
+  objects::ShardStatistics statistics_;
   std::atomic<std::uint64_t> growth_steps_{0};
   std::atomic<bool> growing_{false};
-};
-
-// The partition that the harness holds. The task that accepts connections shares ownership of the
-// shard, which lives as long as any of them.
-class Partition final : public KvPartition {
- public:
-  explicit Partition(std::shared_ptr<Shard> shard) : shard_(std::move(shard)) {}
-  KvSpace space() const override { return shard_->space(); }
-  std::vector<double> metrics() const override { return shard_->metrics(); }
-  std::vector<std::uint64_t> events() const override { return shard_->events(); }
-  std::string audit() override { return shard_->audit(); }
-  Task<> serve() override { return shard_->serve(); }
-  Task<> settle() override { co_return; }  // nothing is deferred
-
- private:
-  std::shared_ptr<Shard> shard_;
 };
 
 }  // namespace perdura::systems::mcas

@@ -52,6 +52,15 @@ const KvSystem& find_kv_system(std::string_view name) {
   return find_in(kv_systems(), name, [](const KvSystem& system) { return system.name; });
 }
 
+std::span<const objects::System> object_systems() {
+  static const std::array table{kMcasObjects};
+  return table;
+}
+
+const objects::System& find_object_system(std::string_view name) {
+  return find_in(object_systems(), name, [](const objects::System& system) { return system.name; });
+}
+
 const services::MemorySystem& find_memory_system(std::string_view name) {
   return find_in(memory_systems(), name,
                  [](const services::MemorySystem& system) { return system.info.name; });

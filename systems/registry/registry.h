@@ -9,6 +9,7 @@
 #include "services/fs/fs.h"
 #include "services/kv/kv.h"
 #include "services/memory/memory.h"
+#include "services/objects/objects.h"
 #include "services/service.h"
 
 namespace perdura::systems {
@@ -21,6 +22,9 @@ std::optional<services::ServedSystem> find_system(std::string_view name);
 std::span<const KvSystem> kv_systems();
 // Throws UsageError, which lists the known names, if there is none.
 const KvSystem& find_kv_system(std::string_view name);
+
+std::span<const objects::System> object_systems();
+const objects::System& find_object_system(std::string_view name);  // as above
 
 std::span<const services::MemorySystem> memory_systems();
 const services::MemorySystem& find_memory_system(std::string_view name);  // as above

@@ -476,7 +476,7 @@ class FsCrashScenario final : public services::CrashScenario {
 FsConfig config_for(const FsSystem& system, const services::CrashSetup& setup) {
   FsConfig config{.now = {999, 0}, .parameters = setup.parameters};
   for (const services::Setting& setting : system.small) {
-    config.parameters.try_emplace(std::string(setting.name), setting.value);
+    config.parameters.try_emplace(std::string(setting.name), setting.value.value());
   }
   return config;
 }

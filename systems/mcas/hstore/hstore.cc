@@ -9,64 +9,61 @@
 
 namespace perdura::systems::mcas::hstore {
 
-Hstore::Hstore(Memory memory, RegionAllocator& regions, std::uint64_t pool, const Shape& shape)
-    : memory_(memory), regions_(regions), pool_(pool), shape_(shape), heap_(shape.heap) {}
+Hstore::Hstore(Memory memory, RegionAllocator& regions, std::uint64_t pool, const Shape& shape,
+               std::unique_ptr<ChangeLog> log)
+    : memory_(memory), shape_(shape), log_(std::move(log)), heap_(regions, pool, shape.heap) {}
 
 // --- opening -------------------------------------------------------------------------------------
 
 std::optional<Bytes> Hstore::create() {
-  const std::optional<Place> root = allocate(sizeof(TableRoot));
-  const std::optional<Place> segment = allocate(shape_.table.entries_of(0) * sizeof(Entry));
+  const std::optional<Place> root = heap_.allocate(root_size());
+  const std::optional<Place> segment = heap_.allocate(shape_.table.entries_of(0) * sizeof(Entry));
   if (!root || !segment) return std::nullopt;
   root_ = *root;
-  table_.emplace(memory_, root_.offset, shape_.table);
+  if (log_) log_->create(root_.offset + sizeof(TableRoot), std::array{*root, *segment});
+  table_.emplace(memory_, root_.offset, shape_.table, log_.get());
   table_->create(segment->offset);
   segments_opened_ = table_->segments();
   return root_.offset;
 }
 
-Hstore::Recovered Hstore::recover(Bytes root) {
-  root_ = {root, sizeof(TableRoot)};
-  regions_.for_each([this](const RegionDescriptor& region) {
-    if (region.identifier != pool_) return;
-    // A process that died leaves what is visible, not what is durable (docs/restart.md).
-    memory_.flush(region.place());
-    heap_.add_area(region.place());
-  });
-  memory_.drain();
-  table_.emplace(memory_, root_.offset, shape_.table);
-  table_->recover();
+Engine::Recovered Hstore::recover(Bytes root) {
+  root_ = {root, root_size()};
+  table_.emplace(memory_, root_.offset, shape_.table, log_.get());
+  log_ ? recover_by_log() : reconstitute();
   segments_opened_ = table_->segments();
-  for_each_object([this](Place object) { heap_.take(object); });
   return {table_->stale_hops(), table_->stale_entries()};
+}
+
+void Hstore::reconstitute() {
+  // A process that died leaves what is visible, not what is durable (docs/restart.md).
+  heap_.recover([this](Place area) { memory_.flush(area); });
+  memory_.drain();
+  table_->recover();
+  for_each_object([this](Place object) { heap_.heap().take(object); });
+}
+
+void Hstore::recover_by_log() {
+  heap_.recover([](Place) {});
+  const Change last = log_->recover(root_.offset + sizeof(TableRoot));
+  const bool happened = table_->settle(last);
+  log_->settle(last, happened, heap_.heap());
 }
 
 // --- memory --------------------------------------------------------------------------------------
 
-std::optional<Place> Hstore::allocate(Bytes length) {
-  if (const std::optional<Place> found = heap_.allocate(length)) return found;
-  const std::optional<Place> area =
-      regions_.allocate(std::max(shape_.heap.region_size, shape_.heap.slot_size(length)), pool_);
-  if (!area) return std::nullopt;
-  ++regions_added_;
-  heap_.add_area(*area);
-  return heap_.allocate(length);
-}
-
 std::optional<Hstore::Kept> Hstore::keep(std::span<const std::byte> bytes) {
-  Kept kept;
   if (bytes.size() <= kLongestInField) {
+    Kept kept;
     if (!bytes.empty()) std::memcpy(kept.field.words.data(), bytes.data(), bytes.size());
     kept.length = static_cast<std::uint32_t>(bytes.size());
     return kept;
   }
-  kept.place = allocate(bytes.size());
-  if (!kept.place) return std::nullopt;
-  kept.field = Field::at(*kept.place);
-  kept.length = State::kElsewhere;
-  memory_.region().write(kept.place->offset, bytes);
-  memory_.flush(*kept.place);
-  return kept;
+  const std::optional<Place> place = heap_.allocate(bytes.size());
+  if (!place) return std::nullopt;
+  memory_.region().write(place->offset, bytes);
+  memory_.flush(*place);
+  return Kept::at(*place);
 }
 
 Place Hstore::place_of(Bytes field, std::uint32_t length) const {
@@ -111,52 +108,63 @@ std::optional<Place> Hstore::get(Key key) const {
 }
 
 PutOutcome Hstore::put(Key key, Value value) {
-  const std::uint64_t hash = hash64(key);
-  const std::optional<Item> item = find(key, hash);
-  return item ? overwrite(*item, value) : create(key, value, hash);
+  return put_kept(key, [&] { return keep(value); });
 }
 
-PutOutcome Hstore::create(Key key, Value value, std::uint64_t hash) {
+PutOutcome Hstore::put_reserved(Key key, Place value) {
+  const PutOutcome outcome = put_kept(key, [&] { return std::optional(Kept::at(value)); });
+  if (outcome == PutOutcome::done) heap_.own(value);
+  return outcome;
+}
+
+template <class KeepValue>
+PutOutcome Hstore::put_kept(Key key, KeepValue keep_value) {
+  const std::uint64_t hash = hash64(key);
+  const std::optional<Item> item = find(key, hash);
+  if (!item) return create(key, hash, keep_value);
+  const std::optional<Kept> value = keep_value();
+  return value ? overwrite(*item, *value) : PutOutcome::out_of_space;
+}
+
+template <class KeepValue>
+PutOutcome Hstore::create(Key key, std::uint64_t hash, KeepValue keep_value) {
   const std::optional<EntryNumber> entry = table_->make_room(hash);
   if (!entry) return begin_to_grow() ? PutOutcome::must_grow : PutOutcome::out_of_space;
   const std::optional<Kept> kept_key = keep(key);
   if (!kept_key) return PutOutcome::out_of_space;
-  const std::optional<Kept> kept_value = keep(value);
-  if (!kept_value) {
+  const std::optional<Kept> value = keep_value();
+  if (!value) {
     if (kept_key->place) heap_.free(*kept_key->place);
     return PutOutcome::out_of_space;
   }
-  table_->insert(*entry, hash, kept_key->field, kept_key->length, kept_value->field,
-                 kept_value->length, kept_key->place || kept_value->place);
+  table_->insert(*entry, hash, kept_key->field, kept_key->length, value->field, value->length,
+                 {kept_key->place.value_or(Place{}), value->place.value_or(Place{})});
   return PutOutcome::done;
 }
 
-PutOutcome Hstore::overwrite(const Item& item, Value value) {
-  const std::optional<Kept> kept = keep(value);
-  if (!kept) return PutOutcome::out_of_space;
-  if (kept->place) memory_.drain();
-  const Place before = value_of(item);
-  table_->update(item, kept->field, kept->length);
-  if (item.state.value_length() == State::kElsewhere) heap_.free(before);
+PutOutcome Hstore::overwrite(const Item& item, const Kept& value) {
+  const Place before = item.state.value_length() == State::kElsewhere ? value_of(item) : Place{};
+  table_->update(item, value.field, value.length, {value.place.value_or(Place{}), before});
+  free(before);
   return PutOutcome::done;
 }
 
 bool Hstore::erase(Key key) {
   const std::optional<Item> item = find(key, hash64(key));
   if (!item) return false;
-  const Place key_place = key_of(*item);
-  const Place value_place = value_of(*item);
-  table_->erase(*item);
-  if (item->state.key_length() == State::kElsewhere) heap_.free(key_place);
-  if (item->state.value_length() == State::kElsewhere) heap_.free(value_place);
+  const Objects objects{
+      item->state.key_length() == State::kElsewhere ? key_of(*item) : Place{},
+      item->state.value_length() == State::kElsewhere ? value_of(*item) : Place{}};
+  table_->erase(*item, objects);
+  for (const Place& object : objects) free(object);
   return true;
 }
 
 bool Hstore::begin_to_grow() {
   if (table_->segments() == shape_.most_segments) return false;
   const std::optional<Place> segment =
-      allocate(shape_.table.entries_of(table_->segments()) * sizeof(Entry));
-  if (segment) table_->begin_to_grow(segment->offset);
+      heap_.allocate(shape_.table.entries_of(table_->segments()) * sizeof(Entry));
+  if (segment) table_->begin_to_grow(*segment);
   return segment.has_value();
 }
 
@@ -172,19 +180,20 @@ void Hstore::iterate(const std::function<void(Key, Place)>& visit) const {
 // --- what is there -------------------------------------------------------------------------------
 
 EngineStatistics Hstore::statistics() const {
-  return {.capacity = regions_.capacity(),
-          .free = regions_.free_bytes() + heap_.free_bytes(),
-          .items = table_->items(),
-          .segments_added = table_->segments() - segments_opened_,
-          .moved_items = table_->moves(),
-          .regions_added = regions_added_,
-          .heap_regions_returned = heap_.returned()};
+  EngineStatistics result = heap_.statistics();
+  result.items = table_->items();
+  result.segments_added = table_->segments() - segments_opened_;
+  result.moved_items = table_->moves();
+  return result;
 }
 
 std::string Hstore::audit() const {
   if (const std::string problem = table_->audit(); !problem.empty()) return problem;
   std::vector<Place> objects;
   for_each_object([&](Place object) { objects.push_back(object); });
+  if (log_) {
+    if (const std::string problem = log_->audit(objects); !problem.empty()) return problem;
+  }
   if (const std::string problem = heap_.audit(std::move(objects)); !problem.empty()) {
     return problem;
   }

@@ -1,5 +1,5 @@
 // hstore, the storage engine with its hash table in persistent memory and its heap allocator in
-// DRAM (MCAS, section 3.2).
+// DRAM (MCAS, section 3.2). With a change log it is hstore-cc, whose heap is persistent.
 //
 // A put that creates a key makes its bytes and its item durable before the item exists; one that
 // overwrites makes the new value durable before the item refers to it, and frees the old one after
@@ -7,14 +7,16 @@
 // what survives a failure is never overwritten, and all other memory is free after it.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "systems/mcas/hstore/heap.h"
+#include "systems/mcas/hstore/change_log.h"
 #include "systems/mcas/hstore/table.h"
 #include "systems/mcas/storage/engine.h"
+#include "systems/mcas/storage/pool_heap.h"
 #include "systems/mcas/storage/region_allocator.h"
 
 namespace perdura::systems::mcas::hstore {
@@ -23,34 +25,31 @@ struct Shape {
   TableShape table;
   std::uint32_t most_segments = kMostSegments;
   Heap::Geometry heap;
+  Bytes heap_map = 0;  // where the shard has the state of persistent heaps (hstore_cc/heap_map.h)
 };
 
 class Hstore final : public Engine {
  public:
-  // What recovery has found to do.
-  struct Recovered {
-    std::uint64_t stale_hops = 0;     // left by an interrupted growth of the table
-    std::uint64_t stale_entries = 0;  // left by any interrupted change of the table
-  };
+  // The engine of the pool with this identifier. Without a log its heap is reconstituted.
+  Hstore(Memory memory, RegionAllocator& regions, std::uint64_t pool, const Shape& shape,
+         std::unique_ptr<ChangeLog> log = nullptr);
 
-  // The engine of the pool with this identifier. Either create() or recover() must be called first.
-  Hstore(Memory memory, RegionAllocator& regions, std::uint64_t pool, const Shape& shape);
-
-  // Makes an empty pool. Returns where its root is, by which it is recovered; nothing if the shard
-  // has too little memory.
-  std::optional<Bytes> create();
-  Recovered recover(Bytes root);
+  std::optional<Bytes> create() override;
+  Recovered recover(Bytes root) override;
 
   std::optional<Place> get(Key key) const override;
   PutOutcome put(Key key, Value value) override;
   bool grow_step() override { return table_->grow_step(); }
   bool erase(Key key) override;
   void iterate(const std::function<void(Key, Place)>& visit) const override;
+  std::optional<Place> reserve(Bytes length) override { return heap_.reserve(length); }
+  void release(Place reserved) override { heap_.release(reserved); }
+  PutOutcome put_reserved(Key key, Place value) override;
   EngineStatistics statistics() const override;
   std::string audit() const override;
 
   const Table& table() const { return *table_; }
-  const Heap& heap() const { return heap_; }
+  const Heap& heap() const { return heap_.heap(); }
 
  private:
   // A key or a value that is written but not yet referred to.
@@ -58,6 +57,8 @@ class Hstore final : public Engine {
     Field field;
     std::uint32_t length = 0;      // of the field
     std::optional<Place> place{};  // in the heap, flushed but not yet durable
+
+    static Kept at(Place place) { return {Field::at(place), State::kElsewhere, place}; }
   };
 
   std::optional<Item> find(Key key, std::uint64_t hash) const;
@@ -67,23 +68,32 @@ class Hstore final : public Engine {
   Place key_of(const Item& item) const;
   Place value_of(const Item& item) const;
 
-  std::optional<Place> allocate(Bytes length);
+  // If it is one.
+  void free(Place object) {
+    if (object != Place{}) heap_.free(object);
+  }
   std::optional<Kept> keep(std::span<const std::byte> bytes);
-  PutOutcome create(Key key, Value value, std::uint64_t hash);
-  PutOutcome overwrite(const Item& item, Value value);
+  // Puts the value that `keep_value` returns, if there is room for it.
+  template <class KeepValue>
+  PutOutcome put_kept(Key key, KeepValue keep_value);
+  template <class KeepValue>
+  PutOutcome create(Key key, std::uint64_t hash, KeepValue keep_value);
+  PutOutcome overwrite(const Item& item, const Kept& value);
   bool begin_to_grow();
+  // The root of the table, and behind it the data of the log.
+  Bytes root_size() const { return sizeof(TableRoot) + (log_ ? log_->size() : 0); }
+  void reconstitute();
+  void recover_by_log();
   // All that is in the heap, as the persistent memory says.
   template <class Visit>
   void for_each_object(Visit visit) const;
 
   Memory memory_;
-  RegionAllocator& regions_;
-  std::uint64_t pool_;
   Shape shape_;
+  std::unique_ptr<ChangeLog> log_;
   Place root_;
-  Heap heap_;
+  PoolHeap heap_;
   std::optional<Table> table_;
-  std::uint64_t regions_added_ = 0;
   std::uint32_t segments_opened_ = 0;   // that the table had when it was opened
   mutable std::vector<std::byte> key_;  // scratch: a key that is compared or visited
 };

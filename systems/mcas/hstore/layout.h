@@ -54,6 +54,8 @@ inline constexpr std::uint32_t kHops = 63;  // H: entries in which an item may b
 inline constexpr std::uint32_t kMostSegments = 32;
 inline constexpr Bytes kLongestInField = 16;
 
+using EntryNumber = std::uint64_t;
+
 // A key or a value as an entry holds it: its first bytes, or where it is.
 struct Field {
   std::array<std::uint64_t, 2> words{};

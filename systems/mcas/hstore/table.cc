@@ -49,7 +49,16 @@ void Table::store_hops(EntryNumber home, std::uint64_t hops) {
 }
 
 void Table::free_entry(EntryNumber entry) {
-  memory_.region().store(offset_of(entry) + offsetof(Entry, state), 0);
+  const Bytes state = offset_of(entry) + offsetof(Entry, state);
+  memory_.region().store(state, 0);
+  if (log_ != nullptr) memory_.flush({state, kWord});
+}
+
+void Table::begin(const Change& change) {
+  if (log_ != nullptr) log_->begin(change);
+}
+void Table::finish(const Change& change) {
+  if (log_ != nullptr) log_->finish(change);
 }
 
 // --- opening -------------------------------------------------------------------------------------
@@ -70,16 +79,48 @@ void Table::create(Bytes segment) {
   entries_ = shape_.first_segment;
 }
 
-void Table::recover() {
+void Table::read_root() {
   const auto root = memory_.region().read_object<TableRoot>(root_);
   offsets_ = root.offsets;
   segments_ = static_cast<std::uint32_t>(root.segments);
   entries_ = shape_.entries(segments_);
-  stale_hops_ = clear_stale_hops(0, entries_);
-  stale_entries_ = free_stale_entries(0, entries_);
+}
+
+void Table::recover() {
+  read_root();
+  clear_stale();
   for (EntryNumber home = 0; home < entries_; ++home) {
     items_ += static_cast<std::uint64_t>(std::popcount(hops_of(home)));
   }
+}
+
+// A process that died leaves what is visible, not what is durable (docs/restart.md), so what the
+// change may have stored is flushed before it decides anything.
+bool Table::settle(const Change& last) {
+  memory_.persist({root_, sizeof(TableRoot)});
+  read_root();
+  items_ = last.items;
+  if (last.kind == Change::Kind::none) return true;
+  if (last.kind == Change::Kind::grow) {
+    if (segments_ == last.before) return false;
+    for (std::uint32_t i = 0; i < segments_; ++i) memory_.flush(segment(i));
+    memory_.drain();
+    clear_stale();
+    return true;
+  }
+  const EntryNumber entry = entry_behind(last.home, last.distance);
+  memory_.flush({offset_of(last.home), sizeof(Entry)});
+  memory_.persist({offset_of(entry), sizeof(Entry)});
+  if (last.kind == Change::Kind::update) return state_of(entry).which() != last.before;
+  const bool is_there = (hops_of(last.home) & bit(last.distance)) != 0;
+  if (is_there && last.kind == Change::Kind::insert) ++items_;
+  if (!is_there && last.kind == Change::Kind::erase) --items_;
+  if (!is_there || last.kind == Change::Kind::move) {
+    const EntryNumber unused = is_there ? entry_behind(last.home, last.before) : entry;
+    stale_entries_ += state_of(unused).used() ? 1 : 0;
+    free_entry(unused);
+  }
+  return is_there != (last.kind == Change::Kind::erase);
 }
 
 // --- inserting -----------------------------------------------------------------------------------
@@ -112,6 +153,12 @@ std::optional<std::uint64_t> Table::move_into(EntryNumber entry) {
     if (nearer == 0) continue;
     const std::uint32_t from = distance_of(nearer);
     const Item item = item_at(entry_behind(home, from));
+    const Change change{.kind = Change::Kind::move,
+                        .home = home,
+                        .distance = static_cast<std::uint32_t>(to),
+                        .before = from,
+                        .items = items_};
+    begin(change);
     auto copy = memory_.region().read_object<Entry>(item.offset);
     copy.state = item.state.moved(static_cast<std::uint32_t>(to)).word();
     const auto bytes = std::as_bytes(std::span(&copy, 1)).subspan(offsetof(Entry, state));
@@ -119,6 +166,7 @@ std::optional<std::uint64_t> Table::move_into(EntryNumber entry) {
     memory_.persist({offset_of(entry), sizeof(Entry)});
     store_hops(home, (hops & ~bit(from)) | bit(to));
     free_entry(item.entry);
+    finish(change);
     ++moves_;
     return to - from;
   }
@@ -127,40 +175,67 @@ std::optional<std::uint64_t> Table::move_into(EntryNumber entry) {
 
 void Table::insert(EntryNumber entry, std::uint64_t hash, const Field& key,
                    std::uint32_t key_length, const Field& value, std::uint32_t value_length,
-                   bool outside) {
+                   const Objects& objects) {
   const EntryNumber home = home_of(hash);
-  const std::uint64_t distance = (entry - home) & (entries_ - 1);
-  const State state = State::created(short_hash(hash), static_cast<std::uint32_t>(distance),
-                                     key_length, value_length);
+  const auto distance = static_cast<std::uint32_t>((entry - home) & (entries_ - 1));
+  const Change change{.kind = Change::Kind::insert,
+                      .home = home,
+                      .distance = distance,
+                      .items = items_,
+                      .objects = objects};
+  begin(change);
+  const State state = State::created(short_hash(hash), distance, key_length, value_length);
   memory_.region().write_object(offset_of(entry) + offsetof(Entry, state),
                                 NewItem{state.word(), key, value});
   // An item in its home's line becomes durable before the hops, which are stored later.
+  const bool outside = objects != Objects{};
   if (outside || entry != home) memory_.persist({offset_of(entry), sizeof(Entry)});
   store_hops(home, hops_of(home) | bit(distance));
   ++items_;
+  finish(change);
 }
 
 // --- changing ------------------------------------------------------------------------------------
 
-void Table::update(const Item& item, const Field& value, std::uint32_t value_length) {
+void Table::update(const Item& item, const Field& value, std::uint32_t value_length,
+                   const Objects& objects) {
+  const Change change{.kind = Change::Kind::update,
+                      .home = home_of(item),
+                      .distance = item.state.distance(),
+                      .before = item.state.which(),
+                      .items = items_,
+                      .objects = objects};
+  begin(change);
+  if (objects[0] != Place{}) memory_.drain();
   const State after = item.state.updated(value_length);
   const Bytes field = item.offset + offsetof(Entry, values) + after.which() * sizeof(Field);
   memory_.region().write_object(field, value);
   memory_.store_durably(item.offset + offsetof(Entry, state), after.word());
+  finish(change);
 }
 
-void Table::erase(const Item& item) {
+void Table::erase(const Item& item, const Objects& objects) {
   const std::uint32_t distance = item.state.distance();
-  const EntryNumber home = entry_behind(item.entry, entries_ - distance);
+  const EntryNumber home = home_of(item);
+  const Change change{.kind = Change::Kind::erase,
+                      .home = home,
+                      .distance = distance,
+                      .items = items_,
+                      .objects = objects};
+  begin(change);
   store_hops(home, hops_of(home) & ~bit(distance));
   free_entry(item.entry);
   --items_;
+  finish(change);
 }
 
 // --- growing -------------------------------------------------------------------------------------
 
-void Table::begin_to_grow(Bytes segment) {
-  offsets_[segments_] = segment;
+void Table::begin_to_grow(Place segment) {
+  growing_ = {
+      .kind = Change::Kind::grow, .before = segments_, .items = items_, .objects = {segment, {}}};
+  begin(growing_);
+  offsets_[segments_] = segment.offset;
   growth_ = Growth::copy;
   grown_ = 0;
 }
@@ -195,7 +270,10 @@ bool Table::grow_step() {
   }
   grown_ = end;
   if (grown_ < old_entries) return true;
-  if (growth_ == Growth::free_entries) return false;
+  if (growth_ == Growth::free_entries) {
+    finish(growing_);
+    return false;
+  }
   growth_ = static_cast<Growth>(static_cast<std::uint8_t>(growth_) + 1);
   grown_ = 0;
   return true;
@@ -231,6 +309,11 @@ bool Table::is_referred_to(EntryNumber entry) const {
   const EntryNumber home = home_of(state.hash());
   return entry_behind(home, state.distance()) == entry &&
          (hops_of(home) & bit(state.distance())) != 0;
+}
+
+void Table::clear_stale() {
+  stale_hops_ = clear_stale_hops(0, entries_);
+  stale_entries_ = free_stale_entries(0, entries_);
 }
 
 std::uint64_t Table::clear_stale_hops(EntryNumber begin, EntryNumber end) {

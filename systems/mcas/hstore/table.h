@@ -18,7 +18,8 @@
 //            another one. They are cleared, and then the old copies become free
 //
 // Where an entry is free is not flushed: an entry that no hops refer to is free after a failure.
-// recover() clears what is stale, as growing does.
+// recover() clears what is stale, as growing does. With a change log each change is logged first,
+// and free entries are flushed, so that settle() needs to look at the entries of one change only.
 //
 // An item's new home, when the table of n entries grows, is its old one or n entries further on,
 // and so is its new place; the distance between them remains. This holds at the table's end, too,
@@ -30,12 +31,11 @@
 #include <optional>
 #include <string>
 
+#include "systems/mcas/hstore/change_log.h"
 #include "systems/mcas/hstore/layout.h"
 #include "systems/mcas/storage/memory.h"
 
 namespace perdura::systems::mcas::hstore {
-
-using EntryNumber = std::uint64_t;
 
 struct Item {
   EntryNumber entry = 0;
@@ -50,14 +50,18 @@ struct Item {
 
 class Table {
  public:
-  // A table whose root is at `root`. Either create() or recover() must be called first.
-  Table(Memory memory, Bytes root, const TableShape& shape)
-      : memory_(memory), root_(root), shape_(shape) {}
+  // A table whose root is at `root`; `log`, which must outlive it, may be null. create(), recover()
+  // or settle() must be called first.
+  Table(Memory memory, Bytes root, const TableShape& shape, ChangeLog* log = nullptr)
+      : memory_(memory), root_(root), shape_(shape), log_(log) {}
 
   // Makes an empty table of one segment, which lies at `segment`.
   void create(Bytes segment);
-  // After a restart.
+  // After a restart without a log.
   void recover();
+  // After a restart with a log, whose last change this is: completes or undoes what it has left in
+  // the table. Returns whether it has happened.
+  bool settle(const Change& last);
 
   std::uint32_t segments() const { return segments_; }
   std::uint64_t entries() const { return entries_; }
@@ -80,17 +84,17 @@ class Table {
   // A free entry for a new item of this hash, at most H - 1 behind its home. Items are moved for it
   // if necessary. Nothing if the table must grow.
   std::optional<EntryNumber> make_room(std::uint64_t hash);
-  // Adds an item there. `outside`: something that it refers to is flushed, and becomes durable
-  // together with the item.
+  // These refer to objects of the heap, or free them: their key and value, or the new and the old
+  // value. What was flushed of them becomes durable before an item refers to it.
   void insert(EntryNumber entry, std::uint64_t hash, const Field& key, std::uint32_t key_length,
-              const Field& value, std::uint32_t value_length, bool outside);
-  // What the new value refers to must be durable.
-  void update(const Item& item, const Field& value, std::uint32_t value_length);
-  void erase(const Item& item);
+              const Field& value, std::uint32_t value_length, const Objects& objects);
+  void update(const Item& item, const Field& value, std::uint32_t value_length,
+              const Objects& objects);
+  void erase(const Item& item, const Objects& objects);
 
-  // Adds a segment, which lies at `segment` and has as many entries as the table: grow_step() is to
-  // be called until it returns false. The table must not be used in between.
-  void begin_to_grow(Bytes segment);
+  // Adds a segment, which lies there and has as many entries as the table: grow_step() is to be
+  // called until it returns false. The table must not be used in between.
+  void begin_to_grow(Place segment);
   bool grow_step();
 
   // Calls `visit(item)` for each item.
@@ -137,9 +141,17 @@ class Table {
   // one from `entry`, or nothing if there is no such item.
   std::optional<std::uint64_t> move_into(EntryNumber entry);
 
+  EntryNumber home_of(const Item& item) const {
+    return entry_behind(item.entry, entries_ - item.state.distance());
+  }
+  void read_root();
+  void begin(const Change& change);
+  void finish(const Change& change);
+
   Entry grown_entry(EntryNumber old) const;
   bool is_stale(EntryNumber home, std::uint32_t distance) const;
   bool is_referred_to(EntryNumber entry) const;
+  void clear_stale();
   // Of the entries from `begin` to `end`; both return how many there were.
   std::uint64_t clear_stale_hops(EntryNumber begin, EntryNumber end);
   std::uint64_t free_stale_entries(EntryNumber begin, EntryNumber end);
@@ -147,12 +159,14 @@ class Table {
   Memory memory_;
   Bytes root_;
   TableShape shape_;
+  ChangeLog* log_;
   std::array<std::uint64_t, kMostSegments> offsets_{};  // as in the root
   std::uint32_t segments_ = 0;
   std::uint64_t entries_ = 0;
   std::uint64_t items_ = 0;
   Growth growth_ = Growth::copy;  // what grow_step() does next
   EntryNumber grown_ = 0;         // from this entry on
+  Change growing_;
   std::uint64_t moves_ = 0;
   std::uint64_t stale_hops_ = 0;
   std::uint64_t stale_entries_ = 0;

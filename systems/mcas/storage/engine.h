@@ -31,7 +31,20 @@ struct EngineStatistics {
 
 class Engine {
  public:
+  // What recovery has found to do.
+  struct Recovered {
+    std::uint64_t stale_hops = 0;     // left by an interrupted growth of the table
+    std::uint64_t stale_entries = 0;  // left by any interrupted change of the table
+  };
+
   virtual ~Engine() = default;
+
+  // Either create() or recover() is called first, once.
+  // Makes an empty pool. Returns where its root is, by which it is recovered; nothing if the shard
+  // has too little memory.
+  virtual std::optional<Bytes> create() = 0;
+  // After a restart. The region allocator has been recovered.
+  virtual Recovered recover(Bytes root) = 0;
 
   // Where the value is in the shard's memory, until the next change; nothing if there is no such
   // key.
@@ -44,6 +57,15 @@ class Engine {
   // Calls `visit(key, place of the value)` for each item, in no particular order. It must not
   // use the engine.
   virtual void iterate(const std::function<void(Key, Place)>& visit) const = 0;
+
+  // Memory for a value that arrives without a copy or is computed in place, of any length: nothing
+  // refers to it yet, so after a failure it is free. Nothing if there is no room. It belongs to the
+  // caller until it is given back or becomes a value.
+  virtual std::optional<Place> reserve(Bytes length) = 0;
+  virtual void release(Place reserved) = 0;
+  // As put(), of the value that lies there, which the caller has flushed; it need not be durable
+  // yet. It belongs to the engine from `done` on, and to the caller after any other outcome.
+  virtual PutOutcome put_reserved(Key key, Place value) = 0;
 
   virtual EngineStatistics statistics() const = 0;
   // What contradicts itself, as a phrase; empty if nothing does.

@@ -11,7 +11,7 @@ void RegionAllocator::format() {
   write_descriptor(0, {all.offset, all.length, kFree, 0});
   for (std::uint64_t i = 1; i < extent_.granules; ++i) write_descriptor(i, {});
   memory_.drain();
-  count_free();
+  count();
 }
 
 bool RegionAllocator::recover() {
@@ -26,12 +26,13 @@ bool RegionAllocator::recover() {
     memory_.drain();
     memory_.store_durably(offset_, 0);
   }
-  count_free();
+  count();
   return entries > 0;
 }
 
 std::optional<Place> RegionAllocator::allocate(Bytes length, std::uint64_t pool) {
   const Bytes wanted = round_up(length, extent_.granule_size);
+  if (wanted > free_bytes_of(pool)) return std::nullopt;
   std::optional<Change> found;
   for (std::uint64_t i = 0; i < extent_.granules; ++i) {
     const RegionDescriptor one = descriptor(i);
@@ -50,7 +51,58 @@ std::optional<Place> RegionAllocator::allocate(Bytes length, std::uint64_t pool)
     change(std::array{*found, Change{unused_descriptor(), free}});
   }
   free_bytes_ -= wanted;
+  used_[pool] += wanted;
   return taken.place();
+}
+
+void RegionAllocator::release(Place region) {
+  std::optional<Change> own;
+  std::optional<Change> before;
+  std::optional<Change> behind;
+  for (std::uint64_t i = 0; i < extent_.granules; ++i) {
+    const RegionDescriptor one = descriptor(i);
+    if (one.length == 0) continue;
+    if (one.place() == region) own = Change{i, one};
+    if (one.identifier != kFree) continue;
+    if (one.place().end() == region.offset) before = Change{i, one};
+    if (one.offset == region.end()) behind = Change{i, one};
+  }
+  const std::uint64_t pool = own.value().after.identifier;
+  Change joined = before ? *before : *own;
+  joined.after.identifier = kFree;
+  joined.after.length = region.end() - joined.after.offset;
+  if (behind) joined.after.length += behind->after.length;
+  std::vector<Change> changes{joined};
+  if (before) changes.push_back({own->index, {}});
+  if (behind) changes.push_back({behind->index, {}});
+  change(changes);
+  free_bytes_ += region.length;
+  used_[pool] -= region.length;
+}
+
+void RegionAllocator::set_limit(std::uint64_t pool, Bytes limit) {
+  limits_[pool] = round_up(limit, extent_.granule_size);
+}
+
+Bytes RegionAllocator::capacity_of(std::uint64_t pool) const {
+  const auto limit = limits_.find(pool);
+  return limit == limits_.end() ? capacity() : std::min(capacity(), limit->second);
+}
+
+Bytes RegionAllocator::free_bytes_of(std::uint64_t pool) const {
+  const auto used = used_.find(pool);
+  const Bytes has = used == used_.end() ? 0 : used->second;
+  return std::min(free_bytes_, capacity_of(pool) - std::min(capacity_of(pool), has));
+}
+
+std::vector<Place> RegionAllocator::regions_of(std::uint64_t pool) const {
+  std::vector<Place> places;
+  for_each([&](const RegionDescriptor& one) {
+    if (one.identifier == pool) places.push_back(one.place());
+  });
+  std::sort(places.begin(), places.end(),
+            [](const Place& a, const Place& b) { return a.offset < b.offset; });
+  return places;
 }
 
 void RegionAllocator::change(std::span<const Change> changes) {
@@ -78,10 +130,11 @@ std::uint64_t RegionAllocator::unused_descriptor() const {
   return index;
 }
 
-void RegionAllocator::count_free() {
+void RegionAllocator::count() {
   free_bytes_ = 0;
+  used_.clear();
   for_each([this](const RegionDescriptor& one) {
-    if (one.identifier == kFree) free_bytes_ += one.length;
+    (one.identifier == kFree ? free_bytes_ : used_[one.identifier]) += one.length;
   });
 }
 

@@ -13,9 +13,9 @@
 //
 // After a failure between 2 and 4, recovery writes the old contents back.
 //
-//      0          64                      192                         192 + 32 * granules
+//      0          64                      256                         256 + 32 * granules
 //      +----------+-----------------------+---------------------------+
-//      | entries  | undo log: 2 entries   | descriptors               |
+//      | entries  | undo log: 3 entries   | descriptors               |
 //      +----------+-----------------------+---------------------------+
 //
 //      an entry of the log     | index 8 | unused 24 | descriptor 32 |
@@ -25,9 +25,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "systems/mcas/storage/memory.h"
 
@@ -81,8 +83,13 @@ class RegionAllocator {
   bool recover();
 
   // Gives a pool a region of at least `length` bytes, the one with the lowest offset that is free.
-  // Nothing if no free region is long enough. What the region contains is unspecified.
+  // Nothing if no free region is long enough, or the pool would have more than its limit. What the
+  // region contains is unspecified.
   std::optional<Place> allocate(Bytes length, std::uint64_t pool);
+  // Takes a region back from its pool.
+  void release(Place region);
+  // How many bytes a pool may have, rounded up to granules. A pool without a limit may have all.
+  void set_limit(std::uint64_t pool, Bytes limit);
 
   // Calls `visit(descriptor)` for each region, in no particular order.
   template <class Visit>
@@ -94,13 +101,18 @@ class RegionAllocator {
   }
   Bytes capacity() const { return extent_.size(); }
   Bytes free_bytes() const { return free_bytes_; }
+  // What the pool may have, and what it may still be given.
+  Bytes capacity_of(std::uint64_t pool) const;
+  Bytes free_bytes_of(std::uint64_t pool) const;
+  // The regions of a pool, in the order of their offsets.
+  std::vector<Place> regions_of(std::uint64_t pool) const;
   // What contradicts itself, as a phrase; empty if nothing does: the regions are to cover the
   // shard's memory, each part of it once.
   std::string audit() const;
 
  private:
   static constexpr Bytes kUndoLog = kCacheLine;
-  static constexpr std::uint64_t kMostChanges = 2;
+  static constexpr std::uint64_t kMostChanges = 3;
   static constexpr Bytes kDescriptors = kUndoLog + kMostChanges * sizeof(UndoEntry);
 
   struct Change {
@@ -121,12 +133,15 @@ class RegionAllocator {
   std::uint64_t unused_descriptor() const;
   // Changes descriptors such that a failure leaves all of them changed or none.
   void change(std::span<const Change> changes);
-  void count_free();
+  // Counts what is free and what each pool has.
+  void count();
 
   Memory memory_;
   Bytes offset_;
   Extent extent_;
   Bytes free_bytes_ = 0;
+  std::map<std::uint64_t, Bytes> used_;    // by pools that have regions
+  std::map<std::uint64_t, Bytes> limits_;  // of pools that have one
 };
 
 }  // namespace perdura::systems::mcas

@@ -141,7 +141,7 @@ TEST_P(CrashesInSmallStores, LeaveAtLeastWhatTheTableSays) {
     options.setup.parameters = setting.parameters;
     options.setup.correct = setting.correct;
     for (const services::Setting& parameter : GetParam().parameters) {
-      options.setup.parameters.emplace(parameter.name, parameter.value);
+      options.setup.parameters.emplace(parameter.name, parameter.value.value());
     }
     const CrashResult result = explore_crashes(GetParam().system, slow, options);
     EXPECT_GE(result.strongest(), *cell->level)

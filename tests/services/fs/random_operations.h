@@ -17,7 +17,7 @@ inline FsConfig config_of(const FsSystem& system, bool is_small) {
   if (!is_small) return config;
   config.size = 512 * KiB;
   for (const services::Setting& setting : system.small) {
-    config.parameters[std::string(setting.name)] = setting.value;
+    config.parameters[std::string(setting.name)] = setting.value.value();
   }
   return config;
 }

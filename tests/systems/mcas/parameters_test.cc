@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "platform/base/error.h"
+#include "systems/mcas/pools.h"
 #include "tests/systems/mcas/engine_support.h"
 
 namespace perdura::systems::mcas {
 namespace {
+
+using perdura::test::PlainMemory;
 
 KvConfig config_of(std::uint64_t records, Bytes value, GivenParameters parameters = {}) {
   return {.key_size = 16,
@@ -41,29 +44,54 @@ TEST(McasParameters, GiveRoomForTheRecordsWithoutWastingMuch) {
 
 // However little memory is taken, there is room for an empty pool.
 TEST(McasParameters, AreRefusedUnlessAPoolCanBeCreated) {
-  std::uint64_t taken = 0;
-  for (const std::uint64_t entries : {2, 8, 32, 128}) {
-    for (const Bytes region : {128, 256, 1024}) {
-      for (const Bytes granule : {region, 3 * region, 5 * region}) {
-        for (std::uint64_t granules = 1; granules < 80; granules += granules / 4 + 1) {
-          Parameters parameters;
-          try {
-            parameters = Parameters::of(config_of(4, 64,
-                                                  {{"first_segment", entries},
-                                                   {"heap_region", region},
-                                                   {"granule", granule},
-                                                   {"granules", granules}}));
-          } catch (const UsageError&) {
-            continue;
+  for (const char* engine : {"hstore", "hstore-cc"}) {
+    std::uint64_t taken = 0;
+    const auto try_out = [&](GivenParameters given) {
+      given["engine"] = engine;
+      Parameters parameters;
+      try {
+        parameters = Parameters::of(config_of(4, 64, std::move(given)));
+      } catch (const UsageError&) {
+        return;
+      }
+      test::FreshEngine fresh({parameters.engine, parameters.granule, parameters.granules},
+                              parameters.kind);
+      EXPECT_EQ(fresh.engine.audit(), "");
+      ++taken;
+    };
+    for (const std::uint64_t entries : {2, 8, 32, 128}) {
+      for (const Bytes region : {128, 256, 1024}) {
+        for (const Bytes granule : {region, 3 * region, 5 * region}) {
+          for (std::uint64_t granules = 1; granules < 80; granules += granules / 4 + 1) {
+            try_out({{"first_segment", entries},
+                     {"heap_region", region},
+                     {"granule", granule},
+                     {"granules", granules}});
           }
-          test::FreshEngine fresh({parameters.engine, parameters.granule, parameters.granules});
-          EXPECT_EQ(fresh.engine.audit(), "");
-          ++taken;
         }
       }
     }
+    EXPECT_GT(taken, 50U);
   }
-  EXPECT_GT(taken, 50U);
+}
+
+TEST(McasParameters, MemoryOfAnotherEngineIsRefused) {
+  const auto of = [](const char* engine) {
+    return Parameters::of(config_of(100, 64, {{"engine", engine}}));
+  };
+  EXPECT_EQ(of("hstore-cc").kind, EngineKind::hstore_cc);
+  EXPECT_EQ(of("hstore").kind, EngineKind::hstore);
+  const Parameters parameters = of("hstore-cc");
+  PlainMemory memory(parameters.extent().first + parameters.extent().size());
+  Pools(memory.region(), parameters).create("pool", MiB).value();
+  EXPECT_TRUE(Pools(memory.region(), parameters).open("pool"));
+  try {
+    Pools(memory.region(), of("hstore"));
+    ADD_FAILURE() << "it is taken";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "pool 'memory' was created for another engine; remove it or use that engine");
+  }
 }
 
 TEST(McasParameters, WhatIsImpossibleIsSaidInOneLine) {

@@ -30,7 +30,7 @@ class TableOfHashes {
   bool insert(std::uint64_t hash) {
     for (;;) {
       if (const std::optional<EntryNumber> entry = table_.make_room(hash)) {
-        table_.insert(*entry, hash, {{hash, 0}}, 8, {{~hash, 0}}, 8, false);
+        table_.insert(*entry, hash, {{hash, 0}}, 8, {{~hash, 0}}, 8, {});
         return true;
       }
       if (!grow()) return false;
@@ -38,7 +38,7 @@ class TableOfHashes {
   }
   bool grow() {
     if (table_.segments() == most_segments_) return false;
-    table_.begin_to_grow(next_);
+    table_.begin_to_grow({next_, table_.entries() * sizeof(Entry)});
     while (table_.grow_step()) {
     }
     next_ += table_.segment(table_.segments() - 1).length;
@@ -127,7 +127,7 @@ TEST(HstoreTable, AnUpdateLeavesThePreviousValueInTheOtherField) {
   TableOfHashes hashes({.first_segment = 8, .hops = 4});
   ASSERT_TRUE(hashes.insert(3));
   const Item before = *hashes.find(3);
-  hashes.table().update(before, {{77, 0}}, 8);
+  hashes.table().update(before, {{77, 0}}, 8, {});
   const Item after = *hashes.find(3);
   EXPECT_EQ(hashes.value(after), 77U);
   EXPECT_EQ(hashes.value(before), ~std::uint64_t{3});
@@ -148,12 +148,12 @@ TEST(HstoreTable, BehavesLikeAMap) {
       if (!found) {
         if (hashes.insert(hash)) expected[hash] = ~hash;
       } else if (random() % 3 == 0) {
-        hashes.table().erase(*found);
+        hashes.table().erase(*found, {});
         expected.erase(hash);
       } else {
         ASSERT_EQ(hashes.value(*found), expected[hash]);
         expected[hash] = random();
-        hashes.table().update(*found, {{expected[hash], 0}}, 8);
+        hashes.table().update(*found, {{expected[hash], 0}}, 8, {});
       }
       ASSERT_EQ(hashes.table().items(), expected.size());
     }

@@ -1,11 +1,11 @@
-#include "systems/mcas/hstore/heap.h"
+#include "systems/mcas/storage/heap.h"
 
 #include <algorithm>
 #include <bit>
 #include <iterator>
 #include <stdexcept>
 
-namespace perdura::systems::mcas::hstore {
+namespace perdura::systems::mcas {
 
 namespace {
 
@@ -37,6 +37,7 @@ std::size_t Heap::bucket_of(Bytes slot_size) {
 void Heap::add_area(Place area) {
   const RegionNumber end = number_of(area.end());
   if (regions_.size() < end) regions_.resize(end);
+  area_bytes_ += area.length;
   free_bytes_ += area.length;
   add_range(area);
 }
@@ -49,8 +50,6 @@ std::optional<Place> Heap::allocate(Bytes length) {
     const std::optional<Place> found = best_fit(size);
     if (!found) return std::nullopt;
     take_range(*found);
-    free_bytes_ -= size;
-    ++objects_;
     return Place{found->offset, length};
   }
   const auto& candidates = with_free_slots_[bucket_of(size)];
@@ -76,26 +75,37 @@ void Heap::free(Place object) {
   }
   const Bytes size = geometry_.slot_size(object.length);
   free_bytes_ += size;
-  --objects_;
   add_range({object.offset, size});
 }
 
 void Heap::take(Place object) {
   const Bytes size = geometry_.slot_size(object.length);
-  if (!in_region(object.length)) {
-    take_range({object.offset, size});
-    free_bytes_ -= size;
-    ++objects_;
-    return;
-  }
+  if (!in_region(object.length)) return take_range({object.offset, size});
   const RegionNumber number = number_of(object.offset);
   if (!regions_.at(number)) {
-    take_range({offset_of(number), geometry_.region_size});
+    remove_range({offset_of(number), geometry_.region_size});
     make_region(number, size);
   } else if (regions_[number]->slot_size != size) {
     throw_not_free();
   }
   use_slot(number, (object.offset - offset_of(number)) / size);
+}
+
+void Heap::take_range(Place range) {
+  remove_range(range);
+  free_bytes_ -= range.length;
+}
+
+void Heap::take_region(Bytes offset, Bytes slot_size, std::span<const std::uint64_t> used_slots) {
+  remove_range({offset, geometry_.region_size});
+  const RegionNumber number = number_of(offset);
+  Region& region = make_region(number, slot_size);
+  for (std::size_t i = 0; i < region.used_slots.size(); ++i) region.used_slots[i] |= used_slots[i];
+  for (const std::uint64_t word : used_slots) {
+    region.used += static_cast<std::uint64_t>(std::popcount(word));
+  }
+  free_bytes_ -= region.used * slot_size;
+  if (region.used == slots_of(region)) with_free_slots_[bucket_of(slot_size)].erase(number);
 }
 
 // --- regions -------------------------------------------------------------------------------------
@@ -119,7 +129,7 @@ std::optional<Heap::RegionNumber> Heap::new_region(Bytes slot_size) {
     const Bytes aligned = geometry_.first + round_up(offset - geometry_.first, size);
     if (aligned + size > offset + length) continue;
     const RegionNumber number = number_of(aligned);
-    take_range({aligned, size});
+    remove_range({aligned, size});
     make_region(number, slot_size);
     return number;
   }
@@ -130,7 +140,6 @@ void Heap::use_slot(RegionNumber number, std::uint64_t slot) {
   Region& region = *regions_[number];
   region.used_slots[slot / kBits] |= std::uint64_t{1} << slot % kBits;
   if (slot == region.perhaps_free) ++region.perhaps_free;
-  ++objects_;
   free_bytes_ -= region.slot_size;
   if (++region.used == slots_of(region)) {
     with_free_slots_[bucket_of(region.slot_size)].erase(number);
@@ -142,7 +151,6 @@ void Heap::free_slot(RegionNumber number, std::uint64_t slot) {
   auto& with_free_slots = with_free_slots_[bucket_of(region.slot_size)];
   region.used_slots[slot / kBits] &= ~(std::uint64_t{1} << slot % kBits);
   region.perhaps_free = std::min(region.perhaps_free, slot);
-  --objects_;
   free_bytes_ += region.slot_size;
   if (--region.used > 0) {
     with_free_slots.insert(number);
@@ -186,7 +194,7 @@ void Heap::add_range(Place range) {
   ranges_by_size_.emplace(range.length, range.offset);
 }
 
-void Heap::take_range(Place part) {
+void Heap::remove_range(Place part) {
   const auto behind = free_ranges_.upper_bound(part.offset);
   const Place range = behind == free_ranges_.begin()
                           ? Place{}
@@ -219,9 +227,11 @@ std::string Heap::audit(std::vector<Place> objects) const {
   std::sort(objects.begin(), objects.end(),
             [](const Place& a, const Place& b) { return a.offset < b.offset; });
   Bytes end = 0;
+  Bytes used = 0;
   for (const Place& object : objects) {
     if (object.offset < end) return "two objects of the heap overlap";
     end = object.offset + geometry_.slot_size(object.length);
+    used += end - object.offset;
     if (in_region(object.length)) {
       const RegionNumber number = number_of(object.offset);
       const bool known = number < regions_.size() && regions_[number] &&
@@ -236,8 +246,8 @@ std::string Heap::audit(std::vector<Place> objects) const {
       }
     }
   }
-  if (objects.size() != objects_) return "memory of the heap is neither free nor in use";
+  if (used != used_bytes()) return "memory of the heap is neither free nor in use";
   return {};
 }
 
-}  // namespace perdura::systems::mcas::hstore
+}  // namespace perdura::systems::mcas

@@ -1,8 +1,8 @@
-// The reconstituting allocator of hstore: a heap for keys, values and table segments whose state is
-// in DRAM only, so that allocating and freeing write nothing to persistent memory (MCAS, section
-// 3.2.1). After a restart the state is rebuilt from the places and lengths of the objects that the
-// persistent table refers to: `take` is called for each of them. What was allocated and never
-// referred to is then free, so a failure leaks nothing.
+// The heap of a pool: an allocator for keys, values and table segments whose state is in DRAM only,
+// so that allocating and freeing write nothing to persistent memory (MCAS, section 3.2.1: the
+// reconstituting allocator). After a restart the state is rebuilt from the places and lengths of
+// the objects that something persistent refers to: `take` is called for each of them. What was
+// allocated and never referred to is then free, so a failure leaks nothing.
 //
 //   area      memory that the region allocator has given to the pool
 //   region    an aligned part of an area, divided into slots of one size, a power of two
@@ -20,13 +20,14 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "systems/mcas/storage/memory.h"
 
-namespace perdura::systems::mcas::hstore {
+namespace perdura::systems::mcas {
 
 inline constexpr Bytes kLongestInRegion = 4 * KiB;
 inline constexpr Bytes kRegionSize = MiB;
@@ -59,9 +60,13 @@ class Heap {
   // After a restart: notes that an object is there. All areas must have been added. Throws
   // std::out_of_range, as a region does, if no memory is free there.
   void take(Place object);
+  // The same of a range in which objects outside of regions lie, and of a region that begins at
+  // `offset`, of whose slots these are in use, a bit for each.
+  void take_range(Place range);
+  void take_region(Bytes offset, Bytes slot_size, std::span<const std::uint64_t> used_slots);
 
-  Bytes free_bytes() const { return free_bytes_; }      // outside of the slots in use
-  std::uint64_t objects() const { return objects_; }    // allocated now
+  Bytes free_bytes() const { return free_bytes_; }  // outside of the slots in use
+  Bytes used_bytes() const { return area_bytes_ - free_bytes_; }
   std::uint64_t returned() const { return returned_; }  // regions that became free ranges again
   std::uint64_t regions() const;                        // in all buckets
 
@@ -109,7 +114,7 @@ class Heap {
 
   void add_range(Place range);
   // Takes a part out of the free range in which it lies.
-  void take_range(Place part);
+  void remove_range(Place part);
   std::optional<Place> best_fit(Bytes length) const;
   bool same_regions(const Heap& other) const;
 
@@ -119,8 +124,8 @@ class Heap {
   std::map<Bytes, Bytes> free_ranges_;                // length by offset
   std::set<std::pair<Bytes, Bytes>> ranges_by_size_;  // (length, offset)
   Bytes free_bytes_ = 0;
-  std::uint64_t objects_ = 0;
+  Bytes area_bytes_ = 0;
   std::uint64_t returned_ = 0;
 };
 
-}  // namespace perdura::systems::mcas::hstore
+}  // namespace perdura::systems::mcas

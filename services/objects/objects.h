@@ -1,0 +1,216 @@
+// Objects: pools of keys and values on a shard, with transfers that bypass the CPUs and calls of
+// code that computes on a value where it lies (MCAS, sections 3.1 and 4.1, Tables 1 to 3).
+//
+//   const auto session = co_await system.connect(thread, shard, config);
+//   const auto pool = co_await (*session)->create_pool("accounts", 64 * MiB, {});
+//   co_await (*pool)->put(key, value, {});
+//   const auto length = co_await (*pool)->get(key, buffer);
+//
+// Every operation is a coroutine. The asynchronous forms of the tables are in `pending.h`, for all
+// operations alike: it starts one, and tells later whether it has completed.
+//
+// A task that an operation returns uses what it was given, the key, buffers and the object itself,
+// until it has ended.
+//
+// A completed change is as durable as the system promises. An operation that fails has changed
+// nothing, with two exceptions: after `disconnected` it is unknown whether it took effect, and a
+// write into a part of a value that a failure interrupts may leave any of its bytes new or old.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "platform/base/parameter.h"
+#include "platform/platform.h"
+
+namespace perdura::objects {
+
+using Key = std::span<const std::byte>;
+using Value = std::span<const std::byte>;
+
+enum class Error : std::uint8_t {
+  not_found,      // no such pool or key
+  exists,         // and it was not to
+  out_of_space,   // the shard or the pool is full; everything acknowledged is kept
+  too_large,      // longer than the store, a message or the buffer takes
+  invalid,        // arguments that cannot be: an empty key, a range outside of the value
+  no_permission,  // the pool was opened read-only, has been closed, or is not this client's
+  busy,           // the pool is in use and cannot be deleted
+  locked,         // another operation has the key, and this one may not wait for it
+  unsupported,    // the pool has no secondary index, or no active data objects are configured
+  failed,         // the active data object has died or refused
+  disconnected,   // the shard is gone; whether the operation took effect is unknown
+};
+std::string_view to_string(Error error);
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+// Flags of opening a pool.
+struct PoolFlags {
+  bool create_only = false;       // create_pool: an existing pool is an error, `exists`
+  bool create_on_demand = false;  // open_pool: creates a pool that is not there
+  bool read_only = false;         // changes of the pool through this handle are refused
+};
+
+// Flags of a put, and of a call of an active data object.
+struct PutFlags {
+  bool no_overwrite = false;  // an existing key is an error, `exists`
+};
+struct InvokeFlags {
+  bool create_on_demand = false;  // a key that is not there is created, with `value_length` bytes
+  bool create_only = false;       // a key that is there is an error, `exists`
+  bool read_only = false;         // the call does not change the value, so others may read it
+  bool detached = false;          // a put value is given to the call, and is not the key's value
+  bool zero_new_value = false;    // a value that is created is all zeros
+  bool no_overwrite = false;      // of the value that is put, `exists`
+};
+
+// What is remembered of a pool or a key (get_attributes).
+struct PoolAttributes {
+  std::uint64_t items = 0;
+  Bytes capacity = 0;  // of its memory, and of what it may still be given
+  Bytes free = 0;
+  bool has_index = false;
+};
+struct KeyAttributes {
+  Bytes value_length = 0;
+};
+
+// What a shard has done since it started (get_statistics).
+struct ShardStatistics {
+  std::uint64_t requests = 0;
+  std::uint64_t puts = 0;
+  std::uint64_t gets = 0;
+  std::uint64_t erases = 0;
+  std::uint64_t direct_transfers = 0;
+  std::uint64_t invocations = 0;
+  std::uint64_t failed_requests = 0;
+  std::uint64_t sessions = 0;  // now
+  std::uint64_t pools = 0;     // that exist
+};
+
+// How find() compares the keys of the secondary index with what is asked for (section 3.3).
+enum class Match : std::uint8_t { exact, prefix, regular_expression, next };
+struct Found {
+  std::vector<std::byte> key;
+  std::uint64_t position = 0;  // of the key in the order of keys: go on from the next one
+};
+
+// What a client has registered for direct transfers, until unregister_direct_memory.
+struct DirectMemory {
+  std::uint32_t number = 0;
+};
+// A part of it, which one direct transfer fills or sends.
+struct DirectBuffer {
+  DirectMemory memory;
+  Bytes offset = 0;
+  Bytes length = 0;
+};
+
+// A call's answers, one of each plugin of the shard.
+using Answers = std::vector<std::vector<std::byte>>;
+
+// A handle of an open pool. Closed by close(); a session that ends closes all of its own.
+class Pool {
+ public:
+  virtual ~Pool() = default;
+
+  // Small keys and values travel in messages.
+  virtual Task<Result<void>> put(Key key, Value value, PutFlags flags) = 0;
+  // Copies the value to the beginning of `into` and returns its length.
+  virtual Task<Result<Bytes>> get(Key key, std::span<std::byte> into) = 0;
+  // The same into memory that is allocated for it, which the caller owns: what free_memory is for
+  // where there are no destructors.
+  virtual Task<Result<std::vector<std::byte>>> get(Key key) = 0;
+  virtual Task<Result<void>> erase(Key key) = 0;
+
+  // Without copies: the shard READs from or WRITEs to the client's memory (section 3.1.1).
+  virtual Task<Result<void>> put_direct(Key key, DirectBuffer from, PutFlags flags) = 0;
+  virtual Task<Result<Bytes>> get_direct(Key key, DirectBuffer into) = 0;
+  // Of the part of an existing value from `offset` on that is as long as the buffer (3.1.2).
+  virtual Task<Result<void>> put_direct_offset(Key key, Bytes offset, DirectBuffer from) = 0;
+  virtual Task<Result<void>> get_direct_offset(Key key, Bytes offset, DirectBuffer into) = 0;
+
+  // Calls the active data objects of the shard with the request, for this key. `value_length` is
+  // that of a value which the call creates.
+  virtual Task<Result<Answers>> invoke(Key key, std::span<const std::byte> request,
+                                       Bytes value_length, InvokeFlags flags) = 0;
+  // The same after putting the value.
+  virtual Task<Result<Answers>> invoke_put(Key key, std::span<const std::byte> request, Value value,
+                                           Bytes root_length, InvokeFlags flags) = 0;
+
+  virtual Task<Result<PoolAttributes>> attributes() = 0;
+  virtual Task<Result<KeyAttributes>> attributes(Key key) = 0;
+  // "AddIndex::NAME" and "RemoveIndex::", as the published code names them. The pool keeps it over
+  // restarts. `unsupported` if there is no such index.
+  virtual Task<Result<void>> configure(std::string_view command) = 0;
+  // The first key from `position` on that matches, in the order of their bytes. A key that comes or
+  // goes moves the positions of those behind it.
+  virtual Task<Result<Found>> find(std::string_view expression, Match match,
+                                   std::uint64_t position) = 0;
+  virtual Task<Result<void>> close() = 0;
+};
+
+// A client thread's connection to a shard. Several operations may be under way at once.
+class Session {
+ public:
+  virtual ~Session() = default;
+  // Creates a pool that may have `size` bytes, or opens an existing one.
+  virtual Task<Result<std::unique_ptr<Pool>>> create_pool(std::string_view name, Bytes size,
+                                                          PoolFlags flags) = 0;
+  // `size` is that of a pool which is created on demand.
+  virtual Task<Result<std::unique_ptr<Pool>>> open_pool(std::string_view name, PoolFlags flags,
+                                                        Bytes size) = 0;
+  Task<Result<std::unique_ptr<Pool>>> open_pool(std::string_view name, PoolFlags flags) {
+    return open_pool(name, flags, 0);
+  }
+  // Overwrites what was in it and gives its memory back to the shard. `busy` while it is open.
+  virtual Task<Result<void>> delete_pool(std::string_view name) = 0;
+  virtual Task<Result<ShardStatistics>> statistics() = 0;
+
+  // The region must outlive the registration.
+  virtual Result<DirectMemory> register_direct_memory(pmem::Region& region) = 0;
+  virtual void unregister_direct_memory(DirectMemory memory) = 0;
+};
+
+// A shard: one thread's pools.
+class Shard {
+ public:
+  virtual ~Shard() = default;
+  // Accepts sessions and serves them; does not end by itself.
+  virtual Task<> serve() = 0;
+  // What contradicts itself in the shard's memory, as a phrase; empty if nothing does. To be called
+  // on its thread before it serves.
+  virtual std::string audit() = 0;
+};
+
+struct Config {
+  Bytes memory = 64 * MiB;             // of the shard, for all its pools
+  Bytes max_message_value = 64 * KiB;  // longest value of a put or get that is not direct
+  std::uint32_t sessions = 64;         // clients that may be connected at the same time
+  GivenParameters parameters{};        // the system's own; unknown ones throw UsageError
+};
+
+struct System {
+  std::string_view name;       // as on the command line: lower case with dashes
+  std::string_view title;      // as in a legend
+  std::string_view paper;      // title, authors, year; section
+  std::string_view guarantee;  // what a completed change means
+  std::span<const Parameter> parameters{};
+
+  // Throws UsageError if the configuration is impossible, as open() and connect() do.
+  void (*check)(const Config& config) = [](const Config&) {};
+  // Opens the memory `name` of the thread's node and recovers all its pools, or creates it. Throws
+  // UsageError if it is damaged or of another shape.
+  std::unique_ptr<Shard> (*open)(Thread& thread, std::string name, const Config& config);
+  // Connects to the shard that is served at `server`. Throws PlatformError if that fails.
+  Task<std::unique_ptr<Session>> (*connect)(Thread& thread, fabric::Address server, Config config);
+};
+
+}  // namespace perdura::objects

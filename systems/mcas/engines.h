@@ -1,0 +1,36 @@
+// The storage engines of MCAS (section 3.2), and how a shard makes one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "systems/mcas/hstore/hstore.h"
+#include "systems/mcas/storage/engine.h"
+#include "systems/mcas/storage/region_allocator.h"
+
+namespace perdura::systems::mcas {
+
+enum class EngineKind : std::uint8_t {
+  hstore,     // the table in persistent memory, the allocator in DRAM
+  hstore_cc,  // both in persistent memory
+  mapstore,   // all in DRAM, so nothing outlives a restart
+};
+// Those that a store can be made of, by their names: what they promise is the same.
+inline constexpr std::array<std::string_view, 2> kPersistentEngines{"hstore", "hstore-cc"};
+constexpr EngineKind persistent_engine(std::string_view name) {
+  return name == kPersistentEngines[0] ? EngineKind::hstore : EngineKind::hstore_cc;
+}
+
+// What an engine takes of the memory that the region allocator divides, besides its table and its
+// items, and of that behind the allocator, for `heaps` bytes of heaps: its root, and its map.
+Bytes root_size(EngineKind kind);
+Bytes heap_map_size(EngineKind kind, Bytes heaps, Bytes heap_region);
+
+// The engine of the pool with this identifier, in memory that the region allocator, which must
+// outlive it, gives to the pool. Engine::create() or recover() is to be called next.
+std::unique_ptr<Engine> make_engine(EngineKind kind, Memory memory, RegionAllocator& regions,
+                                    std::uint64_t pool, const hstore::Shape& shape);
+
+}  // namespace perdura::systems::mcas

@@ -1,0 +1,96 @@
+// Which memory of a shard's heaps is in use, in persistent memory: the state of hstore-cc's
+// allocator (MCAS, section 3.2). It covers all memory that the region allocator divides, so a pool
+// needs none of its own for it, and takes 1/256 of that.
+//
+//      0          64          64 + stride        + stride
+//      +----------+-----------+------------------+----
+//      | pools    | region 0  | region 1         | ...
+//      +----------+-----------+------------------+----
+//
+//      a region   | word 8 | bits, region size / 256, or 8 |
+//
+//   pools   how many have been created, of any engine of this kind
+//   word    63 .. 8: the pool that the region belongs to, by that number; 7 .. 0: the logarithm of
+//           the size of its slots, or 0 if it is not divided into slots
+//   bits    one for each slot, or else for each line: in use
+//
+// The bits of a region whose word has another pool than its owner mean nothing: it is free. So
+// memory that a pool is given needs no preparation, and what it gives back no clearing.
+#pragma once
+
+#include <cstdint>
+
+#include "systems/mcas/storage/heap.h"
+#include "systems/mcas/storage/memory.h"
+
+namespace perdura::systems::mcas::hstore_cc {
+
+class HeapMap {
+ public:
+  // What the map of so much memory needs. It begins at a multiple of a line.
+  static Bytes size(Bytes memory, Bytes region_size);
+
+  // The map at `offset` of the regions that the geometry describes.
+  HeapMap(Memory memory, Bytes offset, const Heap::Geometry& geometry)
+      : memory_(memory), offset_(offset), geometry_(geometry) {}
+
+  // Gives a new pool its number, which is durable, or notes that of a pool that there is. All below
+  // is of this pool.
+  std::uint64_t add_pool();
+  void open_pool(std::uint64_t number) { pool_ = number; }
+
+  // Flushed, but not yet durable. A failure may leave a part of a large object in use.
+  void use(Place object);
+  void free(Place object);
+  // The same after a restart that may have interrupted use() or free(). A process that died leaves
+  // what is visible, not what is durable (docs/restart.md).
+  void free_again(Place object);
+  bool is_used(Place object) const;
+
+  // Tells the heap what is in use of this area of it.
+  void read(Place area, Heap& heap) const;
+  // So many bytes are.
+  Bytes used_bytes(Place area) const;
+  Bytes bytes_of(Place object) const { return geometry_.slot_size(object.length); }
+
+ private:
+  // Bits of one region: those of an object, or of a part of it.
+  struct Bits {
+    std::uint64_t region = 0;  // its number
+    Bytes slot_size = 0;       // 0: it is not divided
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+  };
+
+  template <class Visit>
+  void for_each_bits(Place object, Visit visit) const;
+  // Calls `visit(region, slot size, bits)` for each region of the area of which a part is in use.
+  template <class Visit>
+  void for_each_region(Place area, Visit visit) const;
+
+  Bytes bit_bytes() const;
+  Bytes word_offset(std::uint64_t region) const {
+    return offset_ + kCacheLine + region * (kWord + bit_bytes());
+  }
+  Bytes bits_offset(std::uint64_t region) const { return word_offset(region) + kWord; }
+  Bytes begin_of(std::uint64_t region) const {
+    return geometry_.first + region * geometry_.region_size;
+  }
+  std::uint64_t word_of(Bytes slot_size) const;
+  bool is_divided(const Bits& bits) const {
+    return memory_.region().load(word_offset(bits.region)) == word_of(bits.slot_size);
+  }
+  std::uint64_t load(std::uint64_t region, std::uint64_t word) const {
+    return memory_.region().load(bits_offset(region) + word * kWord);
+  }
+  // Divides the region into slots of another size, of which none is in use.
+  void divide(std::uint64_t region, Bytes slot_size);
+  void set(const Bits& bits, bool used);
+
+  Memory memory_;
+  Bytes offset_;
+  Heap::Geometry geometry_;
+  std::uint64_t pool_ = 0;
+};
+
+}  // namespace perdura::systems::mcas::hstore_cc

@@ -1,0 +1,123 @@
+#include "systems/mcas/hstore_cc/log.h"
+
+#include <algorithm>
+
+namespace perdura::systems::mcas::hstore_cc {
+
+namespace {
+
+using hstore::Change;
+
+// The first word: which change, of how many items.
+//
+//      63              16 15  13 12      7 6        1 0
+//      | items           | kind | before  | distance | unused |
+class Head {
+ public:
+  explicit constexpr Head(std::uint64_t word) : word_(word) {}
+  static constexpr Head of(const Change& change) {
+    return Head(change.items << kItems | static_cast<std::uint64_t>(change.kind) << kKind |
+                std::uint64_t{change.before} << kBefore |
+                std::uint64_t{change.distance} << kDistance);
+  }
+
+  constexpr std::uint64_t word() const { return word_; }
+  constexpr std::uint64_t items() const { return word_ >> kItems; }
+  constexpr Change::Kind kind() const { return static_cast<Change::Kind>(word_ >> kKind & 7); }
+  constexpr std::uint32_t before() const { return word_ >> kBefore & 63; }
+  constexpr std::uint32_t distance() const { return word_ >> kDistance & 63; }
+
+ private:
+  static constexpr std::uint32_t kItems = 16;
+  static constexpr std::uint32_t kKind = 13;
+  static constexpr std::uint32_t kBefore = 7;
+  static constexpr std::uint32_t kDistance = 1;
+
+  std::uint64_t word_;
+};
+
+struct Record {
+  std::uint64_t head = 0;
+  std::uint64_t home = 0;
+  hstore::Objects objects;
+  std::array<std::uint64_t, 2> unused{};
+};
+static_assert(sizeof(Record) == kCacheLine);
+
+}  // namespace
+
+template <class Visit>
+void Log::for_each_area(Visit visit) const {
+  regions_.for_each([&](const RegionDescriptor& region) {
+    if (region.identifier == pool_) visit(region.place());
+  });
+}
+
+void Log::create(Bytes offset, std::span<const Place> objects) {
+  offset_ = offset;
+  memory_.region().store(pool_number(), map_.add_pool());
+  memory_.region().write_object(offset, Record{});
+  memory_.flush({offset, size()});
+  for (const Place& object : objects) map_.use(object);
+  memory_.drain();
+}
+
+// Stores of one line become durable in their order, so there is no record while it is written, and
+// the number of items is right at any time.
+void Log::begin(const Change& change) {
+  memory_.region().store(offset_, Head::of({.items = change.items}).word());
+  const Record record{Head::of(change).word(), change.home, change.objects, {}};
+  memory_.region().write(offset_ + kWord, std::as_bytes(std::span(&record, 1)).subspan(kWord));
+  memory_.region().store(offset_, record.head);
+  memory_.persist({offset_, sizeof record});
+  for (const Place& object : change.allocated()) {
+    if (object != Place{}) map_.use(object);
+  }
+}
+
+void Log::finish(const Change& change) {
+  // What inserts and updates store in the table is durable already; entries that are free are not.
+  bool drains = change.kind != Change::Kind::insert && change.kind != Change::Kind::update;
+  for (const Place& object : change.freed()) {
+    if (object == Place{}) continue;
+    map_.free(object);
+    drains = true;
+  }
+  if (drains) memory_.drain();
+}
+
+Change Log::recover(Bytes offset) {
+  offset_ = offset;
+  // It may be visible and not durable, if the process died (docs/restart.md): then it is of a
+  // change that has stored nothing.
+  map_.open_pool(memory_.region().load(pool_number()));
+  const auto record = memory_.region().read_object<Record>(offset_);
+  const Head head(record.head);
+  return {.kind = head.kind(),
+          .home = record.home,
+          .distance = head.distance(),
+          .before = head.before(),
+          .items = head.items(),
+          .objects = record.objects};
+}
+
+void Log::settle(const Change& last, bool happened, Heap& heap) {
+  const std::span<const Place> free = happened ? last.freed() : last.allocated();
+  for (const Place& object : free) {
+    if (object != Place{}) map_.free_again(object);
+  }
+  memory_.drain();
+  for_each_area([&](Place area) { map_.read(area, heap); });
+}
+
+std::string Log::audit(const std::vector<Place>& objects) const {
+  Bytes used = 0;
+  for_each_area([&](Place area) { used += map_.used_bytes(area); });
+  for (const Place& object : objects) {
+    if (!map_.is_used(object)) return "an object of the heap is durably free";
+    used -= map_.bytes_of(object);
+  }
+  return used == 0 ? "" : "memory of the heap is durably in use for nothing";
+}
+
+}  // namespace perdura::systems::mcas::hstore_cc

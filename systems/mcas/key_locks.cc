@@ -1,0 +1,74 @@
+#include "systems/mcas/key_locks.h"
+
+#include <algorithm>
+
+namespace perdura::systems::mcas {
+
+bool KeyLocks::Less::operator()(Key a, Key b) const {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
+}
+
+KeyLocks::Waiter::Waiter(KeyLocks& its_locks, Entries::iterator its_entry, LockMode its_mode)
+    : locks(its_locks), at(its_entry), mode(its_mode) {
+  at->second.waiting.push_back(this);
+}
+
+KeyLocks::Waiter::~Waiter() {
+  if (taken) return;
+  if (granted) {
+    locks.release(at, mode);
+  } else {
+    std::erase(at->second.waiting, this);
+    locks.update(at);
+  }
+}
+
+std::optional<KeyLocks::Lock> KeyLocks::try_lock(Key key, LockMode mode) {
+  if (!allows(key, mode)) return std::nullopt;
+  const auto at = entry_of(key);
+  at->second.grant(mode);
+  return Lock(*this, at, mode);
+}
+
+Task<KeyLocks::Lock> KeyLocks::lock(Key key, LockMode mode) {
+  if (std::optional<Lock> at_once = try_lock(key, mode)) co_return std::move(*at_once);
+  Waiter waiter(*this, entry_of(key), mode);
+  while (!waiter.granted) co_await wait(waiter.woken);
+  waiter.taken = true;
+  co_return Lock(*this, waiter.at, mode);
+}
+
+bool KeyLocks::would_grant(Key key, LockMode mode) const {
+  const auto found = entries_.find(key);
+  return found == entries_.end() || (found->second.waiting.empty() && found->second.grants(mode));
+}
+
+KeyLocks::Entries::iterator KeyLocks::entry_of(Key key) {
+  const auto found = entries_.find(key);
+  if (found != entries_.end()) return found;
+  return entries_.try_emplace(std::vector<std::byte>(key.begin(), key.end())).first;
+}
+
+void KeyLocks::release(Entries::iterator at, LockMode mode) {
+  Entry& entry = at->second;
+  if (mode == LockMode::shared) {
+    --entry.shared;
+  } else {
+    entry.exclusive = false;
+  }
+  update(at);
+}
+
+void KeyLocks::update(Entries::iterator at) {
+  Entry& entry = at->second;
+  while (!entry.waiting.empty() && entry.grants(entry.waiting.front()->mode)) {
+    Waiter& next = *entry.waiting.front();
+    entry.waiting.pop_front();
+    entry.grant(next.mode);
+    next.granted = true;
+    next.woken.wake_one();
+  }
+  if (entry.unused()) entries_.erase(at);
+}
+
+}  // namespace perdura::systems::mcas

@@ -1,0 +1,109 @@
+// The locks of a pool's keys. A shard is one thread and executes most requests at once, so these
+// need no lock; it locks the keys of operations that last: direct transfers, and active data
+// objects (MCAS, section 4.2), while which it serves others.
+//
+// A key may have several shared locks, or one exclusive lock. Requests for it are granted in the
+// order in which they came, so that those who wait for an exclusive lock get their turn. A task
+// that waits may hold no other lock, or two could wait for each other for ever; one that does must
+// try_lock().
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "platform/runtime/sync.h"
+#include "services/kv/kv.h"
+
+namespace perdura::systems::mcas {
+
+enum class LockMode : std::uint8_t { shared, exclusive };
+
+class KeyLocks {
+  struct Entry;
+  struct Less {
+    using is_transparent = void;
+    bool operator()(Key a, Key b) const;
+  };
+  // By key. Only keys that are locked, or waited for, are there.
+  using Entries = std::map<std::vector<std::byte>, Entry, Less>;
+
+ public:
+  // A lock that is held, until it is destroyed.
+  class Lock {
+   public:
+    Lock() = default;
+    Lock(Lock&& other) noexcept
+        : locks_(std::exchange(other.locks_, nullptr)), at_(other.at_), mode_(other.mode_) {}
+    Lock& operator=(Lock&& other) noexcept {
+      std::swap(locks_, other.locks_);
+      std::swap(at_, other.at_);
+      std::swap(mode_, other.mode_);
+      return *this;
+    }
+    ~Lock() { unlock(); }
+    void unlock() {
+      if (locks_ != nullptr) std::exchange(locks_, nullptr)->release(at_, mode_);
+    }
+
+   private:
+    friend class KeyLocks;
+    Lock(KeyLocks& locks, Entries::iterator at, LockMode mode)
+        : locks_(&locks), at_(at), mode_(mode) {}
+    KeyLocks* locks_ = nullptr;
+    Entries::iterator at_{};
+    LockMode mode_ = LockMode::shared;
+  };
+
+  // Whether a lock would be granted at once. An operation that does not last need not take it.
+  bool allows(Key key, LockMode mode) const { return entries_.empty() || would_grant(key, mode); }
+  std::optional<Lock> try_lock(Key key, LockMode mode);
+  // `key` must stay until the task has ended.
+  Task<Lock> lock(Key key, LockMode mode);
+
+  bool empty() const { return entries_.empty(); }
+
+ private:
+  // Lives in the task that waits, which may be destroyed at any time.
+  struct Waiter {
+    Waiter(KeyLocks& its_locks, Entries::iterator its_entry, LockMode its_mode);
+    Waiter(const Waiter&) = delete;
+    ~Waiter();
+    KeyLocks& locks;
+    Entries::iterator at;
+    LockMode mode;
+    bool granted = false;
+    bool taken = false;  // by the task, as a Lock
+    WaitList woken{};
+  };
+  struct Entry {
+    std::uint32_t shared = 0;
+    bool exclusive = false;
+    std::deque<Waiter*> waiting{};
+
+    bool grants(LockMode mode) const {
+      return !exclusive && (mode == LockMode::shared || shared == 0);
+    }
+    void grant(LockMode mode) {
+      if (mode == LockMode::shared) {
+        ++shared;
+      } else {
+        exclusive = true;
+      }
+    }
+    bool unused() const { return !exclusive && shared == 0 && waiting.empty(); }
+  };
+
+  bool would_grant(Key key, LockMode mode) const;
+  Entries::iterator entry_of(Key key);
+  void release(Entries::iterator at, LockMode mode);
+  // Grants what can be granted now, and forgets the entry if nobody needs it any more.
+  void update(Entries::iterator at);
+
+  Entries entries_;
+};
+
+}  // namespace perdura::systems::mcas

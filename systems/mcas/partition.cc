@@ -1,0 +1,49 @@
+#include "systems/mcas/partition.h"
+
+namespace perdura::systems::mcas {
+
+namespace {
+
+// Parameters::of() has made sure that there is room. A failure may have come between the creation
+// of the memory and that of the pool.
+Pool& pool_of(Pools& pools) {
+  const auto there = pools.open(kPartitionPool);
+  Pool& pool = there ? **there : *pools.create(kPartitionPool, pools.capacity()).value();
+  ++pool.users;
+  return pool;
+}
+
+}  // namespace
+
+Partition::Partition(std::shared_ptr<Shard> shard)
+    : shard_(std::move(shard)),
+      pool_(pool_of(shard_->pools())),
+      capacity_(pool_.engine->statistics().capacity) {}
+
+KvSpace Partition::space() const {
+  KvSpace space;
+  space.capacity = capacity_;
+  space.free = pool_.free.load(std::memory_order_relaxed);
+  space.resizing = shard_->growing();
+  space.steps = shard_->growth_steps();
+  return space;
+}
+
+std::vector<std::uint64_t> Partition::events() const {
+  const EngineStatistics counts = pool_.engine->statistics();
+  return {counts.segments_added,
+          counts.moved_items,
+          counts.regions_added,
+          counts.heap_regions_returned,
+          shard_->pools().undone_region_change() ? 1U : 0U,
+          pool_.recovered.stale_hops,
+          pool_.recovered.stale_entries};
+}
+
+std::vector<double> Partition::metrics() const {
+  const EngineStatistics counts = pool_.engine->statistics();
+  return {static_cast<double>(counts.segments_added), static_cast<double>(counts.moved_items),
+          static_cast<double>(counts.heap_regions_returned)};
+}
+
+}  // namespace perdura::systems::mcas

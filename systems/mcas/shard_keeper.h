@@ -1,0 +1,33 @@
+// What a task that a shard starts for a request keeps as long as it lives: the shard, the session
+// with its connection and buffers, and the pool.
+#pragma once
+
+#include <memory>
+
+#include "systems/mcas/shard.h"
+
+namespace perdura::systems::mcas {
+
+// Made before the task, which may start when the session has ended already.
+class Shard::Keeper {
+ public:
+  Keeper(Shard& shard, const Job& job)
+      : shard_(shard.shared_from_this()), session_(job.session), pool_(job.pool) {
+    ++session_->tasks;
+    if (pool_ != nullptr) ++pool_->users;
+  }
+  Keeper(Keeper&& other) noexcept = default;
+  Keeper& operator=(Keeper&&) = delete;
+  ~Keeper() {
+    if (shard_ == nullptr) return;  // moved from
+    if (pool_ != nullptr) --pool_->users;
+    if (--session_->tasks == 0 && session_->ended) shard_->give_up(*session_);
+  }
+
+ private:
+  std::shared_ptr<Shard> shard_;
+  Session* session_;
+  Pool* pool_;
+};
+
+}  // namespace perdura::systems::mcas

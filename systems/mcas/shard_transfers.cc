@@ -1,0 +1,197 @@
+// Direct transfers (MCAS, sections 3.1.1 and 3.1.2). The shard moves the data: it READs from the
+// client's memory straight into persistent memory, or WRITEs from there, and then answers by a
+// SEND. So no client ever has access to persistent memory, and the lock of a key covers a whole
+// transfer.
+//
+// What a READ fetches may be in caches when it has completed; the shard flushes it piece by piece,
+// while the next piece arrives.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "platform/runtime/work.h"
+#include "systems/mcas/shard_keeper.h"
+
+namespace perdura::systems::mcas {
+
+namespace {
+
+// A value of at most so many bytes may lie within an entry of the table, and moves with it when
+// others make room. So it goes through the reply buffer, as it were that of a get.
+constexpr Bytes kLongestThatMoves = hstore::kLongestInField;
+static_assert(kLongestThatMoves <= kLongestArgument);
+
+// Memory of a pool for a value that is under way; given back unless it has become one.
+class Reservation {
+ public:
+  Reservation(Pool& pool, Bytes length) : pool_(pool), place_(pool.engine->reserve(length)) {}
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+  ~Reservation() {
+    if (place_) pool_.engine->release(*place_);
+  }
+  const std::optional<Place>& place() const { return place_; }
+  void taken() { place_.reset(); }
+
+ private:
+  Pool& pool_;
+  std::optional<Place> place_;
+};
+
+// Nothing if the value has no such part.
+std::optional<Place> part_of(const Place& value, const Transfer& transfer) {
+  if (transfer.value_offset > value.length ||
+      transfer.length > value.length - transfer.value_offset) {
+    return std::nullopt;
+  }
+  return Place{value.offset + transfer.value_offset, transfer.length};
+}
+
+fabric::RemoteAddress remote_of(const Transfer& transfer, Bytes at) {
+  return {{transfer.remote_key}, transfer.remote_offset + at};
+}
+
+// The pieces of a transfer, two of which are under way at a time: the next one moves while the last
+// one is worked on. `Start` makes the operation of a piece.
+template <class Start, class Completed>
+Task<bool> move_pieces(Bytes length, Bytes piece, Start start, Completed completed) {
+  std::array<std::optional<fabric::Operation>, 2> under_way;
+  const auto post = [&](Bytes at) {
+    if (at >= length) return;
+    start(under_way[at / piece % 2], at, static_cast<std::uint32_t>(std::min(piece, length - at)));
+    under_way[at / piece % 2]->post();
+  };
+  bool moved = true;
+  post(0);
+  for (Bytes at = 0; at < length; at += piece) {
+    if (moved) post(at + piece);
+    std::optional<fabric::Operation>& next = under_way[at / piece % 2];
+    if (!next) break;
+    fabric::Operation& operation = *next;
+    const fabric::Completion completion = co_await operation;
+    moved = moved && completion;
+    next.reset();
+    if (moved) completed(at, std::min(piece, length - at));
+  }
+  co_return moved;
+}
+
+}  // namespace
+
+Task<> Shard::transfer(Job job, [[maybe_unused]] Keeper keeper) {
+  ++statistics_.direct_transfers;
+  const auto transfer = rpc::read_message<Transfer>(job.request.value);
+  switch (job.request.header.kind) {
+    case RequestKind::put_direct:
+      co_return finish(job, co_await put_direct(job, transfer));
+    case RequestKind::put_direct_offset:
+      co_return finish(job, co_await put_direct_offset(job, transfer));
+    default:
+      co_return finish(job, co_await get_direct(job, transfer));
+  }
+}
+
+// Until the value has arrived the key is not locked: others see the value before.
+Task<Shard::Outcome> Shard::put_direct(const Job& job, const Transfer& from) {
+  Pool& pool = *job.pool;
+  const Key key = job.request.key;
+  if (from.value_offset != 0) co_return tl::unexpected(objects::Error::invalid);
+  if (from.length > kLongestValue) co_return tl::unexpected(objects::Error::too_large);
+  const bool overwrites = (job.request.header.flags & kNoOverwrite) == 0;
+  co_await until_grown(pool);
+  if (!overwrites && pool.engine->get(key)) co_return tl::unexpected(objects::Error::exists);
+  Reservation value(pool, from.length);
+  if (!value.place()) co_return tl::unexpected(objects::Error::out_of_space);
+  if (!co_await fetch(*job.session, from, *value.place())) {
+    co_return tl::unexpected(objects::Error::disconnected);
+  }
+  const KeyLocks::Lock lock = co_await pool.locks.lock(key, LockMode::exclusive);
+  if (job.session->ended) co_return tl::unexpected(objects::Error::disconnected);
+  for (;;) {
+    co_await until_grown(pool);
+    if (!overwrites && pool.engine->get(key)) co_return tl::unexpected(objects::Error::exists);
+    const PutOutcome outcome = pool.engine->put_reserved(key, *value.place());
+    if (outcome == PutOutcome::done) value.taken();
+    if (outcome != PutOutcome::must_grow) co_return outcome_of(pool, key, outcome);
+    co_await grow(pool);
+  }
+}
+
+// Of the whole value, or of a part.
+Task<Shard::Outcome> Shard::get_direct(const Job& job, const Transfer& to) {
+  const Key key = job.request.key;
+  const bool whole = job.request.header.kind == RequestKind::get_direct;
+  const KeyLocks::Lock lock = co_await job.pool->locks.lock(key, LockMode::shared);
+  co_await until_grown(*job.pool);
+  const std::optional<Place> value = job.pool->engine->get(key);
+  if (!value) co_return tl::unexpected(objects::Error::not_found);
+  if (whole && to.value_offset != 0) co_return tl::unexpected(objects::Error::invalid);
+  if (whole && value->length > to.length) co_return tl::unexpected(objects::Error::too_large);
+  const std::optional<Place> part = whole ? value : part_of(*value, to);
+  if (!part) co_return tl::unexpected(objects::Error::invalid);
+  bool sent = false;
+  if (value->length > kLongestThatMoves) {
+    sent = co_await send(*job.session, to, pool_memory_.local(part->offset, 0), part->length);
+  } else {
+    pools_.region().read_unchanging(part->offset, reply_value(job).first(part->length));
+    const fabric::LocalBuffer copy = reply_buffer(job);
+    sent = co_await send(*job.session, to, copy.slice(sizeof(Reply), 0), part->length);
+  }
+  if (!sent) co_return tl::unexpected(objects::Error::disconnected);
+  co_return whole ? reply_with(job, std::uint64_t{part->length}) : Outcome(0);
+}
+
+// In place: a failure may leave any of the bytes new or old.
+Task<Shard::Outcome> Shard::put_direct_offset(const Job& job, const Transfer& from) {
+  Engine& engine = *job.pool->engine;
+  const Key key = job.request.key;
+  const KeyLocks::Lock lock = co_await job.pool->locks.lock(key, LockMode::exclusive);
+  co_await until_grown(*job.pool);
+  const std::optional<Place> value = engine.get(key);
+  if (!value) co_return tl::unexpected(objects::Error::not_found);
+  const std::optional<Place> part = part_of(*value, from);
+  if (!part) co_return tl::unexpected(objects::Error::invalid);
+  if (value->length > kLongestThatMoves) {
+    const bool fetched = co_await fetch(*job.session, from, *part);
+    pools_.memory().drain();
+    co_return fetched ? Outcome(0) : tl::unexpected(objects::Error::disconnected);
+  }
+  const fabric::LocalBuffer copy =
+      reply_buffer(job).slice(sizeof(Reply), static_cast<std::uint32_t>(part->length));
+  fabric::Operation read = job.session->queue_pair->read(copy, remote_of(from, 0));
+  if (!co_await read) co_return tl::unexpected(objects::Error::disconnected);
+  co_await until_grown(*job.pool);
+  const Place now = part_of(engine.get(key).value(), from).value();
+  pools_.region().write(now.offset, copy.bytes());
+  pools_.memory().persist(now);
+  co_return 0;
+}
+
+// Into persistent memory; flushed, but perhaps not yet durable.
+Task<bool> Shard::fetch(Session& session, const Transfer& from, Place into) {
+  co_return co_await move_pieces(
+      into.length, direct_piece_,
+      [&](std::optional<fabric::Operation>& operation, Bytes at, std::uint32_t length) {
+        operation.emplace(*session.queue_pair,
+                          fabric::WorkRequest{.opcode = fabric::Opcode::read,
+                                              .local = pool_memory_.local(into.offset + at, length),
+                                              .remote = remote_of(from, at)});
+      },
+      [&](Bytes at, Bytes length) {
+        pools_.memory().flush({into.offset + at, length});
+      });
+}
+
+Task<bool> Shard::send(Session& session, const Transfer& to, fabric::LocalBuffer from,
+                       Bytes length) {
+  co_return co_await move_pieces(
+      length, direct_piece_,
+      [&](std::optional<fabric::Operation>& operation, Bytes at, std::uint32_t piece) {
+        operation.emplace(*session.queue_pair, fabric::WorkRequest{.opcode = fabric::Opcode::write,
+                                                                   .local = from.slice(at, piece),
+                                                                   .remote = remote_of(to, at)});
+      },
+      [](Bytes, Bytes) {});
+}
+
+}  // namespace perdura::systems::mcas
