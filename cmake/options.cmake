@@ -55,7 +55,7 @@ if(PERDURA_CCACHE)
   # Precompiled headers are cached only if ccache need not look at their macros and times; and what a source depends
   # on is taken from the compiler's list, since preprocessing it once more would read all headers again.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${PERDURA_CCACHE})
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${PERDURA_CCACHE})
 endif()
 
 # What tests spend their time in is the product's code, and what is executed once per command takes hardly any. Of all
