@@ -32,6 +32,7 @@ class List {
 
   std::uint64_t size() const { return root().size; }
   Position begin() const { return root().first; }
+  Position last() const { return root().last; }  // kEnd if the list is empty
   Position next(Position position) const { return node(position).next; }
   T get(Position position) const { return Stored<T>::value(*arena_, node(position).form); }
 
