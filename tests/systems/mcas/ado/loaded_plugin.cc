@@ -33,8 +33,6 @@ class Appender final : public Plugin {
 }  // namespace
 
 extern "C" const PluginEntry perdura_mcas_plugin{
-    kPluginInterface, [](const char* argument) -> Plugin* {
+    kPluginInterface + PERDURA_TEST_LATER, [](const char* argument) -> Plugin* {
       return std::strcmp(argument, "unfit") == 0 ? nullptr : new Appender(argument);
     }};
-// For a loader that looks for another name: what was built for an earlier interface.
-extern "C" const PluginEntry perdura_mcas_plugin_of_another_version{kPluginInterface + 1, nullptr};

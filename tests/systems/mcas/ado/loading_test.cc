@@ -35,9 +35,10 @@ TEST(AdoPlugins, ThatCannotBeUsedAreNamedWithTheReason) {
                   argument + "'");
   }
   EXPECT_EQ(problem_with("./nowhere.so").find("plugin './nowhere.so' cannot be loaded: "), 0U);
-  EXPECT_EQ(problem_with("/usr/lib/x86_64-linux-gnu/libm.so.6"),
-            "'/usr/lib/x86_64-linux-gnu/libm.so.6' is no plugin: it does not export "
-            "'perdura_mcas_plugin'");
+  EXPECT_EQ(
+      problem_with(PERDURA_LATER_PLUGIN),
+      "plugin '" PERDURA_LATER_PLUGIN
+      "' was built for version 2 of the interface, this program has version 1; build it anew");
   EXPECT_EQ(problem_with(PERDURA_TEST_PLUGIN ":unfit"),
             "plugin '" PERDURA_TEST_PLUGIN "' does not take the argument 'unfit'");
 }
