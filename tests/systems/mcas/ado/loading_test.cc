@@ -1,4 +1,5 @@
 // Which plugins a configuration may name, and what is said of those that it may not.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include "platform/base/error.h"
