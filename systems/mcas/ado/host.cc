@@ -1,0 +1,351 @@
+#include "systems/mcas/ado/host.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "platform/base/error.h"
+#include "rpc/connect.h"
+#include "rpc/messages.h"
+
+namespace perdura::systems::mcas::ado {
+
+namespace {
+
+constexpr std::size_t kPiece = 64;  // references that one call of iterate() gets
+
+AnswerMessage failed(CallStatus status) { return {.status = status}; }
+
+}  // namespace
+
+// A work is known as long as somebody waits for it. If the waiting task is destroyed, the process
+// may go on with the work; nobody is left who could use the locks.
+class Host::Registration {
+ public:
+  Registration(Host& host, WorkId id, Pending& pending) : host_(host), id_(id) {
+    host_.pending_.emplace(id, &pending);
+  }
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+  ~Registration() {
+    host_.pending_.erase(id_);
+    if (host_.pending_.empty()) host_.ended_.wake_all();
+  }
+
+ private:
+  Host& host_;
+  WorkId id_;
+};
+
+Host::Host(Thread& thread, Callbacks& callbacks, const std::string& memory, HostOptions options)
+    : thread_(thread),
+      callbacks_(callbacks),
+      options_(std::move(options)),
+      channel_(Channel::open(thread.node, memory, Side::shard)) {}
+
+// --- the process ---------------------------------------------------------------------------------
+
+Task<> Host::attach(fabric::Address process) {
+  lose(launch_, "another process takes its place");
+  const auto launch = static_cast<std::uint64_t>(thread_.executor.now().time_since_epoch().count());
+  const Hello hello{kProtocolVersion, 0, launch};
+  auto completions = std::make_shared<fabric::CompletionQueue>();
+  fabric::Connection connection =
+      co_await rpc::connect(thread_.endpoint, "the process of active data objects", process,
+                            {.completions = completions.get()}, rpc::bytes_of(hello));
+  const auto welcome = rpc::read_message<Welcome>(connection.private_data);
+  if (welcome.version != kProtocolVersion) {
+    throw PlatformError(
+        fmt::format("the process of active data objects has version {}, this program version {}",
+                    welcome.version, kProtocolVersion));
+  }
+  completions_ = std::move(completions);
+  queue_pair_ = std::move(connection.queue_pair);
+  launch_ = launch;
+  channel_->begin(launch);
+  Executor::current().spawn(receive_all(shared_from_this(), launch));
+  Executor::current().spawn(watch_connection(shared_from_this(), launch));
+  if (options_.patience > Picoseconds{}) {
+    Executor::current().spawn(watch_time(shared_from_this(), launch));
+  }
+  Task<CompletionMessage> launching = run(MessageKind::launch, {}, {});
+  const CompletionMessage launched = co_await std::move(launching);
+  if (launched.status == WorkStatus::done) co_return;
+  lose(launch, "its launch has failed");
+  throw PlatformError(
+      fmt::format("the process of active data objects cannot begin: {}", launched.error));
+}
+
+void Host::lose(std::uint64_t launch, const std::string& why) {
+  if (launch == 0 || launch != launch_) return;
+  launch_ = 0;
+  channel_->end();
+  queue_pair_.reset();
+  for (const auto& [id, pending] : pending_) {
+    if (pending->completion) continue;
+    pending->completion = CompletionMessage{.id = id, .status = WorkStatus::lost, .error = why};
+    pending->waiting.wake_all();
+  }
+}
+
+Task<> Host::receive_all(std::shared_ptr<Host> self, std::uint64_t launch) {
+  while (self->launch_ == launch) {
+    const std::optional<Channel::Message> message = co_await self->channel_->receive();
+    if (!message) co_return;
+    Decoder decoder(message->body);
+    if (message->kind == MessageKind::completion) {
+      CompletionMessage completion;
+      decoder(completion);
+      Pending* const pending = self->find(launch, completion.id);
+      if (pending == nullptr) continue;
+      pending->completion = std::move(completion);
+      pending->waiting.wake_all();
+    } else if (message->kind == MessageKind::call) {
+      CallMessage call;
+      decoder(call);
+      Executor::current().spawn(answer(self, launch, std::move(call)));
+    }
+  }
+}
+
+// The process sends nothing on its connection, so what arrives is the connection's end.
+Task<> Host::watch_connection(std::shared_ptr<Host> self, std::uint64_t launch) {
+  const std::shared_ptr<fabric::CompletionQueue> completions = self->completions_;
+  co_await completions->next();
+  self->lose(launch, "the process of active data objects has died");
+}
+
+// Finds a work that takes too long within twice the time.
+Task<> Host::watch_time(std::shared_ptr<Host> self, std::uint64_t launch) {
+  const Picoseconds patience = self->options_.patience;
+  for (;;) {
+    co_await sleep_for(patience);
+    if (self->launch_ != launch) co_return;
+    const Time now = self->thread_.executor.now();
+    const bool late =
+        std::any_of(self->pending_.begin(), self->pending_.end(), [&](const auto& one) {
+          return !one.second->completion && now - one.second->since >= patience;
+        });
+    if (!late) continue;
+    self->options_.end_process();
+    self->lose(launch, "the process of active data objects does not answer, and was ended");
+    co_return;
+  }
+}
+
+Task<> Host::shut_down() {
+  while (attached() && !pending_.empty()) co_await wait(ended_);
+  if (!attached()) co_return;
+  channel_->send(MessageKind::shut_down, std::string());
+  // The process closes the connection when it has ended.
+  Pending pending{.since = thread_.executor.now(), .held = {}};
+  const Registration registration(*this, ++last_work_, pending);
+  while (!pending.completion) co_await wait(pending.waiting);
+}
+
+void Host::cluster_event(const ClusterEvent& event) {
+  channel_->send(MessageKind::cluster_event, event);
+}
+
+// --- works ---------------------------------------------------------------------------------------
+
+Task<CompletionMessage> Host::work(WorkMessage order) {
+  std::vector<Held> held{{order.key, LockMode::write}};
+  return run(MessageKind::work, std::move(order), std::move(held));
+}
+
+Task<CompletionMessage> Host::signal(Signal signal, std::string key, Place value) {
+  std::vector<Held> held{{key, LockMode::read}};
+  WorkMessage order;
+  order.key = std::move(key);
+  order.value = value;
+  order.request = signal_request(signal);
+  return run(MessageKind::work, std::move(order), std::move(held));
+}
+
+Task<CompletionMessage> Host::run(MessageKind kind, WorkMessage order, std::vector<Held> held) {
+  Pending pending{.since = thread_.executor.now(), .held = std::move(held)};
+  order.id = ++last_work_;
+  const Registration registration(*this, order.id, pending);
+  if (!attached()) {
+    pending.completion = CompletionMessage{
+        .status = WorkStatus::lost, .error = "no process of active data objects is attached"};
+  } else if (const std::string message = encoded(order); message.size() > kLongestMessage) {
+    pending.completion = CompletionMessage{
+        .status = WorkStatus::too_long,
+        .error = fmt::format("a request of {} bytes is too long; the most for all of an invocation "
+                             "is {}",
+                             order.request.size(), kLongestMessage)};
+  } else {
+    channel_->send(kind, order);
+  }
+  while (!pending.completion) co_await wait(pending.waiting);
+  release(pending);
+  co_return std::move(*pending.completion);
+}
+
+void Host::release(Pending& pending) {
+  for (const Held& one : pending.held) callbacks_.unlock(one.key, one.mode);
+  pending.held.clear();
+}
+
+// --- callbacks -----------------------------------------------------------------------------------
+
+Host::Pending* Host::find(std::uint64_t launch, WorkId work) {
+  if (launch != launch_) return nullptr;
+  const auto found = pending_.find(work);
+  return found == pending_.end() || found->second->completion ? nullptr : found->second;
+}
+
+Task<> Host::answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessage call) {
+  const std::uint64_t id = call.id;
+  AnswerMessage answer = co_await self->execute(launch, std::move(call));
+  if (launch != self->launch_) co_return;
+  answer.id = id;
+  self->channel_->send(MessageKind::answer, answer);
+}
+
+// A call of a work that is not under way is refused.
+Task<AnswerMessage> Host::execute(std::uint64_t launch, CallMessage call) {
+  Pending* const pending = find(launch, call.work);
+  if (pending == nullptr) co_return failed(CallStatus::refused);
+  switch (call.kind) {
+    case CallKind::create_key:
+      co_return co_await create_key(launch, std::move(call));
+    case CallKind::open_key:
+      co_return open_key(*pending, call);
+    case CallKind::erase_key:
+      co_return erase_key(*pending, call);
+    case CallKind::resize_value:
+      co_return co_await resize_value(launch, std::move(call));
+    case CallKind::allocate_memory: {
+      const std::optional<Place> place = callbacks_.allocate(call.place.length);
+      if (!place) co_return failed(CallStatus::out_of_space);
+      co_return AnswerMessage{.place = *place};
+    }
+    case CallKind::free_memory:
+      co_return failed(callbacks_.free(call.place) ? CallStatus::done : CallStatus::not_found);
+    case CallKind::get_references: {
+      AnswerMessage answer{.references = references()};
+      if (encoded(answer).size() > kLongestMessage) co_return failed(CallStatus::refused);
+      co_return answer;
+    }
+    case CallKind::iterate:
+      co_return iterate(*pending, call);
+    case CallKind::find_key: {
+      const Callbacks::Found found =
+          callbacks_.find_key(call.key, static_cast<Matching>(call.mode), call.place.offset);
+      co_return AnswerMessage{
+          .status = found.status, .references = {{found.key, {}}}, .next = found.position + 1};
+    }
+    case CallKind::get_pool_info:
+      co_return AnswerMessage{.info = callbacks_.info()};
+    case CallKind::unlock:
+      co_return failed(unlock(*pending, call.key));
+  }
+  co_return failed(CallStatus::refused);
+}
+
+const Host::Held* Host::lock_of(const Pending& pending, const std::string& key) {
+  const auto found = std::find_if(pending.held.begin(), pending.held.end(),
+                                  [&](const Held& one) { return one.key == key; });
+  return found == pending.held.end() ? nullptr : &*found;
+}
+
+// A lock that the work has already is enough unless it is for reading only.
+CallStatus Host::lock(Pending& pending, const std::string& key, LockMode mode) {
+  if (const Held* const held = lock_of(pending, key); held != nullptr) {
+    return mode == LockMode::write && held->mode == LockMode::read ? CallStatus::locked
+                                                                   : CallStatus::done;
+  }
+  if (!callbacks_.try_lock(key, mode)) return CallStatus::locked;
+  pending.held.push_back({key, mode});
+  return CallStatus::done;
+}
+
+CallStatus Host::unlock(Pending& pending, const std::string& key) {
+  const Held* const held = lock_of(pending, key);
+  if (held == nullptr) return CallStatus::not_locked;
+  callbacks_.unlock(key, held->mode);
+  pending.held.erase(pending.held.begin() + (held - pending.held.data()));
+  return CallStatus::done;
+}
+
+// While the shard changes a key, the call owns its lock: the work may be lost meanwhile, and nobody
+// else may use the key before the change has ended.
+Host::Held Host::borrow(Pending& pending, const std::string& key) {
+  const auto held = pending.held.begin() + (lock_of(pending, key) - pending.held.data());
+  Held borrowed = std::move(*held);
+  pending.held.erase(held);
+  return borrowed;
+}
+
+void Host::give_back(std::uint64_t launch, WorkId work, Held held) {
+  Pending* const pending = find(launch, work);
+  if (pending == nullptr) return callbacks_.unlock(held.key, held.mode);
+  pending->held.push_back(std::move(held));
+}
+
+Task<AnswerMessage> Host::create_key(std::uint64_t launch, CallMessage call) {
+  Pending& pending = *find(launch, call.work);
+  if (callbacks_.find(call.key)) co_return failed(CallStatus::exists);
+  const bool had_lock = lock_of(pending, call.key) != nullptr;
+  const CallStatus locked = lock(pending, call.key, LockMode::write);
+  if (locked != CallStatus::done) co_return failed(locked);
+  Held held = borrow(pending, call.key);
+  const Created created = co_await callbacks_.create(call.key, call.place.length);
+  if (created.status == CallStatus::done || had_lock) {
+    give_back(launch, call.work, std::move(held));
+  } else {
+    callbacks_.unlock(held.key, held.mode);
+  }
+  co_return AnswerMessage{.status = created.status, .place = created.value};
+}
+
+AnswerMessage Host::open_key(Pending& pending, const CallMessage& call) {
+  const std::optional<Place> value = callbacks_.find(call.key);
+  if (!value) return failed(CallStatus::not_found);
+  const CallStatus locked = lock(pending, call.key, static_cast<LockMode>(call.mode));
+  if (locked != CallStatus::done) return failed(locked);
+  return {.place = *value};
+}
+
+AnswerMessage Host::erase_key(Pending& pending, const CallMessage& call) {
+  const bool had_lock = lock_of(pending, call.key) != nullptr;
+  const CallStatus locked = lock(pending, call.key, LockMode::write);
+  if (locked != CallStatus::done) return failed(locked);
+  const bool erased = callbacks_.erase(call.key);
+  if (!had_lock) unlock(pending, call.key);
+  return failed(erased ? CallStatus::done : CallStatus::not_found);
+}
+
+Task<AnswerMessage> Host::resize_value(std::uint64_t launch, CallMessage call) {
+  Pending& pending = *find(launch, call.work);
+  const Held* const lock = lock_of(pending, call.key);
+  if (lock == nullptr || lock->mode != LockMode::write) co_return failed(CallStatus::not_locked);
+  Held held = borrow(pending, call.key);
+  const Created resized = co_await callbacks_.resize(call.key, call.place.length);
+  give_back(launch, call.work, std::move(held));
+  co_return AnswerMessage{.status = resized.status, .place = resized.value};
+}
+
+std::vector<Reference> Host::references() {
+  std::vector<Reference> all;
+  callbacks_.for_each([&](const std::string& key, Place value) { all.push_back({key, value}); });
+  return all;
+}
+
+AnswerMessage Host::iterate(Pending& pending, const CallMessage& call) {
+  if (call.place.offset == 0) pending.iterated = references();
+  AnswerMessage answer;
+  const std::size_t size = pending.iterated.size();
+  const std::size_t first = std::min<std::size_t>(call.place.offset, size);
+  const std::size_t end = std::min(first + kPiece, size);
+  answer.references.assign(pending.iterated.begin() + static_cast<std::ptrdiff_t>(first),
+                           pending.iterated.begin() + static_cast<std::ptrdiff_t>(end));
+  answer.next = end;
+  return answer;
+}
+
+}  // namespace perdura::systems::mcas::ado

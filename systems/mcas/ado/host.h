@@ -1,0 +1,103 @@
+// The shard's side of active data objects (MCAS, section 4): hands works to the process of a pool,
+// executes its callbacks, and gives back the locks that works hold when they end, whichever way.
+//
+// That the process has died is learnt from its connection, which a NIC or an operating system ends.
+// One that runs and does not answer is noticed by `patience`, and must be ended by `end_process`
+// before anything else is done: until then it may still write to the pool. Then all works are
+// `lost`. What they have changed by halves is undone when a process is attached again.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "platform/platform.h"
+#include "systems/mcas/ado/callbacks.h"
+#include "systems/mcas/ado/channel.h"
+
+namespace perdura::systems::mcas::ado {
+
+struct HostOptions {
+  Picoseconds patience{};               // for one work; 0: endless
+  std::function<void()> end_process{};  // needed with patience
+};
+
+// Must be created by make_shared. Belongs to the shard's thread.
+class Host : public std::enable_shared_from_this<Host> {
+ public:
+  // `memory`: the name of the shard's memory. To be called by a task. `callbacks` must outlive it.
+  Host(Thread& thread, Callbacks& callbacks, const std::string& memory, HostOptions options = {});
+
+  // Connects to a process and waits until its plugins are prepared. A process that was attached
+  // before is given up. Throws PlatformError if it cannot be reached, has another version, or if
+  // a plugin fails; the message says why.
+  Task<> attach(fabric::Address process);
+  bool attached() const { return launch_ != 0; }
+
+  // Invokes the plugins, and waits for their responses. The caller has locked the key for writing;
+  // the host gives the lock back before this returns, and the locks of keys that the work has
+  // opened. `order.id` is of no account. Many works may wait at a time.
+  Task<CompletionMessage> work(WorkMessage order);
+  // Tells the plugins of an operation (section 4.1.1). The caller has locked the key for reading.
+  // The operation's reply must wait until this returns.
+  Task<CompletionMessage> signal(Signal signal, std::string key, Place value);
+  void cluster_event(const ClusterEvent& event);
+  // Lets the works end that wait, and the process with them.
+  Task<> shut_down();
+
+ private:
+  struct Held {
+    std::string key;
+    LockMode mode = LockMode::read;
+  };
+  // A work under way.
+  struct Pending {
+    Time since{};
+    std::vector<Held> held{};           // locks to be given back: the deferred unlock list
+    std::vector<Reference> iterated{};  // the pool as it was when the work began to iterate
+    std::optional<CompletionMessage> completion{};
+    WaitList waiting{};
+  };
+  class Registration;
+
+  Task<CompletionMessage> run(MessageKind kind, WorkMessage order, std::vector<Held> held);
+  void release(Pending& pending);
+  static Task<> receive_all(std::shared_ptr<Host> self, std::uint64_t launch);
+  static Task<> watch_connection(std::shared_ptr<Host> self, std::uint64_t launch);
+  static Task<> watch_time(std::shared_ptr<Host> self, std::uint64_t launch);
+  static Task<> answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessage call);
+  // The process is gone.
+  void lose(std::uint64_t launch, const std::string& why);
+
+  // The work, if it is still under way.
+  Pending* find(std::uint64_t launch, WorkId work);
+  static const Held* lock_of(const Pending& pending, const std::string& key);
+  CallStatus lock(Pending& pending, const std::string& key, LockMode mode);
+  CallStatus unlock(Pending& pending, const std::string& key);
+  static Held borrow(Pending& pending, const std::string& key);
+  void give_back(std::uint64_t launch, WorkId work, Held held);
+  Task<AnswerMessage> execute(std::uint64_t launch, CallMessage call);
+  Task<AnswerMessage> create_key(std::uint64_t launch, CallMessage call);
+  AnswerMessage open_key(Pending& pending, const CallMessage& call);
+  AnswerMessage erase_key(Pending& pending, const CallMessage& call);
+  Task<AnswerMessage> resize_value(std::uint64_t launch, CallMessage call);
+  AnswerMessage iterate(Pending& pending, const CallMessage& call);
+  std::vector<Reference> references();
+
+  Thread& thread_;
+  Callbacks& callbacks_;
+  HostOptions options_;
+  std::shared_ptr<Channel> channel_;
+  std::uint64_t launch_ = 0;  // 0: no process is attached
+  WorkId last_work_ = 0;
+  std::map<WorkId, Pending*> pending_;
+  WaitList ended_;  // who waits until no work is under way
+  // Of the connection, each of which has its own.
+  std::shared_ptr<fabric::CompletionQueue> completions_;
+  std::unique_ptr<fabric::QueuePair> queue_pair_;
+};
+
+}  // namespace perdura::systems::mcas::ado

@@ -1,0 +1,180 @@
+// The messages between a shard and the process of its active data objects (MCAS, sections 4.1 and
+// 4.2), which go through two message rings; and what the process is told when the shard connects to
+// it. The connection carries nothing else: it is how each side learns that the other one has died.
+//
+//   shard -> process   launch   plugins may prepare, and undo what was interrupted
+//                      work     an invocation, or a signal
+//                      answer   to a call
+//                      cluster event, shut down
+//   process -> shard   call     of the callback interface (Table 4)
+//                      completion   of a work, or of the launch
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "platform/fabric/fabric.h"
+#include "systems/mcas/storage/memory.h"
+
+namespace perdura::systems::mcas::ado {
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+// The private data of the connection, of the shard and of the process.
+struct Hello {
+  std::uint32_t version = 0;
+  std::uint32_t padding = 0;
+  std::uint64_t launch = 0;  // which messages belong together: those of one connection
+};
+struct Welcome {
+  std::uint32_t version = 0;
+};
+static_assert(sizeof(Hello) <= fabric::kMaxPrivateData);
+
+enum class MessageKind : std::uint32_t {
+  launch,
+  work,
+  answer,
+  cluster_event,
+  shut_down,
+  call,
+  completion,
+};
+
+using WorkId = std::uint64_t;  // counts the works of a host from 1
+
+// Also a launch, which has no key.
+struct WorkMessage {
+  WorkId id = 0;
+  std::string key{};
+  Place value{};                  // in the shard's memory
+  std::vector<Place> detached{};  // memory of the pool besides, that belongs to the value
+  bool is_new = false;            // the key was created for this invocation
+  std::string request{};
+
+  template <class Coder>
+  void code(Coder& coder) {
+    coder(id, key, value, detached, is_new, request);
+  }
+};
+
+enum class WorkStatus : std::uint32_t {
+  done,
+  failed,    // a plugin says why
+  lost,      // the process has died, or does not answer; what it has changed may be half done
+  too_long,  // the request, or the responses
+};
+
+struct CompletionMessage {
+  WorkId id = 0;
+  WorkStatus status = WorkStatus::done;
+  std::string error{};                   // one line; empty if done
+  std::vector<std::string> responses{};  // of all plugins in turn
+
+  template <class Coder>
+  void code(Coder& coder) {
+    coder(id, status, error, responses);
+  }
+};
+
+enum class CallKind : std::uint32_t {
+  create_key,
+  open_key,
+  erase_key,
+  resize_value,
+  allocate_memory,
+  free_memory,
+  get_references,
+  iterate,
+  find_key,
+  get_pool_info,
+  unlock,
+};
+
+enum class CallStatus : std::uint32_t {
+  done,
+  not_found,
+  exists,
+  locked,      // by somebody else
+  not_locked,  // by this work
+  out_of_space,
+  refused,  // what it asks for cannot be
+};
+
+enum class LockMode : std::uint32_t { read, write };
+enum class Matching : std::uint32_t { exactly, prefix, regular_expression };
+
+struct CallMessage {
+  std::uint64_t id = 0;
+  WorkId work = 0;
+  CallKind kind = CallKind::create_key;
+  std::string key{};       // or what keys are to match
+  std::uint64_t mode = 0;  // a LockMode or a Matching
+  Place place{};           // or a length, or a position
+
+  template <class Coder>
+  void code(Coder& coder) {
+    coder(id, work, kind, key, mode, place);
+  }
+};
+
+// A key and where its value is.
+struct Reference {
+  std::string key{};
+  Place value{};
+
+  template <class Coder>
+  void code(Coder& coder) {
+    coder(key, value);
+  }
+  friend bool operator==(const Reference&, const Reference&) = default;
+};
+
+struct PoolInfo {
+  std::uint64_t items = 0;
+  Bytes capacity = 0;
+  Bytes free = 0;
+
+  template <class Coder>
+  void code(Coder& coder) {
+    coder(items, capacity, free);
+  }
+};
+
+struct AnswerMessage {
+  std::uint64_t id = 0;  // of the call
+  CallStatus status = CallStatus::done;
+  Place place{};
+  std::vector<Reference> references{};
+  std::uint64_t next = 0;  // the position to go on from
+  PoolInfo info{};
+
+  template <class Coder>
+  void code(Coder& coder) {
+    coder(id, status, place, references, next, info);
+  }
+};
+
+// Something that has happened in a cluster (section 5).
+struct ClusterEvent {
+  std::string sender{};
+  std::string type{};  // such as "JOIN", "LEAVE"
+  std::string message{};
+
+  template <class Coder>
+  void code(Coder& coder) {
+    coder(sender, type, message);
+  }
+};
+
+// Experimental hooks of section 4.1.1: an operation of a client that is no invocation, of which the
+// process is told. The request of such a work begins with kSignalPrefix.
+enum class Signal : std::uint32_t { put, get, erase };
+inline constexpr std::string_view kSignalPrefix = "ADO::Signal";
+inline std::string signal_request(Signal signal) {
+  constexpr std::string_view kNames[] = {"::post-put", "::post-get", "::post-erase"};
+  return std::string(kSignalPrefix) + std::string(kNames[static_cast<std::size_t>(signal)]);
+}
+
+}  // namespace perdura::systems::mcas::ado

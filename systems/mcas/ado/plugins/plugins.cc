@@ -1,0 +1,77 @@
+#include "systems/mcas/ado/plugins/plugins.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string_view>
+
+#include "platform/base/error.h"
+#include "systems/mcas/ado/plugins/aggregate.h"
+#include "systems/mcas/ado/plugins/passthru.h"
+#include "systems/mcas/ado/plugins/versioning.h"
+
+namespace perdura::systems::mcas::ado {
+
+namespace {
+
+std::unique_ptr<Plugin> load(const std::string& path, const std::string& argument) {
+  void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (object == nullptr) {
+    throw UsageError(fmt::format("plugin '{}' cannot be loaded: {}", path, dlerror()));
+  }
+  const auto* const entry = static_cast<const PluginEntry*>(dlsym(object, kPluginSymbol));
+  if (entry == nullptr) {
+    throw UsageError(
+        fmt::format("'{}' is no plugin: it does not export '{}'", path, kPluginSymbol));
+  }
+  if (entry->interface_version != kPluginInterface) {
+    throw UsageError(
+        fmt::format("plugin '{}' was built for version {} of the interface, this program has "
+                    "version {}; build it anew",
+                    path, entry->interface_version, kPluginInterface));
+  }
+  std::unique_ptr<Plugin> plugin(entry->create(argument.c_str()));
+  if (plugin) return plugin;
+  throw UsageError(fmt::format("plugin '{}' does not take the argument '{}'", path, argument));
+}
+
+std::unique_ptr<Plugin> versioning(const std::string& argument) {
+  Versioning::Settings settings;
+  const char* const end = argument.data() + argument.size();
+  const auto [stop, error] = std::from_chars(argument.data(), end, settings.versions);
+  const bool number = error == std::errc() && stop == end && settings.versions > 0;
+  if (argument.empty() || number) return std::make_unique<Versioning>(settings);
+  throw UsageError(
+      fmt::format("plugin 'versioning' takes how many versions it keeps, not '{}'", argument));
+}
+
+std::unique_ptr<Plugin> without_argument(std::string_view name, std::unique_ptr<Plugin> plugin,
+                                         const std::string& argument) {
+  if (argument.empty()) return plugin;
+  throw UsageError(fmt::format("plugin '{}' takes no argument; '{}' was given", name, argument));
+}
+
+std::unique_ptr<Plugin> open(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const std::string name = text.substr(0, colon);
+  const std::string argument = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (name.find('/') != std::string::npos) return load(name, argument);
+  if (name == "versioning") return versioning(argument);
+  if (name == "passthru") return without_argument(name, std::make_unique<Passthru>(), argument);
+  if (name == "aggregate") return without_argument(name, std::make_unique<Aggregate>(), argument);
+  throw UsageError(
+      fmt::format("no plugin '{}'; there are passthru, versioning and aggregate, and shared "
+                  "objects by their path, with a '/'",
+                  name));
+}
+
+}  // namespace
+
+Plugins open_plugins(const std::vector<std::string>& names) {
+  Plugins plugins;
+  for (const std::string& name : names) plugins.push_back(open(name));
+  return plugins;
+}
+
+}  // namespace perdura::systems::mcas::ado

@@ -1,0 +1,21 @@
+// Finds the plugins that a configuration names.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "systems/mcas/ado/process.h"
+
+namespace perdura::systems::mcas::ado {
+
+// Each name is that of a plugin that is built in ("passthru", "versioning", "aggregate"), or the
+// path of a shared object, which contains a '/'. An argument for it may follow: "NAME:ARGUMENT"; of
+// versioning, how many versions it keeps. Throws UsageError if there is no such plugin, or it
+// cannot be loaded, has another version of the interface, or does not take the argument.
+//
+// Shared objects use functions and variables of the program that loads them, which must export them
+// (ENABLE_EXPORTS in CMake). They stay loaded.
+Plugins open_plugins(const std::vector<std::string>& names);
+
+}  // namespace perdura::systems::mcas::ado

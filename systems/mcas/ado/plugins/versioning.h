@@ -1,0 +1,53 @@
+// A plugin that keeps the last versions of a value (MCAS, Appendix C). Requests are made and
+// responses read by the client's half of the personality, which is in this header, too.
+//
+// The value of a key is an arena (containers/arena.h) with a list of versions, the newest one
+// first. A put adds a version and drops the oldest one in one transaction, so after a failure at
+// any moment there are the versions from before it or from after it. The first put of a key
+// formats the arena, for which the value is given its length.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "systems/mcas/ado/plugin.h"
+
+namespace perdura::systems::mcas::ado {
+
+class Versioning final : public Plugin {
+ public:
+  struct Settings {
+    std::uint64_t versions = 4;
+    Bytes arena = 64 * KiB;  // length of each value, for all versions and their undo log
+    Bytes log = 4 * KiB;
+  };
+  explicit Versioning(const Settings& settings) : settings_(settings) {}
+
+  // --- the client's half -------------------------------------------------------------------------
+
+  // The response to a put is empty.
+  static std::string put_request(std::string_view value) { return "put " + std::string(value); }
+  // The value of `back` puts before the last one.
+  static std::string get_request(std::uint64_t back) { return "get " + std::to_string(back); }
+  // Nothing if there is no such version.
+  static std::optional<std::string> version_of(const std::string& response) {
+    if (response.empty()) return std::nullopt;
+    return response.substr(1);
+  }
+
+  // --- the shard's half --------------------------------------------------------------------------
+
+  // Undoes what was interrupted, in all values that are arenas and nobody uses.
+  Task<> launched(Services& services) override;
+  Task<Result> do_work(Services& services, const Invocation& work) override;
+
+ private:
+  Task<Result> put(Services& services, const Invocation& work, std::string value);
+  Result get(Services& services, const Invocation& work, std::uint64_t back);
+
+  Settings settings_;
+};
+
+}  // namespace perdura::systems::mcas::ado

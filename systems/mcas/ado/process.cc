@@ -1,0 +1,210 @@
+#include "systems/mcas/ado/process.h"
+
+#include <fmt/format.h>
+
+#include "platform/base/error.h"
+#include "rpc/messages.h"
+
+namespace perdura::systems::mcas::ado {
+
+// The callback interface during one work. Messages have names before they are awaited: GCC 12
+// destroys an aggregate twice that is made within a co_await.
+class Process::Calls final : public Services {
+ public:
+  // `work` is told where its value is if that changes.
+  Calls(Process& process, WorkId id, Invocation& work) : process_(process), id_(id), work_(work) {}
+
+  Memory memory() const override { return {*process_.region_, process_.flushing_}; }
+
+  Task<Answer<Place>> create_key(std::string key, Bytes length) override {
+    return place(CallKind::create_key, std::move(key), 0, {0, length});
+  }
+  Task<Answer<Place>> open_key(std::string key, LockMode mode) override {
+    return place(CallKind::open_key, std::move(key), static_cast<std::uint64_t>(mode), {});
+  }
+  Task<CallStatus> erase_key(std::string key) override {
+    return status(CallKind::erase_key, std::move(key), {});
+  }
+  Task<Answer<Place>> resize_value(std::string key, Bytes length) override {
+    const Answer<Place> resized = co_await place(CallKind::resize_value, key, 0, {0, length});
+    if (resized && key == work_.key) work_.value = resized.value;
+    co_return resized;
+  }
+  Task<Answer<Place>> allocate_memory(Bytes length) override {
+    return place(CallKind::allocate_memory, {}, 0, {0, length});
+  }
+  Task<CallStatus> free_memory(Place place) override {
+    return status(CallKind::free_memory, {}, place);
+  }
+  Task<Answer<std::vector<Reference>>> get_references() override {
+    CallMessage call{.kind = CallKind::get_references};
+    AnswerMessage answer = co_await ask(std::move(call));
+    co_return Answer<std::vector<Reference>>{answer.status, std::move(answer.references)};
+  }
+  Task<Answer<std::vector<Reference>>> iterate(std::uint64_t& position) override {
+    CallMessage call{.kind = CallKind::iterate, .place = {position, 0}};
+    AnswerMessage answer = co_await ask(std::move(call));
+    position = answer.next;
+    co_return Answer<std::vector<Reference>>{answer.status, std::move(answer.references)};
+  }
+  Task<Answer<std::string>> find_key(std::string expression, Matching matching,
+                                     std::uint64_t& position) override {
+    CallMessage call{.kind = CallKind::find_key,
+                     .key = std::move(expression),
+                     .mode = static_cast<std::uint64_t>(matching),
+                     .place = {position, 0}};
+    AnswerMessage answer = co_await ask(std::move(call));
+    if (answer.status != CallStatus::done) co_return Answer<std::string>{answer.status, {}};
+    position = answer.next;
+    co_return Answer<std::string>{answer.status, answer.references.at(0).key};
+  }
+  Task<Answer<PoolInfo>> get_pool_info() override {
+    CallMessage call{.kind = CallKind::get_pool_info};
+    const AnswerMessage answer = co_await ask(std::move(call));
+    co_return Answer<PoolInfo>{answer.status, answer.info};
+  }
+  Task<CallStatus> unlock(std::string key) override {
+    return status(CallKind::unlock, std::move(key), {});
+  }
+
+ private:
+  Task<Answer<Place>> place(CallKind kind, std::string key, std::uint64_t mode, Place place) {
+    CallMessage call{.kind = kind, .key = std::move(key), .mode = mode, .place = place};
+    const AnswerMessage answer = co_await ask(std::move(call));
+    co_return Answer<Place>{answer.status, answer.place};
+  }
+  Task<CallStatus> status(CallKind kind, std::string key, Place place) {
+    CallMessage call{.kind = kind, .key = std::move(key), .place = place};
+    const AnswerMessage answer = co_await ask(std::move(call));
+    co_return answer.status;
+  }
+  // Other messages wait until the work has ended.
+  Task<AnswerMessage> ask(CallMessage call) {
+    call.id = ++process_.last_call_;
+    call.work = id_;
+    process_.channel_->send(MessageKind::call, call);
+    for (;;) {
+      std::optional<Channel::Message> message = co_await process_.channel_->receive();
+      if (!message) throw PlatformError("the shard is gone");
+      if (message->kind != MessageKind::answer) {
+        process_.waiting_.push_back(std::move(*message));
+        continue;
+      }
+      AnswerMessage answer;
+      Decoder decoder(message->body);
+      decoder(answer);
+      if (answer.id == call.id) co_return answer;
+    }
+  }
+
+  Process& process_;
+  WorkId id_;
+  Invocation& work_;
+};
+
+// --- the shard -----------------------------------------------------------------------------------
+
+std::unique_ptr<fabric::QueuePair> Process::accept(fabric::ConnectionRequest& request,
+                                                   fabric::CompletionQueue& completions) {
+  const auto hello = rpc::read_message<Hello>(request.private_data());
+  const Welcome welcome{kProtocolVersion};
+  if (hello.version != kProtocolVersion || hello.launch == 0) {
+    request.reject(rpc::bytes_of(welcome));
+    return nullptr;
+  }
+  region_ = thread_.node.open_region(name_);
+  if (!region_) {
+    throw UsageError(fmt::format("there is no memory '{}' of a shard on this machine", name_));
+  }
+  channel_ = Channel::open(thread_.node, name_, Side::process);
+  channel_->begin(hello.launch);
+  return request.accept({.completions = &completions}, rpc::bytes_of(welcome));
+}
+
+// The shard sends nothing on its connection, so what arrives is the connection's end.
+Task<> Process::watch_connection(std::shared_ptr<Channel> channel,
+                                 std::shared_ptr<fabric::CompletionQueue> completions) {
+  co_await completions->next();
+  channel->end();
+}
+
+Task<> Process::serve() {
+  const auto completions = std::make_shared<fabric::CompletionQueue>();
+  std::unique_ptr<fabric::QueuePair> shard;
+  while (!shard) {
+    const auto request = co_await thread_.endpoint.next_connection();
+    shard = accept(*request, *completions);
+  }
+  Executor::current().spawn(watch_connection(channel_, completions));
+  for (;;) {
+    std::optional<Channel::Message> message;
+    if (waiting_.empty()) {
+      message = co_await channel_->receive();
+    } else {
+      message = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    if (!message) co_return;
+    Decoder decoder(message->body);
+    switch (message->kind) {
+      case MessageKind::launch:
+      case MessageKind::work: {
+        WorkMessage order;
+        decoder(order);
+        const CompletionMessage completion = co_await execute(message->kind, std::move(order));
+        channel_->send(MessageKind::completion, completion);
+        break;
+      }
+      case MessageKind::cluster_event: {
+        ClusterEvent event;
+        decoder(event);
+        for (const auto& plugin : plugins_) plugin->cluster_event(event);
+        break;
+      }
+      case MessageKind::shut_down:
+        for (const auto& plugin : plugins_) plugin->shut_down();
+        co_return;
+      default:
+        break;  // an answer that nobody waits for
+    }
+  }
+}
+
+// --- works ---------------------------------------------------------------------------------------
+
+Task<Result> Process::call(Plugin& plugin, MessageKind kind, Services& services,
+                           const Invocation& work) {
+  Result result;
+  try {
+    if (kind == MessageKind::launch) {
+      co_await plugin.launched(services);
+    } else {
+      result = co_await plugin.do_work(services, work);
+    }
+  } catch (const std::exception& error) {
+    result = {.responses = {}, .error = error.what()};
+  }
+  co_return result;
+}
+
+Task<CompletionMessage> Process::execute(MessageKind kind, WorkMessage order) {
+  Invocation work{std::move(order.key), order.value, std::move(order.detached),
+                  std::move(order.request), order.is_new};
+  Calls calls(*this, order.id, work);
+  CompletionMessage completion{.id = order.id, .status = WorkStatus::done};
+  for (const auto& plugin : plugins_) {
+    Result result = co_await call(*plugin, kind, calls, work);
+    if (!result.error.empty()) {
+      co_return CompletionMessage{
+          .id = order.id, .status = WorkStatus::failed, .error = std::move(result.error)};
+    }
+    for (std::string& one : result.responses) completion.responses.push_back(std::move(one));
+  }
+  if (encoded(completion).size() > kLongestMessage) {
+    co_return CompletionMessage{
+        .id = order.id, .status = WorkStatus::too_long, .error = "the responses are too long"};
+  }
+  co_return completion;
+}
+
+}  // namespace perdura::systems::mcas::ado

@@ -1,0 +1,56 @@
+// One piece of a pool's memory: the value of a key, or memory that belongs to none. Offsets are
+// relative to its beginning, so what is kept in it may be moved and mapped anywhere, and what is
+// outside of it is out of reach: such an access throws std::out_of_range, as a region does.
+#pragma once
+
+#include <span>
+#include <stdexcept>
+#include <type_traits>
+
+#include "systems/mcas/storage/memory.h"
+
+namespace perdura::systems::mcas::containers {
+
+class Piece {
+ public:
+  Piece(Memory memory, Place place) : memory_(memory), place_(place) {}
+
+  Bytes size() const { return place_.length; }
+
+  // Accesses as those of a region, and persistence as that of a shard's memory.
+  std::uint64_t load(Bytes offset) const { return memory_.region().load(at({offset, kWord})); }
+  void store(Bytes offset, std::uint64_t value) const {
+    memory_.region().store(at({offset, kWord}), value);
+  }
+  void read(Bytes offset, std::span<std::byte> into) const {
+    memory_.region().read_unchanging(at({offset, into.size()}), into);
+  }
+  template <class T>
+  requires std::is_trivially_copyable_v<T> T read_object(Bytes offset)
+  const { return memory_.region().read_object<T>(at({offset, sizeof(T)})); }
+  void write(Bytes offset, std::span<const std::byte> from) const {
+    memory_.region().write(at({offset, from.size()}), from);
+  }
+  void flush(Place range) const { memory_.flush({at(range), range.length}); }
+  void drain() const { memory_.drain(); }
+  void persist(Place range) const {
+    flush(range);
+    drain();
+  }
+  void store_durably(Bytes offset, std::uint64_t value) const {
+    memory_.store_durably(at({offset, kWord}), value);
+  }
+
+ private:
+  Bytes at(Place range) const {
+    if (range.offset > place_.length || range.length > place_.length - range.offset) {
+      throw std::out_of_range("an access outside of a piece of a pool's memory");
+    }
+    return place_.offset + range.offset;
+  }
+
+  Memory memory_;
+  Place place_;
+};
+
+}  // namespace perdura::systems::mcas::containers

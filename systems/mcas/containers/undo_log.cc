@@ -1,0 +1,82 @@
+#include "systems/mcas/containers/undo_log.h"
+
+#include <cstring>
+#include <span>
+
+#include "platform/runtime/work.h"
+
+namespace perdura::systems::mcas::containers {
+
+namespace {
+
+template <class Entry>
+std::uint64_t check_of(Entry entry, std::span<std::byte> bytes, std::uint64_t number) {
+  entry.check = 0;
+  std::memcpy(bytes.data(), &entry, sizeof entry);
+  return hash64(bytes, number);
+}
+
+}  // namespace
+
+// Entries of an earlier log in the same memory could have the number of a new transaction, so all
+// of them are overwritten.
+void UndoLog::format(const Piece& piece, Place log, Bytes number) {
+  const std::vector<std::byte> zeros(log.length);
+  piece.write(log.offset, zeros);
+  piece.flush(log);
+  piece.store(number, 1);
+  piece.persist({number, kWord});
+}
+
+bool UndoLog::save(Place range) {
+  const Bytes size = size_of(range.length);
+  if (size > log_.length - used_) return false;
+  scratch_.assign(size, std::byte{});
+  const std::span<std::byte> bytes(scratch_);
+  piece_.read(range.offset, bytes.subspan(sizeof(Entry), range.length));
+  Entry entry{range.offset, range.length, 0};
+  entry.check = check_of(entry, bytes, number_);
+  std::memcpy(bytes.data(), &entry, sizeof entry);
+  piece_.write(log_.offset + used_, bytes);
+  piece_.persist({log_.offset + used_, size});
+  used_ += size;
+  return true;
+}
+
+void UndoLog::clear() {
+  piece_.store_durably(number_at_, ++number_);
+  used_ = 0;
+}
+
+UndoLog::Entry UndoLog::entry_at(Bytes offset) {
+  const Bytes left = log_.length - offset;
+  if (left < sizeof(Entry)) return {};
+  const auto entry = piece_.read_object<Entry>(log_.offset + offset);
+  if (entry.length == 0 || entry.length > left - sizeof(Entry)) return {};
+  if (size_of(entry.length) > left) return {};
+  scratch_.resize(size_of(entry.length));
+  piece_.read(log_.offset + offset, scratch_);
+  return check_of(entry, scratch_, number_) == entry.check ? entry : Entry{};
+}
+
+// The last copies first: where a range was saved twice, the first copy has what was there before
+// the transaction.
+bool UndoLog::undo() {
+  std::vector<Bytes> entries;
+  Bytes end = 0;
+  for (Entry entry = entry_at(end); entry.length > 0; entry = entry_at(end)) {
+    entries.push_back(end);
+    end += size_of(entry.length);
+  }
+  if (entries.empty()) return false;
+  for (auto at = entries.rbegin(); at != entries.rend(); ++at) {
+    const Entry entry = entry_at(*at);
+    piece_.write(entry.offset, std::span(scratch_).subspan(sizeof(Entry), entry.length));
+    piece_.flush({entry.offset, entry.length});
+  }
+  piece_.drain();
+  clear();
+  return true;
+}
+
+}  // namespace perdura::systems::mcas::containers
