@@ -9,11 +9,14 @@ namespace perdura::systems::mcas::containers {
 
 namespace {
 
+// The number is among the bytes. As the seed of the hash it would only be XORed with the first
+// word, the offset: an old entry of transaction 6 for the offset 4 would be one of transaction 5
+// for 7.
 template <class Entry>
 std::uint64_t check_of(Entry entry, std::span<std::byte> bytes, std::uint64_t number) {
-  entry.check = 0;
+  entry.check = number;
   std::memcpy(bytes.data(), &entry, sizeof entry);
-  return hash64(bytes, number);
+  return hash64(bytes);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 //      | offset | length | check  | the bytes that were there |  entry 0, and so on without gaps;
 //      +--------+--------+--------+---------------------------+  each of whole words
 //
-// An entry is valid if its check is the hash of its other fields, begun with the number of the
-// transaction. So it needs no second fence to be atomic: an entry that a failure has torn is the
+// An entry is valid if its check is the hash of its other fields and of the transaction's number.
+// So it needs no second fence to be atomic: an entry that a failure has torn is the
 // end of the log (one in 2^64 of them is not recognized), and storing the next number clears the
 // whole log at once.
 #pragma once

@@ -1,6 +1,8 @@
 // Each container behaves as a container of the standard library, over restarts, too.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <random>
 
 #include "tests/support/seed.h"
@@ -21,6 +23,7 @@ TEST(Containers, BehaveLikeAModelAndAreTheSameAfterARestart) {
   format_in(memory.region(), kRoom, {.log = 4 * KiB, .roots = 128});
   Model model;
   int full = 0;
+  std::size_t most = 0;  // entries of the map
   for (int restart = 0; restart < 20 && !HasFailure(); ++restart) {
     Containers all(memory.region(), kRoom);
     EXPECT_FALSE(all.arena.undone());
@@ -43,11 +46,12 @@ TEST(Containers, BehaveLikeAModelAndAreTheSameAfterARestart) {
       } else {
         ++full;
       }
+      most = std::max(most, model.squares.size());
       ASSERT_EQ(all.contents(), model) << all.contents().text() << "\n" << model.text();
       ASSERT_EQ(all.audit(), "");
     }
   }
-  EXPECT_GT(model.squares.size(), 5U);
+  EXPECT_GT(most, 5U);
   EXPECT_EQ(full, 0) << "only a few changes a transaction, and lists of some dozen elements";
 }
 
