@@ -1,8 +1,10 @@
-// Direct transfers of values that lie in entries of the table, while puts of other keys move them.
+// Direct transfers while puts move values, or replace them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -94,6 +96,52 @@ TEST(Moving, ValuesThatMoveAreTransferredToWhereTheyAre) {
     EXPECT_EQ((co_await pool->attributes())->items, model.size() + 2);
   });
   platform->run();
+}
+
+// A put waits for a transfer of the same key: the memory of the old value would be free for others.
+TEST(Moving, AValueThatIsReplacedIsTransferredWhole) {
+  constexpr Bytes kValue = 32 * KiB;
+  const objects::Config config{.memory = 4 * MiB,
+                               .max_message_value = kValue,
+                               .sessions = 4,
+                               .parameters = {{"direct_piece", 1024}}};
+  const auto platform = perdura::test::make_platform("sim", 3);
+  platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    const auto shard = pools_system().open(thread, "shard", config);
+    co_await shard->serve();
+  });
+  bool reading = true;
+  int different = 0;  // values that were read
+  platform->start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    const auto session = co_await pools_system().connect(thread, {0, 0}, config);
+    const auto pool = *co_await session->create_pool("pool", MiB, {});
+    const auto region = thread.node.create_region("direct", kValue, pmem::Medium::dram);
+    const auto memory = *session->register_direct_memory(*region);
+    std::byte last{};
+    for (int i = 0; i < 300; ++i) {
+      const auto length = co_await pool->get_direct(as_key("key"), {memory, 0, kValue});
+      if (!length) continue;  // it is not there yet
+      const std::span<const std::byte> found(region->data(), kValue);
+      EXPECT_EQ(*length, kValue);
+      EXPECT_EQ(std::count(found.begin(), found.end(), found[0]), static_cast<int>(kValue)) << i;
+      different += found[0] == last ? 0 : 1;
+      last = found[0];
+    }
+    reading = false;
+  });
+  platform->start(2, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    const auto session = co_await pools_system().connect(thread, {0, 0}, config);
+    const auto pool = *co_await session->create_pool("pool", MiB, {});
+    for (char byte = 'a'; reading; byte = byte == 'z' ? 'a' : static_cast<char>(byte + 1)) {
+      const std::string value(kValue, byte);
+      EXPECT_TRUE(co_await pool->put(as_key("key"), as_key(value), {}));
+      // Gets the memory that the old value had.
+      const std::string other(kValue, static_cast<char>(byte - 32));
+      EXPECT_TRUE(co_await pool->put(as_key("other"), as_key(other), {}));
+    }
+  });
+  platform->run();
+  EXPECT_GT(different, 10);
 }
 
 }  // namespace
