@@ -158,7 +158,7 @@ TEST_F(Directory, RunsEachWorkloadAndRemovesWhatItMade) {
     EXPECT_TRUE(is_empty());
     EXPECT_FALSE(result.declared.contains("write_amplification"));
     EXPECT_TRUE(result.roles.empty()) << "what the kernel writes is not known";
-    EXPECT_GT(result.declared.at("application_cpu_us_per_op"), 0);
+    EXPECT_TRUE(result.declared.contains("application_cpu_us_per_op"));
   }
 }
 
