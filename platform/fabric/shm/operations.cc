@@ -20,19 +20,23 @@ using pmem::Medium;
 
 constexpr Bytes kPrefetched = 16 * kCacheLine;  // as many as a processor fetches at the same time
 
+// Counts how many bytes are written to persistent memory, not how many of them change.
+void count_issued(std::span<const std::byte> target, Bytes region_offset) {
+  pmem::WriteMeter& meter = pmem::thread_write_meter();
+  meter.bytes(Cause::one_sided, {}, target);
+  meter.lines_written(Cause::one_sided, region_offset, target.size());
+}
+
 // The initiator's thread counts the bytes that its operations write to persistent memory, at both
 // ends.
 void place(std::byte* target, Medium medium, Bytes region_offset, const Payload& data) {
   if (data.empty()) return;
-  if (medium == Medium::pm) {
+  if (medium == Medium::pm && data.is_one()) {
     pmem::WriteMeter& meter = pmem::thread_write_meter();
-    if (data.is_one()) {
-      pmem::mapped::count_write(meter, Cause::one_sided, target, data.first());
-    } else {
-      // Of several pieces only how many bytes there are is counted (payload_of).
-      meter.bytes(Cause::one_sided, {}, {target, data.size()});
-    }
+    pmem::mapped::count_write(meter, Cause::one_sided, target, data.first());
     meter.lines_written(Cause::one_sided, region_offset, data.size());
+  } else if (medium == Medium::pm) {
+    count_issued({target, data.size()}, region_offset);  // compared in one piece only (payload_of)
   }
   if (data.is_one()) return pmem::mapped::copy_to_shared(target, data.first());
   for (const auto& piece : data.pieces()) {
@@ -162,14 +166,21 @@ ShmQueuePair::Outcome ShmQueuePair::read(const WorkRequest& request) {
   const RemoteRange* range = resolve(request.remote, length, Access::remote_read);
   if (range == nullptr) return {Status::remote_access_error, 0};
   const LocalBuffer& first = request.local.first();
-  if (request.local.is_one() && range->extents == nullptr &&
-      (length == 0 || first.region->medium() == Medium::dram)) [[likely]] {
-    pmem::mapped::copy_from_shared(checked_bytes(first), range->base + request.remote.offset);
-    return {};
+  if (request.local.is_one() && range->extents == nullptr) [[likely]] {
+    const std::byte* const from = range->base + request.remote.offset;
+    if (length == 0 || first.region->medium() == Medium::dram) [[likely]] {
+      pmem::mapped::copy_from_shared(checked_bytes(first), from);
+      return {};
+    }
+    if (pmem::thread_write_meter().level() == pmem::WriteMeter::Level::issued) {
+      count_issued(checked_bytes(first), first.offset);
+      pmem::mapped::copy_between_shared(checked_bytes(first).data(), {from, length});
+      return {};
+    }
   }
   // A READ into this node's persistent memory counts as writes to it, and becomes visible word by
-  // word. Data that was read through extents is used only if the extents have not changed
-  // meanwhile.
+  // word. It is compared with what was there before in one piece. Data that was read through
+  // extents is used only if the extents have not changed meanwhile.
   thread_local std::vector<std::byte> data;
   data.resize(length);
   for (;;) {
