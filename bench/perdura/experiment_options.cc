@@ -9,6 +9,7 @@
 #include "bench/lmdb/lmdb_driver.h"
 #include "bench/log/log_driver.h"
 #include "bench/memory/memory_driver.h"
+#include "bench/objects/objects_driver.h"
 #include "services/kv/kv.h"
 #include "systems/registry/registry.h"
 
@@ -77,7 +78,8 @@ std::span<const Driver* const> all_drivers() {
   static const bench::MemoryDriver memory(systems::memory_systems());
   static const bench::LmdbDriver lmdb(systems::memory_systems());
   static const bench::FsDriver fs(systems::fs_systems(), systems::memory_systems());
-  static const std::array<const Driver*, 5> drivers{&kv, &log, &memory, &lmdb, &fs};
+  static const bench::ObjectsDriver objects(systems::object_systems());
+  static const std::array<const Driver*, 6> drivers{&kv, &log, &memory, &lmdb, &fs, &objects};
   return drivers;
 }
 

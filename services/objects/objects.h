@@ -27,6 +27,7 @@
 
 #include "platform/base/parameter.h"
 #include "platform/platform.h"
+#include "services/service.h"
 
 namespace perdura::objects {
 
@@ -197,12 +198,11 @@ struct Config {
   GivenParameters parameters{};        // the system's own; unknown ones throw UsageError
 };
 
+// An entry of the table of systems (systems/registry/registry.cc).
 struct System {
-  std::string_view name;       // as on the command line: lower case with dashes
-  std::string_view title;      // as in a legend
-  std::string_view paper;      // title, authors, year; section
-  std::string_view guarantee;  // what a completed change means
-  std::span<const Parameter> parameters{};
+  services::SystemInfo info;
+  // Parameters that make a shard small, for the histories in which failures are tried.
+  std::span<const services::Setting> small{};
 
   // Throws UsageError if the configuration is impossible, as open() and connect() do.
   void (*check)(const Config& config) = [](const Config&) {};

@@ -17,6 +17,12 @@ constexpr std::array kSmallSettings{
 constexpr std::array<std::uint64_t, 3> kFilling{1001, 1002, 1003};
 constexpr std::array kSmallStores{SmallStore{kSmallSettings, kFilling}};
 
+// The same of a shard; and direct transfers of several pieces.
+constexpr std::array kSmallShard{
+    services::Setting{"first_segment", 4},  services::Setting{"neighborhood", 3},
+    services::Setting{"heap_region", 256},  services::Setting{"granule", 512},
+    services::Setting{"direct_piece", 128}, services::Setting{"pools", 3}};
+
 // The same is guaranteed, by other means.
 constexpr std::array kEngines{services::Setting{"engine", "hstore-cc"}};
 
@@ -81,13 +87,16 @@ const KvSystem kMcas{
 };
 
 const objects::System kMcasObjects{
-    .name = mcas::kName,
-    .title = "MCAS",
-    .paper =
-        "An Architecture for Memory Centric Active Storage (MCAS), Waddington et al., 2021; "
-        "section 3.1",
-    .guarantee = "a completed change is durable: the shard's CPU has flushed it",
-    .parameters = mcas::kParameterTable,
+    .info = {.name = "mcas-pools",
+             .title = "MCAS, pools",
+             .paper =
+                 "An Architecture for Memory Centric Active Storage (MCAS), Waddington et al., "
+                 "2021; section 3.1",
+             .guarantee = "a completed change is durable: the shard's CPU has flushed it",
+             .level = services::GuaranteeLevel::durable,
+             .changes_guarantee = kEngines,
+             .parameters = mcas::kParameterTable},
+    .small = kSmallShard,
     .check = [](const objects::Config& config) { mcas::Parameters::of(config); },
     .open = open_shard,
     .connect = mcas::PoolsSession::connect,

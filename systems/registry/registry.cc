@@ -12,6 +12,7 @@
 #include "services/kv/service.h"
 #include "services/log/service.h"
 #include "services/memory/service.h"
+#include "services/objects/service.h"
 #include "systems/continuity/continuity.h"
 #include "systems/erda/erda.h"
 #include "systems/level/level.h"
@@ -58,7 +59,8 @@ std::span<const objects::System> object_systems() {
 }
 
 const objects::System& find_object_system(std::string_view name) {
-  return find_in(object_systems(), name, [](const objects::System& system) { return system.name; });
+  return find_in(object_systems(), name,
+                 [](const objects::System& system) { return system.info.name; });
 }
 
 const services::MemorySystem& find_memory_system(std::string_view name) {
@@ -81,7 +83,8 @@ std::span<const services::Service* const> all_services() {
   static const services::LogService log(logs);
   static const services::MemoryService memory(memory_systems());
   static const fs::FsService files(fs_systems());
-  static const std::array<const services::Service*, 4> table{&kv, &log, &memory, &files};
+  static const services::ObjectsService pools(object_systems());
+  static const std::array<const services::Service*, 5> table{&kv, &log, &memory, &files, &pools};
   return table;
 }
 

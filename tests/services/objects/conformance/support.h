@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -48,13 +49,15 @@ inline std::vector<Subject> all_subjects() {
   std::vector<Subject> subjects;
   for (const System& system : systems::object_systems()) {
     for (const std::string& platform : perdura::test::platform_names()) {
-      subjects.push_back({std::string(system.name), platform});
+      subjects.push_back({std::string(system.info.name), platform});
     }
   }
   return subjects;
 }
 inline std::string subject_name(const testing::TestParamInfo<Subject>& info) {
-  return info.param.system + "_" + info.param.platform;
+  std::string name = info.param.system + "_" + info.param.platform;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 }
 
 // Memory of a client for direct transfers.

@@ -1,0 +1,13 @@
+// The parameters of points of stores of pools (experiments/README.md). This table is the only list
+// of them.
+#pragma once
+
+#include <span>
+
+#include "platform/base/parameter.h"
+
+namespace perdura::bench {
+
+std::span<const Parameter> objects_parameters();
+
+}  // namespace perdura::bench

@@ -1,0 +1,83 @@
+// What the clients of a point do over and over with the records of a pool (the parameter
+// `workload`): one kind of operation, or puts and gets in equal parts.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "harness/run/point.h"
+#include "platform/base/random.h"
+
+namespace perdura::bench {
+
+enum class ObjectOperation : std::uint8_t {
+  put,
+  get,
+  erase,
+  put_direct,
+  get_direct,
+  put_direct_offset,  // of a part of the value, at a random multiple of its size
+  get_direct_offset,
+  invoke,
+  invoke_put,
+};
+inline constexpr std::size_t kObjectOperations = 9;
+
+// The operations by their names in experiments and results, and `mixed`.
+inline constexpr std::array<std::string_view, kObjectOperations + 1> kObjectWorkloads{
+    "put",
+    "get",
+    "erase",
+    "put-direct",
+    "get-direct",
+    "put-direct-offset",
+    "get-direct-offset",
+    "invoke",
+    "invoke-put",
+    "mixed"};
+
+// In results.
+harness::OperationKind kind_of(ObjectOperation operation);
+
+bool is_of_part(ObjectOperation operation);
+// Whether the shard READs and WRITEs the clients' memory, so that values need not fit into
+// messages.
+bool moves_directly(const harness::PointSettings& settings);
+
+// Of one client.
+class ObjectWorkload {
+ public:
+  ObjectWorkload(const harness::Point& point, std::uint32_t client);
+
+  struct Step {
+    ObjectOperation operation{};
+    std::uint64_t record = 0;
+    Bytes offset = 0;  // of the part
+  };
+  Step next();
+  bool uses(ObjectOperation operation) const;
+
+  // The records that this client loads, and erases: all of a pool of its own, and its share of one
+  // that the clients of a shard have together.
+  std::uint64_t own_records() const { return own_records_; }
+  std::uint64_t own_record(std::uint64_t number) const { return first_ + number * step_; }
+
+ private:
+  workload::Random random_;
+  std::uint64_t word_;  // in kObjectWorkloads
+  std::uint64_t records_;
+  Bytes part_size_;
+  std::uint64_t parts_;
+  std::uint64_t first_;
+  std::uint64_t step_;
+  std::uint64_t own_records_;
+  std::uint64_t erased_ = 0;
+};
+
+// Whether the clients of a shard have one pool together.
+bool pool_is_shared(const harness::PointSettings& settings);
+// Clients of all shards together.
+std::uint32_t object_clients(const harness::PointSettings& settings);
+
+}  // namespace perdura::bench

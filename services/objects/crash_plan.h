@@ -1,0 +1,48 @@
+// What the clients of a store of pools do in a history in which failures are tried.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "platform/base/units.h"
+#include "platform/pmem/model/tape.h"
+#include "services/objects/specification.h"
+
+namespace perdura::services {
+
+// A client opens or creates the pool of a step if it has not done so. It closes a pool that it is
+// to remove; others may have it open.
+struct ObjectsStep {
+  ObjectsSpecification::Operation::Kind kind{};  // but create and open
+  std::size_t pool = 0;
+  std::size_t key = 0;
+  bool direct = false;
+};
+
+// A client between two failures. One without steps does not connect.
+struct ObjectsClientPlan {
+  std::vector<ObjectsStep> steps{};
+  Picoseconds pause{};  // after each step
+  Picoseconds late{};   // each of its fabric operations is delayed by this
+};
+
+struct ObjectsPlan {
+  std::size_t pools = 1;
+  std::size_t keys = 1;  // of each
+  // Of values, multiples of a word, used in turn.
+  std::vector<Bytes> lengths{};
+  // By client, then by the number of failures before it: a client connects again after each.
+  std::vector<std::vector<ObjectsClientPlan>> clients{};
+  bool crowded = false;  // the shard may be full
+};
+
+// Two clients that put, write into parts of, get and erase the keys of one pool.
+ObjectsPlan writers_plan(std::uint64_t seed);
+// One client creates, fills and removes pools; the other one uses another pool meanwhile.
+ObjectsPlan pools_plan();
+// One to three clients. Streams of the tape: "store": how many pools and keys, how long values are,
+// how much room; "client-0", "client-1", ...: each client's speed and steps. 0 is the simplest
+// choice: one pool, one key, no step, no delay.
+ObjectsPlan generated_objects_plan(pmem::Tape& tape, std::uint32_t failures);
+
+}  // namespace perdura::services

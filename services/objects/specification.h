@@ -1,0 +1,63 @@
+// The sequential specification of the pools of a shard: which there are, and the values of their
+// keys. A value consists of 64-bit words; what is written into a part of it begins and ends with
+// one, so a failure leaves each word new or old.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "services/linearizability.h"
+#include "services/objects/objects.h"
+
+namespace perdura::services {
+
+struct ObjectsSpecification {
+  using Words = std::vector<std::uint64_t>;
+  struct Value {
+    Words words;  // none: there is no such key
+    // By word: what it may be instead, since writes into a part that were interrupted have stored
+    // it or not. Nobody has read the value since.
+    std::vector<Words> perhaps;
+    auto operator<=>(const Value&) const = default;
+  };
+  struct Pool {
+    bool there = false;
+    std::vector<Value> values;  // by key
+    auto operator<=>(const Pool&) const = default;
+  };
+  using State = std::vector<Pool>;
+
+  struct Operation {
+    enum class Kind : std::uint8_t { create, open, remove, put, put_part, get, erase };
+    Kind kind = Kind::get;
+    std::size_t pool = 0;
+    std::size_t key = 0;
+    bool direct = false;                    // of a put or a get
+    std::size_t first = 0;                  // of a part: its first word
+    Words words{};                          // that are put, or that a get has found
+    std::optional<objects::Error> error{};  // that it ended with
+  };
+
+  std::size_t pools = 0;
+  std::size_t keys = 0;  // of each pool
+
+  State initial() const { return State(pools); }
+  std::vector<State> after(const State& state, const Operation& operation, bool answered) const;
+  std::vector<State> after_failure(const State& state) const { return {state}; }
+
+  bool changes(const Operation& operation) const;
+  std::string text(const Call<Operation>& call) const;
+  static std::string what(const Operation& operation);
+  static std::string told(const Operation& operation);
+
+ private:
+  // The value after an operation on its key; nothing if the answer is impossible.
+  static std::optional<Value> after(const Value& value, const Operation& operation, bool answered);
+  static std::optional<Value> with_part(Value value, const Operation& operation, bool answered);
+  static std::optional<Value> as_found(const Value& value, const Operation& operation);
+};
+
+}  // namespace perdura::services
