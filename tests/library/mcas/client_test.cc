@@ -1,6 +1,7 @@
 // The calls of a client (MCAS, Tables 1 to 3): what each does, and how each says that it cannot.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <thread>
@@ -200,6 +201,10 @@ TEST_F(McasClient, APoolOutlivesItsClient) {
   }
   EXPECT_TRUE(pool->put("k", "v").ok());
   EXPECT_EQ(pool->get("k").value(), "v");
+}
+
+TEST_F(McasClient, HasTheSameCallsForC) {
+  EXPECT_EQ(std::system((PERDURA_C_TEST " " + shards_.job()).c_str()), 0);
 }
 
 TEST(McasClientAlone, SaysWhyItCannotConnect) {
