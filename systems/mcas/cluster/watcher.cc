@@ -84,17 +84,16 @@ class Watcher::Watched : public std::enable_shared_from_this<Watched> {
   }
 
   void hear(const Beat& beat) {
-    // A life that has left, or has a successor, is not believed any more.
-    if (beat.life <= over_) return;
+    // Who has left, and still answers, is not taken back.
+    if (beat.life == left_) return;
     heard_ = thread_.executor.now();
     if (life_ != 0 && beat.life != life_) end(What::failed);
     if (life_ == 0) {
       life_ = beat.life;
-      over_ = life_ - 1;
       tell(What::joined, life_);
     }
     if (beat.leaves != 0) {
-      over_ = life_;
+      left_ = life_;
       end(What::left);
     }
   }
@@ -116,7 +115,7 @@ class Watcher::Watched : public std::enable_shared_from_this<Watched> {
   fabric::MemoryRegion memory_;
   bool forgotten_ = false;
   Life life_ = 0;  // that has joined; 0: none
-  Life over_ = 0;  // lives up to this one are over
+  Life left_ = 0;  // the last one that has left
   Time heard_{};
 };
 
