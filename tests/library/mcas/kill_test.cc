@@ -138,7 +138,8 @@ TEST(KillOfAMcasShard, EndsWhatIsUnderWayAndLaterCallsWaitForTheNextOne) {
   mcas::ClientOptions options = shards.client();
   options.connect_timeout = std::chrono::milliseconds(5'000);
   Client client(options);
-  Pool pool = client.create_pool("p", kPool).value();
+  // The next one has it already.
+  Pool pool = client.create_pool("p", kPool, {.create_only = true}).value();
   mcas::DirectMemory memory = client.register_direct_memory(4096).value();
   ASSERT_TRUE(pool.put_direct("direct", {memory, 0, 4096}).ok());
   shards.server(0).stand_still();
