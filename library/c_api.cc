@@ -2,6 +2,7 @@
 #include <cstring>
 #include <new>
 
+#include "library/c_errors.h"
 #include "library/perdura.h"
 #include "library/perdura_c.h"
 
@@ -32,42 +33,8 @@ static_assert(static_cast<int>(perdura::Publish::by_write) == PERDURA_PUBLISH_BY
 static_assert(static_cast<int>(perdura::Domain::wsp) == PERDURA_WSP);
 static_assert(static_cast<int>(perdura::Transport::iwarp) == PERDURA_IWARP);
 
-thread_local std::string last_error;
-
-perdura_status failed(perdura_status status, const char* what) noexcept {
-  try {
-    last_error = what;
-  } catch (...) {
-    last_error.clear();
-  }
-  return status;
-}
-
-// Runs the call, and returns what it throws as a status.
-perdura_status guarded(const auto& call) noexcept {
-  try {
-    call();
-    return PERDURA_OK;
-  } catch (const perdura::Refused& error) {
-    return failed(PERDURA_REFUSED, error.what());
-  } catch (const perdura::TimedOut& error) {
-    return failed(error.in_doubt() ? PERDURA_IN_DOUBT : PERDURA_TIMED_OUT, error.what());
-  } catch (const perdura::OptionsDiffer& error) {
-    return failed(PERDURA_OPTIONS_DIFFER, error.what());
-  } catch (const std::invalid_argument& error) {
-    return failed(PERDURA_INVALID, error.what());
-  } catch (const std::exception& error) {
-    return failed(PERDURA_FAILED, error.what());
-  } catch (...) {
-    return failed(PERDURA_FAILED, "an exception of no known type");
-  }
-}
-
-template <class T>
-T& needed(T* pointer, const char* what) {
-  if (pointer == nullptr) throw std::invalid_argument(std::string(what) + " is NULL");
-  return *pointer;
-}
+using perdura::c::guarded;
+using perdura::c::needed;
 
 std::optional<bool> truth(int value, const char* what) {
   if (value == PERDURA_UNKNOWN) return std::nullopt;
@@ -125,7 +92,7 @@ perdura::LogOptions read(const perdura_log_options& given) {
 
 }  // namespace
 
-const char* perdura_last_error(void) { return last_error.c_str(); }
+const char* perdura_last_error(void) { return perdura::c::last_error().c_str(); }
 const char* perdura_version(void) { return PERDURA_VERSION; }
 
 perdura_status perdura_choose(const perdura_configuration* configuration,

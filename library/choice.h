@@ -12,6 +12,11 @@ namespace perdura::library {
 
 // Chooses the methods for an update. Throws Refused or std::invalid_argument.
 persistence::Advice advise(const Configuration& configuration, const Update& update);
+// Throw std::invalid_argument if it cannot be the name of a job, or the directory of persistent
+// memory: it must exist, and be on DAX unless `emulated`. `whose`: "the log's".
+void check_job(const std::string& job);
+void check_directory(const std::string& directory, bool emulated, std::string_view whose);
+
 // The suite's options of a log. Client and server get the same result from the same options. Throws
 // Refused or std::invalid_argument.
 bench::LogOptions log_options(const LogOptions& options);

@@ -24,16 +24,6 @@ constexpr std::size_t kLargestRecord = (std::size_t{1} << 30) - 4096;
 constexpr std::uint64_t kLargestLog = std::uint64_t{1} << 46;
 constexpr std::size_t kLongestJob = 200;
 
-void check_job(const std::string& job) {
-  const auto is_plain = [](unsigned char c) { return c > ' ' && c != '/' && c != 0x7F; };
-  if (job.empty() || job.size() > kLongestJob || !std::all_of(job.begin(), job.end(), is_plain)) {
-    throw std::invalid_argument(fmt::format(
-        "the job of a log is a name of 1 to {} characters without slashes and blanks; client and "
-        "server say the same",
-        kLongestJob));
-  }
-}
-
 void check_sizes(const LogOptions& options) {
   if (options.largest_record == 0 || options.largest_record > kLargestRecord) {
     throw std::invalid_argument(fmt::format("largest_record is {}; a record has 1 to {} bytes",
@@ -55,25 +45,34 @@ void check_limits(const LogOptions& options) {
   }
 }
 
-// The directory is not created, since a mistyped name would become a folder on an ordinary disk.
-void check_directory(const LogOptions& options) {
-  const bool device = pmem::mapped::device_path(options.directory).has_value();
-  std::error_code ignored;
-  if (!device && !fs::is_directory(options.directory, ignored)) {
+}  // namespace
+
+void check_job(const std::string& job) {
+  const auto is_plain = [](unsigned char c) { return c > ' ' && c != '/' && c != 0x7F; };
+  if (job.empty() || job.size() > kLongestJob || !std::all_of(job.begin(), job.end(), is_plain)) {
     throw std::invalid_argument(fmt::format(
-        "the log's directory {} is not there, or is no directory; make it, or name another",
-        options.directory));
+        "a job is a name of 1 to {} characters without slashes and blanks; clients and servers say "
+        "the same",
+        kLongestJob));
   }
-  if (options.emulated) return;
-  const pmem::mapped::Place place = pmem::mapped::place_of(options.directory);
-  if (place.kind == PlaceKind::device_dax || place.kind == PlaceKind::dax_file_system) return;
-  throw std::invalid_argument(
-      fmt::format("the log's directory {} is no persistent memory ({}); name one with DAX, or set "
-                  "emulated",
-                  options.directory, place.promise));
 }
 
-}  // namespace
+void check_directory(const std::string& directory, bool emulated, std::string_view whose) {
+  const bool device = pmem::mapped::device_path(directory).has_value();
+  std::error_code ignored;
+  // It is not created, since a mistyped name would become a folder on an ordinary disk.
+  if (!device && !fs::is_directory(directory, ignored)) {
+    throw std::invalid_argument(
+        fmt::format("{} directory {} is not there, or is no directory; make it, or name another",
+                    whose, directory));
+  }
+  if (emulated) return;
+  const pmem::mapped::Place place = pmem::mapped::place_of(directory);
+  if (place.kind == PlaceKind::device_dax || place.kind == PlaceKind::dax_file_system) return;
+  throw std::invalid_argument(fmt::format(
+      "{} directory {} is no persistent memory ({}); name one with DAX, or set emulated", whose,
+      directory, place.promise));
+}
 
 bench::LogOptions log_options(const LogOptions& options) {
   check_job(options.job);
@@ -110,7 +109,7 @@ ShmOptions shm_options(const LogOptions& options, std::uint32_t node) {
   result.join_timeout = picoseconds(options.connect_timeout);
   // Only the server has persistent memory; the client maps what the server registers.
   if (node == kServer && !options.directory.empty()) {
-    check_directory(options);
+    check_directory(options.directory, options.emulated, "the log's");
     result.pm_directory = options.directory;
   }
   return result;

@@ -37,6 +37,7 @@ void add_fs(CLI::App& app, CommandContext& context, Action& action);
 void add_history(CLI::App& app, CommandContext& context, Action& action);
 void add_litmus(CLI::App& app, CommandContext& context, Action& action);
 void add_completion(CLI::App& app, CommandContext& context, Action& action);
+void add_mcas(CLI::App& app, CommandContext& context, Action& action);
 void add_mojim(CLI::App& app, CommandContext& context, Action& action);
 void add_soak(CLI::App& app, CommandContext& context, Action& action);
 

@@ -58,6 +58,7 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   add_history(app, context, action);
   add_soak(app, context, action);
   add_litmus(app, context, action);
+  add_mcas(app, context, action);
   add_mojim(app, context, action);
   add_fs(app, context, action);
   add_completion(app, context, action);

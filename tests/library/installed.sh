@@ -8,7 +8,7 @@ job=test.$$-installed
 server=
 cleanup() {
   [ -z "$server" ] || kill -9 "$server" 2>/dev/null || true
-  rm -rf "$place" "/dev/shm/perdura-$job" "/dev/shm/perdura-$job-c"
+  rm -rf "$place" "/dev/shm/perdura-$job" "/dev/shm/perdura-$job-c" "/dev/shm/perdura-$job-o"
 }
 trap cleanup EXIT
 fail() {
@@ -57,6 +57,37 @@ for round in 1 2; do
     diff - <(paste -d ' ' <(seq $((3 * round - 2)) $((3 * round))) <(printf '%s\n' one two three))
 done
 
+# --- pools on shards, with the installed program and the example
+"$cmake" -S "$source/examples/objects" -B "$place/objects" -DCMAKE_PREFIX_PATH="$place/prefix" \
+  -DCMAKE_BUILD_TYPE=Release >/dev/null
+"$cmake" --build "$place/objects" >/dev/null
+shards=$place/shards.toml
+sed "s|\"balances\"|\"$job-o\"|; s|/tmp/balances|$place/balances|" "$source/examples/objects/shards.toml" >"$shards"
+perdura=$place/prefix/bin/perdura
+code=0
+said=$("$perdura" mcas check "$shards" 2>&1) || code=$?
+[ $code -eq 2 ] && [[ $said == *"shards.toml: [shards.left]: the directory $place/balances is not there"* ]] ||
+  fail "a missing directory: $code, '$said'"
+mkdir "$place/balances"
+for round in 1 2 3; do
+  : >"$place/said"
+  "$perdura" mcas serve "$shards" >"$place/said" &
+  server=$!
+  [ $round -gt 1 ] || for name in ada bob cyd; do "$place/objects/balances" "$shards" set $name "100 of $name"; done
+  for name in ada bob cyd; do
+    [ "$("$place/objects/balances" "$shards" get $name)" = "100 of $name" ] || fail "round $round: $name has another balance"
+  done
+  if [ $round -eq 1 ]; then kill -9 "$server"; else kill "$server"; fi
+  code=0
+  wait "$server" 2>/dev/null || code=$?
+  server=
+  [ $round -eq 1 ] || [ $code -eq 0 ] || fail "a server that is asked to end ends with $code"
+  [ "$(grep -c ' serves$' "$place/said")" -eq 2 ] || fail "the server says '$(cat "$place/said")'"
+done
+code=0
+said=$("$place/objects/balances" "$place/nothing" get ada 2>&1) || code=$?
+[ $code -eq 1 ] && [[ $said == "balances: $place/nothing: cannot be read"* ]] || fail "no file: $code, '$said'"
+
 # --- the static library in a shared one
 cat >"$place/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.25)
@@ -73,8 +104,13 @@ cat >"$place/plugin.cc" <<'END'
 std::size_t plugin() { return perdura::choose(perdura::Configuration{}, {}).size(); }
 END
 cat >"$place/program.cc" <<'END'
-#include <perdura.h>
+#include <perdura_objects.h>
 int main() {
+  try {
+    perdura::mcas::Client({.job = "nobody serves it"});
+    return 1;
+  } catch (const std::invalid_argument&) {  // a blank
+  }
   try {
     perdura::LogClient({.job = "nobody serves it", .connect_timeout = std::chrono::milliseconds(0)});
   } catch (const std::invalid_argument&) {  // a blank
@@ -101,10 +137,13 @@ set(CMAKE_C_STANDARD 99)
 find_package(Perdura 0.1 REQUIRED)
 foreach(kind static shared)
   add_executable(c_\${kind} $source/tests/library/c_test.c)
+  add_executable(objects_\${kind} $source/tests/library/mcas/c_test.c)
   target_compile_definitions(c_\${kind} PRIVATE _POSIX_C_SOURCE=200809L)
 endforeach()
-target_link_libraries(c_static PRIVATE Perdura::perdura)
-target_link_libraries(c_shared PRIVATE Perdura::perdura_shared)
+foreach(program c objects)
+  target_link_libraries(\${program}_static PRIVATE Perdura::perdura)
+  target_link_libraries(\${program}_shared PRIVATE Perdura::perdura_shared)
+endforeach()
 END
 "$cmake" -S "$place/c" -B "$place/c/build" -DCMAKE_PREFIX_PATH="$place/prefix" >/dev/null
 "$cmake" --build "$place/c/build" >/dev/null || fail "a project of C alone is not built"
@@ -112,6 +151,14 @@ for kind in static shared; do
   mkdir -p "$place/pm-cmake-$kind"
   "$place/c/build/c_$kind" "$job-c" "$place/pm-cmake-$kind" >/dev/null || fail "C by CMake, $kind: $?"
 done
+"$perdura" mcas serve "$shards" --shard left >/dev/null &
+server=$!
+for kind in static shared; do
+  "$place/c/build/objects_$kind" "$job-o" >/dev/null || fail "pools in C by CMake, $kind: $?"
+done
+kill "$server"
+wait "$server" || fail "the server of C programs ends with $?"
+server=
 [ -z "$(needed "$place/c/build/c_static")" ] || fail "the static C program of CMake needs the shared library"
 
 # --- where what the static library stands on is missing

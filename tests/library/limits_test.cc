@@ -28,9 +28,9 @@ struct Bad {
 class LibraryOptions : public testing::TestWithParam<Bad> {};
 
 const Bad kBad[] = {
-    {"no_job", [](LogOptions& o) { o.job = ""; }, "the job of a log is a name"},
+    {"no_job", [](LogOptions& o) { o.job = ""; }, "a job is a name"},
     {"slashes", [](LogOptions& o) { o.job = "a/b"; }, "without slashes"},
-    {"a_zero", [](LogOptions& o) { o.job = std::string("a\0b", 3); }, "the job of a log is a name"},
+    {"a_zero", [](LogOptions& o) { o.job = std::string("a\0b", 3); }, "a job is a name"},
     {"a_long_job", [](LogOptions& o) { o.job = std::string(300, 'x'); }, "1 to 200 characters"},
     {"no_records", [](LogOptions& o) { o.records = 0; }, "records is 0"},
     {"too_many_records", [](LogOptions& o) { o.records = std::uint64_t{1} << 63; },

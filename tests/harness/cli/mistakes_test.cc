@@ -36,7 +36,8 @@ const Mistake kMistakes[] = {
      "perdura: crash: " PERDURA_SOURCE_DIR ": is a folder; give a file\n"},
     {"dance",
      "perdura: unknown command 'dance'; known are: list, plan, run, probe, report, claims, "
-     "compare, doctor, advise, crash, guarantees, history, soak, litmus, mojim, fs, completion"},
+     "compare, doctor, advise, crash, guarantees, history, soak, litmus, mcas, mojim, fs, "
+     "completion"},
     {"fs chek x",
      "perdura: unknown fs command 'chek' (did you mean 'check'?); known are: mkfs, check, dump, "
      "mount\n"},

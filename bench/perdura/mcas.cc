@@ -1,0 +1,113 @@
+// perdura mcas serve and check: shards of MCAS for applications, as a configuration file describes
+// them (docs/library.md).
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "bench/perdura/commands.h"
+#include "library/perdura_objects.h"
+#include "platform/base/error.h"
+
+namespace perdura::harness {
+
+namespace {
+
+struct McasArguments {
+  std::string file;
+  std::vector<std::string> shards;
+};
+
+// That the signal handler stops.
+std::atomic<mcas::Server*> served{nullptr};
+void stop_serving(int) {
+  if (mcas::Server* const server = served.load()) server->stop();
+}
+
+// Lines of the shards' threads, each at once: whoever started this waits for them.
+void say(const std::string& line) {
+  static std::mutex mutex;
+  const std::scoped_lock lock(mutex);
+  std::cout << line << std::endl;
+}
+
+std::string_view in_words(mcas::ClusterEvent::What what) {
+  switch (what) {
+    case mcas::ClusterEvent::What::joined:
+      return "has joined";
+    case mcas::ClusterEvent::What::left:
+      return "has left";
+    case mcas::ClusterEvent::What::failed:
+      return "has failed";
+  }
+  return "";
+}
+
+std::unique_ptr<mcas::Server> server_of(const McasArguments& arguments) {
+  mcas::ServerOptions options{.file = arguments.file, .shards = arguments.shards};
+  options.on_serving = [](const std::string& shard) { say(fmt::format("{} serves", shard)); };
+  options.on_event = [](const std::string& shard, const mcas::ClusterEvent& event) {
+    say(fmt::format("{}: {} {}", shard, event.shard, in_words(event.what)));
+  };
+  try {
+    return std::make_unique<mcas::Server>(options);
+  } catch (const std::invalid_argument& problem) {
+    throw UsageError(problem.what());
+  }
+}
+
+ExitCode serve(const McasArguments& arguments) {
+  const std::unique_ptr<mcas::Server> server = server_of(arguments);
+  served = server.get();
+  std::signal(SIGTERM, stop_serving);
+  std::signal(SIGINT, stop_serving);
+  server->run();
+  // A signal that comes now ends the process as it would any other.
+  std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGINT, SIG_DFL);
+  served = nullptr;
+  return ExitCode::done;
+}
+
+ExitCode check(const McasArguments& arguments) {
+  try {
+    const mcas::ShardList list = mcas::Server::check(arguments.file);
+    for (const mcas::Shard& shard : list.shards) {
+      std::cout << fmt::format("{}: shard {} of the job '{}'\n", shard.name, shard.node, list.job);
+    }
+  } catch (const std::invalid_argument& problem) {
+    throw UsageError(problem.what());
+  }
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_mcas(CLI::App& app, CommandContext&, Action& action) {
+  auto* const mcas =
+      app.add_subcommand("mcas", "Serves shards of MCAS to applications of this host");
+  mcas->require_subcommand(1);
+  const auto arguments = std::make_shared<McasArguments>();
+
+  auto* const serve_command = mcas->add_subcommand(
+      "serve", "Serves the shards of a configuration file until SIGTERM or SIGINT");
+  serve_command->add_option("config", arguments->file, "the file, in TOML")->required();
+  serve_command
+      ->add_option("--shard", arguments->shards, "one that this process serves; default: all")
+      ->allow_extra_args(false);
+  serve_command->callback(
+      [arguments, &action] { action = [arguments] { return serve(*arguments); }; });
+
+  auto* const check_command = mcas->add_subcommand(
+      "check", "Says what is wrong with a configuration file, or lists its shards");
+  check_command->add_option("config", arguments->file, "the file, in TOML")->required();
+  check_command->callback(
+      [arguments, &action] { action = [arguments] { return check(*arguments); }; });
+}
+
+}  // namespace perdura::harness

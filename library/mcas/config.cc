@@ -1,0 +1,315 @@
+#include "library/mcas/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "library/choice.h"
+#include "platform/base/error.h"
+#include "platform/base/parameter_values.h"
+#include "systems/mcas/mcas.h"
+#include "systems/mcas/parameters.h"
+#include "systems/parameter_reader.h"
+
+namespace perdura::mcas {
+
+namespace {
+
+using systems::kMcasObjects;
+
+constexpr std::array<std::string_view, 2> kCompletions{"event", "polling"};
+constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 44;
+
+// What a shard may be given besides the parameters of the system.
+constexpr std::array kShardKeys = std::to_array<Parameter>({
+    {.name = "directory", .type = Name{}},
+    {.name = "emulated", .type = Flag{}, .usual = false},
+    {.name = "memory", .type = Count{1, kMostMemory}},
+    {.name = "max_message_value", .type = Count{0, systems::mcas::kLongestInMessage}},
+    {.name = "sessions", .type = Count{1, 1U << 16}},
+    {.name = "completion", .type = OneOf{kCompletions}, .usual = "event"},
+});
+constexpr Parameter kNode{.name = "node", .type = Count{0, kMostShards - 1}};
+constexpr Parameter kNumaNode{.name = "numa_node", .type = Count{0, 1023}};
+constexpr Parameter kCore{.name = "cores", .type = Count{0, 1U << 16}};
+constexpr std::string_view kPlugins = "plugins";
+
+constexpr std::uint64_t kLongestPatience = 3'600'000;
+constexpr std::array kClusterKeys = std::to_array<Parameter>({
+    {.name = "heartbeat_ms", .type = Count{1, kLongestPatience}, .usual = 50},
+    {.name = "patience_ms", .type = Count{1, kLongestPatience}, .usual = 1000},
+});
+
+// A table of the file while it is read.
+class Section {
+ public:
+  Section(const std::string& file, const toml::table& table, std::string name)
+      : file_(file), table_(table), name_(std::move(name)) {}
+
+  const toml::table& table() const { return table_; }
+  const std::string& name() const { return name_; }
+
+  std::string where(const toml::node& node) const {
+    return fmt::format("{}:{}", file_, node.source().begin.line);
+  }
+  std::string where(std::string_view key) const {
+    const toml::node* const node = table_.get(key);
+    return where(node == nullptr ? table_ : *node);
+  }
+  [[noreturn]] void wrong(const toml::node& node, std::string_view key,
+                          std::string_view what) const {
+    throw UsageError(fmt::format("{}: '{}' in {} {}", where(node), key, title(), what));
+  }
+  [[noreturn]] void missing(std::string_view key, std::string_view what) const {
+    throw UsageError(
+        fmt::format("{}: '{}' is missing in {}: {}", where(table_), key, title(), what));
+  }
+  void allow_only(const std::set<std::string_view>& known) const {
+    for (const auto& [key, node] : table_) {
+      if (known.contains(key.str())) continue;
+      throw UsageError(fmt::format("{}: unknown key '{}' in {}; known are: {}", where(node),
+                                   key.str(), title(), fmt::join(known, ", ")));
+    }
+  }
+  // Null if the key is absent.
+  const toml::table* find_table(std::string_view key, std::string_view as) const {
+    const toml::node* const node = table_.get(key);
+    if (node == nullptr) return nullptr;
+    if (!node->is_table()) wrong(*node, key, fmt::format("must be a section, [{}]", as));
+    return node->as_table();
+  }
+  std::optional<ParameterValue> value(const Parameter& parameter) const {
+    const toml::node* const node = table_.get(parameter.name);
+    if (node == nullptr) return std::nullopt;
+    return value_of(*node, parameter);
+  }
+  ParameterValue value_of(const toml::node& node, const Parameter& parameter) const {
+    const auto value = plain_value(node);
+    // A list or a section has no valid type; NaN stands for it, since it fits no parameter.
+    const std::string problem =
+        parameter.problem_with(value.value_or(ParameterValue(std::nan(""))));
+    if (!problem.empty()) wrong(node, parameter.name, problem);
+    return parameter.of_type(*value);
+  }
+
+ private:
+  static std::optional<ParameterValue> plain_value(const toml::node& node) {
+    if (const auto text = node.value_exact<std::string>()) return *text;
+    if (const auto flag = node.value_exact<bool>()) return *flag;
+    if (const auto real = node.value_exact<double>()) return *real;
+    const auto number = node.value_exact<std::int64_t>();
+    if (!number) return std::nullopt;
+    // Whole numbers are unsigned, so a negative one is kept as a decimal number, which fits none.
+    return *number < 0 ? ParameterValue(static_cast<double>(*number)) : ParameterValue(*number);
+  }
+  std::string title() const { return name_.empty() ? "the file" : fmt::format("[{}]", name_); }
+
+  const std::string& file_;
+  const toml::table& table_;
+  std::string name_;
+};
+
+// A list of names is one parameter: its names, with commas between them.
+std::string joined_names(const Section& section, const toml::array& list) {
+  std::vector<std::string> names;
+  for (const toml::node& node : list) {
+    const auto name = node.value_exact<std::string>();
+    if (!name || name->empty() || name->find(',') != std::string::npos) {
+      section.wrong(node, kPlugins, "must be a list of names without commas");
+    }
+    names.push_back(*name);
+  }
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+// Reads what a shard and [defaults] have in common; a shard is read behind the defaults.
+void read_common(const Section& section, ParameterValues& keys, GivenParameters& parameters) {
+  for (const Parameter& parameter : kShardKeys) {
+    if (const auto value = section.value(parameter)) {
+      keys.set(parameter.name, *value, section.where(parameter.name));
+    }
+  }
+  for (const Parameter& parameter : kMcasObjects.parameters) {
+    const toml::node* const node = section.table().get(parameter.name);
+    if (node == nullptr) continue;
+    const toml::array* const list = parameter.name == kPlugins ? node->as_array() : nullptr;
+    parameters[std::string(parameter.name)] = list == nullptr
+                                                  ? section.value_of(*node, parameter)
+                                                  : ParameterValue(joined_names(section, *list));
+  }
+}
+
+std::set<std::string_view> common_keys() {
+  std::set<std::string_view> known;
+  for (const Parameter& parameter : kShardKeys) known.insert(parameter.name);
+  for (const Parameter& parameter : kMcasObjects.parameters) known.insert(parameter.name);
+  return known;
+}
+
+Placement placement_of(const Section& section) {
+  Placement placement;
+  if (const toml::node* const cores = section.table().get(kCore.name)) {
+    if (!cores->is_array()) section.wrong(*cores, kCore.name, "must be a list of numbers");
+    for (const toml::node& core : *cores->as_array()) {
+      placement.cores.push_back(static_cast<unsigned>(section.value_of(core, kCore).number()));
+    }
+  }
+  if (const auto node = section.value(kNumaNode)) {
+    placement.numa_node = static_cast<unsigned>(node->number());
+  }
+  return placement;
+}
+
+bool is_file_name(std::string_view name) {
+  constexpr std::size_t kLongest = 100;
+  return !name.empty() && name.size() <= kLongest && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+         });
+}
+
+ShardConfig shard_of(const Section& section, std::string_view name, ParameterValues keys,
+                     GivenParameters parameters) {
+  std::set<std::string_view> known = common_keys();
+  known.insert({kNode.name, kCore.name, kNumaNode.name});
+  section.allow_only(known);
+  if (!is_file_name(name)) {
+    throw UsageError(
+        fmt::format("{}: [{}]: the name of a shard has up to 100 letters, digits, '-', '_' and '.'",
+                    section.where(section.table()), section.name()));
+  }
+  const auto node = section.value(kNode);
+  if (!node) section.missing(kNode.name, "the number by which clients reach the shard");
+  read_common(section, keys, parameters);
+  const objects::Config usual;
+  const auto number = [&](std::string_view key, std::uint64_t otherwise) {
+    return keys.number_if_given(key).value_or(otherwise);
+  };
+  ShardConfig shard{
+      .name = std::string(name),
+      .node = static_cast<NodeId>(node->number()),
+      .directory = keys.text("directory"),
+      .emulated = keys.flag("emulated"),
+      .completion =
+          keys.text("completion") == "polling" ? CompletionMode::polling : CompletionMode::event,
+      .placement = placement_of(section),
+      .store = {.memory = number("memory", usual.memory),
+                .max_message_value = number("max_message_value", usual.max_message_value),
+                .sessions = static_cast<std::uint32_t>(number("sessions", usual.sessions)),
+                .parameters = std::move(parameters)}};
+  try {
+    kMcasObjects.check(shard.store);
+  } catch (const systems::ParameterError& error) {
+    throw UsageError(
+        fmt::format("{}: [{}]: {}", section.where(error.parameter), section.name(), error.what()));
+  } catch (const UsageError& error) {
+    throw UsageError(
+        fmt::format("{}: [{}]: {}", section.where(section.table()), section.name(), error.what()));
+  }
+  return shard;
+}
+
+systems::mcas::cluster::Timing timing_of(const Section& root, const std::string& file) {
+  ParameterValues values(kClusterKeys);
+  if (const toml::table* const table = root.find_table("cluster", "cluster")) {
+    const Section section(file, *table, "cluster");
+    std::set<std::string_view> known;
+    for (const Parameter& parameter : kClusterKeys) {
+      known.insert(parameter.name);
+      if (const auto value = section.value(parameter)) values.set(parameter.name, *value);
+    }
+    section.allow_only(known);
+    if (values.number("patience_ms") < 2 * values.number("heartbeat_ms")) {
+      throw UsageError(fmt::format(
+          "{}: 'patience_ms' in [cluster] must be at least twice 'heartbeat_ms', which is {}",
+          section.where("patience_ms"), values.number("heartbeat_ms")));
+    }
+  }
+  return {.heartbeat = std::chrono::milliseconds(values.number("heartbeat_ms")),
+          .patience = std::chrono::milliseconds(values.number("patience_ms"))};
+}
+
+void read_shards(const Section& root, const std::string& file, Config& config) {
+  ParameterValues keys(kShardKeys);
+  GivenParameters parameters;
+  if (const toml::table* const table = root.find_table("defaults", "defaults")) {
+    const Section defaults(file, *table, "defaults");
+    defaults.allow_only(common_keys());
+    read_common(defaults, keys, parameters);
+  }
+  const toml::table* const shards = root.find_table("shards", "shards.NAME");
+  if (shards == nullptr || shards->empty()) root.missing("shards", "name one by [shards.NAME]");
+  const Section all(file, *shards, "shards");
+  for (const auto& [name, node] : *shards) {
+    const toml::table* const table =
+        all.find_table(name.str(), fmt::format("shards.{}", name.str()));
+    const Section section(file, *table, fmt::format("shards.{}", name.str()));
+    ShardConfig shard = shard_of(section, name.str(), keys, parameters);
+    for (const ShardConfig& other : config.shards) {
+      if (other.node != shard.node) continue;
+      throw UsageError(fmt::format("{}: 'node' in [{}] is {}, as that of [shards.{}]",
+                                   section.where(kNode.name), section.name(), shard.node,
+                                   other.name));
+    }
+    config.shards.push_back(std::move(shard));
+  }
+  std::sort(config.shards.begin(), config.shards.end(),
+            [](const ShardConfig& a, const ShardConfig& b) { return a.node < b.node; });
+}
+
+}  // namespace
+
+Config Config::read(const std::string& file) {
+  std::ifstream stream(file);
+  std::ostringstream text;
+  // A directory opens like a file, but cannot be read.
+  if (!stream || !(text << stream.rdbuf())) {
+    throw UsageError(fmt::format("{}: cannot be read, or is empty; check the path", file));
+  }
+  return parse(text.str(), file);
+}
+
+Config Config::parse(std::string_view text, const std::string& name) {
+  toml::table table;
+  try {
+    table = toml::parse(text);
+  } catch (const toml::parse_error& problem) {
+    throw UsageError(
+        fmt::format("{}:{}: {}", name, problem.source().begin.line, problem.description()));
+  }
+  const Section root(name, table, "");
+  root.allow_only({"job", "defaults", "shards", "cluster"});
+  Config config;
+  constexpr Parameter kJob{.name = "job", .type = Name{}};
+  const auto job = root.value(kJob);
+  if (!job) root.missing(kJob.name, "a name by which shards and clients find each other");
+  config.job = job->text();
+  try {
+    library::check_job(config.job);
+  } catch (const std::invalid_argument& problem) {
+    throw UsageError(fmt::format("{}: 'job': {}", root.where("job"), problem.what()));
+  }
+  read_shards(root, name, config);
+  config.cluster = timing_of(root, name);
+  return config;
+}
+
+const ShardConfig& Config::shard(std::string_view name) const {
+  const auto found = std::find_if(shards.begin(), shards.end(),
+                                  [&](const ShardConfig& shard) { return shard.name == name; });
+  if (found != shards.end()) return *found;
+  std::vector<std::string_view> names;
+  for (const ShardConfig& shard : shards) names.push_back(shard.name);
+  throw UsageError(
+      fmt::format("there is no shard '{}'; there are: {}", name, fmt::join(names, ", ")));
+}
+
+}  // namespace perdura::mcas

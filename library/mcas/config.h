@@ -1,0 +1,65 @@
+// The configuration file of shards (MCAS, section 3, Listing 1), in TOML:
+//
+//   job = "accounts"             # a name: how the shards' processes and their clients find each
+//   other
+//
+//   [defaults]                   # of all shards; any key of a shard but `node`, `cores`,
+//   `numa_node` directory = "/mnt/pmem0/accounts" memory = 1_073_741_824       # bytes, for all
+//   pools of the shard engine = "hstore-cc"         # a parameter of [systems.mcas]; any of them
+//   may be given
+//
+//   [shards.left]
+//   node = 0                     # its number, by which clients reach it
+//   cores = [2]
+//
+//   [shards.right]
+//   node = 1
+//   directory = "/dev/dax1.0/accounts"
+//   cores = [3]
+//
+//   [cluster]                    # may be left out: how shards notice each other's death
+//   heartbeat_ms = 50
+//   patience_ms = 1000
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "platform/host/host_node.h"
+#include "services/objects/objects.h"
+#include "systems/mcas/cluster/watcher.h"
+
+namespace perdura::mcas {
+
+// Shards have the numbers below this; clients take any that is free from there on.
+inline constexpr NodeId kMostShards = 256;
+
+struct ShardConfig {
+  std::string name{};
+  NodeId node = 0;
+  // A directory of a DAX file system, a DAX device or a path below one, in which the shard's memory
+  // has the shard's name. Empty: memory that goes away with the job.
+  std::string directory{};
+  bool emulated = false;  // the directory need not be on DAX
+  CompletionMode completion = CompletionMode::event;
+  Placement placement{};
+  objects::Config store{};
+};
+
+struct Config {
+  std::string job{};
+  std::vector<ShardConfig> shards{};  // in the order of their numbers
+  systems::mcas::cluster::Timing cluster{};
+
+  // Throws UsageError, one line with the file, the line and the key, if the file cannot be read or
+  // says something impossible. Directories are not looked at.
+  static Config read(const std::string& file);
+  // The same of a text; `name` stands for the file in messages.
+  static Config parse(std::string_view text, const std::string& name);
+
+  // Throws UsageError if there is none of that name.
+  const ShardConfig& shard(std::string_view name) const;
+};
+
+}  // namespace perdura::mcas

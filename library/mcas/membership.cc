@@ -1,0 +1,213 @@
+#include "library/mcas/membership.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "library/mcas/config.h"
+#include "platform/base/error.h"
+#include "systems/mcas/mcas.h"
+
+namespace perdura::mcas {
+
+namespace {
+
+constexpr NodeId kClients = kNodes - kMostShards;
+constexpr Picoseconds kBetweenAttempts = Milliseconds(1);
+// session() makes the attempts again, within one limit for all of them, so each one is short.
+constexpr Picoseconds kOneAttempt = Milliseconds(100);
+
+// Thrown in the client's own thread to leave the job: the platform then stops at once.
+struct Leave {};
+
+void check(const Limits& limits) {
+  if (limits.connect.count() < 0 || limits.call.count() < 0) {
+    throw std::invalid_argument("a timeout is negative; zero waits for nothing");
+  }
+}
+
+struct Joined {
+  NodeId node;
+  std::unique_ptr<ShmPlatform> platform;
+};
+Joined join(const std::string& job, const Limits& limits) {
+  // Where to look first, so that processes that join at the same time do not all try the same ones.
+  static std::atomic<NodeId> next{static_cast<NodeId>(getpid()) * 16};
+  for (NodeId i = 0; i < kClients; ++i) {
+    const NodeId node = kMostShards + next.fetch_add(1) % kClients;
+    ShmOptions options = shm_options(job, node, limits.connect);
+    options.fabric.connection_timeout = std::min(options.join_timeout, kOneAttempt);
+    try {
+      return {node, std::make_unique<ShmPlatform>(std::move(options))};
+    } catch (const fabric::shm::NodeRuns&) {
+      // Another client's.
+    }
+  }
+  throw std::runtime_error(
+      fmt::format("the job '{}' has {} clients, and no room for more", job, kClients));
+}
+
+}  // namespace
+
+ShmOptions shm_options(const std::string& job, NodeId node,
+                       std::chrono::milliseconds join_timeout) {
+  ShmOptions options;
+  options.job = job;
+  options.node_count = kNodes;
+  options.local_nodes = {node};
+  options.join_timeout = library::picoseconds(join_timeout);
+  options.accounting = pmem::WriteMeter::Level::issued;
+  return options;
+}
+
+std::chrono::milliseconds Limits::total() const {
+  constexpr auto kNone = std::chrono::milliseconds::max();
+  return connect > kNone - call ? kNone : connect + call;
+}
+
+Membership::Membership(const std::string& job, Limits limits) : limits_(limits) {
+  library::check_job(job);
+  check(limits);
+  NodeId node = 0;
+  try {
+    Joined joined = join(job, limits);
+    node = joined.node;
+    platform_ = std::move(joined.platform);
+  } catch (const UsageError& problem) {
+    throw std::runtime_error(problem.what());
+  }
+  platform_->start(node, 0, CompletionMode::event, [this](Thread& thread) { return live(thread); });
+  std::future<std::shared_ptr<runtime::Inbox>> begun = begun_.get_future();
+  thread_ = std::thread([this] { run_platform(); });
+  try {
+    inbox_ = begun.get();
+  } catch (const std::future_error&) {
+    thread_.join();
+    std::rethrow_exception(error_);
+  }
+}
+
+Membership::~Membership() {
+  // The job is left by an exception, since what the tasks wait for may never come.
+  inbox_->post([]() -> Task<> {
+    Executor::current().spawn([]() -> Task<> {
+      throw Leave{};
+      co_return;
+    }());
+    co_return;
+  });
+  thread_.join();
+}
+
+// The thread's work is what is posted to it. When the client leaves, this ends with all its tasks.
+Task<> Membership::live(Thread& thread) {
+  struct AtTheEnd {
+    Membership& membership;
+    ~AtTheEnd() { membership.drop_connections(); }
+  };
+  const AtTheEnd at_the_end{*this};
+  thread_of_platform_ = &thread;
+  begun_.set_value(runtime::current_thread_executor().inbox());
+  WaitList never;
+  co_await wait(never);
+}
+
+std::shared_ptr<ShardConnection> Membership::shard(std::uint32_t node, unsigned queue_depth) {
+  if (node >= kMostShards) {
+    throw std::invalid_argument(
+        fmt::format("node is {}; shards have the numbers 0 to {}", node, kMostShards - 1));
+  }
+  objects::Config config;
+  config.parameters["queue_depth"] = queue_depth;
+  try {
+    systems::kMcasObjects.check(config);
+  } catch (const UsageError& problem) {
+    throw std::invalid_argument(problem.what());
+  }
+  const auto shard = std::make_shared<ShardConnection>(thread(), node, std::move(config),
+                                                       library::picoseconds(limits_.connect));
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(shards_, [](const auto& other) { return other.expired(); });
+  shards_.push_back(shard);
+  return shard;
+}
+
+void Membership::drop_connections() {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& weak : shards_) {
+    if (const auto shard = weak.lock()) shard->drop();
+  }
+}
+
+void Membership::run_platform() {
+  try {
+    platform_->run();
+  } catch (const Leave&) {
+  } catch (const std::exception& problem) {
+    error_ = std::make_exception_ptr(std::runtime_error(problem.what()));
+  }
+  begun_ = {};  // destroys the promise, so that the constructor does not wait for ever
+}
+
+// --- the connection to a shard -------------------------------------------------------------------
+
+Task<std::shared_ptr<objects::Session>> ShardConnection::session() {
+  const Time begin = thread_.executor.now();
+  while (session_ == nullptr) {
+    if (connecting_) {
+      co_await wait(waiting_);
+    } else {
+      connecting_ = true;
+      try {
+        session_ = co_await systems::kMcasObjects.connect(thread_, {node_, kShardPort}, config_);
+      } catch (const PlatformError& problem) {
+        problem_ = problem.what();
+      }
+      connecting_ = false;
+      waiting_.wake_all();
+    }
+    if (session_ != nullptr) break;
+    if (thread_.executor.now() - begin >= limit_) co_return nullptr;
+    co_await sleep_for(kBetweenAttempts);
+  }
+  co_return session_;
+}
+
+void ShardConnection::lost(const std::shared_ptr<objects::Session>& session) {
+  if (session_ == session) drop();
+}
+
+std::weak_ptr<objects::Pool> ShardConnection::keep(std::unique_ptr<objects::Pool> pool) {
+  return pools_.emplace_back(std::move(pool));
+}
+
+void ShardConnection::drop() {
+  pools_.clear();
+  session_ = nullptr;
+}
+
+// The errors of the service have the same order in both, behind `ok`.
+static_assert(static_cast<int>(Status::not_found) ==
+              static_cast<int>(objects::Error::not_found) + 1);
+static_assert(static_cast<int>(Status::locked) == static_cast<int>(objects::Error::locked) + 1);
+static_assert(static_cast<int>(Status::disconnected) ==
+              static_cast<int>(objects::Error::disconnected) + 1);
+
+Status status_of(objects::Error error) { return static_cast<Status>(static_cast<int>(error) + 1); }
+
+std::string_view to_string(Status status) {
+  switch (status) {
+    case Status::ok:
+      return "done";
+    case Status::unreachable:
+      return "unreachable";
+    case Status::timed_out:
+      return "timed out";
+    default:
+      return objects::to_string(static_cast<objects::Error>(static_cast<int>(status) - 1));
+  }
+}
+
+}  // namespace perdura::mcas

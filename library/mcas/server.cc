@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "library/mcas/config.h"
+#include "library/mcas/events.h"
+#include "library/mcas/membership.h"
+#include "platform/base/error.h"
+#include "systems/mcas/cluster/beacon.h"
+#include "systems/mcas/cluster/watcher.h"
+#include "systems/mcas/mcas.h"
+
+namespace perdura::mcas {
+
+namespace cluster = systems::mcas::cluster;
+
+namespace {
+
+constexpr Picoseconds kLook = Milliseconds(1);
+constexpr std::chrono::milliseconds kJoinTimeout{10'000};
+// How long a shard that ends waits until those that watch it have been told.
+constexpr Picoseconds kToSayGoodbye = Milliseconds(200);
+
+// Thrown to leave the job.
+struct Stopped {};
+
+Config read(const std::string& file) {
+  try {
+    return Config::read(file);
+  } catch (const UsageError& problem) {
+    throw std::invalid_argument(problem.what());
+  }
+}
+
+std::vector<ShardConfig> chosen(const Config& config, const ServerOptions& options) {
+  std::vector<ShardConfig> shards;
+  try {
+    for (const std::string& name : options.shards) shards.push_back(config.shard(name));
+  } catch (const UsageError& problem) {
+    throw std::invalid_argument(fmt::format("{}: {}", options.file, problem.what()));
+  }
+  if (shards.empty()) shards = config.shards;
+  for (const ShardConfig& shard : shards) {
+    if (shard.directory.empty()) continue;
+    library::check_directory(shard.directory, shard.emulated,
+                             fmt::format("{}: [shards.{}]: the", options.file, shard.name));
+  }
+  return shards;
+}
+
+// Nobody else, of another job perhaps, may serve the memory. There is none before it is made.
+std::shared_ptr<void> own(Node& node, const std::string& name) {
+  if (node.open_region(name) == nullptr) return nullptr;
+  std::shared_ptr<void> owned = node.own_region(name);
+  if (owned == nullptr) throw UsageError("its memory is served already, by another job");
+  return owned;
+}
+
+}  // namespace
+
+// One shard: a node of the job, whose two threads serve requests and take part in the cluster.
+class ServedShard {
+ public:
+  ServedShard(const Config& config, const ShardConfig& shard, const ServerOptions& options,
+              const std::atomic<bool>& stopping)
+      : config_(config),
+        shard_(shard),
+        options_(options),
+        stopping_(stopping),
+        platform_(platform_options(config, shard)) {}
+
+  // Throws UsageError or PlatformError.
+  void run() {
+    platform_.start(shard_.node, kShardPort, shard_.completion,
+                    [this](Thread& thread) { return serve(thread); });
+    platform_.start(shard_.node, kClusterPort, CompletionMode::event,
+                    [this](Thread& thread) { return take_part(thread); });
+    try {
+      platform_.run();
+    } catch (const Stopped&) {
+    }
+  }
+  const std::string& name() const { return shard_.name; }
+
+ private:
+  static ShmOptions platform_options(const Config& config, const ShardConfig& shard) {
+    ShmOptions options = shm_options(config.job, shard.node, kJoinTimeout);
+    options.pm_directory_of_nodes = shard.directory;
+    options.placements.resize(shard.node + 1);
+    options.placements[shard.node] = shard.placement;
+    return options;
+  }
+
+  Task<> serve(Thread& thread) {
+    std::shared_ptr<void> owned = own(thread.node, shard_.name);
+    const auto shard = systems::kMcasObjects.open(thread, shard_.name, shard_.store);
+    if (owned == nullptr) owned = own(thread.node, shard_.name);
+    thread.executor.spawn(shard->serve());
+    serving_ = true;
+    if (options_.on_serving) options_.on_serving(shard_.name);
+    while (!stopping_ || !said_goodbye_) co_await sleep_for(kLook);
+    throw Stopped{};
+  }
+
+  // A shard joins when it serves: before that, clients could not use it.
+  Task<> take_part(Thread& thread) {
+    while (!serving_) co_await sleep_for(kLook);
+    const auto beacon = std::make_shared<cluster::Beacon>(thread, config_.cluster);
+    thread.executor.spawn(beacon->serve());
+    cluster::Watcher others(thread, config_.cluster, [this](const cluster::Event& event) {
+      if (options_.on_event) options_.on_event(shard_.name, event_of(event));
+    });
+    for (const ShardConfig& other : config_.shards) {
+      if (other.node != shard_.node) others.add({other.name, {other.node, kClusterPort}});
+    }
+    while (!stopping_) co_await sleep_for(kLook);
+    bool told = false;
+    thread.executor.spawn([](std::shared_ptr<cluster::Beacon> of, bool& done) -> Task<> {
+      co_await of->leave();
+      done = true;
+    }(beacon, told));
+    const Time deadline = thread.executor.now() + kToSayGoodbye;
+    while (!told && thread.executor.now() < deadline) co_await sleep_for(kLook);
+    said_goodbye_ = true;
+    WaitList never;
+    co_await wait(never);  // what was spawned uses this
+  }
+
+  const Config& config_;
+  const ShardConfig& shard_;
+  const ServerOptions& options_;
+  const std::atomic<bool>& stopping_;
+  std::atomic<bool> serving_{false};
+  std::atomic<bool> said_goodbye_{false};
+  ShmPlatform platform_;
+};
+
+class Server::Impl {
+ public:
+  explicit Impl(const ServerOptions& options)
+      : options_(options), config_(read(options.file)), chosen_(chosen(config_, options_)) {
+    for (const ShardConfig& shard : chosen_) {
+      try {
+        served_.push_back(std::make_unique<ServedShard>(config_, shard, options_, stopping_));
+      } catch (const fabric::shm::NodeRuns&) {
+        throw std::runtime_error(
+            fmt::format("shard {} of the job '{}' is being served already; end that process first",
+                        shard.name, config_.job));
+      }
+    }
+  }
+
+  void run() {
+    std::vector<std::thread> threads;
+    for (const auto& shard : served_) {
+      threads.emplace_back([this, &shard] { run(*shard); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (!problem_.empty()) throw std::runtime_error(problem_);
+  }
+  void stop() noexcept { stopping_ = true; }
+
+ private:
+  // A shard that cannot be served ends the others.
+  void run(ServedShard& shard) {
+    std::string problem;
+    try {
+      shard.run();
+      return;
+    } catch (const std::exception& error) {
+      problem = fmt::format("shard {}: {}", shard.name(), error.what());
+    }
+    const std::scoped_lock lock(mutex_);
+    if (problem_.empty()) problem_ = problem;
+    stopping_ = true;
+  }
+
+  ServerOptions options_;
+  Config config_;
+  std::vector<ShardConfig> chosen_;
+  std::atomic<bool> stopping_{false};
+  std::vector<std::unique_ptr<ServedShard>> served_;
+  std::mutex mutex_;
+  std::string problem_;  // of the first shard that had one
+};
+
+ShardList Server::check(const std::string& file) {
+  const Config config = read(file);
+  chosen(config, {.file = file});
+  return ShardList::read(file);
+}
+
+Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+Server::~Server() = default;
+void Server::run() { impl_->run(); }
+void Server::stop() noexcept { impl_->stop(); }
+
+}  // namespace perdura::mcas

@@ -1,0 +1,71 @@
+#include "systems/mcas/cluster/beacon.h"
+
+#include <algorithm>
+#include <list>
+
+#include "rpc/messages.h"
+#include "rpc/sessions.h"
+
+namespace perdura::systems::mcas::cluster {
+
+namespace {
+
+constexpr Bytes kRoom = round_up(sizeof(Beat), kCacheLine);
+
+}  // namespace
+
+Beacon::Beacon(Thread& thread, const Timing& timing)
+    : thread_(thread),
+      timing_(timing),
+      life_(static_cast<Life>(
+          std::max<std::int64_t>(1, thread.executor.now().time_since_epoch().count()))),
+      messages_(thread.node.create_region("heartbeats", 2 * kRoom, pmem::Medium::dram)),
+      memory_(thread.endpoint.register_memory(*messages_, fabric::Access::local)) {
+  rpc::write_message(message(false).bytes(), Beat{.life = life_});
+  rpc::write_message(message(true).bytes(), Beat{.life = life_, .leaves = 1});
+}
+
+fabric::LocalBuffer Beacon::message(bool leaves) const {
+  return memory_.local(leaves ? kRoom : 0, sizeof(Beat));
+}
+
+Task<> Beacon::serve() {
+  return rpc::accept_connections(
+      thread_.endpoint,
+      [self = shared_from_this()](fabric::ConnectionRequest& request) { self->accept(request); });
+}
+
+void Beacon::accept(fabric::ConnectionRequest& request) {
+  const auto hello = rpc::read_message<Hello>(request.private_data());
+  if (hello.version != kVersion || leaving_) return request.reject();
+  const auto session = std::make_shared<Session>();
+  session->nothing = thread_.endpoint.create_receive_queue(1);
+  const Beat beat{.life = life_};
+  session->queue_pair =
+      request.accept({session->nothing.get(), &completions_}, rpc::bytes_of(beat));
+  sessions_.push_back(session);
+  Executor::current().spawn(tell(session));
+}
+
+Task<> Beacon::tell(std::shared_ptr<Session> session) {
+  const std::shared_ptr<Beacon> self = shared_from_this();
+  while (!leaving_) {
+    co_await sleep_for(timing_.heartbeat);
+    if (!co_await session->queue_pair->send(message(false))) break;
+  }
+  std::erase(sessions_, session);
+}
+
+Task<> Beacon::leave() {
+  leaving_ = true;
+  const std::vector<std::shared_ptr<Session>> sessions = sessions_;
+  std::list<fabric::Operation> last;
+  for (const auto& session : sessions) {
+    last.emplace_back(*session->queue_pair,
+                      fabric::WorkRequest{.opcode = fabric::Opcode::send, .local = message(true)})
+        .post();
+  }
+  for (fabric::Operation& operation : last) co_await operation;
+}
+
+}  // namespace perdura::systems::mcas::cluster

@@ -1,0 +1,33 @@
+// What the members of a cluster tell those who watch them. A watcher connects, with a Hello; the
+// answer and every message of the connection is a Beat.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "platform/base/units.h"
+
+namespace perdura::systems::mcas::cluster {
+
+inline constexpr std::uint32_t kVersion = 1;
+
+struct Hello {
+  std::uint32_t version = kVersion;
+};
+
+// One life of a member, from the start of its process to its end: when it started, in picoseconds
+// of the platform's clock, and at least 1. A successor's is larger.
+using Life = std::uint64_t;
+
+struct Beat {
+  Life life = 0;
+  std::uint32_t leaves = 0;  // 1: this is the last one
+  std::uint32_t unused = 0;
+};
+
+struct Timing {
+  Picoseconds heartbeat = std::chrono::milliseconds(50);   // from one to the next
+  Picoseconds patience = std::chrono::milliseconds(1000);  // without one, a member has failed
+};
+
+}  // namespace perdura::systems::mcas::cluster

@@ -1,0 +1,119 @@
+// The configuration file: what it may say, and the one line that says what is wrong with it.
+#include "library/mcas/config.h"
+
+#include <gtest/gtest.h>
+
+#include "platform/base/error.h"
+
+namespace perdura::mcas {
+namespace {
+
+constexpr const char* kWhole = R"(job = "accounts"
+[defaults]
+directory = "/mnt/pmem0"
+memory = 1_048_576
+engine = "hstore-cc"
+completion = "polling"
+[shards.right]
+node = 7
+cores = [2, 3]
+numa_node = 1
+sessions = 9
+[shards.left]
+node = 3
+engine = "hstore"
+directory = "/dev/dax0.0/left"
+emulated = true
+[cluster]
+heartbeat_ms = 10
+patience_ms = 70
+)";
+
+TEST(McasConfig, SaysWhatEachShardIs) {
+  const Config config = Config::parse(kWhole, "f");
+  EXPECT_EQ(config.job, "accounts");
+  ASSERT_EQ(config.shards.size(), 2U);
+  const ShardConfig& left = config.shards[0];
+  EXPECT_EQ(left.name, "left");
+  EXPECT_EQ(left.node, 3U);
+  EXPECT_EQ(left.directory, "/dev/dax0.0/left");
+  EXPECT_TRUE(left.emulated);
+  EXPECT_EQ(left.store.parameters.at("engine").text(), "hstore");
+  EXPECT_EQ(left.store.sessions, objects::Config{}.sessions);
+  EXPECT_EQ(left.store.max_message_value, objects::Config{}.max_message_value);
+  const ShardConfig& right = config.shard("right");
+  EXPECT_EQ(right.directory, "/mnt/pmem0");
+  EXPECT_FALSE(right.emulated);
+  EXPECT_EQ(right.store.memory, MiB);
+  EXPECT_EQ(right.store.sessions, 9U);
+  EXPECT_EQ(right.store.parameters.at("engine").text(), "hstore-cc");
+  EXPECT_EQ(right.completion, CompletionMode::polling);
+  EXPECT_EQ(right.placement.cores, (std::vector<unsigned>{2, 3}));
+  EXPECT_EQ(right.placement.numa_node, 1U);
+  EXPECT_EQ(config.cluster.heartbeat, Milliseconds(10));
+  EXPECT_EQ(config.cluster.patience, Milliseconds(70));
+}
+
+struct Mistake {
+  const char* name;
+  const char* replaced;
+  const char* by;
+  const char* said;
+};
+
+class McasConfigMistake : public testing::TestWithParam<Mistake> {};
+
+TEST_P(McasConfigMistake, IsSaidInOneLineWithFileLineAndKey) {
+  std::string text = kWhole;
+  const std::size_t at = text.find(GetParam().replaced);
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, std::string(GetParam().replaced).size(), GetParam().by);
+  try {
+    Config::parse(text, "f");
+    FAIL() << text;
+  } catch (const UsageError& problem) {
+    const std::string said = problem.what();
+    EXPECT_EQ(said.rfind(GetParam().said, 0), 0U) << said;
+    EXPECT_EQ(said.find('\n'), std::string::npos) << said;
+  }
+}
+
+constexpr Mistake kMistakes[] = {
+    {"no_toml", "[defaults]", "[defaults", "f:2: "},
+    {"no_job", "job = \"accounts\"", "", "f:1: 'job' is missing in the file"},
+    {"bad_job", "accounts", "a b", "f:1: 'job': a job is a name"},
+    {"job_of_another_type", "\"accounts\"", "3", "f:1: 'job' in the file must be"},
+    {"unknown_section", "[cluster]", "[clusters]", "f:17: unknown key 'clusters' in the file"},
+    {"no_section", "[defaults]", "defaults = 3\n[shards.x]", "f:2: 'defaults' in the file must be"},
+    {"unknown_key", "sessions", "session", "f:11: unknown key 'session' in [shards.right]"},
+    {"unknown_default", "memory", "node", "f:4: unknown key 'node' in [defaults]"},
+    {"no_node", "node = 3", "", "f:12: 'node' is missing in [shards.left]"},
+    {"large_node", "node = 3", "node = 256", "f:13: 'node' in [shards.left] must be"},
+    {"same_node", "node = 7", "node = 3", "f:8: 'node' in [shards.right] is 3, as that of"},
+    {"no_memory", "1_048_576", "0", "f:4: 'memory' in [defaults] must be"},
+    {"negative_memory", "1_048_576", "-1", "f:4: 'memory' in [defaults] must be"},
+    {"little_memory", "1_048_576", "20_000", "f:12: [shards.left]: mcas: "},
+    {"wrong_engine", "\"hstore\"", "\"x\"", "f:14: 'engine' in [shards.left] must be"},
+    {"list_of_engines", "\"hstore\"", "[\"hstore\"]", "f:14: 'engine' in [shards.left] must be"},
+    {"bad_parameter", "emulated = true", "first_segment = 3",
+     "f:16: [shards.left]: mcas: first_segment is 3"},
+    {"cores_are_no_list", "[2, 3]", "2", "f:9: 'cores' in [shards.right] must be a list"},
+    {"cores_are_no_numbers", "[2, 3]", "[2, \"3\"]", "f:9: 'cores' in [shards.right] must be"},
+    {"name", "[shards.left]", "[shards.\"../left\"]", "f:12: [shards.../left]: the name"},
+    {"impatient", "patience_ms = 70", "patience_ms = 19", "f:19: 'patience_ms' in [cluster]"},
+};
+std::string mistake_name(const testing::TestParamInfo<Mistake>& mistake) {
+  return mistake.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(All, McasConfigMistake, testing::ValuesIn(kMistakes), mistake_name);
+
+TEST(McasConfig, HasAShard) {
+  EXPECT_THROW(Config::parse("job = \"x\"", "f"), UsageError);
+  EXPECT_THROW(Config::parse("job = \"x\"\n[shards]", "f"), UsageError);
+  EXPECT_THROW(Config::read("/nowhere"), UsageError);
+  EXPECT_THROW(Config::read("/"), UsageError);
+  EXPECT_THROW(Config::parse(kWhole, "f").shard("middle"), UsageError);
+}
+
+}  // namespace
+}  // namespace perdura::mcas

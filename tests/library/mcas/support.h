@@ -1,0 +1,75 @@
+// Shards in processes of their own, for tests of the library's clients, and their configuration
+// file.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "perdura_objects.h"
+#include "tests/library/processes.h"
+#include "tests/support/wait_until.h"
+
+namespace perdura::library_test {
+
+inline constexpr std::uint64_t kPool = 8 << 20;
+
+// A job of its own with shards "a", "b", ..., whose memory is on the tmpfs.
+class Shards {
+ public:
+  explicit Shards(unsigned count, const std::string& defaults = "") {
+    static std::atomic<int> next{0};
+    test::remove_leftovers();
+    job_ = test::job_name("mcas") + "-" + std::to_string(next++);
+    directory_ = "/dev/shm/perdura-pools-" + job_;
+    std::filesystem::create_directories(directory_);
+    std::ofstream file(this->file());
+    file << "job = \"" << job_ << "\"\n[defaults]\ndirectory = \"" << directory_
+         << "\"\nemulated = true\nmemory = 33554432\n"
+         << defaults << "\n[cluster]\nheartbeat_ms = 20\npatience_ms = 400\n";
+    for (unsigned i = 0; i < count; ++i) {
+      file << "[shards." << name(i) << "]\nnode = " << i << "\n";
+    }
+    servers_.resize(count);
+  }
+  ~Shards() {
+    servers_.clear();
+    std::error_code ignored;
+    std::filesystem::remove_all(directory_, ignored);
+    std::filesystem::remove_all("/dev/shm/perdura-" + job_, ignored);
+  }
+  Shards(const Shards&) = delete;
+  Shards& operator=(const Shards&) = delete;
+
+  static std::string name(unsigned shard) { return std::string(1, static_cast<char>('a' + shard)); }
+  std::string file() const { return directory_ + "/shards.toml"; }
+  const std::string& job() const { return job_; }
+  std::vector<mcas::Shard> list() const { return mcas::ShardList::read(file()).shards; }
+
+  void start(unsigned shard) {
+    servers_[shard] =
+        Child([this, shard] { mcas::Server({.file = file(), .shards = {name(shard)}}).run(); });
+  }
+  void start_all() {
+    for (unsigned i = 0; i < servers_.size(); ++i) start(i);
+  }
+  // By SIGKILL.
+  void kill(unsigned shard) { servers_[shard].end(); }
+  Child& server(unsigned shard) { return servers_[shard]; }
+
+  mcas::ClientOptions client(unsigned shard = 0) const { return {.job = job_, .node = shard}; }
+  mcas::ClusterOptions cluster() const {
+    return {.job = job_, .shards = list(), .patience = std::chrono::milliseconds(400)};
+  }
+
+ private:
+  std::string job_;
+  std::string directory_;
+  std::vector<Child> servers_;
+};
+
+}  // namespace perdura::library_test
