@@ -216,6 +216,18 @@ Pool* Pools::opened(std::string_view name) const {
   return slot ? open_[*slot].get() : nullptr;
 }
 
+std::vector<Place> Pools::parts_of(const Pool& pool) const {
+  std::vector<Place> parts;
+  for (const Place& region : regions_.regions_of(pool.identifier)) {
+    if (!parts.empty() && parts.back().end() == region.offset) {
+      parts.back().length += region.length;
+    } else {
+      parts.push_back(region);
+    }
+  }
+  return parts;
+}
+
 Task<Pools::Result<void>> Pools::remove(std::string_view name) {
   const std::optional<Catalog::SlotNumber> slot = catalog_.find(name);
   if (!slot) co_return tl::unexpected(objects::Error::not_found);

@@ -111,11 +111,10 @@ class Pools {
   Task<Result<void>> remove(std::string_view name);
   // The pool if it has been opened since the restart, else null.
   Pool* opened(std::string_view name) const;
-  // How much memory a pool has been given, and its parts, in the order of their offsets.
+  // How much memory a pool has been given, and its parts, in the order of their offsets. Regions
+  // beside each other are one part: a value may lie in both.
   Bytes memory_of(const Pool& pool) const { return regions_.used_by(pool.identifier); }
-  std::vector<Place> parts_of(const Pool& pool) const {
-    return regions_.regions_of(pool.identifier);
-  }
+  std::vector<Place> parts_of(const Pool& pool) const;
   // Gives the pool a secondary index, of all its keys, or takes it away. Durable: an index is
   // filled again when its pool is opened after a restart.
   void set_index(Pool& pool, bool wanted);
