@@ -47,6 +47,11 @@ Task<CompletionMessage> PoolProcess::work(ado::WorkMessage order, ado::LockMode 
     Task<CompletionMessage> working = host_->work(order, mode);
     CompletionMessage completion = co_await std::move(working);
     if (completion.status != WorkStatus::unseen) co_return completion;
+    if (!is_current()) continue;
+    // Another process would see no more.
+    callbacks_.unlock(order.key, mode);
+    completion.status = WorkStatus::failed;
+    co_return completion;
   }
 }
 
@@ -59,13 +64,19 @@ Task<bool> PoolProcess::launch_if_needed() {
   if (is_current()) co_return true;
   const Change change(*this);
   for (int failures = 0; !is_current();) {
-    failed_ = !co_await launch();
-    if (failed_ && ++failures == kMostFailedLaunches) co_return false;
+    const std::string problem = co_await launch();
+    failed_ = !problem.empty();
+    if (!failed_ || ++failures < kMostFailedLaunches) continue;
+    fmt::print(stderr,
+               "perdura: the active data objects of pool {} of '{}' cannot be launched: {}\n",
+               name_, options_.memory, problem);
+    co_return false;
   }
   co_return true;
 }
 
-Task<bool> PoolProcess::launch() {
+// Returns why it has failed; empty if it has not.
+Task<std::string> PoolProcess::launch() {
   co_await end();
   const std::vector<Place> parts = pools_.parts_of(callbacks_.pool());
   shown_ = pools_.memory_of(callbacks_.pool());
@@ -83,16 +94,14 @@ Task<bool> PoolProcess::launch() {
     Task<std::unique_ptr<ado::Launched>> launching = options_.launcher->launch(std::move(order));
     launched_ = co_await std::move(launching);
     co_await host_->attach(launched_->address());
-    co_return true;
+    co_return std::string();
   } catch (const PlatformError& error) {
     problem = error.what();
   } catch (const UsageError& error) {
     problem = error.what();
   }
-  fmt::print(stderr, "perdura: the active data objects of pool {} of '{}' cannot be launched: {}\n",
-             name_, options_.memory, problem);
   co_await end();
-  co_return false;
+  co_return problem;
 }
 
 // Lets the works end that are under way.

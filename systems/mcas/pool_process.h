@@ -54,7 +54,7 @@ class PoolProcess {
   bool is_current() const;
   // False if there cannot be one.
   Task<bool> launch_if_needed();
-  Task<bool> launch();
+  Task<std::string> launch();
   Task<> end();
 
   Thread& thread_;
