@@ -1,7 +1,6 @@
 // What a call of an active data object does with its key, by its flags (MCAS, section 4.1).
 #include <fmt/format.h>
 
-#include "systems/mcas/ado/plugins/aggregate.h"
 #include "systems/mcas/allocations.h"
 #include "tests/systems/mcas/invocations/support.h"
 
@@ -183,6 +182,49 @@ TEST_P(Invocations, AreUnsupportedWithoutPlugins) {
         error_of(co_await pool->invoke(as_key("key"), as_key("?"), 64, {.create_on_demand = true})),
         Error::unsupported);
     EXPECT_EQ(error_of(co_await pool->attributes(as_key("key"))), Error::not_found);
+  });
+}
+
+// Plugins and clients see keys alone, and nobody can have the key of an allocation.
+TEST_P(Invocations, AllocatedMemoryIsNoKey) {
+  const auto allocate = [](Services& services, const Invocation& work) -> Task<ado::Result> {
+    if (work.request == "free") {
+      const Place never{work.value.offset, 8};
+      const ado::CallStatus freed = co_await services.free_memory(never);
+      co_return ado::Result{{freed == ado::CallStatus::not_found ? "no" : "yes"}, {}};
+    }
+    const auto place = co_await services.allocate_memory(100);
+    const std::string key = string_of(allocation_key(place.value.offset));
+    const auto opened = co_await services.open_key(key, ado::LockMode::write);
+    const auto erased = co_await services.erase_key(key);
+    const auto created = co_await services.create_key(string_of(allocation_key(1)), 100);
+    const auto all = co_await services.get_references();
+    std::uint64_t position = 0;
+    const auto found = co_await services.find_key("", ado::Matching::prefix, position);
+    co_return ado::Result{
+        {fmt::format("{} {} {} {} {} {}", key, opened.status == ado::CallStatus::not_found,
+                     erased == ado::CallStatus::not_found,
+                     created.status == ado::CallStatus::refused, all.value.size(), found.value)},
+        {}};
+  };
+  Cluster cluster(GetParam(), config_with(kFunction), function(allocate));
+  cluster.run([](objects::Session& session, Thread&) -> Task<> {
+    const auto pool = *co_await session.create_pool("pool", MiB, {});
+    EXPECT_FALSE(error_of(co_await pool->configure("AddIndex::VolatileTree")));
+    const std::string answer = answer_of(
+        co_await pool->invoke(as_key("key"), as_key("allocate"), 64, {.create_on_demand = true}));
+    EXPECT_EQ(answer.substr(std::min<std::size_t>(answer.size(), 16)), " true true true 1 key");
+    const std::string key = answer.substr(0, 16);
+    EXPECT_EQ(error_of(co_await pool->get(as_key(key))), Error::invalid);
+    EXPECT_EQ(error_of(co_await pool->put(as_key(key), as_key("value"), {})), Error::invalid);
+    EXPECT_EQ(error_of(co_await pool->erase(as_key(key))), Error::invalid);
+    EXPECT_EQ(error_of(co_await pool->find("key", objects::Match::next, 0)), Error::not_found);
+    // An index that is made anew, and one that is told of changes.
+    EXPECT_FALSE(error_of(co_await pool->configure("RemoveIndex::")));
+    EXPECT_FALSE(error_of(co_await pool->configure("AddIndex::VolatileTree")));
+    EXPECT_EQ((co_await pool->find("", objects::Match::next, 0)).value().position, 0U);
+    EXPECT_EQ(error_of(co_await pool->find("", objects::Match::next, 1)), Error::not_found);
+    EXPECT_EQ(answer_of(co_await pool->invoke(as_key("key"), as_key("free"), 0, {})), "no");
   });
 }
 

@@ -134,7 +134,7 @@ TEST_P(Processes, SeeAllOfThePoolsMemory) {
 TEST_P(Processes, ALaunchThatFailsIsTriedAFewTimes) {
   Cluster cluster(GetParam(), config_with("passthru"));
   TestLauncher& launcher = cluster.launcher();
-  int failures = 0;
+  std::atomic<int> failures = 0;
   launcher.on_launch = [&] {
     if (failures-- > 0) throw PlatformError("the test refuses it");
   };
@@ -171,8 +171,8 @@ TEST_P(Processes, APluginThatNeverAnswersHarmsNobodyElse) {
   };
   Cluster cluster(GetParam(), config_with(kFunction, {{"plugin_patience", 20}}), function(stuck));
   cluster.serve();
-  bool begun = false;
-  bool ended = false;
+  std::atomic<bool> begun = false;
+  std::atomic<bool> ended = false;
   int done_meanwhile = 0;
   cluster.connect([&](objects::Session& session, Thread&) -> Task<> {
     const auto pool = *co_await session.create_pool("pool", MiB, {});

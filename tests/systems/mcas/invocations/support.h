@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -72,7 +73,7 @@ class TestLauncher final : public ado::Launcher {
 
   // What was launched, and how many of that run still.
   std::vector<ado::LaunchOrder> orders;
-  int running = 0;
+  std::atomic<int> running = 0;
   // Called before each launch; may throw.
   std::function<void()> on_launch;
 
