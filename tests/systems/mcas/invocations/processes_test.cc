@@ -5,6 +5,7 @@
 #include <random>
 #include <sstream>
 
+#include "services/objects/pending.h"
 #include "systems/mcas/ado/plugins/versioning.h"
 #include "tests/support/seed.h"
 #include "tests/systems/mcas/invocations/support.h"
@@ -64,6 +65,42 @@ TEST_P(Processes, EachPoolHasItsOwnWhileItIsOpen) {
     co_await third->close();
     co_await until_running(launcher, 0);
   });
+}
+
+// A process that still writes when it is told to end: nothing of that is in the memory that a
+// deleted pool has given back.
+TEST(PoolDeletion, WaitsUntilItsProcessIsGone) {
+  class Late final : public ado::Plugin {
+   public:
+    Task<ado::Result> do_work(Services& services, const Invocation& work) override {
+      memory_.emplace(services.memory());
+      value_ = work.value;
+      co_return ado::Result{{std::to_string(work.value.offset)}, {}};
+    }
+    void shut_down() override { memory_->region().write(value_.offset, as_key("late")); }
+
+   private:
+    std::optional<Memory> memory_;
+    Place value_;
+  };
+  const auto late = [](const std::vector<std::string>&) {
+    ado::Plugins plugins;
+    plugins.push_back(std::make_unique<Late>());
+    return plugins;
+  };
+  Cluster cluster("sim", config_with(kFunction), late);
+  Bytes offset = 0;
+  cluster.run([&](objects::Session& session, Thread&) -> Task<> {
+    const auto pool = *co_await session.create_pool("pool", MiB, {});
+    offset = std::stoul(answer_of(co_await pool->invoke(as_key("key"), {}, 64, kCreate)));
+    // Both requests arrive before the process can have ended.
+    objects::Pending<void> closing(pool->close());
+    EXPECT_FALSE(error_of(co_await session.delete_pool("pool")));
+  });
+  const auto memory = cluster.platform().local_node(kShardNode)->open_region(kMemory);
+  std::string found(4, '\0');
+  memory->read(offset, std::as_writable_bytes(std::span(found)));
+  EXPECT_EQ(found, std::string(4, '\0'));
 }
 
 // Fills a pool of granules of 16 KiB by plugins and by clients. A work sees all that it is given,
