@@ -13,8 +13,9 @@
 // until it has ended.
 //
 // A completed change is as durable as the system promises. An operation that fails has changed
-// nothing, with two exceptions: after `disconnected` it is unknown whether it took effect, and a
-// write into a part of a value that a failure interrupts may leave any of its bytes new or old.
+// nothing, with three exceptions: after `disconnected` it is unknown whether it took effect; a write
+// into a part of a value that a failure interrupts may leave any of its bytes new or old; and a call
+// of an active data object that fails leaves what it has put, created or changed by then.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,7 @@ enum class Error : std::uint8_t {
   busy,           // the pool is in use and cannot be deleted
   locked,         // another operation has the key, and this one may not wait for it
   unsupported,    // the pool has no secondary index, or no active data objects are configured
-  failed,         // the active data object has died or refused
+  failed,         // the active data object has died or refused, or cannot be started
   disconnected,   // the shard is gone; whether the operation took effect is unknown
 };
 std::string_view to_string(Error error);
@@ -68,8 +69,8 @@ struct InvokeFlags {
   bool create_only = false;       // a key that is there is an error, `exists`
   bool read_only = false;         // the call does not change the value, so others may read it
   bool detached = false;          // a put value is given to the call, and is not the key's value
-  bool zero_new_value = false;    // a value that is created is all zeros
-  bool no_overwrite = false;      // of the value that is put, `exists`
+  bool zero_new_value = false;    // a value that is created is all zeros, and not of any bytes
+  bool no_overwrite = false;      // a key that is there is an error of invoke_put, `exists`
 };
 
 // What is remembered of a pool or a key (get_attributes).
@@ -138,11 +139,14 @@ class Pool {
   virtual Task<Result<void>> put_direct_offset(Key key, Bytes offset, DirectBuffer from) = 0;
   virtual Task<Result<void>> get_direct_offset(Key key, Bytes offset, DirectBuffer into) = 0;
 
-  // Calls the active data objects of the shard with the request, for this key. `value_length` is
-  // that of a value which the call creates.
+  // Calls the active data objects of the shard with the request, for this key; `not_found` if it is
+  // not there and no flag says that it is created, then with a value of `value_length` bytes.
+  // `read_only` goes with no other flag. `too_large` if the request does not fit a message, or,
+  // after the call, its answers do not.
   virtual Task<Result<Answers>> invoke(Key key, std::span<const std::byte> request,
                                        Bytes value_length, InvokeFlags flags) = 0;
-  // The same after putting the value.
+  // The same after putting the value. If that is `detached`, a key that is not there is created with
+  // a value of `root_length` bytes, which is of no account otherwise. Never `read_only`.
   virtual Task<Result<Answers>> invoke_put(Key key, std::span<const std::byte> request, Value value,
                                            Bytes root_length, InvokeFlags flags) = 0;
 

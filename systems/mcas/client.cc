@@ -64,7 +64,7 @@ Task<> Client::connect(fabric::Address shard) {
 
 void Client::allocate() {
   const std::uint32_t depth = std::min(queue_depth_, welcome_.queue_depth);
-  const Bytes value = std::max(welcome_.max_value_size, kLongestArgument);
+  const Bytes value = welcome_.longest_value();
   const Bytes request = sizeof(Request) + welcome_.max_key_size + value;
   const Bytes reply = sizeof(Reply) + value;
   const Bytes request_room = round_up(request, kCacheLine);

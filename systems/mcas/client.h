@@ -65,7 +65,7 @@ class Client {
   // Nothing is sent of which the shard's limits say that it is in vain.
   bool is_too_long(Key key) const { return key.size() > welcome_.max_key_size; }
   bool is_too_long(Key key, Value value) const {
-    return is_too_long(key) || value.size() > std::max(welcome_.max_value_size, kLongestArgument);
+    return is_too_long(key) || value.size() > welcome_.longest_value();
   }
   void take(const fabric::ReceiveCompletion& completion);
   // The shard is gone, or violates the protocol: ends all operations in flight.

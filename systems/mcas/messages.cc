@@ -1,5 +1,10 @@
 #include "systems/mcas/messages.h"
 
+#include <algorithm>
+
+#include "systems/mcas/ado/messages.h"
+#include "systems/mcas/allocations.h"
+
 namespace perdura::systems::mcas {
 
 std::optional<ParsedRequest> parse(std::span<const std::byte> message, const Welcome& limits) {
@@ -14,7 +19,7 @@ std::optional<ParsedRequest> parse(std::span<const std::byte> message, const Wel
 
 bool ParsedRequest::is_valid(const Welcome& limits) const {
   const std::uint8_t flags = header.flags;
-  const bool has_key = !key.empty() && key.size() <= limits.max_key_size;
+  const bool has_key = !key.empty() && key.size() <= limits.max_key_size && !is_allocation(key);
   switch (header.kind) {
     case RequestKind::put:
       return has_key && value.size() <= limits.max_value_size && (flags & ~kNoOverwrite) == 0;
@@ -44,8 +49,27 @@ bool ParsedRequest::is_valid(const Welcome& limits) const {
     case RequestKind::close_pool:
     case RequestKind::statistics:
       return key.empty() && value.empty() && flags == 0;
+    case RequestKind::invoke:
+      return has_key && is_valid_call(limits) && call_value().empty() &&
+             (flags & ~(kCreateOnly | kCreateOnDemand | kReadOnly | kZeroNewValue)) == 0 &&
+             ((flags & kReadOnly) == 0 || flags == kReadOnly);
+    case RequestKind::invoke_put:
+      return has_key && is_valid_call(limits) &&
+             (flags &
+              ~(kNoOverwrite | kCreateOnly | kCreateOnDemand | kDetached | kZeroNewValue)) == 0;
   }
   return false;
+}
+
+// Nobody but the shard tells plugins what other clients do.
+bool ParsedRequest::is_valid_call(const Welcome& limits) const {
+  if (value.size() < sizeof(Call) || value.size() > limits.longest_value()) return false;
+  if (call().request_length > value.size() - sizeof(Call)) return false;
+  const auto prefix = std::as_bytes(std::span(ado::kSignalPrefix));
+  const Value request = call_request();
+  return !std::equal(
+      prefix.begin(), prefix.end(), request.begin(),
+      request.begin() + static_cast<std::ptrdiff_t>(std::min(prefix.size(), request.size())));
 }
 
 bool ParsedRequest::has_pool() const {
@@ -67,7 +91,10 @@ bool ParsedRequest::changes() const {
     case RequestKind::put_direct_offset:
     case RequestKind::erase:
     case RequestKind::configure_pool:
+    case RequestKind::invoke_put:
       return true;
+    case RequestKind::invoke:
+      return (header.flags & kReadOnly) == 0;
     default:
       return false;
   }

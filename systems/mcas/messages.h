@@ -7,6 +7,7 @@
 // answered; one that cannot be carried out is answered with an error.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -18,7 +19,10 @@
 
 namespace perdura::systems::mcas {
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
+
+// What `value` of a request or a reply holds besides values of keys, and calls, is at most so long.
+inline constexpr Bytes kLongestArgument = 72;
 
 // The private data of a connection, of the client and of the shard's answer.
 struct Hello {
@@ -29,6 +33,9 @@ struct Welcome {
   std::uint32_t queue_depth = 0;  // most requests in flight
   std::uint64_t max_key_size = 0;
   std::uint64_t max_value_size = 0;  // of values that travel in messages
+
+  // Room for the "value" of a request or a reply, whatever it is.
+  Bytes longest_value() const { return std::max<Bytes>(max_value_size, kLongestArgument); }
 };
 static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
 
@@ -50,6 +57,8 @@ enum class RequestKind : std::uint8_t {
   configure_pool,     // command
   find,               // expression, Search
   statistics,         //
+  invoke,             // key; Call, request
+  invoke_put,         // key; Call, request, value
 };
 
 // A pool that a session has open, as the session names it. Never given twice by a shard, so one
@@ -58,10 +67,12 @@ using PoolHandle = std::uint64_t;
 inline constexpr PoolHandle kNoPool = 0;
 
 // Bits of Request::flags.
-inline constexpr std::uint8_t kNoOverwrite = 1;     // put, put_direct
-inline constexpr std::uint8_t kCreateOnly = 2;      // create_pool
-inline constexpr std::uint8_t kCreateOnDemand = 4;  // open_pool
-inline constexpr std::uint8_t kReadOnly = 8;        // create_pool, open_pool
+inline constexpr std::uint8_t kNoOverwrite = 1;     // put, put_direct, invoke_put
+inline constexpr std::uint8_t kCreateOnly = 2;      // create_pool, invoke, invoke_put
+inline constexpr std::uint8_t kCreateOnDemand = 4;  // open_pool, invoke, invoke_put
+inline constexpr std::uint8_t kReadOnly = 8;        // create_pool, open_pool, invoke
+inline constexpr std::uint8_t kDetached = 16;       // invoke_put
+inline constexpr std::uint8_t kZeroNewValue = 32;   // invoke, invoke_put
 
 struct Request {
   RequestKind kind = RequestKind::get;
@@ -92,9 +103,12 @@ struct Search {
   objects::Match match = objects::Match::exact;
   std::array<std::uint8_t, 7> unused{};
 };
+// Of an active data object.
+struct Call {
+  std::uint64_t value_length = 0;    // of the value that is created, if one is
+  std::uint64_t request_length = 0;  // what follows the request is the value that is put
+};
 
-// What `value` of a request or a reply holds besides values of keys is at most so long.
-inline constexpr Bytes kLongestArgument = 72;
 static_assert(sizeof(Transfer) <= kLongestArgument);
 static_assert(sizeof(objects::ShardStatistics) <= kLongestArgument);
 
@@ -106,8 +120,8 @@ constexpr ReplyStatus status_of(objects::Error error) {
 }
 
 // What the operation yields follows: a value, its length (get_direct, key_attributes: 8 bytes), a
-// PoolHandle, objects::PoolAttributes, objects::ShardStatistics, or the position of a key, 8 bytes,
-// and the key (find).
+// PoolHandle, objects::PoolAttributes, objects::ShardStatistics, the position of a key, 8 bytes,
+// and the key (find), or the answers as ado/codec.h encodes a list (invoke, invoke_put).
 struct Reply {
   std::uint32_t id = 0;
   ReplyStatus status = kDone;
@@ -129,6 +143,13 @@ struct ParsedRequest {
   bool has_pool() const;
   // Whether it changes that.
   bool changes() const;
+  // Of an invocation that is valid: the request, and the value that is put.
+  Value call_request() const { return value.subspan(sizeof(Call), call().request_length); }
+  Value call_value() const { return value.subspan(sizeof(Call) + call().request_length); }
+  Call call() const { return rpc::read_message<Call>(value); }
+
+ private:
+  bool is_valid_call(const Welcome& limits) const;
 };
 // Nothing if the message is no request that could be answered.
 std::optional<ParsedRequest> parse(std::span<const std::byte> message, const Welcome& limits);

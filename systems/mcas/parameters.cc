@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <sstream>
 
 #include "platform/base/error.h"
+#include "systems/mcas/ado/plugins/plugins.h"
 #include "systems/parameter_reader.h"
 
 namespace perdura::systems::mcas {
@@ -53,6 +55,19 @@ Bytes memory_for(const KvConfig& config, const hstore::Shape& shape) {
          shape.heap.slot_size(sizeof(hstore::TableRoot));
 }
 
+std::vector<std::string> plugins_of(const std::string& list) {
+  std::vector<std::string> names;
+  if (list.empty()) return names;
+  std::istringstream in(list + ',');
+  for (std::string name; std::getline(in, name, ',');) names.push_back(name);
+  try {
+    ado::check_plugins(names);
+  } catch (const UsageError& error) {
+    throw ParameterError("plugins", fmt::format("{}: {}", kName, error.what()));
+  }
+  return names;
+}
+
 // What does not depend on what the store is for.
 Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes usual_max_key_size,
                   Bytes least_max_key_size) {
@@ -65,6 +80,9 @@ Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes us
   result.queue_depth = given.number<std::uint32_t>("queue_depth");
   result.pools = given.number<std::uint32_t>("pools");
   result.direct_piece = given.number<Bytes>("direct_piece");
+  result.plugins = plugins_of(given.text("plugins"));
+  result.plugin_signals = given.flag("plugin_signals");
+  result.plugin_patience = Milliseconds(given.number<std::uint64_t>("plugin_patience"));
   hstore::TableShape& table = result.engine.table;
   table.first_segment = given.number<std::uint64_t>("first_segment");
   require_power_of_two("first_segment", table.first_segment);

@@ -10,7 +10,9 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "platform/base/parameter.h"
 #include "services/kv/kv.h"
@@ -79,6 +81,20 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
      .usual = MiB,
      .unit = "bytes",
      .what = "what one READ or WRITE of a direct transfer moves; a longer value takes several"},
+    {.name = "plugins",
+     .type = Name{},
+     .usual = "",
+     .what = "of active data objects, in the order in which they are called, with commas between "
+             "them: passthru, versioning, aggregate, or paths of shared objects"},
+    {.name = "plugin_signals",
+     .type = Flag{},
+     .usual = false,
+     .what = "plugins are told of puts, gets and erases, which complete when they have been told"},
+    {.name = "plugin_patience",
+     .type = Count{1, 3'600'000},
+     .usual = 10'000,
+     .unit = "ms",
+     .what = "after which a process of active data objects that does not answer is ended"},
 });
 
 // What a store was made for. Memory of another shape would be misread, or be too small.
@@ -102,6 +118,9 @@ struct Parameters {
   std::uint32_t sessions = 0;
   std::uint32_t pools = 0;
   Bytes direct_piece = 0;
+  std::vector<std::string> plugins;  // none: there are no active data objects
+  bool plugin_signals = false;
+  Picoseconds plugin_patience{};
 
   Bytes allocator_offset() const { return kCatalogOffset + Catalog::size(pools); }
   Bytes heap_map_offset() const;

@@ -24,8 +24,8 @@ KvSpace Partition::space() const {
   KvSpace space;
   space.capacity = capacity_;
   space.free = pool_.free.load(std::memory_order_relaxed);
-  space.resizing = shard_->growing();
-  space.steps = shard_->growth_steps();
+  space.resizing = shard_->growth().under_way();
+  space.steps = shard_->growth().steps();
   return space;
 }
 

@@ -9,6 +9,7 @@
 #include "platform/base/error.h"
 #include "platform/runtime/executor.h"
 #include "platform/runtime/work.h"
+#include "systems/mcas/allocations.h"
 
 namespace perdura::systems::mcas {
 
@@ -59,6 +60,20 @@ void check_header(const MemoryHeader& found, const std::string& name, const Memo
   }
 }
 
+// Those of clients.
+template <class Visit>
+void for_each_key(const Engine& engine, Visit visit) {
+  engine.iterate([&](Key key, Place) {
+    if (!is_allocation(key)) visit(key);
+  });
+}
+
+std::uint64_t count_keys(const Engine& engine) {
+  std::uint64_t count = 0;
+  for_each_key(engine, [&](Key) { ++count; });
+  return count;
+}
+
 Bytes size_of(const Parameters& parameters) {
   const RegionAllocator::Extent extent = parameters.extent();
   return extent.first + extent.size();
@@ -79,6 +94,16 @@ MemoryShape MemoryShape::of(const Parameters& parameters) {
           parameters.granules,
           parameters.pools,
           static_cast<std::uint64_t>(parameters.kind)};
+}
+
+void Pool::note_put(Key key) {
+  note_space();
+  if (index && !is_allocation(key)) index->insert(key);
+}
+
+void Pool::note_erased(Key key) {
+  note_space();
+  if (index && !is_allocation(key)) index->erase(key);
 }
 
 // --- the shard's memory --------------------------------------------------------------------------
@@ -186,6 +211,23 @@ Pools::Result<Pool*> Pools::open(std::string_view name) {
   return &pool;
 }
 
+Pool* Pools::opened(std::string_view name) const {
+  const std::optional<Catalog::SlotNumber> slot = catalog_.find(name);
+  return slot ? open_[*slot].get() : nullptr;
+}
+
+std::vector<Place> Pools::parts_of(const Pool& pool) const {
+  std::vector<Place> parts;
+  for (const Place& region : regions_.regions_of(pool.identifier)) {
+    if (!parts.empty() && parts.back().end() == region.offset) {
+      parts.back().length += region.length;
+    } else {
+      parts.push_back(region);
+    }
+  }
+  return parts;
+}
+
 Task<Pools::Result<void>> Pools::remove(std::string_view name) {
   const std::optional<Catalog::SlotNumber> slot = catalog_.find(name);
   if (!slot) co_return tl::unexpected(objects::Error::not_found);
@@ -214,7 +256,7 @@ void Pools::set_index(Pool& pool, bool wanted) {
 
 void Pools::fill_index(Pool& pool) {
   pool.index = index::make_index(kIndexName);
-  pool.engine->iterate([&](Key key, Place) { pool.index->insert(key); });
+  for_each_key(*pool.engine, [&](Key key) { pool.index->insert(key); });
 }
 
 std::unique_ptr<Engine> Pools::make_engine(std::uint64_t identifier) {
@@ -264,7 +306,7 @@ std::string Pools::audit() {
     const Pool& pool = *open(entry.name).value();
     const std::string problem = pool.engine->audit();
     if (!problem.empty()) return fmt::format("pool '{}': {}", entry.name, problem);
-    if (pool.index && pool.index->count() != pool.engine->statistics().items) {
+    if (pool.index && pool.index->count() != count_keys(*pool.engine)) {
       return fmt::format("pool '{}': its index has other keys", entry.name);
     }
   }

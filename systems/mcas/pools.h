@@ -26,6 +26,10 @@
 
 namespace perdura::systems::mcas {
 
+inline std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 // All that memory of another shape would be misread with.
 struct MemoryShape {
   Planned planned;
@@ -79,6 +83,9 @@ struct Pool {
   std::atomic<Bytes> free{0};
 
   void note_space() { free.store(engine->statistics().free, std::memory_order_relaxed); }
+  // To be called when a key has been put, or erased.
+  void note_put(Key key);
+  void note_erased(Key key);
 };
 
 // The memory `name` of a node, which is created if it is not there.
@@ -102,6 +109,12 @@ class Pools {
   // Overwrites the memory of a pool with zeros and gives it back to the shard. From the first step
   // on there is no pool of that name any more; other tasks run between the steps.
   Task<Result<void>> remove(std::string_view name);
+  // The pool if it has been opened since the restart, else null.
+  Pool* opened(std::string_view name) const;
+  // How much memory a pool has been given, and its parts, in the order of their offsets. Regions
+  // beside each other are one part: a value may lie in both.
+  Bytes memory_of(const Pool& pool) const { return regions_.used_by(pool.identifier); }
+  std::vector<Place> parts_of(const Pool& pool) const;
   // Gives the pool a secondary index, of all its keys, or takes it away. Durable: an index is
   // filled again when its pool is opened after a restart.
   void set_index(Pool& pool, bool wanted);

@@ -3,12 +3,19 @@
 #include <algorithm>
 
 #include "platform/base/error.h"
+#include "systems/mcas/ado/codec.h"
 
 namespace perdura::systems::mcas {
 
 namespace {
 
 std::uint8_t flags_of(objects::PutFlags flags) { return flags.no_overwrite ? kNoOverwrite : 0; }
+std::uint8_t flags_of(objects::InvokeFlags flags) {
+  return static_cast<std::uint8_t>(
+      (flags.no_overwrite ? kNoOverwrite : 0) | (flags.create_only ? kCreateOnly : 0) |
+      (flags.create_on_demand ? kCreateOnDemand : 0) | (flags.read_only ? kReadOnly : 0) |
+      (flags.detached ? kDetached : 0) | (flags.zero_new_value ? kZeroNewValue : 0));
+}
 
 class OpenPool final : public objects::Pool {
  public:
@@ -68,13 +75,15 @@ class OpenPool final : public objects::Pool {
     found.key.assign(bytes->begin() + sizeof found.position, bytes->end());
     co_return found;
   }
-  Task<objects::Result<objects::Answers>> invoke(Key, std::span<const std::byte>, Bytes,
-                                                 objects::InvokeFlags) override {
-    return unsupported<objects::Answers>();
+  Task<objects::Result<objects::Answers>> invoke(Key key, std::span<const std::byte> what,
+                                                 Bytes value_length,
+                                                 objects::InvokeFlags flags) override {
+    return call(RequestKind::invoke, key, what, {}, value_length, flags);
   }
-  Task<objects::Result<objects::Answers>> invoke_put(Key, std::span<const std::byte>, Value, Bytes,
-                                                     objects::InvokeFlags) override {
-    return unsupported<objects::Answers>();
+  Task<objects::Result<objects::Answers>> invoke_put(Key key, std::span<const std::byte> what,
+                                                     Value value, Bytes root_length,
+                                                     objects::InvokeFlags flags) override {
+    return call(RequestKind::invoke_put, key, what, value, root_length, flags);
   }
   Task<objects::Result<void>> close() override {
     return client_->tell(request(RequestKind::close_pool), {}, {});
@@ -84,9 +93,25 @@ class OpenPool final : public objects::Pool {
   Request request(RequestKind kind, std::uint8_t flags = 0) const {
     return {.kind = kind, .flags = flags, .pool = handle_};
   }
-  template <class T>
-  Task<objects::Result<T>> unsupported() {
-    co_return tl::unexpected(objects::Error::unsupported);
+  Task<objects::Result<objects::Answers>> call(RequestKind kind, Key key,
+                                               std::span<const std::byte> what, Value value,
+                                               Bytes value_length, objects::InvokeFlags flags) {
+    const Call call{value_length, what.size()};
+    const auto header = rpc::bytes_of(call);
+    std::vector<std::byte> argument(header.begin(), header.end());
+    argument.insert(argument.end(), what.begin(), what.end());
+    argument.insert(argument.end(), value.begin(), value.end());
+    const auto bytes = co_await client_->ask_bytes(request(kind, flags_of(flags)), key, argument);
+    if (!bytes) co_return tl::unexpected(bytes.error());
+    std::vector<std::string> answers;
+    ado::Decoder decoder({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+    decoder(answers);
+    objects::Answers all;
+    for (const std::string& one : answers) {
+      const auto answer = std::as_bytes(std::span(one));
+      all.emplace_back(answer.begin(), answer.end());
+    }
+    co_return all;
   }
   Task<objects::Result<void>> change(RequestKind kind, Key key, Bytes offset,
                                      objects::DirectBuffer buffer, std::uint8_t flags) {

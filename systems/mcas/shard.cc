@@ -9,7 +9,8 @@
 
 namespace perdura::systems::mcas {
 
-Shard::Shard(Thread& thread, const std::string& name, const Parameters& parameters)
+Shard::Shard(Thread& thread, const std::string& name, const Parameters& parameters,
+             std::shared_ptr<ado::Launcher> launcher)
     : thread_(thread),
       memory_(open_memory(thread.node, name, parameters)),
       pools_(*memory_, parameters),
@@ -17,8 +18,10 @@ Shard::Shard(Thread& thread, const std::string& name, const Parameters& paramete
       direct_piece_(
           std::min<Bytes>(parameters.direct_piece, thread.endpoint.capabilities().max_message)),
       max_inline_(thread.endpoint.capabilities().max_inline),
-      sessions_(parameters.sessions) {
-  const Bytes value = std::max(limits_.max_value_size, kLongestArgument);
+      sessions_(parameters.sessions),
+      process_options_{std::move(launcher), name, parameters.plugins, parameters.plugin_patience},
+      signals_(parameters.plugin_signals) {
+  const Bytes value = limits_.longest_value();
   const Bytes request = sizeof(Request) + limits_.max_key_size + value;
   const Bytes reply = sizeof(Reply) + value;
   const Bytes request_room = round_up(request, kCacheLine);
@@ -32,12 +35,18 @@ Shard::Shard(Thread& thread, const std::string& name, const Parameters& paramete
   requests_ = {memory, 0, request_room, static_cast<std::uint32_t>(request)};
   replies_ = {memory, of_requests, reply_room, static_cast<std::uint32_t>(reply)};
   pool_memory_ = thread.endpoint.register_memory(pools_.region(), fabric::Access::local);
+  if (!process_options_.launcher || parameters.plugins.empty()) return;
+  for (Catalog::SlotNumber slot = 0; slot < parameters.pools; ++slot) {
+    processes_.push_back(
+        std::make_unique<PoolProcess>(thread, pools_, growth_, parameters, process_options_, slot));
+  }
 }
 
 Task<> Shard::serve() {
   Executor::current().spawn(rpc::accept_connections(
       thread_.endpoint,
       [self = shared_from_this()](fabric::ConnectionRequest& request) { self->accept(request); }));
+  if (!processes_.empty()) Executor::current().spawn(end_idle_processes(shared_from_this()));
   for (;;) {
     const fabric::ReceiveCompletion completion = co_await completions_.next();
     co_await handle(completion);
@@ -72,7 +81,7 @@ Task<> Shard::handle(fabric::ReceiveCompletion completion) {
   const auto request = parse(completion.buffer.bytes(), limits_);
   if (!request) co_return end(*session);
   Job job{session, completion.buffer_id, *request};
-  if (const auto outcome = co_await execute(job)) finish(job, *outcome);
+  if (const auto outcome = co_await execute(job)) conclude(job, *outcome);
 }
 
 void Shard::end(Session& session) {
@@ -81,6 +90,10 @@ void Shard::end(Session& session) {
   session.handles.clear();
   --statistics_.sessions;
   if (session.tasks == 0) give_up(session);
+}
+
+void Shard::leave(Pool& pool) {
+  if (--pool.users == 0) pool_left_.wake_all();
 }
 
 void Shard::give_up(Session& session) {

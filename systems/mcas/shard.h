@@ -2,7 +2,8 @@
 // no memory is shared between threads (MCAS, section 3). It executes most requests one after the
 // other, each of them whole: it answers a change when that is durable, and reads nothing that is
 // not durable. What takes long are tasks of their own, while which it serves others: direct
-// transfers, the removal of a pool, and requests for a key that such a task has locked.
+// transfers, the removal of a pool, works of active data objects (section 4), and requests for a
+// key that such a task has locked.
 //
 // Each session has a reply buffer for each of its `queue_depth` requests in flight, and one request
 // buffer more, since a request stays in its buffer while it is executed. The reply to the request
@@ -14,7 +15,6 @@
 // WRITEs it; a client that names memory wrongly breaks its own connection, and no other.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +22,9 @@
 #include "platform/platform.h"
 #include "rpc/receive_buffers.h"
 #include "rpc/sessions.h"
+#include "systems/mcas/growth.h"
 #include "systems/mcas/messages.h"
+#include "systems/mcas/pool_process.h"
 #include "systems/mcas/pools.h"
 
 namespace perdura::systems::mcas {
@@ -30,17 +32,15 @@ namespace perdura::systems::mcas {
 class Shard : public std::enable_shared_from_this<Shard> {
  public:
   // Opens and recovers its memory, or creates it. Throws UsageError if that is damaged or has
-  // another shape.
-  Shard(Thread& thread, const std::string& name, const Parameters& parameters);
+  // another shape. Without a launcher there are no active data objects.
+  Shard(Thread& thread, const std::string& name, const Parameters& parameters,
+        std::shared_ptr<ado::Launcher> launcher = nullptr);
 
   // Runs until it is destroyed.
   Task<> serve();
 
   Pools& pools() { return pools_; }
-  // Steps of growing that have begun, of all pools, and whether one is under way; may be asked for
-  // on any thread.
-  std::uint64_t growth_steps() const { return growth_steps_.load(std::memory_order_relaxed); }
-  bool growing() const { return growing_.load(std::memory_order_relaxed); }
+  const Growth& growth() const { return growth_; }
 
  private:
   // A pool that a session has open. The handle's low bits are its place in Session::handles.
@@ -76,13 +76,14 @@ class Shard : public std::enable_shared_from_this<Shard> {
   void end(Session& session);
   void give_up(Session& session);
   void finish(const Job& job, const Outcome& outcome);
+  void leave(Pool& pool);
 
   // Requests (shard_requests.cc).
   // Executes a request, or starts a task that does. Nothing: a task will answer.
   Task<std::optional<Outcome>> execute(Job& job);
   Outcome execute_at_once(const Job& job);
   Task<> execute_when_unlocked(Job job, Keeper keeper);
-  Task<Outcome> put(const Job& job);
+  Task<Outcome> put(const Job& job, Value value);
   static Outcome outcome_of(Pool& pool, Key key, PutOutcome outcome);
   Outcome get(const Job& job);
   Outcome erase(const Job& job);
@@ -100,9 +101,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   const OpenPool* find_handle(const Session& session, PoolHandle handle) const;
   static std::size_t free_handle(Session& session);
   Outcome add_handle(const Job& job, std::size_t number, Pool& pool);
-  static void close(OpenPool& open);
-  Task<> until_grown(Pool& pool);
-  Task<> grow(Pool& pool);
+  void close(OpenPool& open);
   template <class T>
   Outcome reply_with(const Job& job, const T& value);
 
@@ -114,6 +113,20 @@ class Shard : public std::enable_shared_from_this<Shard> {
   Task<bool> fetch(Session& session, const Transfer& from, Place into);
   // `from` is where the `length` bytes begin.
   Task<bool> send(Session& session, const Transfer& to, fabric::LocalBuffer from, Bytes length);
+
+  // Active data objects (shard_invocations.cc).
+  // The process of a pool's active data objects.
+  PoolProcess& process_of(const Pool& pool) { return *processes_[pool.slot]; }
+  // Finishes an operation, perhaps when plugins have been told of it.
+  void conclude(const Job& job, const Outcome& outcome);
+  Task<> signal(Job job, Outcome outcome, Keeper keeper);
+  Task<> invoke(Job job, Keeper keeper);
+  Task<Outcome> invoke(const Job& job);
+  // Makes what the work is to have; the error if that cannot be.
+  Task<std::optional<objects::Error>> prepare(const Job& job, PoolCallbacks& pool,
+                                              ado::WorkMessage& order);
+  Outcome answered(const Job& job, const ado::CompletionMessage& completion);
+  static Task<> end_idle_processes(std::shared_ptr<Shard> self);
 
   std::uint32_t request_buffers() const { return limits_.queue_depth + 1; }
   fabric::LocalBuffer request_buffer(const Session& session, std::uint64_t index) const {
@@ -141,8 +154,11 @@ class Shard : public std::enable_shared_from_this<Shard> {
   rpc::SessionTable<Session> sessions_;
   PoolHandle handles_given_ = 0;
   objects::ShardStatistics statistics_;
-  std::atomic<std::uint64_t> growth_steps_{0};
-  std::atomic<bool> growing_{false};
+  Growth growth_;
+  PoolProcess::Options process_options_;
+  bool signals_ = false;                                 // plugins are told of other operations
+  std::vector<std::unique_ptr<PoolProcess>> processes_;  // by slot of the catalog, or none at all
+  WaitList pool_left_;                                   // whenever nobody uses a pool any more
 };
 
 }  // namespace perdura::systems::mcas

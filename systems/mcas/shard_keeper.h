@@ -20,7 +20,7 @@ class Shard::Keeper {
   Keeper& operator=(Keeper&&) = delete;
   ~Keeper() {
     if (shard_ == nullptr) return;  // moved from
-    if (pool_ != nullptr) --pool_->users;
+    if (pool_ != nullptr) shard_->leave(*pool_);
     if (--session_->tasks == 0 && session_->ended) shard_->give_up(*session_);
   }
 

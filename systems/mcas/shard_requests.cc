@@ -13,10 +13,6 @@ constexpr std::size_t kMostHandles = 1024;
 constexpr std::uint32_t kIndexBits = 16;
 static_assert(kMostHandles <= std::size_t{1} << kIndexBits);
 
-std::string_view text_of(Key key) {
-  return {reinterpret_cast<const char*>(key.data()), key.size()};
-}
-
 LockMode mode_of(const ParsedRequest& request) {
   return request.changes() ? LockMode::exclusive : LockMode::shared;
 }
@@ -33,7 +29,7 @@ Task<std::optional<Shard::Outcome>> Shard::execute(Job& job) {
       co_return tl::unexpected(objects::Error::no_permission);
     }
     job.pool = open->pool;
-    if (job.pool->growing) co_await until_grown(*job.pool);
+    if (job.pool->growing) co_await Growth::until_over(*job.pool);
   }
   switch (request.header.kind) {
     case RequestKind::put:
@@ -48,6 +44,10 @@ Task<std::optional<Shard::Outcome>> Shard::execute(Job& job) {
     case RequestKind::get_direct_offset:
       Executor::current().spawn(transfer(job, Keeper(*this, job)));
       co_return std::nullopt;
+    case RequestKind::invoke:
+    case RequestKind::invoke_put:
+      Executor::current().spawn(invoke(job, Keeper(*this, job)));
+      co_return std::nullopt;
     case RequestKind::delete_pool:
       Executor::current().spawn(delete_pool(job, Keeper(*this, job)));
       co_return std::nullopt;
@@ -56,7 +56,7 @@ Task<std::optional<Shard::Outcome>> Shard::execute(Job& job) {
     default:
       co_return execute_at_once(job);
   }
-  if (request.header.kind == RequestKind::put) co_return co_await put(job);
+  if (request.header.kind == RequestKind::put) co_return co_await put(job, request.value);
   co_return request.header.kind == RequestKind::get ? get(job) : erase(job);
 }
 
@@ -84,20 +84,20 @@ Task<> Shard::execute_when_unlocked(Job job, [[maybe_unused]] Keeper keeper) {
   const ParsedRequest& request = job.request;
   const KeyLocks::Lock lock = co_await job.pool->locks.lock(request.key, mode_of(request));
   if (job.session->ended) co_return;
-  co_await until_grown(*job.pool);
+  co_await Growth::until_over(*job.pool);
   switch (request.header.kind) {
     case RequestKind::put:
-      co_return finish(job, co_await put(job));
+      co_return conclude(job, co_await put(job, request.value));
     case RequestKind::get:
-      co_return finish(job, get(job));
+      co_return conclude(job, get(job));
     default:
-      co_return finish(job, erase(job));
+      co_return conclude(job, erase(job));
   }
 }
 
 // --- keys ----------------------------------------------------------------------------------------
 
-Task<Shard::Outcome> Shard::put(const Job& job) {
+Task<Shard::Outcome> Shard::put(const Job& job, Value value) {
   ++statistics_.puts;
   Pool& pool = *job.pool;
   const ParsedRequest& request = job.request;
@@ -105,16 +105,18 @@ Task<Shard::Outcome> Shard::put(const Job& job) {
     co_return tl::unexpected(objects::Error::exists);
   }
   for (;;) {
-    const PutOutcome outcome = pool.engine->put(request.key, request.value);
+    const PutOutcome outcome = pool.engine->put(request.key, value);
     if (outcome != PutOutcome::must_grow) co_return outcome_of(pool, request.key, outcome);
-    co_await grow(pool);
+    co_await growth_.grow(pool);
   }
 }
 
 Shard::Outcome Shard::outcome_of(Pool& pool, Key key, PutOutcome outcome) {
-  pool.note_space();
-  if (pool.index && outcome == PutOutcome::done) pool.index->insert(key);
-  if (outcome == PutOutcome::out_of_space) return tl::unexpected(objects::Error::out_of_space);
+  if (outcome == PutOutcome::out_of_space) {
+    pool.note_space();
+    return tl::unexpected(objects::Error::out_of_space);
+  }
+  pool.note_put(key);
   return 0;
 }
 
@@ -130,8 +132,7 @@ Shard::Outcome Shard::get(const Job& job) {
 Shard::Outcome Shard::erase(const Job& job) {
   ++statistics_.erases;
   if (!job.pool->engine->erase(job.request.key)) return tl::unexpected(objects::Error::not_found);
-  job.pool->note_space();
-  if (job.pool->index) job.pool->index->erase(job.request.key);
+  job.pool->note_erased(job.request.key);
   return 0;
 }
 
@@ -140,24 +141,6 @@ Shard::Outcome Shard::key_attributes(const Job& job) {
   const std::optional<Place> value = job.pool->engine->get(job.request.key);
   if (!value) return tl::unexpected(objects::Error::not_found);
   return reply_with(job, std::uint64_t{value->length});
-}
-
-// An engine grows in steps, so that whoever watches the shard, and its other tasks, have their
-// turn.
-Task<> Shard::grow(Pool& pool) {
-  pool.growing = true;
-  growing_.store(true, std::memory_order_relaxed);
-  do {
-    growth_steps_.fetch_add(1, std::memory_order_relaxed);
-    co_await yield();
-  } while (pool.engine->grow_step());
-  growing_.store(false, std::memory_order_relaxed);
-  pool.growing = false;
-  pool.grown.wake_all();
-}
-
-Task<> Shard::until_grown(Pool& pool) {
-  while (pool.growing) co_await wait(pool.grown);
 }
 
 // --- pools ---------------------------------------------------------------------------------------
@@ -207,7 +190,7 @@ const Shard::OpenPool* Shard::find_handle(const Session& session, PoolHandle han
 }
 
 void Shard::close(OpenPool& open) {
-  if (open.handle != kNoPool) --open.pool->users;
+  if (open.handle != kNoPool) leave(*open.pool);
   open = {};
 }
 
@@ -218,7 +201,14 @@ Shard::Outcome Shard::close_pool(const Job& job) {
 }
 
 Task<> Shard::delete_pool(Job job, [[maybe_unused]] Keeper keeper) {
-  const auto removed = co_await pools_.remove(text_of(job.request.key));
+  const std::string_view name = text_of(job.request.key);
+  // Others get the pool's memory when no process sees it any more.
+  while (!processes_.empty()) {
+    const Pool* const pool = pools_.opened(name);
+    if (pool == nullptr || pool->users > 0 || !process_of(*pool).is_idle()) break;
+    co_await process_of(*pool).stop();
+  }
+  const auto removed = co_await pools_.remove(name);
   finish(job, removed ? Outcome(0) : tl::unexpected(removed.error()));
 }
 

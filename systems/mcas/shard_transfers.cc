@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "platform/runtime/work.h"
+#include "systems/mcas/reservation.h"
 #include "systems/mcas/shard_keeper.h"
 
 namespace perdura::systems::mcas {
@@ -20,23 +21,6 @@ namespace {
 // others make room. So it goes through the reply buffer, as it were that of a get.
 constexpr Bytes kLongestThatMoves = hstore::kLongestInField;
 static_assert(kLongestThatMoves <= kLongestArgument);
-
-// Memory of a pool for a value that is under way; given back unless it has become one.
-class Reservation {
- public:
-  Reservation(Pool& pool, Bytes length) : pool_(pool), place_(pool.engine->reserve(length)) {}
-  Reservation(const Reservation&) = delete;
-  Reservation& operator=(const Reservation&) = delete;
-  ~Reservation() {
-    if (place_) pool_.engine->release(*place_);
-  }
-  const std::optional<Place>& place() const { return place_; }
-  void taken() { place_.reset(); }
-
- private:
-  Pool& pool_;
-  std::optional<Place> place_;
-};
 
 // Nothing if the value has no such part.
 std::optional<Place> part_of(const Place& value, const Transfer& transfer) {
@@ -83,11 +67,11 @@ Task<> Shard::transfer(Job job, [[maybe_unused]] Keeper keeper) {
   const auto transfer = rpc::read_message<Transfer>(job.request.value);
   switch (job.request.header.kind) {
     case RequestKind::put_direct:
-      co_return finish(job, co_await put_direct(job, transfer));
+      co_return conclude(job, co_await put_direct(job, transfer));
     case RequestKind::put_direct_offset:
-      co_return finish(job, co_await put_direct_offset(job, transfer));
+      co_return conclude(job, co_await put_direct_offset(job, transfer));
     default:
-      co_return finish(job, co_await get_direct(job, transfer));
+      co_return conclude(job, co_await get_direct(job, transfer));
   }
 }
 
@@ -98,7 +82,7 @@ Task<Shard::Outcome> Shard::put_direct(const Job& job, const Transfer& from) {
   if (from.value_offset != 0) co_return tl::unexpected(objects::Error::invalid);
   if (from.length > kLongestValue) co_return tl::unexpected(objects::Error::too_large);
   const bool overwrites = (job.request.header.flags & kNoOverwrite) == 0;
-  co_await until_grown(pool);
+  co_await Growth::until_over(pool);
   if (!overwrites && pool.engine->get(key)) co_return tl::unexpected(objects::Error::exists);
   Reservation value(pool, from.length);
   if (!value.place()) co_return tl::unexpected(objects::Error::out_of_space);
@@ -108,12 +92,12 @@ Task<Shard::Outcome> Shard::put_direct(const Job& job, const Transfer& from) {
   const KeyLocks::Lock lock = co_await pool.locks.lock(key, LockMode::exclusive);
   if (job.session->ended) co_return tl::unexpected(objects::Error::disconnected);
   for (;;) {
-    co_await until_grown(pool);
+    co_await Growth::until_over(pool);
     if (!overwrites && pool.engine->get(key)) co_return tl::unexpected(objects::Error::exists);
     const PutOutcome outcome = pool.engine->put_reserved(key, *value.place());
     if (outcome == PutOutcome::done) value.taken();
     if (outcome != PutOutcome::must_grow) co_return outcome_of(pool, key, outcome);
-    co_await grow(pool);
+    co_await growth_.grow(pool);
   }
 }
 
@@ -122,7 +106,7 @@ Task<Shard::Outcome> Shard::get_direct(const Job& job, const Transfer& to) {
   const Key key = job.request.key;
   const bool whole = job.request.header.kind == RequestKind::get_direct;
   const KeyLocks::Lock lock = co_await job.pool->locks.lock(key, LockMode::shared);
-  co_await until_grown(*job.pool);
+  co_await Growth::until_over(*job.pool);
   const std::optional<Place> value = job.pool->engine->get(key);
   if (!value) co_return tl::unexpected(objects::Error::not_found);
   if (whole && to.value_offset != 0) co_return tl::unexpected(objects::Error::invalid);
@@ -146,7 +130,7 @@ Task<Shard::Outcome> Shard::put_direct_offset(const Job& job, const Transfer& fr
   Engine& engine = *job.pool->engine;
   const Key key = job.request.key;
   const KeyLocks::Lock lock = co_await job.pool->locks.lock(key, LockMode::exclusive);
-  co_await until_grown(*job.pool);
+  co_await Growth::until_over(*job.pool);
   const std::optional<Place> value = engine.get(key);
   if (!value) co_return tl::unexpected(objects::Error::not_found);
   const std::optional<Place> part = part_of(*value, from);
@@ -160,7 +144,7 @@ Task<Shard::Outcome> Shard::put_direct_offset(const Job& job, const Transfer& fr
       reply_buffer(job).slice(sizeof(Reply), static_cast<std::uint32_t>(part->length));
   fabric::Operation read = job.session->queue_pair->read(copy, remote_of(from, 0));
   if (!co_await read) co_return tl::unexpected(objects::Error::disconnected);
-  co_await until_grown(*job.pool);
+  co_await Growth::until_over(*job.pool);
   const Place now = part_of(engine.get(key).value(), from).value();
   pools_.region().write(now.offset, copy.bytes());
   pools_.memory().persist(now);

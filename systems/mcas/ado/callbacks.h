@@ -20,6 +20,13 @@ class Callbacks {
  public:
   virtual ~Callbacks() = default;
 
+  // Returns when the pool can be used: no other task is in the middle of changing its table. To be
+  // awaited before the functions below that are no tasks.
+  virtual Task<> until_usable() { co_return; }
+  // Whether the process sees all of this place. A pool that gets more memory has some that its
+  // process does not see.
+  virtual bool sees(const Place&) { return true; }
+
   // Locks of keys, also of those that do not exist. They are taken at once or not at all.
   virtual bool try_lock(const std::string& key, LockMode mode) = 0;
   virtual void unlock(const std::string& key, LockMode mode) = 0;
@@ -28,17 +35,19 @@ class Callbacks {
   // there. It stays while the key is locked. Of length 0 if a change of another key may move the
   // value, as when it lies in the table of the engine. Nothing if there is no such key.
   virtual std::optional<Place> find(const std::string& key) = 0;
-  // A key that does not exist and is locked gets a value of zeros; durable when it returns. `done`
-  // or `out_of_space`.
+  // A key that does not exist and is locked gets a value of zeros; durable when it returns. `done`,
+  // `out_of_space`, `refused` if a key cannot be so, or `unseen`: there is room only in memory that
+  // the process does not see. As in all that follows, nothing has changed unless it is done.
   virtual Task<Created> create(std::string key, Bytes length) = 0;
-  // Changes the length of a value and keeps its bytes; durable when it returns. `done`, `not_found`
-  // or `out_of_space`.
+  // Changes the length of a value and keeps its bytes; durable when it returns. `done`,
+  // `not_found`, `out_of_space` or `unseen`.
   virtual Task<Created> resize(std::string key, Bytes length) = 0;
   // False if there is no such key.
   virtual bool erase(const std::string& key) = 0;
 
-  // Memory that belongs to no key, until it is freed, over restarts too. Nothing if there is none.
-  virtual std::optional<Place> allocate(Bytes length) = 0;
+  // Memory that belongs to no key, until it is freed, over restarts too. `done`, `out_of_space` or
+  // `unseen`.
+  virtual Task<Created> allocate(Bytes length) = 0;
   // False if nothing is allocated there.
   virtual bool free(Place place) = 0;
 
@@ -50,7 +59,7 @@ class Callbacks {
     std::string key;
     std::uint64_t position = 0;
   };
-  virtual Found find_key(const std::string&, Matching, std::uint64_t) { return {}; }
+  virtual Task<Found> find_key(std::string, Matching, std::uint64_t) { co_return Found{}; }
   virtual PoolInfo info() = 0;
 };
 

@@ -80,6 +80,7 @@ Task<> Host::attach(fabric::Address process) {
 void Host::lose(std::uint64_t launch, const std::string& why) {
   if (launch == 0 || launch != launch_) return;
   launch_ = 0;
+  if (options_.end_process) options_.end_process();
   channel_->end();
   queue_pair_.reset();
   for (const auto& [id, pending] : pending_) {
@@ -128,7 +129,6 @@ Task<> Host::watch_time(std::shared_ptr<Host> self, std::uint64_t launch) {
           return !one.second->completion && now - one.second->since >= patience;
         });
     if (!late) continue;
-    self->options_.end_process();
     self->lose(launch, "the process of active data objects does not answer, and was ended");
     co_return;
   }
@@ -150,17 +150,8 @@ void Host::cluster_event(const ClusterEvent& event) {
 
 // --- works ---------------------------------------------------------------------------------------
 
-Task<CompletionMessage> Host::work(WorkMessage order) {
-  std::vector<Held> held{{order.key, LockMode::write}};
-  return run(MessageKind::work, std::move(order), std::move(held));
-}
-
-Task<CompletionMessage> Host::signal(Signal signal, std::string key, Place value) {
-  std::vector<Held> held{{key, LockMode::read}};
-  WorkMessage order;
-  order.key = std::move(key);
-  order.value = value;
-  order.request = signal_request(signal);
+Task<CompletionMessage> Host::work(WorkMessage order, LockMode mode) {
+  std::vector<Held> held{{order.key, mode}};
   return run(MessageKind::work, std::move(order), std::move(held));
 }
 
@@ -181,13 +172,20 @@ Task<CompletionMessage> Host::run(MessageKind kind, WorkMessage order, std::vect
     channel_->send(kind, order);
   }
   while (!pending.completion) co_await wait(pending.waiting);
-  release(pending);
-  co_return std::move(*pending.completion);
+  co_return conclude(pending, order.key);
 }
 
-void Host::release(Pending& pending) {
+// A work that has failed for want of sight goes on elsewhere, if it still has its key; then the
+// caller keeps the lock of that.
+CompletionMessage Host::conclude(Pending& pending, const std::string& key) {
+  CompletionMessage completion = std::move(*pending.completion);
+  if (completion.status == WorkStatus::failed && pending.unseen && lock_of(pending, key)) {
+    completion.status = WorkStatus::unseen;
+    borrow(pending, key);
+  }
   for (const Held& one : pending.held) callbacks_.unlock(one.key, one.mode);
   pending.held.clear();
+  return completion;
 }
 
 // --- callbacks -----------------------------------------------------------------------------------
@@ -200,8 +198,12 @@ Host::Pending* Host::find(std::uint64_t launch, WorkId work) {
 
 Task<> Host::answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessage call) {
   const std::uint64_t id = call.id;
+  const WorkId work = call.work;
+  co_await self->callbacks_.until_usable();
   AnswerMessage answer = co_await self->execute(launch, std::move(call));
   if (launch != self->launch_) co_return;
+  Pending* const pending = self->find(launch, work);
+  if (pending != nullptr && answer.status == CallStatus::unseen) pending->unseen = true;
   answer.id = id;
   self->channel_->send(MessageKind::answer, answer);
 }
@@ -219,23 +221,18 @@ Task<AnswerMessage> Host::execute(std::uint64_t launch, CallMessage call) {
       co_return erase_key(*pending, call);
     case CallKind::resize_value:
       co_return co_await resize_value(launch, std::move(call));
-    case CallKind::allocate_memory: {
-      const std::optional<Place> place = callbacks_.allocate(call.place.length);
-      if (!place) co_return failed(CallStatus::out_of_space);
-      co_return AnswerMessage{.place = *place};
-    }
+    case CallKind::allocate_memory:
+      co_return co_await allocate(launch, std::move(call));
     case CallKind::free_memory:
       co_return failed(callbacks_.free(call.place) ? CallStatus::done : CallStatus::not_found);
-    case CallKind::get_references: {
-      AnswerMessage answer{.references = references()};
-      if (encoded(answer).size() > kLongestMessage) co_return failed(CallStatus::refused);
-      co_return answer;
-    }
+    case CallKind::get_references:
+      co_return get_references();
     case CallKind::iterate:
       co_return iterate(*pending, call);
     case CallKind::find_key: {
+      const auto matching = static_cast<Matching>(call.mode);
       const Callbacks::Found found =
-          callbacks_.find_key(call.key, static_cast<Matching>(call.mode), call.place.offset);
+          co_await callbacks_.find_key(call.key, matching, call.place.offset);
       co_return AnswerMessage{
           .status = found.status, .references = {{found.key, {}}}, .next = found.position + 1};
     }
@@ -306,6 +303,7 @@ Task<AnswerMessage> Host::create_key(std::uint64_t launch, CallMessage call) {
 AnswerMessage Host::open_key(Pending& pending, const CallMessage& call) {
   const std::optional<Place> value = callbacks_.find(call.key);
   if (!value) return failed(CallStatus::not_found);
+  if (!callbacks_.sees(*value)) return failed(CallStatus::unseen);
   const CallStatus locked = lock(pending, call.key, static_cast<LockMode>(call.mode));
   if (locked != CallStatus::done) return failed(locked);
   return {.place = *value};
@@ -330,14 +328,39 @@ Task<AnswerMessage> Host::resize_value(std::uint64_t launch, CallMessage call) {
   co_return AnswerMessage{.status = resized.status, .place = resized.value};
 }
 
-std::vector<Reference> Host::references() {
+// What nobody is told of any more is nobody's.
+Task<AnswerMessage> Host::allocate(std::uint64_t launch, CallMessage call) {
+  const Created allocated = co_await callbacks_.allocate(call.place.length);
+  if (allocated.status == CallStatus::done && find(launch, call.work) == nullptr) {
+    co_await callbacks_.until_usable();
+    callbacks_.free(allocated.value);
+  }
+  co_return AnswerMessage{.status = allocated.status, .place = allocated.value};
+}
+
+std::optional<std::vector<Reference>> Host::references() {
   std::vector<Reference> all;
-  callbacks_.for_each([&](const std::string& key, Place value) { all.push_back({key, value}); });
-  return all;
+  bool seen = true;
+  callbacks_.for_each([&](const std::string& key, Place value) {
+    seen = seen && callbacks_.sees(value);
+    all.push_back({key, value});
+  });
+  return seen ? std::optional(std::move(all)) : std::nullopt;
+}
+
+AnswerMessage Host::get_references() {
+  std::optional<std::vector<Reference>> all = references();
+  if (!all) return failed(CallStatus::unseen);
+  AnswerMessage answer{.references = std::move(*all)};
+  return encoded(answer).size() > kLongestMessage ? failed(CallStatus::refused) : answer;
 }
 
 AnswerMessage Host::iterate(Pending& pending, const CallMessage& call) {
-  if (call.place.offset == 0) pending.iterated = references();
+  if (call.place.offset == 0) {
+    std::optional<std::vector<Reference>> all = references();
+    if (!all) return failed(CallStatus::unseen);
+    pending.iterated = std::move(*all);
+  }
   AnswerMessage answer;
   const std::size_t size = pending.iterated.size();
   const std::size_t first = std::min<std::size_t>(call.place.offset, size);

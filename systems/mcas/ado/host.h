@@ -2,7 +2,7 @@
 // executes its callbacks, and gives back the locks that works hold when they end, whichever way.
 //
 // That the process has died is learnt from its connection, which a NIC or an operating system ends.
-// One that runs and does not answer is noticed by `patience`, and must be ended by `end_process`
+// One that runs and does not answer is noticed by `patience`. Either must be ended by `end_process`
 // before anything else is done: until then it may still write to the pool. Then all works are
 // `lost`. What they have changed by halves is undone when a process is attached again.
 #pragma once
@@ -22,7 +22,7 @@ namespace perdura::systems::mcas::ado {
 
 struct HostOptions {
   Picoseconds patience{};               // for one work; 0: endless
-  std::function<void()> end_process{};  // needed with patience
+  std::function<void()> end_process{};  // needed with patience; may be called again
 };
 
 // Must be created by make_shared. Belongs to the shard's thread.
@@ -37,13 +37,10 @@ class Host : public std::enable_shared_from_this<Host> {
   Task<> attach(fabric::Address process);
   bool attached() const { return launch_ != 0; }
 
-  // Invokes the plugins, and waits for their responses. The caller has locked the key for writing;
-  // the host gives the lock back before this returns, and the locks of keys that the work has
-  // opened. `order.id` is of no account. Many works may wait at a time.
-  Task<CompletionMessage> work(WorkMessage order);
-  // Tells the plugins of an operation (section 4.1.1). The caller has locked the key for reading.
-  // The operation's reply must wait until this returns.
-  Task<CompletionMessage> signal(Signal signal, std::string key, Place value);
+  // Invokes the plugins, and waits for their responses. The caller has locked the key in this mode;
+  // the host gives the lock back before this returns, unless the work was `unseen`, and the locks
+  // of keys that the work has opened. `order.id` is of no account. Many works may wait at a time.
+  Task<CompletionMessage> work(WorkMessage order, LockMode mode);
   void cluster_event(const ClusterEvent& event);
   // Lets the works end that wait, and the process with them.
   Task<> shut_down();
@@ -58,13 +55,14 @@ class Host : public std::enable_shared_from_this<Host> {
     Time since{};
     std::vector<Held> held{};           // locks to be given back: the deferred unlock list
     std::vector<Reference> iterated{};  // the pool as it was when the work began to iterate
+    bool unseen = false;                // a call was answered so
     std::optional<CompletionMessage> completion{};
     WaitList waiting{};
   };
   class Registration;
 
   Task<CompletionMessage> run(MessageKind kind, WorkMessage order, std::vector<Held> held);
-  void release(Pending& pending);
+  CompletionMessage conclude(Pending& pending, const std::string& key);
   static Task<> receive_all(std::shared_ptr<Host> self, std::uint64_t launch);
   static Task<> watch_connection(std::shared_ptr<Host> self, std::uint64_t launch);
   static Task<> watch_time(std::shared_ptr<Host> self, std::uint64_t launch);
@@ -82,10 +80,13 @@ class Host : public std::enable_shared_from_this<Host> {
   Task<AnswerMessage> execute(std::uint64_t launch, CallMessage call);
   Task<AnswerMessage> create_key(std::uint64_t launch, CallMessage call);
   AnswerMessage open_key(Pending& pending, const CallMessage& call);
+  AnswerMessage get_references();
   AnswerMessage erase_key(Pending& pending, const CallMessage& call);
   Task<AnswerMessage> resize_value(std::uint64_t launch, CallMessage call);
+  Task<AnswerMessage> allocate(std::uint64_t launch, CallMessage call);
   AnswerMessage iterate(Pending& pending, const CallMessage& call);
-  std::vector<Reference> references();
+  // Nothing if the process does not see one of them.
+  std::optional<std::vector<Reference>> references();
 
   Thread& thread_;
   Callbacks& callbacks_;

@@ -19,7 +19,7 @@
 
 namespace perdura::systems::mcas::ado {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 // The private data of the connection, of the shard and of the process.
 struct Hello {
@@ -64,6 +64,8 @@ enum class WorkStatus : std::uint32_t {
   failed,    // a plugin says why
   lost,      // the process has died, or does not answer; what it has changed may be half done
   too_long,  // the request, or the responses
+  unseen,    // failed, having changed nothing, for something in memory that the process does not
+             // see; to be executed by another process, which sees it. The key is still locked
 };
 
 struct CompletionMessage {
@@ -100,6 +102,7 @@ enum class CallStatus : std::uint32_t {
   not_locked,  // by this work
   out_of_space,
   refused,  // what it asks for cannot be
+  unseen,   // it lies in memory that the process does not see yet
 };
 
 enum class LockMode : std::uint32_t { read, write };

@@ -28,7 +28,7 @@ namespace perdura::systems::mcas::ado {
 
 // Changes with everything in this header, or that it includes, on which a plugin that is loaded
 // depends.
-inline constexpr std::uint32_t kPluginInterface = 1;
+inline constexpr std::uint32_t kPluginInterface = 2;
 
 struct Invocation {
   std::string key{};
@@ -56,6 +56,10 @@ struct Answer {
 // The callback interface (Table 4). Keys that a work creates or opens are locked until it ends,
 // unless it unlocks them before. Whoever holds a lock does not wait for another one: a key that is
 // in use is answered `locked`. If the shard dies, the calls throw PlatformError.
+//
+// A process sees the memory that its pool had when it was launched. What lies in memory that the
+// pool has got since is answered `unseen`. Then a work must fail, and must not have changed
+// anything: it is executed again by a new process, which sees that memory, and nobody is told.
 class Services {
  public:
   virtual ~Services() = default;

@@ -116,7 +116,7 @@ std::unique_ptr<fabric::QueuePair> Process::accept(fabric::ConnectionRequest& re
   if (!region_) {
     throw UsageError(fmt::format("there is no memory '{}' of a shard on this machine", name_));
   }
-  channel_ = Channel::open(thread_.node, name_, Side::process);
+  channel_ = Channel::open(thread_.node, channel_name_, Side::process);
   channel_->begin(hello.launch);
   return request.accept({.completions = &completions}, rpc::bytes_of(welcome));
 }

@@ -23,10 +23,13 @@ using Plugins = std::vector<std::unique_ptr<Plugin>>;
 
 class Process {
  public:
-  // `memory`: the name of the shard's memory. `flushing`: as the shard's own.
-  Process(Thread& thread, std::string memory, Flushing flushing, Plugins plugins)
+  // `memory`: the name of the shard's memory. `flushing`: as the shard's own. `channel`: the name
+  // of the host's rings, if that is another.
+  Process(Thread& thread, std::string memory, Flushing flushing, Plugins plugins,
+          std::string channel = {})
       : thread_(thread),
         name_(std::move(memory)),
+        channel_name_(channel.empty() ? name_ : std::move(channel)),
         flushing_(flushing),
         plugins_(std::move(plugins)) {}
 
@@ -48,6 +51,7 @@ class Process {
 
   Thread& thread_;
   std::string name_;
+  std::string channel_name_;
   Flushing flushing_;
   Plugins plugins_;
   std::unique_ptr<pmem::Region> region_;

@@ -89,9 +89,13 @@ Bytes RegionAllocator::capacity_of(std::uint64_t pool) const {
   return limit == limits_.end() ? capacity() : std::min(capacity(), limit->second);
 }
 
-Bytes RegionAllocator::free_bytes_of(std::uint64_t pool) const {
+Bytes RegionAllocator::used_by(std::uint64_t pool) const {
   const auto used = used_.find(pool);
-  const Bytes has = used == used_.end() ? 0 : used->second;
+  return used == used_.end() ? 0 : used->second;
+}
+
+Bytes RegionAllocator::free_bytes_of(std::uint64_t pool) const {
+  const Bytes has = used_by(pool);
   return std::min(free_bytes_, capacity_of(pool) - std::min(capacity_of(pool), has));
 }
 

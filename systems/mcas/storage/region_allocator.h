@@ -101,7 +101,8 @@ class RegionAllocator {
   }
   Bytes capacity() const { return extent_.size(); }
   Bytes free_bytes() const { return free_bytes_; }
-  // What the pool may have, and what it may still be given.
+  // What the pool has, what it may have, and what it may still be given.
+  Bytes used_by(std::uint64_t pool) const;
   Bytes capacity_of(std::uint64_t pool) const;
   Bytes free_bytes_of(std::uint64_t pool) const;
   // The regions of a pool, in the order of their offsets.

@@ -11,7 +11,8 @@ Task<Result> Aggregate::do_work(Services& services, const Invocation& work) {
   Sum sum;
   for (std::uint64_t position = 0;;) {
     const auto piece = co_await services.iterate(position);
-    if (!piece || piece.value.empty()) break;
+    if (!piece) co_return Result{{}, "the pool has values that cannot be read"};
+    if (piece.value.empty()) break;
     for (const Reference& one : piece.value) {
       if (one.key < first || one.key > last) continue;
       ++sum.values;

@@ -52,11 +52,18 @@ std::unique_ptr<Plugin> without_argument(std::string_view name, std::unique_ptr<
   throw UsageError(fmt::format("plugin '{}' takes no argument; '{}' was given", name, argument));
 }
 
-std::unique_ptr<Plugin> open(const std::string& text) {
+// "NAME:ARGUMENT"
+std::string name_in(const std::string& text) { return text.substr(0, text.find(':')); }
+std::string argument_in(const std::string& text) {
   const std::size_t colon = text.find(':');
-  const std::string name = text.substr(0, colon);
-  const std::string argument = colon == std::string::npos ? "" : text.substr(colon + 1);
-  if (name.find('/') != std::string::npos) return load(name, argument);
+  return colon == std::string::npos ? "" : text.substr(colon + 1);
+}
+bool is_path(const std::string& name) { return name.find('/') != std::string::npos; }
+
+std::unique_ptr<Plugin> open(const std::string& text) {
+  const std::string name = name_in(text);
+  const std::string argument = argument_in(text);
+  if (is_path(name)) return load(name, argument);
   if (name == "versioning") return versioning(argument);
   if (name == "passthru") return without_argument(name, std::make_unique<Passthru>(), argument);
   if (name == "aggregate") return without_argument(name, std::make_unique<Aggregate>(), argument);
@@ -72,6 +79,12 @@ Plugins open_plugins(const std::vector<std::string>& names) {
   Plugins plugins;
   for (const std::string& name : names) plugins.push_back(open(name));
   return plugins;
+}
+
+void check_plugins(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (!is_path(name_in(name))) open(name);
+  }
 }
 
 }  // namespace perdura::systems::mcas::ado

@@ -18,4 +18,7 @@ namespace perdura::systems::mcas::ado {
 // (ENABLE_EXPORTS in CMake). They stay loaded.
 Plugins open_plugins(const std::vector<std::string>& names);
 
+// Whether there can be such plugins, without loading any. Throws UsageError if not.
+void check_plugins(const std::vector<std::string>& names);
+
 }  // namespace perdura::systems::mcas::ado

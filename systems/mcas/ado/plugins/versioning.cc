@@ -11,6 +11,7 @@ namespace {
 using containers::Arena;
 using Versions = containers::List<std::string>;
 
+constexpr std::string_view kPutDetached = "put";
 constexpr std::string_view kPut = "put ";
 constexpr std::string_view kGet = "get ";
 
@@ -36,6 +37,14 @@ Task<Result> Versioning::do_work(Services& services, const Invocation& work) {
   if (work.is_signal()) co_return Result{};
   if (request.starts_with(kPut)) {
     co_return co_await put(services, work, std::string(request.substr(kPut.size())));
+  }
+  if (request == kPutDetached && work.detached.size() == 1) {
+    const Place given = work.detached.front();
+    std::string value(given.length, '\0');
+    services.memory().region().read(given.offset, std::as_writable_bytes(std::span(value)));
+    Result result = co_await put(services, work, std::move(value));
+    if (result.error.empty()) co_await services.free_memory(given);
+    co_return result;
   }
   std::uint64_t back = 0;
   const char* const end = request.data() + request.size();

@@ -4,7 +4,8 @@
 // The value of a key is an arena (containers/arena.h) with a list of versions, the newest one
 // first. A put adds a version and drops the oldest one in one transaction, so after a failure at
 // any moment there are the versions from before it or from after it. The first put of a key
-// formats the arena, for which the value is given its length.
+// formats the arena, for which the value is given its length. A key that an invocation creates must
+// be created as zeros.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,8 @@ class Versioning final : public Plugin {
 
   // The response to a put is empty.
   static std::string put_request(std::string_view value) { return "put " + std::string(value); }
+  // Of the detached value that is put with the invocation.
+  static std::string put_request() { return "put"; }
   // The value of `back` puts before the last one.
   static std::string get_request(std::uint64_t back) { return "get " + std::to_string(back); }
   // Nothing if there is no such version.

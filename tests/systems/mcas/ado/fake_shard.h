@@ -87,10 +87,13 @@ class FakeShard final : public Callbacks {
   }
   bool erase(const std::string& key) override { return engine_.erase(key); }
 
-  std::optional<Place> allocate(Bytes length) override {
+  Task<Created> allocate(Bytes length) override {
     const std::string key = kHidden + std::to_string(++allocations_);
-    if (!engine_.put(key, std::string(std::max<Bytes>(length, 17), '\0'))) return std::nullopt;
-    return Place{engine_.engine().get(mcas::test::as_key(key))->offset, length};
+    if (!engine_.put(key, std::string(std::max<Bytes>(length, 17), '\0'))) {
+      co_return Created{CallStatus::out_of_space, {}};
+    }
+    const Bytes offset = engine_.engine().get(mcas::test::as_key(key))->offset;
+    co_return Created{CallStatus::done, {offset, length}};
   }
   bool free(Place place) override {
     std::string found;
@@ -106,17 +109,18 @@ class FakeShard final : public Callbacks {
       if (text[0] != kHidden) visit(text, value);
     });
   }
-  Found find_key(const std::string& expression, Matching matching,
-                 std::uint64_t position) override {
-    if (matching != Matching::prefix) return {};
+  Task<Found> find_key(std::string expression, Matching matching, std::uint64_t position) override {
+    if (matching != Matching::prefix) co_return Found{};
     std::set<std::string> keys;
     for_each([&](const std::string& key, Place) { keys.insert(key); });
     std::uint64_t at = 0;
     for (const std::string& key : keys) {
-      if (at >= position && key.starts_with(expression)) return {CallStatus::done, key, at};
+      if (at >= position && key.starts_with(expression)) {
+        co_return Found{CallStatus::done, key, at};
+      }
       ++at;
     }
-    return {CallStatus::not_found, {}, 0};
+    co_return Found{CallStatus::not_found, {}, 0};
   }
   PoolInfo info() override {
     const EngineStatistics counts = engine_.engine().statistics();
@@ -202,7 +206,8 @@ struct Shard {
     if (!value) value = (co_await store.create(key, length)).value;
     order.key = std::move(key);
     order.value = *value;
-    co_return co_await host->work(std::move(order));
+    Task<CompletionMessage> working = host->work(std::move(order), LockMode::write);
+    co_return co_await std::move(working);
   }
 };
 using Body = std::function<Task<>(Shard&)>;

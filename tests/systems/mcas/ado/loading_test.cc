@@ -39,7 +39,7 @@ TEST(AdoPlugins, ThatCannotBeUsedAreNamedWithTheReason) {
   EXPECT_EQ(
       problem_with(PERDURA_LATER_PLUGIN),
       "plugin '" PERDURA_LATER_PLUGIN
-      "' was built for version 2 of the interface, this program has version 1; build it anew");
+      "' was built for version 3 of the interface, this program has version 2; build it anew");
   EXPECT_EQ(problem_with(PERDURA_TEST_PLUGIN ":unfit"),
             "plugin '" PERDURA_TEST_PLUGIN "' does not take the argument 'unfit'");
 }

@@ -229,8 +229,12 @@ TEST_P(AdoWorks, SignalsTellOfOtherOperations) {
                                                       {Signal::erase, "ADO::Signal::post-erase"}};
     for (const auto& [signal, text] : signals) {
       EXPECT_TRUE(shard.store.try_lock("key", LockMode::read));
-      const CompletionMessage completion =
-          co_await shard.host->signal(signal, "key", *shard.store.find("key"));
+      WorkMessage order;
+      order.key = "key";
+      order.value = *shard.store.find("key");
+      order.request = signal_request(signal);
+      Task<CompletionMessage> telling = shard.host->work(std::move(order), LockMode::read);
+      const CompletionMessage completion = co_await std::move(telling);
       EXPECT_EQ(completion.responses, Responses{text});
     }
   });

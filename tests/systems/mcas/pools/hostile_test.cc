@@ -51,8 +51,8 @@ struct Known {
 // A request that is valid or nearly so, and then perhaps changed anywhere.
 Bytestring message_from(std::mt19937_64& random, const Known& known, std::uint32_t id) {
   Request header;
-  header.kind = static_cast<RequestKind>(random() % 18);
-  header.flags = random() % 4 == 0 ? static_cast<std::uint8_t>(1U << random() % 5) : 0;
+  header.kind = static_cast<RequestKind>(random() % 20);
+  header.flags = random() % 4 == 0 ? static_cast<std::uint8_t>(1U << random() % 7) : 0;
   header.id = id;
   header.pool = known.handles[random() % known.handles.size()];
   if (random() % 8 == 0) header.pool = random() % 4 == 0 ? random() : random() % (1 << 20);
@@ -64,7 +64,7 @@ Bytestring message_from(std::mt19937_64& random, const Known& known, std::uint32
     value.assign(bytes.begin(), bytes.end());
   };
   // What its kind needs; rarely what another one does.
-  const auto kind = random() % 8 == 0 ? static_cast<RequestKind>(random() % 18) : header.kind;
+  const auto kind = random() % 8 == 0 ? static_cast<RequestKind>(random() % 20) : header.kind;
   switch (kind) {
     case RequestKind::put:
       value.resize(random() % 220, std::byte{'v'});
@@ -102,6 +102,14 @@ Bytestring message_from(std::mt19937_64& random, const Known& known, std::uint32
     case RequestKind::statistics:
       if (random() % 8 != 0) key.clear();
       break;
+    case RequestKind::invoke:
+    case RequestKind::invoke_put: {
+      value.resize(random() % 220, std::byte{'r'});
+      Call call{random() % 300, random() % 8 == 0 ? random() >> random() % 64 : random() % 200};
+      if (random() % 8 == 0) call.value_length = random() >> random() % 64;
+      if (value.size() >= sizeof call) rpc::write_message(value, call);
+      break;
+    }
     default:
       break;
   }
@@ -144,6 +152,11 @@ TEST(Hostile, NoMessageIsReadBeyondItsEnd) {
     if (valid) {
       ASSERT_LE(request->key.size(), kLimits.max_key_size);
       ASSERT_LE(request->value.size(), std::max(kLimits.max_value_size, kLongestArgument));
+      const RequestKind kind = request->header.kind;
+      if (kind == RequestKind::invoke || kind == RequestKind::invoke_put) {
+        ASSERT_EQ(request->call_request().data(), request->value.data() + sizeof(Call));
+        ASSERT_EQ(request->call_value().data() + request->call_value().size(), end);
+      }
     }
   }
   for (const std::uint64_t count : counts) EXPECT_GT(count, kMessages / 100);

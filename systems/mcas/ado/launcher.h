@@ -1,0 +1,43 @@
+// Who starts the process of a pool's active data objects when it is first needed (MCAS, section
+// 4.2: "launched on-demand"). How it is started and isolated is the platform's affair.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platform/platform.h"
+#include "systems/mcas/storage/memory.h"
+
+namespace perdura::systems::mcas::ado {
+
+struct LaunchOrder {
+  std::string pool{};                  // its number in the shard's catalog
+  std::string memory{};                // the name of the shard's memory
+  std::vector<Place> parts{};          // of it, those of the pool: the process sees no others
+  std::vector<std::string> plugins{};  // as in plugins/plugins.h
+};
+
+// The name by which a process and its host find their rings (channel.h). A pool's number is used
+// again when the pool is gone, and its process with it; so are the rings.
+inline std::string channel_name(const std::string& memory, const std::string& pool) {
+  return memory + "." + pool;
+}
+
+// A process that has been started, and listens at its address.
+class Launched {
+ public:
+  virtual ~Launched() = default;
+  virtual fabric::Address address() const = 0;
+  // It executes nothing more when this returns. May be called again.
+  virtual void end() = 0;
+};
+
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  // Throws PlatformError: why it cannot be started.
+  virtual Task<std::unique_ptr<Launched>> launch(LaunchOrder order) = 0;
+};
+
+}  // namespace perdura::systems::mcas::ado

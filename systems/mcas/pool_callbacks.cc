@@ -1,0 +1,194 @@
+#include "systems/mcas/pool_callbacks.h"
+
+#include <algorithm>
+#include <array>
+
+#include "platform/runtime/executor.h"
+#include "systems/mcas/allocations.h"
+#include "systems/mcas/reservation.h"
+
+namespace perdura::systems::mcas {
+
+using ado::CallStatus;
+using ado::Created;
+
+namespace {
+
+Key as_key(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+LockMode lock_mode(ado::LockMode mode) {
+  return mode == ado::LockMode::write ? LockMode::exclusive : LockMode::shared;
+}
+
+objects::Match match_of(ado::Matching matching) {
+  switch (matching) {
+    case ado::Matching::exactly:
+      return objects::Match::exact;
+    case ado::Matching::prefix:
+      return objects::Match::prefix;
+    case ado::Matching::regular_expression:
+      break;
+  }
+  return objects::Match::regular_expression;
+}
+
+}  // namespace
+
+bool PoolCallbacks::is_key(const std::string& key) const {
+  return !key.empty() && key.size() <= max_key_size_ && !is_allocation(as_key(key));
+}
+
+bool PoolCallbacks::sees(const Place& place) {
+  return std::any_of(parts_.begin(), parts_.end(), [&](const Place& part) {
+    return place.offset >= part.offset && place.end() <= part.end();
+  });
+}
+
+// --- locks ---------------------------------------------------------------------------------------
+
+bool PoolCallbacks::try_lock(const std::string& key, ado::LockMode mode) {
+  std::optional<KeyLocks::Lock> lock = pool_->locks.try_lock(as_key(key), lock_mode(mode));
+  if (!lock) return false;
+  hold(key, mode, std::move(*lock));
+  return true;
+}
+
+void PoolCallbacks::unlock(const std::string& key, ado::LockMode mode) {
+  const auto [first, last] = held_.equal_range(key);
+  const auto held =
+      std::find_if(first, last, [&](const auto& one) { return one.second.mode == mode; });
+  if (held != last) held_.erase(held);
+}
+
+// --- values --------------------------------------------------------------------------------------
+
+std::optional<Place> PoolCallbacks::find(const std::string& key) {
+  if (!is_key(key)) return std::nullopt;
+  const std::optional<Place> place = pool_->engine->get(as_key(key));
+  if (place && place->length <= hstore::kLongestInField) return Place{place->offset, 0};
+  return place;
+}
+
+Task<Created> PoolCallbacks::put(Bytes length, Where where, Write write, KeyOf key) {
+  if (length > kLongestValue) co_return Created{CallStatus::out_of_space};
+  co_await until_usable();
+  Reservation value(*pool_, length);
+  if (!value.place()) co_return Created{CallStatus::out_of_space};
+  const Place place = *value.place();
+  if (where == Where::seen && !sees(place)) co_return Created{CallStatus::unseen};
+  write(place);
+  pools_.memory().flush(place);
+  for (;;) {
+    co_await until_usable();
+    const PutOutcome outcome = pool_->engine->put_reserved(key(place), place);
+    if (outcome == PutOutcome::out_of_space) co_return Created{CallStatus::out_of_space};
+    if (outcome == PutOutcome::done) break;
+    co_await growth_.grow(*pool_);
+  }
+  value.taken();
+  pool_->note_put(key(place));
+  co_return Created{CallStatus::done, place};
+}
+
+Task<Created> PoolCallbacks::create_value(std::string key, Bytes length, bool zeros) {
+  const Write write = [this, zeros](Place place) {
+    if (zeros) write_zeros(place);
+  };
+  return put(length, Where::anywhere, write, [key = std::move(key)](Place) { return as_key(key); });
+}
+
+Task<Created> PoolCallbacks::create(std::string key, Bytes length) {
+  if (!is_key(key)) co_return Created{CallStatus::refused};
+  const Write write = [this](Place place) { write_zeros(place); };
+  const KeyOf key_of = [&key](Place) { return as_key(key); };
+  Created created = co_await put(length, Where::seen, write, key_of);
+  if (created.status == CallStatus::done) created.value = *find(key);
+  co_return created;
+}
+
+Task<Created> PoolCallbacks::resize(std::string key, Bytes length) {
+  co_await until_usable();
+  const std::optional<Place> before = is_key(key) ? pool_->engine->get(as_key(key)) : std::nullopt;
+  if (!before) co_return Created{CallStatus::not_found};
+  std::vector<std::byte> kept(std::min(before->length, length));
+  pools_.region().read(before->offset, kept);
+  const Write write = [this, &kept](Place place) {
+    pools_.region().write(place.offset, kept);
+    write_zeros({place.offset + kept.size(), place.length - kept.size()});
+  };
+  const KeyOf key_of = [&key](Place) { return as_key(key); };
+  Created resized = co_await put(length, Where::seen, write, key_of);
+  if (resized.status == CallStatus::done) resized.value = *find(key);
+  co_return resized;
+}
+
+bool PoolCallbacks::erase(const std::string& key) {
+  if (!is_key(key) || !pool_->engine->erase(as_key(key))) return false;
+  pool_->note_erased(as_key(key));
+  return true;
+}
+
+void PoolCallbacks::write_zeros(Place place) const {
+  static constexpr std::array<std::byte, 4 * KiB> kZeros{};
+  for (Bytes done = 0; done < place.length; done += kZeros.size()) {
+    const Bytes length = std::min<Bytes>(kZeros.size(), place.length - done);
+    pools_.region().write(place.offset + done, std::span(kZeros).first(length));
+  }
+}
+
+// --- memory that belongs to no key ---------------------------------------------------------------
+
+Task<Created> PoolCallbacks::put_allocation(Bytes length, Where where, Write write) {
+  AllocationKey key;
+  const KeyOf key_of = [&key](Place place) -> Key { return key = allocation_key(place.offset); };
+  co_return co_await put(length, where, std::move(write), key_of);
+}
+
+Task<Created> PoolCallbacks::allocate(Bytes length) {
+  return put_allocation(length, Where::seen, [](Place) {});
+}
+
+Task<Created> PoolCallbacks::keep(std::span<const std::byte> bytes) {
+  return put_allocation(bytes.size(), Where::anywhere,
+                        [this, bytes](Place place) { pools_.region().write(place.offset, bytes); });
+}
+
+bool PoolCallbacks::free(Place place) {
+  const AllocationKey key = allocation_key(place.offset);
+  if (!pool_->engine->erase(key)) return false;
+  pool_->note_erased(key);
+  return true;
+}
+
+// --- searching -----------------------------------------------------------------------------------
+
+void PoolCallbacks::for_each(const std::function<void(const std::string&, Place)>& visit) {
+  pool_->engine->iterate([&](Key key, Place value) {
+    if (is_allocation(key)) return;
+    visit(std::string(text_of(key)), value);
+  });
+}
+
+// As a search of a client, it lets others have their turn.
+Task<ado::Callbacks::Found> PoolCallbacks::find_key(std::string expression, ado::Matching matching,
+                                                    std::uint64_t position) {
+  using Outcome = index::FindResult::Outcome;
+  while (pool_->index) {
+    const auto found = pool_->index->find(expression, match_of(matching), position);
+    if (found.outcome == Outcome::invalid) break;
+    if (found.outcome == Outcome::found) {
+      co_return Found{CallStatus::done, std::string(text_of(found.key)), found.position};
+    }
+    if (found.outcome == Outcome::not_found) co_return Found{CallStatus::not_found, {}, 0};
+    position = found.position;
+    co_await yield();
+  }
+  co_return Found{CallStatus::refused, {}, 0};
+}
+
+ado::PoolInfo PoolCallbacks::info() {
+  const EngineStatistics counts = pool_->engine->statistics();
+  return {counts.items, counts.capacity, counts.free};
+}
+
+}  // namespace perdura::systems::mcas

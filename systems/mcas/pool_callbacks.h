@@ -1,0 +1,80 @@
+// What active data objects may do to a pool beside changing values in place: the callback interface
+// (MCAS, Table 4). The shard itself makes the values and memory of invocations by the same means.
+//
+// A process sees the memory that the pool had when it was launched. What would come to lie
+// elsewhere is not made for it, but answered `unseen`.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "systems/mcas/ado/callbacks.h"
+#include "systems/mcas/growth.h"
+#include "systems/mcas/pools.h"
+
+namespace perdura::systems::mcas {
+
+class PoolCallbacks final : public ado::Callbacks {
+ public:
+  // For one pool at a time, which begins with use().
+  PoolCallbacks(const Pools& pools, Growth& growth, Bytes max_key_size)
+      : pools_(pools), growth_(growth), max_key_size_(max_key_size) {}
+  void use(Pool& pool) { pool_ = &pool; }
+  Pool& pool() const { return *pool_; }
+
+  // What the process sees from now on.
+  void show(std::vector<Place> parts) { parts_ = std::move(parts); }
+  // Takes a lock that the shard has got for a work, which unlock() gives back.
+  void hold(const std::string& key, ado::LockMode mode, KeyLocks::Lock lock) {
+    held_.emplace(key, Held{mode, std::move(lock)});
+  }
+
+  // For the shard, in any memory of the pool: a value of a key that is not there, of zeros or of
+  // what its memory has had in it; and memory that belongs to no key, with these bytes.
+  Task<ado::Created> create_value(std::string key, Bytes length, bool zeros);
+  Task<ado::Created> keep(std::span<const std::byte> bytes);
+
+  Task<> until_usable() override { return Growth::until_over(*pool_); }
+  bool sees(const Place& place) override;
+  bool try_lock(const std::string& key, ado::LockMode mode) override;
+  void unlock(const std::string& key, ado::LockMode mode) override;
+  std::optional<Place> find(const std::string& key) override;
+  Task<ado::Created> create(std::string key, Bytes length) override;
+  Task<ado::Created> resize(std::string key, Bytes length) override;
+  bool erase(const std::string& key) override;
+  Task<ado::Created> allocate(Bytes length) override;
+  bool free(Place place) override;
+  void for_each(const std::function<void(const std::string&, Place)>& visit) override;
+  Task<Found> find_key(std::string expression, ado::Matching matching,
+                       std::uint64_t position) override;
+  ado::PoolInfo info() override;
+
+ private:
+  struct Held {
+    ado::LockMode mode = ado::LockMode::read;
+    KeyLocks::Lock lock;
+  };
+  enum class Where : std::uint8_t { seen, anywhere };
+  using Write = std::function<void(Place)>;
+  using KeyOf = std::function<Key(Place)>;
+
+  // Whether it may be the key of a value.
+  bool is_key(const std::string& key) const;
+  // Puts what `write` has written to memory that is reserved for it. `key` is told the place; what
+  // it returns must stay.
+  Task<ado::Created> put(Bytes length, Where where, Write write, KeyOf key);
+  Task<ado::Created> put_allocation(Bytes length, Where where, Write write);
+  void write_zeros(Place place) const;
+
+  const Pools& pools_;
+  Growth& growth_;
+  Bytes max_key_size_;
+  Pool* pool_ = nullptr;
+  std::vector<Place> parts_;
+  std::multimap<std::string, Held> held_;
+};
+
+}  // namespace perdura::systems::mcas

@@ -1,0 +1,121 @@
+#include "systems/mcas/pool_process.h"
+
+#include <fmt/core.h>
+
+#include "platform/base/error.h"
+
+namespace perdura::systems::mcas {
+
+using ado::CompletionMessage;
+using ado::WorkStatus;
+
+namespace {
+
+constexpr int kMostFailedLaunches = 3;  // in a row
+
+}  // namespace
+
+// While the process is launched or ended, by one task.
+class PoolProcess::Change {
+ public:
+  explicit Change(PoolProcess& process) : process_(process) {
+    process_.changing_ = true;
+    process_.failed_ = false;
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+  ~Change() {
+    process_.changing_ = false;
+    process_.changed_.wake_all();
+  }
+
+ private:
+  PoolProcess& process_;
+};
+
+bool PoolProcess::is_current() const {
+  return host_ && host_->attached() && shown_ == pools_.memory_of(callbacks_.pool());
+}
+
+Task<CompletionMessage> PoolProcess::work(ado::WorkMessage order, ado::LockMode mode) {
+  for (;;) {
+    if (!co_await launch_if_needed()) {
+      callbacks_.unlock(order.key, mode);
+      co_return CompletionMessage{.status = WorkStatus::failed, .error = "it cannot be launched"};
+    }
+    order.value = callbacks_.find(order.key).value_or(Place{});
+    Task<CompletionMessage> working = host_->work(order, mode);
+    CompletionMessage completion = co_await std::move(working);
+    if (completion.status != WorkStatus::unseen) co_return completion;
+    if (!is_current()) continue;
+    // Another process would see no more.
+    callbacks_.unlock(order.key, mode);
+    completion.status = WorkStatus::failed;
+    co_return completion;
+  }
+}
+
+// Who has waited for a launch shares its failure.
+Task<bool> PoolProcess::launch_if_needed() {
+  while (changing_) {
+    co_await wait(changed_);
+    if (!changing_ && failed_) co_return false;
+  }
+  if (is_current()) co_return true;
+  const Change change(*this);
+  for (int failures = 0; !is_current();) {
+    const std::string problem = co_await launch();
+    failed_ = !problem.empty();
+    if (!failed_ || ++failures < kMostFailedLaunches) continue;
+    fmt::print(stderr,
+               "perdura: the active data objects of pool {} of '{}' cannot be launched: {}\n",
+               name_, options_.memory, problem);
+    co_return false;
+  }
+  co_return true;
+}
+
+// Returns why it has failed; empty if it has not.
+Task<std::string> PoolProcess::launch() {
+  co_await end();
+  const std::vector<Place> parts = pools_.parts_of(callbacks_.pool());
+  shown_ = pools_.memory_of(callbacks_.pool());
+  callbacks_.show(parts);
+  std::string problem;
+  try {
+    if (!host_) {
+      ado::HostOptions options{.patience = options_.patience, .end_process = [this] {
+                                 if (launched_) launched_->end();
+                               }};
+      host_ = std::make_shared<ado::Host>(
+          thread_, callbacks_, ado::channel_name(options_.memory, name_), std::move(options));
+    }
+    ado::LaunchOrder order{name_, options_.memory, parts, options_.plugins};
+    Task<std::unique_ptr<ado::Launched>> launching = options_.launcher->launch(std::move(order));
+    launched_ = co_await std::move(launching);
+    co_await host_->attach(launched_->address());
+    co_return std::string();
+  } catch (const PlatformError& error) {
+    problem = error.what();
+  } catch (const UsageError& error) {
+    problem = error.what();
+  }
+  co_await end();
+  co_return problem;
+}
+
+// Lets the works end that are under way.
+Task<> PoolProcess::end() {
+  if (host_ && host_->attached()) co_await host_->shut_down();
+  if (launched_) launched_->end();
+  launched_.reset();
+}
+
+Task<> PoolProcess::stop() {
+  while (changing_) co_await wait(changed_);
+  if (!is_idle()) co_return;
+  const Change change(*this);
+  co_await end();
+}
+
+}  // namespace perdura::systems::mcas

@@ -1,0 +1,27 @@
+// Memory of a pool for a value that is under way; given back unless it has become one.
+#pragma once
+
+#include <optional>
+
+#include "systems/mcas/pools.h"
+
+namespace perdura::systems::mcas {
+
+class Reservation {
+ public:
+  Reservation(Pool& pool, Bytes length) : pool_(pool), place_(pool.engine->reserve(length)) {}
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+  ~Reservation() {
+    if (place_) pool_.engine->release(*place_);
+  }
+  // Nothing if there was no room.
+  const std::optional<Place>& place() const { return place_; }
+  void taken() { place_.reset(); }
+
+ private:
+  Pool& pool_;
+  std::optional<Place> place_;
+};
+
+}  // namespace perdura::systems::mcas

@@ -1,0 +1,149 @@
+// Active data objects (MCAS, section 4.1): invocations, and signals of other operations. The shard
+// locks the key, makes the value that the work is to have, and hands it to the pool's process; the
+// lock is given back when the work has ended, whichever way.
+#include "platform/runtime/work.h"
+#include "systems/mcas/shard_keeper.h"
+
+namespace perdura::systems::mcas {
+
+namespace {
+
+std::optional<objects::Error> error_of(ado::CallStatus status) {
+  if (status == ado::CallStatus::done) return std::nullopt;
+  return objects::Error::out_of_space;
+}
+
+// Nothing if nobody is told of such an operation.
+std::optional<ado::Signal> signal_of(RequestKind kind) {
+  switch (kind) {
+    case RequestKind::put:
+    case RequestKind::put_direct:
+    case RequestKind::put_direct_offset:
+      return ado::Signal::put;
+    case RequestKind::get:
+    case RequestKind::get_direct:
+    case RequestKind::get_direct_offset:
+      return ado::Signal::get;
+    case RequestKind::erase:
+      return ado::Signal::erase;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+// --- invocations ---------------------------------------------------------------------------------
+
+Task<> Shard::invoke(Job job, [[maybe_unused]] Keeper keeper) {
+  ++statistics_.invocations;
+  finish(job, co_await invoke(job));
+}
+
+Task<Shard::Outcome> Shard::invoke(const Job& job) {
+  if (processes_.empty()) co_return tl::unexpected(objects::Error::unsupported);
+  const ParsedRequest& request = job.request;
+  const bool reads = !request.changes();
+  KeyLocks::Lock lock =
+      co_await job.pool->locks.lock(request.key, reads ? LockMode::shared : LockMode::exclusive);
+  if (job.session->ended) co_return tl::unexpected(objects::Error::disconnected);
+  co_await Growth::until_over(*job.pool);
+  PoolProcess& process = process_of(*job.pool);
+  PoolCallbacks& pool = process.of(*job.pool);
+  ado::WorkMessage order;
+  if (const auto error = co_await prepare(job, pool, order)) co_return tl::unexpected(*error);
+  const std::vector<Place> detached = order.detached;
+  const ado::LockMode mode = reads ? ado::LockMode::read : ado::LockMode::write;
+  pool.hold(order.key, mode, std::move(lock));
+  Task<ado::CompletionMessage> working = process.work(std::move(order), mode);
+  const ado::CompletionMessage completion = co_await std::move(working);
+  // A work that has failed has kept nothing of what it was given. Of one that is lost nobody knows.
+  if (completion.status == ado::WorkStatus::failed) {
+    co_await Growth::until_over(*job.pool);
+    for (const Place& place : detached) pool.free(place);
+  }
+  co_return answered(job, completion);
+}
+
+Task<std::optional<objects::Error>> Shard::prepare(const Job& job, PoolCallbacks& pool,
+                                                   ado::WorkMessage& order) {
+  const ParsedRequest& request = job.request;
+  const std::uint8_t flags = request.header.flags;
+  const bool puts = request.header.kind == RequestKind::invoke_put;
+  const bool detached = (flags & kDetached) != 0;
+  order.key = text_of(request.key);
+  order.request = text_of(request.call_request());
+  order.is_new = !job.pool->engine->get(request.key);
+  if (!order.is_new && (flags & (kCreateOnly | kNoOverwrite)) != 0)
+    co_return objects::Error::exists;
+  if (order.is_new && !puts && (flags & (kCreateOnly | kCreateOnDemand)) == 0) {
+    co_return objects::Error::not_found;
+  }
+  if (puts && !detached) {
+    const Outcome outcome = co_await put(job, request.call_value());
+    co_return outcome ? std::nullopt : std::optional(outcome.error());
+  }
+  ado::Created kept;
+  if (detached) {
+    kept = co_await pool.keep(request.call_value());
+    if (kept.status != ado::CallStatus::done) co_return error_of(kept.status);
+    order.detached.push_back(kept.value);
+  }
+  if (!order.is_new) co_return std::nullopt;
+  const ado::Created created = co_await pool.create_value(order.key, request.call().value_length,
+                                                          (flags & kZeroNewValue) != 0);
+  if (created.status != ado::CallStatus::done && detached) pool.free(kept.value);
+  co_return error_of(created.status);
+}
+
+Shard::Outcome Shard::answered(const Job& job, const ado::CompletionMessage& completion) {
+  if (completion.status == ado::WorkStatus::too_long) {
+    return tl::unexpected(objects::Error::too_large);
+  }
+  if (completion.status != ado::WorkStatus::done) return tl::unexpected(objects::Error::failed);
+  ado::Encoder encoder;
+  encoder(completion.responses);
+  const std::string answers = encoder.take();
+  const std::span<std::byte> reply = reply_value(job);
+  if (answers.size() > reply.size()) return tl::unexpected(objects::Error::too_large);
+  copy_bytes(reply.first(answers.size()), std::as_bytes(std::span(answers)));
+  return answers.size();
+}
+
+// --- signals (section 4.1.1) ---------------------------------------------------------------------
+
+void Shard::conclude(const Job& job, const Outcome& outcome) {
+  const bool tells =
+      signals_ && !processes_.empty() && outcome && signal_of(job.request.header.kind).has_value();
+  if (!tells) return finish(job, outcome);
+  Executor::current().spawn(signal(job, outcome, Keeper(*this, job)));
+}
+
+// The operation has been done, and is answered so whatever becomes of the signal.
+Task<> Shard::signal(Job job, Outcome outcome, [[maybe_unused]] Keeper keeper) {
+  KeyLocks::Lock lock = co_await job.pool->locks.lock(job.request.key, LockMode::shared);
+  PoolProcess& process = process_of(*job.pool);
+  ado::WorkMessage order;
+  order.key = text_of(job.request.key);
+  order.request = ado::signal_request(*signal_of(job.request.header.kind));
+  process.of(*job.pool).hold(order.key, ado::LockMode::read, std::move(lock));
+  Task<ado::CompletionMessage> telling = process.work(std::move(order), ado::LockMode::read);
+  co_await std::move(telling);
+  finish(job, outcome);
+}
+
+// --- processes -----------------------------------------------------------------------------------
+
+Task<> Shard::end_idle_processes(std::shared_ptr<Shard> self) {
+  for (;;) {
+    const auto idle = std::find_if(self->processes_.begin(), self->processes_.end(),
+                                   [](const auto& one) { return one->is_idle(); });
+    if (idle == self->processes_.end()) {
+      co_await wait(self->pool_left_);
+    } else {
+      co_await (*idle)->stop();
+    }
+  }
+}
+
+}  // namespace perdura::systems::mcas

@@ -1,0 +1,196 @@
+// A shard with active data objects and its clients, on one machine each; the objects' processes are
+// threads of a node of the shard's machine, which a launcher starts.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "platform/base/error.h"
+#include "platform/shm/shm_platform.h"
+#include "platform/sim/sim_platform.h"
+#include "systems/mcas/ado/launcher.h"
+#include "systems/mcas/ado/plugins/plugins.h"
+#include "systems/mcas/session.h"
+#include "systems/mcas/shard.h"
+#include "tests/support/platforms.h"
+
+namespace perdura::systems::mcas::test {
+
+inline constexpr NodeId kShardNode = 0;
+inline constexpr NodeId kProcessNode = 1;
+inline constexpr NodeId kClientNode = 2;
+inline constexpr const char* kMemory = "shard";
+
+inline Key as_key(std::string_view text) { return std::as_bytes(std::span(text)); }
+inline std::string string_of(std::span<const std::byte> bytes) {
+  return std::string(text_of(bytes));
+}
+// The only answer of a call.
+inline std::string answer_of(const objects::Result<objects::Answers>& answers) {
+  if (!answers) return "error: " + std::string(objects::to_string(answers.error()));
+  return answers->size() == 1 ? string_of(answers->front()) : "error: not one answer";
+}
+template <class T>
+std::optional<objects::Error> error_of(const objects::Result<T>& result) {
+  return result ? std::nullopt : std::optional(result.error());
+}
+
+// A plugin that is a function.
+class Function final : public ado::Plugin {
+ public:
+  using Body = std::function<Task<ado::Result>(ado::Services&, const ado::Invocation&)>;
+  explicit Function(Body body) : body_(std::move(body)) {}
+  Task<ado::Result> do_work(ado::Services& services, const ado::Invocation& work) override {
+    return body_(services, work);
+  }
+
+ private:
+  Body body_;
+};
+
+using MakePlugins = std::function<ado::Plugins(const std::vector<std::string>&)>;
+
+// What a configuration names if its plugin is a function of the test.
+inline constexpr const char* kFunction = "/function";
+inline MakePlugins function(Function::Body body) {
+  return [body = std::move(body)](const std::vector<std::string>&) {
+    ado::Plugins plugins;
+    plugins.push_back(std::make_unique<Function>(body));
+    return plugins;
+  };
+}
+
+class TestLauncher final : public ado::Launcher {
+ public:
+  TestLauncher(Platform& platform, MakePlugins plugins)
+      : platform_(platform), plugins_(std::move(plugins)) {}
+
+  // What was launched, and how many of that run still.
+  std::vector<ado::LaunchOrder> orders;
+  std::atomic<int> running = 0;
+  // Called before each launch; may throw.
+  std::function<void()> on_launch;
+
+  Task<std::unique_ptr<ado::Launched>> launch(ado::LaunchOrder order) override {
+    orders.push_back(order);
+    if (on_launch) on_launch();
+    const fabric::Address address{kProcessNode, ++last_port_};
+    auto thread = platform_.start_service(
+        kProcessNode, address.port, CompletionMode::event,
+        [order, plugins = plugins_](Thread& its) -> Task<> {
+          ado::Process process(its, order.memory, Flushing::lines, plugins(order.plugins),
+                               ado::channel_name(order.memory, order.pool));
+          co_await process.serve();
+        });
+    co_return std::make_unique<Started>(*this, address, std::move(thread));
+  }
+
+ private:
+  class Started final : public ado::Launched {
+   public:
+    Started(TestLauncher& launcher, fabric::Address address, std::shared_ptr<StartedThread> thread)
+        : launcher_(launcher), address_(address), thread_(std::move(thread)) {
+      ++launcher_.running;
+    }
+    fabric::Address address() const override { return address_; }
+    void end() override {
+      if (!thread_) return;
+      thread_->stop();
+      thread_.reset();
+      --launcher_.running;
+    }
+
+   private:
+    TestLauncher& launcher_;
+    fabric::Address address_;
+    std::shared_ptr<StartedThread> thread_;
+  };
+
+  Platform& platform_;
+  MakePlugins plugins_;
+  fabric::Port last_port_ = 100;
+};
+
+inline std::string platform_name(const testing::TestParamInfo<std::string>& test) {
+  return test.param;
+}
+
+// Nodes 0 and 1 are on one machine.
+inline std::unique_ptr<Platform> make_cluster(const std::string& platform) {
+  if (platform == "sim") {
+    return std::make_unique<sim::SimPlatform>(perdura::test::erda_testbed(), 3, Machines{0, 0});
+  }
+  ShmOptions options;
+  options.node_count = 3;
+  options.machines = {0, 0};
+  return std::make_unique<ShmPlatform>(std::move(options));
+}
+
+inline objects::Config config_with(const std::string& plugins, GivenParameters more = {}) {
+  if (!plugins.empty()) more["plugins"] = plugins;
+  return {.memory = 4 * MiB,
+          .max_message_value = 2 * KiB,
+          .sessions = 8,
+          .parameters = std::move(more)};
+}
+
+// The shard and clients of a test; `plugins` makes what `config` names.
+class Cluster {
+ public:
+  using Client = std::function<Task<>(objects::Session&, Thread&)>;
+
+  explicit Cluster(std::string platform, objects::Config config,
+                   MakePlugins plugins = ado::open_plugins)
+      : platform_(make_cluster(platform)),
+        config_(std::move(config)),
+        launcher_(std::make_shared<TestLauncher>(*platform_, std::move(plugins))) {}
+
+  Platform& platform() { return *platform_; }
+  sim::SimPlatform& sim() { return dynamic_cast<sim::SimPlatform&>(*platform_); }
+  TestLauncher& launcher() { return *launcher_; }
+
+  void serve() {
+    platform_->start_service(
+        kShardNode, 0, CompletionMode::event, [this](Thread& thread) -> Task<> {
+          const auto shard =
+              std::make_shared<Shard>(thread, kMemory, Parameters::of(config_), launcher_);
+          EXPECT_EQ(shard->pools().audit(), "");
+          co_await shard->serve();
+        });
+  }
+  void connect(Client client) {
+    platform_->start(kClientNode, ++last_client_, CompletionMode::event,
+                     [this, client = std::move(client)](Thread& thread) -> Task<> {
+                       const auto session = co_await connect_to(thread);
+                       co_await client(*session, thread);
+                     });
+  }
+  Task<std::unique_ptr<objects::Session>> connect_to(Thread& thread) {
+    return PoolsSession::connect(thread, {kShardNode, 0}, config_);
+  }
+  // Serves one client.
+  void run(Client client) {
+    serve();
+    bool ended = false;
+    connect([&](objects::Session& session, Thread& thread) -> Task<> {
+      co_await client(session, thread);
+      ended = true;
+    });
+    platform_->run();
+    EXPECT_TRUE(ended);
+  }
+
+ private:
+  std::unique_ptr<Platform> platform_;
+  objects::Config config_;
+  std::shared_ptr<TestLauncher> launcher_;
+  fabric::Port last_client_ = 0;
+};
+
+}  // namespace perdura::systems::mcas::test
