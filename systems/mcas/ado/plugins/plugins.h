@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,5 +18,8 @@ namespace perdura::systems::mcas::ado {
 // Shared objects use functions and variables of the program that loads them, which must export them
 // (ENABLE_EXPORTS in CMake). They stay loaded.
 Plugins open_plugins(const std::vector<std::string>& names);
+
+// The path of the shared object that such a name is of, if it is.
+std::optional<std::string> path_of(const std::string& name);
 
 }  // namespace perdura::systems::mcas::ado

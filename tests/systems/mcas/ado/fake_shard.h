@@ -25,7 +25,6 @@ namespace perdura::systems::mcas::ado::test {
 inline constexpr const char* kMemory = "shard";
 inline constexpr NodeId kShardNode = 0;
 inline constexpr NodeId kProcessNode = 1;
-inline constexpr fabric::Address kProcessAddress{kProcessNode, 7};
 // Memory that belongs to no key is that of a key which clients cannot have.
 inline constexpr char kHidden = '\x01';
 
@@ -177,12 +176,48 @@ inline std::unique_ptr<Platform> make_machine(const std::string& platform) {
   return std::make_unique<ShmPlatform>(std::move(options));
 }
 
+// Another node of the machine as a process with which messages are exchanged. An empty message is
+// its last.
+class RingPeer final : public PeerProcess {
+ public:
+  RingPeer(Node& node, const std::string& out, const std::string& in)
+      : out_(rings_of(node).open_producer(out, kQueue)),
+        in_(rings_of(node).open_consumer(in, kQueue)) {}
+  static std::shared_ptr<RingPeer> of_shard(Node& node) {
+    return std::make_shared<RingPeer>(node, "to_process", "to_shard");
+  }
+  static std::shared_ptr<RingPeer> of_process(Node& node) {
+    return std::make_shared<RingPeer>(node, "to_shard", "to_process");
+  }
+
+  Bytes longest_message() const override { return kQueue.message_size; }
+  bool try_send(std::span<const std::byte> message) override { return out_->try_push(message); }
+  Task<> send(std::span<const std::byte> message) override { return out_->push(message); }
+  Task<std::optional<Bytes>> receive(std::span<std::byte> into) override {
+    const Bytes length = co_await in_->pop(into);
+    co_return length == 0 ? std::nullopt : std::optional(length);
+  }
+
+ private:
+  std::unique_ptr<RingProducer> out_;
+  std::unique_ptr<RingConsumer> in_;
+};
+
 using MakePlugins = std::function<Plugins()>;
+// The process on the thread of another node, in the test's own program, so that plugins may be part
+// of the test.
 inline void start_process(Platform& platform, const MakePlugins& plugins) {
-  platform.start_service(kProcessNode, kProcessAddress.port, CompletionMode::event,
+  platform.start_service(kProcessNode, 7, CompletionMode::event,
                          [plugins](Thread& thread) -> Task<> {
-                           Process process(thread, kMemory, Flushing::lines, plugins());
+                           std::unique_ptr<pmem::Region> memory;
+                           while (!memory) {
+                             co_await sleep_for(Microseconds(1));
+                             memory = thread.node.open_region(kMemory);
+                           }
+                           const auto shard = RingPeer::of_process(thread.node);
+                           Process process(*memory, shard, Flushing::lines, plugins());
                            co_await process.serve();
+                           co_await shard->send({});
                          });
 }
 
@@ -207,16 +242,24 @@ struct Shard {
 };
 using Body = std::function<Task<>(Shard&)>;
 
-// Starts a shard with an empty pool, and the process; runs the test's body when it is attached.
-inline void start_shard(Platform& platform, const Body& body, HostOptions options = {}) {
-  platform.start(kShardNode, 1, CompletionMode::event, [body, options](Thread& thread) -> Task<> {
-    FakeShard store(thread.node);
-    Shard shard{thread, store, std::make_shared<Host>(thread, store, kMemory, options)};
-    co_await shard.host->attach(kProcessAddress);
-    co_await body(shard);
-    EXPECT_EQ(store.locked(), "");
-    EXPECT_EQ(store.engine().audit(), "");
-  });
+using Connect = std::function<Task<std::shared_ptr<PeerProcess>>(Thread&)>;
+inline Task<std::shared_ptr<PeerProcess>> to_other_node(Thread& thread) {
+  co_return RingPeer::of_shard(thread.node);
+}
+
+// Starts a shard with an empty pool; runs the test's body when a process is attached, which is that
+// of start_process() unless the test connects to another one.
+inline void start_shard(Platform& platform, const Body& body, HostOptions options = {},
+                        const Connect& connect = to_other_node) {
+  platform.start(kShardNode, 1, CompletionMode::event,
+                 [body, options, connect](Thread& thread) -> Task<> {
+                   FakeShard store(thread.node);
+                   Shard shard{thread, store, std::make_shared<Host>(thread, store, options)};
+                   co_await shard.host->attach(co_await connect(thread));
+                   co_await body(shard);
+                   EXPECT_EQ(store.locked(), "");
+                   EXPECT_EQ(store.engine().audit(), "");
+                 });
 }
 
 inline void run(const std::string& platform_name, const MakePlugins& plugins, const Body& body,

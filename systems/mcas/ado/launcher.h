@@ -1,0 +1,52 @@
+// Who starts the process of a pool's active data objects when it is first needed (MCAS, section
+// 4.2: "launched on-demand"). How it is started and isolated is the platform's affair
+// (platform/child_process.h).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platform/child_process.h"
+#include "systems/flushing.h"
+#include "systems/mcas/storage/memory.h"
+
+namespace perdura::systems::mcas::ado {
+
+struct LaunchOrder {
+  std::string pool{};                  // its number in the shard's catalog
+  std::string memory{};                // the name of the shard's memory
+  std::vector<Place> parts{};          // of it, those of the pool: the process sees no others
+  std::vector<std::string> plugins{};  // as in plugins/plugins.h
+};
+
+// A process that has been started, and whose plugins have been opened.
+class Launched {
+ public:
+  virtual ~Launched() = default;
+  // For Host::attach().
+  virtual std::shared_ptr<PeerProcess> process() const = 0;
+  // It executes nothing more when this returns. May be called again.
+  virtual void end() = 0;
+};
+
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  // Throws PlatformError: why it cannot be started.
+  virtual Task<std::unique_ptr<Launched>> launch(LaunchOrder order) = 0;
+};
+
+struct LaunchOptions {
+  Flushing flushing = Flushing::lines;          // as the shard's own
+  CompletionMode mode = CompletionMode::event;  // how the processes wait
+  ChildLimits limits{};
+};
+
+// Launches processes of the shard on this thread, to which they belong.
+std::shared_ptr<Launcher> make_launcher(Thread& thread, LaunchOptions options);
+
+// The program that they execute, perdura-ado.
+ChildProgram ado_program();
+
+}  // namespace perdura::systems::mcas::ado
