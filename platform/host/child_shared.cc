@@ -115,9 +115,7 @@ Task<std::optional<Bytes>> Peer::receive(std::span<std::byte> into) {
     const bool last = gone();  // what it has sent is there then
     if (const std::optional<Bytes> length = in_.try_pop(into)) co_return length;
     if (last) co_return std::nullopt;
-    in_.end().waits.exchange(1, std::memory_order_seq_cst);
     co_await runtime::until([this] { return in_.has_message() || gone(); });
-    in_.end().waits.store(0);
   }
 }
 

@@ -67,7 +67,10 @@ Start decoded(std::string_view text);
 class Peer {
  public:
   Peer(MappedRing out, MappedRing in, const std::atomic<bool>& gone)
-      : out_(std::move(out)), in_(std::move(in)), gone_(gone) {}
+      : out_(std::move(out)), in_(std::move(in)), gone_(gone) {
+    // A process waits for messages whenever it waits, and whether it sleeps the other one sees.
+    in_.end().waits.store(1);
+  }
 
   bool try_send(std::span<const std::byte> message) { return out_.try_push(message); }
   Task<> send(std::span<const std::byte> message);

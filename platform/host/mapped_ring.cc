@@ -26,16 +26,18 @@ MappedRing::Slot& MappedRing::slot(std::uint64_t message) const {
 MappedProducer::MappedProducer(MappedRing ring) : ring_(std::move(ring)) {
   // Its predecessor may have pushed some that nobody has popped.
   next_ = popped_ = ring_.header().popped.load();
-  while (has_space() && ring_.holds(next_)) ++next_;
+  slot_ = &ring_.slot(next_);
+  while (has_space() && MappedRing::holds(*slot_, next_)) advance();
 }
 
 bool MappedProducer::try_push(std::span<const std::byte> message) {
   check_ring_message(ring_.shape(), message.size());
   if (!has_space()) return false;
-  MappedRing::Slot& slot = ring_.slot(next_);
+  MappedRing::Slot& slot = *slot_;
   slot.length.store(message.size(), std::memory_order_relaxed);
   if (!message.empty()) std::memcpy(MappedRing::content(slot), message.data(), message.size());
-  slot.number.exchange(++next_, std::memory_order_seq_cst);
+  advance();
+  slot.number.exchange(next_, std::memory_order_seq_cst);
   ring_.wake(ring_.header().consumer);
   return true;
 }
@@ -49,12 +51,13 @@ bool MappedProducer::has_space() {
 std::optional<Bytes> MappedConsumer::try_pop(std::span<std::byte> into) {
   check_ring_room(ring_.shape(), into.size());
   if (!has_message()) return std::nullopt;
-  MappedRing::Slot& slot = ring_.slot(next_);
+  MappedRing::Slot& slot = *slot_;
   // Once loaded and limited: the other process may not be trusted.
   const Bytes length =
       std::min<Bytes>(slot.length.load(std::memory_order_relaxed), ring_.shape().message_size);
   if (length > 0) std::memcpy(into.data(), MappedRing::content(slot), length);
-  ring_.header().popped.exchange(++next_, std::memory_order_seq_cst);
+  slot_ = &ring_.slot(++next_);
+  ring_.header().popped.exchange(next_, std::memory_order_seq_cst);
   ring_.wake(ring_.header().producer);
   return length;
 }

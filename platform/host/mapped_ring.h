@@ -50,15 +50,16 @@ class MappedRing {
  private:
   friend class MappedProducer;
   friend class MappedConsumer;
+  // Begins a cache line, in which the message begins, too: a short one comes with one line.
   struct Slot {
-    alignas(kCacheLine) std::atomic<std::uint64_t> number;  // of the message in it, + 1
+    std::atomic<std::uint64_t> number;  // of the message in it, + 1
     std::atomic<std::uint64_t> length;
   };
 
   Slot& slot(std::uint64_t message) const;
   static std::byte* content(Slot& slot) { return reinterpret_cast<std::byte*>(&slot + 1); }
-  bool holds(std::uint64_t message) const {
-    return slot(message).number.load(std::memory_order_seq_cst) == message + 1;
+  static bool holds(const Slot& slot, std::uint64_t message) {
+    return slot.number.load(std::memory_order_seq_cst) == message + 1;
   }
   // Whoever changes the ring does so by a sequentially consistent read-modify-write and then calls
   // this for the other end.
@@ -83,22 +84,27 @@ class MappedProducer {
 
  private:
   MappedRing ring_;
-  std::uint64_t next_ = 0;    // number of the next message
-  std::uint64_t popped_ = 0;  // at least so many are
+  void advance() { slot_ = &ring_.slot(++next_); }
+
+  std::uint64_t next_ = 0;            // number of the next message
+  MappedRing::Slot* slot_ = nullptr;  // of it
+  std::uint64_t popped_ = 0;          // at least so many are
 };
 
 class MappedConsumer {
  public:
   explicit MappedConsumer(MappedRing ring) : ring_(std::move(ring)) {
     next_ = ring_.header().popped.load();
+    slot_ = &ring_.slot(next_);
   }
   std::optional<Bytes> try_pop(std::span<std::byte> into);
-  bool has_message() const { return ring_.holds(next_); }
+  bool has_message() const { return MappedRing::holds(*slot_, next_); }
   RingEnd& end() const { return ring_.header().consumer; }
 
  private:
   MappedRing ring_;
-  std::uint64_t next_ = 0;  // number of the message to be popped
+  std::uint64_t next_ = 0;            // number of the message to be popped
+  MappedRing::Slot* slot_ = nullptr;  // of it
 };
 
 }  // namespace perdura

@@ -16,7 +16,7 @@ struct PartHeader {
 
 }  // namespace
 
-void Channel::send_bytes(MessageKind kind, const std::string& body) {
+void Channel::send(MessageKind kind, const std::string& body) {
   if (ended_) return;
   const Bytes room = room_.size() - sizeof(PartHeader);
   for (Bytes sent = 0; sent == 0 || sent < body.size(); sent += room) {

@@ -32,11 +32,12 @@ class Channel : public std::enable_shared_from_this<Channel> {
   explicit Channel(std::shared_ptr<PeerProcess> peer)
       : peer_(std::move(peer)), room_(peer_->longest_message()) {}
 
-  // Sends in the order of calls, when there is room.
+  // Sends in the order of calls, when there is room. `body`: as encoded() makes it.
   template <class Body>
   void send(MessageKind kind, const Body& body) {
-    send_bytes(kind, encoded(body));
+    send(kind, encoded(body));
   }
+  void send(MessageKind kind, const std::string& body);
   // The next message; nothing if the peer is gone, has sent what is no message, or end() was
   // called. One task at a time.
   Task<std::optional<Message>> receive();
@@ -44,7 +45,6 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void end() { ended_ = true; }
 
  private:
-  void send_bytes(MessageKind kind, const std::string& body);
   static Task<> send_all(std::shared_ptr<Channel> self);
   bool take_part(Message& message, std::span<const std::byte> part, bool& last);
 

@@ -150,7 +150,7 @@ Task<CompletionMessage> Host::run(MessageKind kind, WorkMessage order, std::vect
                              "is {}",
                              order.request.size(), kLongestMessage)};
   } else {
-    channel_->send(kind, order);
+    channel_->send(kind, message);
   }
   while (!pending.completion) co_await wait(pending.waiting);
   release(pending);

@@ -117,7 +117,7 @@ Task<> Process::serve() {
       case MessageKind::work: {
         WorkMessage order;
         decoder(order);
-        const CompletionMessage completion = co_await execute(message->kind, std::move(order));
+        const std::string completion = co_await execute(message->kind, std::move(order));
         channel_->send(MessageKind::completion, completion);
         break;
       }
@@ -153,7 +153,7 @@ Task<Result> Process::call(Plugin& plugin, MessageKind kind, Services& services,
   co_return result;
 }
 
-Task<CompletionMessage> Process::execute(MessageKind kind, WorkMessage order) {
+Task<std::string> Process::execute(MessageKind kind, WorkMessage order) {
   Invocation work{std::move(order.key), order.value, std::move(order.detached),
                   std::move(order.request), order.is_new};
   Calls calls(*this, order.id, work);
@@ -161,16 +161,16 @@ Task<CompletionMessage> Process::execute(MessageKind kind, WorkMessage order) {
   for (const auto& plugin : plugins_) {
     Result result = co_await call(*plugin, kind, calls, work);
     if (!result.error.empty()) {
-      co_return CompletionMessage{
-          .id = order.id, .status = WorkStatus::failed, .error = std::move(result.error)};
+      completion = {.id = order.id, .status = WorkStatus::failed, .error = std::move(result.error)};
+      break;
     }
     for (std::string& one : result.responses) completion.responses.push_back(std::move(one));
   }
-  if (encoded(completion).size() > kLongestMessage) {
-    co_return CompletionMessage{
-        .id = order.id, .status = WorkStatus::too_long, .error = "the responses are too long"};
-  }
-  co_return completion;
+  std::string message = encoded(completion);
+  if (message.size() <= kLongestMessage) co_return message;
+  completion = {
+      .id = order.id, .status = WorkStatus::too_long, .error = "the responses are too long"};
+  co_return encoded(completion);
 }
 
 }  // namespace perdura::systems::mcas::ado

@@ -35,7 +35,8 @@ class Process {
  private:
   class Calls;
 
-  Task<CompletionMessage> execute(MessageKind kind, WorkMessage order);
+  // The completion, encoded.
+  Task<std::string> execute(MessageKind kind, WorkMessage order);
   // Of one plugin; what it throws is its error.
   static Task<Result> call(Plugin& plugin, MessageKind kind, Services& services,
                            const Invocation& work);
