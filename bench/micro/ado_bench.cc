@@ -13,7 +13,7 @@
 
 #include "platform/shm/shm_platform.h"
 #include "systems/mcas/ado/host.h"
-#include "systems/mcas/ado/launcher.h"
+#include "systems/mcas/ado/program/program.h"
 
 namespace perdura::systems::mcas::ado {
 namespace {

@@ -96,6 +96,12 @@ std::shared_ptr<Mapping> map_shared() {
 int run(const ChildProgram& program, const std::shared_ptr<Mapping>& mapping,
         std::exception_ptr& problem) {
   auto& shared = *reinterpret_cast<Shared*>(mapping->data());
+  if (shared.version != kVersion) {
+    throw PlatformError(
+        fmt::format("{} is of another version than what has started it; install "
+                    "both anew",
+                    program.file));
+  }
   Start start = decoded({reinterpret_cast<const char*>(&shared + 1), shared.order_length});
   end_with(start.parent);
   if (!pin_this_thread(start.order.limits.cores)) {

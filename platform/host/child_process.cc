@@ -217,6 +217,7 @@ Task<std::unique_ptr<ChildProcess>> start_host_child(runtime::HostClock clock, s
   auto mapping =
       pmem::mapped::map_file(shared_file.get(), "the memory that is shared with a process");
   auto& shared = *reinterpret_cast<Shared*>(mapping->data());
+  shared.version = kVersion;
   shared.clock = clock;
   shared.messages = messages;
   shared.order_length = static_cast<std::uint32_t>(text.size());

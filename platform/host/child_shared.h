@@ -29,7 +29,14 @@ inline constexpr int kMemory = 4;
 inline constexpr int kWakeParent = 5;
 inline constexpr int kDescriptors = 6;
 
+// To be changed with what is below, and with the layout of rings: a program that another version
+// has started says so, instead of waiting for ever.
+inline constexpr std::uint64_t kVersion = 1;
+
 struct Shared {
+  std::uint64_t version;
+  std::array<char, 512> problem;  // why the child has ended; ends with a zero
+  // What precedes stays where it is in all versions.
   runtime::HostClock clock;
   RingShape messages;
   std::uint32_t order_length;
@@ -37,7 +44,6 @@ struct Shared {
   // Set by the parent's thread before it sleeps; whoever clears it wakes it.
   alignas(kCacheLine) std::atomic<std::uint32_t> parent_sleeps;
   std::atomic<std::uint32_t> ready;
-  std::array<char, 512> problem;  // why the child has ended; ends with a zero
 };
 
 // Where the rings lie, and where all ends.

@@ -1,6 +1,6 @@
 // Who starts the process of a pool's active data objects when it is first needed (MCAS, section
 // 4.2: "launched on-demand"). How it is started and isolated is the platform's affair
-// (platform/child_process.h).
+// (platform/child_process.h); program/program.h makes a launcher.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "platform/child_process.h"
-#include "systems/flushing.h"
 #include "systems/mcas/storage/memory.h"
 
 namespace perdura::systems::mcas::ado {
@@ -36,17 +35,5 @@ class Launcher {
   // Throws PlatformError: why it cannot be started.
   virtual Task<std::unique_ptr<Launched>> launch(LaunchOrder order) = 0;
 };
-
-struct LaunchOptions {
-  Flushing flushing = Flushing::lines;          // as the shard's own
-  CompletionMode mode = CompletionMode::event;  // how the processes wait
-  ChildLimits limits{};
-};
-
-// Launches processes of the shard on this thread, to which they belong.
-std::shared_ptr<Launcher> make_launcher(Thread& thread, LaunchOptions options);
-
-// The program that they execute, perdura-ado.
-ChildProgram ado_program();
 
 }  // namespace perdura::systems::mcas::ado

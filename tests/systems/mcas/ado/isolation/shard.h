@@ -11,7 +11,7 @@
 
 #include "platform/shm/shm_platform.h"
 #include "systems/mcas/ado/host.h"
-#include "systems/mcas/ado/launcher.h"
+#include "systems/mcas/ado/program/program.h"
 
 namespace perdura::systems::mcas::ado::test {
 
@@ -50,14 +50,19 @@ class TwoPools {
     region_->persist(kOther, 8);
   }
 
+  ~TwoPools() {
+    if (launched_) launched_->end();
+  }
+
   Task<> start(std::string plugin) {
     LaunchOrder order{.pool = "7",
                       .memory = kPools,
                       .parts = {{0, kPool}, {2 * kPool, kPool}},
                       .plugins = {std::move(plugin)}};
     launched_ = co_await launcher_->launch(std::move(order));
-    host_ = std::make_shared<Host>(thread_, keys_,
-                                   HostOptions{.end_process = [this] { launched_->end(); }});
+    // Tasks of the host may outlive this.
+    HostOptions options{.end_process = [launched = launched_] { launched->end(); }};
+    host_ = std::make_shared<Host>(thread_, keys_, std::move(options));
     co_await host_->attach(launched_->process());
   }
 
@@ -79,7 +84,7 @@ class TwoPools {
   std::unique_ptr<pmem::Region> region_;
   std::shared_ptr<Launcher> launcher_;
   NoKeys keys_;
-  std::unique_ptr<Launched> launched_;
+  std::shared_ptr<Launched> launched_;
   std::shared_ptr<Host> host_;
 };
 

@@ -1,4 +1,4 @@
-#include "systems/mcas/ado/launcher.h"
+#include "systems/mcas/ado/program/program.h"
 
 #include <fmt/format.h>
 
