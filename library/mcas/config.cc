@@ -137,7 +137,7 @@ void read_common(const Section& section, ParameterValues& keys, GivenParameters&
       keys.set(parameter.name, *value, section.where(parameter.name));
     }
   }
-  for (const Parameter& parameter : kMcasObjects.parameters) {
+  for (const Parameter& parameter : kMcasObjects.info.parameters) {
     const toml::node* const node = section.table().get(parameter.name);
     if (node == nullptr) continue;
     const toml::array* const list = parameter.name == kPlugins ? node->as_array() : nullptr;
@@ -150,7 +150,7 @@ void read_common(const Section& section, ParameterValues& keys, GivenParameters&
 std::set<std::string_view> common_keys() {
   std::set<std::string_view> known;
   for (const Parameter& parameter : kShardKeys) known.insert(parameter.name);
-  for (const Parameter& parameter : kMcasObjects.parameters) known.insert(parameter.name);
+  for (const Parameter& parameter : kMcasObjects.info.parameters) known.insert(parameter.name);
   return known;
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "platform/base/error.h"
+#include "platform/host/child_process.h"
 #include "platform/host/host_background.h"
 #include "platform/host/numa.h"
 #include "platform/pmem/mapped/dax_device.h"
@@ -167,6 +168,11 @@ std::unique_ptr<pmem::Region> HostNode::make_region(
 std::unique_ptr<BackgroundThread> HostNode::start_background_thread(
     std::optional<fabric::Port> port, CompletionMode mode) {
   return std::make_unique<HostBackgroundThread>(*this, port, mode);
+}
+
+Task<std::unique_ptr<ChildProcess>> HostNode::start_child(ChildProgram program, ChildOrder order) {
+  std::string path = path_of(order.memory, pmem::Medium::pm);
+  return start_host_child(clock_, std::move(program.file), std::move(path), std::move(order));
 }
 
 Picoseconds HostNode::cpu_time() const {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/child_process.h"
 #include "platform/host/thread_executor.h"
 #include "platform/platform.h"
 #include "platform/pmem/mapped/mapping.h"
@@ -63,7 +64,7 @@ class WritesPublisher final : public runtime::Poller {
 // A function that is called on a new thread, with that thread's executor and endpoint.
 using RunThread = std::function<void(runtime::ThreadExecutor&, fabric::Endpoint&)>;
 
-class HostNode : public Node {
+class HostNode : public Node, public ChildProcesses {
  public:
   // The directory of the nodes of a machine below that of the whole job.
   static std::string directory_of(const std::string& job_directory, NodeId machine);
@@ -97,6 +98,7 @@ class HostNode : public Node {
   std::shared_ptr<void> own_region(std::string_view name) override;
   std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port> port,
                                                             CompletionMode mode) override;
+  Task<std::unique_ptr<ChildProcess>> start_child(ChildProgram program, ChildOrder order) override;
 
   Picoseconds cpu_time() const override;
   // Exact for the calling thread and for threads that have ended. For other threads, the counts are

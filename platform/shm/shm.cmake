@@ -6,6 +6,7 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/pmem/instructions.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/file_write_back.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/mapping.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/parts.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/place.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/pool_file.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/populate.cc
@@ -35,9 +36,14 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/sockets.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/transfer.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/waker.cc
+  ${CMAKE_SOURCE_DIR}/platform/host/child_main.cc
+  ${CMAKE_SOURCE_DIR}/platform/host/child_process.cc
+  ${CMAKE_SOURCE_DIR}/platform/host/child_shared.cc
+  ${CMAKE_SOURCE_DIR}/platform/host/confinement.cc
   ${CMAKE_SOURCE_DIR}/platform/host/host_background.cc
   ${CMAKE_SOURCE_DIR}/platform/host/host_node.cc
   ${CMAKE_SOURCE_DIR}/platform/host/host_platform.cc
+  ${CMAKE_SOURCE_DIR}/platform/host/mapped_ring.cc
   ${CMAKE_SOURCE_DIR}/platform/host/numa.cc
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_barrier.cc
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_node.cc

@@ -1,13 +1,6 @@
-// A message ring in a file that processes of one host map.
-//
-//   header    the shape; how many messages have been popped; who owns each end
-//   slot 0    number of its message + 1, stored last; the message's length; the message
-//   slot 1    ...
-//
-// Message n is in slot n mod slots. Its number is stored when it is complete, so that a producer
-// that dies before has not pushed it, and the producer's successor finds where to go on. The ends
-// are owned by lives of nodes (fabric/shm/layout.h): another process takes over an end when the
-// life that owns it has ended.
+// A message ring (host/mapped_ring.h) in a file that processes of one host map. The ends are owned
+// by lives of nodes (fabric/shm/layout.h): another process takes over an end when the life that
+// owns it has ended.
 #pragma once
 
 #include <memory>

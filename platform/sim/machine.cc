@@ -232,6 +232,11 @@ SimRing& Machine::ring(std::string_view name, RingShape shape) {
                                ring.shape().slots, ring.shape().message_size));
 }
 
+void Machine::remove_ring(std::string_view name) {
+  const auto found = rings_.find(name);
+  if (found != rings_.end()) rings_.erase(found);
+}
+
 void Machine::begin_death(const std::vector<const SimThread*>& threads) {
   for (const SimThread* thread : threads) {
     const Time from = std::max(engine_.now(), thread->storing().seen_until);

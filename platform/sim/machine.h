@@ -34,6 +34,7 @@ class Machine {
   // A message ring of this machine, which is made if there is none of that name. Throws UsageError
   // if there is one of another shape.
   SimRing& ring(std::string_view name, RingShape shape);
+  void remove_ring(std::string_view name);
 
   NodeId id() const { return id_; }
   const Profile& testbed() const { return testbed_; }

@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 
+#include "platform/child_process.h"
 #include "platform/fabric/sim/endpoint.h"
 #include "platform/platform.h"
 #include "platform/sim/kernel/thread.h"
@@ -12,7 +13,7 @@
 
 namespace perdura::sim {
 
-class SimNode final : public Node, public MessageRings {
+class SimNode final : public Node, public MessageRings, public ChildProcesses {
  public:
   // `directory`: of endpoints of the device, `sockets`: of those over TCP. `failure`: receives the
   // first exception that a task of the node's background threads does not catch, if it is still
@@ -41,6 +42,11 @@ class SimNode final : public Node, public MessageRings {
   std::unique_ptr<RingConsumer> open_consumer(std::string_view name, RingShape shape) override {
     return machine_.ring(name, shape).consumer();
   }
+  Task<std::unique_ptr<ChildProcess>> start_child(ChildProgram program, ChildOrder order) override {
+    return start_child_(std::move(program), std::move(order));
+  }
+  using StartChild = std::function<Task<std::unique_ptr<ChildProcess>>(ChildProgram, ChildOrder)>;
+  void set_start_child(StartChild start_child) { start_child_ = std::move(start_child); }
   std::unique_ptr<fabric::Endpoint> create_socket_endpoint(Thread& thread,
                                                            fabric::Port port) override;
   Picoseconds cpu_time() const override;
@@ -56,6 +62,7 @@ class SimNode final : public Node, public MessageRings {
   }
   // Of all threads of the node that will be added (SimThread::choose_schedule).
   void choose_schedule(const ThreadChoices& choices) { choices_ = choices; }
+  const ThreadChoices& schedule() const { return choices_; }
   // Makes the endpoint of a thread of this node; others can connect to it at `port`.
   std::unique_ptr<fabric::sim::SimEndpoint> make_endpoint(SimThread& thread, fabric::Port port);
   std::list<SimThread>& threads() { return threads_; }
@@ -77,6 +84,7 @@ class SimNode final : public Node, public MessageRings {
   fabric::sim::Directory& directory_;
   fabric::sim::Directory& sockets_;
   std::exception_ptr& failure_;
+  StartChild start_child_;  // of the platform
   pmem::MemoryMeter memory_;
   std::list<SimThread> threads_;
 };

@@ -16,6 +16,18 @@ constexpr const char* kRelaxedAndTracked =
     "a simulation cannot be relaxed and track durability: use one for the order of accesses, one "
     "for power failures";
 
+class Dying {
+ public:
+  explicit Dying(bool& flag) : flag_(flag), before_(std::exchange(flag, true)) {}
+  Dying(const Dying&) = delete;
+  Dying& operator=(const Dying&) = delete;
+  ~Dying() { flag_ = before_; }
+
+ private:
+  bool& flag_;
+  bool before_;
+};
+
 class SimBarrier final : public Platform::Barrier {
  public:
   explicit SimBarrier(std::uint32_t participants) : participants_(participants) {}
@@ -55,9 +67,20 @@ SimPlatform::SimPlatform(Profile profile, const std::vector<NodesOfRole>& roles,
       const auto id = static_cast<NodeId>(nodes_.size());
       const NodeId on = machine_of(machines, id);
       Machine& machine = machines_.try_emplace(on, engine_, described, kind, on).first->second;
-      nodes_.emplace_back(engine_, machine, id, network_, directory_, sockets_, failure_);
+      add_node(machine);
     }
   }
+  node_count_ = static_cast<NodeId>(nodes_.size());
+}
+
+SimNode& SimPlatform::add_node(Machine& machine) {
+  const auto id = static_cast<NodeId>(nodes_.size());
+  SimNode& node =
+      nodes_.emplace_back(engine_, machine, id, network_, directory_, sockets_, failure_);
+  node.set_start_child([this, &node](ChildProgram program, ChildOrder order) {
+    return start_child(node, std::move(program), std::move(order));
+  });
+  return node;
 }
 
 SimPlatform::SimPlatform(Profile profile, NodeId nodes, const Machines& machines)
@@ -127,6 +150,7 @@ void SimPlatform::end(Running& running) {
 }
 
 void SimPlatform::end_all() {
+  const Dying dying(dying_);
   // Ending a thread may start another one, so the list may grow.
   for (std::size_t i = 0; i < running_.size(); ++i) end(*running_[i]);
 }
@@ -287,9 +311,69 @@ void SimPlatform::kill(NodeId node) {
   for (const SimThread& thread : process.threads()) threads.push_back(&thread);
   if (durability_.observer != nullptr) durability_.observer->died(node, engine_.now());
   machine.begin_death(threads);
-  end_all_of(node);
+  {
+    const Dying dying(dying_);
+    end_all_of(node);
+  }
   machine.end_death(node);
   process.set_free_from(gone);
+  bury(node);
+}
+
+// --- child processes -----------------------------------------------------------------------------
+
+Task<std::unique_ptr<ChildProcess>> SimPlatform::start_child(SimNode& parent, ChildProgram program,
+                                                             ChildOrder order) {
+  check_ring_shape(order.memory, order.messages);
+  const std::unique_ptr<pmem::Region> memory = parent.open_region(order.memory);
+  if (!memory) throw UsageError(fmt::format("there is no region '{}'", order.memory));
+  check_parts(order.parts, memory->size(), order.memory);
+  Machine& machine = machines_.at(parent.machine());
+  SimNode& node = add_node(machine);
+  node.choose_schedule(parent.schedule());
+  const auto ring = [&](std::string_view direction) {
+    return machine.ring(fmt::format(".{} {}", direction, node.id()), order.messages)
+        .shared_from_this();
+  };
+  auto life = std::make_shared<ChildLife>();
+  life->node = node.id();
+  life->parent = parent.id();
+  life->to_child = ring("to");
+  life->to_parent = ring("from");
+  children_.emplace(node.id(), life);
+  launch(
+      node.id(), 0, order.mode,
+      [life, program = std::move(program), order](Thread& thread) {
+        return run_sim_child(thread.node, life, program, order);
+      },
+      true);
+  auto child = sim_child(life, [this, id = node.id()] { kill_child(id); });
+  while (!life->ready && !life->gone) co_await wait(life->changed);
+  if (!life->ready) {
+    throw PlatformError(life->problem.empty() ? "the process has died" : life->problem);
+  }
+  co_return child;
+}
+
+void SimPlatform::kill_child(NodeId child) {
+  if (!dying_ && children_.contains(child)) kill(child);
+}
+
+void SimPlatform::bury(NodeId node) {
+  if (const auto found = children_.find(node); found != children_.end()) {
+    const std::shared_ptr<ChildLife> life = found->second;
+    children_.erase(found);
+    Machine& machine = machines_.at(nodes_.at(node).machine());
+    for (const char* direction : {"to", "from"}) {
+      machine.remove_ring(fmt::format(".{} {}", direction, node));
+    }
+    life->end();
+  }
+  std::vector<NodeId> orphans;
+  for (const auto& [id, life] : children_) {
+    if (life->parent == node) orphans.push_back(id);
+  }
+  for (const NodeId orphan : orphans) kill(orphan);
 }
 
 std::size_t SimPlatform::break_connections(fabric::Address at, fabric::Address peer) {
@@ -319,6 +403,7 @@ void SimPlatform::fail_power(std::span<const NodeId> nodes, pmem::Choices& choic
       failing.push_back(machine);
     }
   }
+  const Dying dying(dying_);
   for (const NodeId machine : failing) machines_.at(machine).cut_power(choices);
   for (SimNode& node : nodes_) {
     const auto fails = std::find(failing.begin(), failing.end(), node.machine());
@@ -328,6 +413,10 @@ void SimPlatform::fail_power(std::span<const NodeId> nodes, pmem::Choices& choic
     node.set_free_from(engine_.now());
   }
   for (const NodeId machine : failing) machines_.at(machine).restore_power();
+  std::erase_if(children_, [&](const auto& each) {
+    const NodeId machine = nodes_.at(each.first).machine();
+    return std::find(failing.begin(), failing.end(), machine) != failing.end();
+  });
 }
 
 }  // namespace perdura::sim

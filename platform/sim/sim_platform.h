@@ -13,6 +13,7 @@
 #include "platform/fabric/sim/endpoint.h"
 #include "platform/platform.h"
 #include "platform/sim/node.h"
+#include "platform/sim/sim_child.h"
 
 namespace perdura::sim {
 
@@ -34,7 +35,8 @@ class SimPlatform final : public Platform {
 
   std::string_view name() const override { return "sim"; }
   bool modelled() const override { return true; }
-  NodeId node_count() const override { return static_cast<NodeId>(nodes_.size()); }
+  // Without child processes, which are further nodes, in the order in which they are started.
+  NodeId node_count() const override { return node_count_; }
   Node* local_node(NodeId id) override;
   std::shared_ptr<StartedThread> start(NodeId node, fabric::Port port, CompletionMode mode,
                                        Body body) override;
@@ -149,6 +151,12 @@ class SimPlatform final : public Platform {
   void end_all();
   void end_all_of(NodeId node);
   void stop(Running& running);
+  SimNode& add_node(Machine& machine);
+  Task<std::unique_ptr<ChildProcess>> start_child(SimNode& parent, ChildProgram program,
+                                                  ChildOrder order);
+  void kill_child(NodeId child);
+  // The process of a node is gone: so is the child that it was, and so will be its children.
+  void bury(NodeId node);
   void fail(const std::string& problem);
   bool relaxed_step();
   void check_time();
@@ -163,6 +171,11 @@ class SimPlatform final : public Platform {
   fabric::sim::Directory sockets_;
   std::map<NodeId, Machine> machines_;
   std::deque<SimNode> nodes_;
+  NodeId node_count_ = 0;
+  std::map<NodeId, std::shared_ptr<ChildLife>> children_;  // that live
+  // While processes die, their tasks are destroyed, and with them what ends their children: these
+  // end behind them.
+  bool dying_ = false;
   std::vector<std::shared_ptr<Running>> running_;
   std::size_t unfinished_ = 0;
   std::exception_ptr failure_;

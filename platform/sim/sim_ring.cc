@@ -31,16 +31,7 @@ class SimRing::Producer final : public RingProducer {
   ~Producer() override { ring_->has_producer_ = false; }
 
   bool try_push(std::span<const std::byte> message) override { return ring_->try_push(message); }
-  Task<> push(std::span<const std::byte> message) override {
-    SimThread& thread = this_thread();
-    while (!ring_->try_push(message)) {
-      if (ring_->messages_.size() == ring_->shape_.slots) {
-        co_await Waiting(ring_->producer_waits_);
-      } else {
-        co_await sleep_until(std::max(thread.now(), ring_->space_from()));
-      }
-    }
-  }
+  Task<> push(std::span<const std::byte> message) override { return ring_->push(message); }
 
  private:
   std::shared_ptr<SimRing> ring_;
@@ -55,14 +46,7 @@ class SimRing::Consumer final : public RingConsumer {
 
   std::optional<Bytes> try_pop(std::span<std::byte> into) override { return ring_->try_pop(into); }
   Task<Bytes> pop(std::span<std::byte> into) override {
-    for (;;) {
-      if (const std::optional<Bytes> length = ring_->try_pop(into)) co_return *length;
-      if (ring_->messages_.empty()) {
-        co_await Waiting(ring_->consumer_waits_);
-      } else {
-        co_await sleep_until(ring_->messages_.front().visible);
-      }
-    }
+    co_return (co_await ring_->pop(into)).value();  // nobody closes a ring with a name
   }
 
  private:
@@ -147,6 +131,38 @@ std::optional<Bytes> SimRing::try_pop(std::span<std::byte> into) {
   popped_.push_back({std::move(message), &thread, at});
   wake(producer_waits_, at + thread.cpu().line_transfer);
   return length;
+}
+
+Task<> SimRing::push(std::span<const std::byte> message) {
+  SimThread& thread = this_thread();
+  while (!closed_ && !try_push(message)) {
+    if (messages_.size() == shape_.slots) {
+      co_await Waiting(producer_waits_);
+    } else {
+      co_await sleep_until(std::max(thread.now(), space_from()));
+    }
+  }
+}
+
+Task<std::optional<Bytes>> SimRing::pop(std::span<std::byte> into) {
+  for (;;) {
+    if (const std::optional<Bytes> length = try_pop(into)) co_return length;
+    if (!messages_.empty()) {
+      co_await sleep_until(messages_.front().visible);
+    } else if (closed_) {
+      co_return std::nullopt;
+    } else {
+      co_await Waiting(consumer_waits_);
+    }
+  }
+}
+
+void SimRing::close() {
+  closed_ = true;
+  for (Waiting** waiting : {&consumer_waits_, &producer_waits_}) {
+    Waiting* const woken = std::exchange(*waiting, nullptr);
+    if (woken != nullptr) woken->thread->make_ready(woken->task);
+  }
 }
 
 void SimRing::withdraw(const SimThread& thread, Time from) {

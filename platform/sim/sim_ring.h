@@ -23,6 +23,13 @@ class SimRing : public std::enable_shared_from_this<SimRing> {
   std::unique_ptr<RingProducer> producer();
   std::unique_ptr<RingConsumer> consumer();
 
+  // For child processes, which have no ends that others could own. push() waits while the ring is
+  // full, pop() while it is empty; once it is closed they return instead, pop() nothing.
+  bool try_push(std::span<const std::byte> message);
+  Task<> push(std::span<const std::byte> message);
+  Task<std::optional<Bytes>> pop(std::span<std::byte> into);
+  void close();
+
   // The thread's process has died: what it would have pushed or popped after `from` has not
   // happened (Machine::begin_death).
   void withdraw(const SimThread& thread, Time from);
@@ -59,7 +66,6 @@ class SimRing : public std::enable_shared_from_this<SimRing> {
   };
   static void wake(Waiting*& waiting, Time when);
 
-  bool try_push(std::span<const std::byte> message);
   std::optional<Bytes> try_pop(std::span<std::byte> into);
   bool has_space(Time now) const;
   Time space_from() const;
@@ -72,6 +78,7 @@ class SimRing : public std::enable_shared_from_this<SimRing> {
   std::deque<Popped> popped_;
   Waiting* consumer_waits_ = nullptr;
   Waiting* producer_waits_ = nullptr;
+  bool closed_ = false;
   bool has_producer_ = false;
   bool has_consumer_ = false;
 };

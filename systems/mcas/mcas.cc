@@ -1,5 +1,6 @@
 #include "systems/mcas/mcas.h"
 
+#include "systems/mcas/ado/program/program.h"
 #include "systems/mcas/partition.h"
 #include "systems/mcas/session.h"
 #include "systems/mcas/store_session.h"
@@ -59,8 +60,12 @@ class OpenShard final : public objects::Shard {
 
 std::unique_ptr<objects::Shard> open_shard(Thread& thread, std::string name,
                                            const objects::Config& config) {
+  const mcas::Parameters parameters = mcas::Parameters::of(config);
+  mcas::ado::LaunchOptions launching{.flushing = parameters.flushing};
+  launching.limits.isolation = parameters.plugin_isolation;
+  auto launcher = mcas::ado::make_launcher(thread, std::move(launching));
   return std::make_unique<OpenShard>(
-      std::make_shared<mcas::Shard>(thread, name, mcas::Parameters::of(config)));
+      std::make_shared<mcas::Shard>(thread, name, parameters, std::move(launcher)));
 }
 
 }  // namespace

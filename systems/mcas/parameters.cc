@@ -14,6 +14,8 @@ namespace perdura::systems::mcas {
 
 namespace {
 
+constexpr Bytes kPage = 4 * KiB;  // what the processor can protect
+
 constexpr Bytes kDefaultMaxKeySize = 512;
 constexpr std::uint64_t kMostRecords = std::uint64_t{1} << 31;
 constexpr Bytes kMostMemory = Bytes{1} << 44;
@@ -83,6 +85,7 @@ Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes us
   result.plugins = plugins_of(given.text("plugins"));
   result.plugin_signals = given.flag("plugin_signals");
   result.plugin_patience = Milliseconds(given.number<std::uint64_t>("plugin_patience"));
+  result.plugin_isolation = given.flag("plugin_isolation") ? Isolation::full : Isolation::none;
   hstore::TableShape& table = result.engine.table;
   table.first_segment = given.number<std::uint64_t>("first_segment");
   require_power_of_two("first_segment", table.first_segment);
@@ -149,7 +152,9 @@ Bytes Parameters::heap_map_offset() const {
 
 RegionAllocator::Extent Parameters::extent() const {
   const Bytes map = heap_map_size(kind, granules * granule, engine.heap.region_size);
-  return {round_up(heap_map_offset() + map, kMediaLine), granules, granule};
+  // Pools whose granules are whole pages begin at one, so that a process can be given those alone.
+  const bool pages = planned.records == 0 && granule % kPage == 0;
+  return {round_up(heap_map_offset() + map, pages ? kPage : kMediaLine), granules, granule};
 }
 
 Parameters Parameters::of(const KvConfig& config) {

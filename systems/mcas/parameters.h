@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "platform/base/parameter.h"
+#include "platform/child_process.h"
 #include "services/kv/kv.h"
 #include "services/objects/objects.h"
 #include "systems/flushing.h"
@@ -95,6 +96,11 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
      .usual = 10'000,
      .unit = "ms",
      .what = "after which a process of active data objects that does not answer is ended"},
+    {.name = "plugin_isolation",
+     .type = Flag{},
+     .usual = true,
+     .what = "processes of active data objects reach nothing but their pool; if the machine cannot "
+             "ensure that they are not started"},
 });
 
 // What a store was made for. Memory of another shape would be misread, or be too small.
@@ -121,6 +127,7 @@ struct Parameters {
   std::vector<std::string> plugins;  // none: there are no active data objects
   bool plugin_signals = false;
   Picoseconds plugin_patience{};
+  Isolation plugin_isolation = Isolation::full;
 
   Bytes allocator_offset() const { return kCatalogOffset + Catalog::size(pools); }
   Bytes heap_map_offset() const;

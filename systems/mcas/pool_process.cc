@@ -33,6 +33,13 @@ class PoolProcess::Change {
   PoolProcess& process_;
 };
 
+void PoolProcess::Running::end() {
+  if (launched) launched->end();
+  launched.reset();
+}
+
+PoolProcess::~PoolProcess() { running_->end(); }
+
 bool PoolProcess::is_current() const {
   return host_ && host_->attached() && shown_ == pools_.memory_of(callbacks_.pool());
 }
@@ -84,16 +91,15 @@ Task<std::string> PoolProcess::launch() {
   std::string problem;
   try {
     if (!host_) {
-      ado::HostOptions options{.patience = options_.patience, .end_process = [this] {
-                                 if (launched_) launched_->end();
+      ado::HostOptions options{.patience = options_.patience, .end_process = [running = running_] {
+                                 if (running->launched) running->launched->end();
                                }};
-      host_ = std::make_shared<ado::Host>(
-          thread_, callbacks_, ado::channel_name(options_.memory, name_), std::move(options));
+      host_ = std::make_shared<ado::Host>(thread_, callbacks_, std::move(options));
     }
     ado::LaunchOrder order{name_, options_.memory, parts, options_.plugins};
     Task<std::unique_ptr<ado::Launched>> launching = options_.launcher->launch(std::move(order));
-    launched_ = co_await std::move(launching);
-    co_await host_->attach(launched_->address());
+    running_->launched = co_await std::move(launching);
+    co_await host_->attach(running_->launched->process());
     co_return std::string();
   } catch (const PlatformError& error) {
     problem = error.what();
@@ -107,8 +113,7 @@ Task<std::string> PoolProcess::launch() {
 // Lets the works end that are under way.
 Task<> PoolProcess::end() {
   if (host_ && host_->attached()) co_await host_->shut_down();
-  if (launched_) launched_->end();
-  launched_.reset();
+  running_->end();
 }
 
 Task<> PoolProcess::stop() {

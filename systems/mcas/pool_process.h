@@ -33,6 +33,9 @@ class PoolProcess {
         options_(options),
         name_(std::to_string(slot)),
         callbacks_(pools, growth, parameters.max_key_size) {}
+  PoolProcess(const PoolProcess&) = delete;
+  PoolProcess& operator=(const PoolProcess&) = delete;
+  ~PoolProcess();
 
   // The callbacks for this pool, by which the caller prepares a work.
   PoolCallbacks& of(Pool& pool) {
@@ -44,12 +47,17 @@ class PoolProcess {
   Task<ado::CompletionMessage> work(ado::WorkMessage order, ado::LockMode mode);
 
   // Whether there is a process that nobody needs.
-  bool is_idle() const { return launched_ != nullptr && callbacks_.pool().users == 0; }
+  bool is_idle() const { return running_->launched != nullptr && callbacks_.pool().users == 0; }
   // Ends it unless somebody has come to need it.
   Task<> stop();
 
  private:
   class Change;
+  // The process, which tasks of the host may end when this object is gone.
+  struct Running {
+    std::unique_ptr<ado::Launched> launched;
+    void end();
+  };
   // Whether there is a process that sees all of the pool.
   bool is_current() const;
   // False if there cannot be one.
@@ -63,7 +71,7 @@ class PoolProcess {
   std::string name_;
   PoolCallbacks callbacks_;
   std::shared_ptr<ado::Host> host_;
-  std::unique_ptr<ado::Launched> launched_;
+  std::shared_ptr<Running> running_ = std::make_shared<Running>();
   Bytes shown_ = 0;        // how much of the pool's memory it sees
   bool changing_ = false;  // it is being launched, or ended
   bool failed_ = false;    // the last change was a launch, in vain

@@ -137,6 +137,27 @@ std::optional<PoolFile> open_pool_file(const std::string& path, Access access) {
   return opened(file, path);
 }
 
+PoolSource pool_source(const std::string& path) {
+  const auto inside = device_path(path);
+  PoolSource source{open_file(inside ? inside->device : path, Access::in_place), {}};
+  const int error = source.file ? 0 : errno;
+  if (error != 0 && error != ENOENT) {
+    throw PlatformError(fmt::format("cannot open {}: {}", path, error_text(error)));
+  }
+  if (error == 0 && inside) {
+    for (const NamedExtent& region : DaxDevice(inside->device).regions()) {
+      if (region.name == inside->name) source.extent = region.extent;
+    }
+  } else if (error == 0) {
+    struct stat info {};
+    if (::fstat(source.file.get(), &info) == 0) {
+      source.extent.length = static_cast<Bytes>(info.st_size);
+    }
+  }
+  if (source.extent.length == 0) throw UsageError(fmt::format("there is no {}", path));
+  return source;
+}
+
 std::optional<File> lock_pool_file(const std::string& path, PoolLock which, Access access) {
   if (const auto inside = device_path(path)) {
     return DaxDevice(inside->device).lock(inside->name, which);

@@ -38,6 +38,14 @@ PoolFile create_pool_file(const std::string& path, Bytes size, Allocation alloca
 // pool, and UsageError if it has bad blocks. A region of a device is used in place by all.
 std::optional<PoolFile> open_pool_file(const std::string& path, Access access = Access::in_place);
 
+// A pool's file, or its device, and where the pool is in it; for whoever maps it otherwise. Throws
+// UsageError if there is no such pool.
+struct PoolSource {
+  File file{};
+  Extent extent{};
+};
+PoolSource pool_source(const std::string& path);
+
 // A lock of the pool among processes, and in a process among those who take it; it ends when the
 // descriptor is closed, or the process dies. Nothing if somebody has it; those with a private copy
 // of a file have it together. Throws UsageError if there is no such pool.

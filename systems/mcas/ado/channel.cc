@@ -1,7 +1,6 @@
 #include "systems/mcas/ado/channel.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "rpc/messages.h"
@@ -11,86 +10,54 @@ namespace perdura::systems::mcas::ado {
 namespace {
 
 struct PartHeader {
-  std::uint64_t launch = 0;
   MessageKind kind = MessageKind::work;
   std::uint32_t last = 0;  // whether the message ends with this part
 };
-constexpr Bytes kRoom = kRingShape.message_size - sizeof(PartHeader);
 
 }  // namespace
 
-std::shared_ptr<Channel> Channel::open(Node& node, const std::string& memory, Side side) {
-  MessageRings& rings = rings_of(node);
-  const std::string to_process = memory + ".to_ado";
-  const std::string to_shard = memory + ".from_ado";
-  const bool of_shard = side == Side::shard;
-  auto out = rings.open_producer(of_shard ? to_process : to_shard, kRingShape);
-  auto in = rings.open_consumer(of_shard ? to_shard : to_process, kRingShape);
-  std::shared_ptr<Channel> channel(new Channel(std::move(out), std::move(in)));
-  Executor::current().spawn(push_all(channel));
-  Executor::current().spawn(pop_all(channel));
-  return channel;
-}
-
-void Channel::begin(std::uint64_t launch) {
-  end();
-  launch_ = launch;
-}
-
-void Channel::end() {
-  launch_ = 0;
-  parts_.clear();
-  incoming_ = {};
-  received_.clear();
-  has_received_.wake_all();
-}
-
-void Channel::send_bytes(MessageKind kind, const std::string& body) {
-  if (launch_ == 0) return;
-  for (Bytes sent = 0; sent == 0 || sent < body.size(); sent += kRoom) {
-    const std::string rest = body.substr(sent, kRoom);
-    const PartHeader header{launch_, kind, sent + kRoom >= body.size() ? 1U : 0U};
-    parts_.push_back(std::string(reinterpret_cast<const char*>(&header), sizeof header) + rest);
+void Channel::send(MessageKind kind, const std::string& body) {
+  if (ended_) return;
+  const Bytes room = room_.size() - sizeof(PartHeader);
+  for (Bytes sent = 0; sent == 0 || sent < body.size(); sent += room) {
+    const PartHeader header{kind, sent + room >= body.size() ? 1U : 0U};
+    std::string part(reinterpret_cast<const char*>(&header), sizeof header);
+    part.append(body, sent, room);
+    const bool gone = parts_.empty() && peer_->try_send(std::as_bytes(std::span(part)));
+    if (!gone) parts_.push_back(std::move(part));
   }
-  has_parts_.wake_one();
+  if (parts_.empty() || std::exchange(sending_, true)) return;
+  Executor::current().spawn(send_all(shared_from_this()));
 }
 
-// A part is taken out of the queue before it is pushed: the queue may be cleared meanwhile. If the
-// other side has died while the ring was full, its successor pops what is there, and drops it.
-Task<> Channel::push_all(std::shared_ptr<Channel> self) {
-  for (;;) {
-    while (self->parts_.empty()) co_await wait(self->has_parts_);
-    const std::string part = std::move(self->parts_.front());
+Task<> Channel::send_all(std::shared_ptr<Channel> self) {
+  while (!self->ended_ && !self->parts_.empty()) {
+    co_await self->peer_->send(std::as_bytes(std::span(self->parts_.front())));
     self->parts_.pop_front();
-    co_await self->out_->push(std::as_bytes(std::span(part)));
   }
+  self->sending_ = false;
 }
 
-Task<> Channel::pop_all(std::shared_ptr<Channel> self) {
-  std::array<std::byte, kRingShape.message_size> room;
-  for (;;) {
-    const Bytes length = co_await self->in_->pop(room);
-    self->take_part(std::span(room).first(length));
-  }
-}
-
-void Channel::take_part(std::span<const std::byte> part) {
+// False if it is none, or one too many: whoever sends that is not trusted any more.
+bool Channel::take_part(Message& message, std::span<const std::byte> part, bool& last) {
+  if (part.size() < sizeof(PartHeader)) return false;
   const auto header = rpc::read_message<PartHeader>(part);
-  if (part.size() < sizeof header || header.launch != launch_) return;
   const auto rest = part.subspan(sizeof header);
-  incoming_.kind = header.kind;
-  incoming_.body.append(reinterpret_cast<const char*>(rest.data()), rest.size());
-  if (header.last == 0) return;
-  received_.push_back(std::exchange(incoming_, {}));
-  has_received_.wake_one();
+  if (rest.size() > kLongestMessage - message.body.size()) return false;
+  message.kind = header.kind;
+  message.body.append(reinterpret_cast<const char*>(rest.data()), rest.size());
+  last = header.last != 0;
+  return true;
 }
 
 Task<std::optional<Channel::Message>> Channel::receive() {
-  const std::uint64_t launch = launch_;
-  while (launch_ != 0 && launch_ == launch && received_.empty()) co_await wait(has_received_);
-  if (launch_ == 0 || launch_ != launch) co_return std::nullopt;
-  Message message = std::move(received_.front());
-  received_.pop_front();
+  Message message;
+  for (bool last = false; !last;) {
+    const std::optional<Bytes> length = co_await peer_->receive(room_);
+    if (ended_ || !length || !take_part(message, std::span(room_).first(*length), last)) {
+      co_return std::nullopt;
+    }
+  }
   co_return message;
 }
 

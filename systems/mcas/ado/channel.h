@@ -1,10 +1,6 @@
 // The user-level IPC between a shard and the process of its active data objects (MCAS, section
-// 4.1): two message rings, one in each direction. A message may be longer than a slot of a ring: it
-// goes in parts.
-//
-// Both sides know the launch whose messages are meant. What a side that has died has left in the
-// rings belongs to another launch and is dropped, and so is the message of which it has sent only
-// some parts.
+// 4.1), over the two queues that a platform gives a process and its child. A message may be longer
+// than a queue's: it goes in parts.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +8,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "platform/message_ring.h"
-#include "platform/runtime/sync.h"
+#include "platform/child_process.h"
 #include "systems/mcas/ado/codec.h"
 #include "systems/mcas/ado/messages.h"
 
@@ -22,10 +18,9 @@ namespace perdura::systems::mcas::ado {
 
 // Of all parts together. A longer one is refused where it would be made.
 inline constexpr Bytes kLongestMessage = 16 * MiB;
-inline constexpr RingShape kRingShape{.slots = 64, .message_size = 1024};
+inline constexpr RingShape kQueue{.slots = 64, .message_size = 1024};
 
-enum class Side : std::uint8_t { shard, process };
-
+// One end. Must be created by make_shared; belongs to a thread.
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
   struct Message {
@@ -33,41 +28,31 @@ class Channel : public std::enable_shared_from_this<Channel> {
     std::string body;
   };
 
-  // One end of the channel that belongs to a memory of this name, to be opened by a task of the
-  // thread that uses it. Throws UsageError if the other end's owner, or the platform, cannot have
-  // rings.
-  static std::shared_ptr<Channel> open(Node& node, const std::string& memory, Side side);
+  // `peer`: whose messages have room for more than a header.
+  explicit Channel(std::shared_ptr<PeerProcess> peer)
+      : peer_(std::move(peer)), room_(peer_->longest_message()) {}
 
-  // From now on only messages of this launch are sent and received.
-  void begin(std::uint64_t launch);
-  // Nobody will send to this side any more: who waits for a message gets nothing.
-  void end();
-
-  // Sends in the order of calls, when the ring has room.
+  // Sends in the order of calls, when there is room. `body`: as encoded() makes it.
   template <class Body>
   void send(MessageKind kind, const Body& body) {
-    send_bytes(kind, encoded(body));
+    send(kind, encoded(body));
   }
-  // The next message, or nothing if the launch has ended. One task at a time.
+  void send(MessageKind kind, const std::string& body);
+  // The next message; nothing if the peer is gone, has sent what is no message, or end() was
+  // called. One task at a time.
   Task<std::optional<Message>> receive();
+  // From now on nothing is sent, and what is received is dropped.
+  void end() { ended_ = true; }
 
  private:
-  Channel(std::unique_ptr<RingProducer> out, std::unique_ptr<RingConsumer> in)
-      : out_(std::move(out)), in_(std::move(in)) {}
+  static Task<> send_all(std::shared_ptr<Channel> self);
+  bool take_part(Message& message, std::span<const std::byte> part, bool& last);
 
-  void send_bytes(MessageKind kind, const std::string& body);
-  static Task<> push_all(std::shared_ptr<Channel> self);
-  static Task<> pop_all(std::shared_ptr<Channel> self);
-  void take_part(std::span<const std::byte> part);
-
-  std::unique_ptr<RingProducer> out_;
-  std::unique_ptr<RingConsumer> in_;
-  std::uint64_t launch_ = 0;       // 0: none
-  std::deque<std::string> parts_;  // to be pushed
-  WaitList has_parts_;
-  Message incoming_;  // of which not all parts have come
-  std::deque<Message> received_;
-  WaitList has_received_;
+  std::shared_ptr<PeerProcess> peer_;
+  std::vector<std::byte> room_;    // for the part that is received
+  std::deque<std::string> parts_;  // to be sent when there is room, by a task
+  bool sending_ = false;           // whether there is such a task
+  bool ended_ = false;
 };
 
 }  // namespace perdura::systems::mcas::ado

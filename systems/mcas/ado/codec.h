@@ -19,6 +19,7 @@ namespace perdura::systems::mcas::ado {
 
 class Encoder {
  public:
+  Encoder() { bytes_.reserve(256); }
   template <class... Fields>
   void operator()(const Fields&... fields) {
     (field(fields), ...);

@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "platform/base/error.h"
-#include "rpc/connect.h"
-#include "rpc/messages.h"
 
 namespace perdura::systems::mcas::ado {
 
@@ -38,34 +36,16 @@ class Host::Registration {
   WorkId id_;
 };
 
-Host::Host(Thread& thread, Callbacks& callbacks, const std::string& memory, HostOptions options)
-    : thread_(thread),
-      callbacks_(callbacks),
-      options_(std::move(options)),
-      channel_(Channel::open(thread.node, memory, Side::shard)) {}
+Host::Host(Thread& thread, Callbacks& callbacks, HostOptions options)
+    : thread_(thread), callbacks_(callbacks), options_(std::move(options)) {}
 
 // --- the process ---------------------------------------------------------------------------------
 
-Task<> Host::attach(fabric::Address process) {
+Task<> Host::attach(std::shared_ptr<PeerProcess> process) {
   lose(launch_, "another process takes its place");
-  const auto launch = static_cast<std::uint64_t>(thread_.executor.now().time_since_epoch().count());
-  const Hello hello{kProtocolVersion, 0, launch};
-  auto completions = std::make_shared<fabric::CompletionQueue>();
-  fabric::Connection connection =
-      co_await rpc::connect(thread_.endpoint, "the process of active data objects", process,
-                            {.completions = completions.get()}, rpc::bytes_of(hello));
-  const auto welcome = rpc::read_message<Welcome>(connection.private_data);
-  if (welcome.version != kProtocolVersion) {
-    throw PlatformError(
-        fmt::format("the process of active data objects has version {}, this program version {}",
-                    welcome.version, kProtocolVersion));
-  }
-  completions_ = std::move(completions);
-  queue_pair_ = std::move(connection.queue_pair);
-  launch_ = launch;
-  channel_->begin(launch);
-  Executor::current().spawn(receive_all(shared_from_this(), launch));
-  Executor::current().spawn(watch_connection(shared_from_this(), launch));
+  const std::uint64_t launch = launch_ = ++last_launch_;
+  channel_ = std::make_shared<Channel>(std::move(process));
+  Executor::current().spawn(receive_all(shared_from_this(), channel_, launch));
   if (options_.patience > Picoseconds{}) {
     Executor::current().spawn(watch_time(shared_from_this(), launch));
   }
@@ -82,7 +62,6 @@ void Host::lose(std::uint64_t launch, const std::string& why) {
   launch_ = 0;
   if (options_.end_process) options_.end_process();
   channel_->end();
-  queue_pair_.reset();
   for (const auto& [id, pending] : pending_) {
     if (pending->completion) continue;
     pending->completion = CompletionMessage{.id = id, .status = WorkStatus::lost, .error = why};
@@ -90,10 +69,11 @@ void Host::lose(std::uint64_t launch, const std::string& why) {
   }
 }
 
-Task<> Host::receive_all(std::shared_ptr<Host> self, std::uint64_t launch) {
-  while (self->launch_ == launch) {
-    const std::optional<Channel::Message> message = co_await self->channel_->receive();
-    if (!message) co_return;
+Task<> Host::receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> channel,
+                         std::uint64_t launch) {
+  for (;;) {
+    const std::optional<Channel::Message> message = co_await channel->receive();
+    if (!message) co_return self->lose(launch, "the process of active data objects has died");
     Decoder decoder(message->body);
     if (message->kind == MessageKind::completion) {
       CompletionMessage completion;
@@ -108,13 +88,6 @@ Task<> Host::receive_all(std::shared_ptr<Host> self, std::uint64_t launch) {
       Executor::current().spawn(answer(self, launch, std::move(call)));
     }
   }
-}
-
-// The process sends nothing on its connection, so what arrives is the connection's end.
-Task<> Host::watch_connection(std::shared_ptr<Host> self, std::uint64_t launch) {
-  const std::shared_ptr<fabric::CompletionQueue> completions = self->completions_;
-  co_await completions->next();
-  self->lose(launch, "the process of active data objects has died");
 }
 
 // Finds a work that takes too long within twice the time.
@@ -138,14 +111,13 @@ Task<> Host::shut_down() {
   while (attached() && !pending_.empty()) co_await wait(ended_);
   if (!attached()) co_return;
   channel_->send(MessageKind::shut_down, std::string());
-  // The process closes the connection when it has ended.
   Pending pending{.since = thread_.executor.now(), .held = {}};
   const Registration registration(*this, ++last_work_, pending);
   while (!pending.completion) co_await wait(pending.waiting);
 }
 
 void Host::cluster_event(const ClusterEvent& event) {
-  channel_->send(MessageKind::cluster_event, event);
+  if (attached()) channel_->send(MessageKind::cluster_event, event);
 }
 
 // --- works ---------------------------------------------------------------------------------------
@@ -169,7 +141,7 @@ Task<CompletionMessage> Host::run(MessageKind kind, WorkMessage order, std::vect
                              "is {}",
                              order.request.size(), kLongestMessage)};
   } else {
-    channel_->send(kind, order);
+    channel_->send(kind, message);
   }
   while (!pending.completion) co_await wait(pending.waiting);
   co_return conclude(pending, order.key);

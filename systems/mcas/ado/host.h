@@ -1,7 +1,7 @@
 // The shard's side of active data objects (MCAS, section 4): hands works to the process of a pool,
 // executes its callbacks, and gives back the locks that works hold when they end, whichever way.
 //
-// That the process has died is learnt from its connection, which a NIC or an operating system ends.
+// That the process has died is learnt from the platform.
 // One that runs and does not answer is noticed by `patience`. Either must be ended by `end_process`
 // before anything else is done: until then it may still write to the pool. Then all works are
 // `lost`. What they have changed by halves is undone when a process is attached again.
@@ -28,13 +28,12 @@ struct HostOptions {
 // Must be created by make_shared. Belongs to the shard's thread.
 class Host : public std::enable_shared_from_this<Host> {
  public:
-  // `memory`: the name of the shard's memory. To be called by a task. `callbacks` must outlive it.
-  Host(Thread& thread, Callbacks& callbacks, const std::string& memory, HostOptions options = {});
+  // `callbacks` must outlive it.
+  Host(Thread& thread, Callbacks& callbacks, HostOptions options = {});
 
-  // Connects to a process and waits until its plugins are prepared. A process that was attached
-  // before is given up. Throws PlatformError if it cannot be reached, has another version, or if
-  // a plugin fails; the message says why.
-  Task<> attach(fabric::Address process);
+  // Waits until the plugins of a process are prepared. A process that was attached before is given
+  // up. Throws PlatformError if it has died or a plugin fails; the message says why.
+  Task<> attach(std::shared_ptr<PeerProcess> process);
   bool attached() const { return launch_ != 0; }
 
   // Invokes the plugins, and waits for their responses. The caller has locked the key in this mode;
@@ -63,8 +62,8 @@ class Host : public std::enable_shared_from_this<Host> {
 
   Task<CompletionMessage> run(MessageKind kind, WorkMessage order, std::vector<Held> held);
   CompletionMessage conclude(Pending& pending, const std::string& key);
-  static Task<> receive_all(std::shared_ptr<Host> self, std::uint64_t launch);
-  static Task<> watch_connection(std::shared_ptr<Host> self, std::uint64_t launch);
+  static Task<> receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> channel,
+                            std::uint64_t launch);
   static Task<> watch_time(std::shared_ptr<Host> self, std::uint64_t launch);
   static Task<> answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessage call);
   // The process is gone.
@@ -93,12 +92,10 @@ class Host : public std::enable_shared_from_this<Host> {
   HostOptions options_;
   std::shared_ptr<Channel> channel_;
   std::uint64_t launch_ = 0;  // 0: no process is attached
+  std::uint64_t last_launch_ = 0;
   WorkId last_work_ = 0;
   std::map<WorkId, Pending*> pending_;
   WaitList ended_;  // who waits until no work is under way
-  // Of the connection, each of which has its own.
-  std::shared_ptr<fabric::CompletionQueue> completions_;
-  std::unique_ptr<fabric::QueuePair> queue_pair_;
 };
 
 }  // namespace perdura::systems::mcas::ado

@@ -1,12 +1,13 @@
 // Who starts the process of a pool's active data objects when it is first needed (MCAS, section
-// 4.2: "launched on-demand"). How it is started and isolated is the platform's affair.
+// 4.2: "launched on-demand"). How it is started and isolated is the platform's affair
+// (platform/child_process.h); program/program.h makes a launcher.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "platform/platform.h"
+#include "platform/child_process.h"
 #include "systems/mcas/storage/memory.h"
 
 namespace perdura::systems::mcas::ado {
@@ -18,17 +19,12 @@ struct LaunchOrder {
   std::vector<std::string> plugins{};  // as in plugins/plugins.h
 };
 
-// The name by which a process and its host find their rings (channel.h). A pool's number is used
-// again when the pool is gone, and its process with it; so are the rings.
-inline std::string channel_name(const std::string& memory, const std::string& pool) {
-  return memory + "." + pool;
-}
-
-// A process that has been started, and listens at its address.
+// A process that has been started, and whose plugins have been opened.
 class Launched {
  public:
   virtual ~Launched() = default;
-  virtual fabric::Address address() const = 0;
+  // For Host::attach().
+  virtual std::shared_ptr<PeerProcess> process() const = 0;
   // It executes nothing more when this returns. May be called again.
   virtual void end() = 0;
 };

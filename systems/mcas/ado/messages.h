@@ -1,6 +1,5 @@
 // The messages between a shard and the process of its active data objects (MCAS, sections 4.1 and
-// 4.2), which go through two message rings; and what the process is told when the shard connects to
-// it. The connection carries nothing else: it is how each side learns that the other one has died.
+// 4.2).
 //
 //   shard -> process   launch   plugins may prepare, and undo what was interrupted
 //                      work     an invocation, or a signal
@@ -14,23 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "platform/fabric/fabric.h"
 #include "systems/mcas/storage/memory.h"
 
 namespace perdura::systems::mcas::ado {
 
+// Of the shard's program and of that of its processes, which must be the same.
 inline constexpr std::uint32_t kProtocolVersion = 2;
-
-// The private data of the connection, of the shard and of the process.
-struct Hello {
-  std::uint32_t version = 0;
-  std::uint32_t padding = 0;
-  std::uint64_t launch = 0;  // which messages belong together: those of one connection
-};
-struct Welcome {
-  std::uint32_t version = 0;
-};
-static_assert(sizeof(Hello) <= fabric::kMaxPrivateData);
 
 enum class MessageKind : std::uint32_t {
   launch,

@@ -1,9 +1,6 @@
 #include "systems/mcas/ado/process.h"
 
-#include <fmt/format.h>
-
 #include "platform/base/error.h"
-#include "rpc/messages.h"
 
 namespace perdura::systems::mcas::ado {
 
@@ -14,7 +11,7 @@ class Process::Calls final : public Services {
   // `work` is told where its value is if that changes.
   Calls(Process& process, WorkId id, Invocation& work) : process_(process), id_(id), work_(work) {}
 
-  Memory memory() const override { return {*process_.region_, process_.flushing_}; }
+  Memory memory() const override { return process_.memory_; }
 
   Task<Answer<Place>> create_key(std::string key, Bytes length) override {
     return place(CallKind::create_key, std::move(key), 0, {0, length});
@@ -104,38 +101,7 @@ class Process::Calls final : public Services {
 
 // --- the shard -----------------------------------------------------------------------------------
 
-std::unique_ptr<fabric::QueuePair> Process::accept(fabric::ConnectionRequest& request,
-                                                   fabric::CompletionQueue& completions) {
-  const auto hello = rpc::read_message<Hello>(request.private_data());
-  const Welcome welcome{kProtocolVersion};
-  if (hello.version != kProtocolVersion || hello.launch == 0) {
-    request.reject(rpc::bytes_of(welcome));
-    return nullptr;
-  }
-  region_ = thread_.node.open_region(name_);
-  if (!region_) {
-    throw UsageError(fmt::format("there is no memory '{}' of a shard on this machine", name_));
-  }
-  channel_ = Channel::open(thread_.node, channel_name_, Side::process);
-  channel_->begin(hello.launch);
-  return request.accept({.completions = &completions}, rpc::bytes_of(welcome));
-}
-
-// The shard sends nothing on its connection, so what arrives is the connection's end.
-Task<> Process::watch_connection(std::shared_ptr<Channel> channel,
-                                 std::shared_ptr<fabric::CompletionQueue> completions) {
-  co_await completions->next();
-  channel->end();
-}
-
 Task<> Process::serve() {
-  const auto completions = std::make_shared<fabric::CompletionQueue>();
-  std::unique_ptr<fabric::QueuePair> shard;
-  while (!shard) {
-    const auto request = co_await thread_.endpoint.next_connection();
-    shard = accept(*request, *completions);
-  }
-  Executor::current().spawn(watch_connection(channel_, completions));
   for (;;) {
     std::optional<Channel::Message> message;
     if (waiting_.empty()) {
@@ -151,7 +117,7 @@ Task<> Process::serve() {
       case MessageKind::work: {
         WorkMessage order;
         decoder(order);
-        const CompletionMessage completion = co_await execute(message->kind, std::move(order));
+        const std::string completion = co_await execute(message->kind, std::move(order));
         channel_->send(MessageKind::completion, completion);
         break;
       }
@@ -187,7 +153,7 @@ Task<Result> Process::call(Plugin& plugin, MessageKind kind, Services& services,
   co_return result;
 }
 
-Task<CompletionMessage> Process::execute(MessageKind kind, WorkMessage order) {
+Task<std::string> Process::execute(MessageKind kind, WorkMessage order) {
   Invocation work{std::move(order.key), order.value, std::move(order.detached),
                   std::move(order.request), order.is_new};
   Calls calls(*this, order.id, work);
@@ -195,16 +161,16 @@ Task<CompletionMessage> Process::execute(MessageKind kind, WorkMessage order) {
   for (const auto& plugin : plugins_) {
     Result result = co_await call(*plugin, kind, calls, work);
     if (!result.error.empty()) {
-      co_return CompletionMessage{
-          .id = order.id, .status = WorkStatus::failed, .error = std::move(result.error)};
+      completion = {.id = order.id, .status = WorkStatus::failed, .error = std::move(result.error)};
+      break;
     }
     for (std::string& one : result.responses) completion.responses.push_back(std::move(one));
   }
-  if (encoded(completion).size() > kLongestMessage) {
-    co_return CompletionMessage{
-        .id = order.id, .status = WorkStatus::too_long, .error = "the responses are too long"};
-  }
-  co_return completion;
+  std::string message = encoded(completion);
+  if (message.size() <= kLongestMessage) co_return message;
+  completion = {
+      .id = order.id, .status = WorkStatus::too_long, .error = "the responses are too long"};
+  co_return encoded(completion);
 }
 
 }  // namespace perdura::systems::mcas::ado

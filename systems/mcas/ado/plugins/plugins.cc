@@ -15,6 +15,8 @@ namespace perdura::systems::mcas::ado {
 
 namespace {
 
+std::string without_argument(const std::string& text) { return text.substr(0, text.find(':')); }
+
 std::unique_ptr<Plugin> load(const std::string& path, const std::string& argument) {
   void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) {
@@ -46,27 +48,19 @@ std::unique_ptr<Plugin> versioning(const std::string& argument) {
       fmt::format("plugin 'versioning' takes how many versions it keeps, not '{}'", argument));
 }
 
-std::unique_ptr<Plugin> without_argument(std::string_view name, std::unique_ptr<Plugin> plugin,
-                                         const std::string& argument) {
+std::unique_ptr<Plugin> taking_none(std::string_view name, std::unique_ptr<Plugin> plugin,
+                                    const std::string& argument) {
   if (argument.empty()) return plugin;
   throw UsageError(fmt::format("plugin '{}' takes no argument; '{}' was given", name, argument));
 }
 
-// "NAME:ARGUMENT"
-std::string name_in(const std::string& text) { return text.substr(0, text.find(':')); }
-std::string argument_in(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  return colon == std::string::npos ? "" : text.substr(colon + 1);
-}
-bool is_path(const std::string& name) { return name.find('/') != std::string::npos; }
-
 std::unique_ptr<Plugin> open(const std::string& text) {
-  const std::string name = name_in(text);
-  const std::string argument = argument_in(text);
-  if (is_path(name)) return load(name, argument);
+  const std::string name = without_argument(text);
+  const std::string argument = name == text ? "" : text.substr(name.size() + 1);
+  if (path_of(text)) return load(name, argument);
   if (name == "versioning") return versioning(argument);
-  if (name == "passthru") return without_argument(name, std::make_unique<Passthru>(), argument);
-  if (name == "aggregate") return without_argument(name, std::make_unique<Aggregate>(), argument);
+  if (name == "passthru") return taking_none(name, std::make_unique<Passthru>(), argument);
+  if (name == "aggregate") return taking_none(name, std::make_unique<Aggregate>(), argument);
   throw UsageError(
       fmt::format("no plugin '{}'; there are passthru, versioning and aggregate, and shared "
                   "objects by their path, with a '/'",
@@ -74,6 +68,11 @@ std::unique_ptr<Plugin> open(const std::string& text) {
 }
 
 }  // namespace
+
+std::optional<std::string> path_of(const std::string& text) {
+  std::string name = without_argument(text);
+  return name.find('/') == std::string::npos ? std::nullopt : std::optional(std::move(name));
+}
 
 Plugins open_plugins(const std::vector<std::string>& names) {
   Plugins plugins;
@@ -83,7 +82,7 @@ Plugins open_plugins(const std::vector<std::string>& names) {
 
 void check_plugins(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    if (!is_path(name_in(name))) open(name);
+    if (!path_of(name)) open(name);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,5 +21,7 @@ Plugins open_plugins(const std::vector<std::string>& names);
 
 // Whether there can be such plugins, without loading any. Throws UsageError if not.
 void check_plugins(const std::vector<std::string>& names);
+// The path of the shared object that such a name is of, if it is.
+std::optional<std::string> path_of(const std::string& name);
 
 }  // namespace perdura::systems::mcas::ado

@@ -19,6 +19,23 @@ const char* const kValues[] = {"first", "second, which is longer", "third", ""};
 
 Plugins versioning() { return one(std::make_unique<Versioning>(kTwoVersions)); }
 
+// A child process of the shard's node that serves it; the first child of the platform is
+// kProcessNode.
+Task<std::shared_ptr<PeerProcess>> start_child(Thread& thread, MakePlugins plugins) {
+  ChildProgram program{"", [plugins](ChildContext& self) -> Task<> {
+                         Process process(self.memory(), self.parent(), Flushing::lines, plugins());
+                         self.ready();
+                         co_await process.serve();
+                       }};
+  const Bytes size = thread.node.open_region(kMemory)->size();
+  ChildOrder order{.memory = kMemory, .parts = {{0, size}}, .messages = kQueue};
+  ChildProcesses& processes = child_processes_of(thread.node);
+  co_return co_await processes.start_child(std::move(program), std::move(order));
+}
+Connect child_with(MakePlugins plugins) {
+  return [plugins](Thread& thread) { return start_child(thread, plugins); };
+}
+
 using Versions = std::deque<std::string>;
 
 Task<Versions> versions_of(Shard& shard) {
@@ -72,27 +89,28 @@ TEST(AdoCrash, AProcessThatDiesTakesNothingButItsWork) {
   std::uint64_t lost = 0;
   const auto explored = sim::explore_failures({}, [&](sim::Failure& failure) {
     SCOPED_TRACE(failure.text());
-    sim::SimPlatform platform(perdura::test::erda_testbed(), 2, {0, 0});
+    sim::SimPlatform platform(perdura::test::erda_testbed(), 1);
     platform.track_durability({pmem::PersistenceDomain::dmp, false});  // for more moments
     failure.enable(false);
     bool ended = false;
-    start_process(platform, versioning);
-    start_shard(platform, [&](Shard& shard) -> Task<> {
-      failure.enable(true);
-      Known known;
-      co_await put_all(shard, known);
-      failure.enable(false);
-      // What it has not been told yet it learns now: its connection ends.
-      while (failure.happened() && shard.host->attached()) co_await sleep_for(Microseconds(10));
-      EXPECT_EQ(shard.store.locked(), "");
-      if (!shard.host->attached()) {
-        ++lost;
-        start_process(platform, versioning);
-        co_await shard.host->attach(kProcessAddress);
-      }
-      co_await check(shard, known);
-      ended = true;
-    });
+    start_shard(
+        platform,
+        [&](Shard& shard) -> Task<> {
+          failure.enable(true);
+          Known known;
+          co_await put_all(shard, known);
+          failure.enable(false);
+          // What it has not been told yet it learns now.
+          while (failure.happened() && shard.host->attached()) co_await sleep_for(Microseconds(10));
+          EXPECT_EQ(shard.store.locked(), "");
+          if (!shard.host->attached()) {
+            ++lost;
+            co_await shard.host->attach(co_await start_child(shard.thread, versioning));
+          }
+          co_await check(shard, known);
+          ended = true;
+        },
+        {}, child_with(versioning));
     failure.watch(platform, [&](pmem::Choices&) { platform.kill(kProcessNode); });
     platform.run();
     EXPECT_TRUE(ended);
@@ -107,26 +125,27 @@ TEST(AdoCrash, APowerFailureLeavesTheVersionsFromBeforeOrAfterAPut) {
   const auto explored = sim::explore_failures(
       {.images = sim::Images::all, .most_images = 30}, [&](sim::Failure& failure) {
         SCOPED_TRACE(failure.text());
-        sim::SimPlatform platform(perdura::test::erda_testbed(), 2, {0, 0});
+        sim::SimPlatform platform(perdura::test::erda_testbed(), 1);
         platform.track_durability({pmem::PersistenceDomain::dmp, false});
         failure.enable(false);
         Known known;
         Bytes root = 0;
         bool checked = false;
-        start_process(platform, versioning);
-        start_shard(platform, [&](Shard& shard) -> Task<> {
-          root = shard.store.root();
-          failure.enable(true);
-          co_await put_all(shard, known);
-          failure.enable(false);
-        });
+        start_shard(
+            platform,
+            [&](Shard& shard) -> Task<> {
+              root = shard.store.root();
+              failure.enable(true);
+              co_await put_all(shard, known);
+              failure.enable(false);
+            },
+            {}, child_with(versioning));
         failure.watch(platform, [&](pmem::Choices& choices) {
           platform.fail_power(kShardNode, choices);
-          start_process(platform, versioning);
           platform.start(kShardNode, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
             FakeShard store(thread.node, root);
-            Shard shard{thread, store, std::make_shared<Host>(thread, store, kMemory)};
-            co_await shard.host->attach(kProcessAddress);
+            Shard shard{thread, store, std::make_shared<Host>(thread, store)};
+            co_await shard.host->attach(co_await start_child(thread, versioning));
             co_await check(shard, known);
             EXPECT_EQ(store.engine().audit(), "");
             checked = true;
@@ -140,7 +159,7 @@ TEST(AdoCrash, APowerFailureLeavesTheVersionsFromBeforeOrAfterAPut) {
 
 // A plugin that never comes back: the host ends its process, and only then gives the locks back.
 TEST(AdoCrash, AProcessThatDoesNotAnswerIsEnded) {
-  sim::SimPlatform platform(perdura::test::erda_testbed(), 2, {0, 0});
+  sim::SimPlatform platform(perdura::test::erda_testbed(), 1);
   const auto stuck = [] {
     return function([](Services& services, const Invocation& work) -> Task<Result> {
       co_await services.open_key("other", LockMode::write);
@@ -155,7 +174,6 @@ TEST(AdoCrash, AProcessThatDoesNotAnswerIsEnded) {
                         locked_when_ended = store->locked();
                         platform.kill(kProcessNode);
                       }};
-  start_process(platform, stuck);
   start_shard(
       platform,
       [&](Shard& shard) -> Task<> {
@@ -169,46 +187,42 @@ TEST(AdoCrash, AProcessThatDoesNotAnswerIsEnded) {
                   "the process of active data objects does not answer, and was ended");
         EXPECT_GE(shard.thread.executor.now() - begin, Milliseconds(5));
         EXPECT_LE(shard.thread.executor.now() - begin, Milliseconds(11));
-        start_process(platform, stuck);
-        co_await shard.host->attach(kProcessAddress);
+        co_await shard.host->attach(co_await start_child(shard.thread, stuck));
         EXPECT_EQ((co_await shard.invoke("key", "at once")).status, WorkStatus::done);
         ended = true;
       },
-      options);
+      options, child_with(stuck));
   platform.run();
   EXPECT_EQ(locked_when_ended, "key:-1 other:-1 ");
   EXPECT_TRUE(ended);
 }
 
-// The shard dies in the middle of a work; its process ends, and both begin anew.
+// The shard dies in the middle of a work, and its process with it.
 TEST(AdoCrash, AProcessEndsWithItsShard) {
   sim::SimPlatform platform(perdura::test::erda_testbed(), 2, {0, 0});
-  int served = 0;
-  const auto serve = [&](Thread& thread) -> Task<> {
-    const auto slow = [](Services& services, const Invocation&) -> Task<Result> {
-      for (;;) {
+  std::uint64_t steps = 0;
+  const auto slow = [&] {
+    return function([&](Services& services, const Invocation&) -> Task<Result> {
+      for (;; ++steps) {
         co_await sleep_for(Microseconds(50));
         co_await services.get_pool_info();
       }
-    };
-    Process process(thread, kMemory, Flushing::lines, function(slow));
-    co_await process.serve();
-    ++served;
+    });
   };
-  platform.start_service(kProcessNode, kProcessAddress.port, CompletionMode::event, serve);
-  platform.start_service(kShardNode, 1, CompletionMode::event, [](Thread& thread) -> Task<> {
+  platform.start_service(kShardNode, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
     FakeShard store(thread.node);
-    Shard shard{thread, store, std::make_shared<Host>(thread, store, kMemory)};
-    co_await shard.host->attach(kProcessAddress);
+    Shard shard{thread, store, std::make_shared<Host>(thread, store)};
+    co_await shard.host->attach(co_await start_child(thread, slow));
     co_await shard.invoke("key", "");
     ADD_FAILURE() << "it never ends";
   });
-  platform.start(kProcessNode, 9, CompletionMode::event, [&](Thread&) -> Task<> {
+  platform.start(1, 9, CompletionMode::event, [&](Thread&) -> Task<> {
     co_await sleep_for(Milliseconds(1));
-    EXPECT_EQ(served, 0);
+    EXPECT_GT(steps, 5U);
     platform.kill(kShardNode);
+    const std::uint64_t before = steps;
     co_await sleep_for(Milliseconds(1));
-    EXPECT_EQ(served, 1);
+    EXPECT_EQ(steps, before);
   });
   platform.run();
 }

@@ -18,6 +18,7 @@
 #include "systems/mcas/ado/host.h"
 #include "systems/mcas/ado/process.h"
 #include "tests/support/platforms.h"
+#include "tests/systems/mcas/ado/ring_peer.h"
 #include "tests/systems/mcas/engine_support.h"
 
 namespace perdura::systems::mcas::ado::test {
@@ -25,7 +26,6 @@ namespace perdura::systems::mcas::ado::test {
 inline constexpr const char* kMemory = "shard";
 inline constexpr NodeId kShardNode = 0;
 inline constexpr NodeId kProcessNode = 1;
-inline constexpr fabric::Address kProcessAddress{kProcessNode, 7};
 // Memory that belongs to no key is that of a key which clients cannot have.
 inline constexpr char kHidden = '\x01';
 
@@ -182,11 +182,20 @@ inline std::unique_ptr<Platform> make_machine(const std::string& platform) {
 }
 
 using MakePlugins = std::function<Plugins()>;
+// The process on the thread of another node, in the test's own program, so that plugins may be part
+// of the test.
 inline void start_process(Platform& platform, const MakePlugins& plugins) {
-  platform.start_service(kProcessNode, kProcessAddress.port, CompletionMode::event,
+  platform.start_service(kProcessNode, 7, CompletionMode::event,
                          [plugins](Thread& thread) -> Task<> {
-                           Process process(thread, kMemory, Flushing::lines, plugins());
+                           std::unique_ptr<pmem::Region> memory;
+                           while (!memory) {
+                             co_await sleep_for(Microseconds(1));
+                             memory = thread.node.open_region(kMemory);
+                           }
+                           const auto shard = RingPeer::of_process(thread.node);
+                           Process process(*memory, shard, Flushing::lines, plugins());
                            co_await process.serve();
+                           co_await shard->send({});
                          });
 }
 
@@ -212,16 +221,24 @@ struct Shard {
 };
 using Body = std::function<Task<>(Shard&)>;
 
-// Starts a shard with an empty pool, and the process; runs the test's body when it is attached.
-inline void start_shard(Platform& platform, const Body& body, HostOptions options = {}) {
-  platform.start(kShardNode, 1, CompletionMode::event, [body, options](Thread& thread) -> Task<> {
-    FakeShard store(thread.node);
-    Shard shard{thread, store, std::make_shared<Host>(thread, store, kMemory, options)};
-    co_await shard.host->attach(kProcessAddress);
-    co_await body(shard);
-    EXPECT_EQ(store.locked(), "");
-    EXPECT_EQ(store.engine().audit(), "");
-  });
+using Connect = std::function<Task<std::shared_ptr<PeerProcess>>(Thread&)>;
+inline Task<std::shared_ptr<PeerProcess>> to_other_node(Thread& thread) {
+  co_return RingPeer::of_shard(thread.node);
+}
+
+// Starts a shard with an empty pool; runs the test's body when a process is attached, which is that
+// of start_process() unless the test connects to another one.
+inline void start_shard(Platform& platform, const Body& body, HostOptions options = {},
+                        const Connect& connect = to_other_node) {
+  platform.start(kShardNode, 1, CompletionMode::event,
+                 [body, options, connect](Thread& thread) -> Task<> {
+                   FakeShard store(thread.node);
+                   Shard shard{thread, store, std::make_shared<Host>(thread, store, options)};
+                   co_await shard.host->attach(co_await connect(thread));
+                   co_await body(shard);
+                   EXPECT_EQ(store.locked(), "");
+                   EXPECT_EQ(store.engine().audit(), "");
+                 });
 }
 
 inline void run(const std::string& platform_name, const MakePlugins& plugins, const Body& body,

@@ -283,7 +283,7 @@ TEST(ProcessDeaths, TakeNothingButTheirWorks) {
   });
   Time next{};
   std::function<void()> kill_again = [&] {
-    if (next != Time{}) cluster.sim().kill(kProcessNode);
+    if (cluster.launcher().running > 0) cluster.sim().kill(cluster.launcher().process_node());
     next += Microseconds(200 + random() % 3000);
     if (ended < 2) cluster.sim().at(next, kill_again);
   };

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -18,7 +19,9 @@
 #include "systems/mcas/ado/plugins/plugins.h"
 #include "systems/mcas/session.h"
 #include "systems/mcas/shard.h"
+#include "systems/mcas/ado/process.h"
 #include "tests/support/platforms.h"
+#include "tests/systems/mcas/ado/ring_peer.h"
 
 namespace perdura::systems::mcas::test {
 
@@ -56,6 +59,8 @@ class Function final : public ado::Plugin {
 
 using MakePlugins = std::function<ado::Plugins(const std::vector<std::string>&)>;
 
+using ado::test::RingPeer;
+
 // What a configuration names if its plugin is a function of the test.
 inline constexpr const char* kFunction = "/function";
 inline MakePlugins function(Function::Body body) {
@@ -77,44 +82,76 @@ class TestLauncher final : public ado::Launcher {
   // Called before each launch; may throw.
   std::function<void()> on_launch;
 
+  // The node on which the last process runs.
+  NodeId process_node() const { return is_sim() ? kClientNode + started_ : kProcessNode; }
+
   Task<std::unique_ptr<ado::Launched>> launch(ado::LaunchOrder order) override {
     orders.push_back(order);
     if (on_launch) on_launch();
-    const fabric::Address address{kProcessNode, ++last_port_};
+    ++started_;
+    if (is_sim()) co_return std::make_unique<Started>(*this, co_await start_child(order), nullptr);
+    // A real child would be another program, to which the test's plugins do not belong.
+    const std::string ring = order.pool + "." + std::to_string(started_);
     auto thread = platform_.start_service(
-        kProcessNode, address.port, CompletionMode::event,
-        [order, plugins = plugins_](Thread& its) -> Task<> {
-          ado::Process process(its, order.memory, Flushing::lines, plugins(order.plugins),
-                               ado::channel_name(order.memory, order.pool));
+        kProcessNode, static_cast<fabric::Port>(started_), CompletionMode::event,
+        [order, ring, plugins = plugins_](Thread& its) -> Task<> {
+          const auto memory = its.node.open_region(order.memory);
+          const auto shard =
+              std::make_shared<RingPeer>(its.node, "to_shard" + ring, "to_process" + ring);
+          ado::Process process(*memory, shard, Flushing::lines, plugins(order.plugins));
           co_await process.serve();
+          co_await shard->send({});
         });
-    co_return std::make_unique<Started>(*this, address, std::move(thread));
+    co_return std::make_unique<Started>(
+        *this, std::make_shared<RingPeer>(*node, "to_process" + ring, "to_shard" + ring),
+        std::move(thread));
   }
+
+  Node* node = nullptr;  // the shard's
 
  private:
   class Started final : public ado::Launched {
    public:
-    Started(TestLauncher& launcher, fabric::Address address, std::shared_ptr<StartedThread> thread)
-        : launcher_(launcher), address_(address), thread_(std::move(thread)) {
+    Started(TestLauncher& launcher, std::shared_ptr<PeerProcess> process,
+            std::shared_ptr<StartedThread> thread)
+        : launcher_(launcher), process_(std::move(process)), thread_(std::move(thread)) {
       ++launcher_.running;
     }
-    fabric::Address address() const override { return address_; }
+    std::shared_ptr<PeerProcess> process() const override { return process_; }
     void end() override {
-      if (!thread_) return;
-      thread_->stop();
-      thread_.reset();
+      if (ended_) return;
+      ended_ = true;
+      if (thread_) thread_->stop();
+      if (const auto child = std::dynamic_pointer_cast<ChildProcess>(process_)) child->end();
       --launcher_.running;
     }
 
    private:
     TestLauncher& launcher_;
-    fabric::Address address_;
+    std::shared_ptr<PeerProcess> process_;
     std::shared_ptr<StartedThread> thread_;
+    bool ended_ = false;
   };
+
+  bool is_sim() const { return dynamic_cast<sim::SimPlatform*>(&platform_) != nullptr; }
+
+  Task<std::shared_ptr<PeerProcess>> start_child(ado::LaunchOrder order) {
+    ChildProgram program{"", [order, plugins = plugins_](ChildContext& self) -> Task<> {
+                           ado::Process process(self.memory(), self.parent(), Flushing::lines,
+                                                plugins(order.plugins));
+                           self.ready();
+                           co_await process.serve();
+                         }};
+    ChildOrder child{.memory = order.memory, .messages = ado::kQueue};
+    for (const Place part : order.parts) child.parts.push_back({part.offset, part.length});
+    std::ranges::sort(child.parts, {}, &MemoryPart::offset);
+    ChildProcesses& processes = child_processes_of(*node);
+    co_return co_await processes.start_child(std::move(program), std::move(child));
+  }
 
   Platform& platform_;
   MakePlugins plugins_;
-  fabric::Port last_port_ = 100;
+  NodeId started_ = 0;
 };
 
 inline std::string platform_name(const testing::TestParamInfo<std::string>& test) {
@@ -158,6 +195,7 @@ class Cluster {
   void serve() {
     platform_->start_service(
         kShardNode, 0, CompletionMode::event, [this](Thread& thread) -> Task<> {
+          launcher_->node = &thread.node;
           const auto shard =
               std::make_shared<Shard>(thread, kMemory, Parameters::of(config_), launcher_);
           EXPECT_EQ(shard->pools().audit(), "");

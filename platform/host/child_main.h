@@ -1,0 +1,12 @@
+// main() of programs that are child processes on the real platforms (platform/child_process.h).
+#pragma once
+
+#include "platform/child_process.h"
+
+namespace perdura {
+
+// Maps what the parent gives, confines the process unless the order says otherwise, and runs the
+// body. Returns the exit code. For nobody but a parent.
+int run_child(const ChildProgram& program);
+
+}  // namespace perdura
