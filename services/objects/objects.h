@@ -13,9 +13,9 @@
 // until it has ended.
 //
 // A completed change is as durable as the system promises. An operation that fails has changed
-// nothing, with three exceptions: after `disconnected` it is unknown whether it took effect; a write
-// into a part of a value that a failure interrupts may leave any of its bytes new or old; and a call
-// of an active data object that fails leaves what it has put, created or changed by then.
+// nothing, with three exceptions: after `disconnected` it is unknown whether it took effect; a
+// write into a part of a value that a failure interrupts may leave any of its bytes new or old; and
+// a call of an active data object that fails leaves what it has put, created or changed by then.
 #pragma once
 
 #include <cstdint>
@@ -145,8 +145,8 @@ class Pool {
   // after the call, its answers do not.
   virtual Task<Result<Answers>> invoke(Key key, std::span<const std::byte> request,
                                        Bytes value_length, InvokeFlags flags) = 0;
-  // The same after putting the value. If that is `detached`, a key that is not there is created with
-  // a value of `root_length` bytes, which is of no account otherwise. Never `read_only`.
+  // The same after putting the value. If that is `detached`, a key that is not there is created
+  // with a value of `root_length` bytes, which is of no account otherwise. Never `read_only`.
   virtual Task<Result<Answers>> invoke_put(Key key, std::span<const std::byte> request, Value value,
                                            Bytes root_length, InvokeFlags flags) = 0;
 
