@@ -147,9 +147,11 @@ Task<ado::Result> cell(ado::Services& services, const ado::Invocation& work) {
     memory.store_durably(work.value.offset, place.value.offset);
     if (before.offset != 0) co_await services.free_memory(before);
   }
+  // A failure may have kept the length alone.
+  if (is_in().offset == 0) co_return ado::Result{{""}, {}};
   std::string text(is_in().length, '\0');
   memory.region().read(is_in().offset, std::as_writable_bytes(std::span(text)));
-  co_return ado::Result{{is_in().offset == 0 ? "" : text}, {}};
+  co_return ado::Result{{text}, {}};
 }
 
 // Memory that belongs to no key stays allocated over a restart, and what is freed is free. A
