@@ -29,7 +29,7 @@ class NoKeys final : public Callbacks {
   Task<Created> create(std::string, Bytes) override { co_return none(); }
   Task<Created> resize(std::string, Bytes) override { co_return none(); }
   bool erase(const std::string&) override { return false; }
-  std::optional<Place> allocate(Bytes) override { return std::nullopt; }
+  Task<Created> allocate(Bytes) override { co_return Created{CallStatus::out_of_space, {}}; }
   bool free(Place) override { return false; }
   void for_each(const std::function<void(const std::string&, Place)>&) override {}
   PoolInfo info() override { return {}; }
@@ -53,7 +53,7 @@ Task<> call(Thread& thread, benchmark::State* state, CompletionMode mode,
   const std::string request(static_cast<std::size_t>(state->range(0)), 'r');
   for ([[maybe_unused]] auto _ : *state) {
     WorkMessage work{.key = "key", .request = request};
-    const CompletionMessage completion = co_await host->work(std::move(work));
+    const CompletionMessage completion = co_await host->work(std::move(work), LockMode::write);
     if (completion.status != WorkStatus::done) state->SkipWithError(completion.error.c_str());
   }
   launched->end();

@@ -17,9 +17,9 @@
 #include "platform/sim/sim_platform.h"
 #include "systems/mcas/ado/launcher.h"
 #include "systems/mcas/ado/plugins/plugins.h"
+#include "systems/mcas/ado/process.h"
 #include "systems/mcas/session.h"
 #include "systems/mcas/shard.h"
-#include "systems/mcas/ado/process.h"
 #include "tests/support/platforms.h"
 #include "tests/systems/mcas/ado/ring_peer.h"
 
