@@ -73,7 +73,7 @@ const Mistake kMistakes[] = {
     {"crash erda --strategy random --failure client", "perdura: crash: --failure is without"},
     {"crash erda --schedule fast",
      "perdura: --schedule: fast not in {equal-writers,slow-writer,appends,threads,session,"
-     "sessions}"},
+     "sessions,writers,pools}"},
     {"doctor --root /nowhere", "perdura: doctor: --root /nowhere: there is no such folder"},
     {"advise --responder /nowhere", "perdura: advise: --responder /nowhere: there is no such file"},
     {"advise --responder " PERDURA_SOURCE_DIR "/README.md",
