@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/micro/no_keys.h"
 #include "platform/shm/shm_platform.h"
 #include "systems/mcas/ado/host.h"
 #include "systems/mcas/ado/program/program.h"
@@ -19,24 +20,6 @@ namespace perdura::systems::mcas::ado {
 namespace {
 
 constexpr const char* kMemory = "shard";
-
-// A pool of which the plugin wants nothing.
-class NoKeys final : public Callbacks {
- public:
-  bool try_lock(const std::string&, LockMode) override { return true; }
-  void unlock(const std::string&, LockMode) override {}
-  std::optional<Place> find(const std::string&) override { return std::nullopt; }
-  Task<Created> create(std::string, Bytes) override { co_return none(); }
-  Task<Created> resize(std::string, Bytes) override { co_return none(); }
-  bool erase(const std::string&) override { return false; }
-  Task<Created> allocate(Bytes) override { co_return Created{CallStatus::out_of_space, {}}; }
-  bool free(Place) override { return false; }
-  void for_each(const std::function<void(const std::string&, Place)>&) override {}
-  PoolInfo info() override { return {}; }
-
- private:
-  static Created none() { return {CallStatus::out_of_space, {}}; }
-};
 
 Task<> call(Thread& thread, benchmark::State* state, CompletionMode mode,
             std::vector<unsigned> cores) {

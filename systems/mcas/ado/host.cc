@@ -202,6 +202,7 @@ Task<AnswerMessage> Host::execute(std::uint64_t launch, CallMessage call) {
     case CallKind::iterate:
       co_return iterate(*pending, call);
     case CallKind::find_key: {
+      if (call.mode > static_cast<std::uint32_t>(Matching::regular_expression)) break;
       const auto matching = static_cast<Matching>(call.mode);
       const Callbacks::Found found =
           co_await callbacks_.find_key(call.key, matching, call.place.offset);
@@ -273,6 +274,7 @@ Task<AnswerMessage> Host::create_key(std::uint64_t launch, CallMessage call) {
 }
 
 AnswerMessage Host::open_key(Pending& pending, const CallMessage& call) {
+  if (call.mode > static_cast<std::uint32_t>(LockMode::write)) return failed(CallStatus::refused);
   const std::optional<Place> value = callbacks_.find(call.key);
   if (!value) return failed(CallStatus::not_found);
   if (!callbacks_.sees(*value)) return failed(CallStatus::unseen);

@@ -78,15 +78,15 @@ TEST(Program, ABackupThatWasKilledTakesNothingFromTheOthers) {
   EXPECT_EQ(running.wait(), 0) << output;
   EXPECT_NE(output.find(folder.file("c") + " may lack the last sync points"), std::string::npos)
       << output;
-  EXPECT_EQ(last_transaction(folder.file("b")), 400U);
+  EXPECT_EQ(last_transaction(folder.file("b")), 400U) << output;
   // Named as the primary it is given all by the mirror before anything else.
   Running again({PERDURA_PROGRAM, "mojim", "run", "--mode", "m-syncsec", "--size", "4MiB",
                  "--primary", folder.file("c"), "--mirror", folder.file("b"), "--backup",
                  folder.file("a"), "--", PERDURA_LMDB_WRITER, folder.file("c"), "401", "410"});
   const std::string said = again.rest();
   EXPECT_EQ(again.wait(), 0) << said;
-  EXPECT_EQ(last_transaction(folder.file("c")), 410U);
-  EXPECT_EQ(last_transaction(folder.file("b")), 410U);
+  EXPECT_EQ(last_transaction(folder.file("c")), 410U) << said;
+  EXPECT_EQ(last_transaction(folder.file("b")), 410U) << said;
 }
 
 // The mirror's file becomes the program's, as after the loss of the primary's node.

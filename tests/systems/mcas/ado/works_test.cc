@@ -116,6 +116,8 @@ TEST_P(AdoWorks, CallbacksDoWhatTheySay) {
       EXPECT_EQ((co_await services.create_key("created", 100)).status, CallStatus::exists);
       EXPECT_EQ((co_await services.create_key("huge", GiB)).status, CallStatus::out_of_space);
       EXPECT_EQ((co_await services.open_key("huge", LockMode::read)).status, CallStatus::not_found);
+      EXPECT_EQ((co_await services.open_key("there", static_cast<LockMode>(2))).status,
+                CallStatus::refused);
 
       const auto opened = co_await services.open_key("there", LockMode::write);
       EXPECT_EQ(opened.value.length, 40U);

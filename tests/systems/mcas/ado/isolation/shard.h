@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "bench/micro/no_keys.h"
 #include "platform/shm/shm_platform.h"
 #include "systems/mcas/ado/host.h"
 #include "systems/mcas/ado/program/program.h"
@@ -19,24 +20,6 @@ inline constexpr const char* kPools = "pools";
 inline constexpr Bytes kPool = 64 * KiB;
 inline constexpr Bytes kOther = kPool;  // where the other pool begins, with kSecret
 inline constexpr const char* kSecret = "secret";
-
-// A pool that keeps nothing: the process works on its memory alone.
-class NoKeys final : public Callbacks {
- public:
-  bool try_lock(const std::string&, LockMode) override { return true; }
-  void unlock(const std::string&, LockMode) override {}
-  std::optional<Place> find(const std::string&) override { return std::nullopt; }
-  Task<Created> create(std::string, Bytes) override { co_return none(); }
-  Task<Created> resize(std::string, Bytes) override { co_return none(); }
-  bool erase(const std::string&) override { return false; }
-  Task<Created> allocate(Bytes) override { co_return none(); }
-  bool free(Place) override { return false; }
-  void for_each(const std::function<void(const std::string&, Place)>&) override {}
-  PoolInfo info() override { return {}; }
-
- private:
-  static Created none() { return {CallStatus::out_of_space, {}}; }
-};
 
 class TwoPools {
  public:
