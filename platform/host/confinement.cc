@@ -28,14 +28,13 @@ using pmem::mapped::File;
 
 [[noreturn]] void refuse(const std::string& what) {
   throw PlatformError(
-      fmt::format("cannot isolate the process: {}; or set isolation to none", what));
+      fmt::format("cannot isolate the process: {}; or start it without isolation", what));
 }
 void require(bool done, std::string_view what) {
   if (!done) refuse(fmt::format("{}: {}", what, pmem::mapped::error_text(errno)));
 }
 
-// --- files
-// -----------------------------------------------------------------------------------------
+// --- files ---------------------------------------------------------------------------------------
 
 constexpr std::uint64_t kReadFile = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_EXECUTE;
 // All rights that the first version of Landlock knows; later ones concern what opening a file for
@@ -67,8 +66,7 @@ File make_rules(const std::vector<std::string>& readable) {
   return rules;
 }
 
-// --- system calls
-// ----------------------------------------------------------------------------------
+// --- system calls --------------------------------------------------------------------------------
 
 // What memory, clocks, waiting, messages on stderr and loading of shared objects need.
 constexpr std::uint32_t kCalls[] = {
@@ -101,8 +99,7 @@ void filter_calls() {
           "the kernel filters no system calls (seccomp)");
 }
 
-// --- user and limits
-// -------------------------------------------------------------------------------
+// --- user and limits -----------------------------------------------------------------------------
 
 void become_nobody(std::uint32_t first_user) {
   if (::geteuid() != 0) refuse("only root can give it a user of its own; run as root");

@@ -83,7 +83,7 @@ TEST(AdoLauncher, RefusesWhatItCannotIsolate) {
       }
       EXPECT_EQ(text,
                 "the process of pool 7's active data objects: cannot isolate the process: only "
-                "root can give it a user of its own; run as root; or set isolation to none");
+                "root can give it a user of its own; run as root; or start it without isolation");
       options.limits.isolation = Isolation::none;
       const auto launched = co_await make_launcher(thread, options)->launch(order);
       EXPECT_NE(launched, nullptr);
