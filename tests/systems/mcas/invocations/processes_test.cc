@@ -284,7 +284,7 @@ TEST(ProcessDeaths, TakeNothingButTheirWorks) {
   Time next{};
   std::function<void()> kill_again = [&] {
     if (cluster.launcher().running > 0) cluster.sim().kill(cluster.launcher().process_node());
-    next += Microseconds(200 + random() % 3000);
+    next += Microseconds(50 + random() % 500);
     if (ended < 2) cluster.sim().at(next, kill_again);
   };
   kill_again();
