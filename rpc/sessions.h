@@ -47,15 +47,20 @@ class SessionTable {
     if (found == number_of_.end()) return;
     first_perhaps_free_ = std::min<std::ptrdiff_t>(first_perhaps_free_, found->second);
     number_of_.erase(found);
+    last_ = {};
   }
   // Null if the connection belongs to no session.
   Session* of(const fabric::QueuePair* queue_pair) {
+    if (queue_pair == last_.queue_pair) return last_.session;
     const auto found = number_of_.find(queue_pair);
-    return found == number_of_.end() ? nullptr : &sessions_[found->second];
+    if (found == number_of_.end()) return nullptr;
+    last_ = {queue_pair, &sessions_[found->second]};
+    return last_.session;
   }
 
   // Ends all sessions.
   void clear() {
+    last_ = {};
     number_of_.clear();
     sessions_.clear();
   }
@@ -64,6 +69,11 @@ class SessionTable {
   std::vector<Session> sessions_;
   std::ptrdiff_t first_perhaps_free_ = 0;  // the sessions before it are in use
   std::unordered_map<const fabric::QueuePair*, std::uint32_t> number_of_;
+  // The last one that was asked for: messages of a session often come one after the other.
+  struct {
+    const fabric::QueuePair* queue_pair = nullptr;
+    Session* session = nullptr;
+  } last_;
 };
 
 // Passes every connection request to `accept(request)`, which answers it. Does not return. `accept`

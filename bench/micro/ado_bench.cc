@@ -1,10 +1,16 @@
-// Calls of active data objects: from a shard to the process of a pool and back, through the two
-// queues between them, with the plugin that answers what it is asked. "Pollers" need two idle
-// cores; "sleepers" share one, so each call takes two switches of it.
+// Calls of active data objects, with the plugin that answers what it is asked.
+//
+// * ado_call: from a shard to the process of a pool and back, through the two queues between them.
+//   "Pollers" need two idle cores; "sleepers" share one, so each call takes two switches of it.
+// * ado_call_beyond_get: what a client's call of a plugin takes beyond a get of the same client, in
+//   turn: medians and least of all, in nanoseconds. The client is a task of the shard's thread, so
+//   that it needs two idle cores, too, and no more.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -12,14 +18,20 @@
 #include <vector>
 
 #include "bench/micro/no_keys.h"
+#include "platform/base/error.h"
 #include "platform/shm/shm_platform.h"
 #include "systems/mcas/ado/host.h"
 #include "systems/mcas/ado/program/program.h"
+#include "systems/mcas/mcas.h"
+#include "systems/mcas/shard.h"
 
 namespace perdura::systems::mcas::ado {
 namespace {
 
 constexpr const char* kMemory = "shard";
+constexpr fabric::Port kShardPort = 1;
+
+double least(const std::vector<double>& all) { return *std::min_element(all.begin(), all.end()); }
 
 Task<> call(Thread& thread, benchmark::State* state, CompletionMode mode,
             std::vector<unsigned> cores) {
@@ -42,23 +54,68 @@ Task<> call(Thread& thread, benchmark::State* state, CompletionMode mode,
   launched->end();
 }
 
-void run(benchmark::State& state, CompletionMode mode, unsigned core_of_process) {
+Task<> call_beyond_get(Thread& thread, benchmark::State* state) {
+  const objects::Config config{.memory = 64 * MiB,
+                               .max_message_value = KiB,
+                               .sessions = 1,
+                               .parameters = {{"plugins", std::string("passthru")}}};
+  LaunchOptions options{.mode = CompletionMode::polling};
+  options.limits.cores = {1};
+  if (::geteuid() != 0) options.limits.isolation = Isolation::none;
+  const auto shard = std::make_shared<Shard>(thread, kMemory, Parameters::of(config),
+                                             make_launcher(thread, std::move(options)));
+  thread.executor.spawn(shard->serve());
+  const auto session =
+      co_await kMcasObjects.connect(thread, {thread.node.id(), kShardPort}, config);
+  const auto pool = (co_await session->create_pool("pool", 32 * MiB, {})).value();
+  const std::vector<std::byte> text(static_cast<std::size_t>(state->range(0)));
+  constexpr std::array kKey{std::byte{'k'}};
+  std::array<std::byte, KiB> value;
+  if (!co_await pool->put(kKey, text, {})) throw PlatformError("a put has failed");
+  std::vector<double> gets;
+  std::vector<double> calls;
+  std::vector<double> beyond;
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  using Nanos = std::chrono::duration<double, std::nano>;
+  for ([[maybe_unused]] auto _ : *state) {
+    const auto begin = now();
+    const auto got = co_await pool->get(kKey, value);
+    const auto middle = now();
+    const auto answers = co_await pool->invoke(kKey, text, 0, {});
+    const auto end = now();
+    if (!got || !answers) state->SkipWithError("a get or a call has failed");
+    gets.push_back(Nanos(middle - begin).count());
+    calls.push_back(Nanos(end - middle).count());
+    beyond.push_back(calls.back() - gets.back());
+  }
+  for (const auto& [name, all] : {std::pair{"get", &gets}, {"call", &calls}, {"beyond", &beyond}}) {
+    const auto median = all->begin() + static_cast<std::ptrdiff_t>(all->size() / 2);
+    std::nth_element(all->begin(), median, all->end());
+    state->counters[name] = *median;
+    state->counters[std::string(name) + "_least"] = least(*all);
+  }
+}
+
+void run(benchmark::State& state, CompletionMode mode, const Platform::Body& body) {
   ::setenv("PERDURA_PROGRAMS", PERDURA_PROGRAMS_FOLDER, 0);
   try {
     ShmOptions options;
     options.placements = {{.cores = {0}}};
     ShmPlatform platform(std::move(options));
-    platform.start(0, 1, mode,
-                   [&](Thread& thread) { return call(thread, &state, mode, {core_of_process}); });
+    platform.start(0, kShardPort, mode, body);
     platform.run();
   } catch (const std::exception& error) {
     state.SkipWithError(error.what());
   }
 }
 
-double least(const std::vector<double>& all) { return *std::min_element(all.begin(), all.end()); }
+void run_calls(benchmark::State& state, CompletionMode mode, unsigned core_of_process) {
+  run(state, mode, [&](Thread& thread) { return call(thread, &state, mode, {core_of_process}); });
+}
 
-void ado_call_between_pollers(benchmark::State& state) { run(state, CompletionMode::polling, 1); }
+void ado_call_between_pollers(benchmark::State& state) {
+  run_calls(state, CompletionMode::polling, 1);
+}
 BENCHMARK(ado_call_between_pollers)
     ->Arg(16)
     ->Arg(512)
@@ -66,12 +123,18 @@ BENCHMARK(ado_call_between_pollers)
     ->ComputeStatistics("least", least);
 
 void ado_call_between_sleepers_on_one_core(benchmark::State& state) {
-  run(state, CompletionMode::event, 0);
+  run_calls(state, CompletionMode::event, 0);
 }
 BENCHMARK(ado_call_between_sleepers_on_one_core)
     ->Arg(16)
     ->UseRealTime()
     ->ComputeStatistics("least", least);
+
+void ado_call_beyond_get(benchmark::State& state) {
+  run(state, CompletionMode::polling,
+      [&](Thread& thread) { return call_beyond_get(thread, &state); });
+}
+BENCHMARK(ado_call_beyond_get)->Arg(16)->Arg(512)->UseRealTime();
 
 }  // namespace
 }  // namespace perdura::systems::mcas::ado

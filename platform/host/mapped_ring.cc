@@ -4,7 +4,24 @@
 #include <cstring>
 #include <utility>
 
+#include "platform/pmem/instructions.h"
+
 namespace perdura {
+
+namespace {
+
+// The lines of a slot are in the cache of the consumer, which has read or awaits them. All are
+// fetched at the same time, so that the stores do not wait for one after the other.
+template <class Slot>
+void prefetch_for_writing(const Slot& slot, Bytes length) {
+  constexpr Bytes kMost = 16 * kCacheLine;  // as many as a processor fetches at the same time
+  const auto* const first = reinterpret_cast<const std::byte*>(&slot);
+  for (Bytes at = 0; at < std::min(sizeof slot + length, kMost); at += kCacheLine) {
+    pmem::mapped::prefetch_for_writing(first + at);
+  }
+}
+
+}  // namespace
 
 Bytes MappedRing::size(RingShape shape) {
   return sizeof(RingHeader) + shape.slots * round_up(sizeof(Slot) + shape.message_size, kCacheLine);
@@ -34,6 +51,7 @@ bool MappedProducer::try_push(std::span<const std::byte> message) {
   check_ring_message(ring_.shape(), message.size());
   if (!has_space()) return false;
   MappedRing::Slot& slot = *slot_;
+  prefetch_for_writing(slot, message.size());
   slot.length.store(message.size(), std::memory_order_relaxed);
   if (!message.empty()) std::memcpy(MappedRing::content(slot), message.data(), message.size());
   advance();

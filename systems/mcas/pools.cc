@@ -96,8 +96,7 @@ MemoryShape MemoryShape::of(const Parameters& parameters) {
           static_cast<std::uint64_t>(parameters.kind)};
 }
 
-void Pool::note_put(Key key) {
-  note_space();
+void Pool::add_to_index(Key key) {
   if (index && !is_allocation(key)) index->insert(key);
 }
 

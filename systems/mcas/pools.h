@@ -84,7 +84,11 @@ struct Pool {
 
   void note_space() { free.store(engine->statistics().free, std::memory_order_relaxed); }
   // To be called when a key has been put, or erased.
-  void note_put(Key key);
+  void note_put(Key key) {
+    note_space();
+    add_to_index(key);
+  }
+  void add_to_index(Key key);
   void note_erased(Key key);
 };
 

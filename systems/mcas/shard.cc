@@ -3,11 +3,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "platform/runtime/work.h"
 #include "rpc/messages.h"
 
 namespace perdura::systems::mcas {
+
+namespace {
+
+// Of the requests that have arrived, how many are executed before all are answered. More of them
+// would save hardly more of a fence each, and the first one waits for the last.
+constexpr std::size_t kMostTaken = 16;
+
+}  // namespace
 
 Shard::Shard(Thread& thread, const std::string& name, const Parameters& parameters,
              std::shared_ptr<ado::Launcher> launcher)
@@ -48,8 +57,35 @@ Task<> Shard::serve() {
       [self = shared_from_this()](fabric::ConnectionRequest& request) { self->accept(request); }));
   if (!processes_.empty()) Executor::current().spawn(end_idle_processes(shared_from_this()));
   for (;;) {
-    const fabric::ReceiveCompletion completion = co_await completions_.next();
-    co_await handle(completion);
+    take(co_await completions_.next());
+    while (taken_.size() < kMostTaken) {
+      const std::optional<fabric::ReceiveCompletion> next = completions_.try_next();
+      if (!next) break;
+      take(*next);
+    }
+    prefetch_keys();
+    for (Taken& taken : taken_) {
+      Session& session = *taken.job.session;
+      if (session.ended) continue;
+      charge(Work::dispatch);
+      if (!taken.is_request) {
+        end(session);
+        continue;
+      }
+      ++statistics_.requests;
+      while (!execute(taken)) {
+        answer_taken();  // it takes long
+        Pool& pool = *taken.job.pool;
+        if (pool.growing) {
+          co_await Growth::until_over(pool);
+        } else {
+          co_await growth_.grow(pool);
+        }
+      }
+      if (drained_) answer(taken);
+    }
+    answer_taken();
+    release_taken();
   }
 }
 
@@ -71,17 +107,64 @@ void Shard::accept(fabric::ConnectionRequest& request) {
   ++statistics_.sessions;
 }
 
-// A session is given up when none of its requests is being executed. The one that is executed here
-// is none of them: nothing else gives up a session meanwhile.
-Task<> Shard::handle(fabric::ReceiveCompletion completion) {
+// A session is given up when none of its requests is being executed, so until release_taken() its
+// connection, by which a completion names it, is no other one's.
+void Shard::take(const fabric::ReceiveCompletion& completion) {
   Session* const session = sessions_.of(completion.queue_pair);
-  if (session == nullptr || session->ended) co_return;
-  charge(Work::dispatch);
-  if (completion.status != fabric::Status::success) co_return end(*session);
+  if (session == nullptr || session->ended) return;
+  ++session->tasks;
+  Taken& taken = taken_.emplace_back(Taken{{session, completion.buffer_id, {}}});
+  if (completion.status != fabric::Status::success) return;
   const auto request = parse(completion.buffer.bytes(), limits_);
-  if (!request) co_return end(*session);
-  Job job{session, completion.buffer_id, *request};
-  if (const auto outcome = co_await execute(job)) conclude(job, *outcome);
+  if (!request) return;
+  taken.job.request = *request;
+  taken.is_request = true;
+}
+
+// So the caches miss for all of them at the same time. Modelled memory has no caches to fill, and
+// the model would charge for the hashes.
+void Shard::prefetch_keys() {
+  if (taken_.size() == 1 || pools_.region().model() != nullptr) return;
+  for (Taken& taken : taken_) {
+    const ParsedRequest& request = taken.job.request;
+    const OpenPool* const open = find_handle(*taken.job.session, request.header.pool);
+    if (open == nullptr || open->pool->growing) continue;
+    taken.prefetching = open->pool->engine.get();
+    taken.prefetched = taken.prefetching->prefetch(request.key);
+    buffers_->prefetch(reply_buffer(taken.job).offset);
+  }
+  for (const Taken& taken : taken_) {
+    if (taken.prefetching != nullptr) taken.prefetching->prefetch_further(taken.prefetched);
+  }
+}
+
+void Shard::answer_taken() {
+  drain();
+  const Pool* noted = nullptr;
+  for (Taken& taken : taken_) {
+    Pool* const pool = taken.job.pool;
+    if (taken.outcome && pool != nullptr && pool != noted) {
+      pool->note_space();
+      noted = pool;
+    }
+    answer(taken);
+  }
+}
+
+// Unless it has been, or a task will.
+void Shard::answer(Taken& taken) {
+  if (!taken.outcome) return;
+  conclude(taken.job, *taken.outcome);
+  taken.outcome.reset();
+}
+
+void Shard::release_taken() {
+  for (const Taken& taken : taken_) leave(*taken.job.session);
+  taken_.clear();
+}
+
+void Shard::drain() {
+  if (!std::exchange(drained_, true)) pools_.memory().drain();
 }
 
 void Shard::end(Session& session) {
@@ -89,7 +172,11 @@ void Shard::end(Session& session) {
   for (OpenPool& open : session.handles) close(open);
   session.handles.clear();
   --statistics_.sessions;
-  if (session.tasks == 0) give_up(session);
+}
+
+// A task has ended, or a request that was taken has been answered.
+void Shard::leave(Session& session) {
+  if (--session.tasks == 0 && session.ended) give_up(session);
 }
 
 void Shard::leave(Pool& pool) {

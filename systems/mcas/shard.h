@@ -1,9 +1,11 @@
 // A shard: one thread that serves one network end-point and is the only one that uses its pools, so
-// no memory is shared between threads (MCAS, section 3). It executes most requests one after the
-// other, each of them whole: it answers a change when that is durable, and reads nothing that is
-// not durable. What takes long are tasks of their own, while which it serves others: direct
-// transfers, the removal of a pool, works of active data objects (section 4), and requests for a
-// key that such a task has locked.
+// no memory is shared between threads (MCAS, section 3). It takes the requests that have arrived,
+// up to a limit, and executes most of them one after the other, each of them whole. Puts may share
+// a fence, behind the last one; whatever is executed from the first of them on is answered after
+// it. So a change that is answered is durable, and so is what a get returned, whoever has put it.
+// What takes long are tasks of their own, while which it serves others: direct transfers, the
+// removal of a pool, works of active data objects (section 4), and requests for a key that such a
+// task has locked.
 //
 // Each session has a reply buffer for each of its `queue_depth` requests in flight, and one request
 // buffer more, since a request stays in its buffer while it is executed. The reply to the request
@@ -54,7 +56,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
     std::unique_ptr<fabric::ReceiveQueue> requests;
     std::unique_ptr<fabric::QueuePair> queue_pair;
     std::vector<OpenPool> handles;
-    std::uint32_t tasks = 0;  // of its requests, which use its buffers and connection
+    std::uint32_t tasks = 0;  // and requests taken, which use its buffers and connection
     bool ended = false;       // it is given up when no task is left
     bool is_free() const { return queue_pair == nullptr; }
   };
@@ -67,22 +69,40 @@ class Shard : public std::enable_shared_from_this<Shard> {
   };
   // What a request yields: the length of the value in the reply buffer.
   using Outcome = objects::Result<Bytes>;
+  // What has arrived, until it has been answered or a task will answer it.
+  struct Taken {
+    Job job;
+    bool is_request = false;              // otherwise the session ends
+    const Engine* prefetching = nullptr;  // which has been told of its key, and has returned this:
+    std::uint64_t prefetched = 0;
+    std::optional<Outcome> outcome{};
+  };
   // Keeps what a task uses, its session and its pool, until it has ended.
   class Keeper;
 
   // Sessions (shard.cc).
   void accept(fabric::ConnectionRequest& request);
-  Task<> handle(fabric::ReceiveCompletion completion);
+  void take(const fabric::ReceiveCompletion& completion);
+  void prefetch_keys();
+  // Makes durable what has been put, and answers what has been executed and not been answered.
+  void answer_taken();
+  void answer(Taken& taken);
+  void release_taken();
+  void drain();
   void end(Session& session);
+  void leave(Session& session);
   void give_up(Session& session);
   void finish(const Job& job, const Outcome& outcome);
   void leave(Pool& pool);
 
   // Requests (shard_requests.cc).
-  // Executes a request, or starts a task that does. Nothing: a task will answer.
-  Task<std::optional<Outcome>> execute(Job& job);
+  // Executes a request, or starts a task that does and answers. False: its pool must grow first.
+  bool execute(Taken& taken);
   Outcome execute_at_once(const Job& job);
   Task<> execute_when_unlocked(Job job, Keeper keeper);
+  // Nothing: its pool must grow first. If it is not durable yet it clears `drained_`, and what is
+  // free in the pool is to be noted.
+  std::optional<Outcome> put_at_once(const Job& job, Value value);
   Task<Outcome> put(const Job& job, Value value);
   static Outcome outcome_of(Pool& pool, Key key, PutOutcome outcome);
   Outcome get(const Job& job);
@@ -152,6 +172,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
   std::uint32_t max_inline_;
   fabric::CompletionQueue completions_;
   rpc::SessionTable<Session> sessions_;
+  std::vector<Taken> taken_;
+  bool drained_ = true;  // whether all that was put is durable
   PoolHandle handles_given_ = 0;
   objects::ShardStatistics statistics_;
   Growth growth_;

@@ -21,7 +21,7 @@ class Shard::Keeper {
   ~Keeper() {
     if (shard_ == nullptr) return;  // moved from
     if (pool_ != nullptr) shard_->leave(*pool_);
-    if (--session_->tasks == 0 && session_->ended) shard_->give_up(*session_);
+    shard_->leave(*session_);
   }
 
  private:

@@ -19,17 +19,21 @@ LockMode mode_of(const ParsedRequest& request) {
 
 }  // namespace
 
-Task<std::optional<Shard::Outcome>> Shard::execute(Job& job) {
-  ++statistics_.requests;
+bool Shard::execute(Taken& taken) {
+  Job& job = taken.job;
   const ParsedRequest& request = job.request;
-  if (!request.is_valid(limits_)) co_return tl::unexpected(objects::Error::invalid);
+  if (!request.is_valid(limits_)) {
+    taken.outcome = tl::unexpected(objects::Error::invalid);
+    return true;
+  }
   if (request.has_pool()) {
     const OpenPool* const open = find_handle(*job.session, request.header.pool);
     if (open == nullptr || (open->read_only && request.changes())) {
-      co_return tl::unexpected(objects::Error::no_permission);
+      taken.outcome = tl::unexpected(objects::Error::no_permission);
+      return true;
     }
     job.pool = open->pool;
-    if (job.pool->growing) co_await Growth::until_over(*job.pool);
+    if (job.pool->growing) return false;
   }
   switch (request.header.kind) {
     case RequestKind::put:
@@ -37,27 +41,33 @@ Task<std::optional<Shard::Outcome>> Shard::execute(Job& job) {
     case RequestKind::erase:
       if (job.pool->locks.allows(request.key, mode_of(request))) break;
       Executor::current().spawn(execute_when_unlocked(job, Keeper(*this, job)));
-      co_return std::nullopt;
+      return true;
     case RequestKind::put_direct:
     case RequestKind::get_direct:
     case RequestKind::put_direct_offset:
     case RequestKind::get_direct_offset:
       Executor::current().spawn(transfer(job, Keeper(*this, job)));
-      co_return std::nullopt;
+      return true;
     case RequestKind::invoke:
     case RequestKind::invoke_put:
       Executor::current().spawn(invoke(job, Keeper(*this, job)));
-      co_return std::nullopt;
+      return true;
     case RequestKind::delete_pool:
       Executor::current().spawn(delete_pool(job, Keeper(*this, job)));
-      co_return std::nullopt;
+      return true;
     case RequestKind::find:
-      co_return find(job);
+      taken.outcome = find(job);
+      return true;
     default:
-      co_return execute_at_once(job);
+      taken.outcome = execute_at_once(job);
+      return true;
   }
-  if (request.header.kind == RequestKind::put) co_return co_await put(job, request.value);
-  co_return request.header.kind == RequestKind::get ? get(job) : erase(job);
+  if (request.header.kind == RequestKind::put) {
+    taken.outcome = put_at_once(job, request.value);
+    return taken.outcome.has_value();
+  }
+  taken.outcome = request.header.kind == RequestKind::get ? get(job) : erase(job);
+  return true;
 }
 
 Shard::Outcome Shard::execute_at_once(const Job& job) {
@@ -97,17 +107,32 @@ Task<> Shard::execute_when_unlocked(Job job, [[maybe_unused]] Keeper keeper) {
 
 // --- keys ----------------------------------------------------------------------------------------
 
-Task<Shard::Outcome> Shard::put(const Job& job, Value value) {
-  ++statistics_.puts;
+std::optional<Shard::Outcome> Shard::put_at_once(const Job& job, Value value) {
   Pool& pool = *job.pool;
   const ParsedRequest& request = job.request;
-  if ((request.header.flags & kNoOverwrite) != 0 && pool.engine->get(request.key)) {
-    co_return tl::unexpected(objects::Error::exists);
+  Outcome outcome = tl::unexpected(objects::Error::exists);
+  if ((request.header.flags & kNoOverwrite) == 0 || !pool.engine->get(request.key)) {
+    const PutOutcome put = pool.engine->put_flushed(request.key, value);
+    if (put == PutOutcome::must_grow) return std::nullopt;
+    if (put == PutOutcome::flushed) {
+      drained_ = false;
+      pool.add_to_index(request.key);
+      outcome = 0;
+    } else {
+      outcome = outcome_of(pool, request.key, put);
+    }
   }
+  ++statistics_.puts;
+  return outcome;
+}
+
+Task<Shard::Outcome> Shard::put(const Job& job, Value value) {
   for (;;) {
-    const PutOutcome outcome = pool.engine->put(request.key, value);
-    if (outcome != PutOutcome::must_grow) co_return outcome_of(pool, request.key, outcome);
-    co_await growth_.grow(pool);
+    const std::optional<Outcome> outcome = put_at_once(job, value);
+    drain();
+    job.pool->note_space();
+    if (outcome) co_return *outcome;
+    co_await growth_.grow(*job.pool);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "systems/mcas/ado/channel.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "rpc/messages.h"
@@ -21,10 +22,12 @@ void Channel::send(MessageKind kind, const std::string& body) {
   const Bytes room = room_.size() - sizeof(PartHeader);
   for (Bytes sent = 0; sent == 0 || sent < body.size(); sent += room) {
     const PartHeader header{kind, sent + room >= body.size() ? 1U : 0U};
-    std::string part(reinterpret_cast<const char*>(&header), sizeof header);
-    part.append(body, sent, room);
-    const bool gone = parts_.empty() && peer_->try_send(std::as_bytes(std::span(part)));
-    if (!gone) parts_.push_back(std::move(part));
+    rpc::write_message(part_, header);
+    const Bytes length = std::min<Bytes>(room, body.size() - sent);
+    std::memcpy(part_.data() + sizeof header, body.data() + sent, length);
+    const std::span<const std::byte> part = std::span(part_).first(sizeof header + length);
+    const bool gone = parts_.empty() && peer_->try_send(part);
+    if (!gone) parts_.emplace_back(reinterpret_cast<const char*>(part.data()), part.size());
   }
   if (parts_.empty() || std::exchange(sending_, true)) return;
   Executor::current().spawn(send_all(shared_from_this()));

@@ -30,7 +30,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   // `peer`: whose messages have room for more than a header.
   explicit Channel(std::shared_ptr<PeerProcess> peer)
-      : peer_(std::move(peer)), room_(peer_->longest_message()) {}
+      : peer_(std::move(peer)), room_(peer_->longest_message()), part_(room_.size()) {}
 
   // Sends in the order of calls, when there is room. `body`: as encoded() makes it.
   template <class Body>
@@ -50,6 +50,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   std::shared_ptr<PeerProcess> peer_;
   std::vector<std::byte> room_;    // for the part that is received
+  std::vector<std::byte> part_;    // for the part that is sent
   std::deque<std::string> parts_;  // to be sent when there is room, by a task
   bool sending_ = false;           // whether there is such a task
   bool ended_ = false;

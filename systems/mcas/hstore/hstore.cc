@@ -107,12 +107,24 @@ std::optional<Place> Hstore::get(Key key) const {
   return value_of(*item);
 }
 
-PutOutcome Hstore::put(Key key, Value value) {
+std::uint64_t Hstore::prefetch(Key key) const {
+  const std::uint64_t hash = hash64(key);
+  table_->prefetch_home(hash);
+  return hash;
+}
+
+PutOutcome Hstore::put_flushed(Key key, Value value) {
   return put_kept(key, [&] { return keep(value); });
 }
 
+PutOutcome Hstore::drained(PutOutcome outcome) const {
+  if (outcome != PutOutcome::flushed) return outcome;
+  memory_.drain();
+  return PutOutcome::done;
+}
+
 PutOutcome Hstore::put_reserved(Key key, Place value) {
-  const PutOutcome outcome = put_kept(key, [&] { return std::optional(Kept::at(value)); });
+  const PutOutcome outcome = drained(put_kept(key, [&] { return std::optional(Kept::at(value)); }));
   if (outcome == PutOutcome::done) heap_.own(value);
   return outcome;
 }
@@ -139,14 +151,17 @@ PutOutcome Hstore::create(Key key, std::uint64_t hash, KeepValue keep_value) {
   }
   table_->insert(*entry, hash, kept_key->field, kept_key->length, value->field, value->length,
                  {kept_key->place.value_or(Place{}), value->place.value_or(Place{})});
-  return PutOutcome::done;
+  return put_in_table();
 }
 
 PutOutcome Hstore::overwrite(const Item& item, const Kept& value) {
   const Place before = item.state.value_length() == State::kElsewhere ? value_of(item) : Place{};
   table_->update(item, value.field, value.length, {value.place.value_or(Place{}), before});
-  free(before);
-  return PutOutcome::done;
+  if (before == Place{}) return put_in_table();
+  // What was there before may be overwritten when nothing durable refers to it.
+  const PutOutcome outcome = drained(put_in_table());
+  heap_.free(before);
+  return outcome;
 }
 
 bool Hstore::erase(Key key) {

@@ -4,7 +4,8 @@
 // A put that creates a key makes its bytes and its item durable before the item exists; one that
 // overwrites makes the new value durable before the item refers to it, and frees the old one after
 // that. An erase frees what the item referred to when the item is durably gone. So the memory of
-// what survives a failure is never overwritten, and all other memory is free after it.
+// what survives a failure is never overwritten, and all other memory is free after it. A put that
+// frees nothing can leave its last fence to its caller.
 #pragma once
 
 #include <memory>
@@ -38,7 +39,10 @@ class Hstore final : public Engine {
   Recovered recover(Bytes root) override;
 
   std::optional<Place> get(Key key) const override;
-  PutOutcome put(Key key, Value value) override;
+  std::uint64_t prefetch(Key key) const override;
+  void prefetch_further(std::uint64_t hash) const override { table_->prefetch_items(hash); }
+  PutOutcome put(Key key, Value value) override { return drained(put_flushed(key, value)); }
+  PutOutcome put_flushed(Key key, Value value) override;
   bool grow_step() override { return table_->grow_step(); }
   bool erase(Key key) override;
   void iterate(const std::function<void(Key, Place)>& visit) const override;
@@ -79,6 +83,9 @@ class Hstore final : public Engine {
   template <class KeepValue>
   PutOutcome create(Key key, std::uint64_t hash, KeepValue keep_value);
   PutOutcome overwrite(const Item& item, const Kept& value);
+  // What the table has put, as an outcome.
+  PutOutcome put_in_table() const { return log_ ? PutOutcome::done : PutOutcome::flushed; }
+  PutOutcome drained(PutOutcome outcome) const;
   bool begin_to_grow();
   // The root of the table, and behind it the data of the log.
   Bytes root_size() const { return sizeof(TableRoot) + (log_ ? log_->size() : 0); }

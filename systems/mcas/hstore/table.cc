@@ -61,6 +61,15 @@ void Table::finish(const Change& change) {
   if (log_ != nullptr) log_->finish(change);
 }
 
+// With a log it is durable at once: the log may forget the change then.
+void Table::finish_by(Bytes offset, std::uint64_t word, const Change& change) {
+  memory_.region().store(offset, word);
+  memory_.flush({offset, kWord});
+  if (log_ == nullptr) return;
+  memory_.drain();
+  log_->finish(change);
+}
+
 // --- opening -------------------------------------------------------------------------------------
 
 void Table::create(Bytes segment) {
@@ -190,9 +199,8 @@ void Table::insert(EntryNumber entry, std::uint64_t hash, const Field& key,
   // An item in its home's line becomes durable before the hops, which are stored later.
   const bool outside = objects != Objects{};
   if (outside || entry != home) memory_.persist({offset_of(entry), sizeof(Entry)});
-  store_hops(home, hops_of(home) | bit(distance));
   ++items_;
-  finish(change);
+  finish_by(offset_of(home), hops_of(home) | bit(distance), change);
 }
 
 // --- changing ------------------------------------------------------------------------------------
@@ -210,8 +218,7 @@ void Table::update(const Item& item, const Field& value, std::uint32_t value_len
   const State after = item.state.updated(value_length);
   const Bytes field = item.offset + offsetof(Entry, values) + after.which() * sizeof(Field);
   memory_.region().write_object(field, value);
-  memory_.store_durably(item.offset + offsetof(Entry, state), after.word());
-  finish(change);
+  finish_by(item.offset + offsetof(Entry, state), after.word(), change);
 }
 
 void Table::erase(const Item& item, const Objects& objects) {

@@ -81,11 +81,23 @@ class Table {
     return std::nullopt;
   }
 
+  // Has the caches fetch the home of this hash, or the items there, which needs the home.
+  void prefetch_home(std::uint64_t hash) const { prefetch(home_of(hash)); }
+  void prefetch_items(std::uint64_t hash) const {
+    const EntryNumber home = home_of(hash);
+    for (std::uint64_t hops = hops_of(home); hops != 0; hops &= hops - 1) {
+      prefetch(entry_behind(home, distance_of(hops)));
+    }
+  }
+
   // A free entry for a new item of this hash, at most H - 1 behind its home. Items are moved for it
   // if necessary. Nothing if the table must grow.
   std::optional<EntryNumber> make_room(std::uint64_t hash);
   // These refer to objects of the heap, or free them: their key and value, or the new and the old
-  // value. What was flushed of them becomes durable before an item refers to it.
+  // value. What was flushed of them becomes durable before an item refers to it. Without a log
+  // inserts and updates are durable with the next drain() only, whatever else is changed before it:
+  // an item that lies in another line than the hops which make it exist is durable before them, and
+  // all that is stored later in the same line becomes durable later.
   void insert(EntryNumber entry, std::uint64_t hash, const Field& key, std::uint32_t key_length,
               const Field& value, std::uint32_t value_length, const Objects& objects);
   void update(const Item& item, const Field& value, std::uint32_t value_length,
@@ -134,7 +146,10 @@ class Table {
   }
   Item item_at(EntryNumber entry) const;
 
+  void prefetch(EntryNumber entry) const { memory_.region().prefetch(offset_of(entry)); }
   void store_hops(EntryNumber home, std::uint64_t hops);
+  // Ends a change by a word that is stored and flushed, and durable with the next drain().
+  void finish_by(Bytes offset, std::uint64_t word, const Change& change);
   void free_entry(EntryNumber entry);
   std::optional<std::uint64_t> free_distance(EntryNumber home) const;
   // Moves an item into the free entry, from one that is nearer to the home; the distance of that

@@ -15,6 +15,7 @@ namespace perdura::systems::mcas {
 
 enum class PutOutcome : std::uint8_t {
   done,
+  flushed,       // of put_flushed(): done, and durable with the next drain() of the memory
   out_of_space,  // the previous value, if there is one, remains
   must_grow,     // nothing has happened: call grow_step() until it returns false, and put again
 };
@@ -49,8 +50,17 @@ class Engine {
   // Where the value is in the shard's memory, until the next change; nothing if there is no such
   // key.
   virtual std::optional<Place> get(Key key) const = 0;
+  // For a get or put of the key that follows when others have been executed: has the caches fetch
+  // where it will look first, and then, told what the first call has returned, where next.
+  virtual std::uint64_t prefetch(Key) const { return 0; }
+  virtual void prefetch_further(std::uint64_t) const {}
   // Creates or overwrites. The change is durable when `done` is returned.
   virtual PutOutcome put(Key key, Value value) = 0;
+  // The same for puts that share a fence: the change may be `flushed` only. Nobody may be told of
+  // it before the fence, neither that it is done nor what there is now. Any further changes may
+  // come before the fence: whatever survives a failure of some of them, each key has a value that
+  // was put, or the one before.
+  virtual PutOutcome put_flushed(Key key, Value value) { return put(key, value); }
   virtual bool grow_step() = 0;
   // Durable when it returns. False if there is no such key.
   virtual bool erase(Key key) = 0;
