@@ -23,7 +23,7 @@
 #include "rpc/receive_buffers.h"
 #include "rpc/sessions.h"
 #include "systems/mcas/growth.h"
-#include "systems/mcas/messages.h"
+#include "systems/mcas/parsed_request.h"
 #include "systems/mcas/pool_process.h"
 #include "systems/mcas/pools.h"
 
@@ -160,5 +160,11 @@ class Shard : public std::enable_shared_from_this<Shard> {
   std::vector<std::unique_ptr<PoolProcess>> processes_;  // by slot of the catalog, or none at all
   WaitList pool_left_;                                   // whenever nobody uses a pool any more
 };
+
+template <class T>
+Shard::Outcome Shard::reply_with(const Job& job, const T& value) {
+  rpc::write_message(reply_value(job), value);
+  return sizeof value;
+}
 
 }  // namespace perdura::systems::mcas
