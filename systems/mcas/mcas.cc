@@ -52,6 +52,7 @@ class OpenShard final : public objects::Shard {
  public:
   explicit OpenShard(std::shared_ptr<mcas::Shard> shard) : shard_(std::move(shard)) {}
   Task<> serve() override { return shard_->serve(); }
+  void cluster_event(const objects::MemberEvent& event) override { shard_->cluster_event(event); }
   std::string audit() override { return shard_->pools().audit(); }
 
  private:

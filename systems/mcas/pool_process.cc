@@ -99,7 +99,7 @@ Task<std::string> PoolProcess::launch() {
     ado::LaunchOrder order{name_, options_.memory, parts, options_.plugins};
     Task<std::unique_ptr<ado::Launched>> launching = options_.launcher->launch(std::move(order));
     running_->launched = co_await std::move(launching);
-    co_await host_->attach(running_->launched->process());
+    co_await host_->attach(running_->launched->process(), members_.joins());
     co_return std::string();
   } catch (const PlatformError& error) {
     problem = error.what();

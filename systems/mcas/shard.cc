@@ -37,8 +37,8 @@ Shard::Shard(Thread& thread, const std::string& name, const Parameters& paramete
   pool_memory_ = thread.endpoint.register_memory(pools_.region(), fabric::Access::local);
   if (!process_options_.launcher || parameters.plugins.empty()) return;
   for (Catalog::SlotNumber slot = 0; slot < parameters.pools; ++slot) {
-    processes_.push_back(
-        std::make_unique<PoolProcess>(thread, pools_, growth_, parameters, process_options_, slot));
+    processes_.push_back(std::make_unique<PoolProcess>(thread, pools_, growth_, parameters,
+                                                       process_options_, members_, slot));
   }
 }
 

@@ -38,6 +38,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
 
   // Runs until it is destroyed.
   Task<> serve();
+  // To be called on the shard's thread: tells all processes of active data objects that run.
+  void cluster_event(const objects::MemberEvent& event);
 
   Pools& pools() { return pools_; }
   const Growth& growth() const { return growth_; }
@@ -156,7 +158,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
   objects::ShardStatistics statistics_;
   Growth growth_;
   PoolProcess::Options process_options_;
-  bool signals_ = false;                                 // plugins are told of other operations
+  bool signals_ = false;  // plugins are told of other operations
+  Members members_;
   std::vector<std::unique_ptr<PoolProcess>> processes_;  // by slot of the catalog, or none at all
   WaitList pool_left_;                                   // whenever nobody uses a pool any more
 };

@@ -134,6 +134,11 @@ Task<> Shard::signal(Job job, Outcome outcome, [[maybe_unused]] Keeper keeper) {
 
 // --- processes -----------------------------------------------------------------------------------
 
+void Shard::cluster_event(const objects::MemberEvent& event) {
+  const ado::ClusterEvent told = members_.note(event);
+  for (const auto& process : processes_) process->cluster_event(told);
+}
+
 Task<> Shard::end_idle_processes(std::shared_ptr<Shard> self) {
   for (;;) {
     const auto idle = std::find_if(self->processes_.begin(), self->processes_.end(),

@@ -41,7 +41,7 @@ Host::Host(Thread& thread, Callbacks& callbacks, HostOptions options)
 
 // --- the process ---------------------------------------------------------------------------------
 
-Task<> Host::attach(std::shared_ptr<PeerProcess> process) {
+Task<> Host::attach(std::shared_ptr<PeerProcess> process, std::vector<ClusterEvent> events) {
   lose(launch_, "another process takes its place");
   const std::uint64_t launch = launch_ = ++last_launch_;
   channel_ = std::make_shared<Channel>(std::move(process));
@@ -49,7 +49,7 @@ Task<> Host::attach(std::shared_ptr<PeerProcess> process) {
   if (options_.patience > Picoseconds{}) {
     Executor::current().spawn(watch_time(shared_from_this(), launch));
   }
-  Task<CompletionMessage> launching = run(MessageKind::launch, {}, {});
+  Task<CompletionMessage> launching = run(MessageKind::launch, {}, {}, std::move(events));
   const CompletionMessage launched = co_await std::move(launching);
   if (launched.status == WorkStatus::done) co_return;
   lose(launch, "its launch has failed");
@@ -127,7 +127,8 @@ Task<CompletionMessage> Host::work(WorkMessage order, LockMode mode) {
   return run(MessageKind::work, std::move(order), std::move(held));
 }
 
-Task<CompletionMessage> Host::run(MessageKind kind, WorkMessage order, std::vector<Held> held) {
+Task<CompletionMessage> Host::run(MessageKind kind, WorkMessage order, std::vector<Held> held,
+                                  std::vector<ClusterEvent> then) {
   Pending pending{.since = thread_.executor.now(), .held = std::move(held)};
   order.id = ++last_work_;
   const Registration registration(*this, order.id, pending);
@@ -142,6 +143,7 @@ Task<CompletionMessage> Host::run(MessageKind kind, WorkMessage order, std::vect
                              order.request.size(), kLongestMessage)};
   } else {
     channel_->send(kind, message);
+    for (const ClusterEvent& event : then) cluster_event(event);
   }
   while (!pending.completion) co_await wait(pending.waiting);
   co_return conclude(pending, order.key);

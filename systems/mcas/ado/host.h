@@ -32,14 +32,17 @@ class Host : public std::enable_shared_from_this<Host> {
   Host(Thread& thread, Callbacks& callbacks, HostOptions options = {});
 
   // Waits until the plugins of a process are prepared. A process that was attached before is given
-  // up. Throws PlatformError if it has died or a plugin fails; the message says why.
-  Task<> attach(std::shared_ptr<PeerProcess> process);
+  // up. Throws PlatformError if it has died or a plugin fails; the message says why. Behind the
+  // launch and before all else, plugins are told `events`.
+  Task<> attach(std::shared_ptr<PeerProcess> process, std::vector<ClusterEvent> events = {});
   bool attached() const { return launch_ != 0; }
 
   // Invokes the plugins, and waits for their responses. The caller has locked the key in this mode;
   // the host gives the lock back before this returns, unless the work was `unseen`, and the locks
   // of keys that the work has opened. `order.id` is of no account. Many works may wait at a time.
   Task<CompletionMessage> work(WorkMessage order, LockMode mode);
+  // Tells the plugins, when the process has done what it was given before. Does nothing without a
+  // process.
   void cluster_event(const ClusterEvent& event);
   // Lets the works end that wait, and the process with them.
   Task<> shut_down();
@@ -60,7 +63,9 @@ class Host : public std::enable_shared_from_this<Host> {
   };
   class Registration;
 
-  Task<CompletionMessage> run(MessageKind kind, WorkMessage order, std::vector<Held> held);
+  // `then` is sent right behind the order.
+  Task<CompletionMessage> run(MessageKind kind, WorkMessage order, std::vector<Held> held,
+                              std::vector<ClusterEvent> then = {});
   CompletionMessage conclude(Pending& pending, const std::string& key);
   static Task<> receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> channel,
                             std::uint64_t launch);

@@ -149,9 +149,9 @@ struct AnswerMessage {
 
 // Something that has happened in a cluster (section 5).
 struct ClusterEvent {
-  std::string sender{};
-  std::string type{};  // such as "JOIN", "LEAVE"
-  std::string message{};
+  std::string sender{};   // the member
+  std::string type{};     // "JOIN", "LEAVE" or "FAIL"
+  std::string message{};  // the number of its life, which is larger in a successor
 
   template <class Coder>
   void code(Coder& coder) {

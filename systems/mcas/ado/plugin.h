@@ -101,6 +101,9 @@ class Plugin {
   virtual Task<> launched(Services&) { co_return; }
   // An invocation or a signal. Several plugins are called in turn.
   virtual Task<Result> do_work(Services& services, const Invocation& work) = 0;
+  // Of another member of the shard's cluster (section 5), between works, in the order in which the
+  // shard learns it. Behind launched(), and before the first work, each member that is there then
+  // is said to have joined; of what was before a process hears nothing.
   virtual void cluster_event(const ClusterEvent&) {}
   virtual void shut_down() {}
 };
