@@ -13,9 +13,10 @@
 // until it has ended.
 //
 // A completed change is as durable as the system promises. An operation that fails has changed
-// nothing, with three exceptions: after `disconnected` it is unknown whether it took effect; a
-// write into a part of a value that a failure interrupts may leave any of its bytes new or old; and
-// a call of an active data object that fails leaves what it has put, created or changed by then.
+// nothing, with four exceptions: after `disconnected` it is unknown whether it took effect; a write
+// into a part of a value that a failure interrupts may leave any of its bytes new or old; a call of
+// an active data object that fails leaves what it has put, created or changed by then; and a put or
+// an erase that is `failed`, as active data objects did not consent, has been done.
 #pragma once
 
 #include <cstdint>

@@ -91,9 +91,12 @@ Task<std::string> PoolProcess::launch() {
   std::string problem;
   try {
     if (!host_) {
-      ado::HostOptions options{.patience = options_.patience, .end_process = [running = running_] {
-                                 if (running->launched) running->launched->end();
-                               }};
+      ado::HostOptions options{.patience = options_.patience,
+                               .end_process =
+                                   [running = running_] {
+                                     if (running->launched) running->launched->end();
+                                   },
+                               .peer = options_.peer};
       host_ = std::make_shared<ado::Host>(thread_, callbacks_, std::move(options));
     }
     ado::LaunchOrder order{name_, options_.memory, parts, options_.plugins};

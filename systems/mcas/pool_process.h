@@ -24,6 +24,7 @@ class PoolProcess {
     std::string memory;  // the name of the shard's
     std::vector<std::string> plugins;
     Picoseconds patience{};  // for one work
+    std::optional<ado::PeerOptions> peer;
   };
 
   // For the pools that have this slot of the catalog, one after the other. All must outlive it.

@@ -4,10 +4,27 @@
 
 #include <algorithm>
 
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "rpc/messages.h"
 
 namespace perdura::systems::mcas {
+
+namespace {
+
+// A process waits for its peer no longer than the shard waits for the process.
+std::optional<ado::PeerOptions> peer_of(const Parameters& parameters, const Welcome& limits,
+                                        fabric::Address self) {
+  if (!parameters.plugin_peer) return std::nullopt;
+  if (*parameters.plugin_peer == self) {
+    throw UsageError(
+        fmt::format("{}: plugin_peer is {}, which is the shard itself", kName, self.node));
+  }
+  const Bytes message = sizeof(Request) + limits.max_key_size + limits.longest_value();
+  return ado::PeerOptions{*parameters.plugin_peer, message, parameters.plugin_patience / 2};
+}
+
+}  // namespace
 
 Shard::Shard(Thread& thread, const std::string& name, const Parameters& parameters,
              std::shared_ptr<ado::Launcher> launcher)
@@ -19,8 +36,10 @@ Shard::Shard(Thread& thread, const std::string& name, const Parameters& paramete
           std::min<Bytes>(parameters.direct_piece, thread.endpoint.capabilities().max_message)),
       max_inline_(thread.endpoint.capabilities().max_inline),
       sessions_(parameters.sessions),
-      process_options_{std::move(launcher), name, parameters.plugins, parameters.plugin_patience},
-      signals_(parameters.plugin_signals) {
+      process_options_{std::move(launcher), name, parameters.plugins, parameters.plugin_patience,
+                       peer_of(parameters, limits_, thread.endpoint.address())},
+      signals_(parameters.plugin_signals),
+      consent_(parameters.plugin_consent) {
   const Bytes value = limits_.longest_value();
   const Bytes request = sizeof(Request) + limits_.max_key_size + value;
   const Bytes reply = sizeof(Reply) + value;

@@ -159,6 +159,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   Growth growth_;
   PoolProcess::Options process_options_;
   bool signals_ = false;  // plugins are told of other operations
+  bool consent_ = false;  // changes of which they are not told, or that they refuse, fail
   Members members_;
   std::vector<std::unique_ptr<PoolProcess>> processes_;  // by slot of the catalog, or none at all
   WaitList pool_left_;                                   // whenever nobody uses a pool any more

@@ -17,12 +17,14 @@
 #include "platform/platform.h"
 #include "systems/mcas/ado/callbacks.h"
 #include "systems/mcas/ado/channel.h"
+#include "systems/mcas/ado/peer_link.h"
 
 namespace perdura::systems::mcas::ado {
 
 struct HostOptions {
   Picoseconds patience{};               // for one work; 0: endless
   std::function<void()> end_process{};  // needed with patience; may be called again
+  std::optional<PeerOptions> peer{};    // the shard that plugins may be clients of
 };
 
 // Must be created by make_shared. Belongs to the shard's thread.
@@ -89,6 +91,11 @@ class Host : public std::enable_shared_from_this<Host> {
   Task<AnswerMessage> resize_value(std::uint64_t launch, CallMessage call);
   Task<AnswerMessage> allocate(std::uint64_t launch, CallMessage call);
   AnswerMessage iterate(Pending& pending, const CallMessage& call);
+  AnswerMessage read_value(const Pending& pending, const CallMessage& call);
+  Task<AnswerMessage> connect_peer(std::uint64_t launch, CallMessage call);
+  Task<AnswerMessage> send_to_peer(CallMessage call);
+  Task<AnswerMessage> receive_from_peer();
+  void set_peer(std::shared_ptr<PeerLink> peer);
   // Nothing if the process does not see one of them.
   std::optional<std::vector<Reference>> references();
 
@@ -100,7 +107,8 @@ class Host : public std::enable_shared_from_this<Host> {
   std::uint64_t last_launch_ = 0;
   WorkId last_work_ = 0;
   std::map<WorkId, Pending*> pending_;
-  WaitList ended_;  // who waits until no work is under way
+  WaitList ended_;                  // who waits until no work is under way
+  std::shared_ptr<PeerLink> peer_;  // the process' connection; null if it has none
 };
 
 }  // namespace perdura::systems::mcas::ado
