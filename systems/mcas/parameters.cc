@@ -110,7 +110,7 @@ Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes us
   result.sessions = sessions;
   result.max_key_size =
       given.number("max_key_size", usual_max_key_size, least_max_key_size, kLongestKey);
-  result.kind = persistent_engine(given.text("engine"));
+  result.kind = engine_named(given.text("engine"));
   result.queue_depth = given.number<std::uint32_t>("queue_depth");
   result.pools = given.number<std::uint32_t>("pools");
   result.direct_piece = given.number<Bytes>("direct_piece");

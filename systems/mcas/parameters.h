@@ -40,9 +40,10 @@ inline constexpr std::uint64_t kMostNodes = 1024;
 
 inline constexpr std::array kParameterTable = std::to_array<Parameter>({
     {.name = "engine",
-     .type = OneOf{kPersistentEngines},
+     .type = OneOf{kEngineNames},
      .usual = "hstore",
-     .what = "the storage engine; that of hstore-cc has its allocator in persistent memory"},
+     .what = "the storage engine; that of hstore-cc has its allocator in persistent memory, and "
+             "that of mapstore all in DRAM, so that nothing outlives a restart"},
     {.name = "first_segment",
      .type = Count{2, std::uint64_t{1} << 32},
      .usual = 128,
