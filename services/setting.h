@@ -13,6 +13,9 @@ struct Setting {
   std::string_view name;
   UsualValue value = 0;
   fabric::DeviceNeeds needs{};  // that the system has with this value, besides its own
+  // With this value nothing outlives the server, on purpose. Then what it guarantees is `none`,
+  // which is not explored: to find that all is gone each time says nothing of moments or servers.
+  bool keeps_nothing = false;
 };
 
 }  // namespace perdura::services

@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,6 +50,11 @@ class ParameterReader {
   template <std::unsigned_integral Number>
   Number number(std::string_view name, Number otherwise) const {
     return static_cast<Number>(values_.number_if_given(name).value_or(otherwise));
+  }
+
+  // Nothing if it is not given.
+  std::optional<std::uint64_t> number_if_given(std::string_view name) const {
+    return values_.number_if_given(name);
   }
 
   // Throws unless `value`, the configuration's value of `what`, is in [`least`, `most`].

@@ -63,7 +63,8 @@ std::vector<ExploredSetting> explored_settings(const services::SystemInfo& syste
     // A parameter that is a word is told by its value, too.
     std::string name(setting.name);
     if (value.is_text()) name += fmt::format(" = {}", value.text());
-    settings.push_back({std::move(name), {{std::string(setting.name), value}}});
+    settings.push_back(
+        {std::move(name), {{std::string(setting.name), value}}, false, setting.keeps_nothing});
   }
   if (system.chooses_method) settings.push_back({"persistence = correct", {}, true});
   return settings;

@@ -20,7 +20,8 @@ namespace perdura::bench {
 struct ExploredSetting {
   std::string name;  // as the table has it; empty: as published
   GivenParameters parameters;
-  bool correct = false;  // puts persist by the method that is correct for the server
+  bool correct = false;        // puts persist by the method that is correct for the server
+  bool keeps_nothing = false;  // it is not explored: its level is `none`
 };
 // The settings of a system; the published one comes first.
 std::vector<ExploredSetting> explored_settings(const services::SystemInfo& system);

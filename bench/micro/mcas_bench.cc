@@ -31,7 +31,7 @@
 #include "rpc/receive_buffers.h"
 #include "rpc/sessions.h"
 #include "systems/mcas/mcas.h"
-#include "systems/mcas/messages.h"
+#include "systems/mcas/protocol/messages.h"
 
 namespace perdura {
 namespace {

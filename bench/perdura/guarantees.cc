@@ -58,6 +58,7 @@ struct Exploration {
   services::ServedSystem system;
   bench::CrashOptions options;
   std::string name;
+  bool keeps_nothing = false;
   std::promise<std::string> found{};
   std::future<std::string> guarantee = found.get_future();
 };
@@ -67,6 +68,7 @@ std::string explored(Exploration& exploration, const sim::Profile& profile) {
   const services::SystemInfo& system = exploration.system.info;
   const std::string refused = bench::refusal(system, exploration.options.setup, profile.nic);
   if (!refused.empty()) return fmt::format("{}{}", bench::kRefused, refused);
+  if (exploration.keeps_nothing) return std::string(to_string(services::GuaranteeLevel::none));
   exploration.options.progress = [](double) { LongWork::stop_if_interrupted(); };
   try {
     const bench::CrashResult result =
@@ -128,7 +130,8 @@ class SystemsMatrix {
           options.threads = 1;
           explorations_.push_back(Exploration{
               system, std::move(options),
-              fmt::format("{} on {}", matrix_.rows.back().front(), bench::explored_name(model))});
+              fmt::format("{} on {}", matrix_.rows.back().front(), bench::explored_name(model)),
+              setting.keeps_nothing});
         }
       }
     }

@@ -9,6 +9,8 @@
 #include "library/mcas/events.h"
 #include "library/mcas/membership.h"
 #include "platform/base/error.h"
+#include "platform/host/inbox.h"
+#include "platform/host/thread_executor.h"
 #include "systems/mcas/cluster/beacon.h"
 #include "systems/mcas/cluster/watcher.h"
 #include "systems/mcas/mcas.h"
@@ -96,9 +98,12 @@ class ServedShard {
 
   Task<> serve(Thread& thread) {
     std::shared_ptr<void> owned = own(thread.node, shard_.name);
-    const auto shard = systems::kMcasObjects.open(thread, shard_.name, shard_.store);
+    const std::shared_ptr<objects::Shard> shard =
+        systems::kMcasObjects.open(thread, shard_.name, shard_.store);
     if (owned == nullptr) owned = own(thread.node, shard_.name);
     thread.executor.spawn(shard->serve());
+    served_ = shard;
+    inbox_ = runtime::current_thread_executor().inbox();
     serving_ = true;
     if (options_.on_serving) options_.on_serving(shard_.name);
     while (!stopping_ || !said_goodbye_) co_await sleep_for(kLook);
@@ -112,6 +117,7 @@ class ServedShard {
     thread.executor.spawn(beacon->serve());
     cluster::Watcher others(thread, config_.cluster, [this](const cluster::Event& event) {
       if (options_.on_event) options_.on_event(shard_.name, event_of(event));
+      hand_over(event);
     });
     for (const ShardConfig& other : config_.shards) {
       if (other.node != shard_.node) others.add({other.name, {other.node, kClusterPort}});
@@ -129,10 +135,21 @@ class ServedShard {
     co_await wait(never);  // what was spawned uses this
   }
 
+  // To the shard, on its own thread, where work begins in the order in which it is posted.
+  void hand_over(const cluster::Event& event) {
+    inbox_->post([shard = served_, event]() -> Task<> {
+      if (const auto served = shard.lock()) served->cluster_event(event);
+      co_return;
+    });
+  }
+
   const Config& config_;
   const ShardConfig& shard_;
   const ServerOptions& options_;
   const std::atomic<bool>& stopping_;
+  // What the second thread may use once `serving_` is true.
+  std::weak_ptr<objects::Shard> served_;
+  std::shared_ptr<runtime::Inbox> inbox_;
   std::atomic<bool> serving_{false};
   std::atomic<bool> said_goodbye_{false};
   ShmPlatform platform_;

@@ -13,9 +13,10 @@
 // until it has ended.
 //
 // A completed change is as durable as the system promises. An operation that fails has changed
-// nothing, with three exceptions: after `disconnected` it is unknown whether it took effect; a
-// write into a part of a value that a failure interrupts may leave any of its bytes new or old; and
-// a call of an active data object that fails leaves what it has put, created or changed by then.
+// nothing, with four exceptions: after `disconnected` it is unknown whether it took effect; a write
+// into a part of a value that a failure interrupts may leave any of its bytes new or old; a call of
+// an active data object that fails leaves what it has put, created or changed by then; and a put or
+// an erase that is `failed`, as active data objects did not consent, has been done.
 #pragma once
 
 #include <cstdint>
@@ -184,12 +185,23 @@ class Session {
   virtual void unregister_direct_memory(DirectMemory memory) = 0;
 };
 
+// What has become of another member of a shard's cluster (section 5).
+struct MemberEvent {
+  enum class What : std::uint8_t { joined, left, failed };
+  What what = What::joined;
+  std::string member{};
+  std::uint64_t life = 0;  // of its processes; a successor's is larger
+};
+
 // A shard: one thread's pools.
 class Shard {
  public:
   virtual ~Shard() = default;
   // Accepts sessions and serves them; does not end by itself.
   virtual Task<> serve() = 0;
+  // Hands the event to the shard's active data objects. To be called on its thread, in the order of
+  // the events.
+  virtual void cluster_event(const MemberEvent&) {}
   // What contradicts itself in the shard's memory, as a phrase; empty if nothing does. To be called
   // on its thread before it serves.
   virtual std::string audit() = 0;

@@ -15,8 +15,8 @@
 #include "platform/platform.h"
 #include "rpc/calls.h"
 #include "rpc/receive_buffers.h"
-#include "systems/mcas/messages.h"
 #include "systems/mcas/parameters.h"
+#include "systems/mcas/protocol/messages.h"
 
 namespace perdura::systems::mcas {
 

@@ -17,10 +17,12 @@ enum class EngineKind : std::uint8_t {
   hstore_cc,  // both in persistent memory
   mapstore,   // all in DRAM, so nothing outlives a restart
 };
-// Those that a store can be made of, by their names: what they promise is the same.
-inline constexpr std::array<std::string_view, 2> kPersistentEngines{"hstore", "hstore-cc"};
-constexpr EngineKind persistent_engine(std::string_view name) {
-  return name == kPersistentEngines[0] ? EngineKind::hstore : EngineKind::hstore_cc;
+// Their names, in the order of EngineKind.
+inline constexpr std::array<std::string_view, 3> kEngineNames{"hstore", "hstore-cc", "mapstore"};
+constexpr EngineKind engine_named(std::string_view name) {
+  std::uint8_t number = 0;
+  while (kEngineNames[number] != name) ++number;
+  return static_cast<EngineKind>(number);
 }
 
 // What an engine takes of the memory that the region allocator divides, besides its table and its

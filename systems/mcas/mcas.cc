@@ -24,8 +24,10 @@ constexpr std::array kSmallShard{
     services::Setting{"heap_region", 256},  services::Setting{"granule", 512},
     services::Setting{"direct_piece", 128}, services::Setting{"pools", 3}};
 
-// The same is guaranteed, by other means.
-constexpr std::array kEngines{services::Setting{"engine", "hstore-cc"}};
+// hstore-cc guarantees the same by other means. mapstore keeps nothing.
+constexpr std::array kEngines{
+    services::Setting{"engine", "hstore-cc"},
+    services::Setting{.name = "engine", .value = "mapstore", .keeps_nothing = true}};
 
 constexpr services::Footprint kFootprint{.process = 20'000'000,
                                          .worker = 150'000,
@@ -52,6 +54,7 @@ class OpenShard final : public objects::Shard {
  public:
   explicit OpenShard(std::shared_ptr<mcas::Shard> shard) : shard_(std::move(shard)) {}
   Task<> serve() override { return shard_->serve(); }
+  void cluster_event(const objects::MemberEvent& event) override { shard_->cluster_event(event); }
   std::string audit() override { return shard_->pools().audit(); }
 
  private:
@@ -76,7 +79,9 @@ const KvSystem kMcas{
     .paper =
         "An Architecture for Memory Centric Active Storage (MCAS), Waddington et al., 2021; "
         "section 3",
-    .guarantee = "a completed put or delete is durable: the shard's CPU has flushed it",
+    .guarantee =
+        "a completed put or delete is durable: the shard's CPU has flushed it; with the "
+        "engine mapstore it is visible, and gone when the shard ends",
     .level = services::GuaranteeLevel::durable,
     // A request in a receive buffer has no effect until the shard executes it.
     .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::send, .replay = false},
@@ -97,7 +102,8 @@ const objects::System kMcasObjects{
              .paper =
                  "An Architecture for Memory Centric Active Storage (MCAS), Waddington et al., "
                  "2021; section 3.1",
-             .guarantee = "a completed change is durable: the shard's CPU has flushed it",
+             .guarantee = "a completed change is durable: the shard's CPU has flushed it; with the "
+                          "engine mapstore it is visible, and gone when the shard ends",
              .level = services::GuaranteeLevel::durable,
              .changes_guarantee = kEngines,
              .parameters = mcas::kParameterTable},

@@ -70,6 +70,38 @@ std::vector<std::string> plugins_of(const std::string& list) {
   return names;
 }
 
+// The port of a node's first shard.
+constexpr fabric::Port kFirstShard = 0;
+
+void set_plugins(Parameters& result, const ParameterReader& given) {
+  result.plugins = plugins_of(given.text("plugins"));
+  result.plugin_signals = given.flag("plugin_signals");
+  result.plugin_consent = given.flag("plugin_consent");
+  result.plugin_patience = Milliseconds(given.number<std::uint64_t>("plugin_patience"));
+  result.plugin_isolation = given.flag("plugin_isolation") ? Isolation::full : Isolation::none;
+  if (const auto peer = given.number_if_given("plugin_peer")) {
+    result.plugin_peer = fabric::Address{static_cast<NodeId>(*peer), kFirstShard};
+  }
+  if (result.plugin_consent && !result.plugin_signals) {
+    throw ParameterError("plugin_consent",
+                         fmt::format("{}: plugin_consent needs plugin_signals = true", kName));
+  }
+  if (!ado::names_replicate(result.plugins)) return;
+  if (!result.plugin_peer) {
+    throw ParameterError(
+        "plugins",
+        fmt::format("{}: the plugin replicate needs plugin_peer, the node of the other shard",
+                    kName));
+  }
+  // Otherwise a change would be acknowledged that the other shard does not have.
+  if (!result.plugin_consent) {
+    throw ParameterError("plugins",
+                         fmt::format("{}: the plugin replicate needs plugin_signals = true and "
+                                     "plugin_consent = true",
+                                     kName));
+  }
+}
+
 // What does not depend on what the store is for.
 Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes usual_max_key_size,
                   Bytes least_max_key_size) {
@@ -78,14 +110,11 @@ Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes us
   result.sessions = sessions;
   result.max_key_size =
       given.number("max_key_size", usual_max_key_size, least_max_key_size, kLongestKey);
-  result.kind = persistent_engine(given.text("engine"));
+  result.kind = engine_named(given.text("engine"));
   result.queue_depth = given.number<std::uint32_t>("queue_depth");
   result.pools = given.number<std::uint32_t>("pools");
   result.direct_piece = given.number<Bytes>("direct_piece");
-  result.plugins = plugins_of(given.text("plugins"));
-  result.plugin_signals = given.flag("plugin_signals");
-  result.plugin_patience = Milliseconds(given.number<std::uint64_t>("plugin_patience"));
-  result.plugin_isolation = given.flag("plugin_isolation") ? Isolation::full : Isolation::none;
+  set_plugins(result, given);
   hstore::TableShape& table = result.engine.table;
   table.first_segment = given.number<std::uint64_t>("first_segment");
   require_power_of_two("first_segment", table.first_segment);

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,11 +36,14 @@ inline constexpr Bytes kCatalogOffset = 256;
 // The longest value that is put without a direct transfer, as in Table 1.
 inline constexpr Bytes kLongestInMessage = 2 * MiB;
 
+inline constexpr std::uint64_t kMostNodes = 1024;
+
 inline constexpr std::array kParameterTable = std::to_array<Parameter>({
     {.name = "engine",
-     .type = OneOf{kPersistentEngines},
+     .type = OneOf{kEngineNames},
      .usual = "hstore",
-     .what = "the storage engine; that of hstore-cc has its allocator in persistent memory"},
+     .what = "the storage engine; that of hstore-cc has its allocator in persistent memory, and "
+             "that of mapstore all in DRAM, so that nothing outlives a restart"},
     {.name = "first_segment",
      .type = Count{2, std::uint64_t{1} << 32},
      .usual = 128,
@@ -86,7 +90,7 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
      .type = Name{},
      .usual = "",
      .what = "of active data objects, in the order in which they are called, with commas between "
-             "them: passthru, versioning, aggregate, or paths of shared objects"},
+             "them: passthru, versioning, aggregate, replicate, or paths of shared objects"},
     {.name = "plugin_signals",
      .type = Flag{},
      .usual = false,
@@ -96,6 +100,15 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
      .usual = 10'000,
      .unit = "ms",
      .what = "after which a process of active data objects that does not answer is ended"},
+    {.name = "plugin_consent",
+     .type = Flag{},
+     .usual = false,
+     .what = "a put or an erase fails unless the plugins have been told of it and agree; it has "
+             "been done nevertheless"},
+    {.name = "plugin_peer",
+     .type = Count{0, kMostNodes - 1},
+     .what = "the node whose first shard plugins may be clients of; without it they are clients of "
+             "none"},
     {.name = "plugin_isolation",
      .type = Flag{},
      .usual = true,
@@ -126,6 +139,8 @@ struct Parameters {
   Bytes direct_piece = 0;
   std::vector<std::string> plugins;  // none: there are no active data objects
   bool plugin_signals = false;
+  bool plugin_consent = false;  // only with signals
+  std::optional<fabric::Address> plugin_peer;
   Picoseconds plugin_patience{};
   Isolation plugin_isolation = Isolation::full;
 

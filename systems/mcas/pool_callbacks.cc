@@ -69,6 +69,14 @@ std::optional<Place> PoolCallbacks::find(const std::string& key) {
   return place;
 }
 
+std::optional<std::string> PoolCallbacks::read(const std::string& key) {
+  const std::optional<Place> place = is_key(key) ? pool_->engine->get(as_key(key)) : std::nullopt;
+  if (!place) return std::nullopt;
+  std::string value(place->length, '\0');
+  pools_.region().read(place->offset, std::as_writable_bytes(std::span(value)));
+  return value;
+}
+
 Task<Created> PoolCallbacks::put(Bytes length, Where where, Write write, KeyOf key) {
   if (length > kLongestValue) co_return Created{CallStatus::out_of_space};
   co_await until_usable();
@@ -188,7 +196,7 @@ Task<ado::Callbacks::Found> PoolCallbacks::find_key(std::string expression, ado:
 
 ado::PoolInfo PoolCallbacks::info() {
   const EngineStatistics counts = pool_->engine->statistics();
-  return {counts.items, counts.capacity, counts.free};
+  return {pools_.name_of(*pool_), pool_->limit, counts.items, counts.capacity, counts.free};
 }
 
 }  // namespace perdura::systems::mcas

@@ -42,6 +42,7 @@ class PoolCallbacks final : public ado::Callbacks {
   bool try_lock(const std::string& key, ado::LockMode mode) override;
   void unlock(const std::string& key, ado::LockMode mode) override;
   std::optional<Place> find(const std::string& key) override;
+  std::optional<std::string> read(const std::string& key) override;
   Task<ado::Created> create(std::string key, Bytes length) override;
   Task<ado::Created> resize(std::string key, Bytes length) override;
   bool erase(const std::string& key) override;

@@ -91,15 +91,18 @@ Task<std::string> PoolProcess::launch() {
   std::string problem;
   try {
     if (!host_) {
-      ado::HostOptions options{.patience = options_.patience, .end_process = [running = running_] {
-                                 if (running->launched) running->launched->end();
-                               }};
+      ado::HostOptions options{.patience = options_.patience,
+                               .end_process =
+                                   [running = running_] {
+                                     if (running->launched) running->launched->end();
+                                   },
+                               .peer = options_.peer};
       host_ = std::make_shared<ado::Host>(thread_, callbacks_, std::move(options));
     }
     ado::LaunchOrder order{name_, options_.memory, parts, options_.plugins};
     Task<std::unique_ptr<ado::Launched>> launching = options_.launcher->launch(std::move(order));
     running_->launched = co_await std::move(launching);
-    co_await host_->attach(running_->launched->process());
+    co_await host_->attach(running_->launched->process(), members_.joins());
     co_return std::string();
   } catch (const PlatformError& error) {
     problem = error.what();

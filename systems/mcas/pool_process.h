@@ -12,6 +12,7 @@
 
 #include "systems/mcas/ado/host.h"
 #include "systems/mcas/ado/launcher.h"
+#include "systems/mcas/members.h"
 #include "systems/mcas/pool_callbacks.h"
 
 namespace perdura::systems::mcas {
@@ -23,14 +24,16 @@ class PoolProcess {
     std::string memory;  // the name of the shard's
     std::vector<std::string> plugins;
     Picoseconds patience{};  // for one work
+    std::optional<ado::PeerOptions> peer;
   };
 
   // For the pools that have this slot of the catalog, one after the other. All must outlive it.
   PoolProcess(Thread& thread, const Pools& pools, Growth& growth, const Parameters& parameters,
-              const Options& options, Catalog::SlotNumber slot)
+              const Options& options, const Members& members, Catalog::SlotNumber slot)
       : thread_(thread),
         pools_(pools),
         options_(options),
+        members_(members),
         name_(std::to_string(slot)),
         callbacks_(pools, growth, parameters.max_key_size) {}
   PoolProcess(const PoolProcess&) = delete;
@@ -45,6 +48,12 @@ class PoolProcess {
   // Executes a work, for which of() has been called. Its key is locked by hold() in
   // this mode, and is not any more when this returns. `failed` if no process can be launched.
   Task<ado::CompletionMessage> work(ado::WorkMessage order, ado::LockMode mode);
+
+  // Tells a process that runs. One that is launched later is told of the members that there are by
+  // then.
+  void cluster_event(const ado::ClusterEvent& event) {
+    if (host_) host_->cluster_event(event);
+  }
 
   // Whether there is a process that nobody needs.
   bool is_idle() const { return running_->launched != nullptr && callbacks_.pool().users == 0; }
@@ -68,6 +77,7 @@ class PoolProcess {
   Thread& thread_;
   const Pools& pools_;
   const Options& options_;
+  const Members& members_;
   std::string name_;
   PoolCallbacks callbacks_;
   std::shared_ptr<ado::Host> host_;

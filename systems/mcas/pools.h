@@ -115,6 +115,7 @@ class Pools {
   Task<Result<void>> remove(std::string_view name);
   // The pool if it has been opened since the restart, else null.
   Pool* opened(std::string_view name) const;
+  const std::string& name_of(const Pool& pool) const { return catalog_.entries()[pool.slot].name; }
   // How much memory a pool has been given, and its parts, in the order of their offsets. Regions
   // beside each other are one part: a value may lie in both.
   Bytes memory_of(const Pool& pool) const { return regions_.used_by(pool.identifier); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "rpc/messages.h"
 
@@ -15,6 +16,18 @@ namespace {
 // Of the requests that have arrived, how many are executed before all are answered. More of them
 // would save hardly more of a fence each, and the first one waits for the last.
 constexpr std::size_t kMostTaken = 16;
+
+// A process waits for its peer no longer than the shard waits for the process.
+std::optional<ado::PeerOptions> peer_of(const Parameters& parameters, const Welcome& limits,
+                                        fabric::Address self) {
+  if (!parameters.plugin_peer) return std::nullopt;
+  if (*parameters.plugin_peer == self) {
+    throw UsageError(
+        fmt::format("{}: plugin_peer is {}, which is the shard itself", kName, self.node));
+  }
+  const Bytes message = sizeof(Request) + limits.max_key_size + limits.longest_value();
+  return ado::PeerOptions{*parameters.plugin_peer, message, parameters.plugin_patience / 2};
+}
 
 }  // namespace
 
@@ -28,8 +41,10 @@ Shard::Shard(Thread& thread, const std::string& name, const Parameters& paramete
           std::min<Bytes>(parameters.direct_piece, thread.endpoint.capabilities().max_message)),
       max_inline_(thread.endpoint.capabilities().max_inline),
       sessions_(parameters.sessions),
-      process_options_{std::move(launcher), name, parameters.plugins, parameters.plugin_patience},
-      signals_(parameters.plugin_signals) {
+      process_options_{std::move(launcher), name, parameters.plugins, parameters.plugin_patience,
+                       peer_of(parameters, limits_, thread.endpoint.address())},
+      signals_(parameters.plugin_signals),
+      consent_(parameters.plugin_consent) {
   const Bytes value = limits_.longest_value();
   const Bytes request = sizeof(Request) + limits_.max_key_size + value;
   const Bytes reply = sizeof(Reply) + value;
@@ -46,8 +61,8 @@ Shard::Shard(Thread& thread, const std::string& name, const Parameters& paramete
   pool_memory_ = thread.endpoint.register_memory(pools_.region(), fabric::Access::local);
   if (!process_options_.launcher || parameters.plugins.empty()) return;
   for (Catalog::SlotNumber slot = 0; slot < parameters.pools; ++slot) {
-    processes_.push_back(
-        std::make_unique<PoolProcess>(thread, pools_, growth_, parameters, process_options_, slot));
+    processes_.push_back(std::make_unique<PoolProcess>(thread, pools_, growth_, parameters,
+                                                       process_options_, members_, slot));
   }
 }
 

@@ -25,7 +25,7 @@
 #include "rpc/receive_buffers.h"
 #include "rpc/sessions.h"
 #include "systems/mcas/growth.h"
-#include "systems/mcas/messages.h"
+#include "systems/mcas/parsed_request.h"
 #include "systems/mcas/pool_process.h"
 #include "systems/mcas/pools.h"
 
@@ -40,6 +40,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
 
   // Runs until it is destroyed.
   Task<> serve();
+  // To be called on the shard's thread: tells all processes of active data objects that run.
+  void cluster_event(const objects::MemberEvent& event);
 
   Pools& pools() { return pools_; }
   const Growth& growth() const { return growth_; }
@@ -178,9 +180,17 @@ class Shard : public std::enable_shared_from_this<Shard> {
   objects::ShardStatistics statistics_;
   Growth growth_;
   PoolProcess::Options process_options_;
-  bool signals_ = false;                                 // plugins are told of other operations
+  bool signals_ = false;  // plugins are told of other operations
+  bool consent_ = false;  // changes of which they are not told, or that they refuse, fail
+  Members members_;
   std::vector<std::unique_ptr<PoolProcess>> processes_;  // by slot of the catalog, or none at all
   WaitList pool_left_;                                   // whenever nobody uses a pool any more
 };
+
+template <class T>
+Shard::Outcome Shard::reply_with(const Job& job, const T& value) {
+  rpc::write_message(reply_value(job), value);
+  return sizeof value;
+}
 
 }  // namespace perdura::systems::mcas

@@ -119,20 +119,28 @@ void Shard::conclude(const Job& job, const Outcome& outcome) {
   Executor::current().spawn(signal(job, outcome, Keeper(*this, job)));
 }
 
-// The operation has been done, and is answered so whatever becomes of the signal.
+// The operation has been done, and is answered so whatever becomes of the signal, unless plugins
+// must consent.
 Task<> Shard::signal(Job job, Outcome outcome, [[maybe_unused]] Keeper keeper) {
   KeyLocks::Lock lock = co_await job.pool->locks.lock(job.request.key, LockMode::shared);
   PoolProcess& process = process_of(*job.pool);
   ado::WorkMessage order;
   order.key = text_of(job.request.key);
-  order.request = ado::signal_request(*signal_of(job.request.header.kind));
+  const ado::Signal kind = *signal_of(job.request.header.kind);
+  order.request = ado::signal_request(kind);
   process.of(*job.pool).hold(order.key, ado::LockMode::read, std::move(lock));
   Task<ado::CompletionMessage> telling = process.work(std::move(order), ado::LockMode::read);
-  co_await std::move(telling);
-  finish(job, outcome);
+  const ado::CompletionMessage told = co_await std::move(telling);
+  const bool refused = consent_ && kind != ado::Signal::get && told.status != ado::WorkStatus::done;
+  finish(job, refused ? Outcome(tl::unexpected(objects::Error::failed)) : outcome);
 }
 
 // --- processes -----------------------------------------------------------------------------------
+
+void Shard::cluster_event(const objects::MemberEvent& event) {
+  const ado::ClusterEvent told = members_.note(event);
+  for (const auto& process : processes_) process->cluster_event(told);
+}
 
 Task<> Shard::end_idle_processes(std::shared_ptr<Shard> self) {
   for (;;) {

@@ -312,10 +312,4 @@ Shard::Outcome Shard::statistics(const Job& job) {
   return reply_with(job, now);
 }
 
-template <class T>
-Shard::Outcome Shard::reply_with(const Job& job, const T& value) {
-  rpc::write_message(reply_value(job), value);
-  return sizeof value;
-}
-
 }  // namespace perdura::systems::mcas

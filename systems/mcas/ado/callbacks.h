@@ -35,6 +35,8 @@ class Callbacks {
   // there. It stays while the key is locked. Of length 0 if a change of another key may move the
   // value, as when it lies in the table of the engine. Nothing if there is no such key.
   virtual std::optional<Place> find(const std::string& key) = 0;
+  // A copy of a value.
+  virtual std::optional<std::string> read(const std::string&) { return std::nullopt; }
   // A key that does not exist and is locked gets a value of zeros; durable when it returns. `done`,
   // `out_of_space`, `refused` if a key cannot be so, or `unseen`: there is room only in memory that
   // the process does not see. As in all that follows, nothing has changed unless it is done.

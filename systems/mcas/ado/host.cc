@@ -41,7 +41,7 @@ Host::Host(Thread& thread, Callbacks& callbacks, HostOptions options)
 
 // --- the process ---------------------------------------------------------------------------------
 
-Task<> Host::attach(std::shared_ptr<PeerProcess> process) {
+Task<> Host::attach(std::shared_ptr<PeerProcess> process, std::vector<ClusterEvent> events) {
   lose(launch_, "another process takes its place");
   const std::uint64_t launch = launch_ = ++last_launch_;
   channel_ = std::make_shared<Channel>(std::move(process));
@@ -49,7 +49,7 @@ Task<> Host::attach(std::shared_ptr<PeerProcess> process) {
   if (options_.patience > Picoseconds{}) {
     Executor::current().spawn(watch_time(shared_from_this(), launch));
   }
-  Task<CompletionMessage> launching = run(MessageKind::launch, {}, {});
+  Task<CompletionMessage> launching = run(MessageKind::launch, {}, {}, std::move(events));
   const CompletionMessage launched = co_await std::move(launching);
   if (launched.status == WorkStatus::done) co_return;
   lose(launch, "its launch has failed");
@@ -62,6 +62,7 @@ void Host::lose(std::uint64_t launch, const std::string& why) {
   launch_ = 0;
   if (options_.end_process) options_.end_process();
   channel_->end();
+  set_peer(nullptr);
   for (const auto& [id, pending] : pending_) {
     if (pending->completion) continue;
     pending->completion = CompletionMessage{.id = id, .status = WorkStatus::lost, .error = why};
@@ -127,7 +128,8 @@ Task<CompletionMessage> Host::work(WorkMessage order, LockMode mode) {
   return run(MessageKind::work, std::move(order), std::move(held));
 }
 
-Task<CompletionMessage> Host::run(MessageKind kind, WorkMessage order, std::vector<Held> held) {
+Task<CompletionMessage> Host::run(MessageKind kind, WorkMessage order, std::vector<Held> held,
+                                  std::vector<ClusterEvent> then) {
   Pending pending{.since = thread_.executor.now(), .held = std::move(held)};
   order.id = ++last_work_;
   const Registration registration(*this, order.id, pending);
@@ -142,6 +144,7 @@ Task<CompletionMessage> Host::run(MessageKind kind, WorkMessage order, std::vect
                              order.request.size(), kLongestMessage)};
   } else {
     channel_->send(kind, message);
+    for (const ClusterEvent& event : then) cluster_event(event);
   }
   while (!pending.completion) co_await wait(pending.waiting);
   co_return conclude(pending, order.key);
@@ -213,6 +216,14 @@ Task<AnswerMessage> Host::execute(std::uint64_t launch, CallMessage call) {
       co_return AnswerMessage{.info = callbacks_.info()};
     case CallKind::unlock:
       co_return failed(unlock(*pending, call.key));
+    case CallKind::read_value:
+      co_return read_value(*pending, call);
+    case CallKind::connect_peer:
+      co_return co_await connect_peer(launch, std::move(call));
+    case CallKind::send_to_peer:
+      co_return co_await send_to_peer(std::move(call));
+    case CallKind::receive_from_peer:
+      co_return co_await receive_from_peer();
   }
   co_return failed(CallStatus::refused);
 }
@@ -343,6 +354,57 @@ AnswerMessage Host::iterate(Pending& pending, const CallMessage& call) {
                            pending.iterated.begin() + static_cast<std::ptrdiff_t>(end));
   answer.next = end;
   return answer;
+}
+
+AnswerMessage Host::read_value(const Pending& pending, const CallMessage& call) {
+  if (lock_of(pending, call.key) == nullptr) return failed(CallStatus::not_locked);
+  std::optional<std::string> value = callbacks_.read(call.key);
+  if (!value) return failed(CallStatus::not_found);
+  AnswerMessage answer{.bytes = std::move(*value)};
+  return encoded(answer).size() > kLongestMessage ? failed(CallStatus::refused) : answer;
+}
+
+// --- the peer ------------------------------------------------------------------------------------
+
+void Host::set_peer(std::shared_ptr<PeerLink> peer) {
+  if (peer_) peer_->close();
+  peer_ = std::move(peer);
+}
+
+Task<AnswerMessage> Host::connect_peer(std::uint64_t launch, CallMessage call) {
+  if (!options_.peer || call.key.size() > fabric::kMaxPrivateData) {
+    co_return failed(CallStatus::refused);
+  }
+  set_peer(nullptr);
+  std::shared_ptr<PeerLink> link;
+  std::optional<std::string> welcome;
+  try {
+    link = std::make_shared<PeerLink>(thread_, *options_.peer);
+    welcome = co_await link->connect(std::move(call.key));
+  } catch (const std::exception&) {
+    // Whatever hinders it, there is no connection.
+  }
+  if (!welcome || launch != launch_) co_return failed(CallStatus::disconnected);
+  set_peer(std::move(link));
+  co_return AnswerMessage{.bytes = std::move(*welcome)};
+}
+
+Task<AnswerMessage> Host::send_to_peer(CallMessage call) {
+  const std::shared_ptr<PeerLink> peer = peer_;
+  if (!peer) co_return failed(CallStatus::disconnected);
+  if (call.key.empty() || call.key.size() > options_.peer->longest_message) {
+    co_return failed(CallStatus::refused);
+  }
+  const bool sent = co_await peer->send(std::move(call.key));
+  co_return failed(sent ? CallStatus::done : CallStatus::disconnected);
+}
+
+Task<AnswerMessage> Host::receive_from_peer() {
+  const std::shared_ptr<PeerLink> peer = peer_;
+  if (!peer) co_return failed(CallStatus::disconnected);
+  std::optional<std::string> message = co_await peer->receive();
+  if (!message) co_return failed(CallStatus::disconnected);
+  co_return AnswerMessage{.bytes = std::move(*message)};
 }
 
 }  // namespace perdura::systems::mcas::ado

@@ -17,12 +17,14 @@
 #include "platform/platform.h"
 #include "systems/mcas/ado/callbacks.h"
 #include "systems/mcas/ado/channel.h"
+#include "systems/mcas/ado/peer_link.h"
 
 namespace perdura::systems::mcas::ado {
 
 struct HostOptions {
   Picoseconds patience{};               // for one work; 0: endless
   std::function<void()> end_process{};  // needed with patience; may be called again
+  std::optional<PeerOptions> peer{};    // the shard that plugins may be clients of
 };
 
 // Must be created by make_shared. Belongs to the shard's thread.
@@ -32,14 +34,17 @@ class Host : public std::enable_shared_from_this<Host> {
   Host(Thread& thread, Callbacks& callbacks, HostOptions options = {});
 
   // Waits until the plugins of a process are prepared. A process that was attached before is given
-  // up. Throws PlatformError if it has died or a plugin fails; the message says why.
-  Task<> attach(std::shared_ptr<PeerProcess> process);
+  // up. Throws PlatformError if it has died or a plugin fails; the message says why. Behind the
+  // launch and before all else, plugins are told `events`.
+  Task<> attach(std::shared_ptr<PeerProcess> process, std::vector<ClusterEvent> events = {});
   bool attached() const { return launch_ != 0; }
 
   // Invokes the plugins, and waits for their responses. The caller has locked the key in this mode;
   // the host gives the lock back before this returns, unless the work was `unseen`, and the locks
   // of keys that the work has opened. `order.id` is of no account. Many works may wait at a time.
   Task<CompletionMessage> work(WorkMessage order, LockMode mode);
+  // Tells the plugins, when the process has done what it was given before. Does nothing without a
+  // process.
   void cluster_event(const ClusterEvent& event);
   // Lets the works end that wait, and the process with them.
   Task<> shut_down();
@@ -60,7 +65,9 @@ class Host : public std::enable_shared_from_this<Host> {
   };
   class Registration;
 
-  Task<CompletionMessage> run(MessageKind kind, WorkMessage order, std::vector<Held> held);
+  // `then` is sent right behind the order.
+  Task<CompletionMessage> run(MessageKind kind, WorkMessage order, std::vector<Held> held,
+                              std::vector<ClusterEvent> then = {});
   CompletionMessage conclude(Pending& pending, const std::string& key);
   static Task<> receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> channel,
                             std::uint64_t launch);
@@ -84,6 +91,11 @@ class Host : public std::enable_shared_from_this<Host> {
   Task<AnswerMessage> resize_value(std::uint64_t launch, CallMessage call);
   Task<AnswerMessage> allocate(std::uint64_t launch, CallMessage call);
   AnswerMessage iterate(Pending& pending, const CallMessage& call);
+  AnswerMessage read_value(const Pending& pending, const CallMessage& call);
+  Task<AnswerMessage> connect_peer(std::uint64_t launch, CallMessage call);
+  Task<AnswerMessage> send_to_peer(CallMessage call);
+  Task<AnswerMessage> receive_from_peer();
+  void set_peer(std::shared_ptr<PeerLink> peer);
   // Nothing if the process does not see one of them.
   std::optional<std::vector<Reference>> references();
 
@@ -95,7 +107,8 @@ class Host : public std::enable_shared_from_this<Host> {
   std::uint64_t last_launch_ = 0;
   WorkId last_work_ = 0;
   std::map<WorkId, Pending*> pending_;
-  WaitList ended_;  // who waits until no work is under way
+  WaitList ended_;                  // who waits until no work is under way
+  std::shared_ptr<PeerLink> peer_;  // the process' connection; null if it has none
 };
 
 }  // namespace perdura::systems::mcas::ado

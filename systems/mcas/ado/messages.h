@@ -18,7 +18,7 @@
 namespace perdura::systems::mcas::ado {
 
 // Of the shard's program and of that of its processes, which must be the same.
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 enum class MessageKind : std::uint32_t {
   launch,
@@ -80,6 +80,10 @@ enum class CallKind : std::uint32_t {
   find_key,
   get_pool_info,
   unlock,
+  read_value,
+  connect_peer,  // and what follows: to be a client of another shard
+  send_to_peer,
+  receive_from_peer,
 };
 
 enum class CallStatus : std::uint32_t {
@@ -89,8 +93,9 @@ enum class CallStatus : std::uint32_t {
   locked,      // by somebody else
   not_locked,  // by this work
   out_of_space,
-  refused,  // what it asks for cannot be
-  unseen,   // it lies in memory that the process does not see yet
+  refused,       // what it asks for cannot be
+  unseen,        // it lies in memory that the process does not see yet
+  disconnected,  // the peer is not reached, or the connection to it has ended
 };
 
 enum class LockMode : std::uint32_t { read, write };
@@ -100,7 +105,7 @@ struct CallMessage {
   std::uint64_t id = 0;
   WorkId work = 0;
   CallKind kind = CallKind::create_key;
-  std::string key{};       // or what keys are to match
+  std::string key{};       // or what keys are to match, or bytes for the peer
   std::uint64_t mode = 0;  // a LockMode or a Matching
   Place place{};           // or a length, or a position
 
@@ -123,13 +128,15 @@ struct Reference {
 };
 
 struct PoolInfo {
+  std::string name{};
+  Bytes limit = 0;  // how many bytes it may have
   std::uint64_t items = 0;
   Bytes capacity = 0;
   Bytes free = 0;
 
   template <class Coder>
   void code(Coder& coder) {
-    coder(items, capacity, free);
+    coder(name, limit, items, capacity, free);
   }
 };
 
@@ -140,18 +147,19 @@ struct AnswerMessage {
   std::vector<Reference> references{};
   std::uint64_t next = 0;  // the position to go on from
   PoolInfo info{};
+  std::string bytes{};  // of a value, or of the peer
 
   template <class Coder>
   void code(Coder& coder) {
-    coder(id, status, place, references, next, info);
+    coder(id, status, place, references, next, info, bytes);
   }
 };
 
 // Something that has happened in a cluster (section 5).
 struct ClusterEvent {
-  std::string sender{};
-  std::string type{};  // such as "JOIN", "LEAVE"
-  std::string message{};
+  std::string sender{};   // the member
+  std::string type{};     // "JOIN", "LEAVE" or "FAIL"
+  std::string message{};  // the number of its life, which is larger in a successor
 
   template <class Coder>
   void code(Coder& coder) {

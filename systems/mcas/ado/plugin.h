@@ -28,7 +28,7 @@ namespace perdura::systems::mcas::ado {
 
 // Changes with everything in this header, or that it includes, on which a plugin that is loaded
 // depends.
-inline constexpr std::uint32_t kPluginInterface = 2;
+inline constexpr std::uint32_t kPluginInterface = 3;
 
 struct Invocation {
   std::string key{};
@@ -91,6 +91,20 @@ class Services {
                                              std::uint64_t& position) = 0;
   virtual Task<Answer<PoolInfo>> get_pool_info() = 0;
   virtual Task<CallStatus> unlock(std::string key) = 0;
+  // A copy of the value of a key that this work has locked, also of one that cannot be changed in
+  // place. `refused` if it is too long for a message.
+  virtual Task<Answer<std::string>> read_value(std::string key) = 0;
+
+  // To be a client of the shard that `plugin_peer` names (section 2: back-flow), which
+  // ado/peer_client.h does by messages over one connection. It lives as long as the process.
+  // Connects, with this private data, and answers that of the peer; an older connection ends.
+  // `refused` without `plugin_peer`, `disconnected` if the peer is not reached or refuses.
+  virtual Task<Answer<std::string>> connect_peer(std::string hello) = 0;
+  // `refused` if the message is longer than the shard's own, `disconnected` if the connection has
+  // ended.
+  virtual Task<CallStatus> send_to_peer(std::string message) = 0;
+  // Waits for the next message.
+  virtual Task<Answer<std::string>> receive_from_peer() = 0;
 };
 
 class Plugin {
@@ -101,6 +115,9 @@ class Plugin {
   virtual Task<> launched(Services&) { co_return; }
   // An invocation or a signal. Several plugins are called in turn.
   virtual Task<Result> do_work(Services& services, const Invocation& work) = 0;
+  // Of another member of the shard's cluster (section 5), between works, in the order in which the
+  // shard learns it. Behind launched(), and before the first work, each member that is there then
+  // is said to have joined; of what was before a process hears nothing.
   virtual void cluster_event(const ClusterEvent&) {}
   virtual void shut_down() {}
 };

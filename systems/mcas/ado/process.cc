@@ -63,6 +63,20 @@ class Process::Calls final : public Services {
   Task<CallStatus> unlock(std::string key) override {
     return status(CallKind::unlock, std::move(key), {});
   }
+  Task<Answer<std::string>> read_value(std::string key) override {
+    return bytes(CallKind::read_value, std::move(key));
+  }
+  Task<Answer<std::string>> connect_peer(std::string hello) override {
+    return bytes(CallKind::connect_peer, std::move(hello));
+  }
+  Task<CallStatus> send_to_peer(std::string message) override {
+    // The call has more than the message.
+    if (message.size() > kLongestMessage / 2) co_return CallStatus::refused;
+    co_return co_await status(CallKind::send_to_peer, std::move(message), {});
+  }
+  Task<Answer<std::string>> receive_from_peer() override {
+    return bytes(CallKind::receive_from_peer, {});
+  }
 
  private:
   Task<Answer<Place>> place(CallKind kind, std::string key, std::uint64_t mode, Place place) {
@@ -74,6 +88,11 @@ class Process::Calls final : public Services {
     CallMessage call{.kind = kind, .key = std::move(key), .place = place};
     const AnswerMessage answer = co_await ask(std::move(call));
     co_return answer.status;
+  }
+  Task<Answer<std::string>> bytes(CallKind kind, std::string key) {
+    CallMessage call{.kind = kind, .key = std::move(key)};
+    AnswerMessage answer = co_await ask(std::move(call));
+    co_return Answer<std::string>{answer.status, std::move(answer.bytes)};
   }
   // Other messages wait until the work has ended.
   Task<AnswerMessage> ask(CallMessage call) {

@@ -23,6 +23,7 @@
 #include <string>
 
 #include "platform/platform.h"
+#include "services/objects/objects.h"
 #include "systems/mcas/cluster/messages.h"
 
 namespace perdura::systems::mcas::cluster {
@@ -32,15 +33,10 @@ struct Member {
   fabric::Address address;  // of its beacon
 };
 
-enum class What : std::uint8_t { joined, left, failed };
+using Event = objects::MemberEvent;
+using What = Event::What;
 // As a plugin is told it: "JOIN", "LEAVE", "FAIL".
 std::string_view to_string(What what);
-
-struct Event {
-  What what = What::joined;
-  std::string member;
-  Life life = 0;
-};
 
 class Watcher {
  public:

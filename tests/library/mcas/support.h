@@ -21,7 +21,8 @@ inline constexpr std::uint64_t kPool = 8 << 20;
 // A job of its own with shards "a", "b", ..., whose memory is on the tmpfs.
 class Shards {
  public:
-  explicit Shards(unsigned count, const std::string& defaults = "") {
+  explicit Shards(unsigned count, const std::string& defaults = "",
+                  const std::string& of_the_first = "") {
     static std::atomic<int> next{0};
     test::remove_leftovers();
     job_ = test::job_name("mcas") + "-" + std::to_string(next++);
@@ -32,7 +33,7 @@ class Shards {
          << "\"\nemulated = true\nmemory = 33554432\n"
          << defaults << "\n[cluster]\nheartbeat_ms = 20\npatience_ms = 400\n";
     for (unsigned i = 0; i < count; ++i) {
-      file << "[shards." << name(i) << "]\nnode = " << i << "\n";
+      file << "[shards." << name(i) << "]\nnode = " << i << "\n" << (i == 0 ? of_the_first : "");
     }
     servers_.resize(count);
   }

@@ -44,7 +44,7 @@ TEST(McasParameters, GiveRoomForTheRecordsWithoutWastingMuch) {
 
 // However little memory is taken, there is room for an empty pool.
 TEST(McasParameters, AreRefusedUnlessAPoolCanBeCreated) {
-  for (const char* engine : {"hstore", "hstore-cc"}) {
+  for (const char* engine : {"hstore", "hstore-cc", "mapstore"}) {
     std::uint64_t taken = 0;
     const auto try_out = [&](GivenParameters given) {
       given["engine"] = engine;
@@ -92,6 +92,26 @@ TEST(McasParameters, MemoryOfAnotherEngineIsRefused) {
     EXPECT_STREQ(error.what(),
                  "pool 'memory' was created for another engine; remove it or use that engine");
   }
+}
+
+// What mapstore says of itself: the pool is there after a restart, and empty.
+TEST(McasParameters, MapstoreKeepsPoolsAndNothingInThem) {
+  const Parameters parameters = Parameters::of(config_of(100, 64, {{"engine", "mapstore"}}));
+  EXPECT_EQ(parameters.kind, EngineKind::mapstore);
+  PlainMemory memory(parameters.extent().first + parameters.extent().size());
+  const auto key = std::as_bytes(std::span("key", 3));
+  {
+    Pools pools(memory.region(), parameters);
+    Pool* const pool = pools.create("pool", MiB).value();
+    EXPECT_EQ(pool->engine->put(key, key), PutOutcome::done);
+    EXPECT_TRUE(pool->engine->get(key));
+  }
+  Pools pools(memory.region(), parameters);
+  EXPECT_EQ(pools.audit(), "");
+  Pool* const pool = pools.open("pool").value();
+  EXPECT_FALSE(pool->engine->get(key));
+  EXPECT_EQ(pool->engine->statistics().items, 0U);
+  EXPECT_EQ(pool->engine->put(key, key), PutOutcome::done);
 }
 
 TEST(McasParameters, WhatIsImpossibleIsSaidInOneLine) {

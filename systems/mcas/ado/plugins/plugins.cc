@@ -3,17 +3,21 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
 #include "platform/base/error.h"
 #include "systems/mcas/ado/plugins/aggregate.h"
 #include "systems/mcas/ado/plugins/passthru.h"
+#include "systems/mcas/ado/plugins/replicate.h"
 #include "systems/mcas/ado/plugins/versioning.h"
 
 namespace perdura::systems::mcas::ado {
 
 namespace {
+
+constexpr std::string_view kReplicate = "replicate";
 
 std::string without_argument(const std::string& text) { return text.substr(0, text.find(':')); }
 
@@ -61,9 +65,10 @@ std::unique_ptr<Plugin> open(const std::string& text) {
   if (name == "versioning") return versioning(argument);
   if (name == "passthru") return taking_none(name, std::make_unique<Passthru>(), argument);
   if (name == "aggregate") return taking_none(name, std::make_unique<Aggregate>(), argument);
+  if (name == kReplicate) return taking_none(name, std::make_unique<Replicate>(), argument);
   throw UsageError(
-      fmt::format("no plugin '{}'; there are passthru, versioning and aggregate, and shared "
-                  "objects by their path, with a '/'",
+      fmt::format("no plugin '{}'; there are passthru, versioning, aggregate and replicate, and "
+                  "shared objects by their path, with a '/'",
                   name));
 }
 
@@ -78,6 +83,10 @@ Plugins open_plugins(const std::vector<std::string>& names) {
   Plugins plugins;
   for (const std::string& name : names) plugins.push_back(open(name));
   return plugins;
+}
+
+bool names_replicate(const std::vector<std::string>& names) {
+  return std::find(names.begin(), names.end(), kReplicate) != names.end();
 }
 
 void check_plugins(const std::vector<std::string>& names) {

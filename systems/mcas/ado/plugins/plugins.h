@@ -10,10 +10,11 @@
 
 namespace perdura::systems::mcas::ado {
 
-// Each name is that of a plugin that is built in ("passthru", "versioning", "aggregate"), or the
-// path of a shared object, which contains a '/'. An argument for it may follow: "NAME:ARGUMENT"; of
-// versioning, how many versions it keeps. Throws UsageError if there is no such plugin, or it
-// cannot be loaded, has another version of the interface, or does not take the argument.
+// Each name is that of a plugin that is built in ("passthru", "versioning", "aggregate",
+// "replicate"), or the path of a shared object, which contains a '/'. An argument for it may
+// follow: "NAME:ARGUMENT"; of versioning, how many versions it keeps. Throws UsageError if there is
+// no such plugin, or it cannot be loaded, has another version of the interface, or does not take
+// the argument.
 //
 // Shared objects use functions and variables of the program that loads them, which must export them
 // (ENABLE_EXPORTS in CMake). They stay loaded.
@@ -21,6 +22,8 @@ Plugins open_plugins(const std::vector<std::string>& names);
 
 // Whether there can be such plugins, without loading any. Throws UsageError if not.
 void check_plugins(const std::vector<std::string>& names);
+// Whether "replicate" is one of them.
+bool names_replicate(const std::vector<std::string>& names);
 // The path of the shared object that such a name is of, if it is.
 std::optional<std::string> path_of(const std::string& name);
 

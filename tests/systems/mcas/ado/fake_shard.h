@@ -124,7 +124,7 @@ class FakeShard final : public Callbacks {
   }
   PoolInfo info() override {
     const EngineStatistics counts = engine_.engine().statistics();
-    return {counts.items, counts.capacity, counts.free};
+    return {"", 0, counts.items, counts.capacity, counts.free};
   }
 
  private:

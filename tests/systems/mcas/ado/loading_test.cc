@@ -27,7 +27,8 @@ TEST(AdoPlugins, AreFoundByNameOrLoadedByPath) {
 
 TEST(AdoPlugins, ThatCannotBeUsedAreNamedWithTheReason) {
   EXPECT_EQ(problem_with("pasthru"),
-            "no plugin 'pasthru'; there are passthru, versioning and aggregate, and shared objects "
+            "no plugin 'pasthru'; there are passthru, versioning, aggregate and replicate, and "
+            "shared objects "
             "by their path, with a '/'");
   EXPECT_EQ(problem_with("passthru:1"), "plugin 'passthru' takes no argument; '1' was given");
   for (const char* argument : {"0", "-1", "4x", "many"}) {

@@ -75,5 +75,38 @@ TEST_P(Signals, WhoeverDoesNotHearThemHarmsNoOperation) {
   });
 }
 
+// With `plugin_consent` a change fails that plugins refuse, or of which they cannot be told. What
+// was read has been read.
+TEST_P(Signals, AChangeNeedsTheConsentOfThePlugins) {
+  std::atomic<bool> agrees = false;
+  const auto plugin = [&](Services&, const Invocation&) -> Task<ado::Result> {
+    co_return ado::Result{{}, agrees ? "" : "the test refuses it"};
+  };
+  objects::Config config = kWithSignals;
+  config.parameters["plugin_consent"] = true;
+  Cluster cluster(GetParam(), config, function(plugin));
+  cluster.run([&](objects::Session& session, Thread& thread) -> Task<> {
+    const auto pool = *co_await session.create_pool("pool", MiB, {});
+    const auto memory = thread.node.create_region("direct", 4 * KiB, pmem::Medium::dram);
+    const objects::DirectMemory direct = *session.register_direct_memory(*memory);
+    using objects::Error;
+    EXPECT_EQ(error_of(co_await pool->put(as_key("key"), as_key("value"), {})), Error::failed);
+    EXPECT_EQ(string_of(*co_await pool->get(as_key("key"))), "value");
+    EXPECT_EQ(error_of(co_await pool->put_direct(as_key("key"), {direct, 0, 200}, {})),
+              Error::failed);
+    EXPECT_EQ(error_of(co_await pool->erase(as_key("key"))), Error::failed);
+    agrees = true;
+    EXPECT_EQ(error_of(co_await pool->get(as_key("key"))), Error::not_found);
+    EXPECT_FALSE(error_of(co_await pool->put(as_key("key"), as_key("value"), {})));
+    EXPECT_FALSE(error_of(co_await pool->erase(as_key("key"))));
+    EXPECT_FALSE(error_of(co_await pool->close()));
+    while (cluster.launcher().running > 0) co_await sleep_for(Microseconds(100));
+    cluster.launcher().on_launch = [] { throw PlatformError("the test refuses it"); };
+    const auto again = *co_await session.open_pool("pool", {});
+    EXPECT_EQ(error_of(co_await again->put(as_key("key"), as_key("value"), {})), Error::failed);
+    session.unregister_direct_memory(direct);
+  });
+}
+
 }  // namespace
 }  // namespace perdura::systems::mcas

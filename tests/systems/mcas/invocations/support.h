@@ -1,5 +1,5 @@
-// A shard with active data objects and its clients, on one machine each; the objects' processes are
-// threads of a node of the shard's machine, which a launcher starts.
+// A shard with active data objects, another shard, and their clients, on one machine each; the
+// objects' processes are threads of a node of the shard's machine, which a launcher starts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,6 +28,7 @@ namespace perdura::systems::mcas::test {
 inline constexpr NodeId kShardNode = 0;
 inline constexpr NodeId kProcessNode = 1;
 inline constexpr NodeId kClientNode = 2;
+inline constexpr NodeId kPeerNode = 3;  // the other shard's
 inline constexpr const char* kMemory = "shard";
 
 inline Key as_key(std::string_view text) { return std::as_bytes(std::span(text)); }
@@ -83,7 +84,7 @@ class TestLauncher final : public ado::Launcher {
   std::function<void()> on_launch;
 
   // The node on which the last process runs.
-  NodeId process_node() const { return is_sim() ? kClientNode + started_ : kProcessNode; }
+  NodeId process_node() const { return is_sim() ? kPeerNode + started_ : kProcessNode; }
 
   Task<std::unique_ptr<ado::Launched>> launch(ado::LaunchOrder order) override {
     orders.push_back(order);
@@ -161,10 +162,10 @@ inline std::string platform_name(const testing::TestParamInfo<std::string>& test
 // Nodes 0 and 1 are on one machine.
 inline std::unique_ptr<Platform> make_cluster(const std::string& platform) {
   if (platform == "sim") {
-    return std::make_unique<sim::SimPlatform>(perdura::test::erda_testbed(), 3, Machines{0, 0});
+    return std::make_unique<sim::SimPlatform>(perdura::test::erda_testbed(), 4, Machines{0, 0});
   }
   ShmOptions options;
-  options.node_count = 3;
+  options.node_count = 4;
   options.machines = {0, 0};
   return std::make_unique<ShmPlatform>(std::move(options));
 }
@@ -192,12 +193,27 @@ class Cluster {
   sim::SimPlatform& sim() { return dynamic_cast<sim::SimPlatform&>(*platform_); }
   TestLauncher& launcher() { return *launcher_; }
 
+  // Called on the shard's thread before it serves; what it returns is kept as long as the thread.
+  std::function<std::shared_ptr<void>(Thread&, std::shared_ptr<Shard>)> beside_shard;
+
   void serve() {
     platform_->start_service(
         kShardNode, 0, CompletionMode::event, [this](Thread& thread) -> Task<> {
           launcher_->node = &thread.node;
           const auto shard =
               std::make_shared<Shard>(thread, kMemory, Parameters::of(config_), launcher_);
+          EXPECT_EQ(shard->pools().audit(), "");
+          const std::shared_ptr<void> beside = beside_shard ? beside_shard(thread, shard) : nullptr;
+          co_await shard->serve();
+        });
+  }
+  // The other shard, which has no active data objects.
+  std::shared_ptr<StartedThread> serve_peer(objects::Config config) {
+    peer_config_ = std::move(config);
+    return platform_->start_service(
+        kPeerNode, 0, CompletionMode::event, [this](Thread& thread) -> Task<> {
+          const auto shard =
+              std::make_shared<Shard>(thread, "peer", Parameters::of(peer_config_), nullptr);
           EXPECT_EQ(shard->pools().audit(), "");
           co_await shard->serve();
         });
@@ -211,6 +227,9 @@ class Cluster {
   }
   Task<std::unique_ptr<objects::Session>> connect_to(Thread& thread) {
     return PoolsSession::connect(thread, {kShardNode, 0}, config_);
+  }
+  Task<std::unique_ptr<objects::Session>> connect_to_peer(Thread& thread) {
+    return PoolsSession::connect(thread, {kPeerNode, 0}, peer_config_);
   }
   // Serves one client.
   void run(Client client) {
@@ -227,6 +246,7 @@ class Cluster {
  private:
   std::unique_ptr<Platform> platform_;
   objects::Config config_;
+  objects::Config peer_config_;
   std::shared_ptr<TestLauncher> launcher_;
   fabric::Port last_client_ = 0;
 };

@@ -10,7 +10,7 @@
 
 #include "platform/sim/sim_platform.h"
 #include "rpc/connect.h"
-#include "systems/mcas/messages.h"
+#include "systems/mcas/parsed_request.h"
 #include "systems/mcas/pools.h"
 #include "tests/support/platforms.h"
 #include "tests/support/seed.h"

@@ -35,10 +35,11 @@ TEST(AdoLauncher, SaysWhyAProcessCannotBeStarted) {
 
     LaunchOrder order = good;
     order.plugins = {"pasthru"};
-    EXPECT_EQ(co_await problem(thread, order),
-              of_pool +
-                  "no plugin 'pasthru'; there are passthru, versioning and aggregate, and "
-                  "shared objects by their path, with a '/'");
+    EXPECT_EQ(
+        co_await problem(thread, order),
+        of_pool +
+            "no plugin 'pasthru'; there are passthru, versioning, aggregate and replicate, and "
+            "shared objects by their path, with a '/'");
     order = good;
     order.memory = "nowhere";
     EXPECT_NE((co_await problem(thread, order)).find("there is no "), std::string::npos);

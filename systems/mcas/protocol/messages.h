@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 
 #include "platform/fabric/fabric.h"
 #include "rpc/messages.h"
@@ -131,27 +130,5 @@ struct Reply {
   Bytes size() const { return sizeof(Reply) + value_length; }
 };
 static_assert(sizeof(Reply) == 16);
-
-struct ParsedRequest {
-  Request header;
-  Key key;
-  Value value;
-
-  // Whether it has what its kind needs, nothing else, and no more than the limits allow.
-  bool is_valid(const Welcome& limits) const;
-  // Whether it is about a pool that is open.
-  bool has_pool() const;
-  // Whether it changes that.
-  bool changes() const;
-  // Of an invocation that is valid: the request, and the value that is put.
-  Value call_request() const { return value.subspan(sizeof(Call), call().request_length); }
-  Value call_value() const { return value.subspan(sizeof(Call) + call().request_length); }
-  Call call() const { return rpc::read_message<Call>(value); }
-
- private:
-  bool is_valid_call(const Welcome& limits) const;
-};
-// Nothing if the message is no request that could be answered.
-std::optional<ParsedRequest> parse(std::span<const std::byte> message, const Welcome& limits);
 
 }  // namespace perdura::systems::mcas

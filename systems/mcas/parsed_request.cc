@@ -1,4 +1,4 @@
-#include "systems/mcas/messages.h"
+#include "systems/mcas/parsed_request.h"
 
 #include <algorithm>
 
