@@ -247,6 +247,16 @@ GENERIC = {
     "long-soak": Soak(LONG_SOAK_RUNS, MOST_SOAK_SECONDS),
     "kill": Tests("perdura_kill_test", by_system=True),
     "references": References(),
+    # Pools and active data objects: on both engines, all pairs of operations, all moments of small histories.
+    "objects": Tests("perdura_objects_test", without=["*shm*"]),
+    "objects-crash": Tests("perdura_crash_test", only=["ObjectsCrashes.*"]),
+    "objects-kill": Tests("perdura_mcas_kills_test", only=["KillsOfMcas.LoseNothing"]),
+    "pools": Tests("perdura_mcas_pools_test", without=["Hostile.WhateverIsSentHarmsNobodyElse"]),
+    "operations": Tests("perdura_mcas_invocations_test", only=["Locks.*"]),
+    "invocations": Tests("perdura_mcas_invocations_test", without=["*shm*"]),
+    "ado": Tests("perdura_mcas_ado_test", without=["*shm*"]),
+    "containers": Tests("perdura_mcas_containers_test"),
+    "cluster": Tests("perdura_mcas_cluster_test"),
 }
 
 

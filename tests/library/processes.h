@@ -95,6 +95,11 @@ class Child {
     waitpid(process_, nullptr, WUNTRACED);
   }
   void go_on() const { kill(process_, SIGCONT); }
+  bool runs() {
+    if (process_ <= 0 || waitpid(process_, nullptr, WNOHANG) == 0) return process_ > 0;
+    process_ = 0;
+    return false;
+  }
   void end() {
     if (process_ <= 0) return;
     kill(process_, SIGKILL);

@@ -18,11 +18,6 @@ using mcas::Status;
 constexpr std::size_t kKeys = 64;
 
 std::string key_of(std::size_t key) { return "key " + std::to_string(key); }
-// Of several sizes, inlined and not.
-std::string value_of(std::uint64_t version) {
-  return std::to_string(version) + ":" + std::string(version % 7 * 50, 'v');
-}
-std::uint64_t version_in(const std::string& value) { return std::stoull(value); }
 
 // What the writer tells, which outlives it: of each key the last version that it began to put and
 // the last one that a put has returned for.

@@ -18,11 +18,18 @@ namespace perdura::library_test {
 
 inline constexpr std::uint64_t kPool = 8 << 20;
 
+// The value of a version: of several sizes, inlined and not.
+inline std::string value_of(std::uint64_t version) {
+  return std::to_string(version) + ":" + std::string(version % 7 * 50, 'v');
+}
+inline std::uint64_t version_in(const std::string& value) { return std::stoull(value); }
+
 // A job of its own with shards "a", "b", ..., whose memory is on the tmpfs.
 class Shards {
  public:
+  // `of_each`: what the file says of one of them beside what it says of all.
   explicit Shards(unsigned count, const std::string& defaults = "",
-                  const std::string& of_the_first = "") {
+                  const std::vector<std::string>& of_each = {}) {
     static std::atomic<int> next{0};
     test::remove_leftovers();
     job_ = test::job_name("mcas") + "-" + std::to_string(next++);
@@ -33,7 +40,8 @@ class Shards {
          << "\"\nemulated = true\nmemory = 33554432\n"
          << defaults << "\n[cluster]\nheartbeat_ms = 20\npatience_ms = 400\n";
     for (unsigned i = 0; i < count; ++i) {
-      file << "[shards." << name(i) << "]\nnode = " << i << "\n" << (i == 0 ? of_the_first : "");
+      file << "[shards." << name(i) << "]\nnode = " << i << "\n";
+      if (i < of_each.size()) file << of_each[i] << "\n";
     }
     servers_.resize(count);
   }
@@ -48,6 +56,7 @@ class Shards {
 
   static std::string name(unsigned shard) { return std::string(1, static_cast<char>('a' + shard)); }
   std::string file() const { return directory_ + "/shards.toml"; }
+  const std::string& directory() const { return directory_; }
   const std::string& job() const { return job_; }
   std::vector<mcas::Shard> list() const { return mcas::ShardList::read(file()).shards; }
 

@@ -32,6 +32,8 @@ inline constexpr char kHidden = '\x01';
 class FakeShard final : public Callbacks {
  public:
   // Makes the shard's memory and an empty pool in it.
+  Picoseconds allocating_takes{};
+
   explicit FakeShard(Node& node)
       : FakeShard(node.create_region(kMemory, shape().size(), pmem::Medium::pm)) {
     root_ = engine_.create();
@@ -88,6 +90,7 @@ class FakeShard final : public Callbacks {
   bool erase(const std::string& key) override { return engine_.erase(key); }
 
   Task<Created> allocate(Bytes length) override {
+    if (allocating_takes > Picoseconds{}) co_await sleep_for(allocating_takes);
     const std::string key = kHidden + std::to_string(++allocations_);
     if (!engine_.put(key, std::string(std::max<Bytes>(length, 17), '\0'))) {
       co_return Created{CallStatus::out_of_space, {}};

@@ -298,5 +298,22 @@ TEST_P(AdoWorks, APluginThatCannotBeginIsRefused) {
   }
 }
 
+// A work that is lost while the shard allocates memory for it was not told of that: it is free.
+TEST(AdoAllocations, OfALostWorkAreGivenBack) {
+  const auto plugins = [] {
+    return function([](Services& services, const Invocation&) -> Task<Result> {
+      co_await services.allocate_memory(100);
+      co_return Result{};
+    });
+  };
+  const auto body = [](Shard& shard) -> Task<> {
+    shard.store.allocating_takes = Milliseconds(2);
+    EXPECT_EQ((co_await shard.invoke("key", "")).status, WorkStatus::lost);
+    co_await sleep_for(Milliseconds(5));
+    EXPECT_EQ(shard.store.info().items, 1U) << "the key, and no memory";
+  };
+  run("sim", plugins, body, {.patience = Microseconds(200)});
+}
+
 }  // namespace
 }  // namespace perdura::systems::mcas::ado

@@ -228,5 +228,29 @@ TEST_P(Invocations, AllocatedMemoryIsNoKey) {
   });
 }
 
+// The secondary index is told of the keys that plugins create and erase.
+TEST_P(Invocations, KeysThatComeAndGoAreFoundOrNot) {
+  const auto change = [](Services& services, const Invocation& work) -> Task<ado::Result> {
+    ado::CallStatus status{};
+    if (work.request == "erase") {
+      status = co_await services.erase_key("made");
+    } else {
+      const auto created = co_await services.create_key("made", 100);
+      status = created.status;
+    }
+    co_return ado::Result{{status == ado::CallStatus::done ? "done" : "not done"}, {}};
+  };
+  Cluster cluster(GetParam(), config_with(kFunction), function(change));
+  cluster.run([](objects::Session& session, Thread&) -> Task<> {
+    const auto pool = *co_await session.create_pool("pool", MiB, {});
+    EXPECT_FALSE(error_of(co_await pool->configure("AddIndex::VolatileTree")));
+    const objects::InvokeFlags flags{.create_on_demand = true};
+    EXPECT_EQ(answer_of(co_await pool->invoke(as_key("key"), as_key("create"), 64, flags)), "done");
+    EXPECT_FALSE(error_of(co_await pool->find("made", objects::Match::exact, 0)));
+    EXPECT_EQ(answer_of(co_await pool->invoke(as_key("key"), as_key("erase"), 64, flags)), "done");
+    EXPECT_EQ(error_of(co_await pool->find("made", objects::Match::exact, 0)), Error::not_found);
+  });
+}
+
 }  // namespace
 }  // namespace perdura::systems::mcas
