@@ -8,6 +8,7 @@
 
 #include "platform/base/error.h"
 #include "systems/mcas/ado/plugins/plugins.h"
+#include "systems/mcas/messages.h"
 #include "systems/parameter_reader.h"
 
 namespace perdura::systems::mcas {
@@ -93,6 +94,19 @@ Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes us
   return result;
 }
 
+// A request with the longest key and the longest value is one message.
+void require_one_message(const Parameters& parameters) {
+  const Welcome limits{.max_key_size = parameters.max_key_size,
+                       .max_value_size = parameters.max_value_size};
+  if (limits.longest_request() <= kLongestMessage) return;
+  throw ParameterError(
+      "max_key_size",
+      fmt::format("{}: a key of {} bytes and a value of {} are more than a "
+                  "message has, {} bytes; lower max_key_size or the values that "
+                  "travel in messages",
+                  kName, limits.max_key_size, limits.longest_value(), kLongestMessage));
+}
+
 // What the state of an entry keeps of a hash chooses among all entries.
 constexpr std::uint64_t kMostEntries = std::uint64_t{1} << hstore::State::kHashBits;
 
@@ -167,6 +181,7 @@ Parameters Parameters::of(const KvConfig& config) {
   result.planned = {config.key_size, config.value_size, config.records};
   result.flushing = flushing_of(config);
   result.max_value_size = config.max_value_size;
+  require_one_message(result);
   hstore::Shape& engine = result.engine;
   set_segments(result,
                given.number("segments", segments_for(config.records, engine.table.first_segment)));
@@ -183,6 +198,7 @@ Parameters Parameters::of(const objects::Config& config) {
   given.require_within("max_message_value", config.max_message_value, 0, kLongestInMessage);
   Parameters result = common(given, config.sessions, kDefaultMaxKeySize, 1);
   result.max_value_size = config.max_message_value;
+  require_one_message(result);
   // Pools grow as long as there is memory.
   const std::uint64_t doublings = std::bit_width(kMostEntries / result.engine.table.first_segment);
   set_segments(result, given.number("segments", static_cast<std::uint32_t>(std::min<std::uint64_t>(

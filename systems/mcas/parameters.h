@@ -28,8 +28,10 @@ namespace perdura::systems::mcas {
 
 inline constexpr std::string_view kName = "mcas";
 
-inline constexpr Bytes kLongestKey = MiB;
-inline constexpr Bytes kLongestValue = GiB;  // the longest message of RDMA verbs, section 3.2.1
+inline constexpr Bytes kLongestMessage = GiB;  // of RDMA verbs, section 3.2.1
+inline constexpr Bytes kLongestValue = kLongestMessage;
+// A key travels in a message, with what a request has besides.
+inline constexpr Bytes kLongestKey = kLongestMessage - 4 * KiB;
 inline constexpr Bytes kGranule = 32 * MiB;
 inline constexpr Bytes kCatalogOffset = 256;
 // The longest value that is put without a direct transfer, as in Table 1.
@@ -68,7 +70,7 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
     {.name = "max_key_size",
      .type = Count{1, kLongestKey},
      .unit = "bytes",
-     .what = "the longest key that is taken"},
+     .what = "the longest key that is taken; each request that may be in flight has room for it"},
     {.name = "queue_depth",
      .type = Count{1, 4096},
      .usual = 32,

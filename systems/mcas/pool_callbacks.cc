@@ -70,7 +70,7 @@ std::optional<Place> PoolCallbacks::find(const std::string& key) {
 }
 
 Task<Created> PoolCallbacks::put(Bytes length, Where where, Write write, KeyOf key) {
-  if (length > kLongestValue) co_return Created{CallStatus::out_of_space};
+  if (length > kLongestValue) co_return Created{CallStatus::refused};
   co_await until_usable();
   Reservation value(*pool_, length);
   if (!value.place()) co_return Created{CallStatus::out_of_space};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "rpc/messages.h"
 
@@ -21,9 +22,15 @@ Shard::Shard(Thread& thread, const std::string& name, const Parameters& paramete
       sessions_(parameters.sessions),
       process_options_{std::move(launcher), name, parameters.plugins, parameters.plugin_patience},
       signals_(parameters.plugin_signals) {
-  const Bytes value = limits_.longest_value();
-  const Bytes request = sizeof(Request) + limits_.max_key_size + value;
-  const Bytes reply = sizeof(Reply) + value;
+  const Bytes request = limits_.longest_request();
+  const Bytes reply = limits_.longest_reply();
+  const Bytes message = thread.endpoint.capabilities().max_message;
+  if (std::max(request, reply) > message) {
+    throw UsageError(fmt::format(
+        "shard '{}': a key of {} bytes and a value of {} are more than a message of this device "
+        "has, {} bytes; lower max_key_size or the values that travel in messages",
+        name, limits_.max_key_size, limits_.longest_value(), message));
+  }
   const Bytes request_room = round_up(request, kCacheLine);
   const Bytes reply_room = round_up(reply, kCacheLine);
   const Bytes of_requests = Bytes{parameters.sessions} * request_buffers() * request_room;

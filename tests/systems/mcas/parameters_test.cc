@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/base/error.h"
+#include "systems/mcas/messages.h"
 #include "systems/mcas/pools.h"
 #include "tests/systems/mcas/engine_support.h"
 
@@ -115,6 +116,34 @@ TEST(McasParameters, WhatIsImpossibleIsSaidInOneLine) {
             "mcas: 32 segments, the first of 4294967296 entries, are more than the 1099511627776 "
             "entries that a table may have");
   EXPECT_NE(message_of({{"neighborhood", 64}}), "none");
+}
+
+// A request with the longest key and the longest value that travel in messages is one message.
+TEST(McasParameters, AKeyAndAValueThatAreNoMessageAreRefused) {
+  const auto takes = [](Bytes key, Bytes value) {
+    try {
+      Parameters::of(objects::Config{
+          .memory = 64 * MiB, .max_message_value = value, .parameters = {{"max_key_size", key}}});
+    } catch (const UsageError&) {
+      return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(takes(kLongestKey, 0));
+  EXPECT_FALSE(takes(kLongestKey + 1, 0));
+  EXPECT_FALSE(takes(kLongestKey, 4 * KiB));
+  EXPECT_TRUE(takes(GiB - 2 * MiB - sizeof(Request), 2 * MiB));
+  EXPECT_FALSE(takes(GiB - 2 * MiB - sizeof(Request) + 1, 2 * MiB));
+  EXPECT_EQ(Parameters::of(config_of(1, GiB - 512 - sizeof(Request))).max_value_size,
+            GiB - 512 - sizeof(Request));
+  try {
+    Parameters::of(config_of(1, GiB));
+    ADD_FAILURE() << "it is taken";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "mcas: a key of 512 bytes and a value of 1073741824 are more than a message has, "
+                 "1073741824 bytes; lower max_key_size or the values that travel in messages");
+  }
 }
 
 }  // namespace
