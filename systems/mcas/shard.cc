@@ -10,6 +10,14 @@
 
 namespace perdura::systems::mcas {
 
+namespace {
+
+// Of a session's operations, for each of its requests that may be in flight: a reply, two pieces of
+// a transfer, and a reply that has arrived and is not yet known to have.
+constexpr std::uint32_t kMostInLine = 4;
+
+}  // namespace
+
 Shard::Shard(Thread& thread, const std::string& name, const Parameters& parameters,
              std::shared_ptr<ado::Launcher> launcher)
     : thread_(thread),
@@ -123,6 +131,10 @@ void Shard::finish(const Job& job, const Outcome& outcome) {
   rpc::write_message(buffer.bytes(), reply);
   rpc::send(*session.queue_pair, buffer.first(static_cast<std::uint32_t>(reply.size())),
             max_inline_);
+  // Who takes no replies would have the shard keep any number of them.
+  if (session.queue_pair->in_line() > std::size_t{kMostInLine} * limits_.queue_depth) {
+    return end(session);
+  }
   session.requests->post(request_buffer(session, job.buffer), job.buffer);
 }
 
