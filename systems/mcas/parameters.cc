@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <sstream>
 
 #include "platform/base/error.h"
@@ -58,17 +59,39 @@ Bytes memory_for(const KvConfig& config, const hstore::Shape& shape) {
          shape.heap.slot_size(sizeof(hstore::TableRoot));
 }
 
-std::vector<std::string> plugins_of(const std::string& list) {
+// What stands between commas.
+std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> names;
   if (list.empty()) return names;
   std::istringstream in(list + ',');
   for (std::string name; std::getline(in, name, ',');) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> plugins_of(const std::string& list) {
+  std::vector<std::string> names = split(list);
   try {
     ado::check_plugins(names);
   } catch (const UsageError& error) {
     throw ParameterError("plugins", fmt::format("{}: {}", kName, error.what()));
   }
   return names;
+}
+
+std::vector<unsigned> cores_of(const std::string& list) {
+  std::vector<unsigned> cores;
+  for (const std::string& name : split(list)) {
+    unsigned core = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), core);
+    if (error != std::errc() || end != name.data() + name.size()) {
+      throw ParameterError("plugin_cores",
+                           fmt::format("{}: plugin_cores has '{}', which is no number of a core; "
+                                       "write 2,3",
+                                       kName, name));
+    }
+    cores.push_back(core);
+  }
+  return cores;
 }
 
 // What does not depend on what the store is for.
@@ -86,7 +109,10 @@ Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes us
   result.plugins = plugins_of(given.text("plugins"));
   result.plugin_signals = given.flag("plugin_signals");
   result.plugin_patience = Milliseconds(given.number<std::uint64_t>("plugin_patience"));
-  result.plugin_isolation = given.flag("plugin_isolation") ? Isolation::full : Isolation::none;
+  result.plugin_limits.isolation =
+      given.flag("plugin_isolation") ? Isolation::full : Isolation::none;
+  result.plugin_limits.memory = given.number<Bytes>("plugin_memory");
+  result.plugin_limits.cores = cores_of(given.text("plugin_cores"));
   hstore::TableShape& table = result.engine.table;
   table.first_segment = given.number<std::uint64_t>("first_segment");
   require_power_of_two("first_segment", table.first_segment);

@@ -98,6 +98,15 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
      .usual = 10'000,
      .unit = "ms",
      .what = "after which a process of active data objects that does not answer is ended"},
+    {.name = "plugin_cores",
+     .type = Name{},
+     .usual = "",
+     .what = "on which processes of active data objects run, with commas between them; else any"},
+    {.name = "plugin_memory",
+     .type = Count{MiB, std::uint64_t{1} << 40},
+     .usual = 256 * MiB,
+     .unit = "bytes",
+     .what = "that a process of active data objects may have besides its pool"},
     {.name = "plugin_isolation",
      .type = Flag{},
      .usual = true,
@@ -129,7 +138,7 @@ struct Parameters {
   std::vector<std::string> plugins;  // none: there are no active data objects
   bool plugin_signals = false;
   Picoseconds plugin_patience{};
-  Isolation plugin_isolation = Isolation::full;
+  ChildLimits plugin_limits{};  // of each process
 
   Bytes allocator_offset() const { return kCatalogOffset + Catalog::size(pools); }
   Bytes heap_map_offset() const;

@@ -118,6 +118,23 @@ TEST(McasParameters, WhatIsImpossibleIsSaidInOneLine) {
   EXPECT_NE(message_of({{"neighborhood", 64}}), "none");
 }
 
+TEST(McasParameters, LimitProcessesOfActiveDataObjects) {
+  const auto limits_of = [](GivenParameters given) {
+    return Parameters::of(objects::Config{.parameters = std::move(given)}).plugin_limits;
+  };
+  EXPECT_EQ(limits_of({}).cores, std::vector<unsigned>{});
+  EXPECT_EQ(limits_of({}).memory, 256 * MiB);
+  EXPECT_EQ(limits_of({}).isolation, Isolation::full);
+  const ChildLimits given = limits_of(
+      {{"plugin_cores", "2,13"}, {"plugin_memory", 64 * MiB}, {"plugin_isolation", false}});
+  EXPECT_EQ(given.cores, (std::vector<unsigned>{2, 13}));
+  EXPECT_EQ(given.memory, 64 * MiB);
+  EXPECT_EQ(given.isolation, Isolation::none);
+  for (const char* cores : {"2,", ",2", "2-4", "-1", "two", "99999999999"}) {
+    EXPECT_THROW(limits_of({{"plugin_cores", cores}}), UsageError) << cores;
+  }
+}
+
 // A request with the longest key and the longest value that travel in messages is one message.
 TEST(McasParameters, AKeyAndAValueThatAreNoMessageAreRefused) {
   const auto takes = [](Bytes key, Bytes value) {
