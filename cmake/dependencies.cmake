@@ -12,6 +12,8 @@ pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 # Its flags to compile with are those of its own build; with others the precompiled headers do not fit.
 set_property(TARGET PkgConfig::RE2 PROPERTY INTERFACE_COMPILE_OPTIONS "")
 pkg_check_modules(NUMA REQUIRED IMPORTED_TARGET numa)
+# Which system calls untrusted code may make.
+pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
 find_package(MPI REQUIRED COMPONENTS CXX)
 
 # Headers alone.

@@ -1,15 +1,21 @@
 // The configuration file of shards (MCAS, section 3, Listing 1), in TOML:
 //
-//   job = "accounts"             # a name: how the shards' processes and their clients find each
-//   other
+//   # How the shards' processes and their clients find each other.
+//   job = "accounts"
 //
-//   [defaults]                   # of all shards; any key of a shard but `node`, `cores`,
-//   `numa_node` directory = "/mnt/pmem0/accounts" memory = 1_073_741_824       # bytes, for all
-//   pools of the shard engine = "hstore-cc"         # a parameter of [systems.mcas]; any of them
-//   may be given
+//   # Of all shards; any key of a shard but `node`, `cores` and `numa_node`.
+//   [defaults]
+//   directory = "/mnt/pmem0/accounts"
 //
+//   # Bytes, for all pools of the shard.
+//   memory = 1_073_741_824
+//
+//   # A parameter of [systems.mcas]; any of them may be given.
+//   engine = "hstore-cc"
+//
+//   # Its number, by which clients reach it.
 //   [shards.left]
-//   node = 0                     # its number, by which clients reach it
+//   node = 0
 //   cores = [2]
 //
 //   [shards.right]
@@ -17,7 +23,8 @@
 //   directory = "/dev/dax1.0/accounts"
 //   cores = [3]
 //
-//   [cluster]                    # may be left out: how shards notice each other's death
+//   # How shards notice each other's death; may be left out.
+//   [cluster]
 //   heartbeat_ms = 50
 //   patience_ms = 1000
 #pragma once

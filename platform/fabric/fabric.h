@@ -261,6 +261,9 @@ class QueuePair {
   // False once the connection is broken or closed.
   virtual bool connected() const = 0;
   virtual Address peer() const = 0;
+  // Operations that wait in line, as send_depth are under way. Their number has no limit: a peer
+  // that posts no receive buffers holds up all that is posted behind a SEND.
+  virtual std::size_t in_line() const = 0;
 
  protected:
   QueuePair() = default;

@@ -66,6 +66,9 @@ class FaultyQueuePair final : public fabric::QueuePair {
     return line_->inner() != nullptr && line_->inner()->connected();
   }
   fabric::Address peer() const override { return peer_; }
+  std::size_t in_line() const override {
+    return line_->inner() != nullptr ? line_->inner()->in_line() : 0;
+  }
 
   // Give Line access to protected functions of QueuePair.
   static void post(QueuePair& inner, fabric::Operation& operation) { post_on(inner, operation); }

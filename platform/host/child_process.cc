@@ -68,6 +68,8 @@ pid_t spawn(const std::string& path, const File& shared, const File& memory, con
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
   ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  // What it says goes to stderr. Others may read what the parent writes to stdout.
+  ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_adddup2(&files, shared.get(), kShared);
   ::posix_spawn_file_actions_adddup2(&files, memory.get(), kMemory);
   ::posix_spawn_file_actions_adddup2(&files, wake.get(), kWakeParent);

@@ -3,18 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/landlock.h>
-#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <fstream>
+#include <memory>
 #include <vector>
 
 #include "platform/base/error.h"
@@ -25,6 +25,9 @@ namespace perdura {
 namespace {
 
 using pmem::mapped::File;
+
+// That it may have open at once.
+constexpr std::uint32_t kMostFiles = 1024;
 
 [[noreturn]] void refuse(const std::string& what) {
   throw PlatformError(
@@ -68,35 +71,69 @@ File make_rules(const std::vector<std::string>& readable) {
 
 // --- system calls --------------------------------------------------------------------------------
 
-// What memory, clocks, waiting, messages on stderr and loading of shared objects need.
-constexpr std::uint32_t kCalls[] = {
-    SYS_read,          SYS_pread64,        SYS_write,        SYS_writev,      SYS_close,
-    SYS_openat,        SYS_newfstatat,     SYS_fstat,        SYS_lseek,       SYS_readlink,
-    SYS_getcwd,        SYS_mmap,           SYS_mprotect,     SYS_munmap,      SYS_brk,
-    SYS_madvise,       SYS_futex,          SYS_sched_yield,  SYS_nanosleep,   SYS_clock_nanosleep,
-    SYS_clock_gettime, SYS_gettimeofday,   SYS_getrandom,    SYS_getpid,      SYS_gettid,
-    SYS_rt_sigaction,  SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack, SYS_restart_syscall,
-    SYS_exit,          SYS_exit_group};
+// What memory, clocks, waiting, messages on stderr and loading of shared objects need, whatever the
+// arguments are.
+constexpr int kCalls[] = {
+    SCMP_SYS(write),           SCMP_SYS(writev),       SCMP_SYS(close),
+    SCMP_SYS(newfstatat),      SCMP_SYS(fstat),        SCMP_SYS(getcwd),
+    SCMP_SYS(mprotect),        SCMP_SYS(munmap),       SCMP_SYS(brk),
+    SCMP_SYS(sched_yield),     SCMP_SYS(nanosleep),    SCMP_SYS(clock_nanosleep),
+    SCMP_SYS(clock_gettime),   SCMP_SYS(gettimeofday), SCMP_SYS(getrandom),
+    SCMP_SYS(getpid),          SCMP_SYS(gettid),       SCMP_SYS(rt_sigaction),
+    SCMP_SYS(rt_sigprocmask),  SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),
+    SCMP_SYS(restart_syscall), SCMP_SYS(exit),         SCMP_SYS(exit_group)};
+
+using Filter = std::unique_ptr<void, decltype(&seccomp_release)>;
+
+// libseccomp returns what `errno` would have been, negative.
+void require_filter(int result) {
+  errno = -result;
+  require(result == 0, "the kernel filters no system calls (seccomp)");
+}
+template <class... Comparisons>
+void allow(const Filter& filter, int call, Comparisons... comparisons) {
+  require_filter(
+      seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, sizeof...(comparisons), comparisons...));
+}
+// If the argument has these bits, of those of the mask. The kernel takes an `int` from the low half
+// of a register, so masks have no more, or a call would be judged by what the kernel ignores.
+scmp_arg_cmp has_bits(unsigned argument, std::uint32_t mask, std::uint32_t bits) {
+  return {argument, SCMP_CMP_MASKED_EQ, mask, bits};
+}
+
+// Its stderr is its shard's, of which it may neither read nor move the position: of descriptors
+// only those from 3 on. That is 3, or a number with one of the bits behind.
+void allow_of_own_files(const Filter& filter, int call) {
+  allow(filter, call, has_bits(0, 3, 3));
+  for (std::uint32_t bit = 4; bit < kMostFiles; bit *= 2)
+    allow(filter, call, has_bits(0, bit, bit));
+}
 
 void filter_calls() {
-  std::vector<sock_filter> program;
-  const auto add = [&](unsigned code, std::uint32_t value, std::uint8_t yes, std::uint8_t no) {
-    program.push_back({static_cast<std::uint16_t>(code), yes, no, value});
-  };
-  // Numbers of system calls mean something else to code of another architecture. Those of x32 are
-  // none of the list.
-  add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch), 0, 0);
-  add(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
-  add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
-  add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr), 0, 0);
-  for (const std::uint32_t call : kCalls) {
-    add(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
-    add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+  const Filter filter(seccomp_init(SCMP_ACT_ERRNO(EPERM)), &seccomp_release);
+  if (!filter) refuse("libseccomp makes no filter");
+  // Numbers mean other calls to code of 32 bits and of x32.
+  require_filter(seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS));
+  for (const int call : kCalls) allow(filter, call);
+  for (const int call : {SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(lseek)}) {
+    allow_of_own_files(filter, call);
   }
-  add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
-  const sock_fprog all{static_cast<unsigned short>(program.size()), program.data()};
-  require(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &all) == 0,
-          "the kernel filters no system calls (seccomp)");
+  // Landlock looks at reading and writing, and lets whoever may read a file truncate it.
+  allow(filter, SCMP_SYS(openat), has_bits(2, O_TRUNC, 0));
+  // Huge pages are the machine's, and others count on them.
+  allow(filter, SCMP_SYS(mmap), has_bits(3, MAP_HUGETLB, 0));
+  // What allocators do. MADV_REMOVE takes blocks from the pool's file, and a shard that writes
+  // there when the device is full would be ended by SIGBUS.
+  for (const std::uint32_t advice : {MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE}) {
+    allow(filter, SCMP_SYS(madvise), has_bits(2, ~0U, advice));
+  }
+  // Of futexes, no inheritance of priorities.
+  constexpr std::uint32_t kOperation = ~std::uint32_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME};
+  for (const std::uint32_t operation : {FUTEX_WAIT, FUTEX_WAKE, FUTEX_REQUEUE, FUTEX_CMP_REQUEUE,
+                                        FUTEX_WAIT_BITSET, FUTEX_WAKE_BITSET}) {
+    allow(filter, SCMP_SYS(futex), has_bits(1, kOperation, operation));
+  }
+  require_filter(seccomp_load(filter.get()));
 }
 
 // --- user and limits -----------------------------------------------------------------------------
@@ -133,6 +170,7 @@ InUse memory_in_use() {
 // Data has a limit of its own, since what is reserved and not accessible counts only there when it
 // is made so.
 void limit_resources(const InUse& used, Bytes memory) {
+  limit(RLIMIT_NOFILE, kMostFiles, "open files cannot be limited");
   limit(RLIMIT_AS, used.all + memory, "its memory cannot be limited");
   limit(RLIMIT_DATA, used.data + memory, "its memory cannot be limited");
   limit(RLIMIT_CORE, 0, "core dumps cannot be forbidden");

@@ -15,8 +15,9 @@ namespace perdura {
 //               directory of persistent memory, whoever owns it
 //   seccomp     all system calls fail with EPERM but the few that computing needs: no ptrace or
 //               process_vm_readv, no signals, processes, threads or sockets, and neither mremap nor
-//               remap_file_pages, by which a mapped part of a file becomes another part
-//   limits      of memory, no core dumps, no files that grow; the cores
+//               remap_file_pages, by which a mapped part of a file becomes another part; by
+//               libseccomp
+//   limits      of memory and open files, no core dumps, no files that grow
 //
 // `user_changed` is called as soon as that has happened, while all calls are still allowed. Throws
 // PlatformError if the machine lacks one of them: what is missing, and what to do.

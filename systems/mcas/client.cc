@@ -41,6 +41,13 @@ Error error_of(ReplyStatus status) {
   }
 }
 
+// What there cannot be, as the key is too long: to a key-value store one of those that are not
+// there.
+template <class E>
+constexpr E kTooLongKey = E::too_large;
+template <>
+constexpr Error kTooLongKey<Error> = Error::not_found;
+
 }  // namespace
 
 // --- connecting ----------------------------------------------------------------------------------
@@ -64,9 +71,8 @@ Task<> Client::connect(fabric::Address shard) {
 
 void Client::allocate() {
   const std::uint32_t depth = std::min(queue_depth_, welcome_.queue_depth);
-  const Bytes value = welcome_.longest_value();
-  const Bytes request = sizeof(Request) + welcome_.max_key_size + value;
-  const Bytes reply = sizeof(Reply) + value;
+  const Bytes request = welcome_.longest_request();
+  const Bytes reply = welcome_.longest_reply();
   const Bytes request_room = round_up(request, kCacheLine);
   const Bytes reply_room = round_up(reply, kCacheLine);
   buffers_ = thread_.node.create_region(
@@ -84,7 +90,7 @@ void Client::allocate() {
 
 template <class E>
 Task<Client::Expected<Bytes, E>> Client::get(PoolHandle pool, Key key, std::span<std::byte> into) {
-  if (is_too_long(key)) co_return tl::unexpected(E::not_found);
+  if (is_too_long(key)) co_return tl::unexpected(kTooLongKey<E>);
   const auto lease = co_await calls_.begin();
   const rpc::KeptReplies::Use use(kept_, lease.call());
   const Reply reply =
@@ -111,7 +117,7 @@ Task<Client::Expected<void, E>> Client::put(PoolHandle pool, Key key, Value valu
 
 template <class E>
 Task<Client::Expected<void, E>> Client::erase(PoolHandle pool, Key key) {
-  if (is_too_long(key)) co_return tl::unexpected(E::not_found);
+  if (is_too_long(key)) co_return tl::unexpected(kTooLongKey<E>);
   const auto lease = co_await calls_.begin();
   const rpc::KeptReplies::Use use(kept_, lease.call());
   const Reply reply =

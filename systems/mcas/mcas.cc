@@ -64,8 +64,8 @@ class OpenShard final : public objects::Shard {
 std::unique_ptr<objects::Shard> open_shard(Thread& thread, std::string name,
                                            const objects::Config& config) {
   const mcas::Parameters parameters = mcas::Parameters::of(config);
-  mcas::ado::LaunchOptions launching{.flushing = parameters.flushing};
-  launching.limits.isolation = parameters.plugin_isolation;
+  mcas::ado::LaunchOptions launching{.flushing = parameters.flushing,
+                                     .limits = parameters.plugin_limits};
   auto launcher = mcas::ado::make_launcher(thread, std::move(launching));
   return std::make_unique<OpenShard>(
       std::make_shared<mcas::Shard>(thread, name, parameters, std::move(launcher)));

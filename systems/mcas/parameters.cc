@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <sstream>
 
 #include "platform/base/error.h"
 #include "systems/mcas/ado/plugins/plugins.h"
+#include "systems/mcas/protocol/messages.h"
 #include "systems/parameter_reader.h"
 
 namespace perdura::systems::mcas {
@@ -57,17 +59,39 @@ Bytes memory_for(const KvConfig& config, const hstore::Shape& shape) {
          shape.heap.slot_size(sizeof(hstore::TableRoot));
 }
 
-std::vector<std::string> plugins_of(const std::string& list) {
+// What stands between commas.
+std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> names;
   if (list.empty()) return names;
   std::istringstream in(list + ',');
   for (std::string name; std::getline(in, name, ',');) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> plugins_of(const std::string& list) {
+  std::vector<std::string> names = split(list);
   try {
     ado::check_plugins(names);
   } catch (const UsageError& error) {
     throw ParameterError("plugins", fmt::format("{}: {}", kName, error.what()));
   }
   return names;
+}
+
+std::vector<unsigned> cores_of(const std::string& list) {
+  std::vector<unsigned> cores;
+  for (const std::string& name : split(list)) {
+    unsigned core = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), core);
+    if (error != std::errc() || end != name.data() + name.size()) {
+      throw ParameterError("plugin_cores",
+                           fmt::format("{}: plugin_cores has '{}', which is no number of a core; "
+                                       "write 2,3",
+                                       kName, name));
+    }
+    cores.push_back(core);
+  }
+  return cores;
 }
 
 // The port of a node's first shard.
@@ -78,7 +102,10 @@ void set_plugins(Parameters& result, const ParameterReader& given) {
   result.plugin_signals = given.flag("plugin_signals");
   result.plugin_consent = given.flag("plugin_consent");
   result.plugin_patience = Milliseconds(given.number<std::uint64_t>("plugin_patience"));
-  result.plugin_isolation = given.flag("plugin_isolation") ? Isolation::full : Isolation::none;
+  result.plugin_limits.isolation =
+      given.flag("plugin_isolation") ? Isolation::full : Isolation::none;
+  result.plugin_limits.memory = given.number<Bytes>("plugin_memory");
+  result.plugin_limits.cores = cores_of(given.text("plugin_cores"));
   if (const auto peer = given.number_if_given("plugin_peer")) {
     result.plugin_peer = fabric::Address{static_cast<NodeId>(*peer), kFirstShard};
   }
@@ -120,6 +147,19 @@ Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes us
   require_power_of_two("first_segment", table.first_segment);
   table.hops = given.number<std::uint32_t>("neighborhood");
   return result;
+}
+
+// A request with the longest key and the longest value is one message.
+void require_one_message(const Parameters& parameters) {
+  const Welcome limits{.max_key_size = parameters.max_key_size,
+                       .max_value_size = parameters.max_value_size};
+  if (limits.longest_request() <= kLongestMessage) return;
+  throw ParameterError(
+      "max_key_size",
+      fmt::format("{}: a key of {} bytes and a value of {} are more than a "
+                  "message has, {} bytes; lower max_key_size or the values that "
+                  "travel in messages",
+                  kName, limits.max_key_size, limits.longest_value(), kLongestMessage));
 }
 
 // What the state of an entry keeps of a hash chooses among all entries.
@@ -196,6 +236,7 @@ Parameters Parameters::of(const KvConfig& config) {
   result.planned = {config.key_size, config.value_size, config.records};
   result.flushing = flushing_of(config);
   result.max_value_size = config.max_value_size;
+  require_one_message(result);
   hstore::Shape& engine = result.engine;
   set_segments(result,
                given.number("segments", segments_for(config.records, engine.table.first_segment)));
@@ -212,6 +253,7 @@ Parameters Parameters::of(const objects::Config& config) {
   given.require_within("max_message_value", config.max_message_value, 0, kLongestInMessage);
   Parameters result = common(given, config.sessions, kDefaultMaxKeySize, 1);
   result.max_value_size = config.max_message_value;
+  require_one_message(result);
   // Pools grow as long as there is memory.
   const std::uint64_t doublings = std::bit_width(kMostEntries / result.engine.table.first_segment);
   set_segments(result, given.number("segments", static_cast<std::uint32_t>(std::min<std::uint64_t>(

@@ -29,8 +29,10 @@ namespace perdura::systems::mcas {
 
 inline constexpr std::string_view kName = "mcas";
 
-inline constexpr Bytes kLongestKey = MiB;
-inline constexpr Bytes kLongestValue = GiB;  // the longest message of RDMA verbs, section 3.2.1
+inline constexpr Bytes kLongestMessage = GiB;  // of RDMA verbs, section 3.2.1
+inline constexpr Bytes kLongestValue = kLongestMessage;
+// A key travels in a message, with what a request has besides.
+inline constexpr Bytes kLongestKey = kLongestMessage - 4 * KiB;
 inline constexpr Bytes kGranule = 32 * MiB;
 inline constexpr Bytes kCatalogOffset = 256;
 // The longest value that is put without a direct transfer, as in Table 1.
@@ -72,7 +74,7 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
     {.name = "max_key_size",
      .type = Count{1, kLongestKey},
      .unit = "bytes",
-     .what = "the longest key that is taken"},
+     .what = "the longest key that is taken; each request that may be in flight has room for it"},
     {.name = "queue_depth",
      .type = Count{1, 4096},
      .usual = 32,
@@ -109,6 +111,15 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
      .type = Count{0, kMostNodes - 1},
      .what = "the node whose first shard plugins may be clients of; without it they are clients of "
              "none"},
+    {.name = "plugin_cores",
+     .type = Name{},
+     .usual = "",
+     .what = "on which processes of active data objects run, with commas between them; else any"},
+    {.name = "plugin_memory",
+     .type = Count{MiB, std::uint64_t{1} << 40},
+     .usual = 256 * MiB,
+     .unit = "bytes",
+     .what = "that a process of active data objects may have besides its pool"},
     {.name = "plugin_isolation",
      .type = Flag{},
      .usual = true,
@@ -142,7 +153,7 @@ struct Parameters {
   bool plugin_consent = false;  // only with signals
   std::optional<fabric::Address> plugin_peer;
   Picoseconds plugin_patience{};
-  Isolation plugin_isolation = Isolation::full;
+  ChildLimits plugin_limits{};  // of each process
 
   Bytes allocator_offset() const { return kCatalogOffset + Catalog::size(pools); }
   Bytes heap_map_offset() const;

@@ -78,7 +78,7 @@ std::optional<std::string> PoolCallbacks::read(const std::string& key) {
 }
 
 Task<Created> PoolCallbacks::put(Bytes length, Where where, Write write, KeyOf key) {
-  if (length > kLongestValue) co_return Created{CallStatus::out_of_space};
+  if (length > kLongestValue) co_return Created{CallStatus::refused};
   co_await until_usable();
   Reservation value(*pool_, length);
   if (!value.place()) co_return Created{CallStatus::out_of_space};

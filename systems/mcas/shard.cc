@@ -17,6 +17,10 @@ namespace {
 // would save hardly more of a fence each, and the first one waits for the last.
 constexpr std::size_t kMostTaken = 16;
 
+// Of a session's operations, for each of its requests that may be in flight: a reply, two pieces of
+// a transfer, and a reply that has arrived and is not yet known to have.
+constexpr std::uint32_t kMostInLine = 4;
+
 // A process waits for its peer no longer than the shard waits for the process.
 std::optional<ado::PeerOptions> peer_of(const Parameters& parameters, const Welcome& limits,
                                         fabric::Address self) {
@@ -25,8 +29,8 @@ std::optional<ado::PeerOptions> peer_of(const Parameters& parameters, const Welc
     throw UsageError(
         fmt::format("{}: plugin_peer is {}, which is the shard itself", kName, self.node));
   }
-  const Bytes message = sizeof(Request) + limits.max_key_size + limits.longest_value();
-  return ado::PeerOptions{*parameters.plugin_peer, message, parameters.plugin_patience / 2};
+  return ado::PeerOptions{*parameters.plugin_peer, limits.longest_request(),
+                          parameters.plugin_patience / 2};
 }
 
 }  // namespace
@@ -45,9 +49,15 @@ Shard::Shard(Thread& thread, const std::string& name, const Parameters& paramete
                        peer_of(parameters, limits_, thread.endpoint.address())},
       signals_(parameters.plugin_signals),
       consent_(parameters.plugin_consent) {
-  const Bytes value = limits_.longest_value();
-  const Bytes request = sizeof(Request) + limits_.max_key_size + value;
-  const Bytes reply = sizeof(Reply) + value;
+  const Bytes request = limits_.longest_request();
+  const Bytes reply = limits_.longest_reply();
+  const Bytes message = thread.endpoint.capabilities().max_message;
+  if (std::max(request, reply) > message) {
+    throw UsageError(fmt::format(
+        "shard '{}': a key of {} bytes and a value of {} are more than a message of this device "
+        "has, {} bytes; lower max_key_size or the values that travel in messages",
+        name, limits_.max_key_size, limits_.longest_value(), message));
+  }
   const Bytes request_room = round_up(request, kCacheLine);
   const Bytes reply_room = round_up(reply, kCacheLine);
   const Bytes of_requests = Bytes{parameters.sessions} * request_buffers() * request_room;
@@ -218,6 +228,10 @@ void Shard::finish(const Job& job, const Outcome& outcome) {
   rpc::write_message(buffer.bytes(), reply);
   rpc::send(*session.queue_pair, buffer.first(static_cast<std::uint32_t>(reply.size())),
             max_inline_);
+  // Who takes no replies would have the shard keep any number of them.
+  if (session.queue_pair->in_line() > std::size_t{kMostInLine} * limits_.queue_depth) {
+    return end(session);
+  }
   session.requests->post(request_buffer(session, job.buffer), job.buffer);
 }
 

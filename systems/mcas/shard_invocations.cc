@@ -10,7 +10,9 @@ namespace {
 
 std::optional<objects::Error> error_of(ado::CallStatus status) {
   if (status == ado::CallStatus::done) return std::nullopt;
-  return objects::Error::out_of_space;
+  // What cannot be, of a client's valid request, is its length.
+  return status == ado::CallStatus::refused ? objects::Error::too_large
+                                            : objects::Error::out_of_space;
 }
 
 // Nothing if nobody is told of such an operation.

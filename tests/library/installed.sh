@@ -183,7 +183,7 @@ for components in "" "COMPONENTS shared"; do
 done
 code=0
 said=$(missing "COMPONENTS static") || code=$?
-[ $code -ne 0 ] && [[ $said == *"needs what was not found: fmt, tomlplusplus, libisal, re2, numa"* ]] ||
+[ $code -ne 0 ] && [[ $said == *"needs what was not found: fmt, tomlplusplus, libisal, re2, numa, libseccomp"* ]] ||
   fail "the static library without its dependencies: $code, $said"
 
 # --- a C program, by pkg-config

@@ -143,6 +143,7 @@ class RememberingQueuePair final : public fabric::QueuePair {
   }
   bool connected() const override { return true; }
   fabric::Address peer() const override { return {}; }
+  std::size_t in_line() const override { return 0; }
 
  private:
   void post(fabric::Operation&) override {}

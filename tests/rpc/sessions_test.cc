@@ -15,6 +15,7 @@ class FakeQueuePair final : public fabric::QueuePair {
   void post_unsignaled(const fabric::WorkRequest&) override {}
   bool connected() const override { return true; }
   fabric::Address peer() const override { return {}; }
+  std::size_t in_line() const override { return 0; }
 
  private:
   void post(fabric::Operation&) override {}

@@ -43,6 +43,7 @@ class ShmQueuePair final : public QueuePair {
   void post_unsignaled(const WorkRequest& request) override;
   bool connected() const override { return connected_; }
   Address peer() const override { return remote_.address; }
+  std::size_t in_line() const override { return waiting_.size(); }
 
   // --- called by the endpoint ------------------------------------------------------------------
 

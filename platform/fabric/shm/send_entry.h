@@ -34,6 +34,7 @@ struct SendEntry {
 class EntryList {
  public:
   bool empty() const { return head_ == nullptr; }
+  std::size_t size() const { return size_; }
   SendEntry* front() const { return head_; }
   void push(SendEntry* entry) {
     entry->next = nullptr;
@@ -43,10 +44,12 @@ class EntryList {
       tail_->next = entry;
     }
     tail_ = entry;
+    ++size_;
   }
   SendEntry* pop() {
     SendEntry* first = head_;
     head_ = first->next;
+    --size_;
     return first;
   }
   // Takes out all entries of one queue pair, in order.
@@ -64,6 +67,7 @@ class EntryList {
  private:
   SendEntry* head_ = nullptr;
   SendEntry* tail_ = nullptr;
+  std::size_t size_ = 0;
 };
 
 class EntryPool {

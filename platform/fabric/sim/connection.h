@@ -87,16 +87,19 @@ template <Flight* Flight::*kNext>
 class FlightQueue {
  public:
   bool empty() const { return first_ == nullptr; }
+  std::size_t size() const { return size_; }
   Flight& front() const { return *first_; }
 
   void push_back(Flight& flight) {
     flight.*kNext = nullptr;
     (first_ == nullptr ? first_ : last_->*kNext) = &flight;
     last_ = &flight;
+    ++size_;
   }
   Flight& take_front() {
     Flight& flight = *first_;
     first_ = flight.*kNext;
+    --size_;
     return flight;
   }
   template <class Visit>
@@ -107,6 +110,7 @@ class FlightQueue {
  private:
   Flight* first_ = nullptr;
   Flight* last_ = nullptr;  // if there is any
+  std::size_t size_ = 0;
 };
 
 // A receive completion on its way to its queue. Where durability is tracked it lives until it is
@@ -217,6 +221,7 @@ class alignas(kCacheLine) End {
   bool connected() const { return state_ == State::connected; }
   Address address() const { return address_; }
   Address peer_address() const { return peer_->address_; }
+  std::size_t in_line() const { return waiting_.size(); }
 
  private:
   friend struct Flight;

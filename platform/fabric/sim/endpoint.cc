@@ -23,6 +23,7 @@ class SimQueuePair final : public QueuePair {
   void post_unsignaled(const WorkRequest& request) override { end_.post(request, nullptr); }
   bool connected() const override { return end_.connected(); }
   Address peer() const override { return end_.peer_address(); }
+  std::size_t in_line() const override { return end_.in_line(); }
 
  private:
   void post(Operation& operation) override { end_.post(operation.request(), &operation); }

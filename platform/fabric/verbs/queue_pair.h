@@ -27,6 +27,7 @@ class VerbsQueuePair final : public QueuePair {
 
   void post_unsignaled(const WorkRequest& request) override;
   bool connected() const override { return connected_; }
+  std::size_t in_line() const override { return waiting_.size(); }
   Address peer() const override { return peer_; }
 
   // --- called by the endpoint ------------------------------------------------------------------

@@ -10,6 +10,8 @@ namespace perdura::systems::mcas::ado {
 
 namespace {
 
+constexpr int kPartsAtOnce = 64;
+
 struct PartHeader {
   MessageKind kind = MessageKind::work;
   std::uint32_t last = 0;  // whether the message ends with this part
@@ -27,7 +29,9 @@ void Channel::send(MessageKind kind, const std::string& body) {
     std::memcpy(part_.data() + sizeof header, body.data() + sent, length);
     const std::span<const std::byte> part = std::span(part_).first(sizeof header + length);
     const bool gone = parts_.empty() && peer_->try_send(part);
-    if (!gone) parts_.emplace_back(reinterpret_cast<const char*>(part.data()), part.size());
+    if (gone) continue;
+    parts_.emplace_back(reinterpret_cast<const char*>(part.data()), part.size());
+    ++queued_;
   }
   if (parts_.empty() || std::exchange(sending_, true)) return;
   Executor::current().spawn(send_all(shared_from_this()));
@@ -37,8 +41,20 @@ Task<> Channel::send_all(std::shared_ptr<Channel> self) {
   while (!self->ended_ && !self->parts_.empty()) {
     co_await self->peer_->send(std::as_bytes(std::span(self->parts_.front())));
     self->parts_.pop_front();
+    ++self->sent_;
+    self->part_sent_.wake_all();
   }
   self->sending_ = false;
+}
+
+Task<> Channel::until_sent() {
+  const std::uint64_t last = queued_;
+  while (!ended_ && sent_ < last) co_await wait(part_sent_);
+}
+
+void Channel::end() {
+  ended_ = true;
+  part_sent_.wake_all();
 }
 
 // False if it is none, or one too many: whoever sends that is not trusted any more.
@@ -46,6 +62,7 @@ bool Channel::take_part(Message& message, std::span<const std::byte> part, bool&
   if (part.size() < sizeof(PartHeader)) return false;
   const auto header = rpc::read_message<PartHeader>(part);
   const auto rest = part.subspan(sizeof header);
+  if (rest.empty() && header.last == 0) return false;
   if (rest.size() > kLongestMessage - message.body.size()) return false;
   message.kind = header.kind;
   message.body.append(reinterpret_cast<const char*>(rest.data()), rest.size());
@@ -55,7 +72,10 @@ bool Channel::take_part(Message& message, std::span<const std::byte> part, bool&
 
 Task<std::optional<Channel::Message>> Channel::receive() {
   Message message;
+  int parts = 0;
   for (bool last = false; !last;) {
+    // A long message leaves others their turn.
+    if (++parts % kPartsAtOnce == 0) co_await yield();
     const std::optional<Bytes> length = co_await peer_->receive(room_);
     if (ended_ || !length || !take_part(message, std::span(room_).first(*length), last)) {
       co_return std::nullopt;

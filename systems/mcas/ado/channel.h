@@ -41,8 +41,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // The next message; nothing if the peer is gone, has sent what is no message, or end() was
   // called. One task at a time.
   Task<std::optional<Message>> receive();
+  // Returns when the peer has taken all that send() was called with, or made room for it.
+  Task<> until_sent();
   // From now on nothing is sent, and what is received is dropped.
-  void end() { ended_ = true; }
+  void end();
 
  private:
   static Task<> send_all(std::shared_ptr<Channel> self);
@@ -53,6 +55,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::vector<std::byte> part_;    // for the part that is sent
   std::deque<std::string> parts_;  // to be sent when there is room, by a task
   bool sending_ = false;           // whether there is such a task
+  std::uint64_t queued_ = 0;       // parts that were put there, and of these, that have been sent
+  std::uint64_t sent_ = 0;
+  WaitList part_sent_;
   bool ended_ = false;
 };
 

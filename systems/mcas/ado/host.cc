@@ -12,6 +12,9 @@ namespace perdura::systems::mcas::ado {
 namespace {
 
 constexpr std::size_t kPiece = 64;  // references that one call of iterate() gets
+// Of a process: what is looked at before others have their turn, and calls under way at a time.
+constexpr int kMessagesAtOnce = 16;
+constexpr std::size_t kMostCalls = 64;
 
 AnswerMessage failed(CallStatus status) { return {.status = status}; }
 
@@ -34,6 +37,21 @@ class Host::Registration {
  private:
   Host& host_;
   WorkId id_;
+};
+
+class Host::CallUnderWay {
+ public:
+  explicit CallUnderWay(std::shared_ptr<Host> host) : host_(std::move(host)) { ++host_->calls_; }
+  CallUnderWay(CallUnderWay&&) noexcept = default;
+  CallUnderWay& operator=(CallUnderWay&&) = delete;
+  ~CallUnderWay() {
+    if (host_ == nullptr) return;  // moved from
+    --host_->calls_;
+    host_->call_ended_.wake_all();
+  }
+
+ private:
+  std::shared_ptr<Host> host_;
 };
 
 Host::Host(Thread& thread, Callbacks& callbacks, HostOptions options)
@@ -72,22 +90,26 @@ void Host::lose(std::uint64_t launch, const std::string& why) {
 
 Task<> Host::receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> channel,
                          std::uint64_t launch) {
-  for (;;) {
+  for (int others = 0;;) {
+    while (self->calls_ >= kMostCalls) co_await wait(self->call_ended_);
     const std::optional<Channel::Message> message = co_await channel->receive();
     if (!message) co_return self->lose(launch, "the process of active data objects has died");
     Decoder decoder(message->body);
     if (message->kind == MessageKind::completion) {
       CompletionMessage completion;
       decoder(completion);
-      Pending* const pending = self->find(launch, completion.id);
-      if (pending == nullptr) continue;
-      pending->completion = std::move(completion);
-      pending->waiting.wake_all();
+      if (Pending* const pending = self->find(launch, completion.id)) {
+        pending->completion = std::move(completion);
+        pending->waiting.wake_all();
+        continue;
+      }
     } else if (message->kind == MessageKind::call) {
       CallMessage call;
       decoder(call);
-      Executor::current().spawn(answer(self, launch, std::move(call)));
+      Executor::current().spawn(answer(self, launch, std::move(call), CallUnderWay(self)));
     }
+    // Works end once. Of other messages there is no end.
+    if (++others % kMessagesAtOnce == 0) co_await yield();
   }
 }
 
@@ -171,7 +193,8 @@ Host::Pending* Host::find(std::uint64_t launch, WorkId work) {
   return found == pending_.end() || found->second->completion ? nullptr : found->second;
 }
 
-Task<> Host::answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessage call) {
+Task<> Host::answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessage call,
+                    [[maybe_unused]] CallUnderWay under_way) {
   const std::uint64_t id = call.id;
   const WorkId work = call.work;
   co_await self->callbacks_.until_usable();
@@ -180,7 +203,9 @@ Task<> Host::answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessag
   Pending* const pending = self->find(launch, work);
   if (pending != nullptr && answer.status == CallStatus::unseen) pending->unseen = true;
   answer.id = id;
-  self->channel_->send(MessageKind::answer, answer);
+  const std::shared_ptr<Channel> channel = self->channel_;
+  channel->send(MessageKind::answer, answer);
+  co_await channel->until_sent();
 }
 
 // A call of a work that is not under way is refused.

@@ -5,6 +5,10 @@
 // One that runs and does not answer is noticed by `patience`. Either must be ended by `end_process`
 // before anything else is done: until then it may still write to the pool. Then all works are
 // `lost`. What they have changed by halves is undone when a process is attached again.
+//
+// The process is not trusted to leave its shard time and memory for others: between two turns of
+// theirs only a few of its messages are looked at, and no more while a number of its calls are
+// under way, of which it has not taken the answer.
 #pragma once
 
 #include <functional>
@@ -71,8 +75,10 @@ class Host : public std::enable_shared_from_this<Host> {
   CompletionMessage conclude(Pending& pending, const std::string& key);
   static Task<> receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> channel,
                             std::uint64_t launch);
+  class CallUnderWay;
   static Task<> watch_time(std::shared_ptr<Host> self, std::uint64_t launch);
-  static Task<> answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessage call);
+  static Task<> answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessage call,
+                       CallUnderWay under_way);
   // The process is gone.
   void lose(std::uint64_t launch, const std::string& why);
 
@@ -109,6 +115,8 @@ class Host : public std::enable_shared_from_this<Host> {
   std::map<WorkId, Pending*> pending_;
   WaitList ended_;                  // who waits until no work is under way
   std::shared_ptr<PeerLink> peer_;  // the process' connection; null if it has none
+  std::size_t calls_ = 0;           // whose answers the process has not taken
+  WaitList call_ended_;
 };
 
 }  // namespace perdura::systems::mcas::ado

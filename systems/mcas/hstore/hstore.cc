@@ -9,6 +9,13 @@
 
 namespace perdura::systems::mcas::hstore {
 
+namespace {
+
+// Of a key, so that a long one needs no copy as long.
+constexpr Bytes kComparedAtOnce = MiB;
+
+}  // namespace
+
 Hstore::Hstore(Memory memory, RegionAllocator& regions, std::uint64_t pool, const Shape& shape,
                std::unique_ptr<ChangeLog> log)
     : memory_(memory), shape_(shape), log_(std::move(log)), heap_(regions, pool, shape.heap) {}
@@ -96,9 +103,13 @@ std::optional<Item> Hstore::find(Key key, std::uint64_t hash) const {
 bool Hstore::has_key(const Item& item, Key key) const {
   const Place place = key_of(item);
   if (place.length != key.size()) return false;
-  key_.resize(key.size());
-  memory_.region().read_unchanging(place.offset, key_);
-  return equal_bytes(key_, key);
+  for (Bytes done = 0; done < key.size(); done += kComparedAtOnce) {
+    const Key part = key.subspan(done, std::min<Bytes>(kComparedAtOnce, key.size() - done));
+    key_.resize(part.size());
+    memory_.region().read_unchanging(place.offset + done, key_);
+    if (!equal_bytes(key_, part)) return false;
+  }
+  return true;
 }
 
 std::optional<Place> Hstore::get(Key key) const {

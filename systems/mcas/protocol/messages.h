@@ -33,8 +33,10 @@ struct Welcome {
   std::uint64_t max_key_size = 0;
   std::uint64_t max_value_size = 0;  // of values that travel in messages
 
-  // Room for the "value" of a request or a reply, whatever it is.
+  // Of the "value" of a request or a reply, whatever it is, and of both with all that they have.
   Bytes longest_value() const { return std::max<Bytes>(max_value_size, kLongestArgument); }
+  Bytes longest_request() const;
+  Bytes longest_reply() const;
 };
 static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
 
@@ -130,5 +132,10 @@ struct Reply {
   Bytes size() const { return sizeof(Reply) + value_length; }
 };
 static_assert(sizeof(Reply) == 16);
+
+inline Bytes Welcome::longest_request() const {
+  return sizeof(Request) + max_key_size + longest_value();
+}
+inline Bytes Welcome::longest_reply() const { return sizeof(Reply) + longest_value(); }
 
 }  // namespace perdura::systems::mcas

@@ -37,8 +37,9 @@ TEST(McasPlugins, AreToldOfShardsThatJoinAndFail) {
 }
 
 TEST(McasPlugins, CopyToAnotherShard) {
-  Shards shards(2, isolation(), {"plugins = [\"replicate\"]\nplugin_signals = true\nplugin_consent = true\n"
-                "plugin_peer = 1\nplugin_patience = 2000\n"});
+  Shards shards(2, isolation(),
+                {"plugins = [\"replicate\"]\nplugin_signals = true\nplugin_consent = true\n"
+                 "plugin_peer = 1\nplugin_patience = 2000\n"});
   shards.start_all();
   {
     Client right(shards.client(1));

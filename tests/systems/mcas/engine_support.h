@@ -61,9 +61,10 @@ inline Key as_key(const std::string& text) { return std::as_bytes(std::span(text
 // An engine over a region that outlives it.
 class TestEngine {
  public:
-  TestEngine(pmem::Region& region, const TestShape& shape, EngineKind kind = EngineKind::hstore)
+  TestEngine(pmem::Region& region, const TestShape& shape, EngineKind kind = EngineKind::hstore,
+             Flushing flushing = Flushing::lines)
       : region_(region),
-        memory_(region, Flushing::lines),
+        memory_(region, flushing),
         regions_(memory_, 0, shape.extent()),
         engine_(make_engine(kind, memory_, regions_, kTestPool, shape.engine)) {}
 

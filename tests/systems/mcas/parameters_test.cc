@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/base/error.h"
+#include "systems/mcas/protocol/messages.h"
 #include "systems/mcas/pools.h"
 #include "tests/systems/mcas/engine_support.h"
 
@@ -135,6 +136,51 @@ TEST(McasParameters, WhatIsImpossibleIsSaidInOneLine) {
             "mcas: 32 segments, the first of 4294967296 entries, are more than the 1099511627776 "
             "entries that a table may have");
   EXPECT_NE(message_of({{"neighborhood", 64}}), "none");
+}
+
+TEST(McasParameters, LimitProcessesOfActiveDataObjects) {
+  const auto limits_of = [](GivenParameters given) {
+    return Parameters::of(objects::Config{.parameters = std::move(given)}).plugin_limits;
+  };
+  EXPECT_EQ(limits_of({}).cores, std::vector<unsigned>{});
+  EXPECT_EQ(limits_of({}).memory, 256 * MiB);
+  EXPECT_EQ(limits_of({}).isolation, Isolation::full);
+  const ChildLimits given = limits_of(
+      {{"plugin_cores", "2,13"}, {"plugin_memory", 64 * MiB}, {"plugin_isolation", false}});
+  EXPECT_EQ(given.cores, (std::vector<unsigned>{2, 13}));
+  EXPECT_EQ(given.memory, 64 * MiB);
+  EXPECT_EQ(given.isolation, Isolation::none);
+  for (const char* cores : {"2,", ",2", "2-4", "-1", "two", "99999999999"}) {
+    EXPECT_THROW(limits_of({{"plugin_cores", cores}}), UsageError) << cores;
+  }
+}
+
+// A request with the longest key and the longest value that travel in messages is one message.
+TEST(McasParameters, AKeyAndAValueThatAreNoMessageAreRefused) {
+  const auto takes = [](Bytes key, Bytes value) {
+    try {
+      Parameters::of(objects::Config{
+          .memory = 64 * MiB, .max_message_value = value, .parameters = {{"max_key_size", key}}});
+    } catch (const UsageError&) {
+      return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(takes(kLongestKey, 0));
+  EXPECT_FALSE(takes(kLongestKey + 1, 0));
+  EXPECT_FALSE(takes(kLongestKey, 4 * KiB));
+  EXPECT_TRUE(takes(GiB - 2 * MiB - sizeof(Request), 2 * MiB));
+  EXPECT_FALSE(takes(GiB - 2 * MiB - sizeof(Request) + 1, 2 * MiB));
+  EXPECT_EQ(Parameters::of(config_of(1, GiB - 512 - sizeof(Request))).max_value_size,
+            GiB - 512 - sizeof(Request));
+  try {
+    Parameters::of(config_of(1, GiB));
+    ADD_FAILURE() << "it is taken";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "mcas: a key of 512 bytes and a value of 1073741824 are more than a message has, "
+                 "1073741824 bytes; lower max_key_size or the values that travel in messages");
+  }
 }
 
 }  // namespace

@@ -167,9 +167,14 @@ TEST_P(Invocations, HavePermissionsAndLimits) {
     EXPECT_EQ(error_of(co_await pool->invoke(as_key("new"), as_key("1"), 64 * MiB,
                                              {.create_on_demand = true})),
               Error::out_of_space);
-    EXPECT_EQ(error_of(co_await pool->invoke(as_key("new"), as_key("1"), ~Bytes{},
+    EXPECT_EQ(error_of(co_await pool->invoke(as_key("new"), as_key("1"), GiB,
                                              {.create_on_demand = true})),
               Error::out_of_space);
+    for (const Bytes length : {GiB + 1, ~Bytes{}}) {
+      EXPECT_EQ(error_of(co_await pool->invoke(as_key("new"), as_key("1"), length,
+                                               {.create_on_demand = true})),
+                Error::too_large);
+    }
     EXPECT_EQ(error_of(co_await pool->attributes(as_key("new"))), Error::not_found);
   });
 }

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <sstream>
 
 #include "systems/mcas/ado/plugin.h"
@@ -46,6 +47,20 @@ std::string open_files() {
     std::memset(memory, 1, MiB);
     asm volatile("" : : "r"(memory) : "memory");
   }
+}
+
+// The numbers of calls that are not refused, but those that are given.
+std::string calls_but(std::istringstream& arguments) {
+  std::set<long> given;
+  for (long call = 0; arguments >> call;) given.insert(call);
+  std::string all;
+  for (long call = 0; call < 1000; ++call) {
+    if (given.contains(call)) continue;
+    if (::syscall(call, -1, 0, 0, 0, 0, 0) != -1 || errno != EPERM) {
+      all += std::to_string(call) + ' ';
+    }
+  }
+  return all.empty() ? "none" : all;
 }
 
 std::string attempt(pmem::Region& region, const std::string& what, std::istringstream& arguments) {
@@ -94,6 +109,32 @@ std::string attempt(pmem::Region& region, const std::string& what, std::istrings
   if (what == "root") return outcome(::setuid(0));
   if (what == "socket") return outcome(::socket(AF_UNIX, SOCK_STREAM, 0));
   if (what == "memory") return outcome(::syscall(SYS_memfd_create, "more", 0));
+  // A call that another architecture has by this number: getpid.
+  if (what == "x32") return outcome(::syscall(0x4000'0000 | SYS_getpid));
+  if (what == "i386") {
+    long result = 20;
+    asm volatile("int $0x80" : "+a"(result) : : "memory");
+    return outcome(result);
+  }
+  if (what == "calls") return calls_but(arguments);
+  if (what == "wait" && arguments >> number) {
+    return outcome(::syscall(SYS_futex, room, number, 0, nullptr, nullptr, 0));
+  }
+  if (what == "advise" && arguments >> number) {
+    return outcome(::madvise(region.data(), 4096, static_cast<int>(number)));
+  }
+  if (what == "huge") {
+    void* const pages = ::mmap(nullptr, 2 * MiB, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+    return outcome(pages == MAP_FAILED ? -1 : 0);
+  }
+  if (what == "truncate" && arguments >> path) {
+    return outcome(::open(path.c_str(), O_RDONLY | O_TRUNC));
+  }
+  // `second` is added to the descriptor, in bits that the kernel ignores.
+  if (what == "seek" && arguments >> number >> second) {
+    return outcome(::syscall(SYS_lseek, number + second, 0, SEEK_CUR));
+  }
   if (what == "number") return std::to_string(::getpid());
   if (what == "eat") eat();
   if (what == "loop") {

@@ -2,6 +2,9 @@
 // reaches no other pool's memory, and neither its shard nor the machine's files; and its own pool
 // goes on.
 #include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include <fstream>
 #include <sstream>
@@ -93,6 +96,81 @@ TEST(AdoIsolation, NothingButTheProcessIsReached) {
       co_await expect_refused(pools, call);
     }
   });
+}
+
+// Of all system calls, whatever they are, but these.
+TEST(AdoIsolation, NoCallIsAllowedThatComputingDoesNotNeed) {
+  NEEDS_ISOLATION();
+  // Those of probes the kernel filters for nobody: where no probe is, they end the caller.
+  std::string needed = " 335 336";
+  for (const long call : {SYS_read,
+                          SYS_pread64,
+                          SYS_write,
+                          SYS_writev,
+                          SYS_close,
+                          SYS_openat,
+                          SYS_newfstatat,
+                          SYS_fstat,
+                          SYS_lseek,
+                          SYS_getcwd,
+                          SYS_mmap,
+                          SYS_mprotect,
+                          SYS_munmap,
+                          SYS_brk,
+                          SYS_madvise,
+                          SYS_futex,
+                          SYS_sched_yield,
+                          SYS_nanosleep,
+                          SYS_gettimeofday,
+                          SYS_clock_nanosleep,
+                          SYS_clock_gettime,
+                          SYS_getrandom,
+                          SYS_getpid,
+                          SYS_gettid,
+                          SYS_rt_sigaction,
+                          SYS_rt_sigprocmask,
+                          SYS_rt_sigreturn,
+                          SYS_sigaltstack,
+                          SYS_restart_syscall,
+                          SYS_exit,
+                          SYS_exit_group}) {
+    needed += ' ' + std::to_string(call);
+  }
+  run_shard([&](Thread& thread, ShmPlatform&) -> Task<> {
+    TwoPools pools(thread);
+    co_await pools.start(PERDURA_HOSTILE_PLUGIN);
+    EXPECT_EQ(co_await pools.ask("calls" + needed), "none");
+    // And of those what computing does not need.
+    for (const int operation : {FUTEX_LOCK_PI, FUTEX_CMP_REQUEUE_PI, FUTEX_WAIT_REQUEUE_PI,
+                                FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG}) {
+      co_await expect_refused(pools, fmt::format("wait {}", operation));
+    }
+    EXPECT_EQ(co_await pools.ask(fmt::format("wait {}", FUTEX_WAKE_PRIVATE)), "done");
+    for (const int advice : {MADV_REMOVE, MADV_MERGEABLE, MADV_PAGEOUT}) {
+      co_await expect_refused(pools, fmt::format("advise {}", advice));
+    }
+    EXPECT_EQ(co_await pools.ask(fmt::format("advise {}", MADV_DONTNEED)), "done");
+    co_await expect_refused(pools, "huge");
+    co_await expect_refused(pools, "truncate " PERDURA_HOSTILE_PLUGIN);
+    // The shard's stderr, also with what the kernel does not look at.
+    for (const unsigned long long more : {0ULL, 1ULL << 32, ~0xFFULL << 32}) {
+      co_await expect_refused(pools, fmt::format("seek {} {}", STDERR_FILENO, more));
+    }
+  });
+}
+
+// Numbers of calls mean something else there.
+TEST(AdoIsolation, CodeOfAnotherArchitectureEndsTheProcess) {
+  NEEDS_ISOLATION();
+  for (const char* call : {"x32", "i386"}) {
+    run_shard([&](Thread& thread, ShmPlatform&) -> Task<> {
+      TwoPools pools(thread);
+      co_await pools.start(PERDURA_HOSTILE_PLUGIN);
+      EXPECT_EQ(co_await pools.ask(call), "lost");
+      co_await pools.start(PERDURA_HOSTILE_PLUGIN);
+      EXPECT_EQ(co_await pools.ask("count"), "1");
+    });
+  }
 }
 
 // As the kernel says it of the running process.

@@ -4,6 +4,7 @@
 
 #include "platform/base/error.h"
 #include "platform/sim/failures.h"
+#include "systems/registry/registry.h"
 #include "tests/platform/shm/process.h"
 #include "tests/support/platforms.h"
 #include "tests/systems/mcas/ado/isolation/shard.h"
@@ -64,6 +65,30 @@ TEST(AdoLauncher, SaysWhyAProcessCannotBeStarted) {
                   "there is no program /nowhere/perdura-ado; it belongs beside this one, or "
                   "into the folder that PERDURA_PROGRAMS names");
   });
+}
+
+// A shard hands on what its parameters say.
+TEST(AdoLauncher, AProcessOfAShardHasTheCoresOfItsParameters) {
+  use_built_programs();
+  for (const char* cores : {"0", "1000"}) {
+    const objects::Config config{.parameters = {{"plugins", "passthru"},
+                                                {"plugin_cores", cores},
+                                                {"plugin_isolation", can_isolate()}}};
+    const objects::System& system = find_object_system("mcas-pools");
+    const auto platform = perdura::test::make_platform("shm", 2);
+    platform->start_service(0, 0, CompletionMode::event, [&](Thread& thread) -> Task<> {
+      const auto shard = system.open(thread, "shard", config);
+      co_await shard->serve();
+    });
+    platform->start(1, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+      const auto session = co_await system.connect(thread, {0, 0}, config);
+      const auto pool = *co_await session->create_pool("pool", 32 * MiB, {});
+      const auto key = std::as_bytes(std::span(std::string_view("key")));
+      const auto answers = co_await pool->invoke(key, key, 64, {.create_on_demand = true});
+      EXPECT_EQ(answers.has_value(), std::string_view(cores) == "0");
+    });
+    platform->run();
+  }
 }
 
 // Another user than root may do without isolation, and is told so.
