@@ -1,5 +1,6 @@
 // Which plugins a configuration may name, and what is said of those that it may not.
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "platform/base/error.h"
@@ -39,8 +40,9 @@ TEST(AdoPlugins, ThatCannotBeUsedAreNamedWithTheReason) {
   EXPECT_EQ(problem_with("./nowhere.so").find("plugin './nowhere.so' cannot be loaded: "), 0U);
   EXPECT_EQ(
       problem_with(PERDURA_LATER_PLUGIN),
-      "plugin '" PERDURA_LATER_PLUGIN
-      "' was built for version 3 of the interface, this program has version 2; build it anew");
+      fmt::format("plugin '{}' was built for version {} of the interface, this program has version "
+                  "{}; build it anew",
+                  PERDURA_LATER_PLUGIN, ado::kPluginInterface + 1, ado::kPluginInterface));
   EXPECT_EQ(problem_with(PERDURA_TEST_PLUGIN ":unfit"),
             "plugin '" PERDURA_TEST_PLUGIN "' does not take the argument 'unfit'");
 }
