@@ -240,6 +240,7 @@ GENERIC = {
     "nodes": Tests("perdura_crash_test", by_system=True, suite="OneNode"),
     "log": Tests("perdura_remote_log_test", without=["Cells*", "*Kill*"]),
     "crash": Crash(),
+    "long-fences": Tests("perdura_crash_test", by_system=True, suite="/Crashes"),
     "small-stores": Tests("perdura_crash_test", by_system=True, suite="CrashesInSmallStores"),
     "sequences": Sequences(1),
     "pairs": Sequences(2, 3),
