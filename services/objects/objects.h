@@ -16,7 +16,7 @@
 // nothing, with four exceptions: after `disconnected` it is unknown whether it took effect; a write
 // into a part of a value that a failure interrupts may leave any of its bytes new or old; a call of
 // an active data object that fails leaves what it has put, created or changed by then; and a put or
-// an erase that is `failed`, as active data objects did not consent, has been done.
+// an erase that is `failed`, because active data objects did not agree to it, has taken effect.
 #pragma once
 
 #include <cstdint>

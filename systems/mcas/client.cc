@@ -22,12 +22,12 @@ E error_of(ReplyStatus status);
 
 template <>
 objects::Error error_of(ReplyStatus status) {
-  return static_cast<objects::Error>(status - 1);
+  return mcas::error_of(status);
 }
 // Of a store whose pool is always open, and whose keys and values are in its limits.
 template <>
 Error error_of(ReplyStatus status) {
-  switch (error_of<objects::Error>(status)) {
+  switch (mcas::error_of(status)) {
     case objects::Error::not_found:
       return Error::not_found;
     case objects::Error::out_of_space:
@@ -41,8 +41,7 @@ Error error_of(ReplyStatus status) {
   }
 }
 
-// What there cannot be, as the key is too long: to a key-value store one of those that are not
-// there.
+// No key is that long. So a key-value store, whose interface knows no limits, has no such key.
 template <class E>
 constexpr E kTooLongKey = E::too_large;
 template <>

@@ -206,7 +206,7 @@ void set_granules(Parameters& result, std::uint64_t granules) {
     throw ParameterError(
         "granules",
         fmt::format("{}: {} granules of {} bytes are too few for a first segment of {} "
-                    "entries",
+                    "entries; give it more memory, or set a smaller first_segment",
                     kName, result.granules, result.granule, engine.table.first_segment));
   }
   result.engine.heap_map = result.heap_map_offset();

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,8 +38,6 @@ inline constexpr Bytes kGranule = 32 * MiB;
 inline constexpr Bytes kCatalogOffset = 256;
 // The longest value that is put without a direct transfer, as in Table 1.
 inline constexpr Bytes kLongestInMessage = 2 * MiB;
-
-inline constexpr std::uint64_t kMostNodes = 1024;
 
 inline constexpr std::array kParameterTable = std::to_array<Parameter>({
     {.name = "engine",
@@ -105,10 +104,11 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
     {.name = "plugin_consent",
      .type = Flag{},
      .usual = false,
-     .what = "a put or an erase fails unless the plugins have been told of it and agree; it has "
-             "been done nevertheless"},
+     .what =
+         "a put or an erase that the plugins do not agree to, or cannot be told of, is answered "
+         "as failed; its change stays"},
     {.name = "plugin_peer",
-     .type = Count{0, kMostNodes - 1},
+     .type = Count{0, std::numeric_limits<NodeId>::max()},
      .what = "the node whose first shard plugins may be clients of; without it they are clients of "
              "none"},
     {.name = "plugin_cores",

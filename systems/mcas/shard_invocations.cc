@@ -10,7 +10,7 @@ namespace {
 
 std::optional<objects::Error> error_of(ado::CallStatus status) {
   if (status == ado::CallStatus::done) return std::nullopt;
-  // What cannot be, of a client's valid request, is its length.
+  // A valid request of a client is refused only if the value would be too long.
   return status == ado::CallStatus::refused ? objects::Error::too_large
                                             : objects::Error::out_of_space;
 }

@@ -10,6 +10,8 @@ namespace perdura::systems::mcas::ado {
 
 namespace {
 
+// Parts of one message that are taken before others have their turn. All but lists of a pool's
+// references usually have one part.
 constexpr int kPartsAtOnce = 64;
 
 struct PartHeader {
@@ -74,7 +76,6 @@ Task<std::optional<Channel::Message>> Channel::receive() {
   Message message;
   int parts = 0;
   for (bool last = false; !last;) {
-    // A long message leaves others their turn.
     if (++parts % kPartsAtOnce == 0) co_await yield();
     const std::optional<Bytes> length = co_await peer_->receive(room_);
     if (ended_ || !length || !take_part(message, std::span(room_).first(*length), last)) {

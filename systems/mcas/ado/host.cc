@@ -12,7 +12,8 @@ namespace perdura::systems::mcas::ado {
 namespace {
 
 constexpr std::size_t kPiece = 64;  // references that one call of iterate() gets
-// Of a process: what is looked at before others have their turn, and calls under way at a time.
+// Of a process: what is looked at before others have their turn, and calls under way at a time. A
+// plugin waits for each of its calls, so one that means no harm has one of either.
 constexpr int kMessagesAtOnce = 16;
 constexpr std::size_t kMostCalls = 64;
 

@@ -83,7 +83,7 @@ Task<objects::Result<std::string>> PeerClient::ask(Services& services, Request h
   if (!answer) co_return lost();
   const auto reply = read<Reply>(answer.value);
   if (answer.value.size() < sizeof reply || reply.size() != answer.value.size()) co_return lost();
-  if (reply.status != kDone) co_return tl::unexpected(static_cast<Error>(reply.status - 1));
+  if (reply.status != kDone) co_return tl::unexpected(error_of(reply.status));
   co_return answer.value.substr(sizeof reply);
 }
 

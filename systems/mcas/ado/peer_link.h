@@ -43,7 +43,8 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   void close();
 
  private:
-  // Messages that may have come and not been taken.
+  // Messages that may have come and not been taken. A client that asks one thing after the other
+  // has one; the others are for answers that come when it has given up waiting.
   static constexpr std::uint32_t kReceives = 4;
 
   fabric::Endpoint& endpoint_;

@@ -119,6 +119,10 @@ inline constexpr ReplyStatus kDone = 0;
 constexpr ReplyStatus status_of(objects::Error error) {
   return static_cast<ReplyStatus>(error) + 1;
 }
+// Of an operation that is not done.
+constexpr objects::Error error_of(ReplyStatus status) {
+  return static_cast<objects::Error>(status - 1);
+}
 
 // What the operation yields follows: a value, its length (get_direct, key_attributes: 8 bytes), a
 // PoolHandle, objects::PoolAttributes, objects::ShardStatistics, the position of a key, 8 bytes,

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "platform/base/error.h"
-#include "systems/mcas/protocol/messages.h"
 #include "systems/mcas/pools.h"
+#include "systems/mcas/protocol/messages.h"
 #include "tests/systems/mcas/engine_support.h"
 
 namespace perdura::systems::mcas {
@@ -131,7 +131,8 @@ TEST(McasParameters, WhatIsImpossibleIsSaidInOneLine) {
   EXPECT_EQ(message_of({{"heap_region", 4096}, {"granule", 6000}}),
             "mcas: granule is 6000, but must be a multiple of heap_region, which is 4096");
   EXPECT_EQ(message_of({{"heap_region", 256}, {"granule", 256}, {"granules", 2}}),
-            "mcas: 2 granules of 256 bytes are too few for a first segment of 128 entries");
+            "mcas: 2 granules of 256 bytes are too few for a first segment of 128 entries; "
+            "give it more memory, or set a smaller first_segment");
   EXPECT_EQ(message_of({{"segments", 32}, {"first_segment", std::uint64_t{1} << 32}}),
             "mcas: 32 segments, the first of 4294967296 entries, are more than the 1099511627776 "
             "entries that a table may have");

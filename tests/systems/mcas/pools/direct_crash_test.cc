@@ -1,6 +1,7 @@
 // Power failures at every moment of direct transfers: a put_direct has stored its whole value or
 // nothing, and all of it once it is acknowledged; a put_direct_offset that is acknowledged is there
-// whole, and one that is not changes nothing outside of its part.
+// whole, and one that is not changes nothing outside of its part. A put that has waited for a
+// transfer of its key is durable once it is acknowledged, as any other.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -48,10 +49,60 @@ struct Outcome {
 
 std::string contents(char letter, Bytes length) { return std::string(length, letter); }
 
-// The history: 'a's are put, then 'b's, then a part of 'c's.
+// What a history is given.
+struct Client {
+  objects::Pool& pool;
+  pmem::Region& region;  // registered as `memory`
+  objects::DirectMemory memory;
+  Failure& failure;  // to be enabled for as long as it may happen
+  int& acknowledged;
+};
+using History = Task<> (*)(const Client& client);
+
+// 'a's are put, then 'b's, then a part of 'c's.
+Task<> put_transfers(const Client& client) {
+  const auto fill = [&](char letter) {
+    std::fill_n(reinterpret_cast<char*>(client.region.data()), kLength, letter);
+  };
+  objects::Pool& pool = client.pool;
+  fill('a');
+  if (!co_await pool.put_direct(as_key("key"), {client.memory, 0, kLength}, {})) co_return;
+  client.failure.enable(true);
+  fill('b');
+  if (!co_await pool.put_direct(as_key("key"), {client.memory, 0, kLength}, {})) co_return;
+  client.acknowledged = 1;
+  fill('c');
+  if (!co_await pool.put_direct_offset(as_key("key"), kPartAt, {client.memory, 0, kPart})) {
+    co_return;
+  }
+  client.acknowledged = 2;
+  if (!co_await pool.attributes()) co_return;
+  client.failure.enable(false);
+}
+
+Task<> get_transfer(const Client& client) {
+  co_await client.pool.get_direct(as_key("key"), {client.memory, 0, kLength});
+}
+// The transfer has locked the key when the put arrives. Neither value takes memory, so the put ends
+// with a fence that it might leave to others.
+Task<> put_behind_a_transfer(const Client& client) {
+  const auto before = co_await client.pool.put(as_key("key"), as_key("old"), {});
+  if (!before) co_return;
+  client.failure.enable(true);
+  Executor::current().spawn(get_transfer(client));
+  co_await yield();  // so that it is posted first
+  const auto put = co_await client.pool.put(as_key("key"), as_key("new"), {});
+  if (!put) co_return;
+  client.acknowledged = 1;
+  const auto seen = co_await client.pool.attributes();
+  if (!seen) co_return;
+  client.failure.enable(false);
+}
+
 class Scenario {
  public:
-  Scenario(pmem::PersistenceModel model, const std::string& engine, Failure& failure)
+  Scenario(pmem::PersistenceModel model, const std::string& engine, Failure& failure,
+           History history)
       : config_(direct_config(engine)), platform_(perdura::test::erda_testbed(), 2) {
     platform_.track_durability(model);
     platform_.start_service(0, 0, CompletionMode::polling, [this](Thread& thread) -> Task<> {
@@ -59,8 +110,9 @@ class Scenario {
       co_await shard->serve();
     });
     failure.enable(false);
-    platform_.start(1, 1, CompletionMode::polling,
-                    [this, &failure](Thread& thread) { return client(thread, failure); });
+    platform_.start(1, 1, CompletionMode::polling, [this, &failure, history](Thread& thread) {
+      return client(thread, failure, history);
+    });
     failure.watch(platform_, [this](pmem::Choices& choices) {
       platform_.fail_power(0, choices);
       acknowledged_before_ = outcome_.acknowledged;
@@ -72,27 +124,14 @@ class Scenario {
   const Outcome& outcome() const { return outcome_; }
 
  private:
-  Task<> client(Thread& thread, Failure& failure) {
+  Task<> client(Thread& thread, Failure& failure, History history) {
     const auto session = co_await pools_system().connect(thread, {0, 0}, config_);
     const auto created = co_await session->create_pool("pool", 32 * KiB, {});
     if (!created) co_return;
-    objects::Pool& pool = **created;
     const auto region = thread.node.create_region("direct", KiB, pmem::Medium::dram);
     const auto memory = *session->register_direct_memory(*region);
-    const auto fill = [&](char letter) {
-      std::fill_n(reinterpret_cast<char*>(region->data()), kLength, letter);
-    };
-    fill('a');
-    if (!co_await pool.put_direct(as_key("key"), {memory, 0, kLength}, {})) co_return;
-    failure.enable(true);
-    fill('b');
-    if (!co_await pool.put_direct(as_key("key"), {memory, 0, kLength}, {})) co_return;
-    outcome_.acknowledged = 1;
-    fill('c');
-    if (!co_await pool.put_direct_offset(as_key("key"), kPartAt, {memory, 0, kPart})) co_return;
-    outcome_.acknowledged = 2;
-    if (!co_await pool.attributes()) co_return;
-    failure.enable(false);
+    const Client client{**created, *region, memory, failure, outcome_.acknowledged};
+    co_await history(client);
   }
   void inspect() {
     const auto region = platform_.local_node(0)->open_region("shard");
@@ -151,7 +190,7 @@ TEST_P(DirectCrash, WhatIsAcknowledgedIsDurableAndWhatIsNotIsNotInParts) {
       const Explored explored =
           perdura::test::explore_until_failure(options, [&](Failure& failure) {
             SCOPED_TRACE(failure.text());
-            const Scenario scenario(model, GetParam(), failure);
+            const Scenario scenario(model, GetParam(), failure, &put_transfers);
             if (!failure.happened()) return;
             check(scenario.outcome());
             ++met[static_cast<std::size_t>(scenario.outcome().acknowledged)];
@@ -162,6 +201,23 @@ TEST_P(DirectCrash, WhatIsAcknowledgedIsDurableAndWhatIsNotIsNotInParts) {
     std::cout << GetParam() << " on " << to_string(model.domain)
               << (model.ddio ? " with" : " without") << " DDIO: " << runs << " recoveries\n";
   }
+}
+
+TEST_P(DirectCrash, APutThatHasWaitedForATransferIsDurableWhenItIsAcknowledged) {
+  int acknowledged = 0;
+  const Explored explored = perdura::test::explore_until_failure(
+      ExploreOptions{.images = Images::least}, [&](Failure& failure) {
+        SCOPED_TRACE(failure.text());
+        const Scenario scenario({pmem::PersistenceDomain::dmp, true}, GetParam(), failure,
+                                &put_behind_a_transfer);
+        if (!failure.happened()) return;
+        const Outcome& outcome = scenario.outcome();
+        EXPECT_EQ(outcome.problem, "");
+        EXPECT_TRUE(outcome.found == "new" || (outcome.found == "old" && outcome.acknowledged == 0))
+            << outcome.found;
+        acknowledged += outcome.acknowledged;
+      });
+  EXPECT_GT(acknowledged, 0) << explored.runs << " runs";
 }
 
 }  // namespace
