@@ -1,19 +1,22 @@
 # What keeps compiling short.
 #
 # Headers of the standard library and of well-kept libraries are read once for all sources of a kind: most of the
-# time of compiling this tree is spent in them. No header of the project is among them, so that a change of one
-# compiles again only what includes it.
-set(perdura_product_headers
+# time of compiling this tree is spent in them. Of the project's headers there are only those that nearly all sources of
+# the kind include, so that a change of any other compiles again only what includes it.
+set(perdura_common_headers
   <algorithm> <array> <atomic> <bit> <cmath> <coroutine> <cstdint> <cstring> <deque> <filesystem> <functional>
   <map> <memory> <optional> <set> <span> <string> <string_view> <vector>
   <fmt/format.h>)
-# What the program's commands include besides.
-set(perdura_program_headers ${perdura_product_headers} <CLI/CLI.hpp> <nlohmann/json.hpp>)
+# What the layers include besides.
+set(perdura_product_headers ${perdura_common_headers} ${PROJECT_SOURCE_DIR}/platform/platform.h)
 # What tests include besides.
 set(perdura_test_headers
-  ${perdura_product_headers}
+  ${perdura_common_headers}
   <chrono> <fstream> <mutex> <numeric> <random> <sstream> <thread>
-  <gtest/gtest.h>)
+  <gtest/gtest.h>
+  ${PROJECT_SOURCE_DIR}/platform/sim/sim_platform.h)
+# What the program's commands include besides.
+set(perdura_program_headers ${perdura_common_headers} <CLI/CLI.hpp> <nlohmann/json.hpp>)
 
 # What several sources include, and the templates of CLI11, JSON and GoogleTest that they use, are compiled once for
 # sources that are compiled together: sources of one folder, so few that a change of one is built again within seconds.
@@ -101,7 +104,7 @@ function(perdura_use_precompiled directory)
 endfunction()
 
 perdura_precompile(perdura_product_precompiled "${perdura_product_headers}" fmt::fmt Threads::Threads)
-perdura_precompile(perdura_rarely_executed_precompiled "${perdura_product_headers}" fmt::fmt Threads::Threads)
+perdura_precompile(perdura_rarely_executed_precompiled "${perdura_common_headers}" fmt::fmt Threads::Threads)
 perdura_precompile(perdura_library_precompiled "${perdura_product_headers}" fmt::fmt Threads::Threads)
 perdura_position_independent(perdura_library_precompiled)
 # The compiler takes headers that were precompiled with tables of lines for sources without, but not the reverse.
