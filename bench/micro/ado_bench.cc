@@ -5,6 +5,10 @@
 // * ado_call_beyond_get: what a client's call of a plugin takes beyond a get of the same client, in
 //   turn: medians and least of all, in nanoseconds. The client is a task of the shard's thread, so
 //   that it needs two idle cores, too, and no more.
+// * replicated_put: what a client's put takes that the plugin replicate has copied to another shard
+//   before it is answered, and in turn with it a put of the same client at that other shard, which
+//   has no plugins. All sleep when they wait; client and shard share a thread, the other shard and
+//   the process of plugins the other core.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -31,7 +35,21 @@ namespace {
 constexpr const char* kMemory = "shard";
 constexpr fabric::Port kShardPort = 1;
 
+constexpr NodeId kPeerNode = 1;
+constexpr std::array kKey{std::byte{'k'}};
+
+using Nanos = std::chrono::duration<double, std::nano>;
+std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
+
 double least(const std::vector<double>& all) { return *std::min_element(all.begin(), all.end()); }
+
+// The median and the least.
+void report(benchmark::State& state, const std::string& name, std::vector<double> all) {
+  const auto median = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::nth_element(all.begin(), median, all.end());
+  state.counters[name] = *median;
+  state.counters[name + "_least"] = least(all);
+}
 
 Task<> call(Thread& thread, benchmark::State* state, CompletionMode mode,
             std::vector<unsigned> cores) {
@@ -48,7 +66,7 @@ Task<> call(Thread& thread, benchmark::State* state, CompletionMode mode,
   const std::string request(static_cast<std::size_t>(state->range(0)), 'r');
   for ([[maybe_unused]] auto _ : *state) {
     WorkMessage work{.key = "key", .request = request};
-    const CompletionMessage completion = co_await host->work(std::move(work), LockMode::write);
+    const CompletionMessage completion = co_await host->work(work, LockMode::write);
     if (completion.status != WorkStatus::done) state->SkipWithError(completion.error.c_str());
   }
   launched->end();
@@ -69,14 +87,11 @@ Task<> call_beyond_get(Thread& thread, benchmark::State* state) {
       co_await kMcasObjects.connect(thread, {thread.node.id(), kShardPort}, config);
   const auto pool = (co_await session->create_pool("pool", 32 * MiB, {})).value();
   const std::vector<std::byte> text(static_cast<std::size_t>(state->range(0)));
-  constexpr std::array kKey{std::byte{'k'}};
   std::array<std::byte, KiB> value;
   if (!co_await pool->put(kKey, text, {})) throw PlatformError("a put has failed");
   std::vector<double> gets;
   std::vector<double> calls;
   std::vector<double> beyond;
-  const auto now = [] { return std::chrono::steady_clock::now(); };
-  using Nanos = std::chrono::duration<double, std::nano>;
   for ([[maybe_unused]] auto _ : *state) {
     const auto begin = now();
     const auto got = co_await pool->get(kKey, value);
@@ -88,20 +103,56 @@ Task<> call_beyond_get(Thread& thread, benchmark::State* state) {
     calls.push_back(Nanos(end - middle).count());
     beyond.push_back(calls.back() - gets.back());
   }
-  for (const auto& [name, all] : {std::pair{"get", &gets}, {"call", &calls}, {"beyond", &beyond}}) {
-    const auto median = all->begin() + static_cast<std::ptrdiff_t>(all->size() / 2);
-    std::nth_element(all->begin(), median, all->end());
-    state->counters[name] = *median;
-    state->counters[std::string(name) + "_least"] = least(*all);
-  }
+  report(*state, "get", gets);
+  report(*state, "call", calls);
+  report(*state, "beyond", beyond);
 }
 
-void run(benchmark::State& state, CompletionMode mode, const Platform::Body& body) {
+Task<> replicated_put(Thread& thread, benchmark::State* state) {
+  const objects::Config config{.memory = 64 * MiB,
+                               .max_message_value = KiB,
+                               .sessions = 1,
+                               .parameters = {{"plugins", std::string("replicate")},
+                                              {"plugin_signals", true},
+                                              {"plugin_consent", true},
+                                              {"plugin_peer", std::uint64_t{kPeerNode}}}};
+  LaunchOptions options;
+  options.limits.cores = {1};
+  if (::geteuid() != 0) options.limits.isolation = Isolation::none;
+  const auto shard = std::make_shared<Shard>(thread, kMemory, Parameters::of(config),
+                                             make_launcher(thread, std::move(options)));
+  thread.executor.spawn(shard->serve());
+  const auto session =
+      co_await kMcasObjects.connect(thread, {thread.node.id(), kShardPort}, config);
+  const auto peer = co_await kMcasObjects.connect(thread, {kPeerNode, 0}, {});
+  const auto pool = (co_await session->create_pool("pool", 32 * MiB, {})).value();
+  const auto plain = (co_await peer->create_pool("plain", 16 * MiB, {})).value();
+  const std::vector<std::byte> value(static_cast<std::size_t>(state->range(0)));
+  std::vector<double> puts;
+  std::vector<double> replicated;
+  for ([[maybe_unused]] auto _ : *state) {
+    const auto begin = now();
+    const auto put = co_await plain->put(kKey, value, {});
+    const auto middle = now();
+    const auto copied = co_await pool->put(kKey, value, {});
+    const auto end = now();
+    if (!put || !copied) state->SkipWithError("a put has failed");
+    puts.push_back(Nanos(middle - begin).count());
+    replicated.push_back(Nanos(end - middle).count());
+  }
+  report(*state, "plain", puts);
+  report(*state, "replicated", replicated);
+}
+
+void run(benchmark::State& state, CompletionMode mode, const Platform::Body& body,
+         const Platform::Body& peer = nullptr) {
   ::setenv("PERDURA_PROGRAMS", PERDURA_PROGRAMS_FOLDER, 0);
   try {
     ShmOptions options;
-    options.placements = {{.cores = {0}}};
+    options.node_count = 2;
+    options.placements = {{.cores = {0}}, {.cores = {1}}};
     ShmPlatform platform(std::move(options));
+    if (peer) platform.start_service(kPeerNode, 0, mode, peer);
     platform.start(0, kShardPort, mode, body);
     platform.run();
   } catch (const std::exception& error) {
@@ -135,6 +186,17 @@ void ado_call_beyond_get(benchmark::State& state) {
       [&](Thread& thread) { return call_beyond_get(thread, &state); });
 }
 BENCHMARK(ado_call_beyond_get)->Arg(16)->Arg(512)->UseRealTime();
+
+void ado_replicated_put(benchmark::State& state) {
+  run(
+      state, CompletionMode::event, [&](Thread& thread) { return replicated_put(thread, &state); },
+      [](Thread& thread) -> Task<> {
+        const objects::Config config{.memory = 64 * MiB, .max_message_value = KiB, .sessions = 2};
+        const auto peer = std::make_shared<Shard>(thread, "peer", Parameters::of(config));
+        co_await peer->serve();
+      });
+}
+BENCHMARK(ado_replicated_put)->Arg(16)->Arg(512)->UseRealTime();
 
 }  // namespace
 }  // namespace perdura::systems::mcas::ado

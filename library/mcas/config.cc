@@ -205,6 +205,12 @@ ShardConfig shard_of(const Section& section, std::string_view name, ParameterVal
                 .max_message_value = number("max_message_value", usual.max_message_value),
                 .sessions = static_cast<std::uint32_t>(number("sessions", usual.sessions)),
                 .parameters = std::move(parameters)}};
+  const GivenParameters& given = shard.store.parameters;
+  if (const auto peer = given.find("plugin_peer");
+      peer != given.end() && peer->second.number() == shard.node) {
+    throw UsageError(fmt::format("{}: 'plugin_peer' in [{}] is {}, which is the shard itself",
+                                 section.where("plugin_peer"), section.name(), shard.node));
+  }
   try {
     kMcasObjects.check(shard.store);
   } catch (const systems::ParameterError& error) {

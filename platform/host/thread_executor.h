@@ -69,6 +69,8 @@ class ThreadExecutor final : public Executor {
   Time now() const override { return clock_.now(); }
   Time begin() const override { return clock_.begin(); }
   void make_ready(std::coroutine_handle<> task) override { ready_.push_back(task); }
+  // In the next turn: one that yields in a loop must not keep the pollers from running.
+  void make_ready_again(std::coroutine_handle<> task) override { yielded_.push_back(task); }
   void make_ready_at(Time when, std::coroutine_handle<> task) override;
 
   // A poller must outlive the executor's loop unless it is removed before, by a task of the
@@ -116,8 +118,11 @@ class ThreadExecutor final : public Executor {
   Doorbell& doorbell_;
   FailureHandler on_failure_;
   Ring<std::coroutine_handle<>> ready_;
+  Ring<std::coroutine_handle<>> yielded_;
   std::vector<Timer> timers_;  // a heap
   std::uint64_t next_timer_ = 0;
+  Time looked_{};  // when the clock was read for timers, and how long ago
+  int turns_since_look_ = 0;
   std::vector<Poller*> pollers_;
   std::vector<int> descriptors_;  // that end the thread's sleep
   std::vector<Condition*> conditions_;

@@ -16,8 +16,11 @@ Task<> Executor::supervise(Executor& executor, std::list<Task<>>::iterator self,
 }
 
 void Executor::spawn(Task<> task) {
-  ended_.clear();
-  const auto self = spawned_.emplace(spawned_.end());
+  for (Task<>& one : ended_) one = Task<>();
+  free_.splice(free_.end(), ended_);
+  if (free_.empty()) free_.emplace_back();
+  const auto self = free_.begin();
+  spawned_.splice(spawned_.end(), free_, self);
   *self = supervise(*this, self, std::move(task));
   make_ready(self->handle());
 }

@@ -46,7 +46,9 @@ bool KeyLocks::would_grant(Key key, LockMode mode) const {
 KeyLocks::Entries::iterator KeyLocks::entry_of(Key key) {
   const auto found = entries_.find(key);
   if (found != entries_.end()) return found;
-  return entries_.try_emplace(std::vector<std::byte>(key.begin(), key.end())).first;
+  SpareNodes<Entries>::Node node = spare_.take();
+  node.key().assign(key.begin(), key.end());
+  return entries_.insert(std::move(node)).position;
 }
 
 void KeyLocks::release(Entries::iterator at, LockMode mode) {
@@ -68,7 +70,7 @@ void KeyLocks::update(Entries::iterator at) {
     next.granted = true;
     next.woken.wake_one();
   }
-  if (entry.unused()) entries_.erase(at);
+  if (entry.unused()) spare_.erase(entries_, at);
 }
 
 }  // namespace perdura::systems::mcas

@@ -17,6 +17,7 @@
 
 #include "platform/runtime/sync.h"
 #include "services/kv/kv.h"
+#include "systems/mcas/spare_nodes.h"
 
 namespace perdura::systems::mcas {
 
@@ -104,6 +105,7 @@ class KeyLocks {
   void update(Entries::iterator at);
 
   Entries entries_;
+  SpareNodes<Entries> spare_;
 };
 
 }  // namespace perdura::systems::mcas

@@ -53,11 +53,20 @@ bool PoolCallbacks::try_lock(const std::string& key, ado::LockMode mode) {
   return true;
 }
 
+void PoolCallbacks::hold(const std::string& key, ado::LockMode mode, KeyLocks::Lock lock) {
+  SpareNodes<AllHeld>::Node node = spare_.take();
+  node.key() = key;
+  node.mapped() = {mode, std::move(lock)};
+  held_.insert(std::move(node));
+}
+
 void PoolCallbacks::unlock(const std::string& key, ado::LockMode mode) {
   const auto [first, last] = held_.equal_range(key);
   const auto held =
       std::find_if(first, last, [&](const auto& one) { return one.second.mode == mode; });
-  if (held != last) held_.erase(held);
+  if (held == last) return;
+  held->second.lock.unlock();
+  spare_.erase(held_, held);
 }
 
 // --- values --------------------------------------------------------------------------------------

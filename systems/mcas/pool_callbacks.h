@@ -28,9 +28,7 @@ class PoolCallbacks final : public ado::Callbacks {
   // What the process sees from now on.
   void show(std::vector<Place> parts) { parts_ = std::move(parts); }
   // Takes a lock that the shard has got for a work, which unlock() gives back.
-  void hold(const std::string& key, ado::LockMode mode, KeyLocks::Lock lock) {
-    held_.emplace(key, Held{mode, std::move(lock)});
-  }
+  void hold(const std::string& key, ado::LockMode mode, KeyLocks::Lock lock);
 
   // For the shard, in any memory of the pool: a value of a key that is not there, of zeros or of
   // what its memory has had in it; and memory that belongs to no key, with these bytes.
@@ -75,7 +73,9 @@ class PoolCallbacks final : public ado::Callbacks {
   Bytes max_key_size_;
   Pool* pool_ = nullptr;
   std::vector<Place> parts_;
-  std::multimap<std::string, Held> held_;
+  using AllHeld = std::multimap<std::string, Held>;
+  AllHeld held_;
+  SpareNodes<AllHeld> spare_;
 };
 
 }  // namespace perdura::systems::mcas

@@ -46,7 +46,7 @@ bool PoolProcess::is_current() const {
 
 Task<CompletionMessage> PoolProcess::work(ado::WorkMessage order, ado::LockMode mode) {
   for (;;) {
-    if (!co_await launch_if_needed()) {
+    if ((changing_ || !is_current()) && !co_await launch_if_needed()) {
       callbacks_.unlock(order.key, mode);
       co_return CompletionMessage{.status = WorkStatus::failed, .error = "it cannot be launched"};
     }

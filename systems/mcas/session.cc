@@ -98,20 +98,17 @@ class OpenPool final : public objects::Pool {
                                                Bytes value_length, objects::InvokeFlags flags) {
     const Call call{value_length, what.size()};
     const auto header = rpc::bytes_of(call);
-    std::vector<std::byte> argument(header.begin(), header.end());
+    std::vector<std::byte> argument;
+    argument.reserve(header.size() + what.size() + value.size());
+    argument.insert(argument.end(), header.begin(), header.end());
     argument.insert(argument.end(), what.begin(), what.end());
     argument.insert(argument.end(), value.begin(), value.end());
     const auto bytes = co_await client_->ask_bytes(request(kind, flags_of(flags)), key, argument);
     if (!bytes) co_return tl::unexpected(bytes.error());
-    std::vector<std::string> answers;
+    objects::Answers answers;
     ado::Decoder decoder({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
     decoder(answers);
-    objects::Answers all;
-    for (const std::string& one : answers) {
-      const auto answer = std::as_bytes(std::span(one));
-      all.emplace_back(answer.begin(), answer.end());
-    }
-    co_return all;
+    co_return answers;
   }
   Task<objects::Result<void>> change(RequestKind kind, Key key, Bytes offset,
                                      objects::DirectBuffer buffer, std::uint8_t flags) {

@@ -46,17 +46,19 @@ Task<Shard::Outcome> Shard::invoke(const Job& job) {
   if (processes_.empty()) co_return tl::unexpected(objects::Error::unsupported);
   const ParsedRequest& request = job.request;
   const bool reads = !request.changes();
-  KeyLocks::Lock lock =
-      co_await job.pool->locks.lock(request.key, reads ? LockMode::shared : LockMode::exclusive);
+  const LockMode lock_mode = reads ? LockMode::shared : LockMode::exclusive;
+  // What need not wait starts no tasks: a call is to take little longer than a get.
+  std::optional<KeyLocks::Lock> lock = job.pool->locks.try_lock(request.key, lock_mode);
+  if (!lock) lock = co_await job.pool->locks.lock(request.key, lock_mode);
   if (job.session->ended) co_return tl::unexpected(objects::Error::disconnected);
-  co_await Growth::until_over(*job.pool);
+  if (job.pool->growing) co_await Growth::until_over(*job.pool);
   PoolProcess& process = process_of(*job.pool);
   PoolCallbacks& pool = process.of(*job.pool);
   ado::WorkMessage order;
   if (const auto error = co_await prepare(job, pool, order)) co_return tl::unexpected(*error);
   const std::vector<Place> detached = order.detached;
   const ado::LockMode mode = reads ? ado::LockMode::read : ado::LockMode::write;
-  pool.hold(order.key, mode, std::move(lock));
+  pool.hold(order.key, mode, std::move(*lock));
   Task<ado::CompletionMessage> working = process.work(std::move(order), mode);
   const ado::CompletionMessage completion = co_await std::move(working);
   // A work that has failed has kept nothing of what it was given. Of one that is lost nobody knows.

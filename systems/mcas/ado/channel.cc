@@ -13,6 +13,8 @@ namespace {
 // Parts of one message that are taken before others have their turn. All but lists of a pool's
 // references usually have one part.
 constexpr int kPartsAtOnce = 64;
+// Of the memory for a message, for the next one.
+constexpr Bytes kKept = 64 * KiB;
 
 struct PartHeader {
   MessageKind kind = MessageKind::work;
@@ -21,22 +23,26 @@ struct PartHeader {
 
 }  // namespace
 
-void Channel::send(MessageKind kind, const std::string& body) {
-  if (ended_) return;
+bool Channel::send_encoded(MessageKind kind) {
+  if (encoded_.size() > kLongestMessage) return false;
+  if (ended_) return true;
   const Bytes room = room_.size() - sizeof(PartHeader);
-  for (Bytes sent = 0; sent == 0 || sent < body.size(); sent += room) {
-    const PartHeader header{kind, sent + room >= body.size() ? 1U : 0U};
+  for (Bytes sent = 0; sent == 0 || sent < encoded_.size(); sent += room) {
+    const PartHeader header{kind, sent + room >= encoded_.size() ? 1U : 0U};
     rpc::write_message(part_, header);
-    const Bytes length = std::min<Bytes>(room, body.size() - sent);
-    std::memcpy(part_.data() + sizeof header, body.data() + sent, length);
+    const Bytes length = std::min<Bytes>(room, encoded_.size() - sent);
+    std::memcpy(part_.data() + sizeof header, encoded_.data() + sent, length);
     const std::span<const std::byte> part = std::span(part_).first(sizeof header + length);
     const bool gone = parts_.empty() && peer_->try_send(part);
     if (gone) continue;
     parts_.emplace_back(reinterpret_cast<const char*>(part.data()), part.size());
     ++queued_;
   }
-  if (parts_.empty() || std::exchange(sending_, true)) return;
-  Executor::current().spawn(send_all(shared_from_this()));
+  if (encoded_.capacity() > kKept) encoded_ = std::string();
+  if (!parts_.empty() && !std::exchange(sending_, true)) {
+    Executor::current().spawn(send_all(shared_from_this()));
+  }
+  return true;
 }
 
 Task<> Channel::send_all(std::shared_ptr<Channel> self) {
@@ -72,17 +78,18 @@ bool Channel::take_part(Message& message, std::span<const std::byte> part, bool&
   return true;
 }
 
-Task<std::optional<Channel::Message>> Channel::receive() {
-  Message message;
+Task<bool> Channel::receive(Message& message) {
+  message.body.clear();
+  if (message.body.capacity() > kKept) message.body = std::string();
   int parts = 0;
   for (bool last = false; !last;) {
     if (++parts % kPartsAtOnce == 0) co_await yield();
     const std::optional<Bytes> length = co_await peer_->receive(room_);
     if (ended_ || !length || !take_part(message, std::span(room_).first(*length), last)) {
-      co_return std::nullopt;
+      co_return false;
     }
   }
-  co_return message;
+  co_return true;
 }
 
 }  // namespace perdura::systems::mcas::ado

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,7 @@
 
 namespace perdura::systems::mcas::ado {
 
-// Of all parts together. A longer one is refused where it would be made.
+// Of all parts together.
 inline constexpr Bytes kLongestMessage = 16 * MiB;
 inline constexpr RingShape kQueue{.slots = 64, .message_size = 1024};
 
@@ -32,27 +31,31 @@ class Channel : public std::enable_shared_from_this<Channel> {
   explicit Channel(std::shared_ptr<PeerProcess> peer)
       : peer_(std::move(peer)), room_(peer_->longest_message()), part_(room_.size()) {}
 
-  // Sends in the order of calls, when there is room. `body`: as encoded() makes it.
+  // Sends in the order of calls, when there is room. False: it is too long, and nothing is sent.
   template <class Body>
-  void send(MessageKind kind, const Body& body) {
-    send(kind, encoded(body));
+  bool send(MessageKind kind, const Body& body) {
+    Encoder encoder(std::move(encoded_));
+    encoder(body);
+    encoded_ = encoder.take();
+    return send_encoded(kind);
   }
-  void send(MessageKind kind, const std::string& body);
-  // The next message; nothing if the peer is gone, has sent what is no message, or end() was
-  // called. One task at a time.
-  Task<std::optional<Message>> receive();
+  // The next message, in the memory of the last one; false if the peer is gone, has sent what is no
+  // message, or end() was called. One task at a time, which has the message.
+  Task<bool> receive(Message& message);
   // Returns when the peer has taken all that send() was called with, or made room for it.
   Task<> until_sent();
   // From now on nothing is sent, and what is received is dropped.
   void end();
 
  private:
+  bool send_encoded(MessageKind kind);
   static Task<> send_all(std::shared_ptr<Channel> self);
   bool take_part(Message& message, std::span<const std::byte> part, bool& last);
 
   std::shared_ptr<PeerProcess> peer_;
   std::vector<std::byte> room_;    // for the part that is received
   std::vector<std::byte> part_;    // for the part that is sent
+  std::string encoded_;            // the message that is sent
   std::deque<std::string> parts_;  // to be sent when there is room, by a task
   bool sending_ = false;           // whether there is such a task
   std::uint64_t queued_ = 0;       // parts that were put there, and of these, that have been sent

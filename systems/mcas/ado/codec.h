@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "systems/mcas/storage/memory.h"
@@ -19,7 +21,11 @@ namespace perdura::systems::mcas::ado {
 
 class Encoder {
  public:
-  Encoder() { bytes_.reserve(256); }
+  // `into`: whose memory is used for them, and not what is in it.
+  explicit Encoder(std::string into = {}) : bytes_(std::move(into)) {
+    bytes_.clear();
+    bytes_.reserve(256);
+  }
   template <class... Fields>
   void operator()(const Fields&... fields) {
     (field(fields), ...);
@@ -72,6 +78,10 @@ class Decoder {
     }
   }
   void field(std::string& text) { text = take(number()); }
+  void field(std::vector<std::byte>& bytes) {
+    const auto taken = std::as_bytes(std::span(take(number())));
+    bytes.assign(taken.begin(), taken.end());
+  }
   void field(Place& place) { (*this)(place.offset, place.length); }
   template <class Element>
   void field(std::vector<Element>& all) {

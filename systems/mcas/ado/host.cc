@@ -25,19 +25,20 @@ AnswerMessage failed(CallStatus status) { return {.status = status}; }
 // may go on with the work; nobody is left who could use the locks.
 class Host::Registration {
  public:
-  Registration(Host& host, WorkId id, Pending& pending) : host_(host), id_(id) {
-    host_.pending_.emplace(id, &pending);
+  Registration(Host& host, Pending& pending) : host_(host), pending_(pending) {
+    pending.id = ++host.last_work_;
+    host.pending_.push_back(&pending);
   }
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
   ~Registration() {
-    host_.pending_.erase(id_);
+    std::erase(host_.pending_, &pending_);
     if (host_.pending_.empty()) host_.ended_.wake_all();
   }
 
  private:
   Host& host_;
-  WorkId id_;
+  Pending& pending_;
 };
 
 class Host::CallUnderWay {
@@ -68,7 +69,8 @@ Task<> Host::attach(std::shared_ptr<PeerProcess> process, std::vector<ClusterEve
   if (options_.patience > Picoseconds{}) {
     Executor::current().spawn(watch_time(shared_from_this(), launch));
   }
-  Task<CompletionMessage> launching = run(MessageKind::launch, {}, {}, std::move(events));
+  WorkMessage order;
+  Task<CompletionMessage> launching = run(MessageKind::launch, order, {}, std::move(events));
   const CompletionMessage launched = co_await std::move(launching);
   if (launched.status == WorkStatus::done) co_return;
   lose(launch, "its launch has failed");
@@ -82,21 +84,24 @@ void Host::lose(std::uint64_t launch, const std::string& why) {
   if (options_.end_process) options_.end_process();
   channel_->end();
   set_peer(nullptr);
-  for (const auto& [id, pending] : pending_) {
+  for (Pending* const pending : pending_) {
     if (pending->completion) continue;
-    pending->completion = CompletionMessage{.id = id, .status = WorkStatus::lost, .error = why};
+    pending->completion =
+        CompletionMessage{.id = pending->id, .status = WorkStatus::lost, .error = why};
     pending->waiting.wake_all();
   }
 }
 
 Task<> Host::receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> channel,
                          std::uint64_t launch) {
+  Channel::Message message;
   for (int others = 0;;) {
     while (self->calls_ >= kMostCalls) co_await wait(self->call_ended_);
-    const std::optional<Channel::Message> message = co_await channel->receive();
-    if (!message) co_return self->lose(launch, "the process of active data objects has died");
-    Decoder decoder(message->body);
-    if (message->kind == MessageKind::completion) {
+    if (!co_await channel->receive(message)) {
+      co_return self->lose(launch, "the process of active data objects has died");
+    }
+    Decoder decoder(message.body);
+    if (message.kind == MessageKind::completion) {
       CompletionMessage completion;
       decoder(completion);
       if (Pending* const pending = self->find(launch, completion.id)) {
@@ -104,7 +109,7 @@ Task<> Host::receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> ch
         pending->waiting.wake_all();
         continue;
       }
-    } else if (message->kind == MessageKind::call) {
+    } else if (message.kind == MessageKind::call) {
       CallMessage call;
       decoder(call);
       Executor::current().spawn(answer(self, launch, std::move(call), CallUnderWay(self)));
@@ -114,17 +119,16 @@ Task<> Host::receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> ch
   }
 }
 
-// Finds a work that takes too long within twice the time.
+// Finds a work that takes too long within twice the time: it was under way at the last look. So no
+// work needs the clock.
 Task<> Host::watch_time(std::shared_ptr<Host> self, std::uint64_t launch) {
-  const Picoseconds patience = self->options_.patience;
   for (;;) {
-    co_await sleep_for(patience);
+    co_await sleep_for(self->options_.patience);
     if (self->launch_ != launch) co_return;
-    const Time now = self->thread_.executor.now();
-    const bool late =
-        std::any_of(self->pending_.begin(), self->pending_.end(), [&](const auto& one) {
-          return !one.second->completion && now - one.second->since >= patience;
-        });
+    bool late = false;
+    for (Pending* const pending : self->pending_) {
+      late |= std::exchange(pending->was_under_way, true) && !pending->completion;
+    }
     if (!late) continue;
     self->lose(launch, "the process of active data objects does not answer, and was ended");
     co_return;
@@ -134,9 +138,9 @@ Task<> Host::watch_time(std::shared_ptr<Host> self, std::uint64_t launch) {
 Task<> Host::shut_down() {
   while (attached() && !pending_.empty()) co_await wait(ended_);
   if (!attached()) co_return;
-  channel_->send(MessageKind::shut_down, std::string());
-  Pending pending{.since = thread_.executor.now(), .held = {}};
-  const Registration registration(*this, ++last_work_, pending);
+  channel_->send(MessageKind::shut_down, ShutDownMessage{});
+  Pending pending;
+  const Registration registration(*this, pending);
   while (!pending.completion) co_await wait(pending.waiting);
 }
 
@@ -146,27 +150,27 @@ void Host::cluster_event(const ClusterEvent& event) {
 
 // --- works ---------------------------------------------------------------------------------------
 
-Task<CompletionMessage> Host::work(WorkMessage order, LockMode mode) {
-  std::vector<Held> held{{order.key, mode}};
-  return run(MessageKind::work, std::move(order), std::move(held));
+Task<CompletionMessage> Host::work(WorkMessage& order, LockMode mode) {
+  std::vector<Held> held;
+  held.push_back({order.key, mode});
+  return run(MessageKind::work, order, std::move(held));
 }
 
-Task<CompletionMessage> Host::run(MessageKind kind, WorkMessage order, std::vector<Held> held,
+Task<CompletionMessage> Host::run(MessageKind kind, WorkMessage& order, std::vector<Held> held,
                                   std::vector<ClusterEvent> then) {
-  Pending pending{.since = thread_.executor.now(), .held = std::move(held)};
-  order.id = ++last_work_;
-  const Registration registration(*this, order.id, pending);
+  Pending pending{.held = std::move(held)};
+  const Registration registration(*this, pending);
+  order.id = pending.id;
   if (!attached()) {
     pending.completion = CompletionMessage{
         .status = WorkStatus::lost, .error = "no process of active data objects is attached"};
-  } else if (const std::string message = encoded(order); message.size() > kLongestMessage) {
+  } else if (!channel_->send(kind, order)) {
     pending.completion = CompletionMessage{
         .status = WorkStatus::too_long,
         .error = fmt::format("a request of {} bytes is too long; the most for all of an invocation "
                              "is {}",
                              order.request.size(), kLongestMessage)};
   } else {
-    channel_->send(kind, message);
     for (const ClusterEvent& event : then) cluster_event(event);
   }
   while (!pending.completion) co_await wait(pending.waiting);
@@ -188,10 +192,13 @@ CompletionMessage Host::conclude(Pending& pending, const std::string& key) {
 
 // --- callbacks -----------------------------------------------------------------------------------
 
-Host::Pending* Host::find(std::uint64_t launch, WorkId work) {
+Host::Pending* Host::find(std::uint64_t launch, WorkId work) const {
   if (launch != launch_) return nullptr;
-  const auto found = pending_.find(work);
-  return found == pending_.end() || found->second->completion ? nullptr : found->second;
+  const auto found = std::lower_bound(pending_.begin(), pending_.end(), work,
+                                      [](const Pending* one, WorkId id) { return one->id < id; });
+  const bool is_under_way =
+      found != pending_.end() && (*found)->id == work && !(*found)->completion;
+  return is_under_way ? *found : nullptr;
 }
 
 Task<> Host::answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessage call,
@@ -205,7 +212,11 @@ Task<> Host::answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessag
   if (pending != nullptr && answer.status == CallStatus::unseen) pending->unseen = true;
   answer.id = id;
   const std::shared_ptr<Channel> channel = self->channel_;
-  channel->send(MessageKind::answer, answer);
+  if (!channel->send(MessageKind::answer, answer)) {
+    AnswerMessage refused = failed(CallStatus::refused);
+    refused.id = id;
+    channel->send(MessageKind::answer, refused);
+  }
   co_await channel->until_sent();
 }
 
@@ -362,8 +373,7 @@ std::optional<std::vector<Reference>> Host::references() {
 AnswerMessage Host::get_references() {
   std::optional<std::vector<Reference>> all = references();
   if (!all) return failed(CallStatus::unseen);
-  AnswerMessage answer{.references = std::move(*all)};
-  return encoded(answer).size() > kLongestMessage ? failed(CallStatus::refused) : answer;
+  return {.references = std::move(*all)};
 }
 
 AnswerMessage Host::iterate(Pending& pending, const CallMessage& call) {
@@ -386,8 +396,7 @@ AnswerMessage Host::read_value(const Pending& pending, const CallMessage& call) 
   if (lock_of(pending, call.key) == nullptr) return failed(CallStatus::not_locked);
   std::optional<std::string> value = callbacks_.read(call.key);
   if (!value) return failed(CallStatus::not_found);
-  AnswerMessage answer{.bytes = std::move(*value)};
-  return encoded(answer).size() > kLongestMessage ? failed(CallStatus::refused) : answer;
+  return {.bytes = std::move(*value)};
 }
 
 // --- the peer ------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,8 +44,9 @@ class Host : public std::enable_shared_from_this<Host> {
 
   // Invokes the plugins, and waits for their responses. The caller has locked the key in this mode;
   // the host gives the lock back before this returns, unless the work was `unseen`, and the locks
-  // of keys that the work has opened. `order.id` is of no account. Many works may wait at a time.
-  Task<CompletionMessage> work(WorkMessage order, LockMode mode);
+  // of keys that the work has opened. `order` must stay until then, and is given its number. Many
+  // works may wait at a time.
+  Task<CompletionMessage> work(WorkMessage& order, LockMode mode);
   // Tells the plugins, when the process has done what it was given before. Does nothing without a
   // process.
   void cluster_event(const ClusterEvent& event);
@@ -60,7 +60,8 @@ class Host : public std::enable_shared_from_this<Host> {
   };
   // A work under way.
   struct Pending {
-    Time since{};
+    WorkId id = 0;
+    bool was_under_way = false;         // when watch_time() last looked
     std::vector<Held> held{};           // locks to be given back: the deferred unlock list
     std::vector<Reference> iterated{};  // the pool as it was when the work began to iterate
     bool unseen = false;                // a call was answered so
@@ -70,7 +71,7 @@ class Host : public std::enable_shared_from_this<Host> {
   class Registration;
 
   // `then` is sent right behind the order.
-  Task<CompletionMessage> run(MessageKind kind, WorkMessage order, std::vector<Held> held,
+  Task<CompletionMessage> run(MessageKind kind, WorkMessage& order, std::vector<Held> held,
                               std::vector<ClusterEvent> then = {});
   CompletionMessage conclude(Pending& pending, const std::string& key);
   static Task<> receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> channel,
@@ -83,7 +84,7 @@ class Host : public std::enable_shared_from_this<Host> {
   void lose(std::uint64_t launch, const std::string& why);
 
   // The work, if it is still under way.
-  Pending* find(std::uint64_t launch, WorkId work);
+  Pending* find(std::uint64_t launch, WorkId work) const;
   static const Held* lock_of(const Pending& pending, const std::string& key);
   CallStatus lock(Pending& pending, const std::string& key, LockMode mode);
   CallStatus unlock(Pending& pending, const std::string& key);
@@ -112,7 +113,7 @@ class Host : public std::enable_shared_from_this<Host> {
   std::uint64_t launch_ = 0;  // 0: no process is attached
   std::uint64_t last_launch_ = 0;
   WorkId last_work_ = 0;
-  std::map<WorkId, Pending*> pending_;
+  std::vector<Pending*> pending_;   // in the order of their numbers
   WaitList ended_;                  // who waits until no work is under way
   std::shared_ptr<PeerLink> peer_;  // the process' connection; null if it has none
   std::size_t calls_ = 0;           // whose answers the process has not taken

@@ -167,6 +167,11 @@ struct ClusterEvent {
   }
 };
 
+struct ShutDownMessage {
+  template <class Coder>
+  void code(Coder&) {}
+};
+
 // Experimental hooks of section 4.1.1: an operation of a client that is no invocation, of which the
 // process is told. The request of such a work begins with kSignalPrefix.
 enum class Signal : std::uint32_t { put, get, erase };

@@ -100,14 +100,14 @@ class Process::Calls final : public Services {
     call.work = id_;
     process_.channel_->send(MessageKind::call, call);
     for (;;) {
-      std::optional<Channel::Message> message = co_await process_.channel_->receive();
-      if (!message) throw PlatformError("the shard is gone");
-      if (message->kind != MessageKind::answer) {
-        process_.waiting_.push_back(std::move(*message));
+      Channel::Message message;
+      if (!co_await process_.channel_->receive(message)) throw PlatformError("the shard is gone");
+      if (message.kind != MessageKind::answer) {
+        process_.waiting_.push_back(std::move(message));
         continue;
       }
       AnswerMessage answer;
-      Decoder decoder(message->body);
+      Decoder decoder(message.body);
       decoder(answer);
       if (answer.id == call.id) co_return answer;
     }
@@ -121,23 +121,21 @@ class Process::Calls final : public Services {
 // --- the shard -----------------------------------------------------------------------------------
 
 Task<> Process::serve() {
+  Channel::Message message;
   for (;;) {
-    std::optional<Channel::Message> message;
     if (waiting_.empty()) {
-      message = co_await channel_->receive();
+      if (!co_await channel_->receive(message)) co_return;
     } else {
       message = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    if (!message) co_return;
-    Decoder decoder(message->body);
-    switch (message->kind) {
+    Decoder decoder(message.body);
+    switch (message.kind) {
       case MessageKind::launch:
       case MessageKind::work: {
         WorkMessage order;
         decoder(order);
-        const std::string completion = co_await execute(message->kind, std::move(order));
-        channel_->send(MessageKind::completion, completion);
+        co_await execute(message.kind, std::move(order));
         break;
       }
       case MessageKind::cluster_event: {
@@ -172,7 +170,7 @@ Task<Result> Process::call(Plugin& plugin, MessageKind kind, Services& services,
   co_return result;
 }
 
-Task<std::string> Process::execute(MessageKind kind, WorkMessage order) {
+Task<> Process::execute(MessageKind kind, WorkMessage order) {
   Invocation work{std::move(order.key), order.value, std::move(order.detached),
                   std::move(order.request), order.is_new};
   Calls calls(*this, order.id, work);
@@ -183,13 +181,16 @@ Task<std::string> Process::execute(MessageKind kind, WorkMessage order) {
       completion = {.id = order.id, .status = WorkStatus::failed, .error = std::move(result.error)};
       break;
     }
-    for (std::string& one : result.responses) completion.responses.push_back(std::move(one));
+    if (completion.responses.empty()) {
+      completion.responses = std::move(result.responses);
+    } else {
+      for (std::string& one : result.responses) completion.responses.push_back(std::move(one));
+    }
   }
-  std::string message = encoded(completion);
-  if (message.size() <= kLongestMessage) co_return message;
+  if (channel_->send(MessageKind::completion, completion)) co_return;
   completion = {
       .id = order.id, .status = WorkStatus::too_long, .error = "the responses are too long"};
-  co_return encoded(completion);
+  channel_->send(MessageKind::completion, completion);
 }
 
 }  // namespace perdura::systems::mcas::ado

@@ -35,8 +35,7 @@ class Process {
  private:
   class Calls;
 
-  // The completion, encoded.
-  Task<std::string> execute(MessageKind kind, WorkMessage order);
+  Task<> execute(MessageKind kind, WorkMessage order);
   // Of one plugin; what it throws is its error.
   static Task<Result> call(Plugin& plugin, MessageKind kind, Services& services,
                            const Invocation& work);

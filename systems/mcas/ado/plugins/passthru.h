@@ -9,7 +9,9 @@ namespace perdura::systems::mcas::ado {
 class Passthru final : public Plugin {
  public:
   Task<Result> do_work(Services&, const Invocation& work) override {
-    co_return Result{{work.request}, {}};
+    Result result;
+    result.responses.push_back(work.request);
+    co_return result;
   }
 };
 

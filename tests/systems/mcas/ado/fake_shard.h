@@ -77,6 +77,10 @@ class FakeShard final : public Callbacks {
     if (place && place->length <= hstore::kLongestInField) return Place{place->offset, 0};
     return place;
   }
+  // Of the key "endless" there is more than a message holds.
+  std::optional<std::string> read(const std::string& key) override {
+    return key == "endless" ? std::string(kLongestMessage, 'x') : "short";
+  }
   Task<Created> create(std::string key, Bytes length) override {
     if (on_create) on_create(key);
     return put(std::move(key), std::string(length, '\0'));
@@ -218,7 +222,7 @@ struct Shard {
     if (!value) value = (co_await store.create(key, length)).value;
     order.key = std::move(key);
     order.value = *value;
-    Task<CompletionMessage> working = host->work(std::move(order), LockMode::write);
+    Task<CompletionMessage> working = host->work(order, LockMode::write);
     co_return co_await std::move(working);
   }
 };

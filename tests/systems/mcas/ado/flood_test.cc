@@ -42,9 +42,10 @@ void start_flood(Platform& platform, const Flooding& flooding) {
       kProcessNode, 7, CompletionMode::event, [flooding](Thread& thread) -> Task<> {
         const auto peer = RingPeer::of_process(thread.node);
         const auto channel = std::make_shared<Channel>(peer);
-        const auto launch = co_await channel->receive();
+        Channel::Message launch;
+        co_await channel->receive(launch);
         WorkMessage order;
-        Decoder decoder(launch->body);
+        Decoder decoder(launch.body);
         decoder(order);
         channel->send(MessageKind::completion, CompletionMessage{.id = order.id});
         co_await flooding(channel);
@@ -68,7 +69,7 @@ CompletionMessage work_of(const std::string& platform_name, const Flooding& floo
     const auto host = std::make_shared<Host>(thread, calls, options);
     co_await host->attach(RingPeer::of_shard(thread.node));
     WorkMessage order{.key = "key"};
-    Task<CompletionMessage> working = host->work(std::move(order), LockMode::write);
+    Task<CompletionMessage> working = host->work(order, LockMode::write);
     completion = co_await std::move(working);
   });
   platform->run();
@@ -100,12 +101,13 @@ TEST_P(AdoFlood, OthersHaveTheirTurnBetweenCalls) {
   const auto flooding = [](std::shared_ptr<Channel> channel) -> Task<> {
     send_calls(channel);
     WorkMessage order;
+    Channel::Message message;
     for (std::uint64_t answers = 0; answers < kFlood || order.id == 0;) {
-      const auto message = co_await channel->receive();
-      if (message->kind == MessageKind::answer) {
+      co_await channel->receive(message);
+      if (message.kind == MessageKind::answer) {
         ++answers;
       } else {
-        Decoder decoder(message->body);
+        Decoder decoder(message.body);
         decoder(order);
       }
     }
@@ -129,7 +131,8 @@ TEST_P(AdoFlood, WhatIsNoMessageEndsTheProcess) {
     const auto receiver = std::make_shared<Channel>(rings("back", "there"));
     const std::array<std::uint32_t, 2> empty_and_not_last{};
     co_await sender->send(std::as_bytes(std::span(empty_and_not_last)));
-    EXPECT_FALSE(co_await receiver->receive());
+    Channel::Message message;
+    EXPECT_FALSE(co_await receiver->receive(message));
   });
   platform->run();
 }

@@ -40,6 +40,23 @@ TEST_P(AdoWorks, RequestsOfAnyLengthComeBack) {
   });
 }
 
+TEST_P(AdoWorks, WhatIsTooLongForAMessageIsRefused) {
+  const auto plugin = [] {
+    return function([](Services& services, const Invocation& work) -> Task<Result> {
+      const Answer<std::string> answer = co_await services.read_value(work.key);
+      if (work.key == "endless") {
+        EXPECT_EQ(answer.status, CallStatus::refused);
+        co_return Result{{std::string(kLongestMessage, 'x')}, {}};
+      }
+      co_return Result{{answer.value}, {}};
+    });
+  };
+  run(GetParam(), plugin, [](Shard& shard) -> Task<> {
+    EXPECT_EQ((co_await shard.invoke("endless", "")).status, WorkStatus::too_long);
+    EXPECT_EQ((co_await shard.invoke("key", "")).responses, just("short"));
+  });
+}
+
 TEST_P(AdoWorks, ManyWaitAtATimeAndEachGetsItsOwn) {
   constexpr int kTasks = 40;
   run(GetParam(), passthru, [](Shard& shard) -> Task<> {
@@ -235,7 +252,7 @@ TEST_P(AdoWorks, SignalsTellOfOtherOperations) {
       order.key = "key";
       order.value = *shard.store.find("key");
       order.request = signal_request(signal);
-      Task<CompletionMessage> telling = shard.host->work(std::move(order), LockMode::read);
+      Task<CompletionMessage> telling = shard.host->work(order, LockMode::read);
       const CompletionMessage completion = co_await std::move(telling);
       EXPECT_EQ(completion.responses, Responses{text});
     }

@@ -52,7 +52,7 @@ class TwoPools {
   // The answer to a request, or what has become of it.
   Task<std::string> ask(std::string request) {
     WorkMessage order{.key = "key", .request = std::move(request)};
-    const CompletionMessage completion = co_await host_->work(std::move(order), LockMode::write);
+    const CompletionMessage completion = co_await host_->work(order, LockMode::write);
     if (completion.status == WorkStatus::lost) co_return "lost";
     if (completion.status == WorkStatus::failed) co_return completion.error;
     co_return completion.responses.at(0);
