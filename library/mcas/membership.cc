@@ -8,6 +8,7 @@
 
 #include "library/mcas/config.h"
 #include "platform/base/error.h"
+#include "platform/base/node_runs.h"
 #include "systems/mcas/mcas.h"
 
 namespace perdura::mcas {
@@ -41,7 +42,7 @@ Joined join(const std::string& job, const Limits& limits) {
     options.fabric.connection_timeout = std::min(options.join_timeout, kOneAttempt);
     try {
       return {node, std::make_unique<ShmPlatform>(std::move(options))};
-    } catch (const fabric::shm::NodeRuns&) {
+    } catch (const NodeRuns&) {
       // Another client's.
     }
   }

@@ -9,6 +9,7 @@
 #include "library/mcas/events.h"
 #include "library/mcas/membership.h"
 #include "platform/base/error.h"
+#include "platform/base/node_runs.h"
 #include "platform/host/inbox.h"
 #include "platform/host/thread_executor.h"
 #include "systems/mcas/cluster/beacon.h"
@@ -162,7 +163,7 @@ class Server::Impl {
     for (const ShardConfig& shard : chosen_) {
       try {
         served_.push_back(std::make_unique<ServedShard>(config_, shard, options_, stopping_));
-      } catch (const fabric::shm::NodeRuns&) {
+      } catch (const NodeRuns&) {
         throw std::runtime_error(
             fmt::format("shard {} of the job '{}' is being served already; end that process first",
                         shard.name, config_.job));
