@@ -74,7 +74,7 @@ class VerbsPlatform final : public HostPlatform {
   const fabric::verbs::Device& device() const { return *device_; }
 
   // The control plane of an open job; null of a fixed one.
-  fabric::verbs::OpenJob* open_job() { return open_; }
+  fabric::verbs::OpenJob* open_job() const { return open_; }
 
  private:
   void with_endpoint(HostNode& node, fabric::Port port, CompletionMode mode,
