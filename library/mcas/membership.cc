@@ -95,16 +95,13 @@ std::shared_ptr<ShardConnection> Membership::shard(std::uint32_t node, unsigned 
   const auto shard = std::make_shared<ShardConnection>(thread(), node, std::move(config),
                                                        library::picoseconds(limits_.connect));
   const std::scoped_lock lock(mutex_);
-  std::erase_if(shards_, [](const auto& other) { return other.expired(); });
   shards_.push_back(shard);
   return shard;
 }
 
 void Membership::drop_connections() {
   const std::scoped_lock lock(mutex_);
-  for (const auto& weak : shards_) {
-    if (const auto shard = weak.lock()) shard->drop();
-  }
+  for (const auto& shard : shards_) shard->drop();
 }
 
 void Membership::run_platform() {

@@ -100,7 +100,8 @@ class Membership {
   Thread* thread_of_platform_ = nullptr;
   std::shared_ptr<runtime::Inbox> inbox_;
   std::mutex mutex_;
-  std::vector<std::weak_ptr<ShardConnection>> shards_;  // protected by the mutex
+  // Until the thread has ended, so that their sessions end there, whoever gives them up elsewhere.
+  std::vector<std::shared_ptr<ShardConnection>> shards_;  // protected by the mutex
   std::thread thread_;
 };
 
