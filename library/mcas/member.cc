@@ -20,6 +20,8 @@ namespace {
 
 constexpr NodeId kClients = kNodes - kMostShards;
 constexpr std::chrono::milliseconds kShardJoins{10'000};
+// Of a connection: whoever wants one tries again, within a limit of its own.
+constexpr Picoseconds kOneAttempt = Milliseconds(100);
 
 // On one host shards are found by the name of the job alone.
 class ShmMember final : public Member {
@@ -53,7 +55,7 @@ std::unique_ptr<Member> join_shm(const std::string& job, std::chrono::millisecon
   for (NodeId i = 0; i < kClients; ++i) {
     const NodeId node = kMostShards + next.fetch_add(1) % kClients;
     ShmOptions options = shm_options(job, node, limit);
-    options.fabric.connection_timeout = one_attempt(limit);
+    options.fabric.connection_timeout = std::min(options.join_timeout, kOneAttempt);
     try {
       return std::make_unique<ShmMember>(node, std::move(options));
     } catch (const NodeRuns&) {
@@ -81,10 +83,6 @@ void check_shard(const Network& network, std::uint32_t node, const std::string& 
         "shard {} has the address '{}', and others have none; all of a job have one, or none has",
         node, address));
   }
-}
-
-Picoseconds one_attempt(std::chrono::milliseconds limit) {
-  return std::min<Picoseconds>(library::picoseconds(limit), Milliseconds(100));
 }
 
 std::unique_ptr<Member> join_as_client(const std::string& job, const Network& network,

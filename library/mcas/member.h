@@ -41,8 +41,4 @@ std::unique_ptr<Member> join_as_client(const std::string& job, const Network& ne
 // PlatformError.
 std::unique_ptr<Member> join_as_shard(const Config& config, const ShardConfig& shard);
 
-// How long a client's endpoint tries to connect; what calls it tries again, within a limit of its
-// own.
-Picoseconds one_attempt(std::chrono::milliseconds limit);
-
 }  // namespace perdura::mcas

@@ -1,7 +1,8 @@
 #include "library/mcas/verbs_member.h"
 
-#include <fmt/format.h>
+#include <algorithm>
 
+#include "library/choice.h"
 #include "platform/base/error.h"
 #include "platform/verbs/verbs_platform.h"
 
@@ -10,6 +11,11 @@ namespace perdura::mcas {
 namespace {
 
 using fabric::tcp::host_and_port;
+
+// Of a connection: whoever wants one tries again, within a limit of its own. Both ends make queue
+// pairs, which takes a busy host tens of milliseconds; attempts that end before that would keep it
+// busy with nothing else.
+constexpr Picoseconds kOneAttempt = std::chrono::seconds(2);
 
 // Each process listens, or knows where others do.
 class VerbsMember final : public Member {
@@ -47,7 +53,7 @@ VerbsOptions verbs_options(const std::string& job, NodeId node, const Network& n
 std::unique_ptr<Member> join_verbs(const std::string& job, const Network& network,
                                    std::chrono::milliseconds limit) {
   VerbsOptions options = verbs_options(job, kMostShards, network);
-  options.fabric.connection_timeout = one_attempt(limit);
+  options.fabric.connection_timeout = std::min(library::picoseconds(limit), kOneAttempt);
   return std::make_unique<VerbsMember>(kMostShards, std::move(options));
 }
 

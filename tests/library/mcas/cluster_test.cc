@@ -234,6 +234,9 @@ TEST(McasServer, IsRefusedWhatIsServedAlready) {
   }
   const std::string other = shards.file() + ".other";
   text.insert(text.find('"') + 1 + shards.job().size(), "-other");
+  if (const std::string address = shards.client().address; !address.empty()) {
+    text.replace(text.find(address), address.size(), Shards::address());
+  }
   std::ofstream(other) << text;
   mcas::Server server({.file = other});
   try {

@@ -60,6 +60,10 @@ class Shards {
   Shards(const Shards&) = delete;
   Shards& operator=(const Shards&) = delete;
 
+  // An address that is free now.
+  static std::string address() {
+    return "127.0.0.1:" + std::to_string(fabric::tcp::listen_on("127.0.0.1").port);
+  }
   static std::string name(unsigned shard) { return std::string(1, static_cast<char>('a' + shard)); }
   std::string file() const { return directory_ + "/shards.toml"; }
   const std::string& directory() const { return directory_; }
@@ -85,11 +89,6 @@ class Shards {
   }
 
  private:
-  // One that is free now.
-  static std::string address() {
-    return "127.0.0.1:" + std::to_string(fabric::tcp::listen_on("127.0.0.1").port);
-  }
-
   std::string job_;
   std::string directory_;
   std::vector<std::string> addresses_;

@@ -364,11 +364,14 @@ TEST(OpenJob, WhoDoesNotReadIsGivenUp) {
   ASSERT_TRUE(wait_until([&] { return !server->is_lost(OpenJob::kFirstCaller); }));
   const Message message =
       message_to({OpenJob::kFirstCaller, 1}, MessageKind::established, 1, kService);
+  std::size_t sent_bytes = 0;
   ASSERT_TRUE(wait_until([&] {
     for (int i = 0; i < 100; ++i) server->send(message);
+    sent_bytes += 100 * encode(message).size();
     return service.any();
   }));
   EXPECT_EQ(service.next().kind, MessageKind::lost);
+  EXPECT_LT(sent_bytes, 64U << 20) << "much is kept for somebody who does not read it";
 }
 
 TEST(OpenJob, WhereAServerCannotListenIsSaid) {
