@@ -9,6 +9,7 @@
 
 #include "library/choice.h"
 #include "platform/base/error.h"
+#include "platform/base/node_runs.h"
 #include "platform/host/thread_executor.h"
 #include "platform/runtime/sync.h"
 #include "systems/remote_log/remote_log.h"
@@ -275,7 +276,7 @@ class LogClient::Impl {
 };
 
 LogClient::LogClient(const LogOptions& options) try : impl_(std::make_unique<Impl>(options)) {
-} catch (const fabric::shm::NodeRuns&) {
+} catch (const NodeRuns&) {
   throw std::runtime_error(fmt::format(
       "the log '{}' has a client already; end that one first, or append through it", options.job));
 }

@@ -4,6 +4,7 @@
 
 #include "library/choice.h"
 #include "platform/base/error.h"
+#include "platform/base/node_runs.h"
 #include "systems/remote_log/log_server.h"
 
 namespace perdura {
@@ -77,7 +78,7 @@ class LogServer::Impl {
 
 LogServer::LogServer(const LogOptions& options, Apply apply) try
     : impl_(std::make_unique<Impl>(options, std::move(apply))) {
-} catch (const fabric::shm::NodeRuns&) {
+} catch (const NodeRuns&) {
   throw std::runtime_error(fmt::format(
       "the log '{}' is being served already; end that server first, or name another job",
       options.job));

@@ -8,7 +8,8 @@
 //   std::string balance = pool.get("alice").value();
 //
 // `perdura mcas serve FILE` runs the shards that a configuration file describes, which
-// docs/library.md shows; Server does so in a program. Shards and clients are processes of one host.
+// docs/library.md shows; Server does so in a program. Shards and clients are processes of one host,
+// or, by its RDMA devices, of several: then a shard has an address, by which clients find it.
 //
 // Every operation has an asynchronous form, which returns a Pending at once. What the call was
 // given has been copied by then, so keys and values may be changed or freed; memory for direct
@@ -292,6 +293,15 @@ class Pool {
 
 // --- one shard -----------------------------------------------------------------------------------
 
+// The RDMA device of this host by which processes of other hosts are reached. What is left out is
+// chosen (docs/verbs.md).
+struct RdmaDevice {
+  std::string name{};                   // as ibv_devices shows it
+  std::optional<unsigned> port{};       // from 1
+  std::optional<unsigned> gid_index{};  // as show_gids shows it
+  bool on_demand_paging = false;        // memory that is registered is not locked
+};
+
 struct ClientOptions {
   std::string job;            // as in the shards' configuration file
   std::uint32_t node = 0;     // the shard's number there
@@ -300,6 +310,10 @@ struct ClientOptions {
   // max() without a limit.
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds call_timeout{60'000};
+  // "HOST:PORT", as in the configuration file, if the shards are on the platform `verbs`; empty:
+  // they are on this host, on `shm`.
+  std::string address{};
+  RdmaDevice device{};  // for `verbs`
 };
 
 class Client {
@@ -334,12 +348,14 @@ class Client {
 struct Shard {
   std::string name;
   std::uint32_t node = 0;
+  std::string address{};  // as of a client; all shards of a cluster have one, or none has
 };
 // What a client needs to know of a configuration file. Throws std::invalid_argument with the file,
 // the line and the key.
 struct ShardList {
   std::string job;
   std::vector<Shard> shards;
+  RdmaDevice device{};  // of [verbs], which may be another one on the client's host
   static ShardList read(const std::string& file);
 };
 
@@ -365,6 +381,7 @@ struct ClusterOptions {
   std::chrono::milliseconds patience{1'000};
   // Called on the cluster's own thread, with events of one shard in their order.
   std::function<void(const ClusterEvent&)> on_event{};
+  RdmaDevice device{};  // for shards that have addresses
 };
 
 // A pool of the same name on each shard; a key is in that of the shard to which it belongs.
@@ -410,6 +427,7 @@ class Cluster {
   Result<void> delete_pool(std::string_view name);
 
   // From now on keys belong to these shards. ClusterPool::move_keys() moves those that have to.
+  // Throws std::invalid_argument if there can be no such shard, or it would be the last one.
   void add(const Shard& shard);
   void remove(std::string_view name);
   std::vector<Shard> shards() const;
@@ -441,7 +459,8 @@ class Server {
   // Throws as the constructor does, and else returns the shards, of which none is touched.
   static ShardList check(const std::string& file);
 
-  // Throws std::invalid_argument with the file, the line and the key, or what else is impossible.
+  // Throws std::invalid_argument with the file, the line and the key, or what else is impossible;
+  // std::runtime_error if a shard is served already or the host lacks what it needs.
   explicit Server(const ServerOptions& options);
   ~Server();
   Server(const Server&) = delete;

@@ -67,8 +67,12 @@ typedef struct perdura_client_options {
   unsigned queue_depth;
   int64_t connect_timeout_ms; /* INT64_MAX: for ever */
   int64_t call_timeout_ms;
+  const char* address; /* "HOST:PORT" of a shard on the platform `verbs`; NULL: on this host */
+  const char* device;  /* for `verbs`, as ibv_devices shows it; NULL: one is chosen */
+  int device_port;     /* from 1; 0: one is chosen */
+  int gid_index;       /* as show_gids shows it; -1: one is chosen */
 } perdura_client_options;
-/* The default options for this shard; the string must stay valid while the options are used. */
+/* The default options for this shard; the strings must stay valid while the options are used. */
 perdura_client_options perdura_client_options_of(const char* job, uint32_t node);
 
 typedef struct perdura_client perdura_client;

@@ -78,7 +78,8 @@ ExitCode check(const McasArguments& arguments) {
   try {
     const mcas::ShardList list = mcas::Server::check(arguments.file);
     for (const mcas::Shard& shard : list.shards) {
-      std::cout << fmt::format("{}: shard {} of the job '{}'\n", shard.name, shard.node, list.job);
+      std::cout << fmt::format("{}: shard {} of the job '{}'{}\n", shard.name, shard.node, list.job,
+                               shard.address.empty() ? "" : ", at " + shard.address);
     }
   } catch (const std::invalid_argument& problem) {
     throw UsageError(problem.what());
@@ -89,8 +90,7 @@ ExitCode check(const McasArguments& arguments) {
 }  // namespace
 
 void add_mcas(CLI::App& app, CommandContext&, Action& action) {
-  auto* const mcas =
-      app.add_subcommand("mcas", "Serves shards of MCAS to applications of this host");
+  auto* const mcas = app.add_subcommand("mcas", "Serves shards of MCAS to applications");
   mcas->require_subcommand(1);
   const auto arguments = std::make_shared<McasArguments>();
 

@@ -14,7 +14,8 @@ int main(int count, char** arguments) {
   const std::string name = arguments[3];
   try {
     const auto shards = perdura::mcas::ShardList::read(arguments[1]);
-    perdura::mcas::Cluster cluster({.job = shards.job, .shards = shards.shards});
+    perdura::mcas::Cluster cluster(
+        {.job = shards.job, .shards = shards.shards, .device = shards.device});
     auto pool = cluster.pool("balances", 16 << 20);
     if (command == "set") {
       pool.put(name, arguments[4]).value();  // persistent when it returns

@@ -160,6 +160,14 @@ auto into_length(uint64_t* length) {
 
 std::chrono::milliseconds milliseconds(int64_t count) { return std::chrono::milliseconds(count); }
 
+mcas::RdmaDevice device_of(const perdura_client_options& given) {
+  mcas::RdmaDevice device;
+  if (given.device != nullptr) device.name = given.device;
+  if (given.device_port > 0) device.port = static_cast<unsigned>(given.device_port);
+  if (given.gid_index >= 0) device.gid_index = static_cast<unsigned>(given.gid_index);
+  return device;
+}
+
 Status give_pool(mcas::Result<mcas::Pool> opened, perdura_pool** pool) {
   if (opened.ok()) *pool = new perdura_pool{std::move(opened.value())};
   return opened.status();
@@ -175,7 +183,11 @@ perdura_client_options perdura_client_options_of(const char* job, uint32_t node)
           .node = node,
           .queue_depth = defaults.queue_depth,
           .connect_timeout_ms = defaults.connect_timeout.count(),
-          .call_timeout_ms = defaults.call_timeout.count()};
+          .call_timeout_ms = defaults.call_timeout.count(),
+          .address = nullptr,
+          .device = nullptr,
+          .device_port = 0,
+          .gid_index = -1};
 }
 
 perdura_objects_status perdura_client_open(const perdura_client_options* options,
@@ -187,7 +199,9 @@ perdura_objects_status perdura_client_open(const perdura_client_options* options
                                      .node = given.node,
                                      .queue_depth = given.queue_depth,
                                      .connect_timeout = milliseconds(given.connect_timeout_ms),
-                                     .call_timeout = milliseconds(given.call_timeout_ms)};
+                                     .call_timeout = milliseconds(given.call_timeout_ms),
+                                     .address = given.address == nullptr ? "" : given.address,
+                                     .device = device_of(given)};
     result = new perdura_client{mcas::Client(wanted)};
     return Status::ok;
   });

@@ -4,12 +4,25 @@
 
 namespace perdura::mcas {
 
+namespace {
+
+// Checks it before anything is opened.
+Network network_of(const ClientOptions& options) {
+  const Network network{.rdma = !options.address.empty(), .device = options.device};
+  check_shard(network, options.node, options.address);
+  return network;
+}
+
+}  // namespace
+
 class Client::Impl {
  public:
   explicit Impl(const ClientOptions& options)
-      : membership_(std::make_shared<Membership>(
-            options.job, Limits{options.connect_timeout, options.call_timeout})),
-        shard_(membership_->shard(options.node, options.queue_depth)) {
+      : membership_(
+            std::make_shared<Membership>(options.job, network_of(options),
+                                         Limits{options.connect_timeout, options.call_timeout})) {
+    membership_->add_shard(options.node, options.address);
+    shard_ = membership_->shard(options.node, options.queue_depth);
     auto connected =
         membership_->post<std::string>([shard = shard_]() -> Task<Result<std::string>> {
           const auto session = co_await shard->session();
@@ -17,13 +30,17 @@ class Client::Impl {
         });
     Result<std::string> problem = connected.wait();
     if (problem.ok() && problem.value().empty()) return;
-    throw TimedOut(
-        fmt::format("shard {} of the job '{}' cannot be reached within {} s{}{}; start it "
-                    "(perdura mcas serve), or raise connect_timeout",
-                    options.node, options.job,
-                    std::chrono::duration<double>(options.connect_timeout).count(),
-                    problem.ok() ? ": " : "", problem.ok() ? problem.value() : ""),
-        false);
+    std::string why = membership_->problem(options.node);
+    if (!why.empty()) {
+      why = fmt::format(", at {}: {}", options.address, why);
+    } else if (problem.ok()) {
+      why = ": " + problem.value();
+    }
+    throw TimedOut(fmt::format("shard {} of the job '{}' cannot be reached within {} s{}; start it "
+                               "(perdura mcas serve), or raise connect_timeout",
+                               options.node, options.job,
+                               std::chrono::duration<double>(options.connect_timeout).count(), why),
+                   false);
   }
 
   template <class T, class Operation>

@@ -18,8 +18,10 @@ namespace cluster = systems::mcas::cluster;
 ShardList ShardList::read(const std::string& file) {
   try {
     const Config config = Config::read(file);
-    ShardList list{.job = config.job, .shards = {}};
-    for (const ShardConfig& shard : config.shards) list.shards.push_back({shard.name, shard.node});
+    ShardList list{.job = config.job, .shards = {}, .device = config.network.device};
+    for (const ShardConfig& shard : config.shards) {
+      list.shards.push_back({shard.name, shard.node, shard.address});
+    }
     return list;
   } catch (const UsageError& problem) {
     throw std::invalid_argument(problem.what());
@@ -38,6 +40,14 @@ cluster::Timing timing_of(const ClusterOptions& options) {
           .patience = options.patience};
 }
 
+// Checks them before anything is opened.
+Network network_of(const ClusterOptions& options) {
+  if (options.shards.empty()) throw std::invalid_argument("the cluster has no shards; name them");
+  const Network network{.rdma = !options.shards.front().address.empty(), .device = options.device};
+  for (const Shard& shard : options.shards) check_shard(network, shard.node, shard.address);
+  return network;
+}
+
 }  // namespace
 
 // Which shards there are and what is open on them; any thread may use it.
@@ -46,10 +56,10 @@ class Cluster::Impl {
   explicit Impl(const ClusterOptions& options)
       : queue_depth_(options.queue_depth),
         timing_(timing_of(options)),
-        membership_(std::make_shared<Membership>(
-            options.job, Limits{options.connect_timeout, options.call_timeout})),
+        membership_(
+            std::make_shared<Membership>(options.job, network_of(options),
+                                         Limits{options.connect_timeout, options.call_timeout})),
         watch_(std::make_shared<Watch>()) {
-    if (options.shards.empty()) throw std::invalid_argument("the cluster has no shards; name them");
     // The watcher is made, used and destroyed on the membership's thread.
     membership_->run([watch = watch_, &thread = membership_->thread(), timing = timing_,
                       tell = options.on_event]() -> Task<> {
@@ -65,6 +75,7 @@ class Cluster::Impl {
   }
 
   void add(const Shard& shard) {
+    membership_->add_shard(shard.node, shard.address);
     const auto connection = this->connection(shard);
     const std::scoped_lock lock(mutex_);
     shards_[shard.name] = shard;

@@ -15,6 +15,7 @@
 #include "library/choice.h"
 #include "platform/base/error.h"
 #include "platform/base/parameter_values.h"
+#include "platform/fabric/tcp/sockets.h"
 #include "systems/mcas/mcas.h"
 #include "systems/mcas/parameters.h"
 #include "systems/parameter_reader.h"
@@ -41,6 +42,16 @@ constexpr Parameter kNode{.name = "node", .type = Count{0, kMostShards - 1}};
 constexpr Parameter kNumaNode{.name = "numa_node", .type = Count{0, 1023}};
 constexpr Parameter kCore{.name = "cores", .type = Count{0, 1U << 16}};
 constexpr std::string_view kPlugins = "plugins";
+
+constexpr std::array<std::string_view, 2> kPlatforms{"shm", "verbs"};
+constexpr Parameter kPlatform{.name = "platform", .type = OneOf{kPlatforms}, .usual = "shm"};
+constexpr Parameter kAddress{.name = "address", .type = Name{}};
+constexpr std::array kVerbsKeys = std::to_array<Parameter>({
+    {.name = "device", .type = Name{}},
+    {.name = "port", .type = Count{1, 255}},
+    {.name = "gid_index", .type = Count{0, 65535}},
+    {.name = "odp", .type = Flag{}, .usual = false},
+});
 
 constexpr std::uint64_t kLongestPatience = 3'600'000;
 constexpr std::array kClusterKeys = std::to_array<Parameter>({
@@ -176,10 +187,30 @@ bool is_file_name(std::string_view name) {
          });
 }
 
-ShardConfig shard_of(const Section& section, std::string_view name, ParameterValues keys,
-                     GivenParameters parameters) {
+// Where the process of a shard listens, which it does on `verbs` alone.
+std::string address_of(const Section& section, const Network& network) {
+  const toml::node* const node = section.table().get(kAddress.name);
+  if (!network.rdma) {
+    if (node != nullptr) {
+      section.wrong(*node, kAddress.name,
+                    "is for platform = \"verbs\"; on shm clients find the shard by its job");
+    }
+    return "";
+  }
+  if (node == nullptr) {
+    section.missing(kAddress.name, "on verbs, where the shard listens, as in \"10.0.0.1:4711\"");
+  }
+  std::string address = section.value(kAddress)->text();
+  if (!fabric::tcp::host_and_port(address)) {
+    section.wrong(*node, kAddress.name, "must be a host and a port, as in \"10.0.0.1:4711\"");
+  }
+  return address;
+}
+
+ShardConfig shard_of(const Section& section, std::string_view name, const Network& network,
+                     ParameterValues keys, GivenParameters parameters) {
   std::set<std::string_view> known = common_keys();
-  known.insert({kNode.name, kCore.name, kNumaNode.name});
+  known.insert({kNode.name, kAddress.name, kCore.name, kNumaNode.name});
   section.allow_only(known);
   if (!is_file_name(name)) {
     throw UsageError(
@@ -196,6 +227,7 @@ ShardConfig shard_of(const Section& section, std::string_view name, ParameterVal
   ShardConfig shard{
       .name = std::string(name),
       .node = static_cast<NodeId>(node->number()),
+      .address = address_of(section, network),
       .directory = keys.text("directory"),
       .emulated = keys.flag("emulated"),
       .completion =
@@ -243,6 +275,32 @@ systems::mcas::cluster::Timing timing_of(const Section& root, const std::string&
           .patience = std::chrono::milliseconds(values.number("patience_ms"))};
 }
 
+Network network_of(const Section& root, const std::string& file) {
+  const auto platform = root.value(kPlatform);
+  Network network{.rdma = platform && platform->text() == "verbs"};
+  const toml::table* const table = root.find_table("verbs", "verbs");
+  if (table == nullptr) return network;
+  if (!network.rdma) {
+    root.wrong(*table, "verbs", "is for platform = \"verbs\", which the file does not say");
+  }
+  const Section section(file, *table, "verbs");
+  ParameterValues values(kVerbsKeys);
+  std::set<std::string_view> known;
+  for (const Parameter& parameter : kVerbsKeys) {
+    known.insert(parameter.name);
+    if (const auto value = section.value(parameter)) values.set(parameter.name, *value);
+  }
+  section.allow_only(known);
+  network.device = {.name = values.text("device"), .on_demand_paging = values.flag("odp")};
+  if (const auto port = values.number_if_given("port")) {
+    network.device.port = static_cast<unsigned>(*port);
+  }
+  if (const auto index = values.number_if_given("gid_index")) {
+    network.device.gid_index = static_cast<unsigned>(*index);
+  }
+  return network;
+}
+
 void read_shards(const Section& root, const std::string& file, Config& config) {
   ParameterValues keys(kShardKeys);
   GivenParameters parameters;
@@ -258,12 +316,14 @@ void read_shards(const Section& root, const std::string& file, Config& config) {
     const toml::table* const table =
         all.find_table(name.str(), fmt::format("shards.{}", name.str()));
     const Section section(file, *table, fmt::format("shards.{}", name.str()));
-    ShardConfig shard = shard_of(section, name.str(), keys, parameters);
+    ShardConfig shard = shard_of(section, name.str(), config.network, keys, parameters);
     for (const ShardConfig& other : config.shards) {
-      if (other.node != shard.node) continue;
-      throw UsageError(fmt::format("{}: 'node' in [{}] is {}, as that of [shards.{}]",
-                                   section.where(kNode.name), section.name(), shard.node,
-                                   other.name));
+      const bool same_node = other.node == shard.node;
+      if (!same_node && (shard.address.empty() || other.address != shard.address)) continue;
+      const std::string_view key = same_node ? kNode.name : kAddress.name;
+      throw UsageError(fmt::format(
+          "{}: '{}' in [{}] is {}, as that of [shards.{}]", section.where(key), key, section.name(),
+          same_node ? std::to_string(shard.node) : shard.address, other.name));
     }
     config.shards.push_back(std::move(shard));
   }
@@ -292,7 +352,7 @@ Config Config::parse(std::string_view text, const std::string& name) {
         fmt::format("{}:{}: {}", name, problem.source().begin.line, problem.description()));
   }
   const Section root(name, table, "");
-  root.allow_only({"job", "defaults", "shards", "cluster"});
+  root.allow_only({"job", kPlatform.name, "verbs", "defaults", "shards", "cluster"});
   Config config;
   constexpr Parameter kJob{.name = "job", .type = Name{}};
   const auto job = root.value(kJob);
@@ -303,6 +363,7 @@ Config Config::parse(std::string_view text, const std::string& name) {
   } catch (const std::invalid_argument& problem) {
     throw UsageError(fmt::format("{}: 'job': {}", root.where("job"), problem.what()));
   }
+  config.network = network_of(root, name);
   read_shards(root, name, config);
   config.cluster = timing_of(root, name);
   return config;

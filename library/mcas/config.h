@@ -3,6 +3,16 @@
 //   # How the shards' processes and their clients find each other.
 //   job = "accounts"
 //
+//   # "shm", which is the default, on one host; "verbs" on RDMA devices of any hosts.
+//   platform = "verbs"
+//
+//   # Its device, of any shard's host; each key may be left out.
+//   [verbs]
+//   device = "mlx5_0"
+//   port = 1
+//   gid_index = 3
+//   odp = false
+//
 //   # Of all shards; any key of a shard but `node`, `cores` and `numa_node`.
 //   [defaults]
 //   directory = "/mnt/pmem0/accounts"
@@ -16,10 +26,13 @@
 //   # Its number, by which clients reach it.
 //   [shards.left]
 //   node = 0
+//   # On verbs: where its process listens, and clients find it.
+//   address = "10.0.0.1:4711"
 //   cores = [2]
 //
 //   [shards.right]
 //   node = 1
+//   address = "10.0.0.2:4711"
 //   directory = "/dev/dax1.0/accounts"
 //   cores = [3]
 //
@@ -33,6 +46,7 @@
 #include <string_view>
 #include <vector>
 
+#include "library/perdura_objects.h"
 #include "platform/host/host_node.h"
 #include "services/objects/objects.h"
 #include "systems/mcas/cluster/watcher.h"
@@ -42,9 +56,16 @@ namespace perdura::mcas {
 // Shards have the numbers below this; clients take any that is free from there on.
 inline constexpr NodeId kMostShards = 256;
 
+// What the processes of a job communicate by.
+struct Network {
+  bool rdma = false;    // RDMA devices (the platform `verbs`); else shared memory (`shm`)
+  RdmaDevice device{};  // if so
+};
+
 struct ShardConfig {
   std::string name{};
   NodeId node = 0;
+  std::string address{};  // on `verbs`, as in "10.0.0.1:4711"; else empty
   // A directory of a DAX file system, a DAX device or a path below one, in which the shard's memory
   // has the shard's name. Empty: memory that goes away with the job.
   std::string directory{};
@@ -56,6 +77,7 @@ struct ShardConfig {
 
 struct Config {
   std::string job{};
+  Network network{};
   std::vector<ShardConfig> shards{};  // in the order of their numbers
   systems::mcas::cluster::Timing cluster{};
 

@@ -1,12 +1,9 @@
 #include "library/mcas/membership.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 
-#include "library/mcas/config.h"
 #include "platform/base/error.h"
 #include "systems/mcas/mcas.h"
 
@@ -14,10 +11,7 @@ namespace perdura::mcas {
 
 namespace {
 
-constexpr NodeId kClients = kNodes - kMostShards;
 constexpr Picoseconds kBetweenAttempts = Milliseconds(1);
-// session() makes the attempts again, within one limit for all of them, so each one is short.
-constexpr Picoseconds kOneAttempt = Milliseconds(100);
 
 // Thrown in the client's own thread to leave the job: the platform then stops at once.
 struct Leave {};
@@ -28,57 +22,24 @@ void check(const Limits& limits) {
   }
 }
 
-struct Joined {
-  NodeId node;
-  std::unique_ptr<ShmPlatform> platform;
-};
-Joined join(const std::string& job, const Limits& limits) {
-  // Where to look first, so that processes that join at the same time do not all try the same ones.
-  static std::atomic<NodeId> next{static_cast<NodeId>(getpid()) * 16};
-  for (NodeId i = 0; i < kClients; ++i) {
-    const NodeId node = kMostShards + next.fetch_add(1) % kClients;
-    ShmOptions options = shm_options(job, node, limits.connect);
-    options.fabric.connection_timeout = std::min(options.join_timeout, kOneAttempt);
-    try {
-      return {node, std::make_unique<ShmPlatform>(std::move(options))};
-    } catch (const fabric::shm::NodeRuns&) {
-      // Another client's.
-    }
-  }
-  throw std::runtime_error(
-      fmt::format("the job '{}' has {} clients, and no room for more", job, kClients));
-}
-
 }  // namespace
-
-ShmOptions shm_options(const std::string& job, NodeId node,
-                       std::chrono::milliseconds join_timeout) {
-  ShmOptions options;
-  options.job = job;
-  options.node_count = kNodes;
-  options.local_nodes = {node};
-  options.join_timeout = library::picoseconds(join_timeout);
-  options.accounting = pmem::WriteMeter::Level::issued;
-  return options;
-}
 
 std::chrono::milliseconds Limits::total() const {
   constexpr auto kNone = std::chrono::milliseconds::max();
   return connect > kNone - call ? kNone : connect + call;
 }
 
-Membership::Membership(const std::string& job, Limits limits) : limits_(limits) {
+Membership::Membership(const std::string& job, const Network& network, Limits limits)
+    : network_(network), limits_(limits) {
   library::check_job(job);
   check(limits);
-  NodeId node = 0;
   try {
-    Joined joined = join(job, limits);
-    node = joined.node;
-    platform_ = std::move(joined.platform);
+    member_ = join_as_client(job, network, limits.connect);
   } catch (const UsageError& problem) {
     throw std::runtime_error(problem.what());
   }
-  platform_->start(node, 0, CompletionMode::event, [this](Thread& thread) { return live(thread); });
+  member_->platform().start(member_->node(), 0, CompletionMode::event,
+                            [this](Thread& thread) { return live(thread); });
   std::future<std::shared_ptr<runtime::Inbox>> begun = begun_.get_future();
   thread_ = std::thread([this] { run_platform(); });
   try {
@@ -114,11 +75,16 @@ Task<> Membership::live(Thread& thread) {
   co_await wait(never);
 }
 
-std::shared_ptr<ShardConnection> Membership::shard(std::uint32_t node, unsigned queue_depth) {
-  if (node >= kMostShards) {
-    throw std::invalid_argument(
-        fmt::format("node is {}; shards have the numbers 0 to {}", node, kMostShards - 1));
+void Membership::add_shard(std::uint32_t node, const std::string& address) {
+  check_shard(network_, node, address);
+  try {
+    member_->add_shard(node, address);
+  } catch (const UsageError& problem) {
+    throw std::runtime_error(problem.what());
   }
+}
+
+std::shared_ptr<ShardConnection> Membership::shard(std::uint32_t node, unsigned queue_depth) {
   objects::Config config;
   config.parameters["queue_depth"] = queue_depth;
   try {
@@ -129,21 +95,18 @@ std::shared_ptr<ShardConnection> Membership::shard(std::uint32_t node, unsigned 
   const auto shard = std::make_shared<ShardConnection>(thread(), node, std::move(config),
                                                        library::picoseconds(limits_.connect));
   const std::scoped_lock lock(mutex_);
-  std::erase_if(shards_, [](const auto& other) { return other.expired(); });
   shards_.push_back(shard);
   return shard;
 }
 
 void Membership::drop_connections() {
   const std::scoped_lock lock(mutex_);
-  for (const auto& weak : shards_) {
-    if (const auto shard = weak.lock()) shard->drop();
-  }
+  for (const auto& shard : shards_) shard->drop();
 }
 
 void Membership::run_platform() {
   try {
-    platform_->run();
+    member_->platform().run();
   } catch (const Leave&) {
   } catch (const std::exception& problem) {
     error_ = std::make_exception_ptr(std::runtime_error(problem.what()));

@@ -1,6 +1,5 @@
 // A client's membership of a job: a node of it, whose thread alone knows the connections to shards.
-// Calls of other threads hand their work to the thread's inbox. As for the log, the platform is
-// `shm`.
+// Calls of other threads hand their work to the thread's inbox.
 #pragma once
 
 #include <chrono>
@@ -12,20 +11,12 @@
 #include <vector>
 
 #include "library/choice.h"
+#include "library/mcas/member.h"
 #include "library/perdura_objects.h"
 #include "platform/host/thread_executor.h"
-#include "platform/shm/shm_platform.h"
 #include "services/objects/objects.h"
 
 namespace perdura::mcas {
-
-// All processes of a job agree on these. Any number of them may be missing.
-inline constexpr NodeId kNodes = 1024;
-inline constexpr fabric::Port kShardPort = 0;
-inline constexpr fabric::Port kClusterPort = 1;
-
-// Of shards as of clients.
-ShmOptions shm_options(const std::string& job, NodeId node, std::chrono::milliseconds join_timeout);
 
 struct Limits {
   std::chrono::milliseconds connect;
@@ -67,9 +58,8 @@ class ShardConnection {
 
 class Membership {
  public:
-  // Takes the place of a node that is free. Throws std::invalid_argument for impossible arguments,
-  // or std::runtime_error.
-  Membership(const std::string& job, Limits limits);
+  // Throws std::invalid_argument for impossible arguments, or std::runtime_error.
+  Membership(const std::string& job, const Network& network, Limits limits);
   // Leaves the job: what is under way ends as `disconnected`.
   ~Membership();
   Membership(const Membership&) = delete;
@@ -88,22 +78,30 @@ class Membership {
   // To be used by work that was posted.
   Thread& thread() { return *thread_of_platform_; }
 
-  // Does not connect yet. Throws std::invalid_argument if there can be no such shard.
+  // Says where a shard is. Throws std::invalid_argument if there can be no such shard,
+  // std::runtime_error if its host is unknown.
+  void add_shard(std::uint32_t node, const std::string& address);
+  // The connection to one, which is not made yet. Throws std::invalid_argument if there can be
+  // none.
   std::shared_ptr<ShardConnection> shard(std::uint32_t node, unsigned queue_depth);
+  // Why a shard could not be reached when it was last tried, if that is known.
+  std::string problem(std::uint32_t node) const { return member_->problem(node); }
 
  private:
   Task<> live(Thread& thread);
   void run_platform();
   void drop_connections();
 
+  Network network_;
   Limits limits_;
-  std::unique_ptr<ShmPlatform> platform_;
+  std::unique_ptr<Member> member_;
   std::promise<std::shared_ptr<runtime::Inbox>> begun_;
   std::exception_ptr error_;  // of the platform; to be read when its thread has been joined
   Thread* thread_of_platform_ = nullptr;
   std::shared_ptr<runtime::Inbox> inbox_;
   std::mutex mutex_;
-  std::vector<std::weak_ptr<ShardConnection>> shards_;  // protected by the mutex
+  // Until the thread has ended, so that their sessions end there, whoever gives them up elsewhere.
+  std::vector<std::shared_ptr<ShardConnection>> shards_;  // protected by the mutex
   std::thread thread_;
 };
 

@@ -1,14 +1,16 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <mutex>
 #include <thread>
 
 #include "library/mcas/config.h"
 #include "library/mcas/events.h"
-#include "library/mcas/membership.h"
+#include "library/mcas/member.h"
 #include "platform/base/error.h"
+#include "platform/base/node_runs.h"
 #include "platform/host/inbox.h"
 #include "platform/host/thread_executor.h"
 #include "systems/mcas/cluster/beacon.h"
@@ -22,7 +24,6 @@ namespace cluster = systems::mcas::cluster;
 namespace {
 
 constexpr Picoseconds kLook = Milliseconds(1);
-constexpr std::chrono::milliseconds kJoinTimeout{10'000};
 // How long a shard that ends waits until those that watch it have been told.
 constexpr Picoseconds kToSayGoodbye = Milliseconds(200);
 
@@ -63,6 +64,12 @@ std::shared_ptr<void> own(Node& node, const std::string& name) {
 
 }  // namespace
 
+// A successor's is larger, on whatever host it is, if their clocks agree.
+cluster::Life new_life() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<cluster::Life>(std::chrono::duration_cast<Nanoseconds>(now).count());
+}
+
 // One shard: a node of the job, whose two threads serve requests and take part in the cluster.
 class ServedShard {
  public:
@@ -72,30 +79,23 @@ class ServedShard {
         shard_(shard),
         options_(options),
         stopping_(stopping),
-        platform_(platform_options(config, shard)) {}
+        member_(join_as_shard(config, shard)) {}
 
   // Throws UsageError or PlatformError.
   void run() {
-    platform_.start(shard_.node, kShardPort, shard_.completion,
-                    [this](Thread& thread) { return serve(thread); });
-    platform_.start(shard_.node, kClusterPort, CompletionMode::event,
-                    [this](Thread& thread) { return take_part(thread); });
+    HostPlatform& platform = member_->platform();
+    platform.start(shard_.node, kShardPort, shard_.completion,
+                   [this](Thread& thread) { return serve(thread); });
+    platform.start(shard_.node, kClusterPort, CompletionMode::event,
+                   [this](Thread& thread) { return take_part(thread); });
     try {
-      platform_.run();
+      platform.run();
     } catch (const Stopped&) {
     }
   }
   const std::string& name() const { return shard_.name; }
 
  private:
-  static ShmOptions platform_options(const Config& config, const ShardConfig& shard) {
-    ShmOptions options = shm_options(config.job, shard.node, kJoinTimeout);
-    options.pm_directory_of_nodes = shard.directory;
-    options.placements.resize(shard.node + 1);
-    options.placements[shard.node] = shard.placement;
-    return options;
-  }
-
   Task<> serve(Thread& thread) {
     std::shared_ptr<void> owned = own(thread.node, shard_.name);
     const std::shared_ptr<objects::Shard> shard =
@@ -113,7 +113,7 @@ class ServedShard {
   // A shard joins when it serves: before that, clients could not use it.
   Task<> take_part(Thread& thread) {
     while (!serving_) co_await sleep_for(kLook);
-    const auto beacon = std::make_shared<cluster::Beacon>(thread, config_.cluster);
+    const auto beacon = std::make_shared<cluster::Beacon>(thread, config_.cluster, new_life());
     thread.executor.spawn(beacon->serve());
     cluster::Watcher others(thread, config_.cluster, [this](const cluster::Event& event) {
       if (options_.on_event) options_.on_event(shard_.name, event_of(event));
@@ -152,7 +152,7 @@ class ServedShard {
   std::shared_ptr<runtime::Inbox> inbox_;
   std::atomic<bool> serving_{false};
   std::atomic<bool> said_goodbye_{false};
-  ShmPlatform platform_;
+  std::unique_ptr<Member> member_;
 };
 
 class Server::Impl {
@@ -162,10 +162,13 @@ class Server::Impl {
     for (const ShardConfig& shard : chosen_) {
       try {
         served_.push_back(std::make_unique<ServedShard>(config_, shard, options_, stopping_));
-      } catch (const fabric::shm::NodeRuns&) {
+      } catch (const NodeRuns&) {
         throw std::runtime_error(
             fmt::format("shard {} of the job '{}' is being served already; end that process first",
                         shard.name, config_.job));
+      } catch (const UsageError& problem) {
+        throw std::invalid_argument(
+            fmt::format("{}: [shards.{}]: {}", options_.file, shard.name, problem.what()));
       }
     }
   }

@@ -22,9 +22,11 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/control_plane.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/device.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/endpoint.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/fixed_job.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/gid.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/meaning.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/node_memory.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/open_job.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/operations.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/queue_pair.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/receive_queue.cc

@@ -19,6 +19,9 @@ void VerbsNode::try_flush_persistence() {
 
 std::unique_ptr<fabric::Endpoint> VerbsNode::create_socket_endpoint(Thread& thread,
                                                                     fabric::Port port) {
+  if (rendezvous_ == nullptr) {
+    throw PlatformError("in a job that processes join and leave there are no socket endpoints");
+  }
   return fabric::tcp::create_endpoint(*this, thread, port, rendezvous_, connection_timeout_);
 }
 

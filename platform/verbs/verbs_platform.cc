@@ -11,15 +11,16 @@
 namespace perdura {
 namespace {
 
-using fabric::verbs::ControlPlane;
 using fabric::verbs::Device;
+using fabric::verbs::FixedJob;
 using fabric::verbs::NodeMemory;
+using fabric::verbs::OpenJob;
 using fabric::verbs::VerbsEndpoint;
 using runtime::ThreadExecutor;
 
 class VerbsBarrier final : public Platform::Barrier {
  public:
-  VerbsBarrier(ControlPlane& control, NodeId node_count, std::uint32_t participants)
+  VerbsBarrier(FixedJob& control, NodeId node_count, std::uint32_t participants)
       : control_(control),
         node_count_(node_count),
         index_(control.create_barrier()),
@@ -44,7 +45,7 @@ class VerbsBarrier final : public Platform::Barrier {
   }
 
  private:
-  ControlPlane& control_;
+  FixedJob& control_;
   NodeId node_count_;
   std::uint32_t index_;
   std::uint32_t participants_;
@@ -70,31 +71,56 @@ VerbsPlatform::TemporaryDirectory::~TemporaryDirectory() {
 VerbsPlatform::VerbsPlatform(VerbsOptions options)
     : HostPlatform(options.node_count, options.local_nodes, options.accounting),
       options_(std::move(options)),
-      temporary_(options_.pm_directory.empty()),
-      device_(std::make_shared<Device>(options_.device)),
-      rendezvous_(std::make_shared<VerbsRendezvous>(
-          VerbsRendezvous::job_of(options_.listener.get(), options_.coordinator))) {
+      temporary_(options_.pm_directory.empty() && options_.pm_directory_of_nodes.empty()),
+      device_(std::make_shared<Device>(options_.device)) {
   for (const NodeId id : local_ids()) memory_[id] = std::make_shared<NodeMemory>(device_);
-  control_ = std::make_unique<ControlPlane>(fabric::verbs::ControlOptions{
+  if (options_.open) {
+    join_open_job();
+  } else {
+    join_fixed_job();
+  }
+  device_->set_on_failure([this] { control_->ring_all(); });
+  const std::string& pm = options_.pm_directory.empty() ? temporary_.path() : options_.pm_directory;
+  for (const NodeId id : local_ids()) {
+    const Placement placement =
+        id < options_.placements.size() ? options_.placements[id] : Placement{};
+    const std::string directory = options_.pm_directory_of_nodes.empty()
+                                      ? HostNode::directory_of(pm, id)
+                                      : options_.pm_directory_of_nodes;
+    auto node = std::make_unique<VerbsNode>(
+        control_->clock(), id, directory, options_.disk_directory, options_.accounting, placement,
+        memory_[id], rendezvous_, options_.fabric.connection_timeout);
+    if (device_->capabilities().flush_persistence) node->try_flush_persistence();
+    add_node(std::move(node));
+  }
+}
+
+void VerbsPlatform::join_fixed_job() {
+  rendezvous_ = std::make_shared<VerbsRendezvous>(
+      VerbsRendezvous::job_of(options_.listener.get(), options_.coordinator));
+  auto job = std::make_unique<FixedJob>(fabric::verbs::FixedJobOptions{
       .node_count = options_.node_count,
       .local_nodes = local_ids(),
       .listener = options_.listener,
       .coordinator = options_.coordinator,
       .lookup = [this](const auto& lookup, auto& found) { find_range(lookup, found); },
       .announced = [this](const auto& message) { rendezvous_->take(message); }});
-  rendezvous_->set_control(*control_);
-  device_->set_on_failure([this] { control_->ring_all(); });
-  const std::string& pm = options_.pm_directory.empty() ? temporary_.path() : options_.pm_directory;
-  for (const NodeId id : local_ids()) {
-    const Placement placement =
-        id < options_.placements.size() ? options_.placements[id] : Placement{};
-    auto node =
-        std::make_unique<VerbsNode>(control_->clock(), id, HostNode::directory_of(pm, id),
-                                    options_.disk_directory, options_.accounting, placement,
-                                    memory_[id], rendezvous_, options_.fabric.connection_timeout);
-    if (device_->capabilities().flush_persistence) node->try_flush_persistence();
-    add_node(std::move(node));
+  fixed_ = job.get();
+  control_ = std::move(job);
+  rendezvous_->set_control(*fixed_);
+}
+
+void VerbsPlatform::join_open_job() {
+  if (local_ids().size() != 1) {
+    throw UsageError("a process is one node of a job that processes join and leave");
   }
+  auto job = std::make_unique<OpenJob>(fabric::verbs::OpenJobOptions{
+      .job = options_.open->job,
+      .node = local_ids().front(),
+      .listens = options_.open->listens,
+      .lookup = [this](const auto& lookup, auto& found) { find_range(lookup, found); }});
+  open_ = job.get();
+  control_ = std::move(job);
 }
 
 VerbsPlatform::~VerbsPlatform() {
@@ -122,13 +148,17 @@ void VerbsPlatform::with_endpoint(HostNode& node, fabric::Port port, CompletionM
 }
 
 void VerbsPlatform::meet_other_nodes(bool failed) {
-  control_->end_run(++runs_, failed);
-  if (!failed) control_->await_run(runs_, [this] { return stopping(); });
+  if (fixed_ == nullptr) return;
+  fixed_->end_run(++runs_, failed);
+  if (!failed) fixed_->await_run(runs_, [this] { return stopping(); });
 }
 
 std::unique_ptr<Platform::Barrier> VerbsPlatform::create_barrier(std::uint32_t participants) {
   if (participants == 0) throw UsageError("a barrier needs at least one participant");
-  return std::make_unique<VerbsBarrier>(*control_, node_count(), participants);
+  if (fixed_ == nullptr) {
+    throw UsageError("in a job that processes join and leave nobody meets at a barrier");
+  }
+  return std::make_unique<VerbsBarrier>(*fixed_, node_count(), participants);
 }
 
 }  // namespace perdura

@@ -2,39 +2,57 @@
 // devices can reach each other (one process may be several nodes), and connections are
 // reliable-connected (RC) queue pairs.
 //
-// The processes find each other over TCP (fabric/verbs/control_plane.h): one of them, the
-// coordinator, accepts connections on its listener, and the others are given the listener's
-// address. When a process ends, for whatever reason, the connections of its nodes break; no other
-// process can take its place in the same job.
+// The processes find each other over TCP (fabric/verbs/control_plane.h), in one of two kinds of
+// jobs. When a process ends, for whatever reason, the connections of its nodes break.
+//
+// * Of a fixed job all processes are there from its beginning to its end. One of them, the
+//   coordinator, accepts connections on its listener, and the others are given the listener's
+//   address. No other process can take the place of one that has ended.
+// * An open job is joined and left at any time. Processes know the addresses at which others
+//   listen, and a process that has ended can be started again, as the same node.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "platform/fabric/verbs/control_plane.h"
+#include "platform/fabric/tcp/sockets.h"
 #include "platform/fabric/verbs/device.h"
 #include "platform/fabric/verbs/endpoint.h"
+#include "platform/fabric/verbs/fixed_job.h"
+#include "platform/fabric/verbs/open_job.h"
 #include "platform/host/host_platform.h"
 #include "platform/verbs/verbs_node.h"
 #include "platform/verbs/verbs_rendezvous.h"
 
 namespace perdura {
 
+// A process' part in an open job. It is one node; threads do not meet at barriers, have no socket
+// endpoints, and run() does not wait for other processes.
+struct OpenMembership {
+  std::string job{};                                  // its name
+  std::optional<fabric::tcp::HostAndPort> listens{};  // where others reach it; nothing: nowhere
+};
+
 struct VerbsOptions {
   NodeId node_count = 1;
   // The nodes that belong to this process; empty: all nodes.
   std::vector<NodeId> local_nodes{};
   // In the coordinator, `listener` is set. In other processes, `coordinator` is the address of that
-  // listener (ControlListener::address). Neither is set if this process is all nodes.
+  // listener (ControlListener::address). Neither is set if this process is all nodes, or if the job
+  // is open.
   std::shared_ptr<fabric::verbs::ControlListener> listener{};
   std::string coordinator{};
+  std::optional<OpenMembership> open{};
   fabric::verbs::DeviceOptions device{};
   // Where the files of persistent memory are. For real persistent memory: a DAX device, since
   // memory of DAX file systems cannot be registered. Empty: a directory in /dev/shm that belongs to
   // this object and is removed with it.
   std::string pm_directory{};
+  // Instead, of the nodes of this process: the directory of their files itself, or a DAX device.
+  std::string pm_directory_of_nodes{};
   // Where the files of regions on a disk are. Empty: beside those of persistent memory.
   std::string disk_directory{};
   // By node; nodes beyond the end of the list run anywhere.
@@ -45,8 +63,8 @@ struct VerbsOptions {
 
 class VerbsPlatform final : public HostPlatform {
  public:
-  // Throws UsageError or PlatformError; the message says what is missing and which platform would
-  // work.
+  // Throws UsageError, NodeRuns or PlatformError; the message says what is missing and which
+  // platform would work.
   explicit VerbsPlatform(VerbsOptions options);
   ~VerbsPlatform() override;
 
@@ -55,10 +73,15 @@ class VerbsPlatform final : public HostPlatform {
 
   const fabric::verbs::Device& device() const { return *device_; }
 
+  // The control plane of an open job; null of a fixed one.
+  fabric::verbs::OpenJob* open_job() const { return open_; }
+
  private:
   void with_endpoint(HostNode& node, fabric::Port port, CompletionMode mode,
                      const RunThread& run) override;
   void meet_other_nodes(bool failed) override;
+  void join_fixed_job();
+  void join_open_job();
   void find_range(const fabric::verbs::Message& lookup, fabric::verbs::Message& found) const;
 
   // A directory that the destructor removes.
@@ -76,8 +99,11 @@ class VerbsPlatform final : public HostPlatform {
   TemporaryDirectory temporary_;
   std::shared_ptr<fabric::verbs::Device> device_;
   std::map<NodeId, std::shared_ptr<fabric::verbs::NodeMemory>> memory_;
-  std::shared_ptr<VerbsRendezvous> rendezvous_;
+  std::shared_ptr<VerbsRendezvous> rendezvous_;  // null in an open job
   std::unique_ptr<fabric::verbs::ControlPlane> control_;
+  // It again, as what it is; the other one is null.
+  fabric::verbs::FixedJob* fixed_ = nullptr;
+  fabric::verbs::OpenJob* open_ = nullptr;
   std::uint64_t runs_ = 0;
 };
 

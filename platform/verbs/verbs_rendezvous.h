@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "platform/fabric/tcp/rendezvous.h"
-#include "platform/fabric/verbs/control_plane.h"
+#include "platform/fabric/verbs/fixed_job.h"
 
 namespace perdura {
 
@@ -20,7 +20,7 @@ class VerbsRendezvous final : public fabric::tcp::Rendezvous {
   static std::uint64_t job_of(const fabric::verbs::ControlListener* listener,
                               const std::string& coordinator);
   // Must be called before the first endpoint listens.
-  void set_control(fabric::verbs::ControlPlane& control) { control_ = &control; }
+  void set_control(fabric::verbs::FixedJob& control) { control_ = &control; }
 
   std::uint64_t job() const override { return job_; }
   std::string host() const override { return "0.0.0.0"; }
@@ -35,7 +35,7 @@ class VerbsRendezvous final : public fabric::tcp::Rendezvous {
   using Key = std::pair<fabric::NodeId, fabric::Port>;
 
   std::uint64_t job_;
-  fabric::verbs::ControlPlane* control_ = nullptr;
+  fabric::verbs::FixedJob* control_ = nullptr;
   std::mutex mutex_;
   std::map<Key, fabric::tcp::Listener> known_;
 };

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "platform/base/error.h"
+#include "platform/base/node_runs.h"
 
 namespace perdura::fabric::shm {
 namespace {

@@ -12,16 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "platform/base/error.h"
 #include "platform/fabric/shm/layout.h"
 #include "platform/pmem/mapped/mapping.h"
 
 namespace perdura::fabric::shm {
-
-// Thrown if a node that is to join is running in the job already.
-struct NodeRuns : UsageError {
-  using UsageError::UsageError;
-};
 
 class Job {
  public:

@@ -2,11 +2,13 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <charconv>
 
 #include "platform/base/error.h"
 #include "platform/base/units.h"
@@ -58,18 +60,54 @@ std::optional<std::size_t> outcome(ssize_t bytes) {
 
 }  // namespace
 
-ListeningSocket listen_on(const std::string& host) {
+std::optional<HostAndPort> host_and_port(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  HostAndPort parsed{.host = std::string(text.substr(0, colon))};
+  constexpr std::string_view kOfHosts =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, parsed.port);
+  if (parsed.host.empty() || parsed.host.find_first_not_of(kOfHosts) != std::string::npos ||
+      error != std::errc() || rest != end || parsed.port == 0) {
+    return std::nullopt;
+  }
+  return parsed;
+}
+
+std::optional<std::string> look_up(const std::string& host) {
+  addrinfo wanted{};
+  wanted.ai_family = AF_INET;
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &wanted, &found) != 0) return std::nullopt;
+  std::array<char, INET_ADDRSTRLEN> text{};
+  const auto* const address = reinterpret_cast<const sockaddr_in*>(found->ai_addr);
+  ::inet_ntop(AF_INET, &address->sin_addr, text.data(), text.size());
+  ::freeaddrinfo(found);
+  return text.data();
+}
+
+std::optional<ListeningSocket> try_to_listen(const std::string& host, std::uint16_t port) {
   ListeningSocket made{new_socket()};
-  auto address = address_of(host, 0);
-  if (!made.file || !address) refuse("make a TCP socket");
+  auto address = address_of(host, port);
+  if (!made.file || !address) return std::nullopt;
+  // Connections that a process has had at the port do not keep its successor from listening.
+  set(made.file.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   socklen_t length = sizeof(*address);
   auto* const generic = reinterpret_cast<sockaddr*>(&*address);
   if (::bind(made.file.get(), generic, length) != 0 || ::listen(made.file.get(), SOMAXCONN) != 0 ||
       ::getsockname(made.file.get(), generic, &length) != 0) {
-    refuse(fmt::format("listen on a TCP port of {}", host));
+    return std::nullopt;
   }
   made.port = ntohs(address->sin_port);
   return made;
+}
+
+ListeningSocket listen_on(const std::string& address) {
+  auto made = try_to_listen(address, 0);
+  if (!made) refuse(fmt::format("listen on a TCP port of {}", address));
+  return std::move(*made);
 }
 
 File accept_from(int listening) {

@@ -1,4 +1,5 @@
-// Non-blocking TCP sockets, and the set of those that an endpoint waits for.
+// Non-blocking TCP sockets, the text by which they are configured, and the set of those that an
+// endpoint waits for.
 #pragma once
 
 #include <sys/epoll.h>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "platform/pmem/mapped/mapping.h"
 
@@ -15,12 +17,26 @@ namespace perdura::fabric::tcp {
 
 using pmem::mapped::File;  // closes itself
 
-// A listening socket on a free port of a host. Throws PlatformError.
+struct HostAndPort {
+  std::string host;
+  std::uint16_t port = 0;
+  friend bool operator==(const HostAndPort&, const HostAndPort&) = default;
+};
+// Of "10.0.0.1:4711" or "server7:4711"; nothing if the text is neither. Looks no name up.
+std::optional<HostAndPort> host_and_port(std::string_view text);
+// The IPv4 address of a host, of which this is the name or the address; nothing if there is none.
+// A name may take seconds.
+std::optional<std::string> look_up(const std::string& host);
+
+// A listening socket.
 struct ListeningSocket {
   File file;
   std::uint16_t port = 0;
 };
-ListeningSocket listen_on(const std::string& host);
+// At an IPv4 address of this host, and a free port of it. Throws PlatformError.
+ListeningSocket listen_on(const std::string& address);
+// At this port, or a free one if it is 0; nothing, with errno, if that cannot be.
+std::optional<ListeningSocket> try_to_listen(const std::string& address, std::uint16_t port);
 // The next connection of a listening socket; nothing if none has come.
 File accept_from(int listening);
 // Begins to connect; the socket becomes writable when that has ended. Nothing if it cannot begin.

@@ -82,7 +82,7 @@ class VerbsConnectionRequest final : public ConnectionRequest {
     Message accepted;
     accepted.kind = MessageKind::accepted;
     accepted.from = endpoint_.address_;
-    accepted.from_id = queue_pair->id();
+    accepted.from_id = endpoint_.named(queue_pair->id());
     accepted.to = request_.from;
     accepted.to_id = request_.from_id;
     accepted.data = with_address(queue_pair->own_address(), private_data);
@@ -122,6 +122,7 @@ struct VerbsEndpoint::Pending {
   std::uint64_t id;
   Address to;
   std::optional<Message> answer;
+  bool lost = false;  // the peer's process has ended since it was asked
 };
 
 Task<Connection> VerbsEndpoint::connect(Address to, QueuePairOptions options,
@@ -131,15 +132,16 @@ Task<Connection> VerbsEndpoint::connect(Address to, QueuePairOptions options,
   const Time deadline =
       executor_.now() + (given > Picoseconds{} ? given : options_.connection_timeout);
   auto queue_pair = std::make_unique<VerbsQueuePair>(*this, next_id(), options);
-  Pending pending(*this, queue_pair->id(), to);
+  Pending pending(*this, named(queue_pair->id()), to);
   const Pending* const asked = &pending;
   for (;;) {
     pending.answer.reset();
+    pending.lost = false;
     if (!control_.is_lost(to.node)) {
       Message request;
       request.kind = MessageKind::connect;
       request.from = address_;
-      request.from_id = queue_pair->id();
+      request.from_id = pending.id;
       request.to = to;
       request.data = with_address(queue_pair->own_address(), private_data);
       control_.send(std::move(request));
@@ -150,8 +152,9 @@ Task<Connection> VerbsEndpoint::connect(Address to, QueuePairOptions options,
     }
     if (pending.answer && pending.answer->kind == MessageKind::accepted) {
       const Message answer = std::move(*pending.answer);
-      const Status status =
+      Status status =
           co_await queue_pair->connect(to, answer.from_id, address_in(answer), deadline);
+      if (pending.lost) status = Status::retry_exceeded;
       if (status != Status::success) {
         tell(MessageKind::disconnected, to, queue_pair->id(), answer.from_id);
         co_return Connection{status, nullptr, {}};
@@ -180,7 +183,7 @@ Task<std::unique_ptr<ConnectionRequest>> VerbsEndpoint::next_connection() {
 // --- news from the control plane ----------------------------------------------------------------
 
 void VerbsEndpoint::handle(Message message) {
-  VerbsQueuePair* const queue_pair = find(message.to_id);
+  VerbsQueuePair* const queue_pair = find_named(message.to_id);
   switch (message.kind) {
     case MessageKind::connect:
       if (!listening_) {
@@ -193,11 +196,13 @@ void VerbsEndpoint::handle(Message message) {
     case MessageKind::accepted:
     case MessageKind::refused:
     case MessageKind::unreachable:
-      if (const auto asked = pending_.find(message.to_id); asked != pending_.end()) {
+      if (const auto asked = pending_.find(message.to_id);
+          asked != pending_.end() && !asked->second->answer) {
         asked->second->answer = std::move(message);
       } else if (message.kind == MessageKind::accepted) {
-        // The initiator has given up meanwhile, so the peer is told.
-        tell(MessageKind::disconnected, message.from, message.to_id, message.from_id);
+        // The initiator has given up meanwhile, or has asked the peer's successor, so the peer is
+        // told.
+        tell(MessageKind::disconnected, message.from, 0, message.from_id);
       }
       return;
     case MessageKind::established:
@@ -229,10 +234,13 @@ void VerbsEndpoint::handle_lost(NodeId node) {
     if (queue_pair->peer().node == node) queue_pair->break_off(Status::retry_exceeded);
   }
   for (const auto& [id, asked] : pending_) {
-    if (asked->to.node != node || asked->answer) continue;
+    if (asked->to.node != node) continue;
+    asked->lost = true;
     asked->answer.emplace();
     asked->answer->kind = MessageKind::unreachable;
   }
+  // Another process may be that node from now on, whose keys stand for other memory.
+  std::erase_if(ranges_, [node](const auto& range) { return range.first >> 32 == node; });
 }
 
 }  // namespace perdura::fabric::verbs

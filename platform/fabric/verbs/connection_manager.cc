@@ -256,7 +256,7 @@ void Manager::happened(rdma_cm_id* id, rdma_cm_event_type event, int status) {
     end.settle(Progress::ended);
     Message ended;
     ended.kind = MessageKind::ended;
-    ended.to_id = end.id_;
+    ended.to_id = end.endpoint_.named(end.id_);
     end.endpoint_.mailbox().put(std::move(ended));
   } else if (event == RDMA_CM_EVENT_REJECTED) {
     end.settle(Progress::refused);

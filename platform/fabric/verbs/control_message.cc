@@ -1,5 +1,6 @@
 #include "platform/fabric/verbs/control_message.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "platform/base/error.h"
@@ -51,15 +52,18 @@ void MessageReader::add(std::span<const std::byte> bytes) {
 }
 
 std::optional<Message> MessageReader::next() {
-  if (bytes_.size() - taken_ < sizeof(Frame)) return std::nullopt;
+  // Another program is recognized by its first bytes, even if it sends fewer than a frame has.
+  const std::size_t here = std::min(bytes_.size() - taken_, sizeof(Frame));
+  if (here < sizeof(Frame::magic)) return std::nullopt;
   Frame frame;
-  std::memcpy(&frame, bytes_.data() + taken_, sizeof(Frame));
+  std::memcpy(&frame, bytes_.data() + taken_, here < sizeof(Frame) ? sizeof(Frame::magic) : here);
   if (frame.magic != kMagic || frame.kind < MessageKind::hello || frame.kind > kLastMessageKind ||
       frame.data_length > kMaxMessageData) {
     throw PlatformError(
         "platform verbs: what arrived on the control connection is not from this version of "
         "perdura; start the same version on all hosts");
   }
+  if (here < sizeof(Frame)) return std::nullopt;
   if (bytes_.size() - taken_ < sizeof(Frame) + frame.data_length) return std::nullopt;
   const auto data = bytes_.begin() + static_cast<std::ptrdiff_t>(taken_ + sizeof(Frame));
   Message message;

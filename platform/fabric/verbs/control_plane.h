@@ -1,25 +1,21 @@
-// The control plane of a job: membership, barriers, establishment of connections, lookup of the
-// keys of registered memory, and detection of a process' death by its closed connection.
+// The control plane of a process: messages between endpoints, by which connections are established,
+// keys of registered memory are looked up, and the death of a process is noticed by its closed TCP
+// connection. None of this is on the data path: a dedicated thread receives messages and puts them
+// into the mailboxes of the endpoints.
 //
-// One process, the coordinator, listens; the others connect to it, and it forwards the messages
-// between them. None of this is on the data path: a dedicated thread receives messages and puts
-// them into the mailboxes of the endpoints. A process that runs all nodes of its job has neither
-// sockets nor that thread.
+// Which processes there are, and how messages get to them, is another question. Those of an
+// experiment are there from its beginning to its end (fixed_job.h); servers and their clients come
+// and go (open_job.h).
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "platform/fabric/verbs/control_message.h"
-#include "platform/fabric/verbs/socket.h"
 #include "platform/runtime/doorbell.h"
 #include "platform/runtime/host_clock.h"
 
@@ -41,30 +37,15 @@ class Mailbox {
   std::vector<Message> messages_;
 };
 
-struct ControlOptions {
-  NodeId node_count = 1;
-  std::vector<NodeId> local_nodes{};  // of this process
-  // The coordinator's, where the others are to come; null elsewhere and in a process alone.
-  std::shared_ptr<ControlListener> listener{};
-  // Elsewhere: what the coordinator's listener said (ControlListener::address).
-  std::string coordinator{};
-  Picoseconds join_timeout = std::chrono::seconds(60);
-  // Fills in what answers a lookup of a key of a local node; called on any thread.
-  std::function<void(const Message& lookup, Message& found)> lookup{};
-  // Takes what other processes announce; called on any thread.
-  std::function<void(const Message& announcement)> announced{};
-};
-
 class ControlPlane {
  public:
-  // Returns when all processes have joined. Throws PlatformError if some do not in time.
-  explicit ControlPlane(const ControlOptions& options);
-  ~ControlPlane();
+  // Fills in what answers a lookup of a key of a local node; called on any thread.
+  using Lookup = std::function<void(const Message& lookup, Message& found)>;
+
+  virtual ~ControlPlane() = default;
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
 
-  // The coordinator's on its host, so that their times can be compared there; elsewhere one of this
-  // process.
   const runtime::HostClock& clock() const { return clock_; }
 
   // The mailbox of a local endpoint. Throws UsageError if the address is taken.
@@ -74,79 +55,26 @@ class ControlPlane {
   void ring_all();
 
   // To an endpoint; a lookup, to a node. From any thread.
-  void send(Message message);
-  // To all other processes. From any thread.
-  void announce(const Message& message);
+  virtual void send(Message message) = 0;
+  // Whether its process has ended, and nobody can take the node's place.
+  virtual bool is_lost(NodeId node) const = 0;
 
-  bool is_lost(NodeId node) const { return lost_[node].load(std::memory_order_acquire); }
-  // A node whose run failed or whose process ended: waiting in barriers is pointless. The number of
-  // nodes if there is none.
-  NodeId failed_node() const { return failed_.load(std::memory_order_acquire); }
+ protected:
+  explicit ControlPlane(Lookup lookup) : lookup_(std::move(lookup)) {}
+  void set_clock(const runtime::HostClock& clock) { clock_ = clock; }
 
-  // --- barriers, numbered in the order of their creation, the same in all processes
-
-  std::uint32_t create_barrier();
-  // How many times the barrier has been passed.
-  const std::atomic<std::uint64_t>& barrier_phase(std::uint32_t barrier);
-  void arrive(std::uint32_t barrier, std::uint32_t participants);
-
-  // --- runs
-
-  // Tells everybody that the threads of the local nodes have ended for the n-th time.
-  void end_run(std::uint64_t run, bool failed);
-  // Waits until those of all others have, or are lost; looks at `stop` meanwhile.
-  void await_run(std::uint64_t run, const std::function<bool()>& stop);
+  // Of a message to a local node.
+  void deliver(Message message);
+  // Tells whoever asks for a connection that nobody is there; nothing else needs an answer.
+  void answer_unreachable(Message message);
+  // Tells all local endpoints that the process of a node has ended.
+  void tell_lost(NodeId node);
 
  private:
-  struct Process {
-    Socket socket;
-    std::mutex sending{};
-    MessageReader reader{};
-    std::vector<NodeId> nodes{};
-    bool closed = false;  // the control thread's
-  };
-  struct Barrier {
-    std::atomic<std::uint64_t> phase{0};
-    std::uint32_t arrived = 0;  // at the coordinator
-  };
-
-  void admit_processes(const ControlOptions& options);
-  void join(const ControlOptions& options);
-  void serve();
-  void receive(Process& process);
-  void process_ended(Process& process);
-  void handle(Message message);
-  void broadcast(const Message& message);
-  void deliver(Message message);
-  void count_arrival(const Message& message);
-  void lose(NodeId node);
-  void fail(NodeId node);
-  bool is_local(NodeId node) const { return local_[node]; }
-  Process* process_of(NodeId node);
-  static void transmit(Process& process, const Message& message);
-
-  bool coordinates_;
-  NodeId node_count_;
-  std::vector<NodeId> local_nodes_;
-  std::vector<bool> local_;
   runtime::HostClock clock_;
-  std::function<void(const Message&, Message&)> lookup_;
-  std::function<void(const Message&)> announced_;
-  std::vector<std::unique_ptr<Process>> processes_;  // the others; the coordinator alone, elsewhere
-  std::vector<std::atomic<bool>> lost_;
-  std::atomic<NodeId> failed_;
-
+  Lookup lookup_;
   std::mutex mailboxes_mutex_;
   std::map<std::pair<NodeId, Port>, Mailbox*> mailboxes_;
-
-  std::mutex state_mutex_;
-  std::condition_variable state_changed_;
-  std::deque<Barrier> barriers_;
-  std::uint32_t created_barriers_ = 0;
-  std::vector<std::uint64_t> ended_runs_;
-
-  Event stop_;
-  std::thread thread_;
 };
 
 }  // namespace perdura::fabric::verbs

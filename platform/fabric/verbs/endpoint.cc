@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 
 #include "platform/base/error.h"
 #include "platform/pmem/word_copy.h"
@@ -47,7 +48,8 @@ VerbsEndpoint::VerbsEndpoint(std::shared_ptr<Device> device, std::shared_ptr<Nod
       completions_(ibv_create_cq(
           device_->context(), static_cast<int>(capacity_), nullptr, channel_.get(),
           static_cast<int>(address.port) % std::max(device_->context()->num_comp_vectors, 1))),
-      pool_(device_) {
+      pool_(device_),
+      name_(std::random_device{}()) {
   if (completions_ == nullptr) {
     throw PlatformError(
         fmt::format("{} makes no completion queue of {}: {}; the limit of locked memory may be too "
@@ -142,9 +144,14 @@ std::uint32_t VerbsEndpoint::add_receive_queue(ReceiveQueueState& queue) {
   return static_cast<std::uint32_t>(receive_queues_.size() - 1);
 }
 
-VerbsQueuePair* VerbsEndpoint::find(std::uint64_t id) const {
-  const auto found = by_id_.find(static_cast<std::uint32_t>(id));
+VerbsQueuePair* VerbsEndpoint::find(std::uint32_t id) const {
+  const auto found = by_id_.find(id);
   return found == by_id_.end() ? nullptr : found->second;
+}
+
+VerbsQueuePair* VerbsEndpoint::find_named(std::uint64_t name) const {
+  const auto id = static_cast<std::uint32_t>(name);
+  return name == named(id) ? find(id) : nullptr;
 }
 
 ibv_sge VerbsEndpoint::locate(const LocalBuffer& buffer) {
@@ -184,7 +191,7 @@ void VerbsEndpoint::ask(Address peer, std::uint32_t queue_pair, std::uint32_t ke
   Message lookup;
   lookup.kind = MessageKind::lookup;
   lookup.from = address_;
-  lookup.from_id = queue_pair;
+  lookup.from_id = named(queue_pair);
   lookup.to = peer;
   lookup.words[0] = key;
   control_.send(std::move(lookup));
@@ -222,12 +229,12 @@ void VerbsEndpoint::copy_contents(const LocalPieces& pieces, std::vector<std::by
   }
 }
 
-void VerbsEndpoint::tell(MessageKind kind, Address peer, std::uint64_t own_id,
+void VerbsEndpoint::tell(MessageKind kind, Address peer, std::uint32_t queue_pair,
                          std::uint64_t peer_id) {
   Message message;
   message.kind = kind;
   message.from = address_;
-  message.from_id = own_id;
+  message.from_id = queue_pair == 0 ? 0 : named(queue_pair);
   message.to = peer;
   message.to_id = peer_id;
   control_.send(std::move(message));

@@ -91,7 +91,13 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   void ends(VerbsQueuePair& queue_pair);
   bool poll_completions();
 
-  void tell(MessageKind kind, Address peer, std::uint64_t own_id, std::uint64_t peer_id);
+  // The name of a queue pair of this endpoint in control messages. No other endpoint uses it, so
+  // what is meant for an endpoint that was at this address before is recognized.
+  std::uint64_t named(std::uint32_t queue_pair) const {
+    return std::uint64_t{name_} << 32 | queue_pair;
+  }
+  // To the peer's end of a connection, which the peer calls `peer_id`, of one's own; 0: of none.
+  void tell(MessageKind kind, Address peer, std::uint32_t queue_pair, std::uint64_t peer_id);
   // A buffer's place as the device takes it; one outside its region ends the process.
   ibv_sge locate(const LocalBuffer& buffer);
   // Null if this thread has not learned yet what the key stands for.
@@ -111,7 +117,8 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   [[gnu::cold, gnu::noinline]] void handle(Message message);
   void handle_lost(NodeId node);
   bool start_noted();
-  VerbsQueuePair* find(std::uint64_t id) const;
+  VerbsQueuePair* find(std::uint32_t id) const;
+  VerbsQueuePair* find_named(std::uint64_t name) const;
   std::uint32_t next_id();
   static std::uint64_t range_id(NodeId node, std::uint32_t key);
 
@@ -130,6 +137,7 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   Handle<ibv_cq> completions_;
   RequestPool pool_;
 
+  const std::uint32_t name_;  // drawn at random
   std::uint32_t last_id_ = 0;
   std::unordered_map<std::uint32_t, VerbsQueuePair*> by_id_;
   std::unordered_map<std::uint32_t, VerbsQueuePair*> by_number_;

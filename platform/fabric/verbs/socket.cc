@@ -139,6 +139,10 @@ Event::Event() : file_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 }
 
 void Event::set() const { ::eventfd_write(file_.get(), 1); }
+void Event::clear() const {
+  eventfd_t ignored = 0;
+  ::eventfd_read(file_.get(), &ignored);
+}
 
 std::vector<std::string> local_addresses() {
   std::vector<std::string> addresses;

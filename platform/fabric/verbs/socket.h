@@ -63,6 +63,7 @@ class Event {
   Event();  // throws PlatformError
   int get() const { return file_.get(); }
   void set() const;
+  void clear() const;
 
  private:
   File file_;

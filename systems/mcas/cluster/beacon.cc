@@ -1,6 +1,5 @@
 #include "systems/mcas/cluster/beacon.h"
 
-#include <algorithm>
 #include <list>
 
 #include "rpc/messages.h"
@@ -14,11 +13,10 @@ constexpr Bytes kRoom = round_up(sizeof(Beat), kCacheLine);
 
 }  // namespace
 
-Beacon::Beacon(Thread& thread, const Timing& timing)
+Beacon::Beacon(Thread& thread, const Timing& timing, Life life)
     : thread_(thread),
       timing_(timing),
-      life_(static_cast<Life>(
-          std::max<std::int64_t>(1, thread.executor.now().time_since_epoch().count()))),
+      life_(life),
       messages_(thread.node.create_region("heartbeats", 2 * kRoom, pmem::Medium::dram)),
       memory_(thread.endpoint.register_memory(*messages_, fabric::Access::local)) {
   rpc::write_message(message(false).bytes(), Beat{.life = life_});

@@ -16,7 +16,8 @@ namespace perdura::systems::mcas::cluster {
 
 class Beacon : public std::enable_shared_from_this<Beacon> {
  public:
-  Beacon(Thread& thread, const Timing& timing);
+  // `life`: of this process; larger than those of the member's processes before it.
+  Beacon(Thread& thread, const Timing& timing, Life life);
 
   // Accepts watchers and sends them heartbeats; does not end by itself.
   Task<> serve();

@@ -1,4 +1,4 @@
-/* c_test JOB: the calls for C of a client of shard 0, which is served meanwhile. */
+/* c_test JOB [ADDRESS]: the calls for C of a client of shard 0, which is served meanwhile. */
 #include <perdura_objects_c.h>
 #include <stdio.h>
 #include <string.h>
@@ -165,11 +165,14 @@ static int mistakes(const char* job) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
-  const perdura_client_options options = perdura_client_options_of(argv[1], 0);
+  if (argc != 2 && argc != 3) return 2;
+  perdura_client_options options = perdura_client_options_of(argv[1], 0);
   perdura_client* client = NULL;
   perdura_pool* pool = NULL;
   perdura_statistics statistics;
+  options.address = "no port";
+  CHECK(perdura_client_open(&options, &client) == PERDURA_OBJECTS_INVALID);
+  options.address = argv[2];
   IS_OK(perdura_client_open(&options, &client));
   CHECK(perdura_open_pool(client, "c", 0, 0, &pool) == PERDURA_OBJECTS_NOT_FOUND);
   CHECK(perdura_create_pool(client, "c", 1 << 20, 8, &pool) == PERDURA_OBJECTS_INVALID);

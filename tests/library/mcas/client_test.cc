@@ -204,7 +204,9 @@ TEST_F(McasClient, APoolOutlivesItsClient) {
 }
 
 TEST_F(McasClient, HasTheSameCallsForC) {
-  EXPECT_EQ(std::system((PERDURA_C_TEST " " + shards_.job()).c_str()), 0);
+  EXPECT_EQ(
+      std::system((PERDURA_C_TEST " " + shards_.job() + " " + shards_.client().address).c_str()),
+      0);
 }
 
 TEST(McasClientAlone, SaysWhyItCannotConnect) {
@@ -217,6 +219,8 @@ TEST(McasClientAlone, SaysWhyItCannotConnect) {
   EXPECT_THROW(Client({.job = "x", .queue_depth = 0}), std::invalid_argument);
   EXPECT_THROW(Client({.job = "x", .call_timeout = std::chrono::milliseconds(-1)}),
                std::invalid_argument);
+  EXPECT_THROW(Client({.job = "x", .address = "10.0.0.1"}), std::invalid_argument);
+  EXPECT_THROW(Client({.job = "x", .node = 256, .address = "10.0.0.1:1"}), std::invalid_argument);
   try {
     const Client client(options("nobody"));
     FAIL() << "there is no shard";

@@ -159,6 +159,16 @@ TEST_F(McasCluster, TellsOfShardsThatJoinLeaveAndFail) {
   EXPECT_GT(told["a"][2].life, told["a"][1].life);
 }
 
+TEST(McasClusterAlone, HasShardsOfOneKind) {
+  const auto cluster = [](const std::string& first, const std::string& second) {
+    const Cluster made({.job = "x", .shards = {{"a", 0, first}, {"b", 1, second}}});
+  };
+  EXPECT_THROW(cluster("", "10.0.0.1:4711"), std::invalid_argument);
+  EXPECT_THROW(cluster("10.0.0.1:4711", ""), std::invalid_argument);
+  EXPECT_THROW(cluster("10.0.0.1:4711", "10.0.0.1"), std::invalid_argument);
+  EXPECT_THROW(Cluster({.job = "x", .shards = {}}), std::invalid_argument);
+}
+
 // A shard that is stopped says so; the others, and clients, need no patience.
 TEST(McasServer, ServesUntilItIsStoppedAndSaysGoodbye) {
   Shards shards(2);
@@ -224,6 +234,9 @@ TEST(McasServer, IsRefusedWhatIsServedAlready) {
   }
   const std::string other = shards.file() + ".other";
   text.insert(text.find('"') + 1 + shards.job().size(), "-other");
+  if (const std::string address = shards.client().address; !address.empty()) {
+    text.replace(text.find(address), address.size(), Shards::address());
+  }
   std::ofstream(other) << text;
   mcas::Server server({.file = other});
   try {

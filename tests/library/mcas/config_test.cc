@@ -54,17 +54,52 @@ TEST(McasConfig, SaysWhatEachShardIs) {
   EXPECT_EQ(config.cluster.patience, Milliseconds(70));
 }
 
+constexpr const char* kVerbs = R"(job = "accounts"
+platform = "verbs"
+[verbs]
+device = "rxe0"
+port = 2
+gid_index = 0
+odp = true
+[shards.right]
+node = 7
+address = "server-2:4711"
+[shards.left]
+node = 3
+address = "10.0.0.1:4711"
+)";
+
+TEST(McasConfig, SaysWhereShardsAreOnVerbs) {
+  EXPECT_FALSE(Config::parse(kWhole, "f").network.rdma);
+  EXPECT_EQ(Config::parse(kWhole, "f").shards[0].address, "");
+  const Config config = Config::parse(kVerbs, "f");
+  EXPECT_TRUE(config.network.rdma);
+  EXPECT_EQ(config.network.device.name, "rxe0");
+  EXPECT_EQ(config.network.device.port, 2U);
+  EXPECT_EQ(config.network.device.gid_index, 0U);
+  EXPECT_TRUE(config.network.device.on_demand_paging);
+  EXPECT_EQ(config.shard("left").address, "10.0.0.1:4711");
+  EXPECT_EQ(config.shard("right").address, "server-2:4711");
+  const Config plain = Config::parse(
+      "job = \"x\"\nplatform = \"verbs\"\n[shards.a]\nnode = 0\naddress = \"h:1\"\n", "f");
+  EXPECT_TRUE(plain.network.rdma);
+  EXPECT_EQ(plain.network.device.name, "");
+  EXPECT_FALSE(plain.network.device.port.has_value());
+  EXPECT_FALSE(plain.network.device.gid_index.has_value());
+}
+
 struct Mistake {
   const char* name;
   const char* replaced;
   const char* by;
   const char* said;
+  const char* in = kWhole;
 };
 
 class McasConfigMistake : public testing::TestWithParam<Mistake> {};
 
 TEST_P(McasConfigMistake, IsSaidInOneLineWithFileLineAndKey) {
-  std::string text = kWhole;
+  std::string text = GetParam().in;
   const std::size_t at = text.find(GetParam().replaced);
   ASSERT_NE(at, std::string::npos);
   text.replace(at, std::string(GetParam().replaced).size(), GetParam().by);
@@ -104,6 +139,19 @@ constexpr Mistake kMistakes[] = {
     {"cores_are_no_list", "[2, 3]", "2", "f:9: 'cores' in [shards.right] must be a list"},
     {"cores_are_no_numbers", "[2, 3]", "[2, \"3\"]", "f:9: 'cores' in [shards.right] must be"},
     {"name", "[shards.left]", "[shards.\"../left\"]", "f:12: [shards.../left]: the name"},
+    {"platform", "\"verbs\"", "\"sim\"", "f:2: 'platform' in the file must be", kVerbs},
+    {"verbs_is_not_said", "platform = \"verbs\"", "", "f:3: 'verbs' in the file is for", kVerbs},
+    {"unknown_verbs", "odp", "odb", "f:7: unknown key 'odb' in [verbs]", kVerbs},
+    {"port", "port = 2", "port = 0", "f:5: 'port' in [verbs] must be", kVerbs},
+    {"no_address", "address = \"10.0.0.1:4711\"", "", "f:11: 'address' is missing in [shards.left]",
+     kVerbs},
+    {"address_without_port", "10.0.0.1:4711", "10.0.0.1",
+     "f:13: 'address' in [shards.left] must be a host and a port", kVerbs},
+    {"same_address", "10.0.0.1:4711", "server-2:4711",
+     "f:10: 'address' in [shards.right] is server-2:4711, as that of [shards.left]", kVerbs},
+    {"address_on_shm", "emulated = true", "address = \"10.0.0.1:4711\"",
+     "f:16: 'address' in [shards.left] is for platform"},
+    {"address_of_all", "memory", "address", "f:4: unknown key 'address' in [defaults]"},
     {"impatient", "patience_ms = 70", "patience_ms = 19", "f:19: 'patience_ms' in [cluster]"},
 };
 std::string mistake_name(const testing::TestParamInfo<Mistake>& mistake) {

@@ -1,16 +1,18 @@
 // Shards in processes of their own, for tests of the library's clients, and their configuration
-// file.
+// file. With PERDURA_TEST_PLATFORM=verbs they and their clients use an RDMA device of this host.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "perdura_objects.h"
+#include "platform/fabric/tcp/sockets.h"
 #include "tests/library/processes.h"
 #include "tests/support/wait_until.h"
 
@@ -35,12 +37,16 @@ class Shards {
     job_ = test::job_name("mcas") + "-" + std::to_string(next++);
     directory_ = "/dev/shm/perdura-pools-" + job_;
     std::filesystem::create_directories(directory_);
+    const char* const platform = std::getenv("PERDURA_TEST_PLATFORM");
     std::ofstream file(this->file());
-    file << "job = \"" << job_ << "\"\n[defaults]\ndirectory = \"" << directory_
-         << "\"\nemulated = true\nmemory = 33554432\n"
+    file << "job = \"" << job_ << "\"\n";
+    if (platform != nullptr) file << "platform = \"" << platform << "\"\n";
+    file << "[defaults]\ndirectory = \"" << directory_ << "\"\nemulated = true\nmemory = 33554432\n"
          << defaults << "\n[cluster]\nheartbeat_ms = 20\npatience_ms = 400\n";
     for (unsigned i = 0; i < count; ++i) {
       file << "[shards." << name(i) << "]\nnode = " << i << "\n";
+      addresses_.push_back(platform == nullptr || std::string(platform) == "shm" ? "" : address());
+      if (!addresses_[i].empty()) file << "address = \"" << addresses_[i] << "\"\n";
       if (i < of_each.size()) file << of_each[i] << "\n";
     }
     servers_.resize(count);
@@ -54,6 +60,10 @@ class Shards {
   Shards(const Shards&) = delete;
   Shards& operator=(const Shards&) = delete;
 
+  // An address that is free now.
+  static std::string address() {
+    return "127.0.0.1:" + std::to_string(fabric::tcp::listen_on("127.0.0.1").port);
+  }
   static std::string name(unsigned shard) { return std::string(1, static_cast<char>('a' + shard)); }
   std::string file() const { return directory_ + "/shards.toml"; }
   const std::string& directory() const { return directory_; }
@@ -71,7 +81,9 @@ class Shards {
   void kill(unsigned shard) { servers_[shard].end(); }
   Child& server(unsigned shard) { return servers_[shard]; }
 
-  mcas::ClientOptions client(unsigned shard = 0) const { return {.job = job_, .node = shard}; }
+  mcas::ClientOptions client(unsigned shard = 0) const {
+    return {.job = job_, .node = shard, .address = addresses_[shard]};
+  }
   mcas::ClusterOptions cluster() const {
     return {.job = job_, .shards = list(), .patience = std::chrono::milliseconds(400)};
   }
@@ -79,6 +91,7 @@ class Shards {
  private:
   std::string job_;
   std::string directory_;
+  std::vector<std::string> addresses_;
   std::vector<Child> servers_;
 };
 

@@ -2,7 +2,10 @@
 // this host has a device.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstring>
 #include <future>
+#include <thread>
 
 #include "platform/base/error.h"
 #include "platform/verbs/verbs_platform.h"
@@ -97,6 +100,76 @@ TEST_F(VerbsJob, AProcessThatEndsBreaksItsConnectionsAndBarriers) {
         });
         EXPECT_THROW(platform.run(), std::runtime_error);
       });
+}
+
+VerbsOptions open_job(NodeId node, std::optional<fabric::tcp::HostAndPort> listens) {
+  VerbsOptions options;
+  options.node_count = 2;
+  options.local_nodes = {node};
+  options.open = OpenMembership{.job = "open", .listens = std::move(listens)};
+  return options;
+}
+
+// A server of an open job in several lives, and clients that stay, come and go.
+TEST_F(VerbsJob, OfAnOpenJobAServerComesBackAndClientsComeAndGo) {
+  constexpr std::uint64_t kLives = 5;
+  std::atomic<std::uint16_t> port = 0;
+  std::atomic<std::uint64_t> life = 0;     // of the server that is there
+  std::atomic<std::uint64_t> greeted = 0;  // the last one that the client has read
+  const auto serve = [&](Thread& thread, std::uint64_t mine) -> Task<> {
+    const auto region = thread.node.create_region("there", 4096, pmem::Medium::pm);
+    region->store(64, mine);
+    const fabric::RemoteKey key = thread.endpoint.register_memory(*region, Access::remote_all).key;
+    std::vector<std::unique_ptr<fabric::QueuePair>> clients;
+    thread.executor.spawn([](Thread& on, fabric::RemoteKey given, auto& all) -> Task<> {
+      for (;;) {
+        auto request = co_await on.endpoint.next_connection();
+        all.push_back(request->accept({}, std::as_bytes(std::span(&given.value, 1))));
+      }
+    }(thread, key, clients));
+    life = mine;
+    while (greeted < mine) co_await sleep_for(Milliseconds(1));
+    throw std::runtime_error("the end of this life");
+  };
+  auto server = std::async(std::launch::async, [&] {
+    for (std::uint64_t mine = 1; mine <= kLives; ++mine) {
+      VerbsPlatform platform(open_job(0, fabric::tcp::HostAndPort{"127.0.0.1", port}));
+      port = platform.open_job()->port();
+      platform.start(0, 1, CompletionMode::event,
+                     [&, mine](Thread& thread) { return serve(thread, mine); });
+      EXPECT_THROW(platform.run(), std::runtime_error);
+    }
+  });
+  while (life == 0) std::this_thread::yield();
+  // Reads what the server of the life has stored; false if it is not the one that is there.
+  const auto greet = [](Thread& thread, std::uint64_t expected,
+                        std::unique_ptr<fabric::QueuePair>& kept) -> Task<bool> {
+    const auto region = thread.node.create_region("here", 4096, pmem::Medium::dram);
+    const auto memory = thread.endpoint.register_memory(*region, Access::local);
+    auto connection = co_await thread.endpoint.connect({0, 1}, {}, {});
+    if (connection.status != Status::success) co_return false;
+    fabric::RemoteKey key;
+    std::memcpy(&key.value, connection.private_data.data(), sizeof(key.value));
+    const auto read = co_await connection.queue_pair->read(memory.local(0, 8), {key, 64});
+    if (!read) co_return false;
+    kept = std::move(connection.queue_pair);
+    co_return region->load(0) == expected;
+  };
+  VerbsPlatform platform(open_job(1, std::nullopt));
+  platform.open_job()->add_node(0, {"127.0.0.1", port});
+  platform.start(1, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+    std::unique_ptr<fabric::QueuePair> connected;
+    for (std::uint64_t expected = 1; expected <= kLives; ++expected) {
+      while (!co_await greet(thread, expected, connected)) co_await sleep_for(Milliseconds(1));
+      greeted = expected;
+      // The connection to the old life breaks, and no other with it.
+      while (connected->connected()) co_await sleep_for(Milliseconds(1));
+    }
+  });
+  platform.run();
+  server.get();
+  EXPECT_EQ(greeted, kLives);
+  EXPECT_THROW(platform.create_barrier(1), UsageError);
 }
 
 TEST_F(VerbsJob, DevicesThatAreNotThereAreNamed) {

@@ -15,8 +15,8 @@ using fabric::Address;
 using fabric::Status;
 using fabric::tcp::TcpEndpoint;
 using fabric::verbs::ControlListener;
-using fabric::verbs::ControlOptions;
-using fabric::verbs::ControlPlane;
+using fabric::verbs::FixedJob;
+using fabric::verbs::FixedJobOptions;
 
 constexpr Address kServer{2, 7};
 constexpr Address kClient{1, 7};
@@ -26,7 +26,7 @@ struct Process {
   Process(NodeId node, std::shared_ptr<ControlListener> listener, const std::string& coordinator)
       : rendezvous(std::make_shared<VerbsRendezvous>(
             VerbsRendezvous::job_of(listener.get(), coordinator))),
-        control(ControlOptions{
+        control(FixedJobOptions{
             .node_count = 3,
             .local_nodes = {node},
             .listener = std::move(listener),
@@ -61,7 +61,7 @@ struct Process {
   }
 
   std::shared_ptr<VerbsRendezvous> rendezvous;
-  ControlPlane control;
+  FixedJob control;
 };
 
 // An array of bytes as a region of the test's own.

@@ -66,7 +66,7 @@ class ClusterRun {
   Task<> take_part(Thread& inner, NodeId node) {
     faults::FaultyThread faulty(inner, plan_);
     Thread& thread = faulty.thread();
-    const auto beacon = std::make_shared<Beacon>(thread, kTiming);
+    const auto beacon = std::make_shared<Beacon>(thread, kTiming, ++lives_);
     thread.executor.spawn(beacon->serve());
     Watcher watcher(thread, kTiming, [&, node](const Event& event) {
       seen_[node].push_back({event, thread.executor.now()});
@@ -82,6 +82,7 @@ class ClusterRun {
 
   std::unique_ptr<Platform> made_;
   faults::FaultPlan plan_;
+  Life lives_ = 0;  // that have begun
   std::array<bool, kMembers> leaving_{};
   std::array<std::vector<Seen>, kMembers> seen_;
 };

@@ -123,8 +123,8 @@ TEST_P(ClusterEvents, PluginsHearOfAJoinALeaveAndAFailure) {
   const auto begin_life = [&] {
     return cluster.platform().start_service(
         kPeerNode, kBeacon, CompletionMode::event, [&](Thread& thread) -> Task<> {
-          life = static_cast<std::uint64_t>(thread.executor.now().time_since_epoch().count());
-          const auto beacon = std::make_shared<cluster::Beacon>(thread, kTiming);
+          ++life;
+          const auto beacon = std::make_shared<cluster::Beacon>(thread, kTiming, life);
           thread.executor.spawn(beacon->serve());
           while (!leaves) co_await sleep_for(Milliseconds(1));
           co_await beacon->leave();

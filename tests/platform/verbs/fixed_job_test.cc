@@ -1,12 +1,12 @@
-// The control plane over loopback: messages, joining, barriers, lookups, runs, and the end of a
-// process.
+// The control plane of a fixed job, over loopback: messages, joining, barriers, lookups, runs, and
+// the end of a process.
 #include <gtest/gtest.h>
 
 #include <future>
 #include <thread>
 
 #include "platform/base/error.h"
-#include "platform/fabric/verbs/control_plane.h"
+#include "platform/fabric/verbs/fixed_job.h"
 
 namespace perdura::fabric::verbs {
 namespace {
@@ -88,9 +88,9 @@ TEST(ControlListener, ItsAddressCanBeRead) {
 }
 
 // Three processes: node 0, which coordinates, nodes 1 and 2, and node 3.
-class ControlPlaneTest : public testing::Test {
+class FixedJobTest : public testing::Test {
  protected:
-  ControlPlaneTest() {
+  FixedJobTest() {
     auto listener = std::make_shared<ControlListener>();
     const std::string coordinator = listener->address();
     auto first = std::async(std::launch::async, [&] { return make({0}, listener, ""); });
@@ -100,18 +100,18 @@ class ControlPlaneTest : public testing::Test {
     first_ = first.get();
   }
 
-  static std::unique_ptr<ControlPlane> make(std::vector<NodeId> nodes,
-                                            std::shared_ptr<ControlListener> listener,
-                                            const std::string& coordinator) {
-    return std::make_unique<ControlPlane>(
-        ControlOptions{.node_count = 4,
-                       .local_nodes = nodes,
-                       .listener = std::move(listener),
-                       .coordinator = coordinator,
-                       .join_timeout = kSoon,
-                       .lookup = [](const Message& lookup, Message& found) {
-                         found.words[0] = lookup.words[0] * 2 + lookup.to.node;
-                       }});
+  static std::unique_ptr<FixedJob> make(std::vector<NodeId> nodes,
+                                        std::shared_ptr<ControlListener> listener,
+                                        const std::string& coordinator) {
+    return std::make_unique<FixedJob>(
+        FixedJobOptions{.node_count = 4,
+                        .local_nodes = nodes,
+                        .listener = std::move(listener),
+                        .coordinator = coordinator,
+                        .join_timeout = kSoon,
+                        .lookup = [](const Message& lookup, Message& found) {
+                          found.words[0] = lookup.words[0] * 2 + lookup.to.node;
+                        }});
   }
 
   static Message await(Mailbox& mailbox) {
@@ -122,12 +122,12 @@ class ControlPlaneTest : public testing::Test {
   }
 
   runtime::Doorbell bell_;
-  std::unique_ptr<ControlPlane> first_;
-  std::unique_ptr<ControlPlane> second_;
-  std::unique_ptr<ControlPlane> third_;
+  std::unique_ptr<FixedJob> first_;
+  std::unique_ptr<FixedJob> second_;
+  std::unique_ptr<FixedJob> third_;
 };
 
-TEST_F(ControlPlaneTest, EndpointsReachEachOtherWhereverTheyAre) {
+TEST_F(FixedJobTest, EndpointsReachEachOtherWhereverTheyAre) {
   Mailbox at_0(bell_);
   Mailbox at_2(bell_);
   Mailbox at_3(bell_);
@@ -136,7 +136,7 @@ TEST_F(ControlPlaneTest, EndpointsReachEachOtherWhereverTheyAre) {
   third_->open({3, 1}, at_3);
   EXPECT_THROW(third_->open({3, 1}, at_0), UsageError);
   struct Way {
-    ControlPlane* from;
+    FixedJob* from;
     Address sender;
     Address to;
     Mailbox* box;
@@ -156,7 +156,7 @@ TEST_F(ControlPlaneTest, EndpointsReachEachOtherWhereverTheyAre) {
   third_->close({3, 1});
 }
 
-TEST_F(ControlPlaneTest, NobodyAtAnAddressIsToldToWhoAsks) {
+TEST_F(FixedJobTest, NobodyAtAnAddressIsToldToWhoAsks) {
   Mailbox asking(bell_);
   third_->open({3, 9}, asking);
   for (const Address nobody : {Address{0, 1}, Address{1, 1}, Address{3, 1}, Address{77, 1}}) {
@@ -179,7 +179,7 @@ TEST_F(ControlPlaneTest, NobodyAtAnAddressIsToldToWhoAsks) {
   third_->close({3, 9});
 }
 
-TEST_F(ControlPlaneTest, LookupsAreAnsweredByTheNodesProcess) {
+TEST_F(FixedJobTest, LookupsAreAnsweredByTheNodesProcess) {
   Mailbox asking(bell_);
   third_->open({3, 9}, asking);
   for (const NodeId node : {0U, 1U, 2U, 3U}) {
@@ -198,42 +198,42 @@ TEST_F(ControlPlaneTest, LookupsAreAnsweredByTheNodesProcess) {
   third_->close({3, 9});
 }
 
-TEST_F(ControlPlaneTest, ABarrierIsPassedWhenAllHaveArrived) {
-  const std::vector<ControlPlane*> all{first_.get(), second_.get(), third_.get()};
-  for (ControlPlane* control : all) ASSERT_EQ(control->create_barrier(), 0U);
+TEST_F(FixedJobTest, ABarrierIsPassedWhenAllHaveArrived) {
+  const std::vector<FixedJob*> all{first_.get(), second_.get(), third_.get()};
+  for (FixedJob* control : all) ASSERT_EQ(control->create_barrier(), 0U);
   for (std::uint64_t phase = 1; phase <= 50; ++phase) {
     for (std::size_t i = 0; i < all.size(); ++i) {
-      for (ControlPlane* control : all) EXPECT_EQ(control->barrier_phase(0), phase - 1);
+      for (FixedJob* control : all) EXPECT_EQ(control->barrier_phase(0), phase - 1);
       all[(i + phase) % all.size()]->arrive(0, 3);
     }
-    for (ControlPlane* control : all) {
+    for (FixedJob* control : all) {
       EXPECT_TRUE(comes_true([&] { return control->barrier_phase(0) == phase; }));
     }
   }
 }
 
-TEST_F(ControlPlaneTest, ARunEndsForAllOrFails) {
+TEST_F(FixedJobTest, ARunEndsForAllOrFails) {
   const auto never = [] { return false; };
   second_->end_run(1, false);
   third_->end_run(1, false);
   first_->end_run(1, false);
-  for (ControlPlane* control : {first_.get(), second_.get(), third_.get()}) {
+  for (FixedJob* control : {first_.get(), second_.get(), third_.get()}) {
     control->await_run(1, never);
     EXPECT_EQ(control->failed_node(), 4U);
   }
   third_->end_run(2, true);
-  for (ControlPlane* control : {first_.get(), second_.get()}) {
+  for (FixedJob* control : {first_.get(), second_.get()}) {
     EXPECT_TRUE(comes_true([&] { return control->failed_node() == 3; }));
   }
 }
 
-TEST_F(ControlPlaneTest, TheEndOfAProcessIsNoticedByAll) {
+TEST_F(FixedJobTest, TheEndOfAProcessIsNoticedByAll) {
   Mailbox at_0(bell_);
   Mailbox at_3(bell_);
   first_->open({0, 1}, at_0);
   third_->open({3, 1}, at_3);
   second_.reset();
-  for (ControlPlane* control : {first_.get(), third_.get()}) {
+  for (FixedJob* control : {first_.get(), third_.get()}) {
     EXPECT_TRUE(comes_true([&] { return control->is_lost(1) && control->is_lost(2); }));
     EXPECT_FALSE(control->is_lost(0));
     EXPECT_FALSE(control->is_lost(3));
@@ -253,19 +253,19 @@ TEST_F(ControlPlaneTest, TheEndOfAProcessIsNoticedByAll) {
   third_->await_run(1, [] { return false; });
 }
 
-TEST_F(ControlPlaneTest, ProcessesOfAHostShareAClock) {
+TEST_F(FixedJobTest, ProcessesOfAHostShareAClock) {
   EXPECT_EQ(first_->clock().epoch, second_->clock().epoch);
   EXPECT_EQ(first_->clock().first_tick, third_->clock().first_tick);
 }
 
-TEST(ControlPlaneJoin, WhoDoesNotComeIsNamed) {
+TEST(FixedJobJoin, WhoDoesNotComeIsNamed) {
   const auto join = [](const std::string& coordinator, std::shared_ptr<ControlListener> listener) {
     try {
-      const ControlPlane control({.node_count = 3,
-                                  .local_nodes = {coordinator.empty() ? 0U : 1U},
-                                  .listener = std::move(listener),
-                                  .coordinator = coordinator,
-                                  .join_timeout = Milliseconds(50)});
+      const FixedJob control({.node_count = 3,
+                              .local_nodes = {coordinator.empty() ? 0U : 1U},
+                              .listener = std::move(listener),
+                              .coordinator = coordinator,
+                              .join_timeout = Milliseconds(50)});
     } catch (const std::runtime_error& error) {
       return std::string(error.what());
     }
@@ -282,23 +282,23 @@ TEST(ControlPlaneJoin, WhoDoesNotComeIsNamed) {
   EXPECT_NE(join("nonsense", nullptr).find("'nonsense' is not the address"), std::string::npos);
 }
 
-TEST(ControlPlaneJoin, OfAnotherJobIsSentAway) {
+TEST(FixedJobJoin, OfAnotherJobIsSentAway) {
   const auto listener = std::make_shared<ControlListener>();
   std::string other = listener->address();
   other[0] = other[0] == '1' ? '2' : '1';
   auto coordinator = std::async(std::launch::async, [&] {
-    return std::make_unique<ControlPlane>(ControlOptions{
+    return std::make_unique<FixedJob>(FixedJobOptions{
         .node_count = 2, .local_nodes = {0}, .listener = listener, .join_timeout = kSoon});
   });
-  EXPECT_THROW(ControlPlane({.node_count = 2,
-                             .local_nodes = {1},
-                             .coordinator = other,
-                             .join_timeout = Milliseconds(200)}),
+  EXPECT_THROW(FixedJob({.node_count = 2,
+                         .local_nodes = {1},
+                         .coordinator = other,
+                         .join_timeout = Milliseconds(200)}),
                PlatformError);
-  const ControlPlane right({.node_count = 2,
-                            .local_nodes = {1},
-                            .coordinator = listener->address(),
-                            .join_timeout = kSoon});
+  const FixedJob right({.node_count = 2,
+                        .local_nodes = {1},
+                        .coordinator = listener->address(),
+                        .join_timeout = kSoon});
   EXPECT_NE(coordinator.get(), nullptr);
 }
 
