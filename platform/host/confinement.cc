@@ -6,6 +6,7 @@
 #include <linux/futex.h>
 #include <linux/landlock.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -174,7 +175,9 @@ void limit_resources(const InUse& used, Bytes memory) {
   limit(RLIMIT_AS, used.all + memory, "its memory cannot be limited");
   limit(RLIMIT_DATA, used.data + memory, "its memory cannot be limited");
   limit(RLIMIT_CORE, 0, "core dumps cannot be forbidden");
+  // What is written to stderr then fails if that is a file, and the signal would end the process.
   limit(RLIMIT_FSIZE, 0, "files cannot be limited");
+  ::signal(SIGXFSZ, SIG_IGN);
   limit(RLIMIT_MEMLOCK, 0, "locked memory cannot be limited");
   limit(RLIMIT_NPROC, 0, "processes cannot be limited");
 }
