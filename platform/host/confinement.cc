@@ -6,6 +6,7 @@
 #include <linux/futex.h>
 #include <linux/landlock.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -115,6 +116,11 @@ void filter_calls() {
   // Numbers mean other calls to code of 32 bits and of x32.
   require_filter(seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS));
   for (const int call : kCalls) allow(filter, call);
+#if defined(__SANITIZE_ADDRESS__)
+  // UndefinedBehaviorSanitizer learns by a pipe whether memory can be read, and takes objects that
+  // it cannot look at for wrong ones.
+  allow(filter, SCMP_SYS(pipe2));
+#endif
   for (const int call : {SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(lseek)}) {
     allow_of_own_files(filter, call);
   }
@@ -169,12 +175,17 @@ InUse memory_in_use() {
 
 // Data has a limit of its own, since what is reserved and not accessible counts only there when it
 // is made so.
-void limit_resources(const InUse& used, Bytes memory) {
+void limit_resources([[maybe_unused]] const InUse& used, [[maybe_unused]] Bytes memory) {
   limit(RLIMIT_NOFILE, kMostFiles, "open files cannot be limited");
+  // AddressSanitizer that is refused memory for its report waits for ever for a lock that it has.
+#if !defined(__SANITIZE_ADDRESS__)
   limit(RLIMIT_AS, used.all + memory, "its memory cannot be limited");
   limit(RLIMIT_DATA, used.data + memory, "its memory cannot be limited");
+#endif
   limit(RLIMIT_CORE, 0, "core dumps cannot be forbidden");
+  // What is written to stderr then fails if that is a file, and the signal would end the process.
   limit(RLIMIT_FSIZE, 0, "files cannot be limited");
+  ::signal(SIGXFSZ, SIG_IGN);
   limit(RLIMIT_MEMLOCK, 0, "locked memory cannot be limited");
   limit(RLIMIT_NPROC, 0, "processes cannot be limited");
 }

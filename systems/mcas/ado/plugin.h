@@ -113,12 +113,15 @@ class Plugin {
 
   // A shard has connected. The place to undo what a failure has interrupted.
   virtual Task<> launched(Services&) { co_return; }
-  // An invocation or a signal. Several plugins are called in turn.
+  // An invocation or a signal. Several plugins are called in turn. What it throws is the error of
+  // the work; the process goes on.
   virtual Task<Result> do_work(Services& services, const Invocation& work) = 0;
   // Of another member of the shard's cluster (section 5), between works, in the order in which the
   // shard learns it. Behind launched(), and before the first work, each member that is there then
-  // is said to have joined; of what was before a process hears nothing.
+  // is said to have joined; of what was before a process hears nothing. What it throws is nobody's
+  // error: the process goes on, and other plugins hear of the event.
   virtual void cluster_event(const ClusterEvent&) {}
+  // The process ends. What it throws changes nothing.
   virtual void shut_down() {}
 };
 

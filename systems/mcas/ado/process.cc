@@ -141,14 +141,24 @@ Task<> Process::serve() {
       case MessageKind::cluster_event: {
         ClusterEvent event;
         decoder(event);
-        for (const auto& plugin : plugins_) plugin->cluster_event(event);
+        tell([&](Plugin& plugin) { plugin.cluster_event(event); });
         break;
       }
       case MessageKind::shut_down:
-        for (const auto& plugin : plugins_) plugin->shut_down();
+        tell([](Plugin& plugin) { plugin.shut_down(); });
         co_return;
       default:
         break;  // an answer that nobody waits for
+    }
+  }
+}
+
+// Nobody waits for an answer that could have what one throws; the others are told all the same.
+void Process::tell(const std::function<void(Plugin&)>& what) {
+  for (const auto& plugin : plugins_) {
+    try {
+      what(*plugin);
+    } catch (const std::exception&) {
     }
   }
 }

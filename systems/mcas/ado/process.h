@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,8 @@ class Process {
   class Calls;
 
   Task<> execute(MessageKind kind, WorkMessage order);
+  // Of all plugins, which answer nothing; what one throws ends neither it nor the process.
+  void tell(const std::function<void(Plugin&)>& what);
   // Of one plugin; what it throws is its error.
   static Task<Result> call(Plugin& plugin, MessageKind kind, Services& services,
                            const Invocation& work);

@@ -214,6 +214,39 @@ TEST_P(ClusterEvents, AProcessThatIsLaunchedLaterKnowsWhoIsThere) {
   });
 }
 
+// As a plugin that throws while it works. Others that are called behind it hear of the event.
+TEST_P(ClusterEvents, APluginThatThrowsEndsNeitherItsProcessNorWhatOthersHear) {
+  class Thrower final : public ado::Plugin {
+   public:
+    Task<ado::Result> do_work(ado::Services&, const ado::Invocation&) override {
+      co_return ado::Result{};
+    }
+    void cluster_event(const ado::ClusterEvent& event) override {
+      throw std::runtime_error(event.sender + " is not welcome");
+    }
+    void shut_down() override { throw std::runtime_error("not yet"); }
+  };
+  const auto plugins = [](const std::vector<std::string>& names) {
+    ado::Plugins both;
+    both.push_back(std::make_unique<Thrower>());
+    both.push_back(std::move(listening()(names).front()));
+    return both;
+  };
+  Cluster cluster(GetParam(), config_with(kFunction), plugins);
+  Events shard(cluster);
+  cluster.run([&](objects::Session& session, Thread&) -> Task<> {
+    const auto pool = *co_await session.create_pool("pool", MiB, {});
+    co_await shard.tell(What::joined, "before", 1);
+    EXPECT_EQ(co_await events(*pool), "JOIN before 1");
+    co_await shard.tell(What::joined, "a", 2);
+    co_await shard.tell(What::failed, "a", 2);
+    EXPECT_EQ(co_await events(*pool), "JOIN before 1; JOIN a 2; FAIL a 2");
+    EXPECT_EQ(cluster.launcher().orders.size(), 1U) << "it is the same process";
+    co_await pool->close();
+    while (cluster.launcher().running > 0) co_await sleep_for(Microseconds(100));
+  });
+}
+
 // A process dies at any time while events come: the next one knows who is there, and what comes
 // then.
 TEST(ClusterEventsOfTheDead, HarmNothing) {

@@ -135,6 +135,7 @@ std::string attempt(pmem::Region& region, const std::string& what, std::istrings
   if (what == "seek" && arguments >> number >> second) {
     return outcome(::syscall(SYS_lseek, number + second, 0, SEEK_CUR));
   }
+  if (what == "say") return outcome(::write(STDERR_FILENO, "hello\n", 6));
   if (what == "number") return std::to_string(::getpid());
   if (what == "eat") eat();
   if (what == "loop") {
