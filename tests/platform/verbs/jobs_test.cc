@@ -161,6 +161,17 @@ TEST_F(VerbsJob, OfAnOpenJobAServerComesBackAndClientsComeAndGo) {
     std::unique_ptr<fabric::QueuePair> connected;
     for (std::uint64_t expected = 1; expected <= kLives; ++expected) {
       while (!co_await greet(thread, expected, connected)) co_await sleep_for(Milliseconds(1));
+      // What is late, and was meant for another life, names no queue pair of this one, though all
+      // count theirs from 1. The server has taken it when it has taken what comes next.
+      fabric::verbs::Message late;
+      late.kind = fabric::verbs::MessageKind::disconnected;
+      late.from = {1, 1};
+      late.to = {0, 1};
+      late.to_id = 1;
+      platform.open_job()->send(late);
+      std::unique_ptr<fabric::QueuePair> next;
+      EXPECT_TRUE(co_await greet(thread, expected, next));
+      EXPECT_TRUE(connected->connected());
       greeted = expected;
       // The connection to the old life breaks, and no other with it.
       while (connected->connected()) co_await sleep_for(Milliseconds(1));
