@@ -71,7 +71,9 @@ Task<bool> PoolProcess::launch_if_needed() {
   if (is_current()) co_return true;
   const Change change(*this);
   for (int failures = 0; !is_current();) {
-    const std::string problem = co_await launch();
+    std::string problem = co_await launch();
+    // One that lives and is not current sees too little: the pool has got memory meanwhile.
+    if (problem.empty() && !host_->attached()) problem = "it dies as soon as it is launched";
     failed_ = !problem.empty();
     if (!failed_ || ++failures < kMostFailedLaunches) continue;
     fmt::print(stderr,

@@ -205,7 +205,7 @@ TEST_P(ClusterEvents, AProcessThatIsLaunchedLaterKnowsWhoIsThere) {
     const auto other = *co_await session.create_pool("other", MiB, {});
     EXPECT_EQ(co_await events(*other), "JOIN right 2");
     EXPECT_FALSE(error_of(co_await pool->close()));
-    while (cluster.launcher().running > 1) co_await sleep_for(Microseconds(100));
+    co_await until_running(cluster.launcher(), 1);
     co_await shard.tell(What::joined, "left", 3);
     co_await shard.tell(What::left, "right", 2);
     EXPECT_EQ(co_await events(*other), "JOIN right 2; JOIN left 3; LEAVE right 2");
@@ -243,7 +243,7 @@ TEST_P(ClusterEvents, APluginThatThrowsEndsNeitherItsProcessNorWhatOthersHear) {
     EXPECT_EQ(co_await events(*pool), "JOIN before 1; JOIN a 2; FAIL a 2");
     EXPECT_EQ(cluster.launcher().orders.size(), 1U) << "it is the same process";
     co_await pool->close();
-    while (cluster.launcher().running > 0) co_await sleep_for(Microseconds(100));
+    co_await until_running(cluster.launcher(), 0);
   });
 }
 

@@ -23,11 +23,6 @@ constexpr objects::InvokeFlags kCreate{.create_on_demand = true, .zero_new_value
 class Processes : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(All, Processes, testing::Values("sim", "shm"), platform_name);
 
-// Waits until there are so many processes: what ends in the background has no other sign.
-Task<> until_running(TestLauncher& launcher, int count) {
-  while (launcher.running != count) co_await sleep_for(Microseconds(10));
-}
-
 TEST_P(Processes, EachPoolHasItsOwnWhileItIsOpen) {
   Cluster cluster(GetParam(), config_with("passthru"));
   TestLauncher& launcher = cluster.launcher();
@@ -248,6 +243,8 @@ TEST(ProcessDeaths, TakeNothingButTheirWorks) {
   Cluster cluster("sim", config_with("versioning:1"));
   cluster.serve();
   constexpr int kPuts = 150;
+  // Clients that wait for ever would have the others, and deaths, go on for ever.
+  constexpr Time kLongest{Milliseconds(3000)};
   int failed = 0;
   int ended = 0;
   for (int client = 0; client < 2; ++client) {
@@ -274,9 +271,10 @@ TEST(ProcessDeaths, TakeNothingButTheirWorks) {
       ++ended;
     });
   }
-  cluster.connect([&](objects::Session& session, Thread&) -> Task<> {
+  const auto goes_on = [&](Time now) { return ended < 2 && now < kLongest; };
+  cluster.connect([&](objects::Session& session, Thread& thread) -> Task<> {
     const auto pool = *co_await session.create_pool("pool", 2 * MiB, {});
-    while (ended < 2) {
+    while (goes_on(thread.executor.now())) {
       const std::string value(100 + random() % 100, 'v');
       EXPECT_FALSE(error_of(co_await pool->put(as_key("plain"), as_key(value), {})));
       EXPECT_EQ(string_of(*co_await pool->get(as_key("plain"))), value);
@@ -286,7 +284,7 @@ TEST(ProcessDeaths, TakeNothingButTheirWorks) {
   std::function<void()> kill_again = [&] {
     if (cluster.launcher().running > 0) cluster.sim().kill(cluster.launcher().process_node());
     next += Microseconds(50 + random() % 500);
-    if (ended < 2) cluster.sim().at(next, kill_again);
+    if (goes_on(next)) cluster.sim().at(next, kill_again);
   };
   kill_again();
   cluster.platform().run();

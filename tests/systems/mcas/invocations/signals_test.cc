@@ -100,7 +100,7 @@ TEST_P(Signals, AChangeNeedsTheConsentOfThePlugins) {
     EXPECT_FALSE(error_of(co_await pool->put(as_key("key"), as_key("value"), {})));
     EXPECT_FALSE(error_of(co_await pool->erase(as_key("key"))));
     EXPECT_FALSE(error_of(co_await pool->close()));
-    while (cluster.launcher().running > 0) co_await sleep_for(Microseconds(100));
+    co_await until_running(cluster.launcher(), 0);
     cluster.launcher().on_launch = [] { throw PlatformError("the test refuses it"); };
     const auto again = *co_await session.open_pool("pool", {});
     EXPECT_EQ(error_of(co_await again->put(as_key("key"), as_key("value"), {})), Error::failed);

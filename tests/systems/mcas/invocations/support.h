@@ -155,6 +155,16 @@ class TestLauncher final : public ado::Launcher {
   NodeId started_ = 0;
 };
 
+// Waits until there are so many processes: what ends in the background has no other sign. Ten
+// seconds are enough on a busy host, and pass quickly on `sim`.
+inline Task<> until_running(TestLauncher& launcher, int count) {
+  constexpr int kMostLooks = 100'000;
+  for (int looks = 0; launcher.running != count && looks < kMostLooks; ++looks) {
+    co_await sleep_for(Microseconds(100));
+  }
+  EXPECT_EQ(launcher.running, count);
+}
+
 inline std::string platform_name(const testing::TestParamInfo<std::string>& test) {
   return test.param;
 }
