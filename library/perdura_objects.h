@@ -399,7 +399,7 @@ class ClusterPool {
   // those given, which were asked before. They need an index (Pool::configure). A key is copied
   // before it is erased, so a move that ends early loses nothing and can be repeated. Until it has
   // ended, keys that have not been moved are not found; one that has been put anew meanwhile is
-  // kept. Returns how many were moved.
+  // kept, and one that has been erased meanwhile may come back. Returns how many were moved.
   Result<std::uint64_t> move_keys(const std::vector<Shard>& from);
 
   class Impl;
