@@ -1,4 +1,7 @@
-// A plugin that answers every request with what its process was told of the cluster.
+// A plugin that counts: "add" adds one to the key's value and answers the sum. Every other request
+// it answers with what its process was told of the cluster.
+#include <string>
+
 #include "systems/mcas/ado/plugin.h"
 
 namespace {
@@ -8,7 +11,13 @@ using namespace perdura::systems::mcas::ado;
 
 class Listener final : public Plugin {
  public:
-  Task<Result> do_work(Services&, const Invocation&) override { co_return Result{{told_}, {}}; }
+  Task<Result> do_work(Services& services, const Invocation& work) override {
+    if (work.request != "add") co_return Result{{told_}, {}};
+    const systems::mcas::Memory memory = services.memory();
+    const std::uint64_t sum = memory.region().load(work.value.offset) + 1;
+    memory.store_durably(work.value.offset, sum);
+    co_return Result{{std::to_string(sum)}, {}};
+  }
   void cluster_event(const ClusterEvent& event) override {
     told_ += event.type + " " + event.sender + ";";
   }

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
+#include <vector>
 
 #include "tests/library/mcas/support.h"
 
@@ -34,6 +38,46 @@ TEST(McasPlugins, AreToldOfShardsThatJoinAndFail) {
   EXPECT_TRUE(test::wait_until([&] { return told() == "JOIN b;FAIL b;"; })) << told();
   shards.start(1);
   EXPECT_TRUE(test::wait_until([&] { return told() == "JOIN b;FAIL b;JOIN b;"; })) << told();
+}
+
+// A history of a counter is linearizable if each sum is answered once, none is missing, and a call
+// that begins after another one has ended is answered a larger sum.
+TEST(McasPlugins, CountWhatSeveralClientsAddOneAfterTheOther) {
+  constexpr std::size_t kClients = 3;
+  constexpr std::size_t kCalls = 40;
+  using Clock = std::chrono::steady_clock;
+  struct Call {
+    Clock::time_point start;
+    Clock::time_point end;
+    std::uint64_t sum;
+  };
+  Shards shards(1, std::string("plugins = [\"" PERDURA_TEST_PLUGIN "\"]\n") + isolation());
+  shards.start_all();
+  std::vector<std::vector<Call>> calls(kClients);
+  std::vector<std::thread> threads;
+  for (std::vector<Call>& of_client : calls) {
+    threads.emplace_back([&shards, &of_client] {
+      Client client(shards.client());
+      Pool pool = client.open_pool("p", {.create_on_demand = true}, kPool).value();
+      for (std::size_t i = 0; i < kCalls; ++i) {
+        const Clock::time_point start = Clock::now();
+        auto answers =
+            pool.invoke("sum", "add", 8, {.create_on_demand = true, .zero_new_value = true});
+        of_client.push_back({start, Clock::now(), std::stoull(answers.value().at(0))});
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<Call> all;
+  for (const auto& of_client : calls) all.insert(all.end(), of_client.begin(), of_client.end());
+  std::ranges::sort(all, {}, &Call::sum);
+  ASSERT_EQ(all.size(), kClients * kCalls);
+  Clock::time_point latest_start = all[0].start;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].sum, i + 1);
+    EXPECT_GE(all[i].end, latest_start) << "sum " << all[i].sum << " came too late";
+    latest_start = std::max(latest_start, all[i].start);
+  }
 }
 
 TEST(McasPlugins, CopyToAnotherShard) {
