@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/base/error.h"
 #include "platform/host/host_node.h"
 #include "platform/shm/shm_platform.h"
 #include "rpc/connect.h"
