@@ -86,6 +86,9 @@ struct ChildLimits {
   std::uint32_t first_user = 0x4000'0000;
   Bytes memory = 256 * MiB;       // that it may allocate
   std::vector<unsigned> cores{};  // on which it runs; empty: any
+  // The longest that it may take until it is ready, or it is ended; 0: any time. On the simulator
+  // any, since a program that computes for ever never gives the others a turn there.
+  Picoseconds start{};
   // Files that it may read, besides those of the system's libraries.
   std::vector<std::string> readable{};
 };
@@ -109,7 +112,7 @@ class ChildProcesses {
  public:
   // To be called by a task; the child belongs to its thread. Returns when the child is ready.
   // Throws UsageError if the order cannot be, and PlatformError if the child cannot be started or
-  // isolated, or has ended before it was ready: in one line, why.
+  // isolated, or has ended before it was ready, or is not ready in time: in one line, why.
   virtual Task<std::unique_ptr<ChildProcess>> start_child(ChildProgram program,
                                                           ChildOrder order) = 0;
 

@@ -125,9 +125,14 @@ class HostChild final : public ChildProcess, private runtime::Poller {
     }
     watcher_ = std::thread([this] { watch(); });
   }
-  Task<> until_ready() {
-    co_await runtime::until(
-        [this] { return shared().ready.load(std::memory_order_seq_cst) != 0 || gone_.load(); });
+  Task<> until_ready(Picoseconds limit) {
+    const bool in_time = co_await runtime::until(
+        [this] { return shared().ready.load(std::memory_order_seq_cst) != 0 || gone_.load(); },
+        limit > Picoseconds{} ? executor_.now() + limit : Time::max());
+    if (!in_time) {
+      throw PlatformError(fmt::format("{} is not ready after {} ms, and was ended", name_,
+                                      std::chrono::floor<Milliseconds>(limit).count()));
+    }
     if (shared().ready.load() == 0) throw PlatformError(problem());
   }
 
@@ -207,6 +212,7 @@ Task<std::unique_ptr<ChildProcess>> start_host_child(runtime::HostClock clock, s
   const auto mapped = pmem::mapped::open_pool_file(path);
   const bool visible = mapped && mapped->mapping->granularity() == pmem::mapped::Granularity::byte;
   const RingShape messages = order.messages;
+  const Picoseconds start = order.limits.start;
   const std::string text =
       encoded({.order = std::move(order),
                .parent = ::getpid(),
@@ -229,7 +235,7 @@ Task<std::unique_ptr<ChildProcess>> start_host_child(runtime::HostClock clock, s
   auto child = std::make_unique<HostChild>(std::move(program), std::move(mapping), messages, layout,
                                            File(::fcntl(wake.get(), F_DUPFD_CLOEXEC, 0)));
   child->watch(spawn(file, shared_file, memory_file, wake));
-  co_await child->until_ready();
+  co_await child->until_ready(start);
   co_return child;
 }
 

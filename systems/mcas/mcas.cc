@@ -66,6 +66,7 @@ std::unique_ptr<objects::Shard> open_shard(Thread& thread, std::string name,
   const mcas::Parameters parameters = mcas::Parameters::of(config);
   mcas::ado::LaunchOptions launching{.flushing = parameters.flushing,
                                      .limits = parameters.plugin_limits};
+  launching.limits.start = parameters.plugin_patience;
   auto launcher = mcas::ado::make_launcher(thread, std::move(launching));
   return std::make_unique<OpenShard>(
       std::make_shared<mcas::Shard>(thread, name, parameters, std::move(launcher)));

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <fstream>
 
@@ -41,6 +42,23 @@ TEST(AdoDeath, AProcessThatLoopsIsEndedAndGoneBehindTheEnd) {
       EXPECT_EQ(looped, "lost");
       pools.launched().end();
     }
+  });
+}
+
+TEST(AdoDeath, AProcessThatNeverBeginsIsEnded) {
+  run_shard([&](Thread& thread, ShmPlatform&) -> Task<> {
+    LaunchOptions options = usual();
+    options.limits.start = Milliseconds(50);
+    TwoPools pools(thread, options);
+    std::string problem;
+    try {
+      co_await pools.start(std::string(PERDURA_HOSTILE_PLUGIN) + ":loop");
+    } catch (const PlatformError& error) {
+      problem = error.what();
+    }
+    EXPECT_NE(problem.find("is not ready after 50 ms, and was ended"), std::string::npos)
+        << problem;
+    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "it is gone, and nobody has to wait for it";
   });
 }
 

@@ -158,4 +158,9 @@ class Hostile final : public Plugin {
 }  // namespace
 
 extern "C" const PluginEntry perdura_mcas_plugin{
-    kPluginInterface, [](const char*) -> Plugin* { return new Hostile; }};
+    kPluginInterface, [](const char* argument) -> Plugin* {
+      if (argument != nullptr && std::string_view(argument) == "loop") {
+        for (;;) asm volatile("");
+      }
+      return new Hostile;
+    }};
