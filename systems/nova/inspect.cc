@@ -291,7 +291,8 @@ class Inspection {
       say(inode_name(number),
           fmt::format("It has {} names, but says {}.", known.names, known.links));
     }
-    if ((known.mode & S_IFMT) == S_IFDIR && known.parent != known.named_in) {
+    // One that only names of another type name is in no directory.
+    if ((known.mode & S_IFMT) == S_IFDIR && known.named_in != 0 && known.parent != known.named_in) {
       if (repairs_) {
         const Bytes place = geometry_.inode_offset(number) + kParentWord;
         region_.store(place, parent_word_after(region_.load(place), known.named_in));
