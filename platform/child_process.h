@@ -86,8 +86,8 @@ struct ChildLimits {
   std::uint32_t first_user = 0x4000'0000;
   Bytes memory = 256 * MiB;       // that it may allocate
   std::vector<unsigned> cores{};  // on which it runs; empty: any
-  // The longest that it may take until it is ready, or it is ended; 0: any time. On the simulator
-  // any, since a program that computes for ever never gives the others a turn there.
+  // How long it may take until it is ready; then it is ended. 0: as long as it likes. The simulator
+  // has no such limit: a program that computes for ever never lets the others run there.
   Picoseconds start{};
   // Files that it may read, besides those of the system's libraries.
   std::vector<std::string> readable{};

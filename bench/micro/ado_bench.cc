@@ -72,19 +72,27 @@ Task<> call(Thread& thread, benchmark::State* state, CompletionMode mode,
   launched->end();
 }
 
-Task<> call_beyond_get(Thread& thread, benchmark::State* state) {
+// A client of a shard on the same thread, whose plugins' processes wait in this mode.
+Task<std::unique_ptr<objects::Session>> connect_to_own_shard(Thread& thread,
+                                                             GivenParameters parameters,
+                                                             CompletionMode mode) {
   const objects::Config config{.memory = 64 * MiB,
                                .max_message_value = KiB,
                                .sessions = 1,
-                               .parameters = {{"plugins", std::string("passthru")}}};
-  LaunchOptions options{.mode = CompletionMode::polling};
+                               .parameters = std::move(parameters)};
+  LaunchOptions options{.mode = mode};
   options.limits.cores = {1};
   if (::geteuid() != 0) options.limits.isolation = Isolation::none;
   const auto shard = std::make_shared<Shard>(thread, kMemory, Parameters::of(config),
                                              make_launcher(thread, std::move(options)));
   thread.executor.spawn(shard->serve());
+  co_return co_await kMcasObjects.connect(thread, {thread.node.id(), kShardPort}, config);
+}
+
+Task<> call_beyond_get(Thread& thread, benchmark::State* state) {
+  GivenParameters parameters{{"plugins", std::string("passthru")}};
   const auto session =
-      co_await kMcasObjects.connect(thread, {thread.node.id(), kShardPort}, config);
+      co_await connect_to_own_shard(thread, std::move(parameters), CompletionMode::polling);
   const auto pool = (co_await session->create_pool("pool", 32 * MiB, {})).value();
   const std::vector<std::byte> text(static_cast<std::size_t>(state->range(0)));
   std::array<std::byte, KiB> value;
@@ -109,21 +117,12 @@ Task<> call_beyond_get(Thread& thread, benchmark::State* state) {
 }
 
 Task<> replicated_put(Thread& thread, benchmark::State* state) {
-  const objects::Config config{.memory = 64 * MiB,
-                               .max_message_value = KiB,
-                               .sessions = 1,
-                               .parameters = {{"plugins", std::string("replicate")},
-                                              {"plugin_signals", true},
-                                              {"plugin_consent", true},
-                                              {"plugin_peer", std::uint64_t{kPeerNode}}}};
-  LaunchOptions options;
-  options.limits.cores = {1};
-  if (::geteuid() != 0) options.limits.isolation = Isolation::none;
-  const auto shard = std::make_shared<Shard>(thread, kMemory, Parameters::of(config),
-                                             make_launcher(thread, std::move(options)));
-  thread.executor.spawn(shard->serve());
+  GivenParameters parameters{{"plugins", std::string("replicate")},
+                             {"plugin_signals", true},
+                             {"plugin_consent", true},
+                             {"plugin_peer", std::uint64_t{kPeerNode}}};
   const auto session =
-      co_await kMcasObjects.connect(thread, {thread.node.id(), kShardPort}, config);
+      co_await connect_to_own_shard(thread, std::move(parameters), CompletionMode::event);
   const auto peer = co_await kMcasObjects.connect(thread, {kPeerNode, 0}, {});
   const auto pool = (co_await session->create_pool("pool", 32 * MiB, {})).value();
   const auto plain = (co_await peer->create_pool("plain", 16 * MiB, {})).value();

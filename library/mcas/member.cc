@@ -20,7 +20,8 @@ namespace {
 
 constexpr NodeId kClients = kNodes - kMostShards;
 constexpr std::chrono::milliseconds kShardJoins{10'000};
-// Of a connection: whoever wants one tries again, within a limit of its own.
+// The longest attempt to connect. Callers try again until their own limit; short attempts find a
+// shard soon after it has started.
 constexpr Picoseconds kOneAttempt = Milliseconds(100);
 
 // On one host shards are found by the name of the job alone.

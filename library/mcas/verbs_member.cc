@@ -12,7 +12,7 @@ namespace {
 
 using fabric::tcp::host_and_port;
 
-// Of a connection: whoever wants one tries again, within a limit of its own. Both ends make queue
+// The longest attempt to connect. Callers try again until their own limit. Both ends make queue
 // pairs, which takes a busy host tens of milliseconds; attempts that end before that would keep it
 // busy with nothing else.
 constexpr Picoseconds kOneAttempt = std::chrono::seconds(2);

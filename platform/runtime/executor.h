@@ -76,7 +76,7 @@ class Executor {
   static inline thread_local Executor* current_ = nullptr;
   std::list<Task<>> spawned_;
   std::list<Task<>> ended_;  // ended, not yet destroyed: a running frame cannot destroy itself
-  std::list<Task<>> free_;   // places for others
+  std::list<Task<>> free_;   // list nodes of tasks that have ended, for spawn()
 };
 
 // Awaitables: sleep_until(t), sleep_for(d), arrival_at(t) and yield(). Other tasks of the thread

@@ -37,8 +37,8 @@ class VerbsNode final : public HostNode {
 
   // Shared with the regions, which may outlive the node.
   std::shared_ptr<fabric::verbs::NodeMemory> memory_;
-  std::shared_ptr<fabric::tcp::Rendezvous>
-      rendezvous_;  // of socket endpoints; null: there are none
+  // Of socket endpoints; null if the job has none.
+  std::shared_ptr<fabric::tcp::Rendezvous> rendezvous_;
   Picoseconds connection_timeout_;
 };
 

@@ -101,7 +101,7 @@ class VerbsPlatform final : public HostPlatform {
   std::map<NodeId, std::shared_ptr<fabric::verbs::NodeMemory>> memory_;
   std::shared_ptr<VerbsRendezvous> rendezvous_;  // null in an open job
   std::unique_ptr<fabric::verbs::ControlPlane> control_;
-  // It again, as what it is; the other one is null.
+  // Both point to control_, which is one of the two; the other pointer is null.
   fabric::verbs::FixedJob* fixed_ = nullptr;
   fabric::verbs::OpenJob* open_ = nullptr;
   std::uint64_t runs_ = 0;

@@ -35,6 +35,8 @@ class SpareNodes {
   }
 
  private:
+  // Bounds of what is kept: as many as a session usually has requests under way, twice, and keys
+  // that go into one message of the plugins' queue.
   static constexpr std::size_t kMost = 64;
   static constexpr std::size_t kLongestKey = 1024;
   std::vector<Node> nodes_;

@@ -291,7 +291,7 @@ class Inspection {
       say(inode_name(number),
           fmt::format("It has {} names, but says {}.", known.names, known.links));
     }
-    // One that only names of another type name is in no directory.
+    // A directory that is named as a file only, say, has no parent to compare with.
     if ((known.mode & S_IFMT) == S_IFDIR && known.named_in != 0 && known.parent != known.named_in) {
       if (repairs_) {
         const Bytes place = geometry_.inode_offset(number) + kParentWord;

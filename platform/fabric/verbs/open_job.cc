@@ -21,17 +21,21 @@ using pmem::mapped::error_text;
 
 namespace {
 
-// Of what is said here, and of what peers tell each other of queue pairs and memory.
+// Of this protocol, and of what peers tell each other of queue pairs and memory.
 constexpr std::uint64_t kVersion = 1;
-// How soon a node that could not be reached is tried again, if somebody asks for it.
+// How soon a node that could not be reached is tried again, if somebody asks for it: a shard that
+// starts is found at once, and one that is down costs 50 connection attempts a second.
 constexpr Milliseconds kBetweenDials{20};
-// How long the other end may take until it has said who it is.
+// How long the other end may take until it has said who it is. A lost packet is sent again by TCP
+// after a second, so once that may happen.
 constexpr Milliseconds kGreeting{2000};
-// The longest greeting, in bytes.
+// Bytes that may come before the other end is known. Its greeting is one frame without data.
 constexpr Bytes kLongestGreeting = 4096;
-// Connections whose other end has not said yet who it is: what comes besides is sent away.
+// Connections whose other end has not said yet who it is. When more come, the oldest are closed, so
+// that strangers cannot use up the process' descriptors, of which it usually has 1,024.
 constexpr std::size_t kMostStrangers = 256;
-// A peer that leaves more than this unread is taken for dead.
+// Bytes that a peer may leave unread before it is taken for dead: messages of ten thousand
+// connections that are being made, at a few hundred bytes each.
 constexpr std::size_t kMostUnsent = 4U << 20;
 
 constexpr const char* kAnotherProgram = "another program is there";

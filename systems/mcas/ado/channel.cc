@@ -13,8 +13,9 @@ namespace {
 // Parts of one message that are taken before others have their turn. All but lists of a pool's
 // references usually have one part.
 constexpr int kPartsAtOnce = 64;
-// Of the memory for a message, for the next one.
-constexpr Bytes kKept = 64 * KiB;
+// A buffer that has grown beyond this is freed behind its message, so that one long message does
+// not hold its memory for ever; all others are used again. As long as the queue in one direction.
+constexpr Bytes kKept = kQueue.slots * kQueue.message_size;
 
 struct PartHeader {
   MessageKind kind = MessageKind::work;

@@ -21,7 +21,7 @@ namespace perdura::systems::mcas::ado {
 
 class Encoder {
  public:
-  // `into`: whose memory is used for them, and not what is in it.
+  // Uses the memory of `into`, and drops its contents.
   explicit Encoder(std::string into = {}) : bytes_(std::move(into)) {
     bytes_.clear();
     bytes_.reserve(256);

@@ -158,7 +158,7 @@ void Process::tell(const std::function<void(Plugin&)>& what) {
   for (const auto& plugin : plugins_) {
     try {
       what(*plugin);
-    } catch (const std::exception&) {
+    } catch (...) {
     }
   }
 }
@@ -176,6 +176,8 @@ Task<Result> Process::call(Plugin& plugin, MessageKind kind, Services& services,
     }
   } catch (const std::exception& error) {
     result = {.responses = {}, .error = error.what()};
+  } catch (...) {
+    result = {.responses = {}, .error = "the plugin has thrown what is no std::exception"};
   }
   co_return result;
 }

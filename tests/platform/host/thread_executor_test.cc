@@ -113,5 +113,20 @@ TEST(ThreadExecutor, FiresTimersInTheirOrderAndNeverEarly) {
   }
 }
 
+// However long ago the clock was read for timers, as there were none.
+TEST(ThreadExecutor, FiresATimerThatIsDueInTheNextTurn) {
+  Machine machine;
+  const auto sleeps = [&]() -> Task<> {
+    const Time begin = machine.executor.now();
+    while (machine.executor.now() < begin + Milliseconds(2)) co_await yield();
+    const std::uint64_t before = machine.poller.polls;
+    co_await sleep_until(machine.executor.now());
+    EXPECT_LE(machine.poller.polls, before + 1);
+    machine.executor.stop();
+  };
+  machine.executor.spawn(sleeps());
+  machine.executor.run();
+}
+
 }  // namespace
 }  // namespace perdura::runtime

@@ -82,6 +82,7 @@ TEST_P(AdoWorks, SeveralPluginsAreCalledInTurn) {
     return std::make_unique<Function>([name](Services&, const Invocation& work) -> Task<Result> {
       if (work.request == "no") co_return Result{{}, name + " refuses"};
       if (work.request == "throw") throw std::runtime_error(name + " throws");
+      if (work.request == "throw a number") throw 7;
       co_return Result{{name, work.request}, {}};
     });
   };
@@ -97,6 +98,8 @@ TEST_P(AdoWorks, SeveralPluginsAreCalledInTurn) {
     EXPECT_EQ(refused.status, WorkStatus::failed);
     EXPECT_EQ(refused.error, "first refuses");
     EXPECT_EQ((co_await shard.invoke("key", "throw")).error, "first throws");
+    EXPECT_EQ((co_await shard.invoke("key", "throw a number")).error,
+              "the plugin has thrown what is no std::exception");
     EXPECT_EQ((co_await shard.invoke("key", "b")).status, WorkStatus::done);
   });
 }
