@@ -33,6 +33,11 @@ elseif(PERDURA_SANITIZE STREQUAL "thread")
 elseif(NOT PERDURA_SANITIZE STREQUAL "")
   message(FATAL_ERROR "PERDURA_SANITIZE is '${PERDURA_SANITIZE}'; choose address, thread or leave it empty")
 endif()
+# What a sanitizer finds is named by function and line, for which tables of lines are enough; and most of the time goes
+# into what it adds, which optimizing in full does not shorten.
+if(NOT PERDURA_SANITIZE STREQUAL "")
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")
+endif()
 
 # For what the shared library holds. Its calls of itself need no detour: nobody replaces its functions.
 function(perdura_position_independent target)
