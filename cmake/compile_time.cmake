@@ -81,6 +81,8 @@ function(perdura_use_precompiled directory)
       target_precompile_headers(${target} REUSE_FROM perdura_busy_test_precompiled)
     elseif(libraries MATCHES "GTest::")
       target_precompile_headers(${target} REUSE_FROM perdura_test_precompiled)
+    elseif(type MATCHES "STATIC_LIBRARY|OBJECT_LIBRARY" AND position_independent AND options MATCHES "-Og")
+      target_precompile_headers(${target} REUSE_FROM perdura_rarely_executed_library_precompiled)
     elseif(type STREQUAL STATIC_LIBRARY AND position_independent)
       target_precompile_headers(${target} REUSE_FROM perdura_library_precompiled)
     elseif(type MATCHES "STATIC_LIBRARY|EXECUTABLE" AND options MATCHES "-Og")
@@ -91,11 +93,11 @@ function(perdura_use_precompiled directory)
     endif()
     if(libraries MATCHES "GTest::")
       perdura_compile_together(${target} ${perdura_tests_together})
-    elseif(type MATCHES "STATIC_LIBRARY|EXECUTABLE")
+    elseif(type MATCHES "STATIC_LIBRARY|EXECUTABLE" OR position_independent)
       perdura_compile_together(${target} ${perdura_sources_together})
     endif()
     # The compiler takes precompiled headers only where what they were compiled with is defined, too.
-    if(type MATCHES "STATIC_LIBRARY|EXECUTABLE")
+    if(type MATCHES "STATIC_LIBRARY|EXECUTABLE" OR position_independent)
       target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
       # The compiler collects its garbage less often: its memory stays below a gigabyte, and it is a tenth faster.
       target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288>)
@@ -109,10 +111,14 @@ perdura_precompile(perdura_library_precompiled "${perdura_product_headers}" fmt:
 perdura_position_independent(perdura_library_precompiled)
 # The compiler takes headers that were precompiled with tables of lines for sources without, but not the reverse.
 perdura_named_by_line(perdura_library_precompiled)
+perdura_precompile(perdura_rarely_executed_library_precompiled "${perdura_product_headers}" fmt::fmt Threads::Threads)
+perdura_position_independent(perdura_rarely_executed_library_precompiled)
+perdura_named_by_line(perdura_rarely_executed_library_precompiled)
 perdura_precompile(perdura_program_precompiled "${perdura_program_headers}"
   fmt::fmt Threads::Threads CLI11::CLI11 nlohmann_json::nlohmann_json)
 # The compiler promises to take precompiled headers only at the level of optimization they were compiled at.
-perdura_rarely_executed(perdura_rarely_executed_precompiled perdura_program_precompiled)
+perdura_rarely_executed(perdura_rarely_executed_precompiled perdura_rarely_executed_library_precompiled
+  perdura_program_precompiled)
 if(PERDURA_BUILD_TESTS)
   perdura_precompile(perdura_test_precompiled "${perdura_test_headers}" fmt::fmt Threads::Threads GTest::gtest)
   target_compile_options(perdura_test_precompiled PRIVATE ${perdura_test_options})
