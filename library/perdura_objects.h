@@ -69,8 +69,9 @@ std::string_view to_string(Status status);
 // Thrown by Result::value().
 class Failure : public std::runtime_error {
  public:
-  explicit Failure(Status status)
-      : std::runtime_error(std::string(to_string(status))), status_(status) {}
+  explicit Failure(Status status, const std::string& reason = {})
+      : std::runtime_error(std::string(to_string(status)) + (reason.empty() ? "" : ": " + reason)),
+        status_(status) {}
   Status status() const noexcept { return status_; }
 
  private:
@@ -82,32 +83,39 @@ template <class T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}
-  Result(Status status) : status_(status) {}
+  Result(Status status, std::string reason = {}) : status_(status), reason_(std::move(reason)) {}
   bool ok() const noexcept { return status_ == Status::ok; }
   Status status() const noexcept { return status_; }
+  // More about a status that is not ok, in one line; empty if it says all. After `failed` it is
+  // what a plugin has said, or how its process has died.
+  const std::string& reason() const noexcept { return reason_; }
   // Throws Failure if there is none.
   T& value() & {
-    if (!ok()) throw Failure(status_);
+    if (!ok()) throw Failure(status_, reason_);
     return *value_;
   }
   T value() && { return std::move(value()); }
 
  private:
   Status status_ = Status::ok;
+  std::string reason_;
   std::optional<T> value_;
 };
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result(Status status = Status::ok) : status_(status) {}
+  Result(Status status = Status::ok, std::string reason = {})
+      : status_(status), reason_(std::move(reason)) {}
   bool ok() const noexcept { return status_ == Status::ok; }
   Status status() const noexcept { return status_; }
+  const std::string& reason() const noexcept { return reason_; }
   void value() const {
-    if (!ok()) throw Failure(status_);
+    if (!ok()) throw Failure(status_, reason_);
   }
 
  private:
   Status status_;
+  std::string reason_;
 };
 
 // An operation under way. Dropping it does not end the operation.

@@ -40,14 +40,19 @@ static_assert(static_cast<int>(Status::locked) == PERDURA_OBJECTS_LOCKED);
 static_assert(static_cast<int>(Status::timed_out) == PERDURA_OBJECTS_TIMED_OUT);
 static_assert(static_cast<int>(mcas::Match::next) == PERDURA_MATCH_NEXT);
 
-perdura_objects_status status_of(Status status) {
-  if (status != Status::ok) {
-    perdura::c::failed(PERDURA_FAILED, std::string(mcas::to_string(status)).c_str());
+// Notes the message, which is that of the exception for C++.
+perdura_objects_status status_of(const mcas::Result<void>& result) {
+  if (!result.ok()) {
+    perdura::c::failed(PERDURA_FAILED, mcas::Failure(result.status(), result.reason()).what());
   }
-  return static_cast<perdura_objects_status>(status);
+  return static_cast<perdura_objects_status>(result.status());
+}
+template <class T>
+mcas::Result<void> without_value(const mcas::Result<T>& result) {
+  return {result.status(), result.reason()};
 }
 
-// Runs the call, which returns a Status, and returns what it throws as one, too.
+// Runs the call, which returns a Status or a Result<void>, and returns what it throws as one, too.
 perdura_objects_status guarded(const auto& call) noexcept {
   perdura_objects_status result = PERDURA_OBJECTS_OK;
   switch (perdura::c::guarded([&] { result = status_of(call()); })) {
@@ -119,7 +124,7 @@ perdura_objects_status start(perdura_async** async, const auto& call) {
 // What of the operation is to be given, by `give(value)`; of void nothing.
 template <class T>
 perdura_objects_status take(perdura_async** async, const auto& give_value) {
-  return guarded([&] {
+  return guarded([&]() -> mcas::Result<void> {
     perdura_async*& operation = needed(async, "the operation");
     auto* const pending =
         std::get_if<mcas::Pending<T>>(&needed(operation, "the operation").pending);
@@ -130,7 +135,7 @@ perdura_objects_status take(perdura_async** async, const auto& give_value) {
     if constexpr (!std::is_void_v<T>) {
       if (result.ok()) give_value(result.value());
     }
-    return result.status();
+    return without_value(result);
   });
 }
 
@@ -142,7 +147,7 @@ perdura_objects_status wait_for(const auto& call, const auto& give_value) {
     if constexpr (!std::is_void_v<T>) {
       if (result.ok()) give_value(result.value());
     }
-    return result.status();
+    return without_value(result);
   });
 }
 constexpr auto kNothing = [] {};
@@ -226,15 +231,15 @@ perdura_objects_status perdura_open_pool(perdura_client* client, const char* nam
 }
 perdura_objects_status perdura_close_pool(perdura_pool* pool) {
   if (pool == nullptr) return PERDURA_OBJECTS_OK;
-  const perdura_objects_status status = guarded([&] { return pool->pool.close().status(); });
+  const perdura_objects_status status = guarded([&] { return pool->pool.close(); });
   delete pool;
   return status;
 }
 perdura_objects_status perdura_delete_pool(perdura_client* client, const char* name) {
-  return guarded([&] { return client_of(client).delete_pool(&needed(name, "the name")).status(); });
+  return guarded([&] { return client_of(client).delete_pool(&needed(name, "the name")); });
 }
 perdura_objects_status perdura_configure_pool(perdura_pool* pool, const char* command) {
-  return guarded([&] { return pool_of(pool).configure(&needed(command, "the command")).status(); });
+  return guarded([&] { return pool_of(pool).configure(&needed(command, "the command")); });
 }
 
 perdura_objects_status perdura_get_attributes(perdura_pool* pool,
@@ -300,9 +305,8 @@ void perdura_free_memory(void* memory) { std::free(memory); }
 perdura_objects_status perdura_put(perdura_pool* pool, const void* key, size_t key_length,
                                    const void* value, size_t value_length, unsigned flags) {
   return guarded([&] {
-    return pool_of(pool)
-        .put(key_of(key, key_length), text(value, value_length, "the value"), put_flags(flags))
-        .status();
+    return pool_of(pool).put(key_of(key, key_length), text(value, value_length, "the value"),
+                             put_flags(flags));
   });
 }
 perdura_objects_status perdura_get(perdura_pool* pool, const void* key, size_t key_length,
@@ -311,7 +315,7 @@ perdura_objects_status perdura_get(perdura_pool* pool, const void* key, size_t k
                                [&](const std::string& got) { give(got, value, value_length); });
 }
 perdura_objects_status perdura_erase(perdura_pool* pool, const void* key, size_t key_length) {
-  return guarded([&] { return pool_of(pool).erase(key_of(key, key_length)).status(); });
+  return guarded([&] { return pool_of(pool).erase(key_of(key, key_length)); });
 }
 
 // --- direct transfers ----------------------------------------------------------------------------
@@ -334,9 +338,8 @@ perdura_objects_status perdura_put_direct(perdura_pool* pool, const void* key, s
                                           perdura_direct_memory* memory, size_t at, size_t length,
                                           unsigned flags) {
   return guarded([&] {
-    return pool_of(pool)
-        .put_direct(key_of(key, key_length), part_of(memory, at, length), put_flags(flags))
-        .status();
+    return pool_of(pool).put_direct(key_of(key, key_length), part_of(memory, at, length),
+                                    put_flags(flags));
   });
 }
 perdura_objects_status perdura_get_direct(perdura_pool* pool, const void* key, size_t key_length,
@@ -353,9 +356,8 @@ perdura_objects_status perdura_put_direct_offset(perdura_pool* pool, const void*
                                                  perdura_direct_memory* memory, size_t at,
                                                  size_t length) {
   return guarded([&] {
-    return pool_of(pool)
-        .put_direct_offset(key_of(key, key_length), offset, part_of(memory, at, length))
-        .status();
+    return pool_of(pool).put_direct_offset(key_of(key, key_length), offset,
+                                           part_of(memory, at, length));
   });
 }
 perdura_objects_status perdura_get_direct_offset(perdura_pool* pool, const void* key,
@@ -363,9 +365,8 @@ perdura_objects_status perdura_get_direct_offset(perdura_pool* pool, const void*
                                                  perdura_direct_memory* memory, size_t at,
                                                  size_t length) {
   return guarded([&] {
-    return pool_of(pool)
-        .get_direct_offset(key_of(key, key_length), offset, part_of(memory, at, length))
-        .status();
+    return pool_of(pool).get_direct_offset(key_of(key, key_length), offset,
+                                           part_of(memory, at, length));
   });
 }
 

@@ -2,12 +2,16 @@
 // file. With PERDURA_TEST_PLATFORM=verbs they and their clients use an RDMA device of this host.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -70,9 +74,14 @@ class Shards {
   const std::string& job() const { return job_; }
   std::vector<mcas::Shard> list() const { return mcas::ShardList::read(file()).shards; }
 
-  void start(unsigned shard) {
-    servers_[shard] =
-        Child([this, shard] { mcas::Server({.file = file(), .shards = {name(shard)}}).run(); });
+  // What it says on stderr goes to the file `log`, if one is named.
+  void start(unsigned shard, const std::string& log = "") {
+    servers_[shard] = Child([this, shard, log] {
+      if (!log.empty() && ::dup2(::creat(log.c_str(), 0600), STDERR_FILENO) < 0) {
+        throw std::runtime_error(log + " cannot be written");
+      }
+      mcas::Server({.file = file(), .shards = {name(shard)}}).run();
+    });
   }
   void start_all() {
     for (unsigned i = 0; i < servers_.size(); ++i) start(i);
