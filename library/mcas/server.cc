@@ -169,6 +169,10 @@ class Server::Impl {
       } catch (const UsageError& problem) {
         throw std::invalid_argument(
             fmt::format("{}: [shards.{}]: {}", options_.file, shard.name, problem.what()));
+      } catch (const PlatformError& problem) {
+        throw std::runtime_error(fmt::format("{}: platform = \"{}\", [shards.{}]: {}",
+                                             options_.file, config_.network.rdma ? "verbs" : "shm",
+                                             shard.name, problem.what()));
       }
     }
   }
