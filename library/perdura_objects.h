@@ -128,24 +128,38 @@ class [[nodiscard]] Pending {
 
   // check_async_completion: whether wait() returns at once.
   bool completed() const {
-    return result_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    return taken_ || result_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
-  // Returns the result once; after `timed_out` it may be called again.
-  Result<T> wait() {
-    if (limit_ == std::chrono::milliseconds::max()) {
-      result_.wait();
-    } else if (result_.wait_for(limit_) != std::future_status::ready) {
-      return Status::timed_out;
-    }
-    try {
-      return result_.get();
-    } catch (const std::future_error&) {
-      return Status::disconnected;  // the client has been destroyed
-    }
+  // Waits for the result, which later calls return again, each a copy of it; after `timed_out` they
+  // wait again. What is a temporary, as in `pool.async_get(key).wait()`, copies nothing.
+  Result<T> wait() & {
+    if (!take()) return Status::timed_out;
+    return *taken_;
+  }
+  Result<T> wait() && {
+    if (!take()) return Status::timed_out;
+    return std::move(*taken_);
   }
 
  private:
+  // False if there is no result within the limit.
+  bool take() {
+    if (taken_) return true;
+    if (limit_ == std::chrono::milliseconds::max()) {
+      result_.wait();
+    } else if (result_.wait_for(limit_) != std::future_status::ready) {
+      return false;
+    }
+    try {
+      taken_ = result_.get();
+    } catch (const std::future_error&) {
+      taken_ = Status::disconnected;  // the client has been destroyed
+    }
+    return true;
+  }
+
   std::future<Result<T>> result_;
+  std::optional<Result<T>> taken_;
   std::chrono::milliseconds limit_;
 };
 

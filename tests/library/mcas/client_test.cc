@@ -158,6 +158,20 @@ TEST_F(McasClient, CompletesManyOperationsAtOnce) {
   }
 }
 
+TEST_F(McasClient, AResultIsThereAsOftenAsItIsWaitedFor) {
+  Client client(shards_.client());
+  Pool pool = client.open_pool("p", {.create_on_demand = true}, kPool).value();
+  const std::string value(1000, 'v');
+  ASSERT_TRUE(pool.put("key", value).ok());
+  mcas::Pending<std::string> get = pool.async_get("key");
+  mcas::Pending<void> erase = pool.async_erase("another key");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(get.wait().value(), value);
+    EXPECT_TRUE(get.completed());
+    EXPECT_EQ(erase.wait().status(), Status::not_found);
+  }
+}
+
 TEST_F(McasClient, CallsOfSeveralThreadsDoNotMix) {
   Client client(shards_.client());
   Pool pool = client.create_pool("p", kPool).value();
