@@ -1,9 +1,12 @@
 // The calls of a client (MCAS, Tables 1 to 3): what each does, and how each says that it cannot.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/library/mcas/support.h"
@@ -243,6 +246,35 @@ TEST(McasClientAlone, SaysWhyItCannotConnect) {
     EXPECT_NE(std::string(problem.what()).find("perdura mcas serve"), std::string::npos)
         << problem.what();
   }
+}
+
+// The memory of a job is its user's alone. One who may not open it is told so, and does not wait.
+TEST(McasClientAlone, OfAnotherUserIsRefusedAtOnce) {
+  Shards shards(1);
+  if (!shards.client().address.empty()) GTEST_SKIP() << "verbs asks nobody who he is";
+  shards.start_all();
+  { const Client client(shards.client()); }
+  const std::string memory = "/dev/shm/perdura-" + shards.job();
+  mcas::ClientOptions options = shards.client();
+  options.connect_timeout = std::chrono::milliseconds::max();
+  // Root may open everything, so that it becomes somebody; others take their own rights away.
+  constexpr uid_t kNobody = 65534;
+  if (::geteuid() != 0) std::filesystem::permissions(memory, std::filesystem::perms::none);
+  Child other([&] {
+    if (::geteuid() == 0 && ::setuid(kNobody) != 0) throw std::runtime_error("cannot be nobody");
+    try {
+      const Client client(options);
+    } catch (const std::runtime_error& problem) {
+      const std::string said = problem.what();
+      if (said.starts_with("cannot join the job in " + memory +
+                           ": Permission denied (it is of user ")) {
+        return;
+      }
+      throw;
+    }
+  });
+  EXPECT_EQ(other.wait(), 0);
+  std::filesystem::permissions(memory, std::filesystem::perms::owner_all);
 }
 
 // A shard that stands still: calls end at their limits, and what was sent may still take effect.
