@@ -1,4 +1,5 @@
 // The calls for C of a client. Each blocking call is its asynchronous form, waited for.
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -68,6 +69,10 @@ perdura_objects_status guarded(const auto& call) noexcept {
 }
 
 std::string_view text(const void* bytes, size_t length, const char* what) {
+  if (length > PTRDIFF_MAX) {
+    throw std::invalid_argument(std::string(what) + " has " + std::to_string(length) +
+                                " bytes, more than memory can have; was its length negative?");
+  }
   if (bytes == nullptr && length != 0) {
     throw std::invalid_argument(std::string(what) + " is NULL");
   }
