@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <iostream>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "bench/perdura/commands.h"
@@ -29,11 +31,17 @@ void stop_serving(int) {
   if (mcas::Server* const server = served.load()) server->stop();
 }
 
-// Lines of the shards' threads, each at once: whoever started this waits for them.
+// The error of the line that could not be written.
+std::atomic<int> unwritten{0};
+// Lines of the shards' threads, each at once: whoever started this waits for them. One that cannot
+// be written ends the shards, so that he learns of it.
 void say(const std::string& line) {
   static std::mutex mutex;
   const std::scoped_lock lock(mutex);
   std::cout << line << std::endl;
+  if (std::cout) return;
+  unwritten = errno;
+  stop_serving(0);
 }
 
 std::string_view in_words(mcas::ClusterEvent::What what) {
@@ -71,6 +79,7 @@ ExitCode serve(const McasArguments& arguments) {
   std::signal(SIGTERM, SIG_DFL);
   std::signal(SIGINT, SIG_DFL);
   served = nullptr;
+  if (!std::cout) throw std::system_error(unwritten, std::generic_category());
   return ExitCode::done;
 }
 
