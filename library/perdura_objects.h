@@ -478,7 +478,9 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Throws as the constructor does, and else returns the shards, of which none is touched.
+  // Throws std::invalid_argument as the constructor does, and else returns the shards, of which
+  // none is touched. Looks at directories, cores and plugins of this host, and opens no device and
+  // no memory, looks no host's name up and loads no plugin.
   static ShardList check(const std::string& file);
 
   // Throws std::invalid_argument with the file, the line and the key, or what else is impossible;

@@ -38,6 +38,8 @@ std::atomic<int> unwritten{0};
 void say(const std::string& line) {
   static std::mutex mutex;
   const std::scoped_lock lock(mutex);
+  if (!std::cout) return;
+  errno = 0;
   std::cout << line << std::endl;
   if (std::cout) return;
   unwritten = errno;
@@ -90,6 +92,9 @@ ExitCode check(const McasArguments& arguments) {
       std::cout << fmt::format("{}: shard {} of the job '{}'{}\n", shard.name, shard.node, list.job,
                                shard.address.empty() ? "" : ", at " + shard.address);
     }
+    // What cannot be known without opening, or waiting for, what may be in use.
+    std::cout << "not checked, as only serving tells: the RDMA device, names of hosts, what the "
+                 "memory holds, what plugins take, whether shards are served already\n";
   } catch (const std::invalid_argument& problem) {
     throw UsageError(problem.what());
   }

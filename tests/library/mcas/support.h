@@ -70,6 +70,10 @@ class Shards {
   }
   static std::string name(unsigned shard) { return std::string(1, static_cast<char>('a' + shard)); }
   std::string file() const { return directory_ + "/shards.toml"; }
+  std::string text() const {
+    std::ifstream file(this->file());
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   const std::string& directory() const { return directory_; }
   const std::string& job() const { return job_; }
   std::vector<mcas::Shard> list() const { return mcas::ShardList::read(file()).shards; }
