@@ -220,6 +220,27 @@ TEST(McasServer, ServesNoShardTwice) {
             shards.file() + ": the shard 'a' is to be served twice; name it once");
 }
 
+// The line names the device, and what of the file asks for it.
+TEST(McasServer, SaysWhichDeviceIsMissing) {
+  const Shards shards(1);
+  const std::string file = shards.file() + ".other";
+  std::ofstream(file)
+      << "job = \"" << shards.job() << "\"\nplatform = \"verbs\"\n[verbs]\n"
+      << "device = \"nosuch0\"\n[shards.a]\nnode = 0\naddress = \"127.0.0.1:4711\"\n";
+  try {
+    mcas::Server({.file = file});
+    FAIL() << "it has a device that is not there";
+  } catch (const std::exception& problem) {
+    const std::string said = problem.what();
+    if (said.find("without libibverbs") != std::string::npos) GTEST_SKIP() << said;
+    EXPECT_TRUE(said.starts_with(file + ": ")) << said;
+    for (const auto* what : {"[shards.a]", "platform", "'nosuch0'"}) {
+      EXPECT_NE(said.find(what), std::string::npos) << said;
+    }
+    EXPECT_EQ(said.find("--platform"), std::string::npos) << said;
+  }
+}
+
 std::string with(std::string text, const std::string& what, const std::string& instead) {
   return text.replace(text.find(what), what.size(), instead);
 }
