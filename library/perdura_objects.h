@@ -132,14 +132,8 @@ class [[nodiscard]] Pending {
   }
   // Waits for the result, which later calls return again, each a copy of it; after `timed_out` they
   // wait again. What is a temporary, as in `pool.async_get(key).wait()`, copies nothing.
-  Result<T> wait() & {
-    if (!take()) return Status::timed_out;
-    return *taken_;
-  }
-  Result<T> wait() && {
-    if (!take()) return Status::timed_out;
-    return std::move(*taken_);
-  }
+  Result<T> wait() & { return take() ? *taken_ : Result<T>(Status::timed_out); }
+  Result<T> wait() && { return take() ? std::move(*taken_) : Result<T>(Status::timed_out); }
 
  private:
   // False if there is no result within the limit.

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "library/choice.h"
 #include "library/mcas/config.h"
 #include "library/mcas/events.h"
 #include "library/mcas/member.h"
