@@ -93,7 +93,8 @@ ExitCode check(const McasArguments& arguments) {
                                shard.address.empty() ? "" : ", at " + shard.address);
     }
     // What cannot be known without opening, or waiting for, what may be in use.
-    std::cout << "not checked, as only serving tells: the RDMA device, names of hosts, what the "
+    std::cout << "not checked, as only serving tells: the RDMA device, numa_node, names of hosts, "
+                 "what the "
                  "memory holds, what plugins take, whether shards are served already\n";
   } catch (const std::invalid_argument& problem) {
     throw UsageError(problem.what());
