@@ -13,7 +13,7 @@ namespace perdura::library {
 // Chooses the methods for an update. Throws Refused or std::invalid_argument.
 persistence::Advice advise(const Configuration& configuration, const Update& update);
 // Throw std::invalid_argument if it cannot be the name of a job, or the directory of persistent
-// memory: it must exist, and be on DAX unless `emulated`. `whose`: "the log's".
+// memory: it must exist, be writable, and be on DAX unless `emulated`. `whose`: "the log's".
 void check_job(const std::string& job);
 void check_directory(const std::string& directory, bool emulated, std::string_view whose);
 

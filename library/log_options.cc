@@ -1,8 +1,10 @@
 // Checks a log's options: impossible ones are refused before anything is created.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <vector>
 
@@ -58,13 +60,21 @@ void check_job(const std::string& job) {
 }
 
 void check_directory(const std::string& directory, bool emulated, std::string_view whose) {
-  const bool device = pmem::mapped::device_path(directory).has_value();
+  const auto device = pmem::mapped::device_path(directory);
   std::error_code ignored;
   // It is not created, since a mistyped name would become a folder on an ordinary disk.
   if (!device && !fs::is_directory(directory, ignored)) {
     throw std::invalid_argument(
         fmt::format("{} directory {} is not there, or is no directory; make it, or name another",
                     whose, directory));
+  }
+  const bool writable = device ? ::access(device->device.c_str(), R_OK | W_OK) == 0
+                               : ::access(directory.c_str(), W_OK | X_OK) == 0;
+  if (!writable) {
+    throw std::invalid_argument(fmt::format(
+        "{} directory {} cannot be written by this user: {}; change its rights, or name "
+        "another",
+        whose, directory, pmem::mapped::error_text(errno)));
   }
   if (emulated) return;
   const pmem::mapped::Place place = pmem::mapped::place_of(directory);

@@ -69,8 +69,9 @@ std::string_view to_string(Status status);
 // Thrown by Result::value().
 class Failure : public std::runtime_error {
  public:
-  explicit Failure(Status status)
-      : std::runtime_error(std::string(to_string(status))), status_(status) {}
+  explicit Failure(Status status, const std::string& reason = {})
+      : std::runtime_error(std::string(to_string(status)) + (reason.empty() ? "" : ": " + reason)),
+        status_(status) {}
   Status status() const noexcept { return status_; }
 
  private:
@@ -82,32 +83,39 @@ template <class T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}
-  Result(Status status) : status_(status) {}
+  Result(Status status, std::string reason = {}) : status_(status), reason_(std::move(reason)) {}
   bool ok() const noexcept { return status_ == Status::ok; }
   Status status() const noexcept { return status_; }
+  // More about a status that is not ok, in one line; empty if it says all. After `failed` it is
+  // what a plugin has said, or how its process has died.
+  const std::string& reason() const noexcept { return reason_; }
   // Throws Failure if there is none.
   T& value() & {
-    if (!ok()) throw Failure(status_);
+    if (!ok()) throw Failure(status_, reason_);
     return *value_;
   }
   T value() && { return std::move(value()); }
 
  private:
   Status status_ = Status::ok;
+  std::string reason_;
   std::optional<T> value_;
 };
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result(Status status = Status::ok) : status_(status) {}
+  Result(Status status = Status::ok, std::string reason = {})
+      : status_(status), reason_(std::move(reason)) {}
   bool ok() const noexcept { return status_ == Status::ok; }
   Status status() const noexcept { return status_; }
+  const std::string& reason() const noexcept { return reason_; }
   void value() const {
-    if (!ok()) throw Failure(status_);
+    if (!ok()) throw Failure(status_, reason_);
   }
 
  private:
   Status status_;
+  std::string reason_;
 };
 
 // An operation under way. Dropping it does not end the operation.
@@ -120,24 +128,32 @@ class [[nodiscard]] Pending {
 
   // check_async_completion: whether wait() returns at once.
   bool completed() const {
-    return result_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    return taken_ || result_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
-  // Returns the result once; after `timed_out` it may be called again.
-  Result<T> wait() {
+  // Waits for the result, which later calls return again, each a copy of it; after `timed_out` they
+  // wait again. What is a temporary, as in `pool.async_get(key).wait()`, copies nothing.
+  Result<T> wait() & { return take() ? *taken_ : Result<T>(Status::timed_out); }
+  Result<T> wait() && { return take() ? std::move(*taken_) : Result<T>(Status::timed_out); }
+
+ private:
+  // False if there is no result within the limit.
+  bool take() {
+    if (taken_) return true;
     if (limit_ == std::chrono::milliseconds::max()) {
       result_.wait();
     } else if (result_.wait_for(limit_) != std::future_status::ready) {
-      return Status::timed_out;
+      return false;
     }
     try {
-      return result_.get();
+      taken_ = result_.get();
     } catch (const std::future_error&) {
-      return Status::disconnected;  // the client has been destroyed
+      taken_ = Status::disconnected;  // the client has been destroyed
     }
+    return true;
   }
 
- private:
   std::future<Result<T>> result_;
+  std::optional<Result<T>> taken_;
   std::chrono::milliseconds limit_;
 };
 
@@ -456,7 +472,9 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Throws as the constructor does, and else returns the shards, of which none is touched.
+  // Throws std::invalid_argument as the constructor does, and else returns the shards, of which
+  // none is touched. Looks at directories, cores and plugins of this host, and opens no device and
+  // no memory, looks no host's name up and loads no plugin.
   static ShardList check(const std::string& file);
 
   // Throws std::invalid_argument with the file, the line and the key, or what else is impossible;

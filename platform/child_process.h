@@ -50,8 +50,10 @@ class PeerProcess {
 // A child as its parent has it. The destructor ends it.
 class ChildProcess : public PeerProcess {
  public:
-  // Kills it, wherever it is. It executes nothing more when this returns. May be called again.
-  virtual void end() = 0;
+  // Kills it, wherever it is, unless it has ended. It executes nothing more when this returns,
+  // which says how it has ended, as in "perdura-ado was ended by signal 11 (Segmentation fault)".
+  // May be called again.
+  virtual std::string end() = 0;
 };
 
 // A child as it has itself.

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <iostream>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "bench/perdura/commands.h"
@@ -29,11 +31,19 @@ void stop_serving(int) {
   if (mcas::Server* const server = served.load()) server->stop();
 }
 
-// Lines of the shards' threads, each at once: whoever started this waits for them.
+// The error of the line that could not be written.
+std::atomic<int> unwritten{0};
+// Lines of the shards' threads, each at once: whoever started this waits for them. One that cannot
+// be written ends the shards, so that he learns of it.
 void say(const std::string& line) {
   static std::mutex mutex;
   const std::scoped_lock lock(mutex);
+  if (!std::cout) return;
+  errno = 0;
   std::cout << line << std::endl;
+  if (std::cout) return;
+  unwritten = errno;
+  stop_serving(0);
 }
 
 std::string_view in_words(mcas::ClusterEvent::What what) {
@@ -71,6 +81,7 @@ ExitCode serve(const McasArguments& arguments) {
   std::signal(SIGTERM, SIG_DFL);
   std::signal(SIGINT, SIG_DFL);
   served = nullptr;
+  if (!std::cout) throw std::system_error(unwritten, std::generic_category());
   return ExitCode::done;
 }
 
@@ -81,6 +92,10 @@ ExitCode check(const McasArguments& arguments) {
       std::cout << fmt::format("{}: shard {} of the job '{}'{}\n", shard.name, shard.node, list.job,
                                shard.address.empty() ? "" : ", at " + shard.address);
     }
+    // What cannot be known without opening, or waiting for, what may be in use.
+    std::cout << "not checked, as only serving tells: the RDMA device, numa_node, names of hosts, "
+                 "what the "
+                 "memory holds, what plugins take, whether shards are served already\n";
   } catch (const std::invalid_argument& problem) {
     throw UsageError(problem.what());
   }

@@ -40,11 +40,37 @@ cluster::Timing timing_of(const ClusterOptions& options) {
           .patience = options.patience};
 }
 
+// A name stands for one shard, also on the ring, and a number for one connection.
+void check_names(const Shard& shard, const std::vector<Shard>& others) {
+  if (shard.name.empty()) {
+    throw std::invalid_argument(
+        fmt::format("shard {} has no name; name it as the configuration file does", shard.node));
+  }
+  for (const Shard& other : others) {
+    if (other.name == shard.name) {
+      throw std::invalid_argument(
+          fmt::format("two shards have the name '{}', numbers {} and {}; name each of them once",
+                      shard.name, other.node, shard.node));
+    }
+    if (other.node == shard.node) {
+      throw std::invalid_argument(
+          fmt::format("'{}' and '{}' are both shard {}; give each its number in the configuration "
+                      "file",
+                      other.name, shard.name, shard.node));
+    }
+  }
+}
+
 // Checks them before anything is opened.
 Network network_of(const ClusterOptions& options) {
   if (options.shards.empty()) throw std::invalid_argument("the cluster has no shards; name them");
   const Network network{.rdma = !options.shards.front().address.empty(), .device = options.device};
-  for (const Shard& shard : options.shards) check_shard(network, shard.node, shard.address);
+  std::vector<Shard> before;
+  for (const Shard& shard : options.shards) {
+    check_shard(network, shard.node, shard.address);
+    check_names(shard, before);
+    before.push_back(shard);
+  }
   return network;
 }
 
@@ -75,6 +101,7 @@ class Cluster::Impl {
   }
 
   void add(const Shard& shard) {
+    check_names(shard, shards());
     membership_->add_shard(shard.node, shard.address);
     const auto connection = this->connection(shard);
     const std::scoped_lock lock(mutex_);

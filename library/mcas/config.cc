@@ -13,9 +13,9 @@
 #include <sstream>
 
 #include "library/choice.h"
+#include "library/mcas/member.h"
 #include "platform/base/error.h"
 #include "platform/base/parameter_values.h"
-#include "platform/fabric/tcp/sockets.h"
 #include "systems/mcas/mcas.h"
 #include "systems/mcas/parameters.h"
 #include "systems/parameter_reader.h"
@@ -130,6 +130,7 @@ class Section {
 
 // A list of names is one parameter: its names, with commas between them.
 std::string joined_names(const Section& section, const toml::array& list) {
+  if (list.empty()) section.wrong(list, kPlugins, "names none; leave it out, or name some");
   std::vector<std::string> names;
   for (const toml::node& node : list) {
     const auto name = node.value_exact<std::string>();
@@ -201,8 +202,9 @@ std::string address_of(const Section& section, const Network& network) {
     section.missing(kAddress.name, "on verbs, where the shard listens, as in \"10.0.0.1:4711\"");
   }
   std::string address = section.value(kAddress)->text();
-  if (!fabric::tcp::host_and_port(address)) {
-    section.wrong(*node, kAddress.name, "must be a host and a port, as in \"10.0.0.1:4711\"");
+  if (!is_address(address)) {
+    section.wrong(*node, kAddress.name,
+                  "must be one host's name or IPv4 address and a port, as in \"10.0.0.1:4711\"");
   }
   return address;
 }
@@ -301,6 +303,25 @@ Network network_of(const Section& root, const std::string& file) {
   return network;
 }
 
+// A file describes all shards of its job, so a peer that is not in it is nowhere.
+void check_peers(const Section& shards, const Config& config) {
+  for (const ShardConfig& shard : config.shards) {
+    const auto peer = shard.store.parameters.find("plugin_peer");
+    if (peer == shard.store.parameters.end()) continue;
+    const auto node = peer->second.number();
+    const auto is_peer = [&](const ShardConfig& other) { return other.node == node; };
+    if (std::any_of(config.shards.begin(), config.shards.end(), is_peer)) continue;
+    std::vector<std::string> known;
+    for (const ShardConfig& other : config.shards) {
+      known.push_back(fmt::format("{} ({})", other.node, other.name));
+    }
+    const std::string name = fmt::format("shards.{}", shard.name);
+    throw UsageError(
+        fmt::format("{}: 'plugin_peer' of [{}] is {}, which is the node of no shard; there are: {}",
+                    shards.where(shard.name), name, node, fmt::join(known, ", ")));
+  }
+}
+
 void read_shards(const Section& root, const std::string& file, Config& config) {
   ParameterValues keys(kShardKeys);
   GivenParameters parameters;
@@ -329,6 +350,7 @@ void read_shards(const Section& root, const std::string& file, Config& config) {
   }
   std::sort(config.shards.begin(), config.shards.end(),
             [](const ShardConfig& a, const ShardConfig& b) { return a.node < b.node; });
+  check_peers(all, config);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "library/mcas/member.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -69,15 +70,27 @@ std::unique_ptr<Member> join_shm(const std::string& job, std::chrono::millisecon
 
 }  // namespace
 
+bool is_address(const std::string& text) {
+  const auto found = fabric::tcp::host_and_port(text);
+  if (!found) return false;
+  // A name's last label has a letter, so digits and dots alone are meant as an address.
+  if (found->host.find_first_not_of("0123456789.") != std::string::npos) return true;
+  in_addr address{};
+  if (::inet_pton(AF_INET, found->host.c_str(), &address) != 1) return false;
+  const std::uint32_t number = ntohl(address.s_addr);
+  return number != INADDR_ANY && !IN_MULTICAST(number) && !IN_BADCLASS(number);
+}
+
 void check_shard(const Network& network, std::uint32_t node, const std::string& address) {
   if (node >= kMostShards) {
     throw std::invalid_argument(
         fmt::format("node is {}; shards have the numbers 0 to {}", node, kMostShards - 1));
   }
-  if (network.rdma && !fabric::tcp::host_and_port(address)) {
-    throw std::invalid_argument(fmt::format(
-        "shard {} has the address '{}'; on verbs it is a host and a port, as in 10.0.0.1:4711",
-        node, address));
+  if (network.rdma && !is_address(address)) {
+    throw std::invalid_argument(
+        fmt::format("shard {} has the address '{}'; on verbs it is one host's name or IPv4 address "
+                    "and a port, as in 10.0.0.1:4711",
+                    node, address));
   }
   if (!network.rdma && !address.empty()) {
     throw std::invalid_argument(fmt::format(

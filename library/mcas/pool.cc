@@ -23,33 +23,40 @@ std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// What is not, for whatever result it was asked.
+template <class T>
+Result<T> failure_of(const objects::Failure& failure) {
+  return {status_of(failure), failure.reason};
+}
+
 Result<void> converted(const objects::Result<void>& result) {
-  return result ? Status::ok : status_of(result.error());
+  if (!result) return failure_of<void>(result.error());
+  return Status::ok;
 }
 Result<std::string> converted(const objects::Result<std::vector<std::byte>>& result) {
-  if (!result) return status_of(result.error());
+  if (!result) return failure_of<std::string>(result.error());
   return text_of(*result);
 }
 Result<std::uint64_t> converted(const objects::Result<Bytes>& result) {
-  if (!result) return status_of(result.error());
+  if (!result) return failure_of<std::uint64_t>(result.error());
   return *result;
 }
 Result<Answers> converted(const objects::Result<objects::Answers>& result) {
-  if (!result) return status_of(result.error());
+  if (!result) return failure_of<Answers>(result.error());
   Answers answers;
   for (const auto& answer : *result) answers.push_back(text_of(answer));
   return answers;
 }
 Result<PoolAttributes> converted(const objects::Result<objects::PoolAttributes>& result) {
-  if (!result) return status_of(result.error());
+  if (!result) return failure_of<PoolAttributes>(result.error());
   return PoolAttributes{result->items, result->capacity, result->free, result->has_index};
 }
 Result<KeyAttributes> converted(const objects::Result<objects::KeyAttributes>& result) {
-  if (!result) return status_of(result.error());
+  if (!result) return failure_of<KeyAttributes>(result.error());
   return KeyAttributes{result->value_length};
 }
 Result<Found> converted(const objects::Result<objects::Found>& result) {
-  if (!result) return status_of(result.error());
+  if (!result) return failure_of<Found>(result.error());
   return Found{text_of(result->key), result->position};
 }
 

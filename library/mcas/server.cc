@@ -1,11 +1,14 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <exception>
 #include <mutex>
 #include <thread>
 
+#include "library/choice.h"
 #include "library/mcas/config.h"
 #include "library/mcas/events.h"
 #include "library/mcas/member.h"
@@ -13,9 +16,11 @@
 #include "platform/base/node_runs.h"
 #include "platform/host/inbox.h"
 #include "platform/host/thread_executor.h"
+#include "systems/mcas/ado/plugins/plugins.h"
 #include "systems/mcas/cluster/beacon.h"
 #include "systems/mcas/cluster/watcher.h"
 #include "systems/mcas/mcas.h"
+#include "systems/mcas/parameters.h"
 
 namespace perdura::mcas {
 
@@ -38,19 +43,40 @@ Config read(const std::string& file) {
   }
 }
 
+// What a shard needs of the host on which it is served, as far as can be seen without serving it.
+void check_on_this_host(const ShardConfig& shard, const std::string& file) {
+  const std::string where = fmt::format("{}: [shards.{}]:", file, shard.name);
+  if (!shard.directory.empty()) {
+    library::check_directory(shard.directory, shard.emulated, where + " the");
+  }
+  const auto cores = static_cast<unsigned>(::sysconf(_SC_NPROCESSORS_CONF));
+  for (const unsigned core : shard.placement.cores) {
+    if (core < cores) continue;
+    throw std::invalid_argument(
+        fmt::format("{} 'cores' has {}; this host has cores 0 to {}", where, core, cores - 1));
+  }
+  try {
+    systems::mcas::ado::check_plugin_files(systems::mcas::Parameters::of(shard.store).plugins);
+  } catch (const UsageError& problem) {
+    throw std::invalid_argument(fmt::format("{} {}", where, problem.what()));
+  }
+}
+
 std::vector<ShardConfig> chosen(const Config& config, const ServerOptions& options) {
   std::vector<ShardConfig> shards;
   try {
-    for (const std::string& name : options.shards) shards.push_back(config.shard(name));
+    for (const std::string& name : options.shards) {
+      const ShardConfig& shard = config.shard(name);
+      if (std::ranges::count(options.shards, name) > 1) {
+        throw UsageError(fmt::format("the shard '{}' is to be served twice; name it once", name));
+      }
+      shards.push_back(shard);
+    }
   } catch (const UsageError& problem) {
     throw std::invalid_argument(fmt::format("{}: {}", options.file, problem.what()));
   }
   if (shards.empty()) shards = config.shards;
-  for (const ShardConfig& shard : shards) {
-    if (shard.directory.empty()) continue;
-    library::check_directory(shard.directory, shard.emulated,
-                             fmt::format("{}: [shards.{}]: the", options.file, shard.name));
-  }
+  for (const ShardConfig& shard : shards) check_on_this_host(shard, options.file);
   return shards;
 }
 
@@ -98,8 +124,7 @@ class ServedShard {
  private:
   Task<> serve(Thread& thread) {
     std::shared_ptr<void> owned = own(thread.node, shard_.name);
-    const std::shared_ptr<objects::Shard> shard =
-        systems::kMcasObjects.open(thread, shard_.name, shard_.store);
+    const std::shared_ptr<objects::Shard> shard = open(thread);
     if (owned == nullptr) owned = own(thread.node, shard_.name);
     thread.executor.spawn(shard->serve());
     served_ = shard;
@@ -108,6 +133,19 @@ class ServedShard {
     if (options_.on_serving) options_.on_serving(shard_.name);
     while (!stopping_ || !said_goodbye_) co_await sleep_for(kLook);
     throw Stopped{};
+  }
+
+  // What refuses memory knows neither the file that it is nor the file that asks for other sizes.
+  std::shared_ptr<objects::Shard> open(Thread& thread) const {
+    try {
+      return systems::kMcasObjects.open(thread, shard_.name, shard_.store);
+    } catch (const UsageError& problem) {
+      throw UsageError(
+          fmt::format("{}: [shards.{}]: {}{}", options_.file, shard_.name, problem.what(),
+                      shard_.directory.empty()
+                          ? ""
+                          : fmt::format(" (its memory is {}/{})", shard_.directory, shard_.name)));
+    }
   }
 
   // A shard joins when it serves: before that, clients could not use it.
@@ -169,6 +207,10 @@ class Server::Impl {
       } catch (const UsageError& problem) {
         throw std::invalid_argument(
             fmt::format("{}: [shards.{}]: {}", options_.file, shard.name, problem.what()));
+      } catch (const PlatformError& problem) {
+        throw std::runtime_error(fmt::format("{}: platform = \"{}\", [shards.{}]: {}",
+                                             options_.file, config_.network.rdma ? "verbs" : "shm",
+                                             shard.name, problem.what()));
       }
     }
   }

@@ -27,7 +27,7 @@ void check_needs(const DeviceNeeds& needs, const Capabilities& device, std::stri
   if (lacking.empty()) return;
   throw UsageError(
       fmt::format("{} needs {}, which this device does not have{}; choose another device, or use "
-                  "--platform shm",
+                  "platform shm",
                   user, lacking, needs.write_with_immediate ? " (iWARP has none)" : ""));
 }
 

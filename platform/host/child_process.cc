@@ -136,10 +136,12 @@ class HostChild final : public ChildProcess, private runtime::Poller {
     if (shared().ready.load() == 0) throw PlatformError(problem());
   }
 
-  void end() override {
-    if (!watcher_.joinable()) return;
-    ::syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
-    watcher_.join();
+  std::string end() override {
+    if (watcher_.joinable()) {
+      ::syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
+      watcher_.join();
+    }
+    return how_it_ended();
   }
 
   Bytes longest_message() const override { return messages_.message_size; }
@@ -177,15 +179,20 @@ class HostChild final : public ChildProcess, private runtime::Poller {
     inbox_->ring();
   }
 
-  // Behind its end.
+  // Behind its end, as the next.
   std::string problem() const {
     const auto& text = shared().problem;
     const std::string said(text.data(), ::strnlen(text.data(), text.size()));
-    if (!said.empty()) return said;
+    return said.empty() ? how_it_ended() : said;
+  }
+  // By what the kernel says alone: the process may have written anything to the memory.
+  std::string how_it_ended() const {
     if (end_.si_code == CLD_EXITED) {
       return fmt::format("{} has ended with code {}", name_, end_.si_status);
     }
-    return fmt::format("{} was ended by signal {}", name_, end_.si_status);
+    const char* const signal = ::sigdescr_np(end_.si_status);
+    return fmt::format("{} was ended by signal {} ({})", name_, end_.si_status,
+                       signal == nullptr ? "unknown" : signal);
   }
 
   std::string name_;

@@ -102,7 +102,10 @@ class SimChild final : public ChildProcess {
       : life_(std::move(life)), kill_(std::move(kill)) {}
   ~SimChild() override { kill_(); }
 
-  void end() override { kill_(); }
+  std::string end() override {
+    kill_();
+    return life_->problem.empty() ? "it has ended" : life_->problem;
+  }
   Bytes longest_message() const override { return life_->to_child->shape().message_size; }
   bool try_send(std::span<const std::byte> message) override {
     return life_->to_child->try_push(message);

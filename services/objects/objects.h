@@ -25,6 +25,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "platform/base/parameter.h"
@@ -51,8 +52,17 @@ enum class Error : std::uint8_t {
 };
 std::string_view to_string(Error error);
 
+// Why an operation has failed. Compared and handed on as the error that it is.
+struct Failure {
+  Error error = Error::failed;
+  std::string reason{};  // in one line, for people; empty if the error says all
+
+  Failure(Error what, std::string why = {}) : error(what), reason(std::move(why)) {}
+  operator Error() const { return error; }
+};
+
 template <class T>
-using Result = tl::expected<T, Error>;
+using Result = tl::expected<T, Failure>;
 
 // Flags of opening a pool.
 struct PoolFlags {

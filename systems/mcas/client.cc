@@ -49,6 +49,20 @@ constexpr Error kTooLongKey<Error> = Error::not_found;
 
 }  // namespace
 
+// The error of a reply, with its text if the interface has room for it.
+template <class E>
+auto Client::failure_of(Call call, const Reply& reply) const {
+  if constexpr (std::is_same_v<E, objects::Error>) {
+    objects::Failure failure(error_of<E>(reply.status));
+    if (reply.value_length == 0) return failure;
+    const auto text = value_of(call, reply);
+    failure.reason.assign(reinterpret_cast<const char*>(text.data()), text.size());
+    return failure;
+  } else {
+    return error_of<E>(reply.status);
+  }
+}
+
 // --- connecting ----------------------------------------------------------------------------------
 
 Task<std::shared_ptr<Client>> Client::connect(Thread& thread, fabric::Address shard,
@@ -94,7 +108,7 @@ Task<Client::Expected<Bytes, E>> Client::get(PoolHandle pool, Key key, std::span
   const rpc::KeptReplies::Use use(kept_, lease.call());
   const Reply reply =
       co_await request(lease.call(), {.kind = RequestKind::get, .pool = pool}, key, {});
-  if (reply.status != kDone) co_return tl::unexpected(error_of<E>(reply.status));
+  if (reply.status != kDone) co_return tl::unexpected(failure_of<E>(lease.call(), reply));
   if (reply.value_length > into.size()) co_return tl::unexpected(E::too_large);
   copy_bytes(into.first(reply.value_length), value_of(lease.call(), reply));
   co_return Bytes{reply.value_length};
@@ -110,7 +124,7 @@ Task<Client::Expected<void, E>> Client::put(PoolHandle pool, Key key, Value valu
   const rpc::KeptReplies::Use use(kept_, lease.call());
   const Reply reply = co_await request(
       lease.call(), {.kind = RequestKind::put, .flags = flags, .pool = pool}, key, value);
-  if (reply.status != kDone) co_return tl::unexpected(error_of<E>(reply.status));
+  if (reply.status != kDone) co_return tl::unexpected(failure_of<E>(lease.call(), reply));
   co_return Expected<void, E>{};
 }
 
@@ -121,7 +135,7 @@ Task<Client::Expected<void, E>> Client::erase(PoolHandle pool, Key key) {
   const rpc::KeptReplies::Use use(kept_, lease.call());
   const Reply reply =
       co_await request(lease.call(), {.kind = RequestKind::erase, .pool = pool}, key, {});
-  if (reply.status != kDone) co_return tl::unexpected(error_of<E>(reply.status));
+  if (reply.status != kDone) co_return tl::unexpected(failure_of<E>(lease.call(), reply));
   co_return Expected<void, E>{};
 }
 
@@ -146,7 +160,9 @@ Task<objects::Result<std::vector<std::byte>>> Client::ask_bytes(Request header, 
   const auto lease = co_await calls_.begin();
   const rpc::KeptReplies::Use use(kept_, lease.call());
   const Reply reply = co_await request(lease.call(), header, key, value);
-  if (reply.status != kDone) co_return tl::unexpected(error_of<objects::Error>(reply.status));
+  if (reply.status != kDone) {
+    co_return tl::unexpected(failure_of<objects::Error>(lease.call(), reply));
+  }
   const auto bytes = value_of(lease.call(), reply);
   charge(Work::copy, bytes.size());
   co_return std::vector<std::byte>(bytes.begin(), bytes.end());

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "platform/platform.h"
@@ -22,8 +23,10 @@ namespace perdura::systems::mcas {
 
 class Client {
  public:
+  // The results of pools also say why.
   template <class T, class E>
-  using Expected = tl::expected<T, E>;
+  using Expected =
+      std::conditional_t<std::is_same_v<E, objects::Error>, objects::Result<T>, tl::expected<T, E>>;
 
   // Throws PlatformError if connecting fails.
   static Task<std::shared_ptr<Client>> connect(Thread& thread, fabric::Address shard,
@@ -62,6 +65,9 @@ class Client {
   std::span<const std::byte> value_of(rpc::Call call, const Reply& reply) const {
     return kept_.kept(call).bytes().subspan(sizeof(Reply), reply.value_length);
   }
+  // Why the call has failed whose reply this is.
+  template <class E>
+  auto failure_of(rpc::Call call, const Reply& reply) const;
   // Nothing is sent of which the shard's limits say that it is in vain.
   bool is_too_long(Key key) const { return key.size() > welcome_.max_key_size; }
   bool is_too_long(Key key, Value value) const {

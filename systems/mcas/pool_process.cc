@@ -1,6 +1,6 @@
 #include "systems/mcas/pool_process.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "platform/base/error.h"
 
@@ -38,6 +38,10 @@ void PoolProcess::Running::end() {
   launched.reset();
 }
 
+void PoolProcess::Running::say(const std::string& what) const {
+  fmt::print(stderr, "perdura: {}: {}\n", title, what);
+}
+
 PoolProcess::~PoolProcess() { running_->end(); }
 
 bool PoolProcess::is_current() const {
@@ -48,7 +52,10 @@ Task<CompletionMessage> PoolProcess::work(ado::WorkMessage order, ado::LockMode 
   for (;;) {
     if ((changing_ || !is_current()) && !co_await launch_if_needed()) {
       callbacks_.unlock(order.key, mode);
-      co_return CompletionMessage{.status = WorkStatus::failed, .error = "it cannot be launched"};
+      co_return CompletionMessage{
+          .status = WorkStatus::failed,
+          .error =
+              fmt::format("the process of active data objects cannot be launched: {}", problem_)};
     }
     order.value = callbacks_.find(order.key).value_or(Place{});
     Task<CompletionMessage> working = host_->work(order, mode);
@@ -76,9 +83,8 @@ Task<bool> PoolProcess::launch_if_needed() {
     if (problem.empty() && !host_->attached()) problem = "it dies as soon as it is launched";
     failed_ = !problem.empty();
     if (!failed_ || ++failures < kMostFailedLaunches) continue;
-    fmt::print(stderr,
-               "perdura: the active data objects of pool {} of '{}' cannot be launched: {}\n",
-               name_, options_.memory, problem);
+    problem_ = problem;
+    running_->say(fmt::format("the process cannot be launched: {}", problem));
     co_return false;
   }
   co_return true;
@@ -89,16 +95,27 @@ Task<std::string> PoolProcess::launch() {
   co_await end();
   const std::vector<Place> parts = pools_.parts_of(callbacks_.pool());
   shown_ = pools_.memory_of(callbacks_.pool());
+  // Clients choose the names of pools, which are to stay within their line.
+  running_->title =
+      fmt::format("shard '{}', pool {:?}, plugins {}", options_.memory,
+                  pools_.name_of(callbacks_.pool()), fmt::join(options_.plugins, ", "));
   callbacks_.show(parts);
   std::string problem;
   try {
     if (!host_) {
-      ado::HostOptions options{.patience = options_.patience,
-                               .end_process =
-                                   [running = running_] {
-                                     if (running->launched) running->launched->end();
-                                   },
-                               .peer = options_.peer};
+      ado::HostOptions options{
+          .patience = options_.patience,
+          .end_process =
+              [running = running_] { return running->launched ? running->launched->end() : ""; },
+          .on_lost =
+              [running = running_](const std::string& why) {
+                if (!running->launched) return;  // the shard has ended it
+                running->say(
+                    fmt::format("{}; calls under way have failed, and the next one "
+                                "launches another process",
+                                why));
+              },
+          .peer = options_.peer};
       host_ = std::make_shared<ado::Host>(thread_, callbacks_, std::move(options));
     }
     ado::LaunchOrder order{name_, options_.memory, parts, options_.plugins};

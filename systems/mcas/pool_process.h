@@ -65,7 +65,9 @@ class PoolProcess {
   // The process, which tasks of the host may end when this object is gone.
   struct Running {
     std::unique_ptr<ado::Launched> launched;
+    std::string title;  // whose it is, in lines of the shard's log
     void end();
+    void say(const std::string& what) const;
   };
   // Whether there is a process that sees all of the pool.
   bool is_current() const;
@@ -85,6 +87,7 @@ class PoolProcess {
   Bytes shown_ = 0;        // how much of the pool's memory it sees
   bool changing_ = false;  // it is being launched, or ended
   bool failed_ = false;    // the last change was a launch, in vain
+  std::string problem_;    // why
   WaitList changed_;
 };
 

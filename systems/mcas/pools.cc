@@ -1,6 +1,7 @@
 #include "systems/mcas/pools.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -34,6 +35,28 @@ MemoryHeader header_of(const MemoryShape& shape) {
   return header;
 }
 
+// What differs, as the parameters are called: "granules is 16 in it, here 8".
+std::string difference(const MemoryShape& found, const MemoryShape& here) {
+  std::vector<std::string> differing;
+  const auto compare = [&](std::string_view name, std::uint64_t in_it, std::uint64_t wanted) {
+    if (in_it == wanted) return;
+    differing.push_back(fmt::format("{} is {} in it, here {}", name, in_it, wanted));
+  };
+  compare("memory for pools", found.granules * found.granule, here.granules * here.granule);
+  compare("key_size", found.planned.key_size, here.planned.key_size);
+  compare("value_size", found.planned.value_size, here.planned.value_size);
+  compare("records", found.planned.records, here.planned.records);
+  compare("max_key_size", found.max_key_size, here.max_key_size);
+  compare("the longest value of a message", found.max_value_size, here.max_value_size);
+  compare("first_segment", found.first_segment, here.first_segment);
+  compare("segments", found.most_segments, here.most_segments);
+  compare("neighborhood", found.hops, here.hops);
+  compare("heap_region", found.heap_region, here.heap_region);
+  compare("granule", found.granule, here.granule);
+  compare("pools", found.pools, here.pools);
+  return fmt::format("{}", fmt::join(differing, ", "));
+}
+
 void check_header(const MemoryHeader& found, const std::string& name, const MemoryShape& shape) {
   if (found.magic != kMagic) {
     throw UsageError(
@@ -51,12 +74,9 @@ void check_header(const MemoryHeader& found, const std::string& name, const Memo
         "pool '{}' was created for another engine; remove it or use that engine", name));
   }
   if (!(found.shape == shape)) {
-    const Planned& planned = found.shape.planned;
-    throw UsageError(fmt::format(
-        "pool '{}' was created for other sizes (keys of {}, values of {} up to {} bytes, {} "
-        "records, {} pools, {} granules of {} bytes); remove it or use its sizes",
-        name, planned.key_size, planned.value_size, found.shape.max_value_size, planned.records,
-        found.shape.pools, found.shape.granules, found.shape.granule));
+    throw UsageError(
+        fmt::format("pool '{}' was created for other sizes ({}); remove it or use its sizes", name,
+                    difference(found.shape, shape)));
   }
 }
 

@@ -221,7 +221,8 @@ void Shard::finish(const Job& job, const Outcome& outcome) {
   if (outcome) {
     reply.value_length = static_cast<std::uint32_t>(*outcome);
   } else {
-    reply.status = status_of(outcome.error());
+    reply.status = status_of(outcome.error().error);
+    reply.value_length = static_cast<std::uint32_t>(outcome.error().reason);
     ++statistics_.failed_requests;
   }
   const fabric::LocalBuffer buffer = reply_buffer(job);

@@ -69,8 +69,15 @@ class Shard : public std::enable_shared_from_this<Shard> {
     ParsedRequest request;
     Pool* pool = nullptr;  // of its handle, if it has one
   };
+  // Why a request has failed. In the reply buffer stands so much text that says more.
+  struct Failed {
+    objects::Error error;
+    Bytes reason = 0;
+
+    Failed(objects::Error what, Bytes text = 0) : error(what), reason(text) {}
+  };
   // What a request yields: the length of the value in the reply buffer.
-  using Outcome = objects::Result<Bytes>;
+  using Outcome = tl::expected<Bytes, Failed>;
   // What has arrived, until it has been answered or a task will answer it.
   struct Taken {
     Job job;
@@ -148,6 +155,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   Task<std::optional<objects::Error>> prepare(const Job& job, PoolCallbacks& pool,
                                               ado::WorkMessage& order);
   Outcome answered(const Job& job, const ado::CompletionMessage& completion);
+  Outcome failed(const Job& job, const ado::CompletionMessage& completion) const;
   static Task<> end_idle_processes(std::shared_ptr<Shard> self);
 
   std::uint32_t request_buffers() const { return limits_.queue_depth + 1; }

@@ -1,6 +1,8 @@
 // Active data objects (MCAS, section 4.1): invocations, and signals of other operations. The shard
 // locks the key, makes the value that the work is to have, and hands it to the pool's process; the
 // lock is given back when the work has ended, whichever way.
+#include <algorithm>
+
 #include "platform/runtime/work.h"
 #include "systems/mcas/shard_keeper.h"
 
@@ -85,7 +87,7 @@ Task<std::optional<objects::Error>> Shard::prepare(const Job& job, PoolCallbacks
   }
   if (puts && !detached) {
     const Outcome outcome = co_await put(job, request.call_value());
-    co_return outcome ? std::nullopt : std::optional(outcome.error());
+    co_return outcome ? std::nullopt : std::optional(outcome.error().error);
   }
   ado::Created kept;
   if (detached) {
@@ -104,7 +106,7 @@ Shard::Outcome Shard::answered(const Job& job, const ado::CompletionMessage& com
   if (completion.status == ado::WorkStatus::too_long) {
     return tl::unexpected(objects::Error::too_large);
   }
-  if (completion.status != ado::WorkStatus::done) return tl::unexpected(objects::Error::failed);
+  if (completion.status != ado::WorkStatus::done) return failed(job, completion);
   ado::Encoder encoder;
   encoder(completion.responses);
   const std::string answers = encoder.take();
@@ -112,6 +114,15 @@ Shard::Outcome Shard::answered(const Job& job, const ado::CompletionMessage& com
   if (answers.size() > reply.size()) return tl::unexpected(objects::Error::too_large);
   copy_bytes(reply.first(answers.size()), std::as_bytes(std::span(answers)));
   return answers.size();
+}
+
+// As much of the reason as the reply has room for.
+Shard::Outcome Shard::failed(const Job& job, const ado::CompletionMessage& completion) const {
+  const std::span<std::byte> reply = reply_value(job);
+  const auto reason = std::as_bytes(std::span(completion.error));
+  const Bytes length = std::min<Bytes>(reason.size(), reply.size());
+  copy_bytes(reply.first(length), reason.first(length));
+  return tl::unexpected(Failed(objects::Error::failed, length));
 }
 
 // --- signals (section 4.1.1) ---------------------------------------------------------------------
@@ -136,7 +147,7 @@ Task<> Shard::signal(Job job, Outcome outcome, [[maybe_unused]] Keeper keeper) {
   Task<ado::CompletionMessage> telling = process.work(std::move(order), ado::LockMode::read);
   const ado::CompletionMessage told = co_await std::move(telling);
   const bool refused = consent_ && kind != ado::Signal::get && told.status != ado::WorkStatus::done;
-  finish(job, refused ? Outcome(tl::unexpected(objects::Error::failed)) : outcome);
+  finish(job, refused ? failed(job, told) : outcome);
 }
 
 // --- processes -----------------------------------------------------------------------------------

@@ -23,13 +23,13 @@ bool Shard::execute(Taken& taken) {
   Job& job = taken.job;
   const ParsedRequest& request = job.request;
   if (!request.is_valid(limits_)) {
-    taken.outcome = tl::unexpected(objects::Error::invalid);
+    taken.outcome = tl::unexpected(Failed(objects::Error::invalid));
     return true;
   }
   if (request.has_pool()) {
     const OpenPool* const open = find_handle(*job.session, request.header.pool);
     if (open == nullptr || (open->read_only && request.changes())) {
-      taken.outcome = tl::unexpected(objects::Error::no_permission);
+      taken.outcome = tl::unexpected(Failed(objects::Error::no_permission));
       return true;
     }
     job.pool = open->pool;
@@ -183,7 +183,7 @@ Shard::Outcome Shard::open_pool(const Job& job) {
   } else if (create || (flags & kCreateOnDemand) != 0) {
     pool = pools_.create(name, rpc::read_message<PoolSize>(request.value).bytes);
   }
-  if (!pool) return tl::unexpected(pool.error());
+  if (!pool) return tl::unexpected(pool.error().error);
   return add_handle(job, free, **pool);
 }
 
@@ -234,7 +234,7 @@ Task<> Shard::delete_pool(Job job, [[maybe_unused]] Keeper keeper) {
     co_await process_of(*pool).stop();
   }
   const auto removed = co_await pools_.remove(name);
-  finish(job, removed ? Outcome(0) : tl::unexpected(removed.error()));
+  finish(job, removed ? Outcome(0) : tl::unexpected(removed.error().error));
 }
 
 Shard::Outcome Shard::pool_attributes(const Job& job) {

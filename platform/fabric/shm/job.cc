@@ -61,9 +61,10 @@ bool same_file(int fd, const std::string& path) {
          a.st_ino == b.st_ino;
 }
 
-// Locks the directory against all other processes that join or leave the job. Null if it does not
-// exist, or is locked until the deadline. The lock is polled, since the kernel would wait without
-// limit for a process that is stopped while it holds the lock.
+// Locks the directory against all other processes that join or leave the job. Null, with errno, if
+// it cannot be opened, as when it does not exist, or is locked until the deadline. The lock is
+// polled, since the kernel would wait without limit for a process that is stopped while it holds
+// the lock.
 File lock_directory(const std::string& path, SteadyTime deadline) {
   for (;;) {
     File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -78,12 +79,24 @@ File lock_directory(const std::string& path, SteadyTime deadline) {
   }
 }
 
+// Waiting would not help: a job is of one user's processes.
+[[noreturn]] void throw_not_ours(const std::string& path, int error) {
+  struct stat info {};
+  const bool known = ::stat(path.c_str(), &info) == 0;
+  throw PlatformError(fmt::format(
+      "cannot join the job in {}: {}{}; its processes are all of one user, or of root", path,
+      error_text(error),
+      known ? fmt::format(" (it is of user {}, this process of user {})", info.st_uid, ::geteuid())
+            : ""));
+}
+
 File make_and_lock_directory(const std::string& path, SteadyTime deadline) {
   for (;;) {
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
       throw PlatformError(fmt::format("cannot create {}: {}", path, error_text(errno)));
     }
     if (File directory = lock_directory(path, deadline)) return directory;
+    if (errno == EACCES || errno == EPERM) throw_not_ours(path, errno);
     if (std::chrono::steady_clock::now() >= deadline) {
       throw PlatformError(
           fmt::format("cannot join the job in {}: another process keeps it locked; is one stopped "

@@ -112,7 +112,7 @@ class Manager final : public ConnectionManager {
   explicit Manager(const Device& device) : device_(device), channel_(rdma_create_event_channel()) {
     const auto check = [&](bool done, std::string_view step) {
       if (done) return;
-      throw PlatformError(fmt::format("platform verbs: {} {} at {}: {}; or use --platform shm",
+      throw PlatformError(fmt::format("platform verbs: {} {} at {}: {}; or use platform shm",
                                       device.name(), step, to_string(device.gid().gid),
                                       error_text(errno)));
     };

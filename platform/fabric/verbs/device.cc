@@ -50,7 +50,8 @@ struct DeviceList {
 
 std::string_view state_name(ibv_port_state state) { return ibv_port_state_str(state); }
 
-[[noreturn]] void no_device() {
+// `name`: the device that was asked for, if one was.
+[[noreturn]] void no_device(const std::string& name) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   std::vector<std::string> known;
@@ -58,20 +59,21 @@ std::string_view state_name(ibv_port_state state) { return ibv_port_state_str(st
     known.push_back(entry.path().filename().string());
   }
   if (known.empty()) {
-    throw PlatformError(
-        "platform verbs: this host has no RDMA device; install its driver or make a soft-RoCE one "
-        "(rdma link add rxe0 type rxe netdev eth0, needs root), or use --platform shm, which needs "
-        "none");
+    throw PlatformError(fmt::format(
+        "platform verbs: this host has no RDMA device{}; install its driver or make a soft-RoCE "
+        "one (rdma link add rxe0 type rxe netdev eth0, needs root), or use platform shm, which "
+        "needs none",
+        name.empty() ? "" : fmt::format(", and so no '{}'", name)));
   }
   if (!fs::exists("/dev/infiniband", ignored)) {
     throw PlatformError(fmt::format(
         "platform verbs: the kernel has {} but no /dev/infiniband; load ib_uverbs (modprobe "
-        "ib_uverbs, needs root), or use --platform shm, which needs no device",
+        "ib_uverbs, needs root), or use platform shm, which needs no device",
         fmt::join(known, ", ")));
   }
   throw PlatformError(fmt::format(
       "platform verbs: libibverbs has no driver for {}; install ibverbs-providers, or use "
-      "--platform shm, which needs no device",
+      "platform shm, which needs no device",
       fmt::join(known, ", ")));
 }
 
@@ -86,7 +88,7 @@ int why_not_opened(const ibv_device* device) {
 [[noreturn]] void cannot_open(const std::string& name, int error) {
   const bool forbidden = error == EACCES || error == EPERM;
   throw PlatformError(fmt::format(
-      "platform verbs: cannot open {}: {}; {}, or use --platform shm, which needs no device", name,
+      "platform verbs: cannot open {}: {}; {}, or use platform shm, which needs no device", name,
       error_text(error),
       forbidden ? "this user needs to read and write /dev/infiniband/uverbs* (membership of the "
                   "group rdma, or a udev rule, which root makes)"
@@ -145,7 +147,7 @@ struct Device::Candidate {
 
 Device::Candidate Device::choose(const DeviceOptions& options) const {
   const DeviceList list;
-  if (list.all().empty()) no_device();
+  if (list.all().empty()) no_device(options.name);
   const std::vector<std::string> addresses = local_addresses();
   std::vector<std::string> names;
   std::vector<std::string> unusable;
@@ -219,7 +221,7 @@ Device::Candidate Device::choose(const DeviceOptions& options) const {
   if (best.context == nullptr) {
     throw PlatformError(fmt::format(
         "platform verbs: no port can be used: {}; connect it, bring its interface up (ip link set "
-        "... up, needs root), or use --platform shm, which needs no device",
+        "... up, needs root), or use platform shm, which needs no device",
         fmt::join(unusable, ", ")));
   }
   return best;

@@ -135,25 +135,25 @@ std::string registration_problem(int error, const Registration& what, std::strin
       return fmt::format(
           "{}: not enough lockable memory (ENOMEM): the limit of locked memory {}; set memlock to "
           "unlimited in /etc/security/limits.conf (needs root; LimitMEMLOCK=infinity for services) "
-          "and log in again, or use --platform shm, which locks none",
+          "and log in again, or use platform shm, which locks none",
           subject, memory_limit());
     case EOPNOTSUPP:
       return fmt::format(
           "{}: {} is on a DAX file system, whose pages the kernel does not lend to devices for "
           "long "
           "(EOPNOTSUPP); put persistent memory on device DAX (ndctl create-namespace -m devdax, "
-          "needs root), or use --platform shm, which works on DAX file systems",
+          "needs root), or use platform shm, which works on DAX file systems",
           subject, what.path.empty() ? "its memory" : what.path);
     case EINVAL:
       if (what.flush_persistence) {
         return fmt::format(
             "{}: FLUSH for persistence needs persistent memory, and {} is none (EINVAL); put "
-            "persistent memory on device DAX, or use --platform shm",
+            "persistent memory on device DAX, or use platform shm",
             subject, what.path.empty() ? "anonymous memory" : what.path);
       }
       return fmt::format(
           "{}: the device does not take this memory or these rights (EINVAL); use "
-          "another device, or --platform shm",
+          "another device, or platform shm",
           subject);
     case EFAULT:
       return fmt::format("{}: the memory is not mapped for writing (EFAULT)", subject);
@@ -161,10 +161,10 @@ std::string registration_problem(int error, const Registration& what, std::strin
     case EPERM:
       return fmt::format(
           "{}: this user may not lock memory; set memlock in /etc/security/limits.conf (needs "
-          "root), or use --platform shm",
+          "root), or use platform shm",
           subject);
     default:
-      return fmt::format("{}: {}; --platform shm needs no device", subject,
+      return fmt::format("{}: {}; platform shm needs no device", subject,
                          pmem::mapped::error_text(error));
   }
 }

@@ -72,24 +72,32 @@ Task<> Host::attach(std::shared_ptr<PeerProcess> process, std::vector<ClusterEve
   WorkMessage order;
   Task<CompletionMessage> launching = run(MessageKind::launch, order, {}, std::move(events));
   const CompletionMessage launched = co_await std::move(launching);
-  if (launched.status == WorkStatus::done) co_return;
+  if (launched.status == WorkStatus::done) {
+    serves_ = launch == launch_;
+    co_return;
+  }
   lose(launch, "its launch has failed");
   throw PlatformError(
       fmt::format("the process of active data objects cannot begin: {}", launched.error));
 }
 
-void Host::lose(std::uint64_t launch, const std::string& why) {
+void Host::lose(std::uint64_t launch, const std::string& why, bool by_itself) {
   if (launch == 0 || launch != launch_) return;
   launch_ = 0;
-  if (options_.end_process) options_.end_process();
+  std::string reason = why;
+  if (options_.end_process) {
+    const std::string how = options_.end_process();
+    if (by_itself) reason += ": " + how;
+  }
   channel_->end();
   set_peer(nullptr);
   for (Pending* const pending : pending_) {
     if (pending->completion) continue;
     pending->completion =
-        CompletionMessage{.id = pending->id, .status = WorkStatus::lost, .error = why};
+        CompletionMessage{.id = pending->id, .status = WorkStatus::lost, .error = reason};
     pending->waiting.wake_all();
   }
+  if (std::exchange(serves_, false) && options_.on_lost) options_.on_lost(reason);
 }
 
 Task<> Host::receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> channel,
@@ -98,7 +106,7 @@ Task<> Host::receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> ch
   for (int others = 0;;) {
     while (self->calls_ >= kMostCalls) co_await wait(self->call_ended_);
     if (!co_await channel->receive(message)) {
-      co_return self->lose(launch, "the process of active data objects has died");
+      co_return self->lose(launch, "the process of active data objects has died", true);
     }
     Decoder decoder(message.body);
     if (message.kind == MessageKind::completion) {
@@ -138,6 +146,7 @@ Task<> Host::watch_time(std::shared_ptr<Host> self, std::uint64_t launch) {
 Task<> Host::shut_down() {
   while (attached() && !pending_.empty()) co_await wait(ended_);
   if (!attached()) co_return;
+  serves_ = false;
   channel_->send(MessageKind::shut_down, ShutDownMessage{});
   Pending pending;
   const Registration registration(*this, pending);

@@ -25,9 +25,12 @@
 namespace perdura::systems::mcas::ado {
 
 struct HostOptions {
-  Picoseconds patience{};               // for one work; 0: endless
-  std::function<void()> end_process{};  // needed with patience; may be called again
-  std::optional<PeerOptions> peer{};    // the shard that plugins may be clients of
+  Picoseconds patience{};  // for one work; 0: endless
+  // Needed with patience; may be called again. Returns how the process has ended, as a phrase.
+  std::function<std::string()> end_process{};
+  // Told why, when a process that has been launched is lost before it was told to end.
+  std::function<void(const std::string& why)> on_lost{};
+  std::optional<PeerOptions> peer{};  // the shard that plugins may be clients of
 };
 
 // Must be created by make_shared. Belongs to the shard's thread.
@@ -80,8 +83,8 @@ class Host : public std::enable_shared_from_this<Host> {
   static Task<> watch_time(std::shared_ptr<Host> self, std::uint64_t launch);
   static Task<> answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessage call,
                        CallUnderWay under_way);
-  // The process is gone.
-  void lose(std::uint64_t launch, const std::string& why);
+  // The process is gone, by itself, so that how it has ended belongs to why, or is ended now.
+  void lose(std::uint64_t launch, const std::string& why, bool by_itself = false);
 
   // The work, if it is still under way.
   Pending* find(std::uint64_t launch, WorkId work) const;
@@ -112,6 +115,7 @@ class Host : public std::enable_shared_from_this<Host> {
   std::shared_ptr<Channel> channel_;
   std::uint64_t launch_ = 0;  // 0: no process is attached
   std::uint64_t last_launch_ = 0;
+  bool serves_ = false;  // the process has been launched, and not been told to end
   WorkId last_work_ = 0;
   std::vector<Pending*> pending_;   // in the order of their numbers
   WaitList ended_;                  // who waits until no work is under way

@@ -25,8 +25,8 @@ class Launched {
   virtual ~Launched() = default;
   // For Host::attach().
   virtual std::shared_ptr<PeerProcess> process() const = 0;
-  // It executes nothing more when this returns. May be called again.
-  virtual void end() = 0;
+  // It executes nothing more when this returns, which says how it has ended. May be called again.
+  virtual std::string end() = 0;
 };
 
 class Launcher {

@@ -126,7 +126,8 @@ constexpr objects::Error error_of(ReplyStatus status) {
 
 // What the operation yields follows: a value, its length (get_direct, key_attributes: 8 bytes), a
 // PoolHandle, objects::PoolAttributes, objects::ShardStatistics, the position of a key, 8 bytes,
-// and the key (find), or the answers as ado/codec.h encodes a list (invoke, invoke_put).
+// and the key (find), or the answers as ado/codec.h encodes a list (invoke, invoke_put). Behind a
+// reply that is not `done` it is a text for people, of any length: why.
 struct Reply {
   std::uint32_t id = 0;
   ReplyStatus status = kDone;

@@ -110,6 +110,16 @@ TEST(Output, ThatCannotBeWrittenIsNoSuccess) {
   }
 }
 
+// What serves until it is told to end is not left without a reader.
+TEST(Output, OfShardsThatCannotBeWrittenEndsThem) {
+  const std::string file = testing::TempDir() + "perdura-shards-" + std::to_string(::getpid());
+  std::ofstream(file) << "job = \"writers-" << ::getpid() << "\"\n[shards.a]\nnode = 0\n";
+  const Outcome outcome = shell("(" + perdura_command("mcas serve " + file) + " > /dev/full)");
+  fs::remove(file);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.text, "perdura: standard output: cannot be written: No space left on device\n");
+}
+
 TEST(Output, OfAMistakeThatCannotBeWrittenChangesNothing) {
   EXPECT_EQ(shell("(" + perdura_command("dance") + " 2> /dev/full)").code, 2);
 }

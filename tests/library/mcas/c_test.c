@@ -29,6 +29,10 @@ static int keys_and_values(perdura_pool* pool) {
   CHECK(value_length == 5);
   IS_OK(perdura_get_attributes(pool, &attributes));
   CHECK(attributes.items == 1 && attributes.has_index == 0 && attributes.free > 0);
+  CHECK(perdura_put(pool, "k", 1, "v", (size_t)-1, 0) == PERDURA_OBJECTS_INVALID);
+  CHECK(strcmp(perdura_last_error(),
+               "the value has 18446744073709551615 bytes, more than memory can have; was its length "
+               "negative?") == 0);
   IS_OK(perdura_put(pool, "empty", 5, NULL, 0, 0));
   IS_OK(perdura_erase(pool, "k", 1));
   CHECK(perdura_get(pool, "k", 1, &value, &length) == PERDURA_OBJECTS_NOT_FOUND);

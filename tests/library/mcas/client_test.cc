@@ -1,9 +1,12 @@
 // The calls of a client (MCAS, Tables 1 to 3): what each does, and how each says that it cannot.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/library/mcas/support.h"
@@ -158,6 +161,20 @@ TEST_F(McasClient, CompletesManyOperationsAtOnce) {
   }
 }
 
+TEST_F(McasClient, AResultIsThereAsOftenAsItIsWaitedFor) {
+  Client client(shards_.client());
+  Pool pool = client.open_pool("p", {.create_on_demand = true}, kPool).value();
+  const std::string value(1000, 'v');
+  ASSERT_TRUE(pool.put("key", value).ok());
+  mcas::Pending<std::string> get = pool.async_get("key");
+  mcas::Pending<void> erase = pool.async_erase("another key");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(get.wait().value(), value);
+    EXPECT_TRUE(get.completed());
+    EXPECT_EQ(erase.wait().status(), Status::not_found);
+  }
+}
+
 TEST_F(McasClient, CallsOfSeveralThreadsDoNotMix) {
   Client client(shards_.client());
   Pool pool = client.create_pool("p", kPool).value();
@@ -229,6 +246,35 @@ TEST(McasClientAlone, SaysWhyItCannotConnect) {
     EXPECT_NE(std::string(problem.what()).find("perdura mcas serve"), std::string::npos)
         << problem.what();
   }
+}
+
+// The memory of a job is its user's alone. One who may not open it is told so, and does not wait.
+TEST(McasClientAlone, OfAnotherUserIsRefusedAtOnce) {
+  Shards shards(1);
+  if (!shards.client().address.empty()) GTEST_SKIP() << "verbs asks nobody who he is";
+  shards.start_all();
+  { const Client client(shards.client()); }
+  const std::string memory = "/dev/shm/perdura-" + shards.job();
+  mcas::ClientOptions options = shards.client();
+  options.connect_timeout = std::chrono::milliseconds::max();
+  // Root may open everything, so that it becomes somebody; others take their own rights away.
+  constexpr uid_t kNobody = 65534;
+  if (::geteuid() != 0) std::filesystem::permissions(memory, std::filesystem::perms::none);
+  Child other([&] {
+    if (::geteuid() == 0 && ::setuid(kNobody) != 0) throw std::runtime_error("cannot be nobody");
+    try {
+      const Client client(options);
+    } catch (const std::runtime_error& problem) {
+      const std::string said = problem.what();
+      if (said.starts_with("cannot join the job in " + memory +
+                           ": Permission denied (it is of user ")) {
+        return;
+      }
+      throw;
+    }
+  });
+  EXPECT_EQ(other.wait(), 0);
+  std::filesystem::permissions(memory, std::filesystem::perms::owner_all);
 }
 
 // A shard that stands still: calls end at their limits, and what was sent may still take effect.

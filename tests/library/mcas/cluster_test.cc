@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -169,6 +170,125 @@ TEST(McasClusterAlone, HasShardsOfOneKind) {
   EXPECT_THROW(Cluster({.job = "x", .shards = {}}), std::invalid_argument);
 }
 
+std::string refusal_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& problem) {
+    return problem.what();
+  }
+  return "nothing";
+}
+
+TEST_F(McasCluster, HasEachShardOnce) {
+  const auto refusal = [&](std::vector<mcas::Shard> shards) {
+    mcas::ClusterOptions options = shards_.cluster();
+    options.shards = std::move(shards);
+    return refusal_of([&] { const Cluster made(options); });
+  };
+  const std::vector<mcas::Shard> list = shards_.list();
+  mcas::Shard same_node = list[1];
+  same_node.node = list[0].node;
+  mcas::Shard same_name = list[1];
+  same_name.name = list[0].name;
+  mcas::Shard nameless = list[1];
+  nameless.name = "";
+  const std::string of_node =
+      "'a' and 'b' are both shard 0; give each its number in the configuration file";
+  const std::string of_name =
+      "two shards have the name 'a', numbers 0 and 1; name each of them once";
+  EXPECT_EQ(refusal({list[0], same_node}), of_node);
+  EXPECT_EQ(refusal({list[0], same_name}), of_name);
+  EXPECT_EQ(refusal({nameless}), "shard 1 has no name; name it as the configuration file does");
+  mcas::ClusterOptions options = shards_.cluster();
+  options.shards = {list[0]};
+  Cluster cluster(options);
+  EXPECT_EQ(refusal_of([&] { cluster.add(same_node); }), of_node);
+  EXPECT_EQ(refusal_of([&] { cluster.add(same_name); }), of_name);
+  EXPECT_EQ(cluster.shards().size(), 1U);
+  cluster.add(list[1]);
+  cluster.remove(list[1].name);
+  cluster.add(list[1]);
+  EXPECT_EQ(cluster.shards().size(), 2U);
+}
+
+// One that a program names twice would be refused by itself.
+TEST(McasServer, ServesNoShardTwice) {
+  const Shards shards(1);
+  EXPECT_EQ(refusal_of([&] {
+              mcas::Server({.file = shards.file(), .shards = {"a", "a"}});
+            }),
+            shards.file() + ": the shard 'a' is to be served twice; name it once");
+}
+
+// The line names the device, and what of the file asks for it.
+TEST(McasServer, SaysWhichDeviceIsMissing) {
+  const Shards shards(1);
+  const std::string file = shards.file() + ".other";
+  std::ofstream(file)
+      << "job = \"" << shards.job() << "\"\nplatform = \"verbs\"\n[verbs]\n"
+      << "device = \"nosuch0\"\n[shards.a]\nnode = 0\naddress = \"127.0.0.1:4711\"\n";
+  try {
+    mcas::Server({.file = file});
+    FAIL() << "it has a device that is not there";
+  } catch (const std::exception& problem) {
+    const std::string said = problem.what();
+    if (said.find("without libibverbs") != std::string::npos) GTEST_SKIP() << said;
+    EXPECT_TRUE(said.starts_with(file + ": ")) << said;
+    for (const auto* what : {"[shards.a]", "platform", "'nosuch0'"}) {
+      EXPECT_NE(said.find(what), std::string::npos) << said;
+    }
+    EXPECT_EQ(said.find("--platform"), std::string::npos) << said;
+  }
+}
+
+std::string with(std::string text, const std::string& what, const std::string& instead) {
+  return text.replace(text.find(what), what.size(), instead);
+}
+
+// Memory of other sizes: the line names the setting and both files.
+TEST(McasServer, SaysWhichMemoryHasAnotherSize) {
+  Shards shards(1);
+  shards.start_all();
+  { const Client client(shards.client()); }
+  shards.kill(0);
+  const std::string other = shards.file() + ".other";
+  std::ofstream(other) << with(shards.text(), "memory = 33554432", "memory = 16777216");
+  try {
+    mcas::Server({.file = other}).run();
+    FAIL() << "it takes memory of another size";
+  } catch (const std::runtime_error& problem) {
+    const std::string said = problem.what();
+    EXPECT_TRUE(said.starts_with("shard a: " + other + ": [shards.a]: ")) << said;
+    EXPECT_NE(said.find("memory for pools is 33554432 in it, here 16777216"), std::string::npos)
+        << said;
+    EXPECT_NE(said.find(shards.directory() + "/a"), std::string::npos) << said;
+  }
+}
+
+// What can be seen of this host without serving is, by `check` as by a server.
+TEST(McasServer, ChecksWhatThisHostHas) {
+  const Shards shards(1);
+  const std::string other = shards.file() + ".other";
+  const auto refusal = [&](const std::string& setting) {
+    std::ofstream(other) << shards.text() << setting << "\n";
+    const std::string said = refusal_of([&] { mcas::Server::check(other); });
+    EXPECT_EQ(refusal_of([&] { const mcas::Server server({.file = other}); }), said);
+    const std::string where = other + ": [shards.a]: ";
+    return said.starts_with(where) ? said.substr(where.size()) : said;
+  };
+  const std::string no_plugin = "' is no shared object for this machine";
+  EXPECT_EQ(refusal("plugins = [\"" + other + "\"]"), "plugin '" + other + no_plugin);
+  EXPECT_EQ(refusal("plugins = [\"passthru\", \"/dev/null:argument\"]"),
+            "plugin '/dev/null" + no_plugin);
+  EXPECT_EQ(refusal("plugins = [\"" PERDURA_C_TEST "\"]"),
+            "plugin '" PERDURA_C_TEST "' does not export 'perdura_mcas_plugin'");
+  EXPECT_EQ(refusal("plugins = [\"/no/such.so\"]"),
+            "plugin '/no/such.so' cannot be read: No such file or directory");
+  EXPECT_TRUE(refusal("cores = [0, 65536]").starts_with("'cores' has 65536; this host has cores "));
+  std::ofstream(other) << shards.text() << "plugins = [\"" PERDURA_TEST_PLUGIN ":argument\"]\n";
+  EXPECT_EQ(mcas::Server::check(other).shards.size(), 1U);
+}
+
 // A shard that is stopped says so; the others, and clients, need no patience.
 TEST(McasServer, ServesUntilItIsStoppedAndSaysGoodbye) {
   Shards shards(2);
@@ -227,11 +347,7 @@ TEST(McasServer, IsRefusedWhatIsServedAlready) {
         << problem.what();
   }
   // By another job, which has the same directory.
-  std::string text;
-  {
-    std::ifstream file(shards.file());
-    text.assign(std::istreambuf_iterator<char>(file), {});
-  }
+  std::string text = shards.text();
   const std::string other = shards.file() + ".other";
   text.insert(text.find('"') + 1 + shards.job().size(), "-other");
   if (const std::string address = shards.client().address; !address.empty()) {

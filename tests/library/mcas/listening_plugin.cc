@@ -1,5 +1,7 @@
-// A plugin that counts: "add" adds one to the key's value and answers the sum. Every other request
-// it answers with what its process was told of the cluster.
+// A plugin that counts: "add" adds one to the key's value and answers the sum. "refuse", "exit" and
+// "trap" make it do so. Every other request it answers with what its process was told of the
+// cluster.
+#include <cstdlib>
 #include <string>
 
 #include "systems/mcas/ado/plugin.h"
@@ -12,6 +14,10 @@ using namespace perdura::systems::mcas::ado;
 class Listener final : public Plugin {
  public:
   Task<Result> do_work(Services& services, const Invocation& work) override {
+    if (work.request == "refuse") co_return Result{{}, "the plugin does not want to"};
+    if (work.request == "exit") std::_Exit(3);
+    // A signal that no sanitizer handles, and that needs no system call.
+    if (work.request == "trap") asm volatile("int3");
     if (work.request != "add") co_return Result{{told_}, {}};
     const systems::mcas::Memory memory = services.memory();
     const std::uint64_t sum = memory.region().load(work.value.offset) + 1;

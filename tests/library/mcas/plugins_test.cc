@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -78,6 +80,40 @@ TEST(McasPlugins, CountWhatSeveralClientsAddOneAfterTheOther) {
     EXPECT_GE(all[i].end, latest_start) << "sum " << all[i].sum << " came too late";
     latest_start = std::max(latest_start, all[i].start);
   }
+}
+
+// Clients are told what a plugin says, and how its process has died. The shard's log has one line
+// of each death, and none of a refusal or of a process that ends as it should.
+TEST(McasPlugins, WhatTheyDieOfIsToldToClientsAndLogged) {
+  Shards shards(1, std::string("plugins = [\"" PERDURA_TEST_PLUGIN "\"]\n") + isolation());
+  const std::string log = shards.directory() + "/log";
+  shards.start(0, log);
+  {
+    Client client(shards.client());
+    Pool pool = client.open_pool("a pool", {.create_on_demand = true}, kPool).value();
+    const auto failure = [&](std::string_view request) {
+      const auto result = pool.invoke("key", request, 8, {.create_on_demand = true});
+      EXPECT_EQ(result.status(), Status::failed) << request;
+      return result.reason();
+    };
+    EXPECT_EQ(failure("refuse"), "the plugin does not want to");
+    const std::string died = "the process of active data objects has died: perdura-ado ";
+    EXPECT_EQ(failure("exit"), died + "has ended with code 3");
+    EXPECT_EQ(failure("trap"), died + "was ended by signal 5 (Trace/breakpoint trap)");
+    EXPECT_TRUE(pool.invoke("key", "?").ok());
+    EXPECT_TRUE(pool.close().ok());
+  }
+  shards.kill(0);
+  const auto line = [](std::string_view how) {
+    return "perdura: shard 'a', pool \"a pool\", plugins " PERDURA_TEST_PLUGIN
+           ": the process of active data objects has died: perdura-ado " +
+           std::string(how) +
+           "; calls under way have failed, and the next one launches another process\n";
+  };
+  std::ifstream file(log);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(text,
+            line("has ended with code 3") + line("was ended by signal 5 (Trace/breakpoint trap)"));
 }
 
 TEST(McasPlugins, CopyToAnotherShard) {

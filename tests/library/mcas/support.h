@@ -2,12 +2,16 @@
 // file. With PERDURA_TEST_PLATFORM=verbs they and their clients use an RDMA device of this host.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -66,13 +70,22 @@ class Shards {
   }
   static std::string name(unsigned shard) { return std::string(1, static_cast<char>('a' + shard)); }
   std::string file() const { return directory_ + "/shards.toml"; }
+  std::string text() const {
+    std::ifstream file(this->file());
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   const std::string& directory() const { return directory_; }
   const std::string& job() const { return job_; }
   std::vector<mcas::Shard> list() const { return mcas::ShardList::read(file()).shards; }
 
-  void start(unsigned shard) {
-    servers_[shard] =
-        Child([this, shard] { mcas::Server({.file = file(), .shards = {name(shard)}}).run(); });
+  // What it says on stderr goes to the file `log`, if one is named.
+  void start(unsigned shard, const std::string& log = "") {
+    servers_[shard] = Child([this, shard, log] {
+      if (!log.empty() && ::dup2(::creat(log.c_str(), 0600), STDERR_FILENO) < 0) {
+        throw std::runtime_error(log + " cannot be written");
+      }
+      mcas::Server({.file = file(), .shards = {name(shard)}}).run();
+    });
   }
   void start_all() {
     for (unsigned i = 0; i < servers_.size(); ++i) start(i);

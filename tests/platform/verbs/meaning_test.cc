@@ -68,7 +68,7 @@ TEST(Meaning, ARefusedRegistrationSaysWhyAndWhatToDo) {
             std::string::npos);
   EXPECT_EQ(problem(EINVAL, false).find("FLUSH"), std::string::npos);
   for (const int error : {ENOMEM, EOPNOTSUPP, EINVAL, EPERM, EIO}) {
-    EXPECT_NE(problem(error, true).find("--platform shm"), std::string::npos) << error;
+    EXPECT_NE(problem(error, true).find("platform shm"), std::string::npos) << error;
   }
 }
 

@@ -11,6 +11,7 @@
 #include "systems/mcas/ado/plugins/aggregate.h"
 #include "systems/mcas/ado/plugins/passthru.h"
 #include "systems/mcas/ado/plugins/replicate.h"
+#include "systems/mcas/ado/plugins/shared_object.h"
 #include "systems/mcas/ado/plugins/versioning.h"
 
 namespace perdura::systems::mcas::ado {
@@ -87,6 +88,15 @@ Plugins open_plugins(const std::vector<std::string>& names) {
 
 bool names_replicate(const std::vector<std::string>& names) {
   return std::find(names.begin(), names.end(), kReplicate) != names.end();
+}
+
+void check_plugin_files(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const std::optional<std::string> path = path_of(name);
+    if (!path) continue;
+    const std::string problem = why_not_exported(*path, kPluginSymbol);
+    if (!problem.empty()) throw UsageError(fmt::format("plugin '{}' {}", *path, problem));
+  }
 }
 
 void check_plugins(const std::vector<std::string>& names) {

@@ -20,7 +20,7 @@ class LaunchedChild final : public Launched {
   explicit LaunchedChild(std::shared_ptr<ChildProcess> child) : child_(std::move(child)) {}
   ~LaunchedChild() override { child_->end(); }
   std::shared_ptr<PeerProcess> process() const override { return child_; }
-  void end() override { child_->end(); }
+  std::string end() override { return child_->end(); }
 
  private:
   std::shared_ptr<ChildProcess> child_;

@@ -79,9 +79,12 @@ TEST_P(Direct, ValuesAreWholeWhateverOthersDo) {
       DirectMemoryOf memory(session, thread, kLength);
       const DirectBuffer buffer = memory.buffer(0, kLength);
       while (!std::atomic_ref(ended).load()) {
-        const bool got =
-            parts ? (co_await pool->get_direct_offset(as_key("key"), 0, buffer)).has_value()
-                  : (co_await pool->get_direct(as_key("key"), buffer)).has_value();
+        bool got = false;
+        if (parts) {
+          got = (co_await pool->get_direct_offset(as_key("key"), 0, buffer)).has_value();
+        } else {
+          got = (co_await pool->get_direct(as_key("key"), buffer)).has_value();
+        }
         if (!got) continue;
         std::atomic_ref(read).fetch_add(1);
         const std::string found = memory.text(0, kLength);

@@ -175,9 +175,9 @@ TEST_P(ObjectsTest, APoolHasNoMoreMemoryThanItsSize) {
     std::uint64_t stored = 0;
     for (;; ++stored) {
       const std::string key = "key " + std::to_string(stored);
-      const auto done = stored % 2 == 0
-                            ? co_await small->put(as_key(key), as_key(value), {})
-                            : co_await small->put_direct(as_key(key), memory.holding(value), {});
+      auto putting = stored % 2 == 0 ? small->put(as_key(key), as_key(value), {})
+                                     : small->put_direct(as_key(key), memory.holding(value), {});
+      const auto done = co_await std::move(putting);
       if (done) continue;
       EXPECT_EQ(done.error(), Error::out_of_space);
       break;

@@ -173,6 +173,7 @@ TEST(AdoCrash, AProcessThatDoesNotAnswerIsEnded) {
   HostOptions options{.patience = Milliseconds(5), .end_process = [&] {
                         locked_when_ended = store->locked();
                         platform.kill(kProcessNode);
+                        return "killed";
                       }};
   start_shard(
       platform,

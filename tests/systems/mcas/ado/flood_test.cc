@@ -65,7 +65,8 @@ CompletionMessage work_of(const std::string& platform_name, const Flooding& floo
   start_flood(*platform, flooding);
   CompletionMessage completion;
   platform->start(kShardNode, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
-    const HostOptions options{.patience = Milliseconds(200), .end_process = [] {}};
+    const HostOptions options{.patience = Milliseconds(200),
+                              .end_process = [] { return "left alone"; }};
     const auto host = std::make_shared<Host>(thread, calls, options);
     co_await host->attach(RingPeer::of_shard(thread.node));
     WorkMessage order{.key = "key"};

@@ -181,7 +181,10 @@ TEST_P(Processes, ALaunchThatFailsIsTriedAFewTimes) {
     failures = 1000;
     const objects::PoolAttributes before = *co_await again->attributes();
     const std::string value(100, 'v');
-    EXPECT_EQ(error_of(co_await again->invoke(as_key("key"), as_key("2"), 64, {})), Error::failed);
+    const auto refused = co_await again->invoke(as_key("key"), as_key("2"), 64, {});
+    EXPECT_EQ(error_of(refused), Error::failed);
+    EXPECT_EQ(refused.error().reason,
+              "the process of active data objects cannot be launched: the test refuses it");
     EXPECT_EQ(error_of(co_await again->invoke_put(as_key("key"), as_key("2"), as_key(value), 64,
                                                   {.detached = true})),
               Error::failed);

@@ -85,9 +85,9 @@ void ReplicateCrash::explore(const std::string& engine, NodeId fails) {
             Known& key = known[change.key];
             key.other = change.value;
             const std::string value = change.value.value_or("");
-            const auto done = change.value
-                                  ? co_await pool->put(as_key(change.key), as_key(value), {})
-                                  : co_await pool->erase(as_key(change.key));
+            auto changing = change.value ? pool->put(as_key(change.key), as_key(value), {})
+                                         : pool->erase(as_key(change.key));
+            const auto done = co_await std::move(changing);
             if (!done) {
               EXPECT_TRUE(failure.happened()) << objects::to_string(done.error());
               co_return;

@@ -119,12 +119,12 @@ class TestLauncher final : public ado::Launcher {
       ++launcher_.running;
     }
     std::shared_ptr<PeerProcess> process() const override { return process_; }
-    void end() override {
-      if (ended_) return;
-      ended_ = true;
+    std::string end() override {
+      if (std::exchange(ended_, true)) return "";
       if (thread_) thread_->stop();
       if (const auto child = std::dynamic_pointer_cast<ChildProcess>(process_)) child->end();
       --launcher_.running;
+      return "";
     }
 
    private:

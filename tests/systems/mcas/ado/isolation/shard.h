@@ -44,7 +44,7 @@ class TwoPools {
                       .plugins = {std::move(plugin)}};
     launched_ = co_await launcher_->launch(std::move(order));
     // Tasks of the host may outlive this.
-    HostOptions options{.end_process = [launched = launched_] { launched->end(); }};
+    HostOptions options{.end_process = [launched = launched_] { return launched->end(); }};
     host_ = std::make_shared<Host>(thread_, keys_, std::move(options));
     co_await host_->attach(launched_->process());
   }
