@@ -16,7 +16,7 @@ set(perdura_test_headers
   <gtest/gtest.h>
   ${PROJECT_SOURCE_DIR}/platform/sim/sim_platform.h)
 # What the program's commands include besides.
-set(perdura_program_headers ${perdura_common_headers} <CLI/CLI.hpp> <nlohmann/json.hpp>)
+set(perdura_program_headers ${perdura_common_headers} <nlohmann/json.hpp>)
 
 # What several sources include, and the templates of CLI11, JSON and GoogleTest that they use, are compiled once for
 # sources that are compiled together: sources of one folder, so few that a change of one is built again within seconds.
@@ -110,7 +110,7 @@ perdura_position_independent(perdura_library_precompiled)
 # The compiler takes headers that were precompiled with tables of lines for sources without, but not the reverse.
 perdura_named_by_line(perdura_library_precompiled)
 perdura_precompile(perdura_program_precompiled "${perdura_program_headers}"
-  fmt::fmt Threads::Threads CLI11::CLI11 nlohmann_json::nlohmann_json)
+  fmt::fmt Threads::Threads nlohmann_json::nlohmann_json)
 # The compiler promises to take precompiled headers only at the level of optimization they were compiled at.
 perdura_rarely_executed(perdura_rarely_executed_precompiled perdura_program_precompiled)
 if(PERDURA_BUILD_TESTS)
