@@ -15,11 +15,9 @@ set(perdura_test_headers
   <chrono> <fstream> <mutex> <numeric> <random> <sstream> <thread>
   <gtest/gtest.h>
   ${PROJECT_SOURCE_DIR}/platform/sim/sim_platform.h)
-# What the program's commands include besides.
-set(perdura_program_headers ${perdura_common_headers} <CLI/CLI.hpp> <nlohmann/json.hpp>)
 
-# What several sources include, and the templates of CLI11, JSON and GoogleTest that they use, are compiled once for
-# sources that are compiled together: sources of one folder, so few that a change of one is built again within seconds.
+# What several sources include, and the templates of JSON and GoogleTest that they use, are compiled once for sources
+# that are compiled together: sources of one folder, so few that a change of one is built again within seconds.
 set(perdura_sources_together 4)
 set(perdura_tests_together 10)
 function(perdura_compile_together target most)
@@ -75,9 +73,7 @@ function(perdura_use_precompiled directory)
     get_target_property(libraries ${target} LINK_LIBRARIES)
     get_target_property(position_independent ${target} POSITION_INDEPENDENT_CODE)
     get_target_property(options ${target} COMPILE_OPTIONS)
-    if(target STREQUAL perdura)
-      target_precompile_headers(${target} REUSE_FROM perdura_program_precompiled)
-    elseif(libraries MATCHES "GTest::" AND options MATCHES "-O1")
+    if(libraries MATCHES "GTest::" AND options MATCHES "-O1")
       target_precompile_headers(${target} REUSE_FROM perdura_busy_test_precompiled)
     elseif(libraries MATCHES "GTest::")
       target_precompile_headers(${target} REUSE_FROM perdura_test_precompiled)
@@ -114,11 +110,8 @@ perdura_named_by_line(perdura_library_precompiled)
 perdura_precompile(perdura_rarely_executed_library_precompiled "${perdura_product_headers}" fmt::fmt Threads::Threads)
 perdura_position_independent(perdura_rarely_executed_library_precompiled)
 perdura_named_by_line(perdura_rarely_executed_library_precompiled)
-perdura_precompile(perdura_program_precompiled "${perdura_program_headers}"
-  fmt::fmt Threads::Threads CLI11::CLI11 nlohmann_json::nlohmann_json)
 # The compiler promises to take precompiled headers only at the level of optimization they were compiled at.
-perdura_rarely_executed(perdura_rarely_executed_precompiled perdura_rarely_executed_library_precompiled
-  perdura_program_precompiled)
+perdura_rarely_executed(perdura_rarely_executed_precompiled perdura_rarely_executed_library_precompiled)
 if(PERDURA_BUILD_TESTS)
   perdura_precompile(perdura_test_precompiled "${perdura_test_headers}" fmt::fmt Threads::Threads GTest::gtest)
   target_compile_options(perdura_test_precompiled PRIVATE ${perdura_test_options})

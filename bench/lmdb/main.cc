@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <barrier>
 #include <cstdio>
 #include <exception>
@@ -19,6 +18,7 @@
 #include "bench/lmdb/database.h"
 #include "bench/lmdb/result.h"
 #include "bench/ycsb/workload_spec.h"
+#include "harness/program/command.h"
 #include "harness/program/command_line.h"
 #include "platform/base/error.h"
 
@@ -165,17 +165,16 @@ harness::ExitCode check(Arguments arguments) {
   return harness::ExitCode::done;
 }
 
-void add_database(CLI::App& command, Arguments& arguments) {
-  command.add_option("--file", arguments.database.file, "of the database")->required();
-  command.add_option("--size", arguments.database.size, "of the file, at the most: 64MiB")
-      ->required()
-      ->transform(CLI::AsSizeValue(false));
-  command.add_option("--workload", arguments.workload, "a YCSB property file")->required();
-  command.add_option("--records", arguments.overrides.record_count, "instead of the file's");
-  command.add_option("--operations", arguments.overrides.operation_count, "instead of the file's");
-  command.add_option("--key-size", arguments.overrides.key_size, "bytes, instead of the file's");
-  command.add_option("--value-size", arguments.overrides.value_size,
-                     "bytes, instead of the file's");
+void add_database(harness::Command& command, Arguments& arguments) {
+  command.option("--file", arguments.database.file, "of the database").required();
+  command.option("--size", arguments.database.size, "of the file, at the most: 64MiB")
+      .required()
+      .size_with_unit();
+  command.option("--workload", arguments.workload, "a YCSB property file").required();
+  command.option("--records", arguments.overrides.record_count, "instead of the file's");
+  command.option("--operations", arguments.overrides.operation_count, "instead of the file's");
+  command.option("--key-size", arguments.overrides.key_size, "bytes, instead of the file's");
+  command.option("--value-size", arguments.overrides.value_size, "bytes, instead of the file's");
 }
 
 }  // namespace
@@ -183,36 +182,34 @@ void add_database(CLI::App& command, Arguments& arguments) {
 
 int main(int count, char** values) {
   using namespace perdura::bench::lmdb;
+  using perdura::harness::Command;
+  using perdura::harness::complain;
   using perdura::harness::ExitCode;
-  CLI::App app("A YCSB client on a database of LMDB", "perdura-lmdb");
-  app.require_subcommand(1);
+  perdura::harness::Program program("A YCSB client on a database of LMDB", "perdura-lmdb");
+  program.require_subcommand();
   Arguments arguments;
-  auto* const run_command = app.add_subcommand("run", "Loads a new database and measures");
-  add_database(*run_command, arguments);
-  run_command->add_flag("--no-sync{false}", arguments.database.syncs, "with MDB_NOSYNC");
-  run_command->add_flag("--no-write-map{false}", arguments.database.write_map,
-                        "without MDB_WRITEMAP: pages are written by system calls");
-  run_command->add_option("--warmup", arguments.warmup, "operations before those that count");
-  run_command->add_option("--clients", arguments.clients, "threads")->check(CLI::Range(1, 64));
-  run_command->add_option("--seed", arguments.seed);
-  run_command->add_option("--said", arguments.said)->group("");
-  run_command->add_option("--told", arguments.told)->group("");
-  auto* const check_command =
-      app.add_subcommand("check", "Whether each entry is what the workload writes; counts them");
-  add_database(*check_command, arguments);
+  Command& run_command = program.subcommand("run", "Loads a new database and measures");
+  add_database(run_command, arguments);
+  run_command.flag("--no-sync{false}", arguments.database.syncs, "with MDB_NOSYNC");
+  run_command.flag("--no-write-map{false}", arguments.database.write_map,
+                   "without MDB_WRITEMAP: pages are written by system calls");
+  run_command.option("--warmup", arguments.warmup, "operations before those that count");
+  run_command.option("--clients", arguments.clients, "threads").range(1, 64);
+  run_command.option("--seed", arguments.seed);
+  run_command.option("--said", arguments.said).hidden();
+  run_command.option("--told", arguments.told).hidden();
+  run_command.does([&arguments] { return run(arguments); });
+  Command& check_command =
+      program.subcommand("check", "Whether each entry is what the workload writes; counts them");
+  add_database(check_command, arguments);
+  check_command.does([&arguments] { return check(arguments); });
+  ExitCode code = ExitCode::failed;
   try {
-    app.parse(count, values);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    return static_cast<int>(
-        perdura::harness::complain(true, ExitCode::usage, perdura::harness::misuse(app, error)));
-  }
-  try {
-    return static_cast<int>(perdura::harness::run_and_print(
-        [&] { return run_command->parsed() ? run(arguments) : check(arguments); }));
+    code = program.run(count, values);
   } catch (const perdura::UsageError& error) {
-    return static_cast<int>(perdura::harness::complain(true, ExitCode::usage, error.what()));
+    code = complain(true, ExitCode::usage, error.what());
   } catch (const std::exception& error) {
-    return static_cast<int>(perdura::harness::complain(true, ExitCode::failed, error.what()));
+    code = complain(true, ExitCode::failed, error.what());
   }
+  return static_cast<int>(code);
 }

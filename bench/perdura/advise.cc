@@ -8,7 +8,6 @@
 
 #include "bench/perdura/commands.h"
 #include "bench/perdura/configuration_options.h"
-#include "bench/perdura/whole_number.h"
 #include "harness/run/long_work.h"
 #include "harness/text/path_kind.h"
 #include "harness/text/whole_file.h"
@@ -294,55 +293,47 @@ ExitCode advise(AdviseArguments arguments, const CommandContext& context) {
 
 }  // namespace
 
-void add_advise(CLI::App& app, CommandContext& context, Action& action) {
+void add_advise(Command& program, CommandContext& context) {
   const auto arguments = std::make_shared<AdviseArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command& command = program.subcommand(
       "advise",
       "Chooses the method of remote persistence for a responder; what is not given is "
       "detected, as if this machine were it");
-  command->add_option("--responder", arguments->responder,
-                      "A file that 'perdura doctor --json' wrote on the responder; used instead of "
-                      "what is detected here");
-  arguments->configuration.add_to(*command);
+  command.option("--responder", arguments->responder,
+                 "A file that 'perdura doctor --json' wrote on the responder; used instead of "
+                 "what is detected here");
+  arguments->configuration.add_to(command);
   command
-      ->add_option("--update", arguments->update,
-                   "One update, two in order, or a block and then a link that others read")
-      ->check(CLI::IsMember({"single", "ordered", "publish"}));
+      .option("--update", arguments->update,
+              "One update, two in order, or a block and then a link that others read")
+      .one_of({"single", "ordered", "publish"});
   command
-      ->add_option("--link", arguments->link,
-                   "What sets the link to a published block: a CAS, or a WRITE of 8 bytes if "
-                   "there is one writer at a time")
-      ->check(CLI::IsMember({"cas", "write"}));
-  command->add_option("--operation", arguments->operation, "What carries the update")
-      ->check(CLI::IsMember({"write", "write-imm", "send"}));
-  command->add_option("--size", arguments->needs.size, "Bytes of the update")
-      ->check(whole_number(1, kLargestUpdate));
-  command->add_option("--second-size", arguments->second_size, "Bytes of the second update of two")
-      ->check(whole_number(1, kLargestUpdate));
-  command->add_flag("--one-sided", arguments->one_sided,
-                    "The responder's CPU must not take part before the acknowledgment");
-  command->add_flag("--no-replay", arguments->no_replay,
-                    "Recovery cannot replay messages that it finds in receive buffers");
-  // CLI11 gives a negated flag a negative count.
-  const auto add_feature = [&](const char* names, std::optional<bool>& feature, const char* help) {
-    command->add_flag_function(
-        names, [&feature](std::int64_t count) { feature = count > 0; }, help);
-  };
-  add_feature("--flush,!--no-flush", arguments->flush,
-              "Whether both devices have FLUSH; without it, READ emulates it");
-  add_feature("--flush-persistence,!--no-flush-persistence", arguments->flush_persistence,
-              "Whether both devices have FLUSH for persistence");
-  add_feature("--atomic-write,!--no-atomic-write", arguments->atomic_write,
-              "Whether both devices have ATOMIC WRITE");
-  add_feature("--atomics,!--no-atomics", arguments->atomics,
-              "Whether both devices have CAS; on iWARP none has");
-  command->add_option(
-      "--profile", arguments->profile,
-      "Testbed on whose model the methods are timed (default: remote-log-connectx4)");
-  command->add_flag("--json", arguments->as_json, "Writes JSON");
-  command->callback([arguments, &context, &action] {
-    action = [arguments, &context] { return advise(*arguments, context); };
-  });
+      .option("--link", arguments->link,
+              "What sets the link to a published block: a CAS, or a WRITE of 8 bytes if "
+              "there is one writer at a time")
+      .one_of({"cas", "write"});
+  command.option("--operation", arguments->operation, "What carries the update")
+      .one_of({"write", "write-imm", "send"});
+  command.option("--size", arguments->needs.size, "Bytes of the update")
+      .whole_number(1, kLargestUpdate);
+  command.option("--second-size", arguments->second_size, "Bytes of the second update of two")
+      .whole_number(1, kLargestUpdate);
+  command.flag("--one-sided", arguments->one_sided,
+               "The responder's CPU must not take part before the acknowledgment");
+  command.flag("--no-replay", arguments->no_replay,
+               "Recovery cannot replay messages that it finds in receive buffers");
+  command.flag("--flush,!--no-flush", arguments->flush,
+               "Whether both devices have FLUSH; without it, READ emulates it");
+  command.flag("--flush-persistence,!--no-flush-persistence", arguments->flush_persistence,
+               "Whether both devices have FLUSH for persistence");
+  command.flag("--atomic-write,!--no-atomic-write", arguments->atomic_write,
+               "Whether both devices have ATOMIC WRITE");
+  command.flag("--atomics,!--no-atomics", arguments->atomics,
+               "Whether both devices have CAS; on iWARP none has");
+  command.option("--profile", arguments->profile,
+                 "Testbed on whose model the methods are timed (default: remote-log-connectx4)");
+  command.flag("--json", arguments->as_json, "Writes JSON");
+  command.does([arguments, &context] { return advise(*arguments, context); });
 }
 
 }  // namespace perdura::harness

@@ -1,13 +1,12 @@
-// The commands of the program `perdura`. Each adds itself to the command line and does its work if
-// it was chosen. Usage errors are thrown as UsageError; main.cc reports them in one line with exit
+// The commands of the program `perdura`. Each adds itself to the program and does its work if it
+// was chosen. Usage errors are thrown as UsageError; main.cc reports them in one line with exit
 // code 2.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
 #include <string>
 
 #include "harness/config/locations.h"
+#include "harness/program/command.h"
 #include "harness/run/ranks.h"
 #include "harness/run/sweep.h"
 
@@ -19,26 +18,22 @@ struct CommandContext {
   std::string command_line;  // for the manifest
 };
 
-// The work of the chosen command, which main.cc calls after parsing; empty until a command was
-// chosen.
-using Action = std::function<ExitCode()>;
-
-void add_guarantees(CLI::App& app, CommandContext& context, Action& action);
-void add_list(CLI::App& app, CommandContext& context, Action& action);
-void add_plan(CLI::App& app, CommandContext& context, Action& action);
-void add_run(CLI::App& app, CommandContext& context, Action& action);
+void add_guarantees(Command& program, CommandContext& context);
+void add_list(Command& program, CommandContext& context);
+void add_plan(Command& program, CommandContext& context);
+void add_run(Command& program, CommandContext& context);
 // report, claims and compare
-void add_reading(CLI::App& app, CommandContext& context, Action& action);
-void add_probe(CLI::App& app, CommandContext& context, Action& action);
-void add_advise(CLI::App& app, CommandContext& context, Action& action);
-void add_crash(CLI::App& app, CommandContext& context, Action& action);
-void add_doctor(CLI::App& app, CommandContext& context, Action& action);
-void add_fs(CLI::App& app, CommandContext& context, Action& action);
-void add_history(CLI::App& app, CommandContext& context, Action& action);
-void add_litmus(CLI::App& app, CommandContext& context, Action& action);
-void add_completion(CLI::App& app, CommandContext& context, Action& action);
-void add_mcas(CLI::App& app, CommandContext& context, Action& action);
-void add_mojim(CLI::App& app, CommandContext& context, Action& action);
-void add_soak(CLI::App& app, CommandContext& context, Action& action);
+void add_reading(Command& program, CommandContext& context);
+void add_probe(Command& program, CommandContext& context);
+void add_advise(Command& program, CommandContext& context);
+void add_crash(Command& program, CommandContext& context);
+void add_doctor(Command& program, CommandContext& context);
+void add_fs(Command& program, CommandContext& context);
+void add_history(Command& program, CommandContext& context);
+void add_litmus(Command& program, CommandContext& context);
+void add_completion(Command& program, CommandContext& context);
+void add_mcas(Command& program, CommandContext& context);
+void add_mojim(Command& program, CommandContext& context);
+void add_soak(Command& program, CommandContext& context);
 
 }  // namespace perdura::harness

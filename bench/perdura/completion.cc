@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <memory>
-#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "bench/perdura/commands.h"
 #include "harness/program/build_info.h"
@@ -16,51 +18,29 @@ namespace {
 // The possible values of an argument.
 struct Values {
   std::vector<std::string> words{};
-  // If there are no words: the argument of `perdura list` that lists the values.
-  std::string names_of{};
+  // If there are no words: the arguments of `perdura list` that list the values.
+  std::vector<std::string> names_of{};
   bool taken = false;  // whether there is a value at all; otherwise it is a flag
 };
 
-// For arguments whose values are names: what `perdura list` calls those names.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNames{{
-    {"experiment", "experiments"},
-    {"--profile", "profiles"},
-    {"--site", "sites"},
-    {"target", "methods systems"},
-}};
-
-// CLI11 describes a choice as "TEXT:{dmp,mhp,wsp}".
-std::vector<std::string> choices_of(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  const auto first = type.find('{');
-  const auto last = type.rfind('}');
-  if (first == std::string::npos || last == std::string::npos) return {};
-  return CLI::detail::split(type.substr(first + 1, last - first - 1), ',');
-}
-
-Values values_of(const CLI::Option& option, std::string_view name) {
-  Values values{.taken = option.get_items_expected_max() > 0};
-  values.words = choices_of(option);
-  for (const auto& [argument, what] : kNames) {
-    if (argument == name) values.names_of = what;
-  }
+Values values_of(const Option& option, std::string_view name) {
+  // For arguments whose values are names: what `perdura list` calls those names.
+  static const std::map<std::string_view, std::vector<std::string>> names{
+      {"experiment", {"experiments"}},
+      {"--profile", {"profiles"}},
+      {"--site", {"sites"}},
+      {"target", {"methods", "systems"}},
+  };
+  Values values{.words = option.words(), .taken = option.takes_value()};
+  if (const auto found = names.find(name); found != names.end()) values.names_of = found->second;
   if (name == "--platform") values.words = {"sim", "shm", "verbs"};
   return values;
 }
 
-// All long names of an option, with dashes: "--out".
-std::vector<std::string> long_names(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
-  return names;
-}
-
-std::string positional_name(const CLI::Option& option) { return option.get_name(true, false); }
-
 std::string bash_words(const Values& values) {
   if (values.names_of.empty()) return fmt::format("words='{}'", fmt::join(values.words, " "));
   std::string commands;
-  for (const std::string& what : CLI::detail::split(values.names_of, ' ')) {
+  for (const std::string& what : values.names_of) {
     commands += fmt::format("{}\"${{COMP_WORDS[0]}}\" list {} 2>/dev/null",
                             commands.empty() ? "" : "; ", what);
   }
@@ -68,7 +48,7 @@ std::string bash_words(const Values& values) {
 }
 
 // Where no words are given, `-o default` makes bash complete file names.
-std::string bash(const CLI::App& app) {
+std::string bash(const Command& program) {
   std::string text = fmt::format(
       "# Completion of perdura {} in bash; made by 'perdura completion bash'.\n"
       "_perdura() {{\n"
@@ -79,21 +59,20 @@ std::string bash(const CLI::App& app) {
       build_info().version);
   std::string by_command;
   std::vector<std::string> commands;
-  for (const CLI::App* command : app.get_subcommands({})) {
-    const std::string& name = command->get_name();
+  for (const auto& command : program.subcommands()) {
+    const std::string& name = command->name();
     commands.push_back(name);
     std::vector<std::string> options;
     std::string positional = "words=''";
-    for (const CLI::Option* option : command->get_options()) {
-      for (const std::string& each : long_names(*option)) {
+    for (const Option& option : command->options()) {
+      for (const std::string& each : option.long_names()) {
         options.push_back(each);
-        const Values values = values_of(*option, each);
+        const Values values = values_of(option, each);
         if (!values.taken) continue;
         text += fmt::format("    '{} {}') {} ;;\n", name, each, bash_words(values));
       }
-      if (option->get_positional()) {
-        positional = bash_words(values_of(*option, positional_name(*option)));
-      }
+      const std::string argument = option.positional_name();
+      if (!argument.empty()) positional = bash_words(values_of(option, argument));
     }
     by_command += fmt::format("        '{} -'*) words='{}' ;;\n        '{} '*) {} ;;\n", name,
                               fmt::join(options, " "), name, positional);
@@ -124,7 +103,7 @@ std::string fish_quoted(std::string_view text) {
 std::string fish_values(const Values& values) {
   if (!values.names_of.empty()) {
     std::string commands;
-    for (const std::string& what : CLI::detail::split(values.names_of, ' ')) {
+    for (const std::string& what : values.names_of) {
       commands += fmt::format("{}perdura list {} 2>/dev/null", commands.empty() ? "" : "; ", what);
     }
     return fmt::format(" -x -a '({})'", commands);
@@ -133,23 +112,23 @@ std::string fish_values(const Values& values) {
   return values.taken ? " -r" : "";
 }
 
-std::string fish(const CLI::App& app) {
+std::string fish(const Command& program) {
   std::string text =
       fmt::format("# Completion of perdura {} in fish; made by 'perdura completion fish'.\n",
                   build_info().version);
-  for (const CLI::App* command : app.get_subcommands({})) {
-    const std::string& name = command->get_name();
+  for (const auto& command : program.subcommands()) {
+    const std::string& name = command->name();
     text += fmt::format("complete -c perdura -n __fish_use_subcommand -f -a {} -d {}\n", name,
-                        fish_quoted(command->get_description()));
+                        fish_quoted(command->what()));
     const std::string when = fmt::format("-n '__fish_seen_subcommand_from {}'", name);
-    for (const CLI::Option* option : command->get_options()) {
-      for (const std::string& each : option->get_lnames()) {
-        text += fmt::format("complete -c perdura {} -l {}{} -d {}\n", when, each,
-                            fish_values(values_of(*option, "--" + each)),
-                            fish_quoted(option->get_description()));
+    for (const Option& option : command->options()) {
+      for (const std::string& each : option.long_names()) {
+        text += fmt::format("complete -c perdura {} -l {}{} -d {}\n", when, each.substr(2),
+                            fish_values(values_of(option, each)), fish_quoted(option.what()));
       }
-      const Values values = values_of(*option, positional_name(*option));
-      if (!option->get_positional() || (values.names_of.empty() && values.words.empty())) continue;
+      const std::string positional = option.positional_name();
+      const Values values = values_of(option, positional);
+      if (positional.empty() || (values.names_of.empty() && values.words.empty())) continue;
       text += fmt::format("complete -c perdura {}{}\n", when, fish_values(values));
     }
   }
@@ -158,19 +137,15 @@ std::string fish(const CLI::App& app) {
 
 }  // namespace
 
-void add_completion(CLI::App& app, CommandContext& context, Action& action) {
+void add_completion(Command& program, CommandContext& context) {
   const auto shell = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand(
+  Command& command = program.subcommand(
       "completion",
       "Prints what a shell needs to complete this command line: source <(perdura completion bash)");
-  command->add_option("shell", *shell, "Which shell")
-      ->required()
-      ->check(CLI::IsMember({"bash", "fish"}));
-  command->callback([shell, &app, &context, &action] {
-    action = [shell, &app, &context] {
-      if (context.ranks.is_root()) fmt::print("{}", *shell == "bash" ? bash(app) : fish(app));
-      return ExitCode::done;
-    };
+  command.option("shell", *shell, "Which shell").required().one_of({"bash", "fish"});
+  command.does([shell, &program, &context] {
+    if (context.ranks.is_root()) fmt::print("{}", *shell == "bash" ? bash(program) : fish(program));
+    return ExitCode::done;
   });
 }
 

@@ -2,18 +2,15 @@
 
 namespace perdura::harness {
 
-void ConfigurationOptions::add_to(CLI::App& command) {
-  command.add_option("--domain", domain, "Persistence domain of the responder")
-      ->check(CLI::IsMember({"dmp", "mhp", "wsp"}));
-  command
-      .add_option("--ddio", ddio, "Whether its device places messages into the last-level cache")
-      ->check(CLI::IsMember({"on", "off"}));
-  command.add_option("--receive-buffers", receive_buffers, "Where its receive buffers are")
-      ->check(CLI::IsMember({"dram", "pm"}));
-  command
-      .add_option("--transport", transport,
-                  "What a completion tells: InfiniBand and RoCE, or iWARP")
-      ->check(CLI::IsMember({"ib", "roce", "iwarp"}));
+void ConfigurationOptions::add_to(Command& command) {
+  command.option("--domain", domain, "Persistence domain of the responder")
+      .one_of({"dmp", "mhp", "wsp"});
+  command.option("--ddio", ddio, "Whether its device places messages into the last-level cache")
+      .one_of({"on", "off"});
+  command.option("--receive-buffers", receive_buffers, "Where its receive buffers are")
+      .one_of({"dram", "pm"});
+  command.option("--transport", transport, "What a completion tells: InfiniBand and RoCE, or iWARP")
+      .one_of({"ib", "roce", "iwarp"});
 }
 
 std::vector<persistence::Configuration> ConfigurationOptions::matching() const {

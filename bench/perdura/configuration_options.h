@@ -2,11 +2,11 @@
 // --transport.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "harness/program/command.h"
 #include "persistence/method.h"
 
 namespace perdura::harness {
@@ -17,7 +17,7 @@ struct ConfigurationOptions {
   std::optional<std::string> receive_buffers;
   std::optional<std::string> transport;
 
-  void add_to(CLI::App& command);
+  void add_to(Command& command);
   bool complete() const { return domain && ddio && receive_buffers && transport; }
   // All configurations that the options leave open; both InfiniBand and iWARP if the transport is
   // open.

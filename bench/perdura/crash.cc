@@ -9,7 +9,6 @@
 #include "bench/crash/schedules.h"
 #include "bench/crash/what_fails.h"
 #include "bench/perdura/crash_arguments.h"
-#include "bench/perdura/whole_number.h"
 #include "harness/run/long_work.h"
 #include "harness/text/path_kind.h"
 #include "harness/text/suggestion.h"
@@ -239,137 +238,129 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
 
 }  // namespace
 
-void add_crash(CLI::App& app, CommandContext& context, Action& action) {
+void add_crash(Command& program, CommandContext& context) {
   const auto arguments = std::make_shared<CrashArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command& command = program.subcommand(
       "crash", "Explores what a power failure leaves; ends with 1 if anything can be lost");
-  command->add_option("target", arguments->target,
-                      "A method of remote persistence, a file with the steps of one, or a system");
-  arguments->configuration.add_to(*command);
-  command->add_flag("--exhaustive", arguments->exhaustive,
-                    "Explores every image at every moment, however many there are");
+  const Option target =
+      command.option("target", arguments->target,
+                     "A method of remote persistence, a file with the steps of one, or a system");
+  arguments->configuration.add_to(command);
+  command.flag("--exhaustive", arguments->exhaustive,
+               "Explores every image at every moment, however many there are");
   command
-      ->add_option("--samples", arguments->samples,
-                   "Explores this many random images at every moment instead of all")
-      ->check(whole_number(1, 1'000'000'000));
-  command->add_option("--seed", arguments->seed, "Seed of the random images")
-      ->check(whole_number(0, ~std::uint64_t{0}));
-  command->add_flag("--steps", arguments->steps,
-                    "Explores the method without each of its steps, too");
-  command->add_option("--parameter", arguments->parameters,
-                      "A parameter of the system, NAME=VALUE");
+      .option("--samples", arguments->samples,
+              "Explores this many random images at every moment instead of all")
+      .whole_number(1, 1'000'000'000);
+  command.option("--seed", arguments->seed, "Seed of the random images")
+      .whole_number(0, ~std::uint64_t{0});
+  command.flag("--steps", arguments->steps, "Explores the method without each of its steps, too");
+  command.option("--parameter", arguments->parameters, "A parameter of the system, NAME=VALUE");
   command
-      ->add_option("--from", arguments->from,
-                   "First moment to try in each history of a system: continues an exploration")
-      ->check(whole_number(0, ~std::uint64_t{0}));
+      .option("--from", arguments->from,
+              "First moment to try in each history of a system: continues an exploration")
+      .whole_number(0, ~std::uint64_t{0});
+  command.option("--to", arguments->to, "Last moment to try; the same as --from replays a loss")
+      .whole_number(0, ~std::uint64_t{0});
   command
-      ->add_option("--to", arguments->to, "Last moment to try; the same as --from replays a loss")
-      ->check(whole_number(0, ~std::uint64_t{0}));
+      .option("--persistence", arguments->persistence,
+              "How a system's puts persist: as in its paper, or so that they are durable "
+              "when they are acknowledged")
+      .one_of({"paper", "correct"});
+  command.option("--schedule", arguments->schedule, "Only this history of a system" + schedules())
+      .one_of(schedule_names());
   command
-      ->add_option("--persistence", arguments->persistence,
-                   "How a system's puts persist: as in its paper, or so that they are durable "
-                   "when they are acknowledged")
-      ->check(CLI::IsMember({"paper", "correct"}));
+      .option("--failing", arguments->failing,
+              "How many of a system's servers lose their power at once (default: all)")
+      .whole_number(1, 1024);
   command
-      ->add_option("--schedule", arguments->schedule, "Only this history of a system" + schedules())
-      ->check(CLI::IsMember(schedule_names()));
+      .option("--failure", arguments->failure,
+              "What fails of a system: its servers' power (default) or processes, a client, or "
+              "the connection of a client")
+      .one_of(failure_kinds());
+  command.option("--profile", arguments->profile,
+                 "Testbed on whose model the system runs (default: erda-connectx3)");
   command
-      ->add_option("--failing", arguments->failing,
-                   "How many of a system's servers lose their power at once (default: all)")
-      ->check(whole_number(1, 1024));
+      .option("--images", arguments->images,
+              "Of a system: recovers from this many images at every moment, or from all, "
+              "without repeating what was before; each covers all images that look the same "
+              "to it")
+      .whole_number_or(1, 1'000'000'000, "all");
   command
-      ->add_option(
-          "--failure", arguments->failure,
-          "What fails of a system: its servers' power (default) or processes, a client, or "
-          "the connection of a client")
-      ->check(CLI::IsMember(failure_kinds()));
-  command->add_option("--profile", arguments->profile,
-                      "Testbed on whose model the system runs (default: erda-connectx3)");
+      .option("-j,--threads", arguments->threads,
+              "With --images, how many threads (default: one for each processor)")
+      .whole_number(1, 1024);
   command
-      ->add_option("--images", arguments->images,
-                   "Of a system: recovers from this many images at every moment, or from all, "
-                   "without repeating what was before; each covers all images that look the same "
-                   "to it")
-      ->check(whole_number_or(1, 1'000'000'000, "all"));
-  command
-      ->add_option("-j,--threads", arguments->threads,
-                   "With --images, how many threads (default: one for each processor)")
-      ->check(whole_number(1, 1024));
-  command
-      ->add_option("--sequences", arguments->sequences,
-                   "Explores every sequence of so many operations that the system's service has, "
-                   "with a power failure at every moment of the last one; --from, --to and "
-                   "--stride count sequences")
-      ->check(whole_number(1, 4));
-  CLI::Option* const strategy =
+      .option("--sequences", arguments->sequences,
+              "Explores every sequence of so many operations that the system's service has, "
+              "with a power failure at every moment of the last one; --from, --to and "
+              "--stride count sequences")
+      .whole_number(1, 4);
+  const Option strategy =
       command
-          ->add_option(
+          .option(
               "--strategy", arguments->strategy,
               "Explores the schedules of small random histories of a system, with a power failure "
               "wherever it makes a difference. exhaustive: all schedules; bounded: all with at "
               "most --delays late messages; pct: random ones, with the probability of finding a "
               "bug of --depth; random")
-          ->check(CLI::IsMember(std::vector<std::string>(std::begin(bench::kStrategies),
-                                                         std::end(bench::kStrategies))));
+          .one_of(std::vector<std::string>(std::begin(bench::kStrategies),
+                                           std::end(bench::kStrategies)));
   command
-      ->add_option("--delays", arguments->deviations,
-                   "Of strategy bounded: at most so many in a schedule (default: 1)")
-      ->needs(strategy)
-      ->check(whole_number(0, 16));
+      .option("--delays", arguments->deviations,
+              "Of strategy bounded: at most so many in a schedule (default: 1)")
+      .needs(strategy)
+      .whole_number(0, 16);
   command
-      ->add_option("--depth", arguments->depth,
-                   "Of strategy pct: one more than the late messages that a bug needs (default: 2)")
-      ->needs(strategy)
-      ->check(whole_number(1, 16));
+      .option("--depth", arguments->depth,
+              "Of strategy pct: one more than the late messages that a bug needs (default: 2)")
+      .needs(strategy)
+      .whole_number(1, 16);
   command
-      ->add_option("--histories", arguments->histories,
-                   "How many histories, of seeds from --seed on (default: 20)")
-      ->needs(strategy)
-      ->check(whole_number(1, 1'000'000'000));
+      .option("--histories", arguments->histories,
+              "How many histories, of seeds from --seed on (default: 20)")
+      .needs(strategy)
+      .whole_number(1, 1'000'000'000);
   command
-      ->add_option("--schedules", arguments->schedules,
-                   "At most so many schedules of each history (default: all; of pct and random "
-                   "100)")
-      ->needs(strategy)
-      ->check(whole_number(1, 1'000'000'000));
+      .option("--schedules", arguments->schedules,
+              "At most so many schedules of each history (default: all; of pct and random "
+              "100)")
+      .needs(strategy)
+      .whole_number(1, 1'000'000'000);
   command
-      ->add_flag("--late-placements", arguments->late_placements,
-                 "Of a strategy: what a device has received may be late in memory, too")
-      ->needs(strategy);
+      .flag("--late-placements", arguments->late_placements,
+            "Of a strategy: what a device has received may be late in memory, too")
+      .needs(strategy);
   command
-      ->add_option("--expect", arguments->expected,
-                   "Of a strategy: looks for a run that keeps less than this level (default: "
-                   "durable)")
-      ->needs(strategy)
-      ->check(CLI::IsMember(
-          std::vector<std::string>{"atomic", "ordered", "durable-writes", "durable"}));
+      .option("--expect", arguments->expected,
+              "Of a strategy: looks for a run that keeps less than this level (default: "
+              "durable)")
+      .needs(strategy)
+      .one_of({"atomic", "ordered", "durable-writes", "durable"});
   command
-      ->add_option(
-          "--failures", arguments->failures,
-          "Of a strategy: how many failures there are, one after the other (default: 1, of "
-          "the power of all servers). 2: each of all servers or of one alone, which is back "
-          "at once or after 100 us")
-      ->needs(strategy)
-      ->check(whole_number(1, 2));
+      .option("--failures", arguments->failures,
+              "Of a strategy: how many failures there are, one after the other (default: 1, of "
+              "the power of all servers). 2: each of all servers or of one alone, which is back "
+              "at once or after 100 us")
+      .needs(strategy)
+      .whole_number(1, 2);
   command
-      ->add_option("--stride", arguments->stride,
-                   "Of --failures 2: for each of the two, one of so many moments; of --sequences: "
-                   "one of so many sequences (default: all)")
-      ->check(whole_number(1, 1'000'000'000));
+      .option("--stride", arguments->stride,
+              "Of --failures 2: for each of the two, one of so many moments; of --sequences: "
+              "one of so many sequences (default: all)")
+      .whole_number(1, 1'000'000'000);
   command
-      ->add_option("-o,--out", arguments->folder,
-                   "Folder for what a strategy finds (default: out/crash)")
-      ->needs(strategy);
+      .option("-o,--out", arguments->folder,
+              "Folder for what a strategy finds (default: out/crash)")
+      .needs(strategy);
   command
-      ->add_option("--replay", arguments->replay,
-                   "Repeats what is in this file of perdura soak or of a strategy")
-      ->excludes("target");
-  command->add_option("--diagram", arguments->diagram,
-                      "File for a space-time diagram (SVG) of the first loss of a system");
-  command->add_flag("--json", arguments->as_json, "Writes JSON");
-  command->callback([arguments, &context, &action] {
-    action = [arguments, &context] { return crash(*arguments, context); };
-  });
+      .option("--replay", arguments->replay,
+              "Repeats what is in this file of perdura soak or of a strategy")
+      .excludes(target);
+  command.option("--diagram", arguments->diagram,
+                 "File for a space-time diagram (SVG) of the first loss of a system");
+  command.flag("--json", arguments->as_json, "Writes JSON");
+  command.does([arguments, &context] { return crash(*arguments, context); });
 }
 
 }  // namespace perdura::harness

@@ -59,18 +59,16 @@ ExitCode doctor(const DoctorArguments& arguments, const CommandContext& context)
 
 }  // namespace
 
-void add_doctor(CLI::App& app, CommandContext& context, Action& action) {
+void add_doctor(Command& program, CommandContext& context) {
   const auto arguments = std::make_shared<DoctorArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command& command = program.subcommand(
       "doctor",
       "Says which kind of responder this host is, how that is known, and what is not known");
-  command->add_option("--root", arguments->root,
-                      "Folder with a copy of another machine's /sys, /proc and /dev to examine");
-  command->add_flag("--json", arguments->as_json,
-                    "Writes JSON, which 'perdura advise --responder FILE' reads anywhere");
-  command->callback([arguments, &context, &action] {
-    action = [arguments, &context] { return doctor(*arguments, context); };
-  });
+  command.option("--root", arguments->root,
+                 "Folder with a copy of another machine's /sys, /proc and /dev to examine");
+  command.flag("--json", arguments->as_json,
+               "Writes JSON, which 'perdura advise --responder FILE' reads anywhere");
+  command.does([arguments, &context] { return doctor(*arguments, context); });
 }
 
 }  // namespace perdura::harness

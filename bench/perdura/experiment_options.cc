@@ -15,28 +15,24 @@
 
 namespace perdura::harness {
 
-std::string is_not_empty(const std::string& text) {
-  return text.empty() ? "must not be empty; leave it out instead" : "";
-}
-
-CLI::Option* ExperimentOptions::add_to(CLI::App& command) {
-  CLI::Option* experiment =
-      command.add_option("experiment", experiment_, "Name or path of an experiment");
+Option ExperimentOptions::add_to(Command& command) {
+  const Option experiment =
+      command.option("experiment", experiment_, "Name or path of an experiment");
   options_ = {
-      command.add_option("--platform", platform_, "Platform to use instead of the experiment's"),
-      command.add_option("--profile", profile_,
-                         "Testbed of platform sim to use instead of the experiment's"),
-      command.add_option("--seed", seed_, "Seed to use instead of the experiment's"),
-      command.add_option("--site", site_,
-                         "Name or path of a site: hosts, cores, where persistent memory is"),
+      command.option("--platform", platform_, "Platform to use instead of the experiment's"),
+      command.option("--profile", profile_,
+                     "Testbed of platform sim to use instead of the experiment's"),
+      command.option("--seed", seed_, "Seed to use instead of the experiment's"),
+      command.option("--site", site_,
+                     "Name or path of a site: hosts, cores, where persistent memory is"),
       command
-          .add_option("--set", settings_,
-                      "SECTION.KEY=VALUE, overrides one value of the experiment; VALUE as in TOML")
-          ->allow_extra_args(false),
-      command.add_option("--path", path_,
-                         "Directory of a mounted file system in which an experiment of driver fs "
-                         "works by system calls, instead of on its systems")};
-  for (CLI::Option* option : options_) option->check(is_not_empty);
+          .option("--set", settings_,
+                  "SECTION.KEY=VALUE, overrides one value of the experiment; VALUE as in TOML")
+          .one_value_at_a_time(),
+      command.option("--path", path_,
+                     "Directory of a mounted file system in which an experiment of driver fs "
+                     "works by system calls, instead of on its systems")};
+  for (Option& option : options_) option.not_empty();
   return experiment;
 }
 

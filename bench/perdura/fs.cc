@@ -183,84 +183,81 @@ ExitCode mount(FsArguments arguments) {
   return ExitCode::done;
 }
 
-// CLI11 would take it for a large number.
+// The parser would take it for a large number.
 std::string is_not_negative(const std::string& given) {
   return given.starts_with('-') ? fmt::format("{} is negative", given) : "";
 }
 
-CLI::App* add_command(CLI::App& fs_command, const char* name, const char* what, Action& action,
-                      const std::shared_ptr<FsArguments>& arguments,
-                      ExitCode (*work)(const FsArguments&)) {
-  CLI::App* const command = fs_command.add_subcommand(name, what);
-  command->callback(
-      [arguments, work, &action] { action = [arguments, work] { return work(*arguments); }; });
+Command& add_command(Command& fs_command, const char* name, const char* what,
+                     const std::shared_ptr<FsArguments>& arguments,
+                     ExitCode (*work)(const FsArguments&)) {
+  Command& command = fs_command.subcommand(name, what);
+  command.does([arguments, work] { return work(*arguments); });
   return command;
 }
 
-void add_system(CLI::App& command, FsArguments& arguments) {
-  command.add_option("system", arguments.system, "Which file system: nova (perdura list)")
-      ->required();
+void add_system(Command& command, FsArguments& arguments) {
+  command.option("system", arguments.system, "Which file system: nova (perdura list)").required();
 }
 
-void add_place(CLI::App& command, FsArguments& arguments) {
+void add_place(Command& command, FsArguments& arguments) {
   command
-      .add_option("place", arguments.place,
-                  "The file that is its memory, on DAX, tmpfs or a disk, or /dev/daxX.Y/NAME")
-      ->required();
+      .option("place", arguments.place,
+              "The file that is its memory, on DAX, tmpfs or a disk, or /dev/daxX.Y/NAME")
+      .required();
 }
 
-void add_system_of_place(CLI::App& command, FsArguments& arguments) {
-  command.add_option("--system", arguments.system,
-                     "Which file system it is, if not the first that perdura list names");
+void add_system_of_place(Command& command, FsArguments& arguments) {
+  command.option("--system", arguments.system,
+                 "Which file system it is, if not the first that perdura list names");
 }
 
 }  // namespace
 
-void add_fs(CLI::App& app, CommandContext&, Action& action) {
-  auto* const command =
-      app.add_subcommand("fs", "Makes, checks, shows and mounts file systems in persistent memory");
-  command->require_subcommand(1);
+void add_fs(Command& program, CommandContext&) {
+  Command& command =
+      program.subcommand("fs", "Makes, checks, shows and mounts file systems in persistent memory");
+  command.require_subcommand();
   const auto arguments = std::make_shared<FsArguments>();
 
-  auto* const mkfs =
-      add_command(*command, "mkfs", "Makes an empty file system", action, arguments, make);
-  add_system(*mkfs, *arguments);
-  add_place(*mkfs, *arguments);
-  mkfs->add_option("--size", arguments->size, "Of its memory, in whole blocks: 4GiB")
-      ->required()
-      ->transform(CLI::AsSizeValue(false))
-      ->check(is_not_negative);
-  mkfs->add_flag("--force", arguments->force, "Replaces what is there when the new one is whole");
+  Command& mkfs = add_command(command, "mkfs", "Makes an empty file system", arguments, make);
+  add_system(mkfs, *arguments);
+  add_place(mkfs, *arguments);
+  mkfs.option("--size", arguments->size, "Of its memory, in whole blocks: 4GiB")
+      .required()
+      .size_with_unit()
+      .check(is_not_negative);
+  mkfs.flag("--force", arguments->force, "Replaces what is there when the new one is whole");
 
-  auto* const checking = add_command(
-      *command, "check", "Finds and names what is damaged in a file system that is not mounted",
-      action, arguments, check);
-  add_place(*checking, *arguments);
-  checking->add_flag("--repair", arguments->repair, "Repairs what can be repaired without loss");
-  add_system_of_place(*checking, *arguments);
+  Command& checking = add_command(
+      command, "check", "Finds and names what is damaged in a file system that is not mounted",
+      arguments, check);
+  add_place(checking, *arguments);
+  checking.flag("--repair", arguments->repair, "Repairs what can be repaired without loss");
+  add_system_of_place(checking, *arguments);
 
-  auto* const dumping = add_command(*command, "dump", "Prints what is stored, readable by a person",
-                                    action, arguments, dump);
-  add_place(*dumping, *arguments);
-  dumping->add_option("inode", arguments->inode, "Of one inode; the root directory is 1")
-      ->check(is_not_negative);
-  add_system_of_place(*dumping, *arguments);
+  Command& dumping =
+      add_command(command, "dump", "Prints what is stored, readable by a person", arguments, dump);
+  add_place(dumping, *arguments);
+  dumping.option("inode", arguments->inode, "Of one inode; the root directory is 1")
+      .check(is_not_negative);
+  add_system_of_place(dumping, *arguments);
 
-  auto* const mounting =
-      add_command(*command, "mount", "Mounts a file system on a directory, until umount(8)", action,
+  Command& mounting =
+      add_command(command, "mount", "Mounts a file system on a directory, until umount(8)",
                   arguments, [](const FsArguments& given) { return mount(given); });
-  add_system(*mounting, *arguments);
-  add_place(*mounting, *arguments);
-  mounting->add_option("directory", arguments->mount.directory, "An empty directory")->required();
-  mounting->add_flag("-f,--foreground", arguments->foreground, "Serves it in this process");
-  mounting->add_option("-o,--options", arguments->mount.options,
-                       "Options of mount(8), separated by commas: ro,noatime,nosuid,nodev");
+  add_system(mounting, *arguments);
+  add_place(mounting, *arguments);
+  mounting.option("directory", arguments->mount.directory, "An empty directory").required();
+  mounting.flag("-f,--foreground", arguments->foreground, "Serves it in this process");
+  mounting.option("-o,--options", arguments->mount.options,
+                  "Options of mount(8), separated by commas: ro,noatime,nosuid,nodev");
   mounting
-      ->add_option("--threads", arguments->mount.threads,
-                   "How many serve it; 0: four for each core, at most 32")
-      ->check(CLI::Range(0, 256));
+      .option("--threads", arguments->mount.threads,
+              "How many serve it; 0: four for each core, at most 32")
+      .range(0, 256);
   // Of the process that mount_in_background() starts.
-  mounting->add_option("--ready", arguments->ready)->group("");
+  mounting.option("--ready", arguments->ready).hidden();
 }
 
 }  // namespace perdura::harness

@@ -232,22 +232,19 @@ ExitCode guarantees(const std::string& folder, const std::vector<std::string>& n
 
 }  // namespace
 
-void add_guarantees(CLI::App& app, CommandContext& context, Action& action) {
+void add_guarantees(Command& program, CommandContext& context) {
   const auto folder = std::make_shared<std::string>("out/guarantees");
   const auto names = std::make_shared<std::vector<std::string>>();
   const auto as_json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand(
+  Command& command = program.subcommand(
       "guarantees", "Proves all methods on all configurations and writes the tables");
   std::vector<std::string> known;
   for (const auto& system : systems::all_systems()) known.emplace_back(system.info.name);
-  command->add_option("systems", *names, "Only the table of these systems")
-      ->check(CLI::IsMember(known));
-  command->add_option("-o,--out", *folder, "Folder for the tables (default: out/guarantees)");
-  command->add_flag("--json", *as_json, "Also writes the tables to stdout, as JSON");
-  command->callback([folder, names, as_json, &context, &action] {
-    action = [folder, names, as_json, &context] {
-      return guarantees(*folder, *names, *as_json, context);
-    };
+  command.option("systems", *names, "Only the table of these systems").one_of(known);
+  command.option("-o,--out", *folder, "Folder for the tables (default: out/guarantees)");
+  command.flag("--json", *as_json, "Also writes the tables to stdout, as JSON");
+  command.does([folder, names, as_json, &context] {
+    return guarantees(*folder, *names, *as_json, context);
   });
 }
 

@@ -39,18 +39,16 @@ ExitCode check_file(const HistoryArguments& arguments, const CommandContext& con
 
 }  // namespace
 
-void add_history(CLI::App& app, CommandContext& context, Action& action) {
+void add_history(Command& program, CommandContext& context) {
   const auto arguments = std::make_shared<HistoryArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command& command = program.subcommand(
       "history", "Checks a recorded history for linearizability; ends with 1 if it is not");
   command
-      ->add_option("file", arguments->file,
-                   "A history in JSON, as runs with workload.history_folder write it")
-      ->required();
-  command->add_option("--edn", arguments->edn, "Also writes it to this file for Jepsen's checkers");
-  command->callback([arguments, &context, &action] {
-    action = [arguments, &context] { return check_file(*arguments, context); };
-  });
+      .option("file", arguments->file,
+              "A history in JSON, as runs with workload.history_folder write it")
+      .required();
+  command.option("--edn", arguments->edn, "Also writes it to this file for Jepsen's checkers");
+  command.does([arguments, &context] { return check_file(*arguments, context); });
 }
 
 }  // namespace perdura::harness

@@ -182,17 +182,14 @@ ExitCode list(const ListArguments& arguments, const CommandContext& context) {
 
 }  // namespace
 
-void add_list(CLI::App& app, CommandContext& context, Action& action) {
+void add_list(Command& program, CommandContext& context) {
   const auto arguments = std::make_shared<ListArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command& command = program.subcommand(
       "list", "Lists systems, methods, experiments, profiles, workloads and sites");
-  command->add_option("what", arguments->what, "Only these, by name, one per line")
-      ->check(
-          CLI::IsMember({"systems", "methods", "experiments", "profiles", "workloads", "sites"}));
-  command->add_flag("--json", arguments->as_json, "Writes JSON");
-  command->callback([arguments, &context, &action] {
-    action = [arguments, &context] { return list(*arguments, context); };
-  });
+  command.option("what", arguments->what, "Only these, by name, one per line")
+      .one_of({"systems", "methods", "experiments", "profiles", "workloads", "sites"});
+  command.flag("--json", arguments->as_json, "Writes JSON");
+  command.does([arguments, &context] { return list(*arguments, context); });
 }
 
 }  // namespace perdura::harness

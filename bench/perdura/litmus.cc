@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "bench/perdura/commands.h"
-#include "bench/perdura/whole_number.h"
 #include "platform/base/error.h"
 #include "platform/litmus/catalog.h"
 #include "platform/litmus/explore.h"
@@ -137,24 +136,20 @@ ExitCode run_litmus(const LitmusArguments& arguments, const CommandContext& cont
 
 }  // namespace
 
-void add_litmus(CLI::App& app, CommandContext& context, Action& action) {
+void add_litmus(Command& program, CommandContext& context) {
   const auto arguments = std::make_shared<LitmusArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command& command = program.subcommand(
       "litmus",
       "Runs the litmus tests of the fabric's memory model on this host, and on its RDMA device");
-  command->add_option("text", arguments->text, "Only tests whose titles have this in them");
-  command->add_option("--runs", arguments->runs, "How often each test runs on sim, shm and verbs")
-      ->check(whole_number(1, 1'000'000));
-  command->add_option("--seed", arguments->seed, "Seed of the pauses between steps");
-  command
-      ->add_option("--platform", arguments->platform,
-                   "Only on this platform; else on all there are")
-      ->check(CLI::IsMember({"sim", "shm", "verbs"}));
-  command->add_flag("--counts", arguments->counts,
-                    "How often each outcome was seen, in place of whether it was");
-  command->callback([arguments, &context, &action] {
-    action = [arguments, &context] { return run_litmus(*arguments, context); };
-  });
+  command.option("text", arguments->text, "Only tests whose titles have this in them");
+  command.option("--runs", arguments->runs, "How often each test runs on sim, shm and verbs")
+      .whole_number(1, 1'000'000);
+  command.option("--seed", arguments->seed, "Seed of the pauses between steps");
+  command.option("--platform", arguments->platform, "Only on this platform; else on all there are")
+      .one_of({"sim", "shm", "verbs"});
+  command.flag("--counts", arguments->counts,
+               "How often each outcome was seen, in place of whether it was");
+  command.does([arguments, &context] { return run_litmus(*arguments, context); });
 }
 
 }  // namespace perdura::harness

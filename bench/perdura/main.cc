@@ -6,15 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <iostream>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bench/perdura/commands.h"
+#include "harness/program/command.h"
 #include "harness/program/command_line.h"
-#include "harness/program/help_formatter.h"
 #include "harness/run/interrupt.h"
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
@@ -38,48 +36,37 @@ std::string joined(int count, char** arguments) {
 ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   using namespace perdura::harness;
   CommandContext context{.ranks = ranks, .command_line = joined(argc, argv)};
-  CLI::App app("Benchmark and characterization suite for persistent memory behind RDMA", "perdura");
-  app.formatter(std::make_shared<perdura::HelpFormatter>());
-  app.set_version_flag("--version", version_of("perdura"));
-  app.require_subcommand(1);
-  app.footer(
+  Program program("Benchmark and characterization suite for persistent memory behind RDMA",
+                  "perdura");
+  program.version(version_of("perdura"));
+  program.require_subcommand();
+  program.footer(
       "Experiments, profiles, workloads and sites are looked up in $PERDURA_HOME, in the current "
       "folder, and in what was installed with perdura or is in its source tree.");
-  Action action;
-  add_list(app, context, action);
-  add_plan(app, context, action);
-  add_run(app, context, action);
-  add_probe(app, context, action);
-  add_reading(app, context, action);
-  add_doctor(app, context, action);
-  add_advise(app, context, action);
-  add_crash(app, context, action);
-  add_guarantees(app, context, action);
-  add_history(app, context, action);
-  add_soak(app, context, action);
-  add_litmus(app, context, action);
-  add_mcas(app, context, action);
-  add_mojim(app, context, action);
-  add_fs(app, context, action);
-  add_completion(app, context, action);
+  add_list(program, context);
+  add_plan(program, context);
+  add_run(program, context);
+  add_probe(program, context);
+  add_reading(program, context);
+  add_doctor(program, context);
+  add_advise(program, context);
+  add_crash(program, context);
+  add_guarantees(program, context);
+  add_history(program, context);
+  add_soak(program, context);
+  add_litmus(program, context);
+  add_mcas(program, context);
+  add_mojim(program, context);
+  add_fs(program, context);
+  add_completion(program, context);
   if (argc > 1 && argv[1][0] != '-') {
     std::vector<std::string> known;
-    for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+    for (const auto& command : program.subcommands()) known.push_back(command->name());
     if (std::find(known.begin(), known.end(), argv[1]) == known.end()) {
       return complain(ranks.is_root(), ExitCode::usage, unknown_name("command", argv[1], known));
     }
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) {
-      return complain(ranks.is_root(), ExitCode::usage, misuse(app, error));
-    }
-    if (ranks.is_root()) app.exit(error);
-    finish_output();
-    return ExitCode::done;
-  }
-  const ExitCode code = run_and_print(action);
+  const ExitCode code = program.run(argc, argv, ranks.is_root());
   finish_output();
   return code;
 }

@@ -104,25 +104,22 @@ ExitCode check(const McasArguments& arguments) {
 
 }  // namespace
 
-void add_mcas(CLI::App& app, CommandContext&, Action& action) {
-  auto* const mcas = app.add_subcommand("mcas", "Serves shards of MCAS to applications");
-  mcas->require_subcommand(1);
+void add_mcas(Command& program, CommandContext&) {
+  Command& mcas = program.subcommand("mcas", "Serves shards of MCAS to applications");
+  mcas.require_subcommand();
   const auto arguments = std::make_shared<McasArguments>();
 
-  auto* const serve_command = mcas->add_subcommand(
-      "serve", "Serves the shards of a configuration file until SIGTERM or SIGINT");
-  serve_command->add_option("config", arguments->file, "the file, in TOML")->required();
-  serve_command
-      ->add_option("--shard", arguments->shards, "one that this process serves; default: all")
-      ->allow_extra_args(false);
-  serve_command->callback(
-      [arguments, &action] { action = [arguments] { return serve(*arguments); }; });
+  Command& serve_command =
+      mcas.subcommand("serve", "Serves the shards of a configuration file until SIGTERM or SIGINT");
+  serve_command.option("config", arguments->file, "the file, in TOML").required();
+  serve_command.option("--shard", arguments->shards, "one that this process serves; default: all")
+      .one_value_at_a_time();
+  serve_command.does([arguments] { return serve(*arguments); });
 
-  auto* const check_command = mcas->add_subcommand(
-      "check", "Says what is wrong with a configuration file, or lists its shards");
-  check_command->add_option("config", arguments->file, "the file, in TOML")->required();
-  check_command->callback(
-      [arguments, &action] { action = [arguments] { return check(*arguments); }; });
+  Command& check_command =
+      mcas.subcommand("check", "Says what is wrong with a configuration file, or lists its shards");
+  check_command.option("config", arguments->file, "the file, in TOML").required();
+  check_command.does([arguments] { return check(*arguments); });
 }
 
 }  // namespace perdura::harness

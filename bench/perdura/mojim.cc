@@ -246,81 +246,74 @@ ExitCode read_copy(const ReadArguments& arguments) {
          {"PERDURA_MOJIM_READS=" + file, preloaded("libperdura_mojim_reader.so")});
 }
 
-void add_cluster(CLI::App& command, MojimArguments& arguments) {
-  command.add_option("--mode", arguments.cluster.mode, "m-sync, m-async, ... (perdura list)")
-      ->required();
+void add_cluster(Command& command, MojimArguments& arguments) {
+  command.option("--mode", arguments.cluster.mode, "m-sync, m-async, ... (perdura list)")
+      .required();
   command
-      .add_option("--size", arguments.cluster.size,
-                  "size of the file, as large as the program ever maps: 64MiB")
-      ->required()
-      ->transform(CLI::AsSizeValue(false));
-  command.add_option("--primary", arguments.primary, "the program's file")->required();
-  command.add_option("--mirror", arguments.mirror, "the mirror's copy of it");
-  command.add_option("--backup", arguments.backups, "a copy behind the mirror's")
-      ->allow_extra_args(false);
-  command.add_option("--log", arguments.log,
-                     "of m-syncdisk: a folder for the mirror's log, in persistent memory; "
-                     "default: beside the mirror's file");
+      .option("--size", arguments.cluster.size,
+              "size of the file, as large as the program ever maps: 64MiB")
+      .required()
+      .size_with_unit();
+  command.option("--primary", arguments.primary, "the program's file").required();
+  command.option("--mirror", arguments.mirror, "the mirror's copy of it");
+  command.option("--backup", arguments.backups, "a copy behind the mirror's").one_value_at_a_time();
+  command.option("--log", arguments.log,
+                 "of m-syncdisk: a folder for the mirror's log, in persistent memory; "
+                 "default: beside the mirror's file");
   command
-      .add_option("--persistence", arguments.persistence,
-                  "correct: what is acknowledged is durable on the nodes that --domain and --ddio "
-                  "describe; paper: as published")
-      ->check(CLI::IsMember({"correct", "paper"}));
-  command.add_option("--domain", arguments.cluster.domain, "persistence domain: dmp, mhp or wsp")
-      ->check(CLI::IsMember({"dmp", "mhp", "wsp"}));
-  command.add_option("--ddio", arguments.ddio, "of the nodes: on or off")
-      ->check(CLI::IsMember({"on", "off"}));
+      .option("--persistence", arguments.persistence,
+              "correct: what is acknowledged is durable on the nodes that --domain and --ddio "
+              "describe; paper: as published")
+      .one_of({"correct", "paper"});
+  command.option("--domain", arguments.cluster.domain, "persistence domain: dmp, mhp or wsp")
+      .one_of({"dmp", "mhp", "wsp"});
+  command.option("--ddio", arguments.ddio, "of the nodes: on or off").one_of({"on", "off"});
 }
 
 }  // namespace
 
-void add_mojim(CLI::App& app, CommandContext&, Action& action) {
-  auto* const mojim =
-      app.add_subcommand("mojim", "Runs programs on a file that Mojim replicates on this host");
-  mojim->require_subcommand(1);
+void add_mojim(Command& program, CommandContext&) {
+  Command& mojim =
+      program.subcommand("mojim", "Runs programs on a file that Mojim replicates on this host");
+  mojim.require_subcommand();
   const auto arguments = std::make_shared<MojimArguments>();
 
-  auto* const run = mojim->add_subcommand(
+  Command& run = mojim.subcommand(
       "run", "Starts the copies and a program that maps the file, and ends the copies after it");
-  add_cluster(*run, *arguments);
-  run->add_option("command", arguments->command, "the program and its arguments, behind --")
-      ->required();
-  run->callback([arguments, &action] { action = [arguments] { return run_mojim(*arguments); }; });
+  add_cluster(run, *arguments);
+  run.option("command", arguments->command, "the program and its arguments, behind --").required();
+  run.does([arguments] { return run_mojim(*arguments); });
 
-  auto* const read = mojim->add_subcommand("read",
-                                           "Starts a program that reads a copy, also during a run: "
-                                           "it waits while a sync point is applied");
+  Command& read = mojim.subcommand("read",
+                                   "Starts a program that reads a copy, also during a run: "
+                                   "it waits while a sync point is applied");
   const auto reads = std::make_shared<ReadArguments>();
-  read->add_option("file", reads->file, "the copy: a --mirror or --backup of a run")->required();
-  read->add_option("command", reads->command, "the program and its arguments, behind --")
-      ->required();
-  read->callback([reads, &action] { action = [reads] { return read_copy(*reads); }; });
+  read.option("file", reads->file, "the copy: a --mirror or --backup of a run").required();
+  read.option("command", reads->command, "the program and its arguments, behind --").required();
+  read.does([reads] { return read_copy(*reads); });
 
-  auto* const recover_command = mojim->add_subcommand(
+  Command& recover_command = mojim.subcommand(
       "recover", "Completes what had arrived at the copies, after perdura mojim run was killed");
-  add_cluster(*recover_command, *arguments);
-  recover_command->callback([arguments, &action] {
-    action = [arguments] {
-      const Cluster cluster = cluster_of(*arguments);
-      for (NodeId node = 1; node < cluster.files.size(); ++node) recover(cluster, node, false);
-      return ExitCode::done;
-    };
+  add_cluster(recover_command, *arguments);
+  recover_command.does([arguments] {
+    const Cluster cluster = cluster_of(*arguments);
+    for (NodeId node = 1; node < cluster.files.size(); ++node) recover(cluster, node, false);
+    return ExitCode::done;
   });
 
   // A process of `run`, which learns all else from its environment.
-  auto* const copy = mojim->add_subcommand("copy", "A node that has a copy")->group("");
+  Command& copy = mojim.subcommand("copy", "A node that has a copy");
+  copy.hidden();
   const auto node = std::make_shared<NodeId>();
   const auto said = std::make_shared<int>();
-  copy->add_option("node", *node)->required();
-  copy->add_option("descriptor", *said, "to which it writes a byte when it serves")->required();
-  copy->callback([node, said, &action] {
-    action = [node, said] {
-      mojim::serve_copy(Cluster::from_environment(), *node, [said] {
-        if (write(*said, "+", 1) != 1) throw PlatformError("nobody waits for the copy");
-        close(*said);
-      });
-      return ExitCode::done;
-    };
+  copy.option("node", *node).required();
+  copy.option("descriptor", *said, "to which it writes a byte when it serves").required();
+  copy.does([node, said] {
+    mojim::serve_copy(Cluster::from_environment(), *node, [said] {
+      if (write(*said, "+", 1) != 1) throw PlatformError("nobody waits for the copy");
+      close(*said);
+    });
+    return ExitCode::done;
   });
 }
 

@@ -170,21 +170,18 @@ ExitCode plan(const PlanArguments& arguments, CommandContext& context) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, CommandContext& context, Action& action) {
+void add_plan(Command& program, CommandContext& context) {
   const auto arguments = std::make_shared<PlanArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command& command = program.subcommand(
       "plan", "Lists the points of an experiment, the ranks they need and the expected time");
-  arguments->experiment.add_to(*command)->required();
-  command->add_option(
-      "--like", arguments->like,
-      "Result folder to estimate the time from (default: the experiment's last one in "
-      "out/)");
-  command->add_option("--hostfile", arguments->hostfile,
-                      "Also writes the hosts of the site to this file, for mpirun --hostfile");
-  command->add_flag("--json", arguments->as_json, "Writes JSON");
-  command->callback([arguments, &context, &action] {
-    action = [arguments, &context] { return plan(*arguments, context); };
-  });
+  arguments->experiment.add_to(command).required();
+  command.option("--like", arguments->like,
+                 "Result folder to estimate the time from (default: the experiment's last one in "
+                 "out/)");
+  command.option("--hostfile", arguments->hostfile,
+                 "Also writes the hosts of the site to this file, for mpirun --hostfile");
+  command.flag("--json", arguments->as_json, "Writes JSON");
+  command.does([arguments, &context] { return plan(*arguments, context); });
 }
 
 }  // namespace perdura::harness

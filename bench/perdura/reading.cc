@@ -9,19 +9,16 @@
 
 namespace perdura::harness {
 
-void add_reading(CLI::App& app, CommandContext& context, Action& action) {
+void add_reading(Command& program, CommandContext& context) {
   for (const report::Command& command : report::commands()) {
-    CLI::App* const added =
-        app.add_subcommand(std::string(command.name), std::string(command.what));
-    const report::Work work = command.declare(*added);
-    added->callback([work, &context, &action] {
-      action = [work, &context] {
-        if (!context.ranks.is_root()) return ExitCode::done;
-        const auto watch = [&context](std::size_t parts) {
-          return std::make_unique<LongWork>(parts, context.ranks);
-        };
-        return work({context.locations, watch, LongWork::stop_if_interrupted});
+    Command& added = program.subcommand(std::string(command.name), std::string(command.what));
+    const report::Work work = command.declare(added);
+    added.does([work, &context] {
+      if (!context.ranks.is_root()) return ExitCode::done;
+      const auto watch = [&context](std::size_t parts) {
+        return std::make_unique<LongWork>(parts, context.ranks);
       };
+      return work({context.locations, watch, LongWork::stop_if_interrupted});
     });
   }
 }

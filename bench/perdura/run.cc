@@ -47,37 +47,39 @@ std::string is_silence(const std::string& text) {
 
 }  // namespace
 
-void add_run(CLI::App& app, CommandContext& context, Action& action) {
+void add_run(Command& program, CommandContext& context) {
   const auto arguments = std::make_shared<RunArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command& command = program.subcommand(
       "run",
       "Runs an experiment; under mpirun, ranks share the points (sim) or are nodes (shm, verbs)");
-  CLI::Option* experiment = arguments->experiment.add_to(*command);
-  CLI::Option* out = command->add_option("-o,--out", arguments->out,
-                                         "Folder for the results; must be new or empty "
-                                         "(default: out/EXPERIMENT-PLATFORM-N)");
-  CLI::Option* interrupted =
-      command->add_option("--continue", arguments->interrupted,
-                          "Folder of a sweep that was interrupted or killed: runs the points that "
-                          "are missing, with the settings that it was begun with");
-  for (CLI::Option* folder : {out, interrupted}) folder->check(is_not_empty);
-  interrupted->excludes(experiment)->excludes(out);
+  const Option experiment = arguments->experiment.add_to(command);
+  const Option out = command
+                         .option("-o,--out", arguments->out,
+                                 "Folder for the results; must be new or empty "
+                                 "(default: out/EXPERIMENT-PLATFORM-N)")
+                         .not_empty();
+  Option interrupted =
+      command
+          .option("--continue", arguments->interrupted,
+                  "Folder of a sweep that was interrupted or killed: runs the points that "
+                  "are missing, with the settings that it was begun with")
+          .not_empty()
+          .excludes(experiment)
+          .excludes(out);
   command
-      ->add_flag("--cut-back", arguments->cut_back,
-                 "With --continue, if the folder's journal is damaged: goes on from what is whole "
-                 "before the damage; the damaged file is kept beside it")
-      ->needs(interrupted);
-  for (CLI::Option* option : arguments->experiment.options()) interrupted->excludes(option);
+      .flag("--cut-back", arguments->cut_back,
+            "With --continue, if the folder's journal is damaged: goes on from what is whole "
+            "before the damage; the damaged file is kept beside it")
+      .needs(interrupted);
+  for (const Option& option : arguments->experiment.options()) interrupted.excludes(option);
   command
-      ->add_option("--heartbeat", arguments->heartbeat,
-                   "Seconds of a rank's silence after which the run ends, from 0.1; 0: never "
-                   "(default: 10)")
-      ->check(is_silence);
-  command->add_flag("--quiet", arguments->quiet, "No progress on stderr");
-  command->callback([arguments, experiment, interrupted, &context, &action] {
-    if (experiment->empty() && interrupted->empty()) throw CLI::RequiredError("experiment");
-    action = [arguments, &context] { return run(*arguments, context); };
-  });
+      .option("--heartbeat", arguments->heartbeat,
+              "Seconds of a rank's silence after which the run ends, from 0.1; 0: never "
+              "(default: 10)")
+      .check(is_silence);
+  command.flag("--quiet", arguments->quiet, "No progress on stderr");
+  command.require_either(experiment, interrupted);
+  command.does([arguments, &context] { return run(*arguments, context); });
 }
 
 }  // namespace perdura::harness

@@ -20,7 +20,6 @@
 #include "bench/perdura/commands.h"
 #include "bench/perdura/crash_arguments.h"
 #include "bench/perdura/finding_file.h"
-#include "bench/perdura/whole_number.h"
 #include "harness/run/last_words.h"
 #include "harness/run/long_work.h"
 #include "harness/text/atomic_file.h"
@@ -393,47 +392,41 @@ ExitCode replay_finding(const CrashArguments& arguments, const CommandContext& c
   return ExitCode::failed;
 }
 
-void add_soak(CLI::App& app, CommandContext& context, Action& action) {
+void add_soak(Command& program, CommandContext& context) {
   const auto arguments = std::make_shared<SoakArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command& command = program.subcommand(
       "soak",
       "Tries random schedules and failures of systems; ends with 1 if one keeps less than "
       "the table of guarantees says");
   std::vector<std::string> known;
   for (const auto& system : systems::all_systems()) known.emplace_back(system.info.name);
-  command->add_option("systems", arguments->systems, "Only these systems (default: all)")
-      ->check(CLI::IsMember(known));
-  command->add_option("--minutes", arguments->minutes, "How long (default: 1)")
-      ->check(whole_number(1, 1'000'000));
+  command.option("systems", arguments->systems, "Only these systems (default: all)").one_of(known);
+  command.option("--minutes", arguments->minutes, "How long (default: 1)")
+      .whole_number(1, 1'000'000);
   command
-      ->add_option("--runs", arguments->runs,
-                   "At most so many runs of each system, setting and kind of server, "
-                   "in each process")
-      ->check(whole_number(1, 1'000'000'000));
+      .option("--runs", arguments->runs,
+              "At most so many runs of each system, setting and kind of server, "
+              "in each process")
+      .whole_number(1, 1'000'000'000);
   command
-      ->add_option("--seed", arguments->seed,
-                   "Seed of all choices (default: 1); a further process adds its rank")
-      ->check(whole_number(0, ~std::uint64_t{0}));
+      .option("--seed", arguments->seed,
+              "Seed of all choices (default: 1); a further process adds its rank")
+      .whole_number(0, ~std::uint64_t{0});
   command
-      ->add_option("-j,--threads", arguments->threads,
-                   "Threads of each process (default: one for each core, or one if there are "
-                   "several processes)")
-      ->check(whole_number(1, 1024));
+      .option("-j,--threads", arguments->threads,
+              "Threads of each process (default: one for each core, or one if there are "
+              "several processes)")
+      .whole_number(1, 1024);
   command
-      ->add_option("--expect", arguments->expected,
-                   "Looks for runs that keep less than this level, instead of less than the table "
-                   "of guarantees says")
-      ->check(CLI::IsMember(
-          std::vector<std::string>{"atomic", "ordered", "durable-writes", "durable"}));
-  command->add_flag(
-      "--late-placements", arguments->late_placements,
-      "What a device has received may be late in memory, so that a WRITE may complete "
-      "before others see it; RDMA allows it, and the table does not consider it");
-  command->add_option("-o,--out", arguments->folder,
-                      "Folder for what is found (default: out/soak)");
-  command->callback([arguments, &context, &action] {
-    action = [arguments, &context] { return soak(*arguments, context); };
-  });
+      .option("--expect", arguments->expected,
+              "Looks for runs that keep less than this level, instead of less than the table "
+              "of guarantees says")
+      .one_of({"atomic", "ordered", "durable-writes", "durable"});
+  command.flag("--late-placements", arguments->late_placements,
+               "What a device has received may be late in memory, so that a WRITE may complete "
+               "before others see it; RDMA allows it, and the table does not consider it");
+  command.option("-o,--out", arguments->folder, "Folder for what is found (default: out/soak)");
+  command.does([arguments, &context] { return soak(*arguments, context); });
 }
 
 }  // namespace perdura::harness

@@ -1,8 +1,7 @@
-// What the programs of this tree have in common: how they say what they are, what was wrong with
-// their arguments, and that their work failed.
+// What the programs of this tree have in common: how they say what they are, what was wrong, and
+// that what they print cannot be written.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -16,9 +15,6 @@ ExitCode complain(bool visible, ExitCode code, std::string_view message);
 
 // "perdura 0.1.0 (revision 075bac4d1e2f, with changes)"
 std::string version_of(std::string_view program);
-
-// Of what was not understood, in the order in which it was given, and where help is.
-std::string misuse(const CLI::App& app, const CLI::ParseError& error);
 
 // Throws PlatformError if what was printed cannot be written, such as for a full disk: it is
 // buffered until then.

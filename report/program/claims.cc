@@ -160,12 +160,12 @@ ExitCode claims(const std::string& input, bool as_json, const Surroundings& arou
 
 }  // namespace
 
-Work declare_claims(CLI::App& app) {
+Work declare_claims(harness::Command& command) {
   const auto input = std::make_shared<std::string>();
   const auto as_json = std::make_shared<bool>(false);
-  app.add_option("folder", *input, "A folder that 'perdura run' wrote, or a folder of such folders")
-      ->required();
-  app.add_flag("--json", *as_json, "Writes JSON");
+  command.option("folder", *input, "A folder that 'perdura run' wrote, or a folder of such folders")
+      .required();
+  command.flag("--json", *as_json, "Writes JSON");
   return [input, as_json](const Surroundings& around) { return claims(*input, *as_json, around); };
 }
 

@@ -2,12 +2,12 @@
 // a program of its own, `perdura-report` and so on, which needs neither MPI nor RDMA.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 
+#include "harness/program/command.h"
 #include "harness/program/data_folders.h"
 #include "harness/program/exit_code.h"
 #include "harness/program/work_watch.h"
@@ -30,7 +30,7 @@ struct Command {
   std::string_view name;
   std::string_view what;
   /// Adds the command's arguments. The answer does the work when they have been parsed.
-  Work (*declare)(CLI::App& app);
+  Work (*declare)(harness::Command& command);
 };
 
 /// In the order in which help names them.
@@ -39,8 +39,8 @@ std::span<const Command> commands();
 /// Throws UsageError unless there is a folder of that name that may hold results.
 void check_result_folder(std::string_view command, const std::string& folder);
 
-Work declare_report(CLI::App& app);
-Work declare_claims(CLI::App& app);
-Work declare_compare(CLI::App& app);
+Work declare_report(harness::Command& command);
+Work declare_claims(harness::Command& command);
+Work declare_compare(harness::Command& command);
 
 }  // namespace perdura::report

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "harness/program/finite_number.h"
 #include "harness/text/printable.h"
 #include "platform/base/error.h"
 #include "report/compare/output.h"
@@ -116,28 +115,31 @@ ExitCode run_comparison(const CompareArguments& arguments, const Surroundings& a
 
 }  // namespace
 
-Work declare_compare(CLI::App& app) {
+Work declare_compare(harness::Command& command) {
   const auto arguments = std::make_shared<CompareArguments>();
-  app.add_option("A", arguments->a,
-                 "A folder that 'perdura run' wrote, or a folder of such folders")
-      ->required();
-  app.add_option("B", arguments->b, "The run that may have got worse")->required();
-  app.add_option("--threshold", arguments->options.threshold_percent,
-                 "Smallest change that counts, in percent (default: 2)")
-      ->check(harness::finite_number(0, 1000));
-  app.add_option("--alpha", arguments->options.alpha,
-                 "Probability of a false alarm, all comparisons together (default: 0.01)")
-      ->check(harness::finite_number(1e-9, 0.5));
-  app.add_option("--quantity", arguments->quantities,
-                 "Column of points.csv to compare; may be repeated (default: throughput, "
-                 "latency and, of open loops, response time mean, p50 and p99, server CPU)")
-      ->allow_extra_args(false);
-  app.add_flag("--ignore-missing", arguments->ignore_missing,
+  command
+      .option("A", arguments->a, "A folder that 'perdura run' wrote, or a folder of such folders")
+      .required();
+  command.option("B", arguments->b, "The run that may have got worse").required();
+  command
+      .option("--threshold", arguments->options.threshold_percent,
+              "Smallest change that counts, in percent (default: 2)")
+      .number(0, 1000);
+  command
+      .option("--alpha", arguments->options.alpha,
+              "Probability of a false alarm, all comparisons together (default: 0.01)")
+      .number(1e-9, 0.5);
+  command
+      .option("--quantity", arguments->quantities,
+              "Column of points.csv to compare; may be repeated (default: throughput, "
+              "latency and, of open loops, response time mean, p50 and p99, server CPU)")
+      .one_value_at_a_time();
+  command.flag("--ignore-missing", arguments->ignore_missing,
                "Points of A that B lacks are not a failure: the sweeps differ");
-  app.add_flag("--json", arguments->as_json, "Writes JSON");
-  app.add_option("-o,--out", arguments->output,
+  command.flag("--json", arguments->as_json, "Writes JSON");
+  command.option("-o,--out", arguments->output,
                  "Folder for a figure of all changes (comparison.svg, .png, .csv, .gp)");
-  app.add_option("--gnuplot", arguments->gnuplot, "The gnuplot program");
+  command.option("--gnuplot", arguments->gnuplot, "The gnuplot program");
   return [arguments](const Surroundings& around) { return run_comparison(*arguments, around); };
 }
 

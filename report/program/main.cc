@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "harness/program/command.h"
 #include "harness/program/command_line.h"
-#include "harness/program/help_formatter.h"
 #include "platform/base/error.h"
 #include "report/program/commands.h"
 
@@ -22,21 +22,14 @@ ExitCode parse_and_run(int argc, char** argv) {
   const auto command = std::find_if(commands.begin(), commands.end(),
                                     [](const auto& each) { return each.name == PERDURA_COMMAND; });
   const std::string name = fmt::format("perdura-{}", command->name);
-  CLI::App app(std::string(command->what), name);
-  app.formatter(std::make_shared<perdura::HelpFormatter>());
-  app.set_version_flag("--version", version_of(name));
-  const perdura::report::Work work = command->declare(app);
-  ExitCode code = ExitCode::done;
-  try {
-    app.parse(argc, argv);
+  Program program(std::string(command->what), name);
+  program.version(version_of(name));
+  const perdura::report::Work work = command->declare(program);
+  program.does([&work] {
     const DataFolders data = DataFolders::standard();
-    code = run_and_print([&] {
-      return work({data, [](std::size_t) { return std::make_unique<WorkWatch>(); }, [] {}});
-    });
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) return complain(true, ExitCode::usage, misuse(app, error));
-    app.exit(error);  // what was asked for is help
-  }
+    return work({data, [](std::size_t) { return std::make_unique<WorkWatch>(); }, [] {}});
+  });
+  const ExitCode code = program.run(argc, argv);
   finish_output();
   return code;
 }

@@ -82,14 +82,15 @@ ExitCode report(const ReportArguments& arguments, const Surroundings& around) {
 
 }  // namespace
 
-Work declare_report(CLI::App& app) {
+Work declare_report(harness::Command& command) {
   const auto arguments = std::make_shared<ReportArguments>();
-  app.add_option("folder", arguments->inputs,
-                 "A folder that 'perdura run' wrote, or a folder of such folders")
-      ->required();
-  app.add_option("-o,--out", arguments->output, "Where to write (default: FOLDER/report)");
-  app.add_option("--gnuplot", arguments->gnuplot, "The gnuplot program");
-  app.add_flag("--json", arguments->as_json, "Writes the names of the files as JSON");
+  command
+      .option("folder", arguments->inputs,
+              "A folder that 'perdura run' wrote, or a folder of such folders")
+      .required();
+  command.option("-o,--out", arguments->output, "Where to write (default: FOLDER/report)");
+  command.option("--gnuplot", arguments->gnuplot, "The gnuplot program");
+  command.flag("--json", arguments->as_json, "Writes the names of the files as JSON");
   return [arguments](const Surroundings& around) { return report(*arguments, around); };
 }
 

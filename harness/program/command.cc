@@ -1,0 +1,283 @@
+#include "harness/program/command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+#include "harness/program/command_line.h"
+#include "harness/text/suggestion.h"
+
+namespace perdura::harness {
+namespace {
+
+// A name that ends right before the column of descriptions gets a line of its own, as longer names
+// do: with a single blank between name and description neither readers nor the generator of man
+// pages could tell them apart.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    std::string text = CLI::Formatter::make_option(option, is_positional);
+    const std::size_t column = get_column_width();
+    if (text.size() > column && text.find('\n') > column && text[column - 1] == ' ' &&
+        text[column - 2] != ' ') {
+      text.replace(column - 1, 1, "\n" + std::string(column, ' '));
+    }
+    return text;
+  }
+};
+
+// Whether all of the text is a number from `low` to `high`, which NaN is not.
+template <class T>
+bool is_number(const std::string& text, T low, T high) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  return read.ec == std::errc() && read.ptr == end && value >= low && value <= high;
+}
+
+// What is wrong with a text that should be a whole number, or "".
+std::string not_whole(const std::string& text, std::uint64_t low, std::uint64_t high) {
+  if (is_number(text, low, high)) return "";
+  return fmt::format("must be a whole number from {} to {}, not '{}'", low, high, text);
+}
+
+std::vector<std::string> long_names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+// Of an option that no command has, what it may have been meant to be.
+std::string meant_option(const CLI::App& app) {
+  std::vector<const CLI::App*> commands{&app};
+  for (const CLI::App* command : app.get_subcommands()) commands.push_back(command);
+  for (const CLI::App* command : commands) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : command->get_options()) {
+      for (std::string& name : long_names_of(*option)) names.push_back(std::move(name));
+    }
+    const std::vector<std::string_view> known(names.begin(), names.end());
+    for (const std::string& argument : command->remaining()) {
+      if (!argument.starts_with("--")) continue;
+      const auto meant = nearest(argument.substr(0, argument.find('=')), known);
+      if (!meant.empty()) return fmt::format("; did you mean {}?", meant);
+    }
+  }
+  return "";
+}
+
+// The command of a command that was given where another one is required; empty if none was.
+std::string unknown_subcommand(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  if (commands.empty()) return "";
+  const CLI::App& command = *commands.front();
+  std::vector<std::string> known;
+  for (const CLI::App* each : command.get_subcommands({})) known.push_back(each->get_name());
+  const std::vector<std::string> rest = command.remaining();
+  if (known.empty() || rest.empty() || rest.front().starts_with('-')) return "";
+  return unknown_name(command.get_name() + " command", rest.front(), known);
+}
+
+// Of what was not understood, in the order in which it was given, and where help is.
+std::string misuse(const CLI::App& app, const CLI::ParseError& error) {
+  std::string what = error.what();
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
+    if (const std::string unknown = unknown_subcommand(app); !unknown.empty()) return unknown;
+  }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    const std::vector<std::string> rest = app.remaining(true);
+    what = fmt::format("The following argument{} not expected: {}",
+                       rest.size() == 1 ? " was" : "s were", fmt::join(rest, " "));
+  }
+  const auto commands = app.get_subcommands();
+  return fmt::format("{}{} (see '{} {}--help')", what, meant_option(app), app.get_name(),
+                     commands.empty() ? "" : commands.front()->get_name() + " ");
+}
+
+}  // namespace
+
+Option& Option::required() {
+  option_->required();
+  return *this;
+}
+
+Option& Option::one_of(const std::vector<std::string>& words) {
+  option_->check(CLI::IsMember(words));
+  return *this;
+}
+
+Option& Option::whole_number(std::uint64_t low, std::uint64_t high) {
+  const auto problem_of = [low, high](const std::string& text) {
+    return not_whole(text, low, high);
+  };
+  option_->check(CLI::Validator(problem_of, fmt::format("{} to {}", low, high)));
+  return *this;
+}
+
+Option& Option::whole_number_or(std::uint64_t low, std::uint64_t high, const std::string& word) {
+  const auto problem_of = [low, high, word](const std::string& text) {
+    if (text == word) return std::string();
+    const std::string problem = not_whole(text, low, high);
+    return problem.empty() ? problem : fmt::format("{} or '{}'", problem, word);
+  };
+  option_->check(CLI::Validator(problem_of, fmt::format("{} to {}, {}", low, high, word)));
+  return *this;
+}
+
+Option& Option::number(double low, double high) {
+  const auto problem_of = [low, high](const std::string& text) {
+    if (is_number(text, low, high)) return std::string();
+    return fmt::format("must be a number from {} to {}, not '{}'", low, high, text);
+  };
+  option_->check(CLI::Validator(problem_of, fmt::format("{} to {}", low, high)));
+  return *this;
+}
+
+Option& Option::range(int low, int high) {
+  option_->check(CLI::Range(low, high));
+  return *this;
+}
+
+Option& Option::size_with_unit() {
+  option_->transform(CLI::AsSizeValue(false));
+  return *this;
+}
+
+Option& Option::not_empty() {
+  return check([](const std::string& text) {
+    return text.empty() ? "must not be empty; leave it out instead" : "";
+  });
+}
+
+Option& Option::check(const std::function<std::string(const std::string&)>& problem_of) {
+  option_->check(problem_of);
+  return *this;
+}
+
+Option& Option::one_value_at_a_time() {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+Option& Option::needs(const Option& other) {
+  option_->needs(other.option_);
+  return *this;
+}
+
+Option& Option::excludes(const Option& other) {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Option& Option::hidden() {
+  option_->group("");
+  return *this;
+}
+
+std::vector<std::string> Option::long_names() const { return long_names_of(*option_); }
+
+std::string Option::positional_name() const {
+  return option_->get_positional() ? option_->get_name(true, false) : "";
+}
+
+std::string Option::what() const { return option_->get_description(); }
+
+bool Option::takes_value() const { return option_->get_items_expected_max() > 0; }
+
+// CLI11 describes a choice as "TEXT:{dmp,mhp,wsp}".
+std::vector<std::string> Option::words() const {
+  const std::string type = option_->get_type_name();
+  const auto first = type.find('{');
+  const auto last = type.rfind('}');
+  if (first == std::string::npos || last == std::string::npos) return {};
+  return CLI::detail::split(type.substr(first + 1, last - first - 1), ',');
+}
+
+Command::Command(std::shared_ptr<CLI::App> app, std::shared_ptr<Work> chosen)
+    : app_(std::move(app)), chosen_(std::move(chosen)) {}
+
+template <class T>
+Option Command::option(const std::string& names, T& value, const std::string& what) {
+  return Option(*app_->add_option(names, value, what));
+}
+template Option Command::option(const std::string&, std::string&, const std::string&);
+template Option Command::option(const std::string&, std::uint64_t&, const std::string&);
+template Option Command::option(const std::string&, std::uint32_t&, const std::string&);
+template Option Command::option(const std::string&, int&, const std::string&);
+template Option Command::option(const std::string&, double&, const std::string&);
+template Option Command::option(const std::string&, std::optional<std::string>&,
+                                const std::string&);
+template Option Command::option(const std::string&, std::optional<std::uint64_t>&,
+                                const std::string&);
+template Option Command::option(const std::string&, std::optional<std::uint32_t>&,
+                                const std::string&);
+template Option Command::option(const std::string&, std::vector<std::string>&, const std::string&);
+
+Option Command::flag(const std::string& names, bool& value, const std::string& what) {
+  return Option(*app_->add_flag(names, value, what));
+}
+
+// CLI11 gives a negated flag a negative count.
+Option Command::flag(const std::string& names, std::optional<bool>& value,
+                     const std::string& what) {
+  const auto set = [&value](std::int64_t count) { value = count > 0; };
+  return Option(*app_->add_flag_function(names, set, what));
+}
+
+Command& Command::subcommand(const std::string& name, const std::string& what) {
+  const std::shared_ptr<CLI::App> app(app_, app_->add_subcommand(name, what));
+  return *subcommands_.emplace_back(new Command(app, chosen_));
+}
+
+void Command::require_subcommand() { app_->require_subcommand(1); }
+
+void Command::hidden() { app_->group(""); }
+
+void Command::require_either(const Option& wanted, const Option& other) {
+  either_.emplace_back(wanted, other);
+}
+
+void Command::does(Work work) {
+  app_->callback([this, work = std::move(work)] {
+    for (const auto& [wanted, other] : either_) {
+      if (wanted.option_->empty() && other.option_->empty()) {
+        throw CLI::RequiredError(wanted.option_->get_name());
+      }
+    }
+    *chosen_ = work;
+  });
+}
+
+const std::string& Command::name() const { return app_->get_name(); }
+
+std::string Command::what() const { return app_->get_description(); }
+
+std::vector<Option> Command::options() const {
+  std::vector<Option> options;
+  for (CLI::Option* const option : app_->get_options()) options.push_back(Option(*option));
+  return options;
+}
+
+Program::Program(const std::string& what, const std::string& name)
+    : Command(std::make_shared<CLI::App>(what, name), std::make_shared<Work>()) {
+  app_->formatter(std::make_shared<HelpFormatter>());
+}
+
+void Program::version(const std::string& text) { app_->set_version_flag("--version", text); }
+
+void Program::footer(const std::string& text) { app_->footer(text); }
+
+ExitCode Program::run(int count, const char* const* arguments, bool visible) {
+  try {
+    app_->parse(count, arguments);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) return complain(visible, ExitCode::usage, misuse(*app_, error));
+    if (visible) app_->exit(error);  // prints what was asked for: help or the version
+    return ExitCode::done;
+  }
+  return run_and_print(*chosen_);
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,127 @@
+// The command line of a program: its commands, their options and arguments, and the work that each
+// command does.
+//
+// The programs parse with CLI11, a library of headers that takes the compiler seconds even where
+// little of it is used. Only command.cc includes it; for all other sources this is the interface.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/program/exit_code.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace perdura::harness {
+
+// A handle of an option, a flag or a positional argument of a command; it may be copied. What says
+// how an option must be given, and which values it takes, returns the option, so that calls can be
+// chained. Anything else is wrong usage, and help shows which values there are.
+class Option {
+ public:
+  Option& required();
+  Option& one_of(const std::vector<std::string>& words);
+  Option& whole_number(std::uint64_t low, std::uint64_t high);
+  // The same, or a word.
+  Option& whole_number_or(std::uint64_t low, std::uint64_t high, const std::string& word);
+  // Finite, with or without a fraction.
+  Option& number(double low, double high);
+  // A whole number, too; help says "INT in [LOW - HIGH]" in place of "LOW to HIGH".
+  Option& range(int low, int high);
+  // Bytes: 4096, 64MiB. The value is set to their number.
+  Option& size_with_unit();
+  // Not "", which is different from an absent option.
+  Option& not_empty();
+  // `problem_of` answers what is wrong with a text, or "".
+  Option& check(const std::function<std::string(const std::string&)>& problem_of);
+  // Takes one value each time that it is given, so that positional arguments may follow.
+  Option& one_value_at_a_time();
+  Option& needs(const Option& other);
+  Option& excludes(const Option& other);
+  // Help does not show it.
+  Option& hidden();
+
+  // With dashes: "--out".
+  std::vector<std::string> long_names() const;
+  // Empty if it is given by its name.
+  std::string positional_name() const;
+  std::string what() const;
+  bool takes_value() const;
+  // The only values, if it is one_of() some words.
+  std::vector<std::string> words() const;
+
+ private:
+  friend class Command;
+  explicit Option(CLI::Option& option) : option_(&option) {}
+
+  CLI::Option* option_;
+};
+
+class Command {
+ public:
+  using Work = std::function<ExitCode()>;
+
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  // `names` are those of an option ("-o,--out") or that of a positional argument ("folder"). The
+  // value stays as it is if nothing is given. T is std::string, std::uint64_t, std::uint32_t, int
+  // or double, std::optional of one of the first three, or std::vector<std::string>.
+  template <class T>
+  Option option(const std::string& names, T& value, const std::string& what = "");
+  // "--json" sets the value to true, "--no-sync{false}" to false.
+  Option flag(const std::string& names, bool& value, const std::string& what);
+  // "--flush,!--no-flush"; the value stays empty if neither is given.
+  Option flag(const std::string& names, std::optional<bool>& value, const std::string& what);
+
+  Command& subcommand(const std::string& name, const std::string& what);
+  void require_subcommand();
+  // The help of the program or command above does not show it.
+  void hidden();
+  // It is wrong usage to give neither; the message asks for `wanted`.
+  void require_either(const Option& wanted, const Option& other);
+  // What is done if this command was chosen.
+  void does(Work work);
+
+  const std::string& name() const;
+  std::string what() const;
+  const std::vector<std::unique_ptr<Command>>& subcommands() const { return subcommands_; }
+  std::vector<Option> options() const;
+
+ protected:
+  Command(std::shared_ptr<CLI::App> app, std::shared_ptr<Work> chosen);
+
+  std::shared_ptr<CLI::App> app_;
+  std::shared_ptr<Work> chosen_;  // the same for all commands of a program
+
+ private:
+  std::vector<std::unique_ptr<Command>> subcommands_;
+  std::vector<std::pair<Option, Option>> either_;  // one of each two is required
+};
+
+// The command without a name, which has all others.
+class Program final : public Command {
+ public:
+  Program(const std::string& what, const std::string& name);
+
+  // Adds --version, which prints this text.
+  void version(const std::string& text);
+  // Stands at the end of the program's help.
+  void footer(const std::string& text);
+
+  // Does the work of the command that was chosen, or prints help, or says in one line what is wrong
+  // with the arguments and where help is. Throws what the work throws, and PlatformError if what it
+  // prints cannot be written; what is still buffered then is for finish_output(). Only if `visible`
+  // help and mistakes are printed: one process of a job is enough.
+  ExitCode run(int count, const char* const* arguments, bool visible = true);
+};
+
+}  // namespace perdura::harness
