@@ -34,11 +34,11 @@ class Member {
 // address.
 void check_shard(const Network& network, std::uint32_t node, const std::string& address);
 
-// A client's. The limit is for joining. Throws UsageError or PlatformError.// Whether it can be
-// where a shard listens, and clients find it: a host, by its name, which is not looked up, or its
-// own IPv4 address, and a port.
+// Whether it can be where a shard listens, and clients find it: a host, by its name, which is not
+// looked up, or its own IPv4 address, and a port.
 bool is_address(const std::string& text);
 
+// A client's. The limit is for joining. Throws UsageError or PlatformError.
 std::unique_ptr<Member> join_as_client(const std::string& job, const Network& network,
                                        std::chrono::milliseconds limit);
 // A shard's, which knows the others. Throws NodeRuns if it is being served, UsageError or
