@@ -26,8 +26,8 @@
 
 namespace perdura::systems::mcas::ado {
 
-// Changes with everything in this header, in peer_client.h and in containers/, or that they include,
-// on which a plugin that is loaded depends.
+// Changes with everything in this header, in peer_client.h and in containers/, or that they
+// include, on which a plugin that is loaded depends.
 inline constexpr std::uint32_t kPluginInterface = 4;
 
 struct Invocation {

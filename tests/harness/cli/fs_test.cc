@@ -78,11 +78,12 @@ TEST_F(FsCommand, ADirectoryThatOneMayNotUseIsSaidInOneLine) {
             perdura_command("fs mount nova " + place("home") + " " + place("on")));
   if (outcome.code == 127 || outcome.code == 126) GTEST_SKIP() << outcome.text;
   // Where the device is root's alone, as on a host without udev, fusermount3 stops at it first.
-  const bool others_may_mount = (std::filesystem::status("/dev/fuse").permissions() &
-                                 std::filesystem::perms::others_write) != std::filesystem::perms::none;
-  const std::string reason =
-      others_may_mount ? "user has no write access to mountpoint " + place("on")
-                       : "failed to open /dev/fuse: Permission denied";
+  const bool others_may_mount =
+      (std::filesystem::status("/dev/fuse").permissions() & std::filesystem::perms::others_write) !=
+      std::filesystem::perms::none;
+  const std::string reason = others_may_mount
+                                 ? "user has no write access to mountpoint " + place("on")
+                                 : "failed to open /dev/fuse: Permission denied";
   EXPECT_EQ(outcome.text, "perdura: " + place("on") + ": cannot be mounted on: " + reason + "\n");
 }
 
