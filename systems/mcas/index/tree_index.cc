@@ -73,7 +73,8 @@ class TreeIndex final : public KeyIndex {
     RE2::Options options(RE2::Latin1);  // a character is a byte
     options.set_log_errors(false);
     options.set_dot_nl(true);
-    const RE2 pattern(expression, options);
+    // Its own type of such a view; newer versions of the library do not take the standard's.
+    const RE2 pattern({expression.data(), expression.size()}, options);
     if (!pattern.ok()) return {.outcome = FindResult::Outcome::invalid};
     std::uint64_t compared = 0;
     for (auto key = keys_.nth(position); key != keys_.end(); ++key, ++position, ++compared) {
