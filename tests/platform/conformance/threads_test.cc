@@ -176,6 +176,7 @@ TEST_P(PlatformThreads, ComeAndGoWhileOthersDo) {
 
 TEST_P(PlatformThreads, ABackgroundThreadWithAPortCanBeConnectedTo) {
   const auto platform = make();
+  std::atomic<int> completed{0};  // the sender's rounds
   std::atomic<int> served{0};
   platform->start(0, 1, mode(), [&](Thread& thread) -> Task<> {
     for (int round = 1; round <= 3; ++round) {
@@ -184,15 +185,17 @@ TEST_P(PlatformThreads, ABackgroundThreadWithAPortCanBeConnectedTo) {
       EXPECT_EQ(&there.node, &thread.node);
       EXPECT_NE(&there.executor, &thread.executor);
       EXPECT_EQ(there.endpoint.address(), (fabric::Address{0, 9}));
-      const auto serve = [](Thread* on) -> Task<> {
+      const auto serve = [&completed](Thread* on, int message_of) -> Task<> {
         EXPECT_EQ(&Executor::current(), &on->executor);
         Side side(*on);
         prepare(side, {});
         co_await accept(&side, {});
         const auto message = co_await side.completions.next();
         EXPECT_EQ(text_of(message.buffer), "hello");
+        // A queue pair that is gone acknowledges nothing, not even what has arrived.
+        co_await until_at_least(&completed, message_of);
       };
-      co_await background->run(serve(&there));
+      co_await background->run(serve(&there, round));
       background.reset();
       served = round;  // whoever connects from now on connects to the next one
     }
@@ -205,6 +208,7 @@ TEST_P(PlatformThreads, ABackgroundThreadWithAPortCanBeConnectedTo) {
       co_await connect(&side, {0, 9}, {});
       const auto sent = co_await side.queue_pair->send(side.local(0, 5));
       EXPECT_EQ(sent.status, fabric::Status::success);
+      completed = round;
       co_await until_at_least(&served, round);
       side.queue_pair.reset();
     }
