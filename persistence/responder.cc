@@ -58,9 +58,10 @@ Responder::~Responder() {
 }
 
 Task<> Responder::serve() {
+  // Each task keeps alive what it uses: the others may be destroyed before it.
+  const auto self = shared_from_this();
   Executor::current().spawn(rpc::accept_connections(
-      thread_.endpoint,
-      [self = shared_from_this()](fabric::ConnectionRequest& request) { self->accept(request); }));
+      thread_.endpoint, [self](fabric::ConnectionRequest& request) { self->accept(request); }));
   for (;;) handle(co_await completions_.next());
 }
 

@@ -77,10 +77,11 @@ Shard::Shard(Thread& thread, const std::string& name, const Parameters& paramete
 }
 
 Task<> Shard::serve() {
+  // Each task keeps alive what it uses: the others may be destroyed before it.
+  const auto self = shared_from_this();
   Executor::current().spawn(rpc::accept_connections(
-      thread_.endpoint,
-      [self = shared_from_this()](fabric::ConnectionRequest& request) { self->accept(request); }));
-  if (!processes_.empty()) Executor::current().spawn(end_idle_processes(shared_from_this()));
+      thread_.endpoint, [self](fabric::ConnectionRequest& request) { self->accept(request); }));
+  if (!processes_.empty()) Executor::current().spawn(end_idle_processes(self));
   for (;;) {
     take(co_await completions_.next());
     while (taken_.size() < kMostTaken) {

@@ -43,7 +43,9 @@ RedoServer::RedoServer(Thread& thread, const std::string& name, const KvConfig& 
 RedoServer::~RedoServer() { sessions_.clear(); }
 
 Task<> RedoServer::serve() {
-  Executor::current().spawn(accept_connections(shared_from_this()));
+  // Each task keeps alive what it uses: the others may be destroyed before it.
+  const auto self = shared_from_this();
+  Executor::current().spawn(accept_connections(self));
   for (;;) {
     while (const auto completion = completions_.try_next()) handle(*completion);
     if (store_.apply_next()) {

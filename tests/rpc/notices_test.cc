@@ -74,10 +74,10 @@ struct NoticeServer {
     std::unique_ptr<fabric::QueuePair> queue_pair;
     bool is_free() const { return queue_pair == nullptr; }
   };
+  fabric::CompletionQueue completions;
   SessionTable<Session> sessions{kClients + 1};  // one has no client
   ReceiveBuffers requests;
   NoticeBuffers<Said> notices;
-  fabric::CompletionQueue completions;
   std::uint64_t served = 0;
   std::uint64_t most = 0;
 
