@@ -18,10 +18,6 @@ add_compile_options(-fno-omit-frame-pointer)
 if(PERDURA_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all)
   add_link_options(-fsanitize=address,undefined)
-  # With it g++ 12 warns wrongly of std::regex (its bug 105562).
-  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    add_compile_options(-Wno-maybe-uninitialized)
-  endif()
 elseif(PERDURA_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread)
   # It does not see what fences order, and g++ warns of each. Those of shared memory order bytes that other processes
@@ -37,6 +33,10 @@ endif()
 # into what it adds, which optimizing in full does not shorten.
 if(NOT PERDURA_SANITIZE STREQUAL "")
   set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")
+  # With what they add g++ 12 warns wrongly of std::regex (its bug 105562) and of std::optional.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    add_compile_options(-Wno-maybe-uninitialized)
+  endif()
 endif()
 
 # For what the shared library holds. Its calls of itself need no detour: nobody replaces its functions.
