@@ -141,16 +141,27 @@ TEST_P(PmemRegion, HasOneOwnerAtATime) {
     Node& node = thread.node;
     EXPECT_THROW(static_cast<void>(node.own_region("pool")), UsageError);
     const auto pool = node.create_region("pool", 4096, Medium::pm);
-    const auto file = node.create_region("file", 4096, Medium::disk);
     auto owner = node.own_region("pool");
     EXPECT_NE(owner, nullptr);
     EXPECT_EQ(node.own_region("pool"), nullptr);
-    EXPECT_NE(node.own_region("file"), nullptr);
     EXPECT_NE(node.open_region("pool"), nullptr) << "it may be open";
     owner.reset();
     owner = node.own_region("pool");
     EXPECT_NE(owner, nullptr);
     EXPECT_EQ(node.own_region("pool"), nullptr);
+  });
+}
+
+TEST_P(PmemRegion, OnADiskHasAnOwnerOfItsOwn) {
+  const auto platform = make({.node_count = 1});
+  on_one_thread(*platform, mode(), [](Thread& thread) {
+    Node& node = thread.node;
+    const auto pool = node.create_region("pool", 4096, Medium::pm);
+    const auto file = node.create_region("file", 4096, Medium::disk);
+    const auto owner = node.own_region("pool");
+    const auto owner_of_file = node.own_region("file");
+    EXPECT_NE(owner_of_file, nullptr);
+    EXPECT_EQ(node.own_region("file"), nullptr);
   });
 }
 
