@@ -426,7 +426,11 @@ class KillsOfMcas : public testing::Test {
 
   void kill_process(unsigned shard) {
     std::atomic<pid_t>& process = told_->shards[shard].process;
-    EXPECT_TRUE(test::wait_until([&] { return ::kill(process, SIGKILL) == 0; }));
+    // 0 until it has told its number; and 0 would be this test and those that have started it.
+    EXPECT_TRUE(test::wait_until([&] {
+      const pid_t number = process;
+      return number > 0 && ::kill(number, SIGKILL) == 0;
+    }));
   }
 
   // Only root can isolate the processes.
