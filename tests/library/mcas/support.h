@@ -95,13 +95,22 @@ class Shards {
   Child& server(unsigned shard) { return servers_[shard]; }
 
   mcas::ClientOptions client(unsigned shard = 0) const {
-    return {.job = job_, .node = shard, .address = addresses_[shard]};
+    return {.job = job_,
+            .node = shard,
+            .connect_timeout = kStartOfAShard,
+            .address = addresses_[shard]};
   }
   mcas::ClusterOptions cluster() const {
-    return {.job = job_, .shards = list(), .patience = std::chrono::milliseconds(400)};
+    return {.job = job_,
+            .shards = list(),
+            .connect_timeout = kStartOfAShard,
+            .patience = std::chrono::milliseconds(400)};
   }
 
  private:
+  // On an emulated machine that others use, too, the usual ten seconds are not enough.
+  static constexpr std::chrono::minutes kStartOfAShard{1};
+
   std::string job_;
   std::string directory_;
   std::vector<std::string> addresses_;
