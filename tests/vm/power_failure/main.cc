@@ -70,7 +70,12 @@ class Format final : public history::Format {
 class Life {
  public:
   Life(const Options& options, std::vector<Store> stores)
-      : options_(options), stores_(std::move(stores)), record_(options.record) {}
+      : options_(options), stores_(std::move(stores)), record_(options.record) {
+    if (stores_.size() > Record::kStores) {
+      throw UsageError(
+          fmt::format("{} stores; a record has places for {}", stores_.size(), Record::kStores));
+    }
+  }
 
   void run() {
     const bool server = options_.role == "server";

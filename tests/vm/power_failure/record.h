@@ -19,7 +19,7 @@ enum class Phase : std::uint64_t { booting, recovering, working };
 
 class Record {
  public:
-  static constexpr std::size_t kStores = 12;
+  static constexpr std::size_t kStores = 24;  // at most
   static constexpr std::size_t kClients = 2;  // of each store
   static constexpr std::size_t kLives = 512;
 
