@@ -77,15 +77,15 @@ void for_each_cell(const std::vector<services::ServedSystem>& systems, const sim
 // Leaves out lines in the middle of a text that is too long: how a run begins and what was wrong at
 // its end matter most.
 std::string shortened(const std::string& text) {
-  constexpr std::size_t kFirst = SoakFinding::kMostLines / 2;
-  constexpr std::size_t kLast = SoakFinding::kMostLines - kFirst - 1;
+  constexpr std::size_t kFirstLines = SoakFinding::kMostLines / 2;
+  constexpr std::size_t kLastLines = SoakFinding::kMostLines - kFirstLines - 1;
   std::vector<std::size_t> begins{0};
   for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) begins.push_back(++at);
   if (begins.back() == text.size()) begins.pop_back();
   if (begins.size() <= SoakFinding::kMostLines) return text;
-  const std::size_t resumes = begins.size() - kLast;
-  return fmt::format("{}  ... {} lines left out\n{}", text.substr(0, begins[kFirst]),
-                     resumes - kFirst, text.substr(begins[resumes]));
+  const std::size_t resumes = begins.size() - kLastLines;
+  return fmt::format("{}  ... {} lines left out\n{}", text.substr(0, begins[kFirstLines]),
+                     resumes - kFirstLines, text.substr(begins[resumes]));
 }
 
 }  // namespace

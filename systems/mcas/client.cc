@@ -11,7 +11,6 @@
 namespace perdura::systems::mcas {
 
 using fabric::LocalBuffer;
-using rpc::Call;
 
 namespace {
 
@@ -51,7 +50,7 @@ constexpr Error kTooLongKey<Error> = Error::not_found;
 
 // The error of a reply, with its text if the interface has room for it.
 template <class E>
-auto Client::failure_of(Call call, const Reply& reply) const {
+auto Client::failure_of(rpc::Call call, const Reply& reply) const {
   if constexpr (std::is_same_v<E, objects::Error>) {
     objects::Failure failure(error_of<E>(reply.status));
     if (reply.value_length == 0) return failure;
@@ -177,7 +176,7 @@ Task<objects::Result<PoolHandle>> Client::open_pool(RequestKind kind, std::strin
 
 // --- requests and replies ------------------------------------------------------------------------
 
-Task<Reply> Client::request(Call call, Request header, Key key, Value value) {
+Task<Reply> Client::request(rpc::Call call, Request header, Key key, Value value) {
   if (calls_.broken()) co_return Reply{.status = kDisconnected};
   header.id = call;
   header.key_length = static_cast<std::uint32_t>(key.size());

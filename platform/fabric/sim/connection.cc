@@ -12,8 +12,6 @@ using perdura::sim::transfer_time;
 
 namespace {
 
-Bytes payload_bytes(const WorkRequest& request) { return request.local.length(); }
-
 void gather(const LocalPieces& pieces, std::vector<std::byte>& into) {
   if (pieces.is_one()) [[likely]] {
     const auto bytes = pieces.first().bytes();
@@ -251,7 +249,7 @@ void End::observe(Flight& flight) const {
   flight.observed = true;
   flight.observed_as = observer().posted(
       {address_, peer_->address_, request.opcode,
-       request.opcode == Opcode::flush ? request.flush_length : payload_bytes(request),
+       request.opcode == Opcode::flush ? request.flush_length : request.local.length(),
        SimThread::running() == &thread_ ? thread_.now() : network_.engine.now(),
        awaited_by(flight)});
 }
@@ -283,7 +281,7 @@ void End::transmit(Flight& flight) {
   Time ready = nic_.transmit.take(now, posted + profile.nic.pcie_write, profile.nic.message) +
                profile.nic.processing;
   const bool carries_payload = is_posted(flight.request.opcode);
-  const Bytes bytes = carries_payload ? payload_bytes(flight.request) : 0;
+  const Bytes bytes = carries_payload ? flight.request.local.length() : 0;
   Time fetched = ready;
   if (bytes > 0 && !flight.request.flags.inlined) {
     ready = nic_.find_local(ready, flight.request.local, bytes);
@@ -417,7 +415,7 @@ void End::break_off() {
 void End::cut_off(Flight& flight) {
   if (flight.arrived) return;
   const bool carries_payload = is_posted(flight.request.opcode);
-  const Bytes bytes = carries_payload ? payload_bytes(flight.request) : 0;
+  const Bytes bytes = carries_payload ? flight.request.local.length() : 0;
   const Picoseconds packet = first_packet_time(path_, bytes);
   const Time now = network_.engine.now();
   if (now >= flight.departure + wire_time(path_, bytes)) return;

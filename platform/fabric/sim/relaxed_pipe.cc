@@ -29,14 +29,6 @@ bool is_supported(const WorkRequest& request, const perdura::sim::NicProfile& ni
   return request.placement == Placement::persistence ? nic.flush_persistence : nic.flush;
 }
 
-Access right_for(Opcode opcode) {
-  if (opcode == Opcode::read) return Access::remote_read;
-  if (opcode == Opcode::flush) return Access::remote_flush;
-  if (opcode == Opcode::compare_and_swap || opcode == Opcode::fetch_and_add)
-    return Access::remote_atomic;
-  return Access::remote_write;
-}
-
 Bytes length_at_responder(const WorkRequest& request) {
   if (request.opcode == Opcode::flush) return request.flush_length;
   return is_atomic(request.opcode) ? kWord : request.local.length();

@@ -14,8 +14,6 @@ using perdura::sim::transfer_time;
 
 namespace {
 
-Bytes payload_bytes(const WorkRequest& request) { return request.local.length(); }
-
 std::int64_t lines(Bytes offset, Bytes length) {
   return length == 0 ? 1
                      : static_cast<std::int64_t>((offset + length - 1) / kCacheLine -
@@ -36,25 +34,6 @@ bool is_word(const Targets& targets) {
   return targets.more.empty() && targets.first.offset % kWord == 0;
 }
 
-Access right_for(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::read:
-      return Access::remote_read;
-    case Opcode::write:
-    case Opcode::write_with_immediate:
-    case Opcode::atomic_write:
-      return Access::remote_write;
-    case Opcode::compare_and_swap:
-    case Opcode::fetch_and_add:
-      return Access::remote_atomic;
-    case Opcode::flush:
-      return Access::remote_flush;
-    case Opcode::send:
-      break;
-  }
-  return Access::local;
-}
-
 }  // namespace
 
 void End::arrived(Flight& flight) {
@@ -65,7 +44,7 @@ void End::arrived(Flight& flight) {
   if (flight.cut) {
     // The part of a WRITE that has arrived is placed. Nothing else happens, since the requester is
     // gone.
-    flight.memory = nic_.find(address_.node, flight.request.remote, payload_bytes(flight.request),
+    flight.memory = nic_.find(address_.node, flight.request.remote, flight.request.local.length(),
                               Access::remote_write, flight.pieces);
     if (flight.request.opcode == Opcode::write && state_ == State::connected &&
         flight.memory != nullptr) {
@@ -139,7 +118,7 @@ bool End::process(Flight& flight) {
   }
   if (request.opcode == Opcode::send || request.opcode == Opcode::write_with_immediate) {
     if (request.opcode == Opcode::write_with_immediate) {
-      flight.memory = nic_.find(address_.node, request.remote, payload_bytes(request),
+      flight.memory = nic_.find(address_.node, request.remote, request.local.length(),
                                 Access::remote_write, flight.pieces);
       if (flight.memory == nullptr) return refuse(flight, Status::remote_access_error, at), true;
     }
@@ -159,8 +138,8 @@ bool End::process(Flight& flight) {
     } else {
       received.buffer.length = 0;
       received.immediate = request.immediate;
-      at = nic_.find_remote(at, request, *flight.memory, payload_bytes(request), flight.pieces);
-      place(flight, remote_targets(flight, payload_bytes(request)), at);
+      at = nic_.find_remote(at, request, *flight.memory, request.local.length(), flight.pieces);
+      place(flight, remote_targets(flight, request.local.length()), at);
     }
     Delivery& delivery = deliver(received, last_placement_ + profile.nic.pcie_write);
     delivery.journal = flight.from->journal_.get();
@@ -336,7 +315,7 @@ void End::keep_busy(Flight& flight, Time until) {
 
 void End::execute_read(Flight& flight, Time at) {
   const Profile& profile = nic_.profile;
-  const Bytes bytes = payload_bytes(flight.request);
+  const Bytes bytes = flight.request.local.length();
   // A read pushes earlier placements of its connection in front of it (PCI Express ordering), and
   // waits for its earlier atomics.
   const Picoseconds bus = transfer_time(bytes, profile.nic.dma_read_bandwidth());
@@ -395,7 +374,7 @@ void End::observe_execution(const Flight& flight, const Target& target, Time at)
 }
 
 void End::first_packet_read(Flight& flight) {
-  flight.placed = send_response(flight, payload_bytes(flight.request), flight.read_by);
+  flight.placed = send_response(flight, flight.request.local.length(), flight.read_by);
   if (flight.read_by <= network_.engine.now()) return executed(flight);
   flight.stage = Flight::Stage::executes;
   network_.engine.schedule(flight.read_by, flight);
@@ -406,7 +385,7 @@ void End::executed(Flight& flight) {
   // The region may have been deregistered meanwhile. The device has begun the operation, so it
   // finishes it.
   if (request.opcode == Opcode::read) {
-    flight.payload.resize(payload_bytes(request));
+    flight.payload.resize(request.local.length());
     std::span<std::byte> data = flight.payload;
     pmem::sim::LineTimes seen = flight.seen;
     remote_targets(flight, data.size()).for_each([&](const Target& target) {
