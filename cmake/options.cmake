@@ -29,8 +29,8 @@ elseif(PERDURA_SANITIZE STREQUAL "thread")
 elseif(NOT PERDURA_SANITIZE STREQUAL "")
   message(FATAL_ERROR "PERDURA_SANITIZE is '${PERDURA_SANITIZE}'; choose address, thread or leave it empty")
 endif()
-# What a sanitizer finds is named by function and line, for which tables of lines are enough; and most of the time goes
-# into what it adds, which optimizing in full does not shorten.
+# What a sanitizer finds is named by function and line, for which tables of lines are enough. The documentation of
+# AddressSanitizer asks for -O1 or more.
 if(NOT PERDURA_SANITIZE STREQUAL "")
   set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")
   # With what they add g++ 12 warns wrongly of std::regex (its bug 105562) and of std::optional.

@@ -86,7 +86,7 @@ class [[nodiscard]] Result {
   Result(Status status, std::string reason = {}) : status_(status), reason_(std::move(reason)) {}
   bool ok() const noexcept { return status_ == Status::ok; }
   Status status() const noexcept { return status_; }
-  // More about a status that is not ok, in one line; empty if it says all. After `failed` it is
+  // More about a status that is not ok; empty if it says all. After `failed` it is
   // what a plugin has said, or how its process has died.
   const std::string& reason() const noexcept { return reason_; }
   // Throws Failure if there is none.

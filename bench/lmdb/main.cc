@@ -206,6 +206,7 @@ int main(int count, char** values) {
   ExitCode code = ExitCode::failed;
   try {
     code = program.run(count, values);
+    perdura::harness::finish_output();
   } catch (const perdura::UsageError& error) {
     code = complain(true, ExitCode::usage, error.what());
   } catch (const std::exception& error) {

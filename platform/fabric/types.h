@@ -60,6 +60,26 @@ constexpr bool allows(Access granted, Access needed) {
   return (static_cast<int>(granted) & static_cast<int>(needed)) == static_cast<int>(needed);
 }
 
+// The right that an operation needs to the memory that it names; a SEND names none.
+constexpr Access right_for(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::read:
+      return Access::remote_read;
+    case Opcode::write:
+    case Opcode::write_with_immediate:
+    case Opcode::atomic_write:
+      return Access::remote_write;
+    case Opcode::compare_and_swap:
+    case Opcode::fetch_and_add:
+      return Access::remote_atomic;
+    case Opcode::flush:
+      return Access::remote_flush;
+    case Opcode::send:
+      break;
+  }
+  return Access::local;
+}
+
 struct RemoteKey {
   std::uint32_t value = 0;
   friend bool operator==(RemoteKey, RemoteKey) = default;

@@ -55,7 +55,7 @@ std::string_view to_string(Error error);
 // Why an operation has failed. Compared and handed on as the error that it is.
 struct Failure {
   Error error = Error::failed;
-  std::string reason{};  // in one line, for people; empty if the error says all
+  std::string reason{};  // for people; empty if the error says all
 
   Failure(Error what, std::string why = {}) : error(what), reason(std::move(why)) {}
   operator Error() const { return error; }

@@ -69,7 +69,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
     ParsedRequest request;
     Pool* pool = nullptr;  // of its handle, if it has one
   };
-  // Why a request has failed. In the reply buffer stands so much text that says more.
+  // Why a request has failed, and how many bytes of text in the reply buffer explain it.
   struct Failed {
     objects::Error error;
     Bytes reason = 0;

@@ -15,26 +15,6 @@
 
 namespace perdura::fabric::sim {
 
-// What an operation needs of the memory that it names at the responder; a message names none.
-inline Access right_for(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::read:
-      return Access::remote_read;
-    case Opcode::write:
-    case Opcode::write_with_immediate:
-    case Opcode::atomic_write:
-      return Access::remote_write;
-    case Opcode::compare_and_swap:
-    case Opcode::fetch_and_add:
-      return Access::remote_atomic;
-    case Opcode::flush:
-      return Access::remote_flush;
-    case Opcode::send:
-      break;
-  }
-  return Access::local;
-}
-
 class Nic {
  public:
   // `is_software`: connections over TCP, where a CPU does what a device would do.

@@ -29,20 +29,6 @@ Bytes remote_length(const WorkRequest& request) {
   return request.opcode == Opcode::flush ? request.flush_length : request.local.length();
 }
 
-Access needed(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::read:
-      return Access::remote_read;
-    case Opcode::compare_and_swap:
-    case Opcode::fetch_and_add:
-      return Access::remote_atomic;
-    case Opcode::flush:
-      return Access::remote_flush;
-    default:
-      return Access::remote_write;
-  }
-}
-
 bool has(const Capabilities& can, Opcode opcode) {
   switch (opcode) {
     case Opcode::write_with_immediate:
@@ -99,7 +85,7 @@ void VerbsQueuePair::key_found(std::uint32_t key, const std::optional<RemoteRang
 Status VerbsQueuePair::check(const SendRequest& request) const {
   const WorkRequest& wanted = request.request;
   const RemoteRange& range = request.range;
-  if (request.refused || !allows(range.access, needed(wanted.opcode)) ||
+  if (request.refused || !allows(range.access, right_for(wanted.opcode)) ||
       !range.holds(wanted.remote.offset, remote_length(wanted)) ||
       (works_on_a_word(wanted.opcode) && (range.address + wanted.remote.offset) % kWord != 0)) {
     return Status::remote_access_error;

@@ -201,5 +201,9 @@ TEST_F(Lmdb, ChecksEachEntry) {
   EXPECT_NE(wrong.text.find("entries are wrong"), std::string::npos) << wrong.text;
 }
 
+TEST_F(Lmdb, OutputThatCannotBeWrittenIsNoSuccess) {
+  EXPECT_EQ(shell(fmt::format("({} --help > /dev/full)", PERDURA_LMDB)).code, 1);
+}
+
 }  // namespace
 }  // namespace perdura
