@@ -10,6 +10,7 @@
 #include "bench/crash/recovery.h"
 #include "bench/crash/servers.h"
 #include "platform/base/error.h"
+#include "platform/sim/machine.h"
 
 namespace perdura::bench {
 

@@ -19,6 +19,7 @@
 #include "bench/crash/recovery.h"
 #include "platform/base/error.h"
 #include "platform/pmem/model/lazy_images.h"
+#include "platform/sim/machine.h"
 
 namespace perdura::bench {
 

@@ -4,6 +4,7 @@
 
 #include "bench/crash/servers.h"
 #include "platform/base/error.h"
+#include "platform/sim/machine.h"
 
 namespace perdura::bench {
 

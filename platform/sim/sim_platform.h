@@ -3,19 +3,24 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "platform/fabric/sim/endpoint.h"
 #include "platform/platform.h"
-#include "platform/sim/node.h"
-#include "platform/sim/sim_child.h"
+#include "platform/pmem/model/choices.h"
+#include "platform/pmem/model/persistence.h"
+#include "platform/sim/kernel/engine.h"
+#include "platform/sim/kernel/profile.h"
+#include "platform/sim/kernel/thread.h"
 
 namespace perdura::sim {
+
+class Machine;
+class RunObserver;
 
 struct NodesOfRole {
   std::string role;
@@ -56,16 +61,14 @@ class SimPlatform final : public Platform {
   // does. The process is gone only then, at gone_at(), and threads that are started on the node
   // begin no sooner (docs/restart.md).
   void kill(NodeId node);
-  Time gone_at(NodeId node) const { return nodes_.at(node).free_from(); }
+  Time gone_at(NodeId node) const;
   // Breaks all connections between two endpoints, such as when a queue pair of `at` gets into the
   // error state: operations under way are flushed on both sides, and each side's completion queue
   // reports `disconnected`; `at` knows at once, `peer` as soon as the news can arrive. What is on
   // the wire then is lost, of a long message perhaps its last packets. Returns how many broke.
   std::size_t break_connections(fabric::Address at, fabric::Address peer);
   // Whether there is one to break.
-  bool connected(fabric::Address at, fabric::Address peer) const {
-    return network_.connected(at, peer);
-  }
+  bool connected(fabric::Address at, fabric::Address peer) const;
 
   // Makes a thread stand still in these intervals, which are disjoint and in the order of time. A
   // node's threads, background threads included, are numbered from 0 in the order in which they
@@ -89,7 +92,7 @@ class SimPlatform final : public Platform {
   void track_durability(pmem::PersistenceModel model);
   // From now on `observer`, which must outlive the run, is told what happens. Must be called behind
   // track_durability() and before threads are started.
-  void observe(RunObserver& observer) { durability_.observer = &observer; }
+  void observe(RunObserver& observer);
   // A power failure of the machines of these nodes at one instant, after which power is back at
   // once: the threads of all nodes of each stop wherever they are, their DRAM, connections and
   // registrations are lost, and the persistent regions hold one of the images that the model
@@ -100,7 +103,7 @@ class SimPlatform final : public Platform {
 
   // The machine of a node, for simulations that recover from a failure of another one
   // (Machine::crashed(), adopt()).
-  Machine& machine_of_node(NodeId node) { return machines_.at(nodes_.at(node).machine()); }
+  Machine& machine_of_node(NodeId node);
 
   // From now on, if durability is tracked, moments() contains the times up to now at which the set
   // of possible images changed. The caller may remove times that it has handled.
@@ -131,56 +134,17 @@ class SimPlatform final : public Platform {
   const Profile& profile() const { return profile_; }
 
  private:
-  struct Running final : StartedThread {
-    void stop() override { platform->stop(*this); }
-
-    SimPlatform* platform = nullptr;
-    SimThread* thread = nullptr;
-    std::unique_ptr<fabric::sim::SimEndpoint> endpoint{};
-    std::unique_ptr<Thread> context{};
-    Body body{};
-    NodeId node = 0;
-    bool service = false;
-    bool ended = false;
-  };
-  std::shared_ptr<StartedThread> launch(NodeId node, fabric::Port port, CompletionMode mode,
-                                        Body body, bool service);
-  void begin(const std::shared_ptr<Running>& running);
-  static Task<> run_body(SimPlatform& platform, Running& running);
-  void end(Running& running);
-  void end_all();
-  void end_all_of(NodeId node);
-  void stop(Running& running);
-  SimNode& add_node(Machine& machine);
-  Task<std::unique_ptr<ChildProcess>> start_child(SimNode& parent, ChildProgram program,
-                                                  ChildOrder order);
-  void kill_child(NodeId child);
-  // The process of a node is gone: so is the child that it was, and so will be its children.
-  void bury(NodeId node);
-  void fail(const std::string& problem);
-  bool relaxed_step();
   void check_time();
   void look_after_run();
 
   Profile profile_;
   Engine engine_;
-  pmem::sim::Durability durability_;
   std::function<void()> between_events_;
-  fabric::sim::Network network_{engine_};
-  fabric::sim::Directory directory_;
-  fabric::sim::Directory sockets_;
-  std::map<NodeId, Machine> machines_;
-  std::deque<SimNode> nodes_;
+  // Holds most classes of the simulation, which those who use the platform need not compile.
+  class Cluster;
+  std::unique_ptr<Cluster> cluster_;
   NodeId node_count_ = 0;
-  std::map<NodeId, std::shared_ptr<ChildLife>> children_;  // that live
-  // While processes die, their tasks are destroyed, and with them what ends their children: these
-  // end behind them.
-  bool dying_ = false;
-  std::vector<std::shared_ptr<Running>> running_;
-  std::size_t unfinished_ = 0;
-  std::exception_ptr failure_;
-  pmem::Choices* choices_ = nullptr;                    // of a relaxed simulation
-  std::vector<fabric::sim::RelaxedStep> device_steps_;  // what the devices may do next
+  pmem::Choices* choices_ = nullptr;        // of a relaxed simulation
   const std::atomic<bool>* end_ = nullptr;  // null: the run cannot be ended from outside
   // To detect that virtual time no longer advances.
   Time seen_{};

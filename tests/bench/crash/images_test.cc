@@ -16,6 +16,7 @@
 #include "bench/crash/recovery.h"
 #include "platform/base/error.h"
 #include "platform/pmem/model/lazy_images.h"
+#include "platform/sim/machine.h"
 #include "systems/registry/registry.h"
 #include "tests/support/platforms.h"
 

@@ -61,8 +61,8 @@ TEST_P(FsDriverOn, RunsEachWorkloadOnEachSystem) {
       const Point point = plan(changes).front();
       const Measurement result = tested().measure(point, GetParam());
       expect_valid(result, point);
-      // On a real platform the costs of an empty interval are subtracted, and on a busy machine this
-      // one may have cost more than so few operations.
+      // On a real platform the costs of an empty interval are subtracted, and on a busy machine
+      // this one may have cost more than so few operations.
       EXPECT_GE(result.declared.at("application_cpu_us_per_op"), 0);
       if (GetParam() == "sim") {
         EXPECT_GT(result.declared.at("application_cpu_us_per_op"), 0);

@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "platform/pmem/sim/timeline.h"
+#include "platform/sim/machine.h"
+#include "platform/sim/sim_platform.h"
 #include "tests/platform/sim/power.h"
 
 namespace perdura::sim::test {

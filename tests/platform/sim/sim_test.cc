@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "platform/base/error.h"
+#include "platform/pmem/sim/sim_region.h"
 #include "platform/runtime/work.h"
 #include "tests/support/platforms.h"
 #include "tests/support/temporary_directory.h"

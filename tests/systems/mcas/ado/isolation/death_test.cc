@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "platform/base/error.h"
 #include "platform/pmem/mapped/mapping.h"
 #include "tests/platform/shm/process.h"
 #include "tests/systems/mcas/ado/isolation/shard.h"

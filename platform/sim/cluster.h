@@ -1,0 +1,88 @@
+// What a simulated cluster consists of: machines, nodes on them, the network between them, and the
+// threads that run on the nodes (platform/sim/sim_platform.h is what users see of it).
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "platform/fabric/sim/endpoint.h"
+#include "platform/platform.h"
+#include "platform/sim/node.h"
+#include "platform/sim/sim_child.h"
+#include "platform/sim/sim_platform.h"
+
+namespace perdura::sim {
+
+class SimPlatform::Cluster {
+ public:
+  // Of the nodes of each role. The profile and the engine must outlive it.
+  Cluster(const Profile& profile, Engine& engine, const std::vector<NodesOfRole>& roles,
+          const Machines& machines);
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  // A service does not keep the run going.
+  std::shared_ptr<StartedThread> launch(NodeId node, fabric::Port port, CompletionMode mode,
+                                        Body body, bool service);
+  void end_all();
+  // SimPlatform::kill().
+  void kill(NodeId node);
+  // SimPlatform::fail_power().
+  void fail_power(std::span<const NodeId> of, pmem::Choices& choices);
+  // One step of a relaxed simulation: an event, a store that leaves its buffer, or a step of a
+  // device. Returns whether there was one.
+  bool relaxed_step(pmem::Choices& choices);
+  // The run throws the first problem.
+  void fail(const std::string& problem);
+
+  pmem::sim::Durability durability{};
+  fabric::sim::Network network;
+  fabric::sim::Directory directory{};
+  fabric::sim::Directory sockets{};
+  std::map<NodeId, Machine> machines{};
+  std::deque<SimNode> nodes{};
+  // Threads that are not services and have not ended.
+  std::size_t unfinished = 0;
+  std::exception_ptr failure{};
+
+ private:
+  struct Running final : StartedThread {
+    void stop() override { cluster->stop(*this); }
+
+    Cluster* cluster = nullptr;
+    SimThread* thread = nullptr;
+    std::unique_ptr<fabric::sim::SimEndpoint> endpoint{};
+    std::unique_ptr<Thread> context{};
+    Body body{};
+    NodeId node = 0;
+    bool service = false;
+    bool ended = false;
+  };
+  void begin(const std::shared_ptr<Running>& running);
+  static Task<> run_body(Cluster& cluster, Running& running);
+  void end(Running& running);
+  void end_all_of(NodeId node);
+  void stop(Running& running);
+  SimNode& add_node(Machine& machine);
+  Task<std::unique_ptr<ChildProcess>> start_child(SimNode& parent, ChildProgram program,
+                                                  ChildOrder order);
+  void kill_child(NodeId child);
+  // The process of a node is gone: so is the child that it was, and so will be its children.
+  void bury(NodeId node);
+
+  Engine& engine_;
+  std::map<NodeId, std::shared_ptr<ChildLife>> children_;  // that live
+  // While processes die, their tasks are destroyed, and with them what ends their children: these
+  // end behind them.
+  bool dying_ = false;
+  std::vector<std::shared_ptr<Running>> running_;
+  std::vector<fabric::sim::RelaxedStep> device_steps_;  // what the devices may do next
+};
+
+}  // namespace perdura::sim
