@@ -78,3 +78,15 @@ function(perdura_rarely_executed)
     target_compile_options(${target} PRIVATE ${perdura_rarely_executed_options})
   endforeach()
 endfunction()
+
+# Sources of a library that are rarely executed. All sources of a target are compiled at one level of optimization, so
+# they are a target of their own, whose objects the library has.
+function(perdura_rarely_executed_sources library)
+  get_target_property(libraries ${library} LINK_LIBRARIES)
+  add_library(${library}_rarely_executed OBJECT ${ARGN})
+  target_link_libraries(${library}_rarely_executed PRIVATE ${libraries})
+  target_include_directories(${library}_rarely_executed PRIVATE $<TARGET_PROPERTY:${library},INCLUDE_DIRECTORIES>)
+  target_compile_definitions(${library}_rarely_executed PRIVATE $<TARGET_PROPERTY:${library},COMPILE_DEFINITIONS>)
+  perdura_rarely_executed(${library}_rarely_executed)
+  target_sources(${library} PRIVATE $<TARGET_OBJECTS:${library}_rarely_executed>)
+endfunction()

@@ -4,17 +4,14 @@
 #include <unistd.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 
 namespace perdura::persistence {
 
 namespace {
-
-using nlohmann::json;
-using nlohmann::ordered_json;
 
 constexpr const char* kVersionKey = "perdura_responder";
 constexpr int kDescriptorVersion = 1;
@@ -37,15 +34,15 @@ const Words<pmem::Medium> kMedia{{"dram", pmem::Medium::dram}, {"pm", pmem::Medi
       "the description of a responder {}; make it there with perdura doctor --json", what));
 }
 
-ordered_json write(const Detected<bool>& property) {
-  ordered_json value;
+Json write(const Detected<bool>& property) {
+  Json value;
   if (property.value) value = *property.value;
   return {{"value", value}, {"reason", property.reason}};
 }
 
 template <class Value>
-ordered_json write(const Detected<Value>& property, const Words<Value>& words) {
-  ordered_json value;
+Json write(const Detected<Value>& property, const Words<Value>& words) {
+  Json value;
   for (const auto& [word, meaning] : words) {
     if (property.value == meaning && value.is_null()) value = word;
   }
@@ -53,35 +50,35 @@ ordered_json write(const Detected<Value>& property, const Words<Value>& words) {
 }
 
 // The value of a property if it is known; stores its reason in `reason`.
-const json* find(const json& object, const char* name, std::string& reason) {
-  const auto property = object.find(name);
-  if (property == object.end()) {
+const Json* find(const Json& object, const char* name, std::string& reason) {
+  const Json* const property = object.find(name);
+  if (property == nullptr) {
     reason = "the description does not say";
     return nullptr;
   }
   if (!property->is_object()) refuse(fmt::format("has no object as \"{}\"", name));
-  if (const auto said = property->find("reason"); said != property->end() && said->is_string()) {
+  if (const Json* const said = property->find("reason"); said != nullptr && said->is_string()) {
     reason = said->get<std::string>();
   }
-  const auto value = property->find("value");
-  return value == property->end() || value->is_null() ? nullptr : &*value;
+  const Json* const value = property->find("value");
+  return value == nullptr || value->is_null() ? nullptr : value;
 }
 
-void read(const json& object, const char* name, Detected<bool>& property) {
-  const json* const value = find(object, name, property.reason);
+void read(const Json& object, const char* name, Detected<bool>& property) {
+  const Json* const value = find(object, name, property.reason);
   if (value == nullptr) return;
   if (!value->is_boolean()) refuse(fmt::format("has as \"{}\" neither true nor false", name));
   property.value = value->get<bool>();
 }
 
 template <class Value>
-void read(const json& object, const char* name, const Words<Value>& words,
+void read(const Json& object, const char* name, const Words<Value>& words,
           Detected<Value>& property) {
-  const json* const value = find(object, name, property.reason);
+  const Json* const value = find(object, name, property.reason);
   if (value == nullptr) return;
   std::string known;
   for (const auto& [word, meaning] : words) {
-    if (value->is_string() && value->get_ref<const std::string&>() == word) {
+    if (value->is_string() && value->get<std::string>() == word) {
       property.value = meaning;
       return;
     }
@@ -90,9 +87,9 @@ void read(const json& object, const char* name, const Words<Value>& words,
   refuse(fmt::format("has an unknown \"{}\"; known are {}", name, known));
 }
 
-std::string text_of(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+std::string text_of(const Json& object, const char* name) {
+  const Json* const found = object.find(name);
+  return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 }  // namespace
@@ -112,7 +109,7 @@ ResponderDescriptor describe(const Detection& found) {
 }
 
 std::string to_json(const ResponderDescriptor& descriptor) {
-  const ordered_json object{
+  const Json object{
       {kVersionKey, kDescriptorVersion},
       {"host", descriptor.host},
       {"device", descriptor.device},
@@ -125,12 +122,12 @@ std::string to_json(const ResponderDescriptor& descriptor) {
       {"atomic_write", write(descriptor.atomic_write)},
   };
   // A host name need not be valid UTF-8.
-  return object.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return object.dump(2) + "\n";
 }
 
 ResponderDescriptor responder_from_json(std::string_view text) {
-  const json object = json::parse(text, nullptr, false);
-  if (object.is_discarded()) refuse("is not JSON");
+  const Json object = Json::parse_or_null(text);
+  if (object.is_null()) refuse("is not JSON");
   if (!object.is_object() || !object.contains(kVersionKey)) {
     refuse(fmt::format("has no \"{}\"", kVersionKey));
   }

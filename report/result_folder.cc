@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "harness/schema/file_record.h"
 #include "harness/text/whole_file.h"
+#include "platform/base/json.h"
 
 namespace perdura::report {
 namespace {
@@ -24,27 +24,52 @@ Expected<std::string> read_text(const fs::path& file) {
   return std::move(*text);
 }
 
+/// A text without quotes, anything else as in JSON.
+std::string shown(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+/// Appends what a value consists of, each part with its place in it, as in "sessions.0.started"; an
+/// empty array or object is null.
+void flatten(const std::string& place, const Json& value,
+             std::vector<std::pair<std::string, std::string>>& parts) {
+  const auto within = [&](std::string_view name) {
+    return place.empty() ? std::string(name) : fmt::format("{}.{}", place, name);
+  };
+  if (value.empty() && !value.is_null()) {  // of an array or object
+    if (!place.empty()) parts.emplace_back(place, "null");
+  } else if (value.is_object()) {
+    for (const auto& [name, member] : value.items()) flatten(within(name), member, parts);
+  } else if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      flatten(within(std::to_string(i)), value[i], parts);
+    }
+  } else {
+    parts.emplace_back(place, shown(value));
+  }
+}
+
 /// Takes what they say out of the manifest, which has their texts.
-std::vector<InputFile> take_workloads(nlohmann::ordered_json& manifest) {
+std::vector<InputFile> take_workloads(Json& manifest) {
   std::vector<InputFile> files;
-  const auto workloads = manifest.find("workloads");
-  if (workloads == manifest.end() || !workloads->is_array()) return files;
-  for (nlohmann::ordered_json& workload : *workloads) {
+  Json* const workloads = manifest.find("workloads");
+  if (workloads == nullptr || !workloads->is_array()) return files;
+  for (Json& workload : *workloads) {
     if (!workload.is_object()) continue;
     InputFile& file = files.emplace_back();
     const auto text = [&](const char* key) {
-      const auto found = workload.find(key);
-      return found != workload.end() && found->is_string() ? found->get<std::string>() : "";
+      const Json* const found = workload.find(key);
+      return found != nullptr && found->is_string() ? found->get<std::string>() : "";
     };
     file.name = text("name");
     file.text = text("text");
-    const auto settings = workload.find("settings");
-    if (settings == workload.end() || !settings->is_object()) continue;
+    const Json* const settings = workload.find("settings");
+    if (settings == nullptr || !settings->is_object()) continue;
     file.settings.emplace();
     for (const auto& [key, value] : settings->items()) {
-      (*file.settings)[key] = value.is_string() ? value.get<std::string>() : value.dump();
+      (*file.settings)[key] = shown(value);
     }
-    workload.erase(settings);
+    workload.erase("settings");
   }
   return files;
 }
@@ -53,12 +78,12 @@ std::vector<InputFile> take_workloads(nlohmann::ordered_json& manifest) {
 Expected<void> read_manifest(const fs::path& file, ResultFolder& folder) {
   const auto text = read_text(file);
   if (!text) return tl::unexpected(text.error());
-  nlohmann::ordered_json document;
+  Json document;
   try {
-    document = nlohmann::ordered_json::parse(*text);
-  } catch (const nlohmann::json::parse_error& problem) {
+    document = Json::parse(*text);
+  } catch (const JsonError& problem) {
     const auto end =
-        text->begin() + static_cast<std::ptrdiff_t>(std::min(problem.byte, text->size()));
+        text->begin() + static_cast<std::ptrdiff_t>(std::min(problem.position, text->size()));
     return fail(fmt::format("{}:{}: not JSON; run the experiment again, or restore the file",
                             file.string(), 1 + std::count(text->begin(), end, '\n')));
   }
@@ -72,13 +97,7 @@ Expected<void> read_manifest(const fs::path& file, ResultFolder& folder) {
   // So is what columns and their values are called (Schema::beside).
   document.erase("words");
   folder.workloads = take_workloads(document);
-  const auto flattened = document.flatten();
-  for (const auto& [pointer, value] : flattened.items()) {
-    if (pointer.empty()) continue;  // the pointer of an empty object
-    std::string name = pointer.substr(1);
-    std::replace(name.begin(), name.end(), '/', '.');
-    folder.manifest.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
-  }
+  flatten("", document, folder.manifest);
   return {};
 }
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "bench/doctor/findings.h"
+#include "platform/base/json.h"
 
 namespace perdura::bench {
 
@@ -81,21 +81,19 @@ std::string as_text(const Diagnosis& diagnosis) {
 }
 
 std::string as_json(const Diagnosis& diagnosis) {
-  using nlohmann::ordered_json;
-  ordered_json object = ordered_json::parse(to_json(diagnosis.responder));
-  object["findings"] = ordered_json::array();
+  Json object = Json::parse(to_json(diagnosis.responder));
+  object["findings"] = Json::array();
   for (const Finding& finding : diagnosis.findings) {
-    ordered_json& each =
-        object["findings"].emplace_back(ordered_json{{"section", finding.section},
-                                                     {"name", finding.name},
-                                                     {"value", nullptr},
-                                                     {"evidence", finding.evidence}});
+    Json& each = object["findings"].push_back(Json{{"section", finding.section},
+                                                   {"name", finding.name},
+                                                   {"value", nullptr},
+                                                   {"evidence", finding.evidence}});
     if (finding.known()) each["value"] = finding.value;
     if (!finding.how.empty()) each["how"] = finding.how;
   }
   object["advise"] = diagnosis.advise;
   // Values come from files, which need not be UTF-8.
-  return object.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return object.dump(2) + "\n";
 }
 
 }  // namespace perdura::bench

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
 #include "bench/doctor/findings.h"
 #include "persistence/acpi_tables.h"
+#include "platform/base/json.h"
 
 namespace perdura::bench {
 
@@ -104,16 +103,19 @@ Finding hmat_finding(const Tree& tree) {
 // The persistence domains that occur in the output of ndctl.
 std::vector<std::string> domains_of(const std::string& text) {
   std::vector<std::string> domains;
-  const auto visit = [&](const auto& self, const nlohmann::json& json) -> void {
+  const auto visit = [&](const auto& self, const Json& json) -> void {
     if (json.is_object() && json.contains("persistence_domain") &&
         json["persistence_domain"].is_string()) {
       domains.push_back(fmt::format("{} says {}", json.value("dev", "a region"),
                                     json["persistence_domain"].template get<std::string>()));
     }
-    if (!json.is_structured()) return;
-    for (const auto& each : json) self(self, each);
+    if (json.is_object()) {
+      for (const auto& [name, member] : json.items()) self(self, member);
+    } else if (json.is_array()) {
+      for (const Json& element : json) self(self, element);
+    }
   };
-  visit(visit, nlohmann::json::parse(text, nullptr, false));
+  visit(visit, Json::parse_or_null(text));
   return domains;
 }
 

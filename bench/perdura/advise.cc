@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "bench/perdura/commands.h"
 #include "bench/perdura/configuration_options.h"
@@ -15,13 +14,13 @@
 #include "persistence/detection.h"
 #include "persistence/responder_descriptor.h"
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 #include "systems/remote_log/expected_latency.h"
 
 namespace perdura::harness {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 using persistence::Advice;
 using persistence::Choice;
 
@@ -149,8 +148,8 @@ std::string needs_of(const persistence::Method& method) {
   return fabric::missing(method.needs(), {.write_with_immediate = false, .atomics = false});
 }
 
-json as_json(const Choice& choice) {
-  json steps = json::array();
+Json as_json(const Choice& choice) {
+  Json steps = Json::array();
   std::size_t i = 0;
   for (const pmem::Agent& agent : choice.method.program.agents) {
     for (const pmem::Step& step : agent.steps) {
@@ -159,7 +158,7 @@ json as_json(const Choice& choice) {
                        {"reason", choice.reasons[i++]}});
     }
   }
-  json result{{"method", choice.method.name}, {"wasteful", choice.wasteful}, {"steps", steps}};
+  Json result{{"method", choice.method.name}, {"wasteful", choice.wasteful}, {"steps", steps}};
   if (choice.method.update == persistence::Update::publish) {
     result["readers"] = to_string(choice.method.readers_duty());
     result["marks"] = choice.method.marks();
@@ -275,10 +274,10 @@ ExitCode advise(AdviseArguments arguments, const CommandContext& context) {
     print(properties, advice, profile.name);
     return ExitCode::done;
   }
-  json result{{"configuration", json::array()},
+  Json result{{"configuration", Json::array()},
               {"model_error_percent", persistence::kModelErrorPercent},
-              {"choices", json::array()},
-              {"refused", json::array()}};
+              {"choices", Json::array()},
+              {"refused", Json::array()}};
   for (const Property& property : properties) {
     result["configuration"].push_back(
         {{"name", property.name}, {"value", property.value}, {"reason", property.reason}});

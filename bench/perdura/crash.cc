@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "bench/crash/schedules.h"
 #include "bench/crash/what_fails.h"
@@ -15,12 +14,12 @@
 #include "harness/text/whole_file.h"
 #include "persistence/proof.h"
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::harness {
 namespace {
 
-using nlohmann::json;
 using persistence::Configuration;
 using persistence::Correctness;
 using persistence::Method;
@@ -89,8 +88,8 @@ std::string schedules() {
   return text;
 }
 
-json as_json(const Method& method, const Configuration& configuration, const Proof& proof) {
-  json result{
+Json as_json(const Method& method, const Configuration& configuration, const Proof& proof) {
+  Json result{
       {"method", method.name},
       {"domain", to_string(configuration.model.domain)},
       {"ddio", configuration.model.ddio},
@@ -99,16 +98,16 @@ json as_json(const Method& method, const Configuration& configuration, const Pro
       {"verdict", to_string(proof.correctness)},
       {"moments", proof.instants},
       {"images", proof.images}};
-  result["breaches"] = json::array();
+  result["breaches"] = Json::array();
   for (const auto breach : proof.breaches) result["breaches"].push_back(to_string(breach));
   if (!proof.broken.empty()) result["broken"] = proof.broken;
   if (!proof.trace.empty()) result["trace"] = proof.trace;
   return result;
 }
 
-json steps_as_json(const Method& method, const Configuration& configuration,
+Json steps_as_json(const Method& method, const Configuration& configuration,
                    const persistence::ProofOptions& options) {
-  json result = json::array();
+  Json result = Json::array();
   for (const StepProof& proof : prove_steps(method, configuration, options)) {
     const pmem::Agent& agent = method.program.agents[proof.agent];
     result.push_back({{"agent", to_string(method.program, agent)},
@@ -184,7 +183,7 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   const Method method = load_method(arguments.target);
   persistence::ProofOptions options;
   options.sampling = {arguments.samples, arguments.seed, arguments.exhaustive ? 0 : kFeasible, {}};
-  json results = json::array();
+  Json results = Json::array();
   bool all_right = true;
   const Proof* shown_first = nullptr;
   std::vector<Proof> proofs;
@@ -209,7 +208,7 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
     const Proof& proof = proofs.back();
     all_right = all_right && proof.correctness == Correctness::right;
     if (arguments.as_json) {
-      json& result = results.emplace_back(as_json(method, configuration, proof));
+      Json& result = results.push_back(as_json(method, configuration, proof));
       result["sampled"] = sampled;
       if (arguments.steps) result["steps"] = steps_as_json(method, configuration, options);
       work.skip();

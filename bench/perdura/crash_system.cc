@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "bench/crash/crash.h"
 #include "bench/crash/explored.h"
@@ -13,11 +12,10 @@
 #include "harness/text/atomic_file.h"
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::harness {
-
-using nlohmann::json;
 
 namespace {
 
@@ -127,7 +125,7 @@ std::string text_of(const bench::ImageCoverage& coverage) {
                      all ? "all" : number(coverage.covered) + " of", number(coverage.images));
 }
 
-json as_json(const bench::ImageCoverage& coverage) {
+Json as_json(const bench::ImageCoverage& coverage) {
   return {{"sampled", coverage.sampled > 0},     {"moments_exhausted", coverage.exhausted},
           {"moments_sampled", coverage.sampled}, {"recoveries", coverage.recoveries},
           {"images_covered", coverage.covered},  {"images_possible", coverage.images}};
@@ -152,12 +150,13 @@ void check_not_all_refused(const services::SystemInfo& system, services::CrashSe
   if (!why.empty()) throw UsageError(fmt::format("crash: {} {}", system.name, why));
 }
 
-json of_server(const std::string& system, const pmem::PersistenceModel& model, json found) {
-  found.update({{"system", system},
-                {"domain", to_string(model.domain)},
-                {"ddio", model.ddio},
-                {"transport", to_string(model.transport)}});
-  return found;
+Json of_server(const std::string& system, const pmem::PersistenceModel& model, const Json& found) {
+  Json result{{"system", system},
+              {"domain", to_string(model.domain)},
+              {"ddio", model.ddio},
+              {"transport", to_string(model.transport)}};
+  result.update(found);
+  return result;
 }
 
 }  // namespace
@@ -218,7 +217,7 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
   } else if (arguments.threads > 0) {
     throw UsageError("crash: --threads is for --images; else one thread explores");
   }
-  json results = json::array();
+  Json results = Json::array();
   bool all_durable = true;
   std::string trace;
   const auto models = system_models(arguments.configuration);
@@ -247,7 +246,7 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
     }
     all_durable = all_durable && result.durable.held && result.unexplored.empty();
     if (arguments.as_json) {
-      json found{{"guarantee", to_string(result.strongest())},
+      Json found{{"guarantee", to_string(result.strongest())},
                  {"acknowledged_writes_survive", result.acknowledged.held},
                  {"what_gets_returned_survives", result.observed.held},
                  {"moments", result.moments},
@@ -257,8 +256,8 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
                  {"failure", to_string(options.failure)},
                  {"trace", result.durable.held ? "" : first_broken(result).first_loss}};
       found.update(result.coverage ? as_json(*result.coverage)
-                                   : json{{"failures", result.runs}, {"images", result.images}});
-      results.push_back(of_server(arguments.target, model, std::move(found)));
+                                   : Json{{"failures", result.runs}, {"images", result.images}});
+      results.push_back(of_server(arguments.target, model, found));
       continue;
     }
     const std::string tried = result.coverage

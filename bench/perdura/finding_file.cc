@@ -4,19 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "harness/text/atomic_file.h"
 #include "harness/text/path_kind.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::harness {
 namespace {
 
-using nlohmann::ordered_json;
 using services::GuaranteeLevel;
 
 // How the streams of a tape are to be read (bench/crash/generated_run.h). To be raised when the
@@ -33,7 +32,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-GuaranteeLevel level_in(const ordered_json& found, const char* name) {
+GuaranteeLevel level_in(const Json& found, const char* name) {
   const auto word = found.at(name).get<std::string>();
   const auto level = services::guarantee_of_word(word);
   if (!level) throw UsageError(fmt::format("{}: there is no level '{}'", name, word));
@@ -41,7 +40,7 @@ GuaranteeLevel level_in(const ordered_json& found, const char* name) {
 }
 
 // The system, setting and server that a file names, with what was expected of them then.
-bench::SoakCase case_in(const ordered_json& found) {
+bench::SoakCase case_in(const Json& found) {
   const auto name = found.at("system").get<std::string>();
   const auto system = systems::find_system(name);
   if (!system) throw UsageError(fmt::format("there is no system '{}'", name));
@@ -59,7 +58,7 @@ bench::SoakCase case_in(const ordered_json& found) {
       fmt::format("{} has no setting '{}' on server '{}'", name, setting_name, server));
 }
 
-FindingFile finding_in(const ordered_json& found) {
+FindingFile finding_in(const Json& found) {
   const auto streams = found.at("streams").get<int>();
   if (streams != kStreams) {
     throw UsageError(
@@ -91,18 +90,18 @@ std::string file_name(const bench::SoakFinding& finding) {
 
 std::string text_of(const bench::SoakFinding& finding, const std::string& profile) {
   const bench::SoakCase& where = finding.where;
-  const ordered_json text{{"system", where.system.info.name},
-                          {"setting", where.setting.name},
-                          {"server", bench::explored_name(where.model)},
-                          {"profile", profile},
-                          {"late_placements", where.late_placements},
-                          {"expected", to_string(where.expected)},
-                          {"kept", to_string(finding.run.kept)},
-                          {"seed", finding.seed},
-                          {"schedule", finding.schedule},
-                          {"streams", kStreams},
-                          {"choices", finding.tape},
-                          {"found", lines_of(finding.run.loss)}};
+  const Json text{{"system", where.system.info.name},
+                  {"setting", where.setting.name},
+                  {"server", bench::explored_name(where.model)},
+                  {"profile", profile},
+                  {"late_placements", where.late_placements},
+                  {"expected", to_string(where.expected)},
+                  {"kept", to_string(finding.run.kept)},
+                  {"seed", finding.seed},
+                  {"schedule", finding.schedule},
+                  {"streams", kStreams},
+                  {"choices", finding.tape},
+                  {"found", lines_of(finding.run.loss)}};
   return text.dump(2) + "\n";
 }
 
@@ -127,8 +126,8 @@ FindingFile read_finding(const std::string& file) {
   const auto text = read_whole(file);
   if (!text) throw UsageError(fmt::format("crash: --replay {}: {}", file, not_a_file(file)));
   try {
-    return finding_in(ordered_json::parse(*text));
-  } catch (const nlohmann::json::exception& error) {
+    return finding_in(Json::parse(*text));
+  } catch (const JsonError& error) {
     throw UsageError(fmt::format(
         "crash: --replay {}: not a finding of perdura soak, or damaged: {}", file, error.what()));
   } catch (const UsageError& error) {

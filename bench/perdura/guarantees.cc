@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <future>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "bench/crash/crash.h"
@@ -18,6 +17,7 @@
 #include "harness/text/atomic_file.h"
 #include "persistence/matrices.h"
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 #include "report/guarantees.h"
 #include "systems/registry/registry.h"
 
@@ -172,9 +172,9 @@ class SystemsMatrix {
 };
 
 void print_json(const std::string& folder, const std::vector<report::GuaranteeTable>& tables) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  Json list = Json::array();
   for (const report::GuaranteeTable& table : tables) {
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    Json rows = Json::array();
     for (const auto& row : table.cells.rows) rows.push_back(row.cells);
     list.push_back({{"name", table.name},
                     {"title", table.title},
@@ -182,7 +182,7 @@ void print_json(const std::string& folder, const std::vector<report::GuaranteeTa
                     {"header", table.cells.header},
                     {"rows", std::move(rows)}});
   }
-  const nlohmann::ordered_json output{{"folder", folder}, {"tables", std::move(list)}};
+  const Json output{{"folder", folder}, {"tables", std::move(list)}};
   fmt::print("{}\n", output.dump(2));
 }
 

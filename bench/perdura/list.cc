@@ -4,18 +4,16 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "bench/perdura/commands.h"
 #include "bench/perdura/experiment_options.h"
 #include "harness/text/printable.h"
 #include "persistence/method.h"
+#include "platform/base/json.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::harness {
 namespace {
-
-using nlohmann::ordered_json;
 
 struct ListArguments {
   std::string what;  // empty for everything
@@ -79,8 +77,8 @@ void print_parameters(std::span<const Parameter> table) {
   }
 }
 
-ordered_json parameters_json(std::span<const Parameter> table) {
-  ordered_json list = ordered_json::array();
+Json parameters_json(std::span<const Parameter> table) {
+  Json list = Json::array();
   for (const Parameter& parameter : table) {
     const bool usual = parameter.usual.exists();
     list.push_back({{"name", parameter.name},
@@ -123,8 +121,8 @@ void print_all(const Locations& locations) {
   print_names(FileKind::site, "sites (--site NAME)");
 }
 
-ordered_json systems_json() {
-  ordered_json list = ordered_json::array();
+Json systems_json() {
+  Json list = Json::array();
   for (const auto& [service, system] : systems::all_systems()) {
     list.push_back({{"name", system.name},
                     {"service", service->name()},
@@ -136,8 +134,8 @@ ordered_json systems_json() {
   return list;
 }
 
-ordered_json methods_json() {
-  ordered_json list = ordered_json::array();
+Json methods_json() {
+  Json list = Json::array();
   for (const persistence::Method& method : persistence::methods()) {
     list.push_back({{"name", method.name},
                     {"update", to_string(method.update)},
@@ -146,10 +144,10 @@ ordered_json methods_json() {
   return list;
 }
 
-ordered_json files_json(const Locations& locations, FileKind kind) {
-  ordered_json list = ordered_json::array();
+Json files_json(const Locations& locations, FileKind kind) {
+  Json list = Json::array();
   for (const std::string& name : locations.names(kind)) {
-    ordered_json file{{"name", name}, {"file", locations.find(kind, {name, ""}).string()}};
+    Json file{{"name", name}, {"file", locations.find(kind, {name, ""}).string()}};
     if (kind == FileKind::experiment) file["description"] = description_of(locations, name);
     list.push_back(std::move(file));
   }
@@ -157,13 +155,13 @@ ordered_json files_json(const Locations& locations, FileKind kind) {
 }
 
 void print_json(const Locations& locations, const std::string& what) {
-  ordered_json all;
+  Json all;
   if (what.empty() || what == "systems") all["systems"] = systems_json();
   if (what.empty() || what == "methods") all["methods"] = methods_json();
   for (const auto& [name, kind] : kFiles) {
     if (what.empty() || what == name) all[name] = files_json(locations, kind);
   }
-  fmt::print("{}\n", all.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+  fmt::print("{}\n", all.dump(2));
 }
 
 ExitCode list(const ListArguments& arguments, const CommandContext& context) {

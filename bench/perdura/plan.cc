@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -14,11 +13,10 @@
 #include "harness/text/atomic_file.h"
 #include "harness/text/counted.h"
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 
 namespace perdura::harness {
 namespace {
-
-using nlohmann::ordered_json;
 
 struct PlanArguments {
   ExperimentOptions experiment;
@@ -115,7 +113,7 @@ void print(const PreparedSweep& sweep, const std::optional<PastRun>& past,
 void print_json(const PreparedSweep& sweep, const std::optional<PastRun>& past,
                 const Estimate& expected) {
   const Launch launch = launch_of(sweep);
-  ordered_json points = ordered_json::array();
+  Json points = Json::array();
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const Point& point = sweep.points[i];
     points.push_back({{"number", i + 1},
@@ -125,24 +123,21 @@ void print_json(const PreparedSweep& sweep, const std::optional<PastRun>& past,
                       {"seed", point.seed},
                       {"repetition", point.repetition}});
     const bool has_memory = i < sweep.memory.size() && sweep.memory[i];
-    points.back()["memory_bytes"] = has_memory ? ordered_json(*sweep.memory[i]) : ordered_json();
-    points.back()["expected_s"] = past ? ordered_json(expected.seconds[i]) : ordered_json();
+    points.back()["memory_bytes"] = has_memory ? Json(*sweep.memory[i]) : Json();
+    points.back()["expected_s"] = past ? Json(expected.seconds[i]) : Json();
   }
-  ordered_json json{
-      {"experiment", sweep.experiment.name},
-      {"platform", sweep.platforms->name()},
-      {"provenance", sweep.platforms->modelled() ? "modelled" : "measured"},
-      {"profile", sweep.platforms->profile_name()},
-      {"ranks",
-       {{"allowed",
-         launch.allowed_ranks.empty() ? ordered_json() : ordered_json(launch.allowed_ranks)},
-        {"share_points", !sweep.platforms->collective()}}}};
+  Json json{{"experiment", sweep.experiment.name},
+            {"platform", sweep.platforms->name()},
+            {"provenance", sweep.platforms->modelled() ? "modelled" : "measured"},
+            {"profile", sweep.platforms->profile_name()},
+            {"ranks",
+             {{"allowed", launch.allowed_ranks.empty() ? Json() : Json(launch.allowed_ranks)},
+              {"share_points", !sweep.platforms->collective()}}}};
   json["memory_available_bytes"] =
-      sweep.available_memory ? ordered_json(sweep.available_memory->bytes) : ordered_json();
-  json["expected_s"] = past ? ordered_json(expected.total) : ordered_json();
-  json["expected_like"] = past ? ordered_json(past->folder.string()) : ordered_json();
-  json["points_not_run_there"] =
-      past ? ordered_json(sweep.points.size() - expected.of_same_point) : ordered_json();
+      sweep.available_memory ? Json(sweep.available_memory->bytes) : Json();
+  json["expected_s"] = past ? Json(expected.total) : Json();
+  json["expected_like"] = past ? Json(past->folder.string()) : Json();
+  json["points_not_run_there"] = past ? Json(sweep.points.size() - expected.of_same_point) : Json();
   json["points"] = std::move(points);
   fmt::print("{}\n", json.dump(2));
 }

@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
@@ -24,6 +23,7 @@
 #include "harness/run/long_work.h"
 #include "harness/text/atomic_file.h"
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::harness {
@@ -31,7 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using bench::SoakCounts;
-using nlohmann::json;
 
 struct SoakArguments {
   std::vector<std::string> systems;  // empty: all
@@ -78,7 +77,7 @@ struct SoakReport {
 };
 
 std::string to_text(const SoakReport& report) {
-  json systems = json::object();
+  Json systems = Json::object();
   for (const auto& [name, system] : report.systems) {
     const SoakCounts& counts = system.counts;
     systems[name] = {
@@ -87,11 +86,11 @@ std::string to_text(const SoakReport& report) {
         {"happened", counts.happened},
         {"files", system.files}};
   }
-  return json{{"systems", systems}, {"interrupted", report.interrupted}}.dump();
+  return Json{{"systems", systems}, {"interrupted", report.interrupted}}.dump();
 }
 
 SoakReport report_of(const std::string& text) {
-  const json all = json::parse(text);
+  const Json all = Json::parse(text);
   SoakReport report;
   report.interrupted = all.at("interrupted").get<bool>();
   for (const auto& [name, system] : all.at("systems").items()) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "harness/results/hash.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 
 namespace perdura::harness {
 namespace {
@@ -45,15 +45,12 @@ Difference difference_of_texts(const std::string& name, const std::string& one,
 
 }  // namespace
 
-std::string to_text(const Identity& identity) {
-  using nlohmann::json;
-  return json(identity).dump(-1, ' ', false, json::error_handler_t::replace);
-}
+std::string to_text(const Identity& identity) { return Json(identity).dump(); }
 
 Identity identity_of_text(const std::string& text, const std::filesystem::path& file) {
   try {
-    return nlohmann::json::parse(text).get<Identity>();
-  } catch (const nlohmann::json::exception&) {
+    return Json::parse(text).get<Identity>();
+  } catch (const JsonError&) {
     throw UsageError(
         fmt::format("{}: does not begin with a configuration; another version of perdura wrote it: "
                     "run the experiment again in a new folder",

@@ -4,13 +4,13 @@
 
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "harness/schema/file_record.h"
 #include "harness/text/path_kind.h"
+#include "harness/text/whole_file.h"
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 
 namespace perdura::harness {
 namespace {
@@ -22,8 +22,7 @@ constexpr char kPoint = 'p';
 constexpr std::size_t kWordsBeforeMeasurement = 2;
 
 bool has_status(const fs::path& folder, RunStatus status) {
-  std::ifstream input(folder / "manifest.json");
-  const auto json = nlohmann::json::parse(input, nullptr, false);
+  const auto json = Json::parse_or_null(read_whole(folder / "manifest.json").value_or(""));
   return json.is_object() && json.value("status", "") == to_string(status);
 }
 

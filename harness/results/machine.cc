@@ -6,16 +6,16 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <system_error>
+
+#include "platform/base/json.h"
 
 namespace perdura::harness {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 
 std::string first_line(const fs::path& file) {
   std::ifstream input(file);
@@ -64,8 +64,8 @@ unsigned usable_cores() {
   return static_cast<unsigned>(CPU_COUNT(&set));
 }
 
-ordered_json numa_nodes(const fs::path& root) {
-  ordered_json nodes = ordered_json::array();
+Json numa_nodes(const fs::path& root) {
+  Json nodes = Json::array();
   for (const fs::path& node : entries(root / "sys/devices/system/node", "node")) {
     nodes.push_back({{"name", node.filename().string()},
                      {"cpus", first_line(node / "cpulist")},
@@ -75,10 +75,10 @@ ordered_json numa_nodes(const fs::path& root) {
   return nodes;
 }
 
-ordered_json rdma_devices(const fs::path& root) {
-  ordered_json devices = ordered_json::array();
+Json rdma_devices(const fs::path& root) {
+  Json devices = Json::array();
   for (const fs::path& device : entries(root / "sys/class/infiniband", "")) {
-    ordered_json ports = ordered_json::array();
+    Json ports = Json::array();
     for (const fs::path& port : entries(device / "ports", "")) {
       ports.push_back({{"port", port.filename().string()},
                        {"state", first_line(port / "state")},
@@ -95,8 +95,8 @@ ordered_json rdma_devices(const fs::path& root) {
   return devices;
 }
 
-ordered_json pm_namespaces(const fs::path& root) {
-  ordered_json namespaces = ordered_json::array();
+Json pm_namespaces(const fs::path& root) {
+  Json namespaces = Json::array();
   for (const fs::path& each : entries(root / "sys/bus/nd/devices", "namespace")) {
     namespaces.push_back({{"name", each.filename().string()},
                           {"mode", first_line(each / "mode")},
@@ -109,7 +109,7 @@ ordered_json pm_namespaces(const fs::path& root) {
 }  // namespace
 
 std::string describe_machine(const fs::path& root, std::span<const ResponderProperty> responder) {
-  ordered_json machine;
+  Json machine;
   machine["host"] = first_line(root / "proc/sys/kernel/hostname");
   machine["kernel"] = fmt::format("{} {}", first_line(root / "proc/sys/kernel/ostype"),
                                   first_line(root / "proc/sys/kernel/osrelease"));
@@ -120,15 +120,15 @@ std::string describe_machine(const fs::path& root, std::span<const ResponderProp
   machine["numa_nodes"] = numa_nodes(root);
   machine["rdma_devices"] = rdma_devices(root);
   machine["pm_namespaces"] = pm_namespaces(root);
-  machine["responder"] = ordered_json::object();
+  machine["responder"] = Json::object();
   for (const ResponderProperty& property : responder) {
     machine["responder"][property.name] = {{"value", property.value}, {"reason", property.reason}};
   }
-  return machine.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return machine.dump();
 }
 
 std::string machine_name(const std::string& description) {
-  const auto machine = ordered_json::parse(description);
+  const auto machine = Json::parse(description);
   return fmt::format("{} ({}, {})", machine.at("host").get<std::string>(),
                      machine.at("cpu").get<std::string>(), machine.at("kernel").get<std::string>());
 }

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "harness/program/build_info.h"
 #include "harness/schema/columns.h"
+#include "platform/base/json.h"
 
 namespace perdura::harness {
 
@@ -28,16 +28,12 @@ std::string_view to_string(RunStatus status) {
 
 namespace {
 
-using nlohmann::ordered_json;
+std::string dumped(const Json& json, int indent) { return json.dump(indent); }
 
-std::string dumped(const ordered_json& json, int indent) {
-  return json.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
-}
-
-ordered_json json_of(const Session& session) {
-  ordered_json machines = ordered_json::array();
+Json json_of(const Session& session) {
+  Json machines = Json::array();
   for (const std::string& machine : session.machines) {
-    machines.push_back(ordered_json::parse(machine));
+    machines.push_back(Json::parse(machine));
   }
   return {{"started", session.started},
           {"directory", session.directory},
@@ -46,8 +42,8 @@ ordered_json json_of(const Session& session) {
           {"machines", machines}};
 }
 
-ordered_json json_of(const std::map<std::string, report::FileRecord>& files) {
-  ordered_json json = ordered_json::object();
+Json json_of(const std::map<std::string, report::FileRecord>& files) {
+  Json json = Json::object();
   for (const auto& [name, file] : files) {
     json[name] = {{"rows", file.rows}, {"bytes", file.bytes}, {"crc32", file.crc32}};
   }
@@ -59,13 +55,13 @@ ordered_json json_of(const std::map<std::string, report::FileRecord>& files) {
 std::string to_json(const Session& session) { return dumped(json_of(session), -1); }
 
 Session session_of_json(const std::string& text) {
-  const auto json = ordered_json::parse(text);
+  const auto json = Json::parse(text);
   Session session{json.at("started").get<std::string>(),
                   json.at("directory").get<std::string>(),
                   json.at("command_line").get<std::string>(),
                   json.at("mpi_ranks").get<int>(),
                   {}};
-  for (const ordered_json& machine : json.at("machines")) {
+  for (const Json& machine : json.at("machines")) {
     session.machines.push_back(dumped(machine, -1));
   }
   return session;
@@ -73,7 +69,7 @@ Session session_of_json(const std::string& text) {
 
 std::string to_json(const Manifest& manifest) {
   const BuildInfo& build = build_info();
-  ordered_json json;
+  Json json;
   json["schema_version"] = report::kSchemaVersion;
   json["version"] = build.version;
   json["git_revision"] = build.git_revision;
@@ -89,19 +85,19 @@ std::string to_json(const Manifest& manifest) {
   json["points_done"] = manifest.points_done;
   if (!manifest.nodes.empty()) json["nodes"] = manifest.nodes;
   if (!manifest.schema.declared().empty()) json["columns"] = manifest.schema.to_json();
-  const ordered_json words = manifest.schema.words_to_json();
+  const Json words = manifest.schema.words_to_json();
   if (!words.empty()) json["words"] = words;
   if (!manifest.files.empty()) json["files"] = json_of(manifest.files);
   if (!manifest.files_before.empty()) json["files_before"] = json_of(manifest.files_before);
   json["seed"] = manifest.seed;
   json["repetitions"] = manifest.repetitions;
-  json["sessions"] = ordered_json::array();
+  json["sessions"] = Json::array();
   for (const Session& session : manifest.sessions) json["sessions"].push_back(json_of(session));
   json["profile"] = {{"name", manifest.profile}, {"text", manifest.profile_text}};
-  json["workloads"] = ordered_json::array();
+  json["workloads"] = Json::array();
   for (const InputFile& file : manifest.workloads) {
     json["workloads"].push_back(
-        {{"name", file.name}, {"text", file.text}, {"settings", ordered_json(file.settings)}});
+        {{"name", file.name}, {"text", file.text}, {"settings", Json(file.settings)}});
   }
   if (const auto& memory = manifest.persistent_memory) {
     json["persistent_memory"] = {{"directory", memory->directory.string()},

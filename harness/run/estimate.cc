@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "harness/schema/csv_table.h"
+#include "harness/text/whole_file.h"
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 
 namespace perdura::harness {
 namespace {
@@ -45,8 +45,7 @@ bool holds_for(const Experiment& past, const Experiment& experiment) {
 }
 
 bool is_of(const fs::path& folder, const std::string& experiment, const std::string& platform) {
-  std::ifstream input(folder / "manifest.json");
-  const auto json = nlohmann::json::parse(input, nullptr, false);
+  const auto json = Json::parse_or_null(read_whole(folder / "manifest.json").value_or(""));
   return json.is_object() && json.value("experiment", "") == experiment &&
          json.value("platform", "") == platform && json.value("points_done", 0) > 0;
 }

@@ -2,15 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include "harness/text/whole_file.h"
+#include "platform/base/json.h"
 
 namespace perdura::report {
 
 std::string advice_on_damaged(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.parent_path();
-  std::ifstream input(folder / "manifest.json");
-  const auto manifest = nlohmann::json::parse(input, nullptr, false);
+  const auto manifest =
+      Json::parse_or_null(harness::read_whole(folder / "manifest.json").value_or(""));
   // A process that was killed at the very end leaves the journal of a sweep that is complete.
   const bool complete = manifest.is_object() && manifest.value("status", "") == "complete";
   if (complete || !std::filesystem::exists(folder / "journal")) {

@@ -4,11 +4,11 @@
 #include <isa-l/crc.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "harness/schema/advice.h"
 #include "harness/text/whole_file.h"
+#include "platform/base/json.h"
 
 namespace perdura::report {
 namespace {
@@ -46,14 +46,14 @@ class Recorder {
 using Records = std::map<std::string, FileRecord>;
 
 /// Finds a record of a file with a negative size, which cannot be valid.
-std::string negative_size(const nlohmann::json& manifest, const char* key) {
-  const nlohmann::json none = nlohmann::json::object();
+std::string negative_size(const Json& manifest, const char* key) {
+  const Json none = Json::object();
   const auto files = manifest.is_object() ? manifest.value(key, none) : none;
   if (!files.is_object()) return "";
   for (const auto& [name, entry] : files.items()) {
     for (const char* size : {"rows", "bytes"}) {
       if (!entry.is_object() || !entry.contains(size)) continue;
-      const nlohmann::json& number = entry[size];
+      const Json& number = entry[size];
       if (!number.is_number() || number.get<double>() >= 0) continue;
       return fmt::format("{} of {} is {}", size, name, number.dump());
     }
@@ -61,17 +61,17 @@ std::string negative_size(const nlohmann::json& manifest, const char* key) {
   return "";
 }
 
-Records records_in(const nlohmann::json& manifest, const char* key) {
+Records records_in(const Json& manifest, const char* key) {
   Records records;
   if (!manifest.is_object()) return records;
-  const auto files = manifest.find(key);
-  if (files == manifest.end() || !files->is_object()) return records;
+  const Json* const files = manifest.find(key);
+  if (files == nullptr || !files->is_object()) return records;
   for (const auto& [name, entry] : files->items()) {
     try {
       records[name] = {entry.at("rows").get<std::uint64_t>(),
                        entry.at("bytes").get<std::uint64_t>(),
                        entry.at("crc32").get<std::string>()};
-    } catch (const nlohmann::json::exception&) {  // a record of another version counts as none
+    } catch (const JsonError&) {  // a record of another version counts as none
     }
   }
   return records;
@@ -86,7 +86,7 @@ std::string advice_on_changed(const fs::path& file) {
 
 Expected<std::string> check_against(const fs::path& folder, const std::string& manifest_text,
                                     std::string_view advice) {
-  const auto manifest = nlohmann::json::parse(manifest_text, nullptr, false);
+  const auto manifest = Json::parse_or_null(manifest_text);
   for (const char* key : {"files", "files_before"}) {
     const std::string wrong = negative_size(manifest, key);
     if (wrong.empty()) continue;
@@ -154,8 +154,8 @@ Expected<void> check_file(const fs::path& file, const FileRecord& written, std::
 }
 
 std::map<std::string, FileRecord> sound_files(const fs::path& folder) {
-  const auto manifest = nlohmann::json::parse(
-      harness::read_whole(folder / "manifest.json").value_or(""), nullptr, false);
+  const auto manifest =
+      Json::parse_or_null(harness::read_whole(folder / "manifest.json").value_or(""));
   Records sound;
   for (const char* key : {"files", "files_before"}) {
     for (const auto& [name, record] : records_in(manifest, key)) {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "harness/text/whole_file.h"
+#include "platform/base/json.h"
 
 namespace perdura::report {
 namespace {
@@ -76,8 +76,8 @@ std::string Schema::shown(std::string_view column, std::string_view value) const
   return shown_name(value);
 }
 
-nlohmann::ordered_json Schema::words_to_json() const {
-  auto json = nlohmann::ordered_json::object();
+Json Schema::words_to_json() const {
+  auto json = Json::object();
   for (const Column& column : columns_) {
     const Column* const everywhere = find_column(column.name);
     if (everywhere != nullptr && everywhere->words.data() == column.words.data()) continue;
@@ -88,20 +88,20 @@ nlohmann::ordered_json Schema::words_to_json() const {
   return json;
 }
 
-nlohmann::ordered_json Schema::to_json() const {
-  auto json = nlohmann::ordered_json::array();
+Json Schema::to_json() const {
+  auto json = Json::array();
   for (const Column& column : declared()) {
-    auto& description = json.emplace_back();
-    description = {{"name", column.name},
-                   {"noun", column.shown.noun},
-                   {"title", column.shown.axis},
-                   {"unit", column.shown.unit},
-                   {"scale", column.shown.scale},
-                   {"text", column.kind == Column::Kind::text},
-                   {"identifies", column.identifies()},
-                   {"better", column.better == Column::Better::unknown ? ""
-                              : column.better == Column::Better::less  ? "less"
-                                                                       : "more"}};
+    Json& description =
+        json.push_back({{"name", column.name},
+                        {"noun", column.shown.noun},
+                        {"title", column.shown.axis},
+                        {"unit", column.shown.unit},
+                        {"scale", column.shown.scale},
+                        {"text", column.kind == Column::Kind::text},
+                        {"identifies", column.identifies()},
+                        {"better", column.better == Column::Better::unknown ? ""
+                                   : column.better == Column::Better::less  ? "less"
+                                                                            : "more"}});
     if (column.may_be_negative) description["may_be_negative"] = true;
     if (!column.usual.empty()) description["usual"] = column.usual;
   }
@@ -113,12 +113,12 @@ Expected<Schema> Schema::beside(const std::filesystem::path& file) {
   const auto text = harness::read_whole(manifest);
   if (!text) return Schema();
   // Errors in the manifest are reported by those who read all of it.
-  const auto document = nlohmann::json::parse(*text, nullptr, false);
+  const auto document = Json::parse_or_null(*text);
   if (!document.is_object()) return Schema();
   std::deque<std::string> texts;
   std::vector<Column> declared;
   try {
-    for (const auto& entry : document.value("columns", nlohmann::json::array())) {
+    for (const auto& entry : document.value("columns", Json::array())) {
       const auto kept = [&](const char* key) -> std::string_view {
         return texts.emplace_back(entry.at(key).get<std::string>());
       };
@@ -144,7 +144,7 @@ Expected<Schema> Schema::beside(const std::filesystem::path& file) {
       schema.set_words(column, words);
     }
     return schema;
-  } catch (const nlohmann::json::exception&) {
+  } catch (const JsonError&) {
     return fail(
         fmt::format("{}: \"columns\" does not describe columns, or \"words\" values; run the "
                     "experiment again, or "

@@ -7,7 +7,6 @@
 #include <deque>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 
 #include "harness/schema/columns.h"
 #include "harness/schema/error.h"
+#include "platform/base/json.h"
 #include "platform/base/parameter.h"
 
 namespace perdura::report {
@@ -46,9 +46,9 @@ class Schema {
   std::string shown(std::string_view column, std::string_view value) const;
 
   /// The columns that are declared, for the manifest.
-  nlohmann::ordered_json to_json() const;
+  Json to_json() const;
   /// The words that were set, likewise: {"system": {NAME: TITLE}}.
-  nlohmann::ordered_json words_to_json() const;
+  Json words_to_json() const;
   /// Of the folder that a file is in, by its manifest.json; without one, those of columns.h.
   /// Error: the manifest's "columns" or "words" are not what this class writes.
   static Expected<Schema> beside(const std::filesystem::path& file);

@@ -1,16 +1,14 @@
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "platform/base/json.h"
 #include "report/compare/output.h"
 
 namespace perdura::compare {
 namespace {
 
-using nlohmann::ordered_json;
-
-ordered_json columns_of(const Point& point, const report::Schema& schema) {
+Json columns_of(const Point& point, const report::Schema& schema) {
   const auto names = point_columns(schema);
-  ordered_json columns;
+  Json columns;
   for (std::size_t i = 0; i < point.size(); ++i) {
     columns[std::string(names[i])] = point[i];
   }
@@ -18,12 +16,10 @@ ordered_json columns_of(const Point& point, const report::Schema& schema) {
 }
 
 /// JSON has no infinity; null says that there is no number.
-ordered_json number(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
-}
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-ordered_json json_of(const Entry& entry, const report::Schema& schema) {
-  ordered_json json;
+Json json_of(const Entry& entry, const report::Schema& schema) {
+  Json json;
   json["verdict"] = to_string(entry.change);
   json["point"] = columns_of(entry.point, schema);
   json["quantity"] = entry.quantity;
@@ -41,7 +37,7 @@ ordered_json json_of(const Entry& entry, const report::Schema& schema) {
 }  // namespace
 
 std::string as_json(const Comparison& comparison) {
-  ordered_json json;
+  Json json;
   json["threshold_percent"] = comparison.options.threshold_percent;
   json["alpha"] = comparison.options.alpha;
   json["provenance"] = comparison.matching.modelled ? "modelled" : "measured";
@@ -54,18 +50,18 @@ std::string as_json(const Comparison& comparison) {
   }
   const report::Schema& schema = comparison.matching.schema;
   const auto side = [](Side of) { return of == Side::a ? "a" : "b"; };
-  json["comparisons"] = ordered_json::array();
+  json["comparisons"] = Json::array();
   for (const Entry& entry : comparison.entries)
     json["comparisons"].push_back(json_of(entry, schema));
-  json["unmatched"] = ordered_json::array();
+  json["unmatched"] = Json::array();
   for (const Unmatched& each : comparison.matching.unmatched) {
     json["unmatched"].push_back({{"only_in", side(each.side)},
                                  {"point", columns_of(each.point, schema)},
                                  {"quantity", each.quantity}});
   }
-  json["differing"] = ordered_json::array();
+  json["differing"] = Json::array();
   for (const Differing& each : comparison.matching.differing) {
-    ordered_json differences = ordered_json::object();
+    Json differences = Json::object();
     for (const Difference& difference : each.differences) {
       differences[difference.key] = {difference.first, difference.second};
     }
@@ -73,7 +69,7 @@ std::string as_json(const Comparison& comparison) {
                                  {"second", each.second.string()},
                                  {"differences", std::move(differences)}});
   }
-  json["lost"] = ordered_json::array();
+  json["lost"] = Json::array();
   for (const Lost& each : comparison.matching.lost) {
     json["lost"].push_back({{"point", columns_of(each.point, schema)},
                             {"missing", each.missing()},
@@ -82,7 +78,7 @@ std::string as_json(const Comparison& comparison) {
                             {"valid_b", each.valid_b},
                             {"not_valid_b", each.not_valid_b}});
   }
-  json["not_valid"] = ordered_json::array();
+  json["not_valid"] = Json::array();
   for (const NotValid& each : comparison.matching.not_valid) {
     json["not_valid"].push_back({{"run", side(each.side)},
                                  {"point", columns_of(each.point, schema)},
@@ -90,7 +86,7 @@ std::string as_json(const Comparison& comparison) {
                                  {"verdict", each.verdict},
                                  {"reason", each.reason}});
   }
-  json["noisy"] = ordered_json::array();
+  json["noisy"] = Json::array();
   for (const Noisy& each : comparison.matching.noisy) {
     json["noisy"].push_back({{"run", side(each.side)},
                              {"point", columns_of(each.point, schema)},
@@ -98,7 +94,7 @@ std::string as_json(const Comparison& comparison) {
                              {"valid", each.valid},
                              {"noise", each.noise}});
   }
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+  return json.dump(2) + '\n';
 }
 
 }  // namespace perdura::compare

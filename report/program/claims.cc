@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "harness/text/text_table.h"
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 #include "report/claim_results.h"
 #include "report/program/commands.h"
 
@@ -92,24 +92,24 @@ void print_text(const std::vector<ClaimResult>& results, const Papers& papers) {
   fmt::print("\n{} claims: {}\n", results.size(), count_claims(results).words());
 }
 
-nlohmann::ordered_json to_json(const ClaimResult& result) {
+Json to_json(const ClaimResult& result) {
   const Claim& claim = *result.claim;
-  nlohmann::ordered_json fields{{"id", claim.id},
-                                {"paper", claim.paper},
-                                {"section", claim.section},
-                                {"quantity", result.quantity},
-                                {"kind", claim.not_covered.empty() ? to_string(claim.kind) : ""},
-                                {"reported", shown_reported(claim)},
-                                {"measured", result.measured},
-                                {"deviation_percent", nullptr},
-                                {"tolerance_percent", nullptr},
-                                {"verdict", to_string(result.outcome)},
-                                {"basis", claim.not_covered.empty() ? to_string(claim.basis) : ""},
-                                {"run", result.run},
-                                {"provenance", result.origin.provenance},
-                                {"platform", result.origin.platform},
-                                {"profile", result.origin.profile},
-                                {"explanation", nlohmann::ordered_json::array()}};
+  Json fields{{"id", claim.id},
+              {"paper", claim.paper},
+              {"section", claim.section},
+              {"quantity", result.quantity},
+              {"kind", claim.not_covered.empty() ? to_string(claim.kind) : ""},
+              {"reported", shown_reported(claim)},
+              {"measured", result.measured},
+              {"deviation_percent", nullptr},
+              {"tolerance_percent", nullptr},
+              {"verdict", to_string(result.outcome)},
+              {"basis", claim.not_covered.empty() ? to_string(claim.basis) : ""},
+              {"run", result.run},
+              {"provenance", result.origin.provenance},
+              {"platform", result.origin.platform},
+              {"profile", result.origin.profile},
+              {"explanation", Json::array()}};
   if (result.deviation) fields["deviation_percent"] = *result.deviation;
   if (claim.tolerance) fields["tolerance_percent"] = *claim.tolerance;
   for (const std::size_t note : result.notes) {
@@ -120,12 +120,12 @@ nlohmann::ordered_json to_json(const ClaimResult& result) {
 
 void print_json(const std::vector<ClaimResult>& results) {
   const auto counts = count_claims(results);
-  nlohmann::ordered_json claims = nlohmann::ordered_json::array();
+  Json claims = Json::array();
   for (const ClaimResult& result : results) claims.push_back(to_json(result));
   const auto score = [](const ClaimScore& of) {
-    return nlohmann::ordered_json{{"holds", of.holds}, {"differs", of.differs}};
+    return Json{{"holds", of.holds}, {"differs", of.differs}};
   };
-  const nlohmann::ordered_json output{
+  const Json output{
       {"claims", std::move(claims)},         {"predictions", score(counts.predictions)},
       {"fitted", score(counts.fitted)},      {"inputs", score(counts.inputs)},
       {"not_measured", counts.not_measured}, {"not_covered", counts.not_covered}};

@@ -5,10 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "harness/text/counted.h"
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 #include "report/program/commands.h"
 
 namespace perdura::report {
@@ -26,14 +26,14 @@ struct ReportArguments {
 };
 
 void print_json(const ReportResult& written) {
-  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  Json files = Json::array();
   for (const fs::path& file : written.files) files.push_back(file.string());
-  const nlohmann::ordered_json json{{"page", written.page.string()},
-                                    {"figures", written.figures},
-                                    {"tables", written.tables},
-                                    {"rows_not_drawn", written.rows_not_drawn},
-                                    {"files", std::move(files)}};
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  const Json json{{"page", written.page.string()},
+                  {"figures", written.figures},
+                  {"tables", written.tables},
+                  {"rows_not_drawn", written.rows_not_drawn},
+                  {"files", std::move(files)}};
+  fmt::print("{}\n", json.dump(2));
 }
 
 ExitCode report(const ReportArguments& arguments, const Surroundings& around) {

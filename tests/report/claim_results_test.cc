@@ -1,8 +1,7 @@
 // What becomes of the claims in a run.
 #include "report/claim_results.h"
 
-#include <nlohmann/json.hpp>
-
+#include "platform/base/json.h"
 #include "tests/harness/declarations.h"
 #include "tests/report/fixture.h"
 
@@ -213,7 +212,7 @@ std::string manifest_of(const std::string& name) {
   const harness::Experiment experiment = harness::load_experiment(
       PERDURA_EXPERIMENTS "/" + name + ".toml", harness::declarations_of(drivers));
   const auto points = plan_points(experiment, harness::Locations::standard(), driver, 0);
-  return nlohmann::ordered_json{{"columns", schema_of(driver, points).to_json()}}.dump();
+  return Json{{"columns", schema_of(driver, points).to_json()}}.dump();
 }
 
 // The committed results of all experiments that measure a claim.

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "platform/base/json.h"
 #include "report/result_folder.h"
 #include "tests/report/fixture.h"
 
@@ -32,11 +31,11 @@ class FileRecordTest : public ReportTest {
     points_ = read("run/points.csv");
     note({{"files", {{"points.csv", entry(points_)}}}});
   }
-  static nlohmann::json entry(const std::string& text) {
+  static Json entry(const std::string& text) {
     const FileRecord record = record_of(text);
     return {{"rows", record.rows}, {"bytes", record.bytes}, {"crc32", record.crc32}};
   }
-  void note(const nlohmann::json& manifest) { write("run/manifest.json", manifest.dump()); }
+  void note(const Json& manifest) { write("run/manifest.json", manifest.dump()); }
   std::string refusal() {
     const auto folders = read_result_folders(root() / "run");
     return folders ? "" : folders.error().message;
@@ -53,7 +52,7 @@ TEST_F(FileRecordTest, AFolderAsItWasWrittenIsReadWithoutANote) {
 
 TEST_F(FileRecordTest, ASizeBelowZeroInTheManifestIsShownAsItIs) {
   for (const std::string size : {"rows", "bytes"}) {
-    nlohmann::json record = entry(points_);
+    Json record = entry(points_);
     record[size] = -4;
     note({{"files", {{"points.csv", record}}}});
     EXPECT_EQ(refusal(), (root() / "run/manifest.json").string() + ": is damaged: " + size +
@@ -111,7 +110,7 @@ TEST_F(FileRecordTest, WhatIsBeingWrittenMayBeAsItWasOrAsItWillBe) {
 }
 
 TEST_F(FileRecordTest, WithoutARecordItIsReadWithANote) {
-  note({{"files", nlohmann::json::object()}});
+  note({{"files", Json::object()}});
   const auto folders = read_result_folders(root() / "run");
   ASSERT_TRUE(folders) << folders.error().message;
   const std::string expected = (root() / "run").string() +

@@ -50,3 +50,10 @@ wrong=$(awk '$1 ~ "^harness(/|$)" && $2 !~ "^(harness|platform)(/|$)"' "$pairs")
 # A report is made of result folders and their schema: it knows nothing of how they came about, and no system.
 wrong=$(awk '$1 ~ "^report(/|$)" && $2 !~ "^(report(/.*)?|harness/(schema|measure|text|program)|platform/base)$"' "$pairs")
 [ -z "$wrong" ] || { echo "the report includes $wrong"; exit 1; }
+
+# One file each includes a library of templates that take seconds to compile: others use what it makes of them.
+for library in 'CLI/ harness/program/command.cc' 'nlohmann/ platform/base/json.cc'; do
+  users=$(find $order tests -path tests/vm -prune -o \( -name '*.h' -o -name '*.cc' \) \
+    -exec grep -l "^#include <${library% *}" {} + | tr '\n' ' ')
+  [ "$users" = "${library#* } " ] || { echo "<${library% *}...> is included by $users"; exit 1; }
+done

@@ -5,16 +5,14 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <queue>
 #include <set>
 
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 
 namespace perdura::history {
 namespace {
-
-using nlohmann::json;
 
 // The operations to be written: what has meaning in both formats, and the initial contents as puts.
 std::vector<Operation> operations_of(const History& history) {
@@ -145,11 +143,11 @@ Value value_of_word(const Value (&values)[count], const std::string& word) {
   throw UsageError(fmt::format("'{}' is not known", word));
 }
 
-Time time_of(const json& number) { return Time(Picoseconds(number.get<std::int64_t>())); }
+Time time_of(const Json& number) { return Time(Picoseconds(number.get<std::int64_t>())); }
 
-Operation operation_of(const json& written) {
-  const json& input = written.at("Input");
-  const json& output = written.at("Output");
+Operation operation_of(const Json& written) {
+  const Json& input = written.at("Input");
+  const Json& output = written.at("Output");
   Operation operation;
   operation.client = written.at("ClientId").get<std::uint32_t>();
   operation.kind = value_of_word(kKinds, input.at("op").get<std::string>());
@@ -197,24 +195,16 @@ std::string to_json(const History& history) {
 
 History from_json(std::string_view text) {
   History history;
-  // Each operation is dropped as soon as it has been read, so a million of them take no more memory
-  // than a few.
-  const auto take = [&](int depth, json::parse_event_t event, json& value) {
-    const bool whole = event == json::parse_event_t::object_end ||
-                       event == json::parse_event_t::value ||
-                       event == json::parse_event_t::array_end;
-    if (depth != 1 || !whole) return true;
+  const auto take = [&](const Json& value) {
     try {
       history.add(operation_of(value));
     } catch (const std::exception& error) {
       throw UsageError(fmt::format("operation {}: {}", history.size(), error.what()));
     }
-    return false;
   };
   try {
-    const json rest = json::parse(text.begin(), text.end(), take);
-    if (!rest.is_array()) throw UsageError("it is no array of operations");
-  } catch (const json::exception& error) {
+    if (!Json::for_each_element(text, take)) throw UsageError("it is no array of operations");
+  } catch (const JsonError& error) {
     throw UsageError(error.what());
   }
   return history;

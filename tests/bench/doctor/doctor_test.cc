@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "platform/base/json.h"
 #include "tests/support/machine_tree.h"
 
 namespace perdura::bench {
@@ -56,7 +56,7 @@ void expect_same_in_json(const Diagnosis& diagnosis) {
   EXPECT_EQ(read.ddio.value, diagnosis.responder.ddio.value);
   EXPECT_EQ(read.transport.value, diagnosis.responder.transport.value);
   EXPECT_EQ(read.flush.value, diagnosis.responder.flush.value);
-  const auto object = nlohmann::json::parse(json);
+  const auto object = Json::parse(json);
   EXPECT_EQ(object["findings"].size(), diagnosis.findings.size());
   EXPECT_EQ(object["advise"], diagnosis.advise);
 }

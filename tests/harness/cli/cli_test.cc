@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 #include <utility>
 
 #include "harness/schema/csv_table.h"
+#include "platform/base/json.h"
 #include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/support/machine_tree.h"
@@ -70,7 +70,7 @@ TEST(Cli, ListsOneKindByNameAndAllAsJson) {
   EXPECT_EQ(perdura("list sites").text, "example\n");
   const Outcome outcome = perdura("list --json");
   ASSERT_EQ(outcome.code, 0) << outcome.text;
-  const auto json = nlohmann::json::parse(outcome.text);
+  const auto json = Json::parse(outcome.text);
   for (const std::string kind :
        {"systems", "methods", "experiments", "profiles", "workloads", "sites"}) {
     std::string names;
@@ -88,7 +88,7 @@ TEST(Cli, ReportsNameTheirFilesAsJson) {
   const Outcome outcome =
       shell(fmt::format("({} report --json {} 2>/dev/null)", PERDURA_PROGRAM, folder));
   ASSERT_EQ(outcome.code, 0) << outcome.text;
-  const auto json = nlohmann::json::parse(outcome.text);
+  const auto json = Json::parse(outcome.text);
   EXPECT_EQ(json["page"], folder + "/report/index.html");
   EXPECT_EQ(json["rows_not_drawn"], 0);
   for (const auto& file : json["files"]) EXPECT_TRUE(fs::exists(file.get<std::string>())) << file;
@@ -138,9 +138,10 @@ TEST(Cli, AdviseMindsWhatTheDevicesHave) {
 
 // A point that the machine has no memory for is refused before it is started, by both in one line.
 TEST(Cli, MemoryIsPlannedAndWhatIsNotThereIsRefused) {
-  const auto plan = nlohmann::json::parse(perdura("plan erda-latency --json").text);
+  const auto plan = Json::parse(perdura("plan erda-latency --json").text);
   EXPECT_GT(plan["memory_available_bytes"].get<std::uint64_t>(), 0U);
-  for (const auto& point : plan["points"]) EXPECT_GT(point["memory_bytes"], 1 << 20);
+  for (const auto& point : plan["points"])
+    EXPECT_GT(point["memory_bytes"].get<std::uint64_t>(), 1U << 20);
   EXPECT_NE(perdura("plan erda-latency").text.find("\nmemory    about "), std::string::npos);
 
   const test::TemporaryFolder temporary;
@@ -293,7 +294,7 @@ TEST(Cli, OnSharedMemoryOneProcessIsAllNodesAndRanksAreOneEach) {
       mpirun(3, kSmallShm + "--set workload.clients=2 --out " + (folder / "together").string());
   EXPECT_EQ(together.code, 0) << together.text;
   for (const auto out : {"alone", "together"}) {
-    const auto manifest = nlohmann::json::parse(read(folder / out / "manifest.json"));
+    const auto manifest = Json::parse(read(folder / out / "manifest.json"));
     EXPECT_EQ(manifest["persistent_memory"]["directory"], "/dev/shm");
     EXPECT_EQ(manifest["persistent_memory"]["file_system"], "tmpfs");
     EXPECT_EQ(manifest["persistent_memory"]["dax"], "no");
@@ -405,7 +406,7 @@ TEST(Cli, PlanTellsPointsAndTimesOnlyFromAPastRun) {
     const Outcome outcome = shell(fmt::format("cd {} && {} {} --json", temporary.path().string(),
                                               PERDURA_PROGRAM, plan + more));
     EXPECT_EQ(outcome.code, 0) << outcome.text;
-    return nlohmann::json::parse(outcome.text);
+    return Json::parse(outcome.text);
   };
   const auto unknown = planned("");
   ASSERT_EQ(unknown["points"].size(), 2U);
@@ -417,7 +418,7 @@ TEST(Cli, PlanTellsPointsAndTimesOnlyFromAPastRun) {
 
   ASSERT_EQ(perdura(kTwoPoints + "--out " + folder.string()).code, 0);
   const auto known = planned(" --like " + folder.string());
-  EXPECT_GT(known["expected_s"], 0);
+  EXPECT_GT(known["expected_s"].get<double>(), 0);
   EXPECT_EQ(known["points_not_run_there"], 0);
 
   fs::create_directory(temporary.path() / "out");
@@ -429,9 +430,9 @@ TEST(Cli, PlanTellsTheRanksOfRealPlatforms) {
   const auto ranks = [](const std::string& more) {
     const Outcome outcome = perdura("plan erda-shm --json " + more);
     EXPECT_EQ(outcome.code, 0) << outcome.text;
-    return nlohmann::json::parse(outcome.text)["ranks"];
+    return Json::parse(outcome.text)["ranks"];
   };
-  EXPECT_EQ(ranks("--set workload.client_nodes=3")["allowed"], nlohmann::json({1, 4}));
+  EXPECT_EQ(ranks("--set workload.client_nodes=3")["allowed"], Json({1, 4}));
   EXPECT_TRUE(ranks("")["allowed"].is_null());
   EXPECT_EQ(ranks("")["share_points"], false);
 }

@@ -1,8 +1,8 @@
 // perdura compare as a process: its exit codes, which are what watches a program's speed.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "harness/schema/file_record.h"
+#include "platform/base/json.h"
 #include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
 
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 void record_points(const fs::path& folder) {
   const auto record = report::record_of_file(folder / "points.csv");
   ASSERT_TRUE(record);
-  auto manifest = nlohmann::ordered_json::parse(read(folder / "manifest.json"));
+  auto manifest = Json::parse(read(folder / "manifest.json"));
   manifest["files"]["points.csv"] = {
       {"rows", record->rows}, {"bytes", record->bytes}, {"crc32", record->crc32}};
   std::ofstream(folder / "manifest.json") << manifest.dump();

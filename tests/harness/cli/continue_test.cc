@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 
+#include "platform/base/json.h"
 #include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/support/seed.h"
@@ -96,8 +96,8 @@ class ContinueTest : public testing::Test {
     for (const auto file : {"points.csv", "histograms.csv", "timeline.csv", "experiment.toml"}) {
       EXPECT_EQ(read(out_ / file), read(whole_ / file)) << file;
     }
-    auto ours = nlohmann::json::parse(read(out_ / "manifest.json"));
-    auto theirs = nlohmann::json::parse(read(whole_ / "manifest.json"));
+    auto ours = Json::parse(read(out_ / "manifest.json"));
+    auto theirs = Json::parse(read(whole_ / "manifest.json"));
     EXPECT_EQ(theirs["sessions"].size(), 1U);
     ours.erase("sessions");
     theirs.erase("sessions");
@@ -164,15 +164,15 @@ TEST_F(ContinueTest, AnInterruptedSweepGoesOnWithOtherRanks) {
   ASSERT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_GE(before, 3U);
   expect_as_uninterrupted();
-  EXPECT_EQ(nlohmann::json::parse(read(out_ / "manifest.json"))["sessions"].size(), 2U);
+  EXPECT_EQ(Json::parse(read(out_ / "manifest.json"))["sessions"].size(), 2U);
 }
 
 TEST_F(ContinueTest, WhatCannotBeWrittenEndsTheRunWhichGoesOnWhenItCan) {
   const Outcome full = fail_to_write();
   EXPECT_EQ(full.code, 1) << full.text;
-  const auto manifest = nlohmann::json::parse(read(out_ / "manifest.json"));
+  const auto manifest = Json::parse(read(out_ / "manifest.json"));
   EXPECT_EQ(manifest["status"], "failed");
-  const int done = manifest["points_done"];
+  const int done = manifest["points_done"].get<int>();
   EXPECT_GT(done, 0);
   EXPECT_LT(done, static_cast<int>(kPoints));
   EXPECT_EQ(full.text,

@@ -1,8 +1,8 @@
 // Commands that walk the tables of services and systems, and sweeps over a declared parameter.
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "platform/base/json.h"
 #include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
 
@@ -18,7 +18,7 @@ TEST(Guarantees, OfOneSystemSayWhereItCannotRun) {
   const Outcome outcome = shell(
       fmt::format("({} guarantees remote-log --json -o {} 2>/dev/null)", PERDURA_PROGRAM, folder));
   ASSERT_EQ(outcome.code, 0) << outcome.text;
-  const auto tables = nlohmann::json::parse(outcome.text)["tables"];
+  const auto tables = Json::parse(outcome.text)["tables"];
   ASSERT_EQ(tables.size(), 1U);
   EXPECT_EQ(tables[0]["name"], "systems");
   const auto& rows = tables[0]["rows"];
@@ -74,7 +74,7 @@ TEST(CrashCommand, RefusesServersOnWhichTheSystemCannotRun) {
                   "100 --to 100 --json 2>/dev/null)",
                   PERDURA_PROGRAM));
   EXPECT_EQ(some.code, 0) << some.text;
-  const auto results = nlohmann::json::parse(some.text);
+  const auto results = Json::parse(some.text);
   ASSERT_EQ(results.size(), 2U);
   EXPECT_EQ(results[0]["guarantee"], "durable");
   EXPECT_EQ(results[1]["transport"], "iwarp");
@@ -89,7 +89,7 @@ const std::string kOverServers =
 TEST(Plan, OverServersHasTheNodesOfEachPoint) {
   const Outcome outcome = perdura("plan --json " + kOverServers);
   ASSERT_EQ(outcome.code, 0) << outcome.text;
-  const auto points = nlohmann::json::parse(outcome.text)["points"];
+  const auto points = Json::parse(outcome.text)["points"];
   ASSERT_EQ(points.size(), 2U);
   EXPECT_EQ(points[0]["nodes"], 2);
   EXPECT_EQ(points[1]["nodes"], 4);

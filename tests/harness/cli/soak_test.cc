@@ -1,8 +1,8 @@
 // perdura soak, and perdura crash --replay of what it has found.
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "platform/base/json.h"
 #include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
 
@@ -10,7 +10,6 @@ namespace perdura {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 
 // Findings; beside each is its diagram.
 std::vector<std::string> files_in(const fs::path& folder) {
@@ -102,7 +101,7 @@ TEST(SoakCommand, EndsSoonWhenItIsInterrupted) {
 }
 
 // A finding whose choices are all 0: nothing happens in it.
-ordered_json plain_finding() {
+Json plain_finding() {
   return {{"system", "erda"},
           {"setting", "persistence = correct"},
           {"server", "dmp ddio"},
@@ -129,12 +128,12 @@ TEST(Replay, SaysWhenTheRunIsNotTheOneThatWasFound) {
 TEST(Replay, RefusesADamagedFileInOneLine) {
   const test::TemporaryFolder temporary;
   const fs::path file = temporary.path() / "finding.json";
-  const auto with = [](const char* name, const ordered_json& value) {
-    ordered_json finding = plain_finding();
+  const auto with = [](const char* name, const Json& value) {
+    Json finding = plain_finding();
     finding[name] = value;
     return finding.dump();
   };
-  ordered_json without_choices = plain_finding();
+  Json without_choices = plain_finding();
   without_choices.erase("choices");
   const std::string whole = plain_finding().dump(2);
   for (const std::string& damaged :

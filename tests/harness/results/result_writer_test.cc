@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
 #include "harness/schema/file_record.h"
 #include "harness/text/atomic_file.h"
 #include "platform/base/error.h"
+#include "platform/base/json.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {
@@ -73,7 +73,7 @@ TEST_F(ResultWriterTest, LeavesTheDocumentedFilesAndNothingElse) {
   EXPECT_EQ(files(), (std::vector<std::string>{"experiment.toml", "histograms.csv", "manifest.json",
                                                "points.csv", "times.csv"}));
   EXPECT_EQ(read(folder_ / "experiment.toml"), "name = \"x\"\n");
-  const auto json = nlohmann::json::parse(read(folder_ / "manifest.json"));
+  const auto json = Json::parse(read(folder_ / "manifest.json"));
   EXPECT_EQ(json["status"], "complete");
   EXPECT_EQ(json["points_done"], 2);
   EXPECT_EQ(json["provenance"], "modelled");
@@ -115,7 +115,7 @@ TEST_F(ResultWriterTest, FinishesWhatAnotherBegan) {
   writer.finish(RunStatus::complete);
   EXPECT_EQ(files(), (std::vector<std::string>{"experiment.toml", "histograms.csv", "manifest.json",
                                                "points.csv", "times.csv"}));
-  const auto json = nlohmann::json::parse(read(folder_ / "manifest.json"));
+  const auto json = Json::parse(read(folder_ / "manifest.json"));
   EXPECT_EQ(json["points_done"], 2);
   EXPECT_EQ(json["sessions"].size(), 2U);
   EXPECT_FALSE(open_interrupted(folder_)) << "it is complete";
@@ -151,7 +151,7 @@ TEST_F(ResultWriterTest, AnInterruptedSweepKeepsWhatIsDone) {
   writer.add(1, result("second"), time("second"));
   writer.finish(RunStatus::interrupted);
   EXPECT_NE(read(folder_ / "points.csv").find("second"), std::string::npos);
-  EXPECT_EQ(nlohmann::json::parse(read(folder_ / "manifest.json"))["status"], "interrupted");
+  EXPECT_EQ(Json::parse(read(folder_ / "manifest.json"))["status"], "interrupted");
 }
 
 TEST_F(ResultWriterTest, NeverOverwritesResults) {
@@ -180,7 +180,7 @@ TEST_F(ResultWriterTest, TheManifestSaysWhatEachTableHolds) {
   EXPECT_TRUE(report::check_against_manifest(folder_));
   writer.finish(RunStatus::interrupted);
   EXPECT_EQ(report::check_against_manifest(folder_), "");
-  const auto json = nlohmann::json::parse(read(folder_ / "manifest.json"));
+  const auto json = Json::parse(read(folder_ / "manifest.json"));
   EXPECT_EQ(json["files"].size(), 2U);
   EXPECT_EQ(json["files"]["points.csv"]["rows"], 1);
   EXPECT_FALSE(json.contains("files_before"));
@@ -202,7 +202,7 @@ TEST_F(ResultWriterTest, WhatCouldNotBeWrittenIsAsTheManifestSaysItWasBefore) {
   EXPECT_THROW(writer.finish(RunStatus::interrupted), PlatformError);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
   std::signal(SIGXFSZ, handler);
-  const auto json = nlohmann::json::parse(read(folder_ / "manifest.json"));
+  const auto json = Json::parse(read(folder_ / "manifest.json"));
   EXPECT_EQ(json["status"], "interrupted");
   EXPECT_NE(json["files"]["points.csv"], json["files_before"]["points.csv"]);
   const auto checked = report::check_against_manifest(folder_);
@@ -217,7 +217,7 @@ TEST_F(ResultWriterTest, AnotherThreadCanWriteWhatThereIs) {
               ResultWriter::Finish::finished);
   }).join();
   EXPECT_NE(read(folder_ / "points.csv").find("second"), std::string::npos);
-  EXPECT_EQ(nlohmann::json::parse(read(folder_ / "manifest.json"))["status"], "interrupted");
+  EXPECT_EQ(Json::parse(read(folder_ / "manifest.json"))["status"], "interrupted");
   // From then on nobody changes what was said.
   std::thread([&writer] {
     EXPECT_EQ(writer.finish_for_another(std::chrono::milliseconds(0)), ResultWriter::Finish::busy);
@@ -231,7 +231,7 @@ TEST_F(ResultWriterTest, WhatWasFinishedIsLeftAsItIs) {
   writer.finish(RunStatus::complete);
   EXPECT_EQ(writer.finish_for_another(std::chrono::milliseconds(0)),
             ResultWriter::Finish::was_finished);
-  EXPECT_EQ(nlohmann::json::parse(read(folder_ / "manifest.json"))["status"], "complete");
+  EXPECT_EQ(Json::parse(read(folder_ / "manifest.json"))["status"], "complete");
 }
 
 TEST_F(ResultWriterTest, ACompleteSweepThatIsChangedIsNotContinued) {

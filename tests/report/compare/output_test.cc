@@ -2,8 +2,8 @@
 #include "report/compare/output.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "platform/base/json.h"
 #include "tests/report/fixture.h"
 
 namespace perdura::compare {
@@ -73,7 +73,7 @@ TEST(Text, ListsPointsOfAHostThatWasNotQuiet) {
                       "repetitions: crowded\n"),
             std::string::npos)
       << text;
-  const auto json = nlohmann::json::parse(as_json(comparison));
+  const auto json = Json::parse(as_json(comparison));
   EXPECT_EQ(json["noisy"][0]["run"], "b");
   EXPECT_EQ(json["noisy"][0]["noisy"], 2);
 }
@@ -96,7 +96,7 @@ TEST(Text, NamesWhatWasLostOnce) {
   EXPECT_EQ(lost_points(comparison, true),
             "1 point of A is lost in B, such as erda / workloada / value_size 77 / all: 2 of 3 "
             "repetitions not valid in B, 0 of 3 in A");
-  const auto json = nlohmann::json::parse(as_json(comparison));
+  const auto json = Json::parse(as_json(comparison));
   EXPECT_EQ(json["lost"][0]["missing"], true);
   EXPECT_EQ(json["lost"][1]["not_valid_b"], 2);
 }
@@ -110,8 +110,8 @@ TEST(Text, BeginsWithWhatNoColumnTells) {
                                "out/a and out/c were not run alike: profile.text line 2 'b' / 'c'\n"
                                "all points: "))
       << as_text(comparison);
-  const auto json = nlohmann::json::parse(as_json(comparison));
-  EXPECT_EQ(json["differing"][0]["differences"]["seed"], nlohmann::json::parse(R"(["1", "2"])"));
+  const auto json = Json::parse(as_json(comparison));
+  EXPECT_EQ(json["differing"][0]["differences"]["seed"], Json::parse(R"(["1", "2"])"));
   EXPECT_EQ(json["differing"][1]["second"], "out/c");
 }
 
@@ -140,7 +140,7 @@ TEST(Text, SaysInOneLineHowManyRepetitionsAreMissing) {
 }
 
 TEST(Json, HoldsTheSameWithAllColumns) {
-  const auto json = nlohmann::json::parse(as_json(sample(true)));
+  const auto json = Json::parse(as_json(sample(true)));
   EXPECT_EQ(json["worse"], 2);
   EXPECT_EQ(json["provenance"], "modelled");
   ASSERT_EQ(json["comparisons"].size(), 3U);
