@@ -9,7 +9,7 @@ namespace {
 
 using perdura::conformance::Options;
 
-std::unique_ptr<perdura::Platform> make_shm(const Options& options) {
+std::unique_ptr<perdura::Platform> make_plain_shm(const Options& options) {
   perdura::ShmOptions shm;
   shm.node_count = options.node_count;
   shm.machines = options.machines;
@@ -18,7 +18,7 @@ std::unique_ptr<perdura::Platform> make_shm(const Options& options) {
   return std::make_unique<perdura::ShmPlatform>(std::move(shm));
 }
 
-std::unique_ptr<perdura::Platform> make_sim(const Options& options) {
+std::unique_ptr<perdura::Platform> make_plain_sim(const Options& options) {
   return std::make_unique<perdura::sim::SimPlatform>(perdura::test::erda_testbed(),
                                                      options.node_count, options.machines);
 }
@@ -38,18 +38,18 @@ std::vector<perdura::conformance::Case> over_sockets(const perdura::conformance:
 
 }  // namespace
 
-PERDURA_CONFORMANCE_SUITE(ShmSockets, FabricOperations, over_sockets(make_shm))
-PERDURA_CONFORMANCE_SUITE(ShmSockets, FabricOrder, over_sockets(make_shm))
-PERDURA_CONFORMANCE_SUITE(ShmSockets, FabricAccess, over_sockets(make_shm))
-PERDURA_CONFORMANCE_SUITE(ShmSockets, FabricReceive, over_sockets(make_shm))
-PERDURA_CONFORMANCE_SUITE(ShmSockets, FabricConnection, over_sockets(make_shm))
-PERDURA_CONFORMANCE_SUITE(ShmSockets, FabricContention, over_sockets(make_shm))
-PERDURA_CONFORMANCE_SUITE(ShmSockets, NodeAccounting, over_sockets(make_shm))
+PERDURA_CONFORMANCE_SUITE(ShmSockets, FabricOperations, over_sockets(make_plain_shm))
+PERDURA_CONFORMANCE_SUITE(ShmSockets, FabricOrder, over_sockets(make_plain_shm))
+PERDURA_CONFORMANCE_SUITE(ShmSockets, FabricAccess, over_sockets(make_plain_shm))
+PERDURA_CONFORMANCE_SUITE(ShmSockets, FabricReceive, over_sockets(make_plain_shm))
+PERDURA_CONFORMANCE_SUITE(ShmSockets, FabricConnection, over_sockets(make_plain_shm))
+PERDURA_CONFORMANCE_SUITE(ShmSockets, FabricContention, over_sockets(make_plain_shm))
+PERDURA_CONFORMANCE_SUITE(ShmSockets, NodeAccounting, over_sockets(make_plain_shm))
 
-PERDURA_CONFORMANCE_SUITE(SimSockets, FabricOperations, over_sockets(make_sim))
-PERDURA_CONFORMANCE_SUITE(SimSockets, FabricOrder, over_sockets(make_sim))
-PERDURA_CONFORMANCE_SUITE(SimSockets, FabricAccess, over_sockets(make_sim))
-PERDURA_CONFORMANCE_SUITE(SimSockets, FabricReceive, over_sockets(make_sim))
-PERDURA_CONFORMANCE_SUITE(SimSockets, FabricConnection, over_sockets(make_sim))
-PERDURA_CONFORMANCE_SUITE(SimSockets, FabricContention, over_sockets(make_sim))
-PERDURA_CONFORMANCE_SUITE(SimSockets, NodeAccounting, over_sockets(make_sim))
+PERDURA_CONFORMANCE_SUITE(SimSockets, FabricOperations, over_sockets(make_plain_sim))
+PERDURA_CONFORMANCE_SUITE(SimSockets, FabricOrder, over_sockets(make_plain_sim))
+PERDURA_CONFORMANCE_SUITE(SimSockets, FabricAccess, over_sockets(make_plain_sim))
+PERDURA_CONFORMANCE_SUITE(SimSockets, FabricReceive, over_sockets(make_plain_sim))
+PERDURA_CONFORMANCE_SUITE(SimSockets, FabricConnection, over_sockets(make_plain_sim))
+PERDURA_CONFORMANCE_SUITE(SimSockets, FabricContention, over_sockets(make_plain_sim))
+PERDURA_CONFORMANCE_SUITE(SimSockets, NodeAccounting, over_sockets(make_plain_sim))

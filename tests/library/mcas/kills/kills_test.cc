@@ -443,7 +443,7 @@ class KillsOfMcas : public testing::Test {
   std::array<unsigned, kRoles.size()> kills_{};
 };
 
-TEST_F(KillsOfMcas, LoseNothing) { run(150); }
+TEST_F(KillsOfMcas, LoseNothing) { run(60); }
 
 TEST_F(KillsOfMcas, FiveHundredLoseNothing) {
   run(500);
