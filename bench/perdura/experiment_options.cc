@@ -10,6 +10,7 @@
 #include "bench/log/log_driver.h"
 #include "bench/memory/memory_driver.h"
 #include "bench/objects/objects_driver.h"
+#include "harness/config/override.h"
 #include "services/kv/kv.h"
 #include "systems/registry/registry.h"
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "harness/config/document.h"
 #include "harness/config/section.h"
 #include "harness/config/systems.h"
 #include "harness/schema/spec_reader.h"

@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "harness/config/declarations.h"
-#include "harness/config/document.h"
+#include "harness/config/override.h"
 #include "harness/schema/spec.h"
 #include "platform/base/parameter_values.h"
 #include "platform/platform.h"
 
 namespace perdura::harness {
+
+class Document;
 
 // A name and the place where it was written, for error messages when it is looked up.
 struct Located {

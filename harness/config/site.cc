@@ -11,6 +11,7 @@
 #include <iterator>
 #include <set>
 
+#include "harness/config/document.h"
 #include "harness/config/section.h"
 #include "platform/base/error.h"
 

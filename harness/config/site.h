@@ -9,11 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/config/document.h"
 #include "harness/config/experiment.h"
 #include "harness/config/roles.h"
 
 namespace perdura::harness {
+
+class Document;
 
 struct SiteHost {
   std::string name{};

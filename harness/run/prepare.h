@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "harness/config/document.h"
 #include "harness/config/experiment.h"
 #include "harness/config/locations.h"
+#include "harness/config/override.h"
 #include "harness/config/site.h"
 #include "harness/results/identity.h"
 #include "harness/run/memory.h"

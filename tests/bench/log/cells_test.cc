@@ -15,6 +15,7 @@
 #include "bench/log/log_driver.h"
 #include "bench/operation_kinds.h"
 #include "bench/ycsb/point_workload.h"
+#include "harness/config/override.h"
 #include "harness/run/platform_factory.h"
 #include "persistence/method.h"
 

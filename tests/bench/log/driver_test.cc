@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "harness/config/document.h"
 #include "platform/base/error.h"
 #include "platform/sim/kernel/profile.h"
 #include "tests/support/platforms.h"

@@ -6,6 +6,7 @@
 #include "bench/log/log_driver.h"
 #include "bench/operation_kinds.h"
 #include "bench/ycsb/point_workload.h"
+#include "harness/config/document.h"
 #include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/support/platforms.h"

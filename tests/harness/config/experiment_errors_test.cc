@@ -1,6 +1,7 @@
 // Each mistake in an experiment gives one line that says what is wrong, where, and what to do.
 #include <gtest/gtest.h>
 
+#include "harness/config/document.h"
 #include "harness/config/experiment.h"
 #include "platform/base/error.h"
 #include "tests/harness/declarations.h"

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "harness/config/document.h"
 #include "tests/harness/declarations.h"
 
 namespace perdura::harness {

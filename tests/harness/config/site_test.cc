@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "harness/config/document.h"
 #include "platform/base/error.h"
 #include "tests/harness/temporary_folder.h"
 

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "harness/config/override.h"
 #include "harness/run/phases.h"
 #include "harness/run/sweep.h"
 #include "harness/text/whole_file.h"

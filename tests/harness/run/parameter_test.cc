@@ -8,6 +8,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "harness/config/override.h"
 #include "harness/run/sweep.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"

@@ -4,6 +4,7 @@
 #include "bench/kv/kv_driver.h"
 #include "bench/ycsb/point_workload.h"
 #include "fake_kv.h"
+#include "harness/config/document.h"
 #include "harness/run/point.h"
 #include "platform/base/error.h"
 

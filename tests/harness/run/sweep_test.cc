@@ -10,6 +10,7 @@
 #include "bench/kv/kv_driver.h"
 #include "bench/kv/kv_parameters.h"
 #include "fake_kv.h"
+#include "harness/config/override.h"
 #include "harness/run/platform_factory.h"
 #include "platform/base/error.h"
 #include "platform/host/numa.h"
