@@ -96,8 +96,8 @@ perdura_precompile(perdura_product_precompiled "${perdura_product_headers}" fmt:
 perdura_precompile(perdura_rarely_executed_precompiled "${perdura_common_headers}" fmt::fmt Threads::Threads)
 # The compiler takes headers that were precompiled with tables of lines for sources without, but not the reverse.
 perdura_named_by_line(perdura_product_precompiled)
-# The compiler promises to take precompiled headers only at the level of optimization they were compiled at.
 perdura_named_by_line(perdura_rarely_executed_precompiled)
+# It must not take them at another level of optimization than they were compiled at: g++ 12 then crashes.
 perdura_rarely_executed(perdura_rarely_executed_precompiled)
 if(PERDURA_BUILD_TESTS)
   perdura_precompile(perdura_test_precompiled "${perdura_test_headers}" fmt::fmt Threads::Threads GTest::gtest)

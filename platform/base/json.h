@@ -1,6 +1,6 @@
-// JSON: values that programs write and read. An object's members keep the order in which they were
-// added. Only json.cc knows the library that reads and writes the text, whose templates would take
-// two seconds of compiling in each source.
+// JSON (RFC 8259): values that programs read and write. An object's members keep the order in which
+// they were added. Only json.cc includes the library that parses and prints the text, because its
+// templates take two seconds to compile in each source.
 #pragma once
 
 #include <concepts>
@@ -57,8 +57,8 @@ class Json {
   Json(const Text& value) : Json() {
     set_text(value);
   }
-  // An array of a range's elements, or an object of pairs' whose first is a text and that are keys
-  // and values, as those of a map.
+  // An object of a map's keys and values; of another range an array of its elements, in which pairs
+  // are arrays of two.
   template <RangeForJson Range>
   Json(const Range& range) : Json(array()) {
     constexpr bool kMap = requires { typename Range::mapped_type; };
