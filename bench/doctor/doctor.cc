@@ -84,10 +84,10 @@ std::string as_json(const Diagnosis& diagnosis) {
   Json object = Json::parse(to_json(diagnosis.responder));
   object["findings"] = Json::array();
   for (const Finding& finding : diagnosis.findings) {
-    Json& each = object["findings"].push_back(Json{{"section", finding.section},
-                                                   {"name", finding.name},
-                                                   {"value", nullptr},
-                                                   {"evidence", finding.evidence}});
+    Json& each = object["findings"].push_back({{"section", finding.section},
+                                               {"name", finding.name},
+                                               {"value", nullptr},
+                                               {"evidence", finding.evidence}});
     if (finding.known()) each["value"] = finding.value;
     if (!finding.how.empty()) each["how"] = finding.how;
   }

@@ -87,15 +87,6 @@ bool is_header(std::string_view line, std::string_view section) {
 
 }  // namespace
 
-Override parse_override(std::string_view argument) {
-  const std::size_t equals = argument.find('=');
-  if (equals == std::string_view::npos || equals == 0) {
-    throw UsageError(fmt::format("--set {}: write --set SECTION.KEY=VALUE", argument));
-  }
-  return {std::string(argument.substr(0, equals)), std::string(argument.substr(equals + 1)),
-          fmt::format("--set {}", argument)};
-}
-
 Document Document::read(const std::filesystem::path& file, std::span<const Override> overrides) {
   std::optional<std::string> text = read_whole(file);
   if (!text) {

@@ -28,8 +28,6 @@ std::string_view to_string(RunStatus status) {
 
 namespace {
 
-std::string dumped(const Json& json, int indent) { return json.dump(indent); }
-
 Json json_of(const Session& session) {
   Json machines = Json::array();
   for (const std::string& machine : session.machines) {
@@ -52,7 +50,7 @@ Json json_of(const std::map<std::string, report::FileRecord>& files) {
 
 }  // namespace
 
-std::string to_json(const Session& session) { return dumped(json_of(session), -1); }
+std::string to_json(const Session& session) { return json_of(session).dump(); }
 
 Session session_of_json(const std::string& text) {
   const auto json = Json::parse(text);
@@ -62,7 +60,7 @@ Session session_of_json(const std::string& text) {
                   json.at("mpi_ranks").get<int>(),
                   {}};
   for (const Json& machine : json.at("machines")) {
-    session.machines.push_back(dumped(machine, -1));
+    session.machines.push_back(machine.dump());
   }
   return session;
 }
@@ -116,7 +114,7 @@ std::string to_json(const Manifest& manifest) {
     }
   }
   if (!manifest.site_text.empty()) json["site"] = {{"text", manifest.site_text}};
-  return dumped(json, 2) + '\n';
+  return json.dump(2) + '\n';
 }
 
 std::string utc_now() {

@@ -47,10 +47,9 @@ using Records = std::map<std::string, FileRecord>;
 
 /// Finds a record of a file with a negative size, which cannot be valid.
 std::string negative_size(const Json& manifest, const char* key) {
-  const Json none = Json::object();
-  const auto files = manifest.is_object() ? manifest.value(key, none) : none;
-  if (!files.is_object()) return "";
-  for (const auto& [name, entry] : files.items()) {
+  const Json* const files = manifest.find(key);
+  if (files == nullptr || !files->is_object()) return "";
+  for (const auto& [name, entry] : files->items()) {
     for (const char* size : {"rows", "bytes"}) {
       if (!entry.is_object() || !entry.contains(size)) continue;
       const Json& number = entry[size];
@@ -63,7 +62,6 @@ std::string negative_size(const Json& manifest, const char* key) {
 
 Records records_in(const Json& manifest, const char* key) {
   Records records;
-  if (!manifest.is_object()) return records;
   const Json* const files = manifest.find(key);
   if (files == nullptr || !files->is_object()) return records;
   for (const auto& [name, entry] : files->items()) {

@@ -14,8 +14,11 @@
 
 #include "harness/schema/columns.h"
 #include "harness/schema/error.h"
-#include "platform/base/json.h"
 #include "platform/base/parameter.h"
+
+namespace perdura {
+class Json;
+}
 
 namespace perdura::report {
 

@@ -69,10 +69,26 @@ struct JsonLibrary {
     }
   }
 
-  static JsonError error(const ordered_json::exception& problem, std::size_t position) {
-    JsonError error(problem.what());
-    error.position = position;
-    return error;
+  // Keeps each value for which `keep(depth, event, value)` is true, as the library calls it.
+  template <class Keep>
+  static ordered_json parse(std::string_view text, const Keep& keep) {
+    using Event = ordered_json::parse_event_t;
+    const auto look = [&](int depth, Event event, ordered_json& value) {
+      const bool begins = event == Event::array_start || event == Event::object_start;
+      if (begins && depth >= Json::kDeepest) {
+        throw JsonError(fmt::format("is nested deeper than {}", Json::kDeepest));
+      }
+      return keep(depth, event, value);
+    };
+    try {
+      return ordered_json::parse(text.begin(), text.end(), look);
+    } catch (const ordered_json::parse_error& problem) {
+      JsonError error(problem.what());
+      error.position = problem.byte;
+      throw error;
+    } catch (const ordered_json::exception& problem) {
+      throw JsonError(problem.what());
+    }
   }
 };
 
@@ -111,35 +127,28 @@ Json Json::object() {
 }
 
 Json Json::parse(std::string_view text) {
-  try {
-    return JsonLibrary::from(ordered_json::parse(text));
-  } catch (const ordered_json::parse_error& problem) {
-    throw JsonLibrary::error(problem, problem.byte);
-  } catch (const ordered_json::exception& problem) {
-    throw JsonLibrary::error(problem, 0);
-  }
+  return JsonLibrary::from(JsonLibrary::parse(
+      text, [](int, ordered_json::parse_event_t, const ordered_json&) { return true; }));
 }
 
 Json Json::parse_or_null(std::string_view text) {
-  return JsonLibrary::from(ordered_json::parse(text, nullptr, false));
+  try {
+    return parse(text);
+  } catch (const JsonError&) {
+    return {};
+  }
 }
 
 bool Json::for_each_element(std::string_view text, const std::function<void(const Json&)>& use) {
   using Event = ordered_json::parse_event_t;
-  const auto take = [&](int depth, Event event, ordered_json& value) {
+  const auto take = [&](int depth, Event event, const ordered_json& value) {
     const bool whole =
         event == Event::object_end || event == Event::value || event == Event::array_end;
     if (depth != 1 || !whole) return true;
     use(JsonLibrary::from(value));
     return false;
   };
-  try {
-    return ordered_json::parse(text.begin(), text.end(), take).is_array();
-  } catch (const ordered_json::parse_error& problem) {
-    throw JsonLibrary::error(problem, problem.byte);
-  } catch (const ordered_json::exception& problem) {
-    throw JsonLibrary::error(problem, 0);
-  }
+  return JsonLibrary::parse(text, take).is_array();
 }
 
 std::string Json::dump(int indent) const {
@@ -312,10 +321,6 @@ double Json::real() const {
 const std::string& Json::text() const {
   if (!is_string()) is_not("a text");
   return text_;
-}
-
-void Json::for_each_member(const std::function<void(const std::string&, const Json&)>& use) const {
-  for (const auto& [name, value] : items()) use(name, value);
 }
 
 void Json::is_not(std::string_view expected) const {

@@ -40,6 +40,10 @@ class Json {
  public:
   struct Member;
 
+  // How deep arrays and objects may lie within each other: values are read and destroyed
+  // recursively, and a stack of 8 MiB holds ten times as many.
+  static constexpr int kDeepest = 1000;
+
   // Null.
   Json();
   Json(std::nullptr_t) : Json() {}
@@ -83,13 +87,13 @@ class Json {
 
   static Json array(std::initializer_list<Json> elements = {});
   static Json object();
-  // Throws JsonError if the text is not JSON.
+  // Throws JsonError if the text is not JSON, or is nested deeper than kDeepest.
   static Json parse(std::string_view text);
-  // Null if the text is not JSON.
+  // Null where parse() throws.
   static Json parse_or_null(std::string_view text);
   // Calls `use` for each element of an array, one after the other, so that all together take no
-  // more memory than the largest. Returns whether the text is an array. Throws JsonError if it is
-  // not JSON, and what `use` throws.
+  // more memory than the largest. Returns whether the text is an array. Throws JsonError as parse()
+  // does, and what `use` throws.
   static bool for_each_element(std::string_view text, const std::function<void(const Json&)>& use);
 
   // In one line, or with members and elements in lines of their own, indented by so many spaces.
@@ -110,36 +114,7 @@ class Json {
   // Throws JsonError if the value is another one, or too large or too small for the type. Arrays
   // become ranges that have push_back(), objects become maps, arrays of two elements pairs.
   template <class Value>
-  Value get() const {
-    if constexpr (std::same_as<Value, bool>) {
-      return boolean();
-    } else if constexpr (std::signed_integral<Value>) {
-      return static_cast<Value>(
-          integer(std::numeric_limits<Value>::min(), std::numeric_limits<Value>::max()));
-    } else if constexpr (std::unsigned_integral<Value>) {
-      return static_cast<Value>(natural(std::numeric_limits<Value>::max()));
-    } else if constexpr (std::floating_point<Value>) {
-      return static_cast<Value>(real());
-    } else if constexpr (std::same_as<Value, std::string>) {
-      return text();
-    } else if constexpr (std::same_as<Value, Json>) {
-      return *this;
-    } else if constexpr (requires { typename Value::mapped_type; }) {
-      Value map;
-      for_each_member([&](const std::string& name, const Json& value) {
-        map.emplace(name, value.get<typename Value::mapped_type>());
-      });
-      return map;
-    } else if constexpr (requires { typename Value::first_type; }) {
-      return {at(0).get<typename Value::first_type>(), at(1).get<typename Value::second_type>()};
-    } else {
-      Value list;
-      for (const Json& element : elements()) {
-        list.push_back(element.get<typename Value::value_type>());
-      }
-      return list;
-    }
-  }
+  Value get() const;
 
   // --- objects; of null, [] makes one. Others throw JsonError.
   bool contains(std::string_view name) const { return find(name) != nullptr; }
@@ -194,7 +169,6 @@ class Json {
   std::uint64_t natural(std::uint64_t most) const;
   double real() const;
   const std::string& text() const;
-  void for_each_member(const std::function<void(const std::string&, const Json&)>& use) const;
   [[noreturn]] void is_not(std::string_view expected) const;
 
   friend struct JsonLibrary;
@@ -215,5 +189,37 @@ struct Json::Member {
   std::string name;
   Json value;
 };
+
+template <class Value>
+Value Json::get() const {
+  if constexpr (std::same_as<Value, bool>) {
+    return boolean();
+  } else if constexpr (std::signed_integral<Value>) {
+    return static_cast<Value>(
+        integer(std::numeric_limits<Value>::min(), std::numeric_limits<Value>::max()));
+  } else if constexpr (std::unsigned_integral<Value>) {
+    return static_cast<Value>(natural(std::numeric_limits<Value>::max()));
+  } else if constexpr (std::floating_point<Value>) {
+    return static_cast<Value>(real());
+  } else if constexpr (std::same_as<Value, std::string>) {
+    return text();
+  } else if constexpr (std::same_as<Value, Json>) {
+    return *this;
+  } else if constexpr (requires { typename Value::mapped_type; }) {
+    Value map;
+    for (const Member& member : items()) {
+      map.emplace(member.name, member.value.get<typename Value::mapped_type>());
+    }
+    return map;
+  } else if constexpr (requires { typename Value::first_type; }) {
+    return {at(0).get<typename Value::first_type>(), at(1).get<typename Value::second_type>()};
+  } else {
+    Value list;
+    for (const Json& element : elements()) {
+      list.push_back(element.get<typename Value::value_type>());
+    }
+    return list;
+  }
+}
 
 }  // namespace perdura

@@ -190,9 +190,9 @@ void SimPlatform::Cluster::bury(NodeId node) {
   for (const NodeId orphan : orphans) kill(orphan);
 }
 
-void SimPlatform::Cluster::fail_power(std::span<const NodeId> of, pmem::Choices& choices) {
+void SimPlatform::Cluster::fail_power(std::span<const NodeId> of_nodes, pmem::Choices& choices) {
   std::vector<NodeId> failing;
-  for (const NodeId node : of) {
+  for (const NodeId node : of_nodes) {
     const NodeId machine = nodes.at(node).machine();
     if (std::find(failing.begin(), failing.end(), machine) == failing.end()) {
       failing.push_back(machine);

@@ -34,7 +34,7 @@ class SimPlatform::Cluster {
   // SimPlatform::kill().
   void kill(NodeId node);
   // SimPlatform::fail_power().
-  void fail_power(std::span<const NodeId> of, pmem::Choices& choices);
+  void fail_power(std::span<const NodeId> of_nodes, pmem::Choices& choices);
   // One step of a relaxed simulation: an event, a store that leaves its buffer, or a step of a
   // device. Returns whether there was one.
   bool relaxed_step(pmem::Choices& choices);

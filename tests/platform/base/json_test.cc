@@ -48,9 +48,13 @@ TEST(Json, KeepsTheOrderOfMembersWhichDoesNotMatterToEquality) {
   value["m"] = 4;
   EXPECT_EQ(value.dump(), R"({"z":1,"a":{"y":2,"b":3},"m":4})");
   EXPECT_EQ(value, Json::parse(R"({"a": {"b": 3, "y": 2}, "m": 4, "z": 1})"));
+  EXPECT_NE(value, Json::parse(R"({"a": {"b": 3, "y": 2}, "m": 4, "z": 2})"));
+  EXPECT_NE(value, Json::parse(R"({"a": {"b": 3, "y": 2}, "m": 4})"));
+  EXPECT_NE(Json::parse(R"({"m": 4})"), value);
   value.erase("a");
   value.update({{"z", 5}, {"n", 6}});
   EXPECT_EQ(value.dump(), R"({"z":5,"m":4,"n":6})");
+  EXPECT_EQ(value.size(), 3U);
 }
 
 // An object if all are pairs with a name, as in the library that reads and writes the text.
@@ -89,8 +93,16 @@ TEST(Json, IsReadAsTheTypeThatIsAskedFor) {
 
   EXPECT_EQ(problem_of([&] { value["n"].get<std::int8_t>(); }),
             "200 is not a whole number from -128 to 127");
-  EXPECT_EQ(problem_of([&] { value["minus"].get<std::uint8_t>(); }),
-            "-1 is not a whole number from 0 to 255");
+  EXPECT_EQ(problem_of([&] { Json(-129).get<std::int8_t>(); }),
+            "-129 is not a whole number from -128 to 127");
+  EXPECT_EQ(problem_of([&] { Json(256).get<std::uint8_t>(); }),
+            "256 is not a whole number from 0 to 255");
+  EXPECT_EQ(problem_of([&] { value["minus"].get<std::uint64_t>(); }),
+            "-1 is not a whole number from 0 to 18446744073709551615");
+  EXPECT_EQ(
+      problem_of([&] { Json(std::numeric_limits<std::uint64_t>::max()).get<std::int64_t>(); }),
+      "18446744073709551615 is not a whole number from -9223372036854775808 to "
+      "9223372036854775807");
   EXPECT_EQ(problem_of([&] { value["real"].get<int>(); }),
             "2.5 is not a whole number from -2147483648 to 2147483647");
   EXPECT_EQ(problem_of([&] { value["n"].get<std::string>(); }), "200 is not a text");
@@ -111,6 +123,20 @@ TEST(Json, WhatIsNoJsonIsRefusedWithItsPlace) {
   }
   EXPECT_TRUE(Json::parse_or_null("{\"a\": 1,\n x}").is_null());
   EXPECT_TRUE(Json::parse_or_null("").is_null());
+}
+
+TEST(Json, DeepNestingIsRefused) {
+  const auto nested = [](std::size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  EXPECT_TRUE(Json::parse(nested(Json::kDeepest)).is_array());
+  const std::string problem = "is nested deeper than 1000";
+  for (const std::size_t depth : {std::size_t{Json::kDeepest} + 1, std::size_t{1} << 20}) {
+    EXPECT_EQ(problem_of([&] { Json::parse(nested(depth)); }), problem);
+    EXPECT_EQ(problem_of([&] { Json::for_each_element(nested(depth), [](const Json&) {}); }),
+              problem);
+    EXPECT_TRUE(Json::parse_or_null(nested(depth)).is_null());
+  }
 }
 
 TEST(Json, WhatIsNotUtf8IsReplaced) { EXPECT_EQ(Json("a\xff").dump(), "\"a\xef\xbf\xbd\""); }
