@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "platform/base/error.h"
+#include "platform/pmem/whole_use.h"
 #include "platform/runtime/work.h"
 
 namespace perdura::systems::mojim {
@@ -119,7 +120,12 @@ Bytes Shape::logs_size() const { return kSlotsOffset + logs * log_size(); }
 
 Regions open_regions(Node& node, const std::string& name, const Shape& shape, pmem::Medium medium) {
   const std::string logs_name = name + ".logs";
-  Regions regions{nullptr, node.open_region(logs_name)};
+  // Recovery reads all of the logs, and copies are compared whole.
+  const auto used = [](std::unique_ptr<pmem::Region> region) {
+    if (region != nullptr) pmem::expect_use_of_all(*region);
+    return region;
+  };
+  Regions regions{nullptr, used(node.open_region(logs_name))};
   // The logs' header is what is written last.
   LogsHeader header;
   if (regions.logs != nullptr && regions.logs->size() >= sizeof header) {
@@ -127,7 +133,7 @@ Regions open_regions(Node& node, const std::string& name, const Shape& shape, pm
   }
   const bool is_on_disk = header.magic == 0 ? medium == pmem::Medium::disk : header.on_disk != 0;
   const pmem::Medium found = is_on_disk ? pmem::Medium::disk : pmem::Medium::pm;
-  regions.data = node.open_region(name_on(found, name));
+  regions.data = used(node.open_region(name_on(found, name)));
   if (regions.data != nullptr && header.magic != 0) {
     check(header, name, shape);
     // A process that died leaves what is visible, not what is durable (docs/restart.md).
@@ -141,9 +147,9 @@ Regions open_regions(Node& node, const std::string& name, const Shape& shape, pm
   }
   // A file that somebody else has made may hold something.
   regions.created = regions.data == nullptr;
-  regions.data = open_data(node, name, shape.size, medium);
+  regions.data = used(open_data(node, name, shape.size, medium));
   if (regions.logs == nullptr) {
-    regions.logs = node.create_region(logs_name, shape.logs_size(), pmem::Medium::pm);
+    regions.logs = used(node.create_region(logs_name, shape.logs_size(), pmem::Medium::pm));
   }
   if (regions.logs->size() != shape.logs_size()) {
     throw UsageError(fmt::format("region '{}' has another size; remove it", name));
