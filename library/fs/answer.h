@@ -33,8 +33,9 @@ inline fuse_entry_param entry_of(const Attributes& attributes) {
   entry.ino = static_cast<fuse_ino_t>(attributes.inode);
   entry.generation = attributes.generation;
   entry.attr = stat_of(attributes);
-  entry.attr_timeout = kForEver;
-  entry.entry_timeout = kForEver;
+  // What is damaged gets its name removed at most: each other call asks, and is an error.
+  entry.attr_timeout = attributes.damaged ? 0 : kForEver;
+  entry.entry_timeout = attributes.damaged ? 0 : kForEver;
   return entry;
 }
 

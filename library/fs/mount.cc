@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -144,6 +145,13 @@ class Mount {
     files_ = co_await system_.mount(
         thread, place_.name(),
         {.threads = threads_, .now = time_now(), .read_only = is_private(), .parameters = {}});
+    // Not silently: nobody may look at it for weeks.
+    if (const std::string damage = files_->damage(); !damage.empty()) {
+      std::fputs(fmt::format("perdura: '{}': {}; perdura fs check --repair mends what can be\n",
+                             place_.path(), damage)
+                     .c_str(),
+                 stderr);
+    }
     // The one that the system has mapped; of a private copy no pages, which would all be copied.
     std::optional<pmem::mapped::PoolFile> pool;
     if (!is_private()) pool = pmem::mapped::open_pool_file(place_.path());

@@ -75,6 +75,9 @@ struct Attributes {
   Timestamp modified{};
   Timestamp changed{};
   Timestamp created{};
+  // Of a look-up: the inode cannot be read. Its names can be removed and, if it is no directory,
+  // replaced and moved, and it can be held; all else is io_error.
+  bool damaged = false;
 
   bool operator==(const Attributes&) const = default;
   bool is(mode_t type) const { return (mode & S_IFMT) == type; }
@@ -291,6 +294,8 @@ class FileSystem {
   virtual Task<> unmount() = 0;
   // How often each of FsSystem::events has happened since it was mounted, recovery included.
   virtual std::vector<std::uint64_t> events() const { return {}; }
+  // What mounting has found that cannot be read, as a phrase; empty if nothing.
+  virtual std::string damage() const { return {}; }
   // What contradicts itself, such as space that is neither free nor in use, as a phrase; empty if
   // nothing does. While no operation is under way.
   virtual Task<std::string> audit() = 0;

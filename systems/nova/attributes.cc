@@ -192,7 +192,9 @@ Result<void> Operations::hold(std::uint64_t number) {
   const Locked locked(volume_, Locked::For::changing, {number});
   Inode* const inode = locked[0];
   if (inode == nullptr) return fail(std::errc::no_such_file_or_directory);
-  if (const std::errc error = volume_.use(*inode); error != std::errc{}) return fail(error);
+  // What is damaged can be held, too: it has a name that can be removed.
+  const std::errc error = volume_.use(*inode);
+  if (error != std::errc{} && error != std::errc::io_error) return fail(error);
   ++inode->holds;
   return {};
 }
@@ -201,8 +203,14 @@ void Operations::release(std::uint64_t number, std::uint64_t holds) {
   const Locked locked(volume_, Locked::For::changing, {number});
   Inode* const inode = locked[0];
   if (inode == nullptr) return;
-  if (volume_.use(*inode) != std::errc{}) return;
+  const std::errc error = volume_.use(*inode);
+  if (!inode->exists && !inode->damaged) return;
+  const bool was_held = inode->holds > 0;
   inode->holds -= std::min(inode->holds, holds);
+  if (error != std::errc{}) {
+    if (was_held && !inode->exists && inode->holds == 0) volume_.end_damaged(*inode);
+    return;
+  }
   if (inode->links > 0 || inode->holds > 0) return;
   context_.begin();
   volume_.will_discard(context_, *inode);

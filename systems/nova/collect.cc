@@ -112,14 +112,14 @@ void Volume::add_all_entries(Context& context, Inode& inode) {
   context.add(inode, attributes_entry(inode));
 }
 
-void Volume::rewrite_log(Context& context, Inode& inode) {
+bool Volume::rewrite_log(Context& context, Inode& inode) {
   add_all_entries(context, inode);
   Log old = std::move(inode.log);
   inode.log = Log{.tail = old.tail, .version = (old.version + 1) % kVersions};
   if (!reserve_pages(context, inode, Urgency::frees)) {
     drop_spare(inode);
     inode.log = std::move(old);
-    return;
+    return false;
   }
   write_entries(context);
   const std::uint64_t tail = tail_word(inode.log.version, inode.log.end);
@@ -143,6 +143,7 @@ void Volume::rewrite_log(Context& context, Inode& inode) {
     if (page.offset != 0) blocks_.free(page.offset / kBlock, 1);
   }
   count(Happened::thorough_collections);
+  return true;
 }
 
 }  // namespace perdura::systems::nova

@@ -125,6 +125,11 @@ AttributesEntry attributes_entry(const Inode& inode);
 // Does to the inode what the entry says; what it no longer has is appended to `freed`.
 void apply(Inode& inode, const EntryView& entry, std::vector<Extent>* freed);
 
+// What is wrong with what an inode was made with, but for the generation, or with an entry of its
+// log, as a phrase; empty if it can be believed.
+std::string problem_with(const Geometry& geometry, std::uint64_t number, const InodeBase& base);
+std::string problem_with(const Geometry& geometry, const Inode& inode, const EntryView& entry);
+
 // Makes the inode from its record and its log, without believing either. Returns what is wrong, as
 // a phrase with its place; then the inode is what the log says before that.
 std::string load(pmem::Region& region, const Geometry& geometry, Inode& inode);

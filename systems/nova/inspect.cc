@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "platform/base/error.h"
 #include "platform/runtime/work.h"
-#include "systems/nova/volume.h"
+#include "systems/nova/inode.h"
+#include "systems/nova/repair.h"
 
 namespace perdura::systems::nova {
 
@@ -52,56 +52,28 @@ std::string problem_of_superblocks(pmem::Region& region) {
 
 namespace {
 
+using Known = Findings::Known;
+using NameOf = Findings::NameOf;
+
 class Inspection {
  public:
-  Inspection(pmem::Region& region, bool repairs) : region_(region), repairs_(repairs) {}
+  explicit Inspection(pmem::Region& region) : region_(region) {}
 
-  std::vector<fs::Damage> run() {
+  Findings run() {
     if (!find_superblock()) return std::move(found_);
     owners_.resize(geometry_.blocks);
-    inodes_.resize(geometry_.inodes + 1);
+    found_.inodes.resize(geometry_.inodes + 1);
     read_journals();
     for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) read_inode(number);
     check_tree();
     for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) check_links(number);
     check_saved();
-    if (repairs_) repair_names();
     return std::move(found_);
   }
 
  private:
-  // What is known of an inode; not all that is in its log, of which there may be a million.
-  struct Known {
-    bool exists = false;
-    bool is_whole = false;
-    bool is_reached = false;
-    std::uint32_t mode = 0;
-    std::uint32_t links = 0;
-    std::uint32_t names = 0;
-    std::uint64_t parent = 0;
-    std::uint64_t named_in = 0;
-  };
-  struct NameOf {
-    std::uint64_t directory = 0;
-    std::uint64_t inode = 0;
-    std::uint32_t type = 0;
-    std::uint64_t cookie = 0;
-    std::string name;
-  };
-  // What log entries can repair, and where in `found_` it is named.
-  struct NameToRemove {
-    std::size_t damage = 0;
-    std::uint64_t directory = 0;
-    std::uint64_t cookie = 0;
-  };
-  struct LinksToSet {
-    std::size_t damage = 0;
-    std::uint64_t inode = 0;
-    std::uint32_t links = 0;
-  };
-
-  void say(std::string where, std::string what, bool repaired = false) {
-    found_.push_back({std::move(where), std::move(what), repaired});
+  void say(std::string where, std::string what) {
+    found_.damage.push_back({std::move(where), std::move(what), false});
   }
   static std::string inode_name(std::uint64_t number) { return fmt::format("inode {}", number); }
 
@@ -116,15 +88,11 @@ class Inspection {
       return false;
     }
     geometry_ = first ? *first : *copy;
-    const Bytes lost = first ? kSuperblockCopy : 0;
+    found_.geometry = geometry_;
     if (!first || !copy) {
-      if (repairs_) {
-        const Superblock superblock = superblock_of(geometry_);
-        region_.write_object(lost, superblock);
-        region_.persist(lost, sizeof superblock);
-      }
+      found_.lost_superblock = first ? kSuperblockCopy : 0;
       say(first ? "copy of the superblock" : "superblock",
-          "It is not intact; the other one is, and has all that it had.", repairs_);
+          "It is not intact; the other one is, and has all that it had.");
     }
     return true;
   }
@@ -140,9 +108,9 @@ class Inspection {
         if (!is_possible(geometry_, change)) {
           say(fmt::format("journal {}", i),
               fmt::format("It changes {:#x}, which is no word of an inode.", change.offset));
-          all_whole_ = false;
+          found_.all_whole = false;
         } else if (region_.load(change.offset) == change.before) {
-          redone_[change.offset] = change.after;
+          found_.redone[change.offset] = change.after;
         }
       }
     }
@@ -151,8 +119,8 @@ class Inspection {
   InodeRecord record_of(std::uint64_t number) {
     const Bytes offset = geometry_.inode_offset(number);
     auto record = region_.read_object<InodeRecord>(offset);
-    for (auto word = redone_.lower_bound(offset);
-         word != redone_.end() && word->first < offset + kCacheLine; ++word) {
+    for (auto word = found_.redone.lower_bound(offset);
+         word != found_.redone.end() && word->first < offset + kCacheLine; ++word) {
       std::memcpy(reinterpret_cast<std::byte*>(&record) + (word->first - offset), &word->second,
                   kWord);
     }
@@ -164,7 +132,9 @@ class Inspection {
       std::uint32_t& owner = owners_[block];
       if (owner == number) {
         say(inode_name(number), fmt::format("Block {} is in it twice.", block));
+        found_.has_shared_blocks = true;
       } else if (owner != 0) {
+        found_.has_shared_blocks = true;
         say(inode_name(number), fmt::format("Block {} belongs to inode {}, too.", block, owner));
       }
       owner = static_cast<std::uint32_t>(number);
@@ -184,7 +154,7 @@ class Inspection {
   }
 
   void read_inode(std::uint64_t number) {
-    Known& known = inodes_[number];
+    Known& known = found_.inodes[number];
     const InodeRecord record = record_of(number);
     if ((record.state & 1) == 0) return;
     known.exists = true;
@@ -193,7 +163,7 @@ class Inspection {
     const std::string problem = load(region_, geometry_, inode, record);
     known.is_whole = problem.empty();
     if (!known.is_whole) say(inode_name(number), fmt::format("It is damaged: {}.", problem));
-    all_whole_ = all_whole_ && known.is_whole;
+    found_.all_whole = found_.all_whole && known.is_whole;
     known.mode = inode.mode;
     known.links = inode.links;
     known.parent = inode.parent();
@@ -223,11 +193,10 @@ class Inspection {
         std::string text(name.length, '\0');
         region_.read(name.place + sizeof(AddEntry),
                      std::as_writable_bytes(std::span(text.data(), text.size())));
-        if (inode.directory->find(region_, text) != &name) {
-          say(inode_name(number), fmt::format("The name {} is in it twice.", text));
-        }
-        names_.push_back({number, name.inode, static_cast<std::uint32_t>(name.type) << 12,
-                          name.cookie, std::move(text)});
+        const bool is_again = inode.directory->find(region_, text) != &name;
+        if (is_again) say(inode_name(number), fmt::format("The name {} is in it twice.", text));
+        found_.names.push_back({number, name.inode, static_cast<std::uint32_t>(name.type) << 12,
+                                name.cookie, std::move(text), is_again});
         return true;
       });
     }
@@ -235,26 +204,28 @@ class Inspection {
 
   void check_tree() {
     constexpr auto kRoot = static_cast<std::uint64_t>(fs::kRootInode);
-    Known& root = inodes_[kRoot];
+    Known& root = found_.inodes[kRoot];
     if (!root.exists || (root.is_whole && (root.mode & S_IFMT) != S_IFDIR)) {
       say(inode_name(kRoot), "The root directory is missing.");
     }
     root.names = 1;
     root.named_in = kRoot;
-    for (const NameOf& name : names_) {
+    for (NameOf& name : found_.names) {
       const std::string where = fmt::format("directory {}, name {}", name.directory, name.name);
-      Known& named = inodes_[name.inode];
+      Known& named = found_.inodes[name.inode];
       if (!named.exists) {
-        wrong_names_.push_back({found_.size(), name.directory, name.cookie});
+        name.is_wrong = true;
         say(where, fmt::format("It names inode {}, which does not exist.", name.inode));
         continue;
       }
       ++named.names;
       if (!named.is_whole) continue;
       if ((named.mode & S_IFMT) != name.type) {
+        name.has_wrong_type = true;
         say(where, fmt::format("It has another type than inode {}.", name.inode));
       } else if (name.type == S_IFDIR) {
-        named.named_in = name.directory;
+        // It is where it says that it is, if there is such a name.
+        if (named.named_in == 0 || name.directory == named.parent) named.named_in = name.directory;
         if (named.names > 1) say(where, fmt::format("Directory {} has two names.", name.inode));
       }
     }
@@ -265,17 +236,17 @@ class Inspection {
       const std::uint64_t directory = open.back();
       open.pop_back();
       auto name = std::lower_bound(
-          names_.begin(), names_.end(), directory,
+          found_.names.begin(), found_.names.end(), directory,
           [](const NameOf& entry, std::uint64_t number) { return entry.directory < number; });
-      for (; name != names_.end() && name->directory == directory; ++name) {
-        if (std::exchange(inodes_[name->inode].is_reached, true)) continue;
+      for (; name != found_.names.end() && name->directory == directory; ++name) {
+        if (std::exchange(found_.inodes[name->inode].is_reached, true)) continue;
         if (name->type == S_IFDIR) open.push_back(name->inode);
       }
     }
   }
 
   void check_links(std::uint64_t number) {
-    Known& known = inodes_[number];
+    Known& known = found_.inodes[number];
     if (!known.exists || !known.is_whole) return;
     if (known.names == 0) {
       // Recovery reclaims it if it was held at the failure; else it has lost its name.
@@ -284,23 +255,13 @@ class Inspection {
     }
     if (!known.is_reached) say(inode_name(number), "It cannot be reached from the root.");
     if (known.links != known.names) {
-      // A directory has one name.
-      if ((known.mode & S_IFMT) != S_IFDIR || known.names == 1) {
-        wrong_links_.push_back({found_.size(), number, known.names});
-      }
       say(inode_name(number),
           fmt::format("It has {} names, but says {}.", known.names, known.links));
     }
     // A directory that is named as a file only, say, has no parent to compare with.
     if ((known.mode & S_IFMT) == S_IFDIR && known.named_in != 0 && known.parent != known.named_in) {
-      if (repairs_) {
-        const Bytes place = geometry_.inode_offset(number) + kParentWord;
-        region_.store(place, parent_word_after(region_.load(place), known.named_in));
-        region_.persist(place, kWord);
-      }
       say(inode_name(number),
-          fmt::format("It is in directory {}, but says {}.", known.named_in, known.parent),
-          repairs_);
+          fmt::format("It is in directory {}, but says {}.", known.named_in, known.parent));
     }
   }
 
@@ -316,80 +277,47 @@ class Inspection {
     for (std::uint64_t block = geometry_.first_block; what.empty() && block < geometry_.blocks;
          ++block) {
       const bool used = (blocks[block / 64] >> block % 64 & 1) != 0;
+      // It may belong to what cannot be read.
+      if (used && owners_[block] == 0 && !found_.all_whole) continue;
       if (used != (owners_[block] != 0)) what = fmt::format("Block {} is wrong", block);
     }
     for (std::uint64_t number = 1; what.empty() && number <= geometry_.inodes; ++number) {
       const bool used = (inodes[number / 64] >> number % 64 & 1) != 0;
-      if (used != inodes_[number].exists) what = fmt::format("Inode {} is wrong", number);
+      if (used != found_.inodes[number].exists) what = fmt::format("Inode {} is wrong", number);
     }
-    if (what.empty()) return;
-    // Without the mark they are made anew when it is mounted.
-    if (repairs_) {
-      region_.store(kCleanOffset, 0);
-      region_.persist(kCleanOffset, kWord);
-    }
-    say("saved bitmaps", what + "; they can be made anew.", repairs_);
-  }
-
-  // Appends entries to the logs of inodes that say what is right. Only if all logs are whole: in
-  // what cannot be read there may be further names, and blocks that look free.
-  void repair_names() {
-    if (!all_whole_ || (wrong_names_.empty() && wrong_links_.empty())) return;
-    // The saved bitmaps will not be right; and what journals say is done, as recovery would do it.
-    region_.store(kCleanOffset, 0);
-    region_.flush(kCleanOffset, kWord);
-    for (const auto& [place, word] : redone_) {
-      region_.store(place, word);
-      region_.flush(place, kWord);
-    }
-    region_.drain();
-    Volume volume(region_, geometry_, {.gc_pages = ~std::uint64_t{0}, .cached_inodes = 1}, 1);
-    for (std::uint64_t block = geometry_.first_block; block < geometry_.blocks; ++block) {
-      if (owners_[block] != 0) volume.blocks().mark_used(block, 1);
-    }
-    Context context;
-    const auto change = [&](std::uint64_t number, std::size_t damage, const auto& add) {
-      const Locked locked(volume, Locked::For::changing, {number});
-      Inode& inode = *locked[0];
-      if (volume.use(inode) != std::errc{}) return;
-      context.begin();
-      add(inode);
-      found_[damage].repaired = volume.commit(context, Urgency::frees) == std::errc{};
-    };
-    for (const NameToRemove& name : wrong_names_) {
-      change(name.directory, name.damage, [&](Inode& directory) {
-        const EntryHeader header{.type = EntryType::remove,
-                                 .seconds = directory.changed.seconds,
-                                 .nanoseconds = directory.changed.nanoseconds};
-        context.add(directory, RemoveEntry{header, 0, name.cookie});
-      });
-    }
-    for (const LinksToSet& each : wrong_links_) {
-      change(each.inode, each.damage, [&](Inode& inode) {
-        AttributesEntry entry = attributes_entry(inode);
-        entry.links = each.links;
-        context.add(inode, entry);
-      });
-    }
+    if (!what.empty()) say("saved bitmaps", what + "; they can be made anew.");
   }
 
   pmem::Region& region_;
-  const bool repairs_;
   Geometry geometry_;
-  std::vector<fs::Damage> found_;
+  Findings found_;
   std::vector<std::uint32_t> owners_;  // by block: the inode, 0 if it is free
-  std::vector<Known> inodes_;
-  std::vector<NameOf> names_;
-  std::vector<NameToRemove> wrong_names_;
-  std::vector<LinksToSet> wrong_links_;
-  bool all_whole_ = true;  // logs and journals
-  std::map<Bytes, std::uint64_t> redone_;
 };
 
 }  // namespace
 
+Findings look_at(pmem::Region& region) { return Inspection(region).run(); }
+
 std::vector<fs::Damage> inspect(pmem::Region& region, bool repair) {
-  return Inspection(region, repair).run();
+  Findings found = look_at(region);
+  std::vector<fs::Damage> damage = found.damage;
+  if (!repair || damage.empty()) return damage;
+  // Each round repairs what the one before has made clear; there are fewer kinds of damage.
+  constexpr int kRounds = 24;
+  for (int round = 0; round < kRounds && !found.damage.empty(); ++round) {
+    if (!repair_once(region, found)) break;
+    found = look_at(region);
+  }
+  const auto is_left = [](const std::vector<fs::Damage>& in, const fs::Damage& each) {
+    return std::any_of(in.begin(), in.end(), [&](const fs::Damage& other) {
+      return other.where == each.where && other.what == each.what;
+    });
+  };
+  for (fs::Damage& each : damage) each.repaired = !is_left(found.damage, each);
+  for (const fs::Damage& each : found.damage) {
+    if (!is_left(damage, each)) damage.push_back(each);
+  }
+  return damage;
 }
 
 }  // namespace perdura::systems::nova

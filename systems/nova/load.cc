@@ -56,8 +56,13 @@ std::string problem_with_name(const Geometry& geometry, const EntryView& entry) 
   return {};
 }
 
-// Empty if the entry can be applied.
-std::string problem_with(const Geometry& geometry, Inode& inode, const EntryView& entry) {
+bool is_page(const Geometry& geometry, Bytes offset) {
+  return offset % kBlock == 0 && geometry.is_data(offset / kBlock);
+}
+
+}  // namespace
+
+std::string problem_with(const Geometry& geometry, const Inode& inode, const EntryView& entry) {
   const auto header = entry.as<EntryHeader>();
   const bool of_file = header.type == EntryType::write || header.type == EntryType::size;
   const bool of_directory = header.type == EntryType::add || header.type == EntryType::remove;
@@ -94,9 +99,23 @@ std::string problem_with(const Geometry& geometry, Inode& inode, const EntryView
   }
 }
 
-bool is_page(const Geometry& geometry, Bytes offset) {
-  return offset % kBlock == 0 && geometry.is_data(offset / kBlock);
+std::string problem_with(const Geometry& geometry, std::uint64_t number, const InodeBase& base) {
+  if (base.crc != checksum(base)) return "what it was made with has a wrong checksum";
+  if (base.number != number) return "what it was made with is of another inode";
+  const std::uint32_t type = base.mode & S_IFMT;
+  if (type != S_IFREG && type != S_IFDIR && type != S_IFLNK && type != S_IFCHR && type != S_IFBLK &&
+      type != S_IFIFO && type != S_IFSOCK) {
+    return "it has no known type";
+  }
+  if (base.target_length > fs::kLongestSymlink || (base.target_length > 0) != (type == S_IFLNK) ||
+      (base.target_block != 0) != (base.target_length > kInlineTarget) ||
+      (base.target_block != 0 && !geometry.is_data(base.target_block))) {
+    return "the target of the link is impossible";
+  }
+  return {};
 }
+
+namespace {
 
 std::string read_log(pmem::Region& region, const Geometry& geometry, Inode& inode, Bytes head,
                      const SeenEntry& seen_entry) {
@@ -169,25 +188,13 @@ std::string load(pmem::Region& region, const Geometry& geometry, Inode& inode,
   if (!inode.exists) return {};
   const InodeBase& base = record.base;
   inode.damaged = true;
-  inode.mode = 0;
+  inode.mode = inode.links = 0;
   inode.forget_log();
-  if (base.crc != checksum(base)) return "what it was made with has a wrong checksum";
-  if (base.number != inode.number || base.generation != inode.generation) {
-    return "what it was made with is of another inode";
-  }
-  const std::uint32_t type = base.mode & S_IFMT;
-  if (type != S_IFREG && type != S_IFDIR && type != S_IFLNK && type != S_IFCHR && type != S_IFBLK &&
-      type != S_IFIFO && type != S_IFSOCK) {
-    return "it has no known type";
-  }
-  if (base.target_length > fs::kLongestSymlink || (base.target_length > 0) != (type == S_IFLNK) ||
-      (base.target_block != 0) != (base.target_length > kInlineTarget) ||
-      (base.target_block != 0 && !geometry.is_data(base.target_block))) {
-    return "the target of the link is impossible";
-  }
+  if (std::string wrong = problem_with(geometry, inode.number, base); !wrong.empty()) return wrong;
+  if (base.generation != inode.generation) return "what it was made with is of another inode";
   inode.begin(base);
   inode.parent_word = record.parent;
-  if (type == S_IFDIR && (inode.parent() == 0 || inode.parent() > geometry.inodes)) {
+  if (inode.is(S_IFDIR) && (inode.parent() == 0 || inode.parent() > geometry.inodes)) {
     return "its parent is impossible";
   }
   inode.log.tail = record.tail;

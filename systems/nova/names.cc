@@ -43,10 +43,10 @@ std::errc Operations::use_directory(Inode* directory) {
 }
 
 void Operations::add_name(Inode& directory, std::uint64_t cookie, std::string_view name,
-                          const Inode& inode, fs::Timestamp now) {
+                          std::uint64_t inode, std::uint32_t mode, fs::Timestamp now) {
   context_.add(directory,
-               AddEntry{.header = header(EntryType::add, now, inode.mode & S_IFMT),
-                        .inode = inode.number,
+               AddEntry{.header = header(EntryType::add, now, mode & S_IFMT),
+                        .inode = inode,
                         .cookie = cookie,
                         .length = static_cast<std::uint32_t>(name.size())},
                bytes_of_text(name));
@@ -89,10 +89,13 @@ Result<fs::Attributes> Operations::look_up(std::uint64_t directory, std::string_
       continue;
     }
     Inode* const child = locked[1];
-    if (const std::errc error = volume_.use(*child); error != std::errc{}) {
-      return fail(std::errc::io_error);
-    }
-    return child->attributes();
+    const std::errc error = volume_.use(*child);
+    if (error == std::errc{}) return child->attributes();
+    if (!child->exists) return fail(std::errc::io_error);
+    fs::Attributes damaged = child->attributes();
+    damaged.mode = static_cast<std::uint32_t>(found->type) << 12 | (damaged.mode & 07777);
+    damaged.damaged = true;
+    return damaged;
   }
 }
 
@@ -225,7 +228,7 @@ Result<fs::Attributes> Operations::try_create(std::uint64_t directory, std::stri
   const auto made =
       prepare(locked, inode, 1, (inode.mode & S_IFMT) == S_IFDIR ? directory : 0, now);
   if (!made) return fail(made.error());
-  add_name(*in, in->directory->next_cookie(), name, **made, now);
+  add_name(*in, in->directory->next_cookie(), name, (*made)->number, (*made)->mode, now);
   if (const std::errc error = volume_.commit(context_, Urgency::grows); error != std::errc{}) {
     give_up(**made);
     return fail(error);
@@ -270,7 +273,7 @@ Result<fs::Attributes> Operations::link(std::uint64_t inode, std::uint64_t direc
   }
   context_.begin();
   set_links(*linked, linked->links + 1, now);
-  add_name(*in, in->directory->next_cookie(), name, *linked, now);
+  add_name(*in, in->directory->next_cookie(), name, linked->number, linked->mode, now);
   if (const std::errc error = volume_.commit(context_, Urgency::grows); error != std::errc{}) {
     return fail(error);
   }
@@ -302,7 +305,19 @@ Result<void> Operations::remove(std::uint64_t directory, std::string_view name, 
       continue;
     }
     Inode* const child = locked[1];
-    if (volume_.use(*child) != std::errc{}) return fail(std::errc::io_error);
+    if (volume_.use(*child) != std::errc{}) {
+      if (is_directory && !found->is_directory()) return fail(std::errc::not_a_directory);
+      if (!is_directory && found->is_directory()) return fail(std::errc::is_a_directory);
+      // There may be names in it.
+      if (is_directory) return fail(std::errc::io_error);
+      context_.begin();
+      remove_name(*in, *found, now);
+      const bool ends = volume_.will_end_damaged(context_, *child);
+      const std::errc error = volume_.commit(context_, Urgency::frees);
+      if (error != std::errc{}) return fail(error);
+      if (ends) volume_.end_damaged(*child);
+      return {};
+    }
     if (is_directory && child->directory == nullptr) return fail(std::errc::not_a_directory);
     if (!is_directory && child->directory != nullptr) return fail(std::errc::is_a_directory);
     if (is_directory && !child->directory->empty()) return fail(std::errc::directory_not_empty);

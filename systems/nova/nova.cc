@@ -108,17 +108,11 @@ Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread, std::string name, fs
   auto volume = std::make_unique<nova::Volume>(memory, *geometry, parameters, config.threads);
   const std::uint64_t mark = memory.load(nova::kCleanOffset);
   if (mark == 0 || !volume->load_saved(mark)) {
-    try {
-      co_await volume->recover(thread, config.read_only);
-    } catch (const UsageError& error) {
-      throw UsageError(fmt::format(
-          "'{}' is damaged: {}; see perdura fs check, or mount it read-only for what is whole",
-          name, error.what()));
-    }
+    co_await volume->recover(thread, config.read_only);
   }
   if (const std::string damage = volume->root_damage(); !damage.empty()) {
     throw UsageError(
-        fmt::format("'{}' is damaged: its root directory, {}; see perdura fs check", name, damage));
+        fmt::format("'{}' is damaged: its root directory, {}; perdura fs check --repair mends it", name, damage));
   }
   // From here on what was saved does not count.
   memory.store(nova::kCleanOffset, 0);

@@ -74,8 +74,8 @@ class Operations {
             .mode = mode};
   }
   // Entries for the context.
-  void add_name(Inode& directory, std::uint64_t cookie, std::string_view name, const Inode& inode,
-                fs::Timestamp now);
+  void add_name(Inode& directory, std::uint64_t cookie, std::string_view name, std::uint64_t inode,
+                std::uint32_t mode, fs::Timestamp now);
   void remove_name(Inode& directory, const Name& name, fs::Timestamp now);
   void set_attributes(Inode& inode, const fs::Attributes& to);
   void set_links(Inode& inode, std::uint32_t links, fs::Timestamp now);

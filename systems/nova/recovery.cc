@@ -3,15 +3,15 @@
 
 #include <algorithm>
 
-#include "platform/base/error.h"
 #include "platform/runtime/work.h"
+#include "systems/nova/salvage.h"
 #include "systems/nova/volume.h"
 
 namespace perdura::systems::nova {
 
 // A record that is whole belongs to an operation that has taken effect, though its words may not
 // have reached memory. Where a later operation has changed a word, that stays.
-std::string Volume::redo_journals() {
+void Volume::redo_journals() {
   // A process that died may have left a record in caches only. If words were changed by it before
   // it is durable, a power failure could keep some of them and forget the record, and the others.
   for (std::uint32_t i = 0; i < kJournals; ++i) {
@@ -27,7 +27,10 @@ std::string Volume::redo_journals() {
     for (std::uint32_t word = 0; word < record.count; ++word) {
       const auto& [place, before, after] = record.words[word];
       if (!is_possible(geometry_, record.words[word])) {
-        return fmt::format("journal {} changes {:#x}, which is no word of an inode", i, place);
+        if (damage_.empty()) {
+          damage_ = fmt::format("journal {} changes {:#x}, which is no word of an inode", i, place);
+        }
+        continue;
       }
       if (region_.load(place) != before) continue;
       region_.store(place, after);
@@ -35,22 +38,23 @@ std::string Volume::redo_journals() {
     }
     if (redone) count(Happened::redone);
   }
-  return {};
 }
 
 struct Volume::Scanned {
   std::vector<Bytes> pages{};            // of logs
   std::vector<std::uint64_t> orphans{};  // inodes without names
-  std::uint64_t inode = 0;               // that is damaged, if one is
-  std::string damage{};
+  std::vector<std::uint64_t> damaged{};  // inodes whose logs cannot be read
+  bool has_shared_blocks = false;
 
   void add(const Scanned& other) {
     pages.insert(pages.end(), other.pages.begin(), other.pages.end());
     orphans.insert(orphans.end(), other.orphans.begin(), other.orphans.end());
-    if (other.inode != 0 && (inode == 0 || other.inode < inode)) {
-      inode = other.inode;
-      damage = other.damage;
-    }
+    damaged.insert(damaged.end(), other.damaged.begin(), other.damaged.end());
+    has_shared_blocks |= other.has_shared_blocks;
+  }
+  void sort() {
+    std::sort(orphans.begin(), orphans.end());
+    std::sort(damaged.begin(), damaged.end());
   }
 };
 
@@ -71,9 +75,10 @@ void Volume::scan(std::span<const std::uint64_t> numbers, std::size_t part, std:
     const std::uint64_t number = numbers[i];
     const auto inode = std::make_unique<Inode>();
     inode->number = number;
-    found.damage = load(region_, geometry_, *inode);
-    found.inode = number;
-    if (!found.damage.empty()) return;
+    if (!load(region_, geometry_, *inode).empty()) {
+      found.damaged.push_back(number);
+      continue;
+    }
     if (inode->links == 0) {
       found.orphans.push_back(number);
       continue;
@@ -95,11 +100,65 @@ void Volume::scan(std::span<const std::uint64_t> numbers, std::size_t part, std:
       }
     }
     if (inode->target_block != 0) twice += blocks_.mark_used(inode->target_block, 1);
-    if (twice == 0) continue;
-    found.damage = fmt::format("{} of its blocks belong to others, too", twice);
-    return;
+    if (twice > 0) found.has_shared_blocks = true;
   }
-  found.inode = 0;
+}
+
+namespace {
+
+// Calls visit(block) for each block of the inode, of its log and of its data.
+template <class Visit>
+void visit_blocks(const Inode& inode, Visit&& visit) {
+  for (const LogPage& page : inode.log.pages) visit(page.offset / kBlock);
+  inode.blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, Mapped mapped) {
+    visit(mapped.block());
+    return true;
+  });
+  if (inode.extended != nullptr) {
+    for (const auto& [name, value] : *inode.extended) {
+      for (const Extent& extent : value.blocks) {
+        for (std::uint64_t i = 0; i < extent.count; ++i) visit(extent.first + i);
+      }
+    }
+  }
+  if (inode.target_block != 0) visit(inode.target_block);
+}
+
+}  // namespace
+
+// All that can be read of a damaged inode keeps its blocks, for a later repair. What cannot be
+// found may be written over: it could not be read either.
+void Volume::keep_readable(std::uint64_t number) {
+  Inode inode;
+  inode.number = number;
+  auto record = region_.read_object<InodeRecord>(geometry_.inode_offset(number));
+  const auto is_anothers = [this](std::uint64_t block) { return blocks_.is_used(block); };
+  if (!salvage(region_, geometry_, inode, record, 0, is_anothers)) return;
+  visit_blocks(inode, [this](std::uint64_t block) { blocks_.mark_used(block, 1); });
+}
+
+// One of those that share a block is damaged, and nobody can say which. As long as neither is
+// changed, neither loses anything.
+std::vector<std::uint64_t> Volume::sharing_blocks(std::span<const std::uint64_t> numbers) {
+  std::vector<std::uint8_t> owners(geometry_.blocks);
+  const auto visit_all = [&](const auto& visit) {
+    for (const std::uint64_t number : numbers) {
+      Inode inode;
+      inode.number = number;
+      if (!load(region_, geometry_, inode).empty() || inode.links == 0) continue;
+      visit_blocks(inode, [&](std::uint64_t block) { visit(number, block); });
+    }
+  };
+  visit_all([&](std::uint64_t, std::uint64_t block) {
+    if (owners[block] < 2) ++owners[block];
+  });
+  std::vector<std::uint64_t> sharing;
+  visit_all([&](std::uint64_t number, std::uint64_t block) {
+    if (owners[block] > 1 && (sharing.empty() || sharing.back() != number)) {
+      sharing.push_back(number);
+    }
+  });
+  return sharing;
 }
 
 Task<Volume::Scanned> Volume::scan_all(Thread& thread, std::span<const std::uint64_t> numbers) {
@@ -129,16 +188,15 @@ Task<Volume::Scanned> Volume::scan_all(Thread& thread, std::span<const std::uint
   scan(numbers, 0, parts, found[0]);
   while (running > 0) co_await wait(ended);
   for (std::size_t part = 1; part < parts; ++part) found[0].add(found[part]);
-  std::sort(found[0].orphans.begin(), found[0].orphans.end());
+  found[0].sort();
   co_return std::move(found[0]);
 }
 
 // What recovery finds may be in caches only, if a process has died and not the machine
 // (docs/restart.md). So it flushes all words that it builds upon, and what it changes, before
 // anything else is written. Other threads only read.
-Task<> Volume::recover(Thread& thread, bool in_spite_of_damage) {
-  const std::string damage = redo_journals();
-  if (!damage.empty() && !in_spite_of_damage) throw UsageError(damage);
+Task<> Volume::recover(Thread& thread, bool only_reads) {
+  redo_journals();
   std::vector<std::uint64_t> numbers;
   for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
     const Bytes offset = geometry_.inode_offset(number);
@@ -148,8 +206,18 @@ Task<> Volume::recover(Thread& thread, bool in_spite_of_damage) {
     numbers_.mark_used(number, 1);
   }
   const Scanned found = co_await scan_all(thread, numbers);
-  if (found.inode != 0 && !in_spite_of_damage) {
-    throw UsageError(fmt::format("inode {}: {}", found.inode, found.damage));
+  for (const std::uint64_t number : found.damaged) keep_readable(number);
+  std::vector<std::uint64_t> unusable = found.damaged;
+  if (found.has_shared_blocks && !only_reads) {
+    const std::vector<std::uint64_t> sharing = sharing_blocks(numbers);
+    sharing_.insert(sharing.begin(), sharing.end());
+    unusable.insert(unusable.end(), sharing.begin(), sharing.end());
+  }
+  if (!unusable.empty()) {
+    needs_recovery_ = true;
+    damage_ = fmt::format(
+        "inode {}{} cannot be read", unusable.front(),
+        unusable.size() == 1 ? std::string() : fmt::format(" and {} others", unusable.size() - 1));
   }
   for (const Bytes page : found.pages) {
     region_.flush(page + geometry_.trailer_in_page(), kCacheLine);
@@ -220,6 +288,8 @@ void Volume::save() {
     region_.flush(offset, kJournalBytes);
   }
   region_.drain();
+  // Without the mark the next mount recovers, which finds the blocks that are nobody's.
+  if (needs_recovery_) return;
   region_.store(kCleanOffset, clean_mark(blocks, inodes));
   region_.persist(kCleanOffset, kWord);
 }

@@ -59,10 +59,14 @@ Result<void> Operations::rename(std::uint64_t from, std::string_view name, std::
     Inode* const met = locked[3];
     if (mode == fs::RenameMode::keep && met != nullptr) return fail(std::errc::file_exists);
     if (exchanges && met == nullptr) return fail(std::errc::no_such_file_or_directory);
-    if (volume_.use(*moved) != std::errc{}) return fail(std::errc::io_error);
-    if (met != nullptr && volume_.use(*met) != std::errc{}) return fail(std::errc::io_error);
-    const bool moves_directory = moved->directory != nullptr;
-    const bool meets_directory = met != nullptr && met->directory != nullptr;
+    // A file that is damaged can be moved and replaced; there may be names in a directory.
+    const bool moves_damaged = volume_.use(*moved) != std::errc{};
+    const bool meets_damaged = met != nullptr && volume_.use(*met) != std::errc{};
+    const bool moves_directory = moves_damaged ? old->is_directory() : moved->directory != nullptr;
+    const bool meets_directory =
+        met != nullptr && (meets_damaged ? other->is_directory() : met->directory != nullptr);
+    if (moves_damaged && (moves_directory || exchanges)) return fail(std::errc::io_error);
+    if (meets_damaged && (meets_directory || exchanges)) return fail(std::errc::io_error);
     if (moves_directory && from != to && lies_in(volume_, to, moved->number)) {
       return fail(std::errc::invalid_argument);
     }
@@ -88,27 +92,28 @@ Result<void> Operations::rename(std::uint64_t from, std::string_view name, std::
     };
     bool ends = false;
     if (exchanges) {
-      add_name(*source, old->cookie, name, *met, now);
+      add_name(*source, old->cookie, name, met->number,
+               static_cast<std::uint32_t>(other->type) << 12, now);
     } else {
       remove_name(*source, *old, now);
     }
     // A name that is there stays where it is for those who walk the directory.
     add_name(*target, met != nullptr ? other->cookie : target->directory->next_cookie(), new_name,
-             *moved, now);
-    set_links(*moved, moved->links, now);
+             moved->number, static_cast<std::uint32_t>(old->type) << 12, now);
+    if (!moves_damaged) set_links(*moved, moved->links, now);
     if (moves_directory && from != to) parent_after = change_parent(*moved, to);
     if (exchanges) {
       set_links(*met, met->links, now);
       if (meets_directory && from != to) met_parent_after = change_parent(*met, from);
     } else if (met != nullptr) {
-      ends = lose_name(*met, now);
+      ends = meets_damaged ? volume_.will_end_damaged(context_, *met) : lose_name(*met, now);
     }
     if (const std::errc error = volume_.commit(context_, Urgency::changes); error != std::errc{}) {
       return fail(error);
     }
     if (parent_after != 0) moved->parent_word = parent_after;
     if (met_parent_after != 0) met->parent_word = met_parent_after;
-    if (ends) volume_.discard(context_, *met);
+    if (ends) meets_damaged ? volume_.end_damaged(*met) : volume_.discard(context_, *met);
     return {};
   }
 }

@@ -15,6 +15,7 @@ class FileSystem final : public fs::FileSystem, public std::enable_shared_from_t
   std::unique_ptr<fs::Session> attach(Thread& thread) override;
   Task<> unmount() override;
   std::vector<std::uint64_t> events() const override;
+  std::string damage() const override { return volume_->damage(); }
   Task<std::string> audit() override;
 
   Volume& volume() { return *volume_; }

@@ -162,7 +162,24 @@ std::errc Volume::use(Inode& inode) {
   if (!inode.loaded) [[unlikely]]
     load(region_, geometry_, inode);
   if (!inode.exists) return std::errc::no_such_file_or_directory;
+  if (!sharing_.empty() && sharing_.contains(inode.number)) inode.damaged = true;
   return inode.damaged ? std::errc::io_error : std::errc{};
+}
+
+bool Volume::will_end_damaged(Context& context, const Inode& inode) {
+  if (!inode.exists || inode.links > 1) return false;
+  const Bytes place = geometry_.inode_offset(inode.number) + kStateWord;
+  const std::uint64_t state = region_.load(place);
+  context.words.push_back({place, state, state & ~std::uint64_t{1}});
+  return true;
+}
+
+void Volume::end_damaged(Inode& inode) {
+  inode.exists = false;
+  needs_recovery_ = true;
+  // A number that somebody still holds stays his, and one that is known to be damaged is not used
+  // again before the next mount.
+  if (inode.holds == 0 && !sharing_.contains(inode.number)) numbers_.free(inode.number, 1);
 }
 
 void Volume::undo(Context& context) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -151,6 +152,14 @@ class Volume {
   // Makes the entries and words of the context durable, all at once, and does them. Fails if there
   // is no room for entries.
   std::errc commit(Context& context, Urgency urgency);
+  // Adds the word that ends a locked inode that is damaged, unless what can be read of it says that
+  // it has other names. True if it ends.
+  bool will_end_damaged(Context& context, const Inode& inode);
+  // When that is durable. Its blocks stay used until the next mount, since only recovery, which
+  // reads all that is whole, can tell which are nobody's.
+  void end_damaged(Inode& inode);
+  // Gives the inode, as it is in DRAM, a new log. False if there is no room for one.
+  bool rewrite_log(Context& context, Inode& inode);
   // Gives back what an operation that failed had allocated.
   void undo(Context& context);
 
@@ -176,10 +185,13 @@ class Volume {
   }
 
   // --- recovery.cc
-  // Throws UsageError, which says what is damaged, unless it is to go on; then nothing may be
-  // written, since it is not known which blocks are free. As many threads as there may be sessions
-  // read logs.
-  Task<> recover(Thread& thread, bool in_spite_of_damage);
+  // What is damaged costs itself alone: an inode whose log cannot be read, or that shares blocks
+  // with another one, is an I/O error from then on, and all that can be read of it keeps its
+  // blocks. If nothing is going to be written, inodes that share blocks are read. As many threads
+  // as there may be sessions read logs.
+  Task<> recover(Thread& thread, bool only_reads);
+  // Of what recovery has met, in words that follow the name of the file system; empty if nothing.
+  const std::string& damage() const { return damage_; }
   // Why nothing can be reached in the file system; empty if the root directory is whole. Before
   // anybody uses it.
   std::string root_damage();
@@ -217,13 +229,14 @@ class Volume {
   void change_words(Context& context);
   void collect(Context& context, Inode& inode);
   void free_dead_pages(Context& context, Inode& inode);
-  void rewrite_log(Context& context, Inode& inode);
   void add_all_entries(Context& context, Inode& inode);
-  std::string redo_journals();
+  void redo_journals();
   struct Scanned;
   void scan(std::span<const std::uint64_t> numbers, std::size_t part, std::size_t parts,
             Scanned& found);
   Task<Scanned> scan_all(Thread& thread, std::span<const std::uint64_t> numbers);
+  void keep_readable(std::uint64_t number);
+  std::vector<std::uint64_t> sharing_blocks(std::span<const std::uint64_t> numbers);
 
   pmem::Region& region_;
   Geometry geometry_;
@@ -241,6 +254,9 @@ class Volume {
   SpinLock sessions_lock_;
   std::vector<bool> sessions_;
   std::array<std::atomic<std::uint64_t>, kHappened> happened_{};
+  std::set<std::uint64_t> sharing_;  // inodes that share blocks with others; does not change
+  std::string damage_;
+  std::atomic<bool> needs_recovery_{false};  // also after a clean unmount
 };
 
 }  // namespace perdura::systems::nova

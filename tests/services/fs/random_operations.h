@@ -55,6 +55,12 @@ class RandomOperations {
     co_await mount();
   }
 
+  Task<> unmount() {
+    for (auto& session : sessions_) session.reset();
+    co_await files_->unmount();
+    files_.reset();
+  }
+
   Task<> check() {
     const std::string audit = co_await files_->audit();
     EXPECT_EQ(audit, "");

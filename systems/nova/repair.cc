@@ -1,0 +1,484 @@
+// Repairing a file system that is not mounted. In this order, each step in a round of its own:
+//
+//   superblocks        the one that is lost from the other
+//   damaged inodes     get a new log of what can be read. A directory stays where it is; a file
+//   loses
+//                      its names, so that nobody takes it for the one that it was
+//   shared blocks      are copied, so that each inode has what it read
+//   names              of nothing, of another type, or that come twice, are removed or set right
+//   what has no name   gets one in lost+found: "#" and its number
+//   link counts, parents
+//
+// Where saved bitmaps are wrong, each of them suffices: they do not count afterwards.
+#include "systems/nova/repair.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "systems/nova/inspect.h"
+#include "systems/nova/operations.h"
+#include "systems/nova/salvage.h"
+
+namespace perdura::systems::nova {
+
+namespace {
+
+constexpr auto kRoot = static_cast<std::uint64_t>(fs::kRootInode);
+constexpr std::string_view kLostAndFound = "lost+found";
+
+class Repair {
+ public:
+  Repair(pmem::Region& region, const Findings& found)
+      : region_(region),
+        geometry_(found.geometry),
+        found_(found),
+        volume_(region, geometry_,
+                {.gc_pages = ~std::uint64_t{0}, .cached_inodes = ~std::uint64_t{0}}, 1),
+        operations_(volume_, 0) {}
+
+  bool run() {
+    forget_what_was_saved();
+    mark_what_is_whole();
+    if (const bool salvaged = salvage_all(); salvaged) return true;
+    if (found_.has_shared_blocks && give_blocks_of_their_own()) return true;
+    if (mend_names()) return true;
+    if (name_what_has_none()) return true;
+    if (break_circle()) return true;
+    return mend_links_and_parents() || found_.damage.front().where == "saved bitmaps";
+  }
+
+ private:
+  // And what journals say is done, as recovery would do it.
+  void forget_what_was_saved() {
+    region_.store(kCleanOffset, 0);
+    region_.flush(kCleanOffset, kWord);
+    for (const auto& [place, word] : found_.redone) {
+      region_.store(place, word);
+      region_.flush(place, kWord);
+    }
+    region_.drain();
+    constexpr std::array<std::byte, kJournalBytes> kNothing{};
+    for (std::uint32_t i = 0; i < kJournals; ++i) {
+      const Bytes offset = kJournalOffset + i * kJournalBytes;
+      region_.write(offset, kNothing);
+      region_.flush(offset, kJournalBytes);
+    }
+    region_.drain();
+  }
+
+  Inode& use(const Locked& locked) {
+    volume_.use(*locked[0]);
+    return *locked[0];
+  }
+
+  // Pages of logs first: each page and entry says whose it is, so they are nobody else's. Then
+  // data, of which the first one keeps what is claimed twice.
+  void mark_what_is_whole() {
+    for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
+      if (!found_.inodes[number].exists) continue;
+      volume_.numbers().mark_used(number, 1);
+      if (!found_.inodes[number].is_whole) continue;
+      const Locked locked(volume_, Locked::For::changing, {number});
+      for (const LogPage& page : use(locked).log.pages) {
+        volume_.blocks().mark_used(page.offset / kBlock, 1);
+      }
+    }
+    for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
+      if (!found_.inodes[number].is_whole) continue;
+      const Locked locked(volume_, Locked::For::changing, {number});
+      const Inode& inode = use(locked);
+      inode.blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t index, Mapped mapped) {
+        if (volume_.blocks().mark_used(mapped.block(), 1) > 0) shared_[number].push_back(index);
+        return true;
+      });
+      if (inode.target_block != 0 && volume_.blocks().mark_used(inode.target_block, 1) > 0) {
+        shared_targets_.push_back(number);
+      }
+      if (inode.extended == nullptr) continue;
+      for (const auto& [name, value] : *inode.extended) {
+        std::uint64_t twice = 0;
+        for (const Extent& extent : value.blocks) {
+          twice += volume_.blocks().mark_used(extent.first, extent.count);
+        }
+        if (twice > 0) shared_values_.emplace_back(number, name);
+      }
+    }
+  }
+
+  // --- damaged inodes
+
+  // What names say of each inode that cannot be read, and inodes that names say exist.
+  std::map<std::uint64_t, std::uint32_t> damaged() {
+    std::map<std::uint64_t, std::uint32_t> types;
+    for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
+      const Findings::Known& known = found_.inodes[number];
+      if (known.exists && !known.is_whole) types[number] = 0;
+    }
+    const Findings::Known& root = found_.inodes[kRoot];
+    if (!root.exists || !root.is_whole) types[kRoot] = S_IFDIR;
+    for (const Findings::NameOf& name : found_.names) {
+      const auto type = types.find(name.inode);
+      if (type != types.end() && type->second == 0) type->second = name.type;
+      // An inode ends together with its last name. If it is as it was and has a name, it has lost
+      // the bit that says that it exists.
+      if (name.is_wrong) {
+        const auto record = record_of(name.inode);
+        if (problem_with(geometry_, name.inode, record.base).empty() &&
+            record.base.generation == record.state >> 1) {
+          types[name.inode] = name.type;
+        }
+      }
+    }
+    return types;
+  }
+
+  InodeRecord record_of(std::uint64_t number) {
+    return region_.read_object<InodeRecord>(geometry_.inode_offset(number));
+  }
+
+  bool salvage_all() {
+    const std::map<std::uint64_t, std::uint32_t> all = damaged();
+    for (const auto& [number, type] : all) {
+      const Locked locked(volume_, Locked::For::changing, {number});
+      Inode& inode = *locked[0];
+      InodeRecord& record = records_[number] = record_of(number);
+      const bool is_readable =
+          salvage(region_, geometry_, inode, record, type,
+                  [this](std::uint64_t block) { return volume_.blocks().is_used(block); });
+      if (is_readable) own(inode);
+      readable_[number] = is_readable;
+      if (is_readable && inode.is(S_IFDIR)) directories_.insert(number);
+    }
+    for (const auto& [number, type] : all) {
+      if (!directories_.contains(number)) remove_names_of(number);
+    }
+    for (const auto& [number, type] : all) {
+      readable_[number] ? keep(number) : end(number);
+    }
+    return !all.empty();
+  }
+
+  void own(const Inode& inode) {
+    volume_.numbers().mark_used(inode.number, 1);
+    for (const LogPage& page : inode.log.pages) {
+      volume_.blocks().mark_used(page.offset / kBlock, 1);
+    }
+    inode.blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, Mapped mapped) {
+      volume_.blocks().mark_used(mapped.block(), 1);
+      return true;
+    });
+    if (inode.extended != nullptr) {
+      for (const auto& [name, value] : *inode.extended) {
+        for (const Extent& extent : value.blocks) {
+          volume_.blocks().mark_used(extent.first, extent.count);
+        }
+      }
+    }
+    if (inode.target_block != 0) volume_.blocks().mark_used(inode.target_block, 1);
+  }
+
+  // But for one that an earlier repair has given it.
+  void remove_names_of(std::uint64_t number) {
+    for (const Findings::NameOf& name : found_.names) {
+      if (name.inode != number || !found_.inodes[name.directory].is_whole) continue;
+      if (is_lost_and_found(name.directory)) continue;
+      remove(name.directory, name.cookie);
+    }
+  }
+
+  bool is_lost_and_found(std::uint64_t directory) const {
+    return std::any_of(found_.names.begin(), found_.names.end(), [&](const Findings::NameOf& name) {
+      return name.directory == kRoot && name.inode == directory && name.name == kLostAndFound;
+    });
+  }
+
+  // Names of what has as many names as it says, elsewhere, were removed from here: the entry that
+  // says so is lost.
+  void leave_out_past_names(Inode& directory) {
+    std::vector<std::uint64_t> past;
+    directory.directory->visit(0, [&](const Name& name) {
+      const Findings::Known& named = found_.inodes[name.inode];
+      const auto elsewhere = std::count_if(
+          found_.names.begin(), found_.names.end(), [&](const Findings::NameOf& other) {
+            return other.inode == name.inode && found_.inodes[other.directory].is_whole;
+          });
+      const bool is_file = (named.mode & S_IFMT) != S_IFDIR;
+      const bool is_past =
+          named.is_whole && (elsewhere >= static_cast<std::ptrdiff_t>(named.links) ||
+                             (!is_file && named.parent != directory.number));
+      const bool is_salvaged = readable_.contains(name.inode) && !directories_.contains(name.inode);
+      if (is_past || is_salvaged || (!named.exists && !readable_.contains(name.inode)) ||
+          name.inode == kRoot) {
+        past.push_back(name.cookie);
+      }
+      return true;
+    });
+    for (const std::uint64_t cookie : past) {
+      Name* const name = directory.directory->find_cookie(cookie);
+      directory.log.drop(name->page);
+      directory.directory->remove(*name);
+    }
+  }
+
+  void keep(std::uint64_t number) {
+    const Locked locked(volume_, Locked::For::changing, {number});
+    Inode& inode = *locked[0];
+    InodeRecord& record = records_.at(number);
+    if (inode.directory != nullptr) {
+      leave_out_past_names(inode);
+      inode.links = 1;
+    }
+    if (number == kRoot) record.parent = inode.parent_word = kRoot;
+    if (!volume_.rewrite_log(context_, inode)) {
+      // Nothing of it can be kept.
+      inode.begin(record.base);
+      store(number, kTailWord, tail_word((version_of(record.tail) + 1) % kVersions, 0));
+    }
+    const Bytes offset = geometry_.inode_offset(number);
+    region_.write_object(offset + kCacheLine, record.base);
+    region_.flush(offset + kCacheLine, sizeof record.base);
+    store(number, kParentWord, record.parent);
+    region_.drain();
+    store(number, kStateWord, record.state);
+    region_.drain();
+  }
+
+  void end(std::uint64_t number) {
+    store(number, kStateWord, record_of(number).state & ~std::uint64_t{1});
+    region_.drain();
+  }
+
+  void store(std::uint64_t number, Bytes word, std::uint64_t value) {
+    const Bytes place = geometry_.inode_offset(number) + word;
+    region_.store(place, value);
+    region_.flush(place, kWord);
+  }
+
+  // --- shared blocks
+
+  bool give_blocks_of_their_own() {
+    bool changed = false;
+    for (const auto& [number, indexes] : shared_) {
+      const Locked locked(volume_, Locked::For::changing, {number});
+      Inode& inode = use(locked);
+      for (const std::uint64_t index : indexes) changed |= copy_block(inode, index);
+    }
+    for (const auto& [number, name] : shared_values_) changed |= copy_value(number, name);
+    for (const std::uint64_t number : shared_targets_) changed |= copy_target(number);
+    return changed;
+  }
+
+  bool copy_block(Inode& inode, std::uint64_t index) {
+    const Mapped shared = inode.blocks.get(index);
+    const Extent copy = volume_.blocks().allocate(0, 1, Urgency::frees);
+    if (copy.count == 0) return false;
+    region_.read(shared.block() * kBlock, context_.block);
+    context_.begin();
+    context_.allocated.push_back(copy);
+    volume_.write_data(context_, copy.first * kBlock, context_.block);
+    context_.add(inode, WriteEntry{header(inode, EntryType::write,
+                                          shared.is_unwritten() ? kUnwritten : std::uint8_t{0}),
+                                   index, copy.first, 1, inode.size});
+    // Times stay.
+    context_.add(inode, attributes_entry(inode));
+    if (volume_.commit(context_, Urgency::frees) != std::errc{}) {
+      volume_.undo(context_);
+      return false;
+    }
+    volume_.blocks().mark_used(shared.block(), 1);
+    return true;
+  }
+
+  bool copy_value(std::uint64_t number, const std::string& name) {
+    std::vector<Extent> shared;
+    fs::Timestamp changed;
+    {
+      const Locked locked(volume_, Locked::For::changing, {number});
+      const Inode& inode = use(locked);
+      shared = inode.extended->at(name).blocks;
+      changed = inode.changed;
+    }
+    const auto value = operations_.extended(number, name);
+    // A value whose checksum is wrong is not what it was, and stays with the other one.
+    const auto done =
+        value ? operations_.set_extended(number, name, *value, fs::AttributeMode::replace, changed)
+              : operations_.remove_extended(number, name, changed);
+    if (!done) return false;
+    for (const Extent& extent : shared) volume_.blocks().mark_used(extent.first, extent.count);
+    return true;
+  }
+
+  bool copy_target(std::uint64_t number) {
+    const Extent copy = volume_.blocks().allocate(0, 1, Urgency::frees);
+    if (copy.count == 0) return false;
+    InodeBase base = record_of(number).base;
+    region_.read(base.target_block * kBlock, context_.block);
+    volume_.write_data(context_, copy.first * kBlock, context_.block);
+    base.target_block = copy.first;
+    base.crc = checksum(base);
+    region_.drain();
+    region_.write_object(geometry_.inode_offset(number) + kCacheLine, base);
+    region_.persist(geometry_.inode_offset(number) + kCacheLine, sizeof base);
+    return true;
+  }
+
+  // --- names
+
+  static EntryHeader header(const Inode& inode, EntryType type, std::uint8_t flags) {
+    return {.type = type,
+            .flags = flags,
+            .seconds = inode.changed.seconds,
+            .nanoseconds = inode.changed.nanoseconds,
+            .mode = inode.mode};
+  }
+
+  bool remove(std::uint64_t directory, std::uint64_t cookie) {
+    const Locked locked(volume_, Locked::For::changing, {directory});
+    Inode& in = use(locked);
+    context_.begin();
+    context_.add(in, RemoveEntry{header(in, EntryType::remove, 0), 0, cookie});
+    return volume_.commit(context_, Urgency::frees) == std::errc{};
+  }
+
+  bool add(std::uint64_t directory, std::uint64_t cookie, std::string_view name,
+           std::uint64_t number) {
+    const Findings::Known& named = found_.inodes[number];
+    const Locked locked(volume_, Locked::For::changing, {directory, number});
+    Inode& in = use(locked);
+    context_.begin();
+    EntryHeader entry = header(in, EntryType::add, 0);
+    entry.mode = named.mode & S_IFMT;
+    context_.add(in,
+                 AddEntry{.header = entry,
+                          .inode = number,
+                          .cookie = cookie == 0 ? in.directory->next_cookie() : cookie,
+                          .length = static_cast<std::uint32_t>(name.size())},
+                 bytes_of_text(name));
+    if ((named.mode & S_IFMT) == S_IFDIR) {
+      const Bytes place = geometry_.inode_offset(number) + kParentWord;
+      const std::uint64_t before = region_.load(place);
+      context_.words.push_back({place, before, parent_word_after(before, directory)});
+    }
+    return volume_.commit(context_, Urgency::frees) == std::errc{};
+  }
+
+  bool mend_names() {
+    bool changed = false;
+    // The name of a directory is the last one that it got where it says that it is.
+    std::map<std::uint64_t, std::uint64_t> last;
+    for (const Findings::NameOf& name : found_.names) {
+      if (name.directory != found_.inodes[name.inode].named_in || name.is_again) continue;
+      std::uint64_t& cookie = last[name.inode];
+      cookie = std::max(cookie, name.cookie);
+    }
+    for (const Findings::NameOf& name : found_.names) {
+      const Findings::Known& named = found_.inodes[name.inode];
+      const bool is_second = named.is_whole && (named.mode & S_IFMT) == S_IFDIR &&
+                             named.names > 1 &&
+                             (name.directory != named.named_in || name.cookie != last[name.inode]);
+      if (name.is_wrong || name.is_again || is_second) {
+        changed |= remove(name.directory, name.cookie);
+      } else if (name.has_wrong_type) {
+        changed |= add(name.directory, name.cookie, name.name, name.inode);
+      }
+    }
+    return changed;
+  }
+
+  std::uint64_t lost_and_found() {
+    if (const auto there = operations_.look_up(kRoot, kLostAndFound); there) {
+      return there->is_directory() && !there->damaged ? static_cast<std::uint64_t>(there->inode)
+                                                      : 0;
+    }
+    // Others than root see nothing of what they could not see where it was.
+    const auto made = operations_.create(kRoot, kLostAndFound, {.mode = S_IFDIR | 0700}, now());
+    return made ? static_cast<std::uint64_t>(made->inode) : 0;
+  }
+  // As late as the last change of the root directory: repairs have no clock.
+  fs::Timestamp now() {
+    const Locked locked(volume_, Locked::For::changing, {kRoot});
+    return use(locked).changed;
+  }
+
+  bool name_what_has_none() {
+    std::uint64_t directory = 0;
+    bool changed = false;
+    for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
+      const Findings::Known& known = found_.inodes[number];
+      if (!known.is_whole || known.names > 0 || known.links == 0) continue;
+      if (directory == 0) directory = lost_and_found();
+      if (directory == 0) return changed;
+      std::string name = fmt::format("#{}", number);
+      while (operations_.look_up(directory, name)) name += '#';
+      changed |= add(directory, 0, name, number);
+    }
+    return changed;
+  }
+
+  // Directories that contain each other are reached from nowhere: one of them loses its name.
+  bool break_circle() {
+    for (const Findings::NameOf& name : found_.names) {
+      const Findings::Known& known = found_.inodes[name.inode];
+      const bool is_lost = known.is_whole && !known.is_reached && name.type == S_IFDIR;
+      if (is_lost && !found_.inodes[name.directory].is_reached) {
+        return remove(name.directory, name.cookie);
+      }
+    }
+    return false;
+  }
+
+  bool mend_links_and_parents() {
+    bool changed = false;
+    for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
+      const Findings::Known& known = found_.inodes[number];
+      if (!known.is_whole || known.names == 0) continue;
+      if (known.links != known.names) {
+        const Locked locked(volume_, Locked::For::changing, {number});
+        Inode& inode = use(locked);
+        AttributesEntry entry = attributes_entry(inode);
+        entry.links = known.names;
+        context_.begin();
+        context_.add(inode, entry);
+        changed |= volume_.commit(context_, Urgency::frees) == std::errc{};
+      }
+      if ((known.mode & S_IFMT) == S_IFDIR && known.named_in != 0 &&
+          known.parent != known.named_in) {
+        const Bytes place = geometry_.inode_offset(number) + kParentWord;
+        store(number, kParentWord, parent_word_after(region_.load(place), known.named_in));
+        region_.drain();
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  pmem::Region& region_;
+  const Geometry geometry_;
+  const Findings& found_;
+  Volume volume_;
+  Operations operations_;
+  Context context_;
+  std::map<std::uint64_t, std::vector<std::uint64_t>> shared_;  // indexes in files
+  std::vector<std::pair<std::uint64_t, std::string>> shared_values_;
+  std::vector<std::uint64_t> shared_targets_;
+  std::map<std::uint64_t, InodeRecord> records_;  // of damaged inodes, as they are to be
+  std::map<std::uint64_t, bool> readable_;        // damaged inodes
+  std::set<std::uint64_t> directories_;           // of these
+};
+
+}  // namespace
+
+bool repair_once(pmem::Region& region, const Findings& found) {
+  if (found.geometry.blocks == 0) return false;
+  if (found.lost_superblock) {
+    const Superblock superblock = superblock_of(found.geometry);
+    region.write_object(*found.lost_superblock, superblock);
+    region.persist(*found.lost_superblock, sizeof superblock);
+    return true;
+  }
+  return Repair(region, found).run();
+}
+
+}  // namespace perdura::systems::nova

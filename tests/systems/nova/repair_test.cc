@@ -1,0 +1,271 @@
+// Damaged file systems, before and after a repair: each can be mounted for writing, what was whole
+// is whole, and what is damaged costs itself alone.
+#include <fmt/format.h>
+
+#include <random>
+#include <set>
+
+#include "systems/nova/inode.h"
+#include "systems/nova/inspect.h"
+#include "tests/services/fs/random_operations.h"
+#include "tests/support/seed.h"
+#include "tests/systems/nova/support.h"
+
+namespace perdura::systems::nova::test {
+namespace {
+
+using fs::kRootInode;
+
+fs::FsConfig roomy() {
+  fs::FsConfig config = fs::test::config_of(kNova, true);
+  config.size = 1 * MiB;  // room for what repairs write
+  return config;
+}
+
+// --- the thousand images
+
+// Lines of each kind of structure that a file system has.
+struct Structures {
+  std::vector<std::pair<const char*, std::vector<Bytes>>> kinds;
+};
+
+Structures structures_of(pmem::Region& region, const Geometry& geometry) {
+  std::vector<Bytes> superblock{0};
+  std::vector<Bytes> mark{kCleanOffset};
+  std::vector<Bytes> journals;
+  std::vector<Bytes> words;
+  std::vector<Bytes> bases;
+  std::vector<Bytes> bitmaps{geometry.saved_blocks, geometry.saved_inodes};
+  std::vector<Bytes> entries;
+  std::vector<Bytes> trailers;
+  for (std::uint32_t i = 0; i < kJournals; ++i) {
+    const Bytes at = kJournalOffset + i * kJournalBytes;
+    if (region.load(at) == 0) continue;
+    for (Bytes line = 0; line < kJournalBytes; line += kCacheLine) journals.push_back(at + line);
+  }
+  for (std::uint64_t number = 1; number <= geometry.inodes; ++number) {
+    Inode inode;
+    inode.number = number;
+    if (!load(region, geometry, inode).empty() || !inode.exists) continue;
+    words.push_back(geometry.inode_offset(number));
+    for (Bytes line = kCacheLine; line < sizeof(InodeRecord); line += kCacheLine) {
+      bases.push_back(geometry.inode_offset(number) + line);
+    }
+    for (const LogPage& page : inode.log.pages) {
+      const Bytes used = page.offset == inode.log.pages.back().offset ? inode.log.end - page.offset
+                                                                      : geometry.trailer_in_page();
+      for (Bytes line = 0; line < used; line += kCacheLine) entries.push_back(page.offset + line);
+      trailers.push_back(page.offset + geometry.trailer_in_page());
+    }
+  }
+  Structures all{{{"superblock", superblock},
+                  {"mark", mark},
+                  {"inode's words", words},
+                  {"inode's base", bases},
+                  {"bitmaps", bitmaps},
+                  {"log entry", entries},
+                  {"page trailer", trailers}}};
+  if (!journals.empty()) all.kinds.emplace_back("journal", journals);
+  return all;
+}
+
+// Returns what it has done, in words.
+std::string damage_one(pmem::Region& region, const Structures& structures,
+                       std::mt19937_64& random) {
+  const auto& [kind, lines] = structures.kinds[random() % structures.kinds.size()];
+  const Bytes line = lines[random() % lines.size()];
+  std::array<std::uint64_t, 8> words{};
+  region.read(line, std::as_writable_bytes(std::span(words)));
+  const char* how = "one bit";
+  switch (random() % 4) {
+    case 0:
+      words[random() % 8] ^= std::uint64_t{1} << random() % 64;
+      break;
+    case 1:
+      how = "some bits";
+      for (std::uint64_t i = 0, count = 2 + random() % 6; i < count; ++i) {
+        words[random() % 8] ^= std::uint64_t{1} << random() % 64;
+      }
+      break;
+    case 2:
+      how = "a line of zeros";
+      words = {};
+      break;
+    default: {
+      how = "a torn line";
+      // The words behind some place are those of another line of the kind.
+      const Bytes other = lines[random() % lines.size()];
+      for (std::uint64_t i = 1 + random() % 7; i < 8; ++i)
+        words[i] = region.load(other + i * kWord);
+    }
+  }
+  region.write(line, std::as_bytes(std::span(words)));
+  return fmt::format("{} at {:#x}: {}", kind, line, how);
+}
+
+// What there is at a path, but for what repairs elsewhere may change: how many names it has, and
+// when a directory got or lost one.
+bool is_same(const fs::TreeFile& found, const fs::TreeFile& expected) {
+  fs::TreeFile a = found;
+  fs::TreeFile b = expected;
+  a.links = b.links = 0;
+  if (S_ISDIR(a.mode)) a.modified = a.changed = b.modified = b.changed = {};
+  return a == b;
+}
+
+// Paths at which there is what there was in the file system that was whole.
+std::set<std::string> whole_paths(const fs::Tree& found, const fs::Tree& original) {
+  std::set<std::string> whole;
+  for (const auto& [path, number] : original.names) {
+    const bool has_problem =
+        std::any_of(found.problems.begin(), found.problems.end(),
+                    [&](const std::string& problem) { return problem.starts_with(path + ": "); });
+    if (!has_problem && found.names.contains(path) && is_same(found.at(path), original.at(path))) {
+      whole.insert(path);
+    }
+  }
+  return whole;
+}
+
+constexpr fs::TreeOptions kTree{.times = true, .holes = true};
+
+Task<std::optional<fs::Tree>> read_mounted(Thread& thread, bool read_only) {
+  fs::FsConfig how = roomy();
+  how.read_only = read_only;
+  std::shared_ptr<fs::FileSystem> files;
+  try {
+    files = co_await kNova.mount(thread, "home", how);
+  } catch (const UsageError&) {
+    co_return std::nullopt;
+  }
+  const auto session = files->attach(thread);
+  co_return co_await fs::read_tree(*session, kTree);
+}
+
+Task<> expect_usable(Thread& thread, const std::set<std::string>& whole, const fs::Tree& original) {
+  std::shared_ptr<fs::FileSystem> files;
+  try {
+    files = co_await kNova.mount(thread, "home", roomy());
+  } catch (const UsageError& error) {
+    ADD_FAILURE() << "it is not mounted: " << error.what();
+    co_return;
+  }
+  const std::string audit = co_await files->audit();
+  EXPECT_EQ(audit, "");
+  {
+    const auto session = files->attach(thread);
+    const fs::Tree found = co_await fs::read_tree(*session, kTree);
+    const std::set<std::string> still = whole_paths(found, original);
+    for (const std::string& path : whole) EXPECT_TRUE(still.contains(path)) << path;
+    const auto made = co_await session->create(kRootInode, "new file", {.mode = S_IFREG}, {});
+    EXPECT_TRUE(made.has_value());
+    if (made) {
+      const auto written = co_await session->write(made->inode, 0, bytes(5000), {});
+      EXPECT_TRUE(written.has_value());
+    }
+  }
+  co_await files->unmount();
+  files.reset();
+  for (const fs::Damage& each : co_await kNova.inspect(thread, "home", false)) {
+    ADD_FAILURE() << "after writing, " << each.where << ": " << each.what;
+  }
+}
+
+// How many images have met what they are to meet.
+struct Met {
+  int images = 0;
+  int damaged = 0;
+  int lost_something = 0;
+  int refused = 0;
+  int in_lost_and_found = 0;
+};
+
+Task<> try_images(Thread& thread, bool unmounts, int count, std::uint32_t seed, Met& met) {
+  std::mt19937_64 random(seed);
+  fs::Tree original;
+  std::vector<std::byte> image;
+  Structures structures;
+  {
+    fs::test::RandomOperations operations(thread, kNova, roomy(), seed);
+    co_await operations.begin();
+    for (int i = 0; i < 200; ++i) co_await operations.step();
+    if (unmounts) co_await operations.mount_again(true);
+    // What has no name ends when it is mounted again.
+    original = fs::tree_of(operations.model(), kTree);
+    if (unmounts) co_await operations.unmount();
+    const auto region = thread.node.open_region("home");
+    image.resize(region->size());
+    region->read(0, image);
+    structures = structures_of(*region, *stored_geometry(*region, 0));
+  }
+  for (int round = 0; round < count && !testing::Test::HasFailure(); ++round) {
+    const auto region = thread.node.open_region("home");
+    region->write(0, image);
+    std::string done;
+    for (std::uint64_t i = 0, places = random() % 3 == 0 ? 2 + random() % 3 : 1; i < places; ++i) {
+      done += damage_one(*region, structures, random) + "; ";
+    }
+    SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed << ", image " << round << ", "
+                                    << (unmounts ? "unmounted" : "killed") << ": " << done);
+    std::vector<std::byte> damaged(image.size());
+    region->read(0, damaged);
+    const std::optional<fs::Tree> before = co_await read_mounted(thread, true);
+    const std::set<std::string> whole =
+        before ? whole_paths(*before, original) : std::set<std::string>();
+    ++met.images;
+    if (!before) ++met.refused;
+    if (before && whole.size() < original.names.size()) ++met.lost_something;
+    // As it is: one file that is damaged is no reason to refuse.
+    region->write(0, damaged);
+    if (before) {
+      const std::optional<fs::Tree> mounted = co_await read_mounted(thread, false);
+      EXPECT_TRUE(mounted.has_value()) << "it can be mounted for reading only";
+    }
+    region->write(0, damaged);
+    std::string text;
+    bool all_repaired = true;
+    for (const fs::Damage& each : co_await kNova.inspect(thread, "home", true)) {
+      text += each.where + ": " + each.what + "\n";
+      all_repaired &= each.repaired;
+    }
+    if (!text.empty()) ++met.damaged;
+    EXPECT_TRUE(all_repaired) << text;
+    SCOPED_TRACE(text);
+    co_await expect_usable(thread, whole, original);
+    const std::optional<fs::Tree> after = co_await read_mounted(thread, true);
+    if (after && after->names.contains("/lost+found")) ++met.in_lost_and_found;
+  }
+}
+
+void expect_repairs(bool unmounts, int count) {
+  const std::uint32_t seed = perdura::test::random_seed();
+  Met met;
+  constexpr int kOfATree = 25;
+  for (int tree = 0; tree * kOfATree < count && !testing::Test::HasFailure(); ++tree) {
+    const auto platform = perdura::test::make_platform("shm", 1);
+    platform->start(0, 0, CompletionMode::polling, [&](Thread& thread) {
+      return try_images(thread, unmounts, kOfATree, seed + static_cast<std::uint32_t>(tree), met);
+    });
+    platform->run();
+  }
+  testing::Test::RecordProperty("damaged", met.damaged);
+  testing::Test::RecordProperty("lost", met.lost_something);
+  testing::Test::RecordProperty("refused", met.refused);
+  testing::Test::RecordProperty("found", met.in_lost_and_found);
+  if (testing::Test::HasFailure()) return;
+  // The boundary was met: of the images some lose a file, some the root directory.
+  EXPECT_GT(met.damaged, count / 4);
+  EXPECT_GT(met.lost_something, count / 8);
+  EXPECT_GT(met.refused, 0);
+  EXPECT_GT(met.in_lost_and_found, count / 16);
+}
+
+TEST(NovaRepair, OfAHundredImagesLeavesWhatIsWhole) {
+  expect_repairs(true, 100);
+  expect_repairs(false, 100);
+}
+TEST(NovaRepairs, OfAThousandUnmountedImagesLeaveWhatIsWhole) { expect_repairs(true, 1000); }
+TEST(NovaRepairs, OfAThousandKilledImagesLeaveWhatIsWhole) { expect_repairs(false, 1000); }
+
+}  // namespace
+}  // namespace perdura::systems::nova::test
