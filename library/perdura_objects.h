@@ -59,7 +59,7 @@ enum class Status : std::uint8_t {
   busy,           // the pool is in use and cannot be deleted
   locked,         // another operation has the key, and this one may not wait for it
   unsupported,    // the pool has no secondary index, or the shard no active data objects
-  failed,         // the active data object has died or refused
+  failed,         // the active data object has died or refused, or the pool is damaged
   disconnected,   // the shard has gone meanwhile; whether the operation took effect is unknown
   unreachable,    // the shard could not be reached; nothing was sent
   timed_out,      // no answer yet; the operation goes on, and may take effect
@@ -87,7 +87,7 @@ class [[nodiscard]] Result {
   bool ok() const noexcept { return status_ == Status::ok; }
   Status status() const noexcept { return status_; }
   // More about a status that is not ok; empty if it says all. After `failed` it is
-  // what a plugin has said, or how its process has died.
+  // what a plugin has said, how its process has died, or how the pool is damaged.
   const std::string& reason() const noexcept { return reason_; }
   // Throws Failure if there is none.
   T& value() & {

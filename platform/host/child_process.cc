@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "platform/base/error.h"
+#include "platform/base/printable.h"
 #include "platform/host/child_shared.h"
 #include "platform/host/thread_executor.h"
 #include "platform/pmem/instructions.h"
@@ -182,7 +183,7 @@ class HostChild final : public ChildProcess, private runtime::Poller {
   // Behind its end, as the next.
   std::string problem() const {
     const auto& text = shared().problem;
-    const std::string said(text.data(), ::strnlen(text.data(), text.size()));
+    const std::string said = printable({text.data(), ::strnlen(text.data(), text.size())});
     return said.empty() ? how_it_ended() : said;
   }
   // By what the kernel says alone: the process may have written anything to the memory.
