@@ -13,12 +13,16 @@
 //
 // Every operation has an asynchronous form, which returns a Pending at once. What the call was
 // given has been copied by then, so keys and values may be changed or freed; memory for direct
-// transfers must be left alone until the operation has completed.
+// transfers must be left alone until the operation has completed. Puts, gets and erases of one
+// key that one thread begins through one handle take effect in the order in which it began them,
+// however many are under way, while the connection lasts. Direct transfers and calls of plugins are
+// not in that order: a put_direct, for instance, takes effect when all of its value has arrived.
 //
 // Threads: all calls of a Client, Pool, Cluster, ClusterPool and Server may be made by several
 // threads at once; a Pending is used by one thread at a time. An object must not be destroyed while
 // another thread uses it. Each Client and Cluster has a thread of its own, which makes all
-// progress; it runs `on_event`, which must not wait for it.
+// progress; it runs `on_event`, which must not wait for it. The library's threads take no signals
+// but those of their own faults, and so run no handlers of the program.
 //
 // Failures: if a shard dies, the operations that are under way end as `disconnected`, and it is
 // unknown whether they took effect. Later ones wait until it is back, for as long as

@@ -22,6 +22,7 @@
 #include "platform/base/error.h"
 #include "platform/base/printable.h"
 #include "platform/host/child_shared.h"
+#include "platform/host/confinement.h"
 #include "platform/host/thread_executor.h"
 #include "platform/pmem/instructions.h"
 #include "platform/pmem/mapped/pool_file.h"
@@ -210,6 +211,11 @@ class HostChild final : public ChildProcess, private runtime::Poller {
 };
 
 }  // namespace
+
+void check_host_child(const std::string& program, Isolation isolation) {
+  find_program(program);
+  if (isolation == Isolation::full) check_confinement();
+}
 
 Task<std::unique_ptr<ChildProcess>> start_host_child(runtime::HostClock clock, std::string program,
                                                      std::string path, ChildOrder order) {

@@ -258,6 +258,7 @@ GENERIC = {
     "ado": Tests("perdura_mcas_ado_test", without=["*shm*"]),
     "containers": Tests("perdura_mcas_containers_test"),
     "cluster": Tests("perdura_mcas_cluster_test"),
+    "clients": Tests("perdura_library_mcas_test", only=["McasClient.*", "McasHistory.*", "*/McasHistory.*"]),
     "moving": Tests("perdura_library_mcas_test", only=["KillOfAMcasMover.*"]),
 }
 
