@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "library/choice.h"
+#include "library/signals_blocked.h"
 #include "platform/base/error.h"
 #include "platform/base/node_runs.h"
 #include "platform/host/thread_executor.h"
@@ -43,6 +44,7 @@ class LogClient::Impl {
         connect_timeout_(options.connect_timeout),
         append_timeout_(options.append_timeout),
         platform_(platform_options(options)) {
+    const library::SignalsBlocked blocked;
     const library::Deadline deadline = library::deadline_after(connect_timeout_);
     platform_.start(library::kClient, library::kPort, CompletionMode::event,
                     [this](Thread& thread) { return serve(thread); });

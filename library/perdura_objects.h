@@ -13,12 +13,16 @@
 //
 // Every operation has an asynchronous form, which returns a Pending at once. What the call was
 // given has been copied by then, so keys and values may be changed or freed; memory for direct
-// transfers must be left alone until the operation has completed.
+// transfers must be left alone until the operation has completed. Puts, gets and erases of one
+// key that one thread begins through one handle take effect in the order in which it began them,
+// however many are under way, while the connection lasts. Direct transfers and calls of plugins are
+// not in that order: a put_direct, for instance, takes effect when all of its value has arrived.
 //
 // Threads: all calls of a Client, Pool, Cluster, ClusterPool and Server may be made by several
 // threads at once; a Pending is used by one thread at a time. An object must not be destroyed while
 // another thread uses it. Each Client and Cluster has a thread of its own, which makes all
-// progress; it runs `on_event`, which must not wait for it.
+// progress; it runs `on_event`, which must not wait for it. The library's threads take no signals
+// but those of their own faults, and so run no handlers of the program.
 //
 // Failures: if a shard dies, the operations that are under way end as `disconnected`, and it is
 // unknown whether they took effect. Later ones wait until it is back, for as long as
@@ -59,7 +63,7 @@ enum class Status : std::uint8_t {
   busy,           // the pool is in use and cannot be deleted
   locked,         // another operation has the key, and this one may not wait for it
   unsupported,    // the pool has no secondary index, or the shard no active data objects
-  failed,         // the active data object has died or refused
+  failed,         // the active data object has died or refused, or the pool is damaged
   disconnected,   // the shard has gone meanwhile; whether the operation took effect is unknown
   unreachable,    // the shard could not be reached; nothing was sent
   timed_out,      // no answer yet; the operation goes on, and may take effect
@@ -87,7 +91,7 @@ class [[nodiscard]] Result {
   bool ok() const noexcept { return status_ == Status::ok; }
   Status status() const noexcept { return status_; }
   // More about a status that is not ok; empty if it says all. After `failed` it is
-  // what a plugin has said, or how its process has died.
+  // what a plugin has said, how its process has died, or how the pool is damaged.
   const std::string& reason() const noexcept { return reason_; }
   // Throws Failure if there is none.
   T& value() & {

@@ -64,12 +64,13 @@ class Calls {
     Calls* calls_;
     Call call_;
   };
-  // Waits for a free call; waiting operations are served in FIFO order.
+  // Waits for a free call. Operations get calls in the order in which they ask for them: also one
+  // that asks when a call has become free stands behind those that wait.
   Task<Lease> begin() {
-    while (free_.empty()) co_await wait(waiting_for_free_);
-    const Call call = free_.back();
-    free_.pop_back();
-    co_return Lease(*this, call);
+    if (!free_.empty() && line_.empty()) co_return take_free();
+    Turn turn(*this);
+    while (free_.empty() || line_.front() != &turn) co_await wait(turn.waiting);
+    co_return take_free();
   }
 
   // Must be called before a request is sent whose answer will be awaited.
@@ -132,6 +133,27 @@ class Calls {
     WaitList waiting;
   };
 
+  // The place in line of an operation that waits for a free call. It may end before its turn comes.
+  struct Turn {
+    explicit Turn(Calls& of) : calls(of) { calls.line_.push_back(this); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() {
+      std::erase(calls.line_, this);
+      calls.wake_first_in_line();
+    }
+    Calls& calls;
+    WaitList waiting{};
+  };
+  Lease take_free() {
+    const Call call = free_.back();
+    free_.pop_back();
+    return Lease(*this, call);
+  }
+  void wake_first_in_line() {
+    if (!free_.empty() && !line_.empty()) line_.front()->waiting.wake_one();
+  }
+
   std::optional<Answer> result_of(Slot& slot) {
     slot.expects = false;
     return std::exchange(slot.answer, std::nullopt);
@@ -146,12 +168,12 @@ class Calls {
     slots_[call].expects = false;
     slots_[call].answer.reset();
     free_.push_back(call);
-    waiting_for_free_.wake_one();
+    wake_first_in_line();
   }
 
   std::vector<Slot> slots_;
   std::vector<Call> free_;
-  WaitList waiting_for_free_;
+  std::deque<Turn*> line_;  // who waits for a free call
   bool receiving_ = false;  // whether a call is receiving
   bool broken_ = false;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "library/signals_blocked.h"
 #include "platform/base/error.h"
 #include "systems/mcas/mcas.h"
 
@@ -33,6 +34,7 @@ Membership::Membership(const std::string& job, const Network& network, Limits li
     : network_(network), limits_(limits) {
   library::check_job(job);
   check(limits);
+  const library::SignalsBlocked blocked;
   try {
     member_ = join_as_client(job, network, limits.connect);
   } catch (const UsageError& problem) {

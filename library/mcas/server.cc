@@ -12,11 +12,14 @@
 #include "library/mcas/config.h"
 #include "library/mcas/events.h"
 #include "library/mcas/member.h"
+#include "library/signals_blocked.h"
 #include "platform/base/error.h"
 #include "platform/base/node_runs.h"
+#include "platform/host/child_process.h"
 #include "platform/host/inbox.h"
 #include "platform/host/thread_executor.h"
 #include "systems/mcas/ado/plugins/plugins.h"
+#include "systems/mcas/ado/program/program.h"
 #include "systems/mcas/cluster/beacon.h"
 #include "systems/mcas/cluster/watcher.h"
 #include "systems/mcas/mcas.h"
@@ -56,9 +59,16 @@ void check_on_this_host(const ShardConfig& shard, const std::string& file) {
         fmt::format("{} 'cores' has {}; this host has cores 0 to {}", where, core, cores - 1));
   }
   try {
-    systems::mcas::ado::check_plugin_files(systems::mcas::Parameters::of(shard.store).plugins);
+    const auto parameters = systems::mcas::Parameters::of(shard.store);
+    const Isolation isolation = parameters.plugin_limits.isolation;
+    systems::mcas::ado::check_plugin_files(parameters.plugins, isolation);
+    if (!parameters.plugins.empty()) {
+      check_host_child(systems::mcas::ado::ado_program().file, isolation);
+    }
   } catch (const UsageError& problem) {
     throw std::invalid_argument(fmt::format("{} {}", where, problem.what()));
+  } catch (const PlatformError& problem) {
+    throw std::runtime_error(fmt::format("{} plugins cannot be called: {}", where, problem.what()));
   }
 }
 
@@ -197,6 +207,7 @@ class Server::Impl {
  public:
   explicit Impl(const ServerOptions& options)
       : options_(options), config_(read(options.file)), chosen_(chosen(config_, options_)) {
+    const library::SignalsBlocked blocked;
     for (const ShardConfig& shard : chosen_) {
       try {
         served_.push_back(std::make_unique<ServedShard>(config_, shard, options_, stopping_));
@@ -217,8 +228,11 @@ class Server::Impl {
 
   void run() {
     std::vector<std::thread> threads;
-    for (const auto& shard : served_) {
-      threads.emplace_back([this, &shard] { run(*shard); });
+    {
+      const library::SignalsBlocked blocked;
+      for (const auto& shard : served_) {
+        threads.emplace_back([this, &shard] { run(*shard); });
+      }
     }
     for (std::thread& thread : threads) thread.join();
     if (!problem_.empty()) throw std::runtime_error(problem_);

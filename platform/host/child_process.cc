@@ -20,7 +20,9 @@
 #include <utility>
 
 #include "platform/base/error.h"
+#include "platform/base/printable.h"
 #include "platform/host/child_shared.h"
+#include "platform/host/confinement.h"
 #include "platform/host/thread_executor.h"
 #include "platform/pmem/instructions.h"
 #include "platform/pmem/mapped/pool_file.h"
@@ -182,7 +184,7 @@ class HostChild final : public ChildProcess, private runtime::Poller {
   // Behind its end, as the next.
   std::string problem() const {
     const auto& text = shared().problem;
-    const std::string said(text.data(), ::strnlen(text.data(), text.size()));
+    const std::string said = printable({text.data(), ::strnlen(text.data(), text.size())});
     return said.empty() ? how_it_ended() : said;
   }
   // By what the kernel says alone: the process may have written anything to the memory.
@@ -209,6 +211,11 @@ class HostChild final : public ChildProcess, private runtime::Poller {
 };
 
 }  // namespace
+
+void check_host_child(const std::string& program, Isolation isolation) {
+  find_program(program);
+  if (isolation == Isolation::full) check_confinement();
+}
 
 Task<std::unique_ptr<ChildProcess>> start_host_child(runtime::HostClock clock, std::string program,
                                                      std::string path, ChildOrder order) {

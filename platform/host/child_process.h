@@ -15,4 +15,8 @@ namespace perdura {
 Task<std::unique_ptr<ChildProcess>> start_host_child(runtime::HostClock clock, std::string program,
                                                      std::string path, ChildOrder order);
 
+// Throws PlatformError: why no child of this program could be started, as far as can be seen
+// without starting one.
+void check_host_child(const std::string& program, Isolation isolation);
+
 }  // namespace perdura

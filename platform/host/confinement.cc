@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <linux/futex.h>
 #include <linux/landlock.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -56,12 +57,14 @@ void allow(const File& rules, const std::string& path, std::uint64_t rights) {
       "Landlock takes no rule for " + path);
 }
 
+constexpr const char* kNoLandlock = "the kernel has no Landlock; boot one with lsm=landlock,...";
+
 // To be enforced when there is nothing left to be opened.
 File make_rules(const std::vector<std::string>& readable) {
   landlock_ruleset_attr handled{};
   handled.handled_access_fs = kAllRights;
   File rules(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0)));
-  if (!rules) refuse("the kernel has no Landlock; boot one with lsm=landlock,...");
+  if (!rules) refuse(kNoLandlock);
   for (const char* libraries : {"/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64"}) {
     allow(rules, libraries, kReadFile | LANDLOCK_ACCESS_FS_READ_DIR);
   }
@@ -144,8 +147,12 @@ void filter_calls() {
 
 // --- user and limits -----------------------------------------------------------------------------
 
-void become_nobody(std::uint32_t first_user) {
+void require_root() {
   if (::geteuid() != 0) refuse("only root can give it a user of its own; run as root");
+}
+
+void become_nobody(std::uint32_t first_user) {
+  require_root();
   const uid_t user = first_user + static_cast<uid_t>(::getpid());
   require(::setgroups(0, nullptr) == 0 && ::setresgid(user, user, user) == 0 &&
               ::setresuid(user, user, user) == 0,
@@ -191,6 +198,17 @@ void limit_resources([[maybe_unused]] const InUse& used, [[maybe_unused]] Bytes 
 }
 
 }  // namespace
+
+void check_confinement() {
+  require_root();
+  const long landlock =
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  if (landlock < 1) refuse(kNoLandlock);
+  // Seccomp is there if a filter that is none is refused for that alone.
+  const bool filters =
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, nullptr, 0UL, 0UL) == 0 || errno == EFAULT;
+  require(filters, "the kernel filters no system calls (seccomp)");
+}
 
 void confine(const ChildLimits& limits, const std::function<void()>& user_changed) {
   const File rules = make_rules(limits.readable);

@@ -23,4 +23,8 @@ namespace perdura {
 // PlatformError if the machine lacks one of them: what is missing, and what to do.
 void confine(const ChildLimits& limits, const std::function<void()>& user_changed);
 
+// Throws PlatformError if a process that this one starts could not do so: what is missing, and what
+// to do.
+void check_confinement();
+
 }  // namespace perdura

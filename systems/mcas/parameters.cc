@@ -9,6 +9,7 @@
 
 #include "platform/base/error.h"
 #include "systems/mcas/ado/plugins/plugins.h"
+#include "systems/mcas/allocations.h"
 #include "systems/mcas/protocol/messages.h"
 #include "systems/parameter_reader.h"
 
@@ -138,6 +139,7 @@ Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes us
   result.max_key_size =
       given.number("max_key_size", usual_max_key_size, least_max_key_size, kLongestKey);
   result.kind = engine_named(given.text("engine"));
+  result.engine.longest_key = std::max<Bytes>(result.max_key_size, sizeof(AllocationKey));
   result.queue_depth = given.number<std::uint32_t>("queue_depth");
   result.pools = given.number<std::uint32_t>("pools");
   result.direct_piece = given.number<Bytes>("direct_piece");

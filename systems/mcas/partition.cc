@@ -1,5 +1,9 @@
 #include "systems/mcas/partition.h"
 
+#include <fmt/core.h>
+
+#include "platform/base/error.h"
+
 namespace perdura::systems::mcas {
 
 namespace {
@@ -8,6 +12,10 @@ namespace {
 // of the memory and that of the pool.
 Pool& pool_of(Pools& pools) {
   const auto there = pools.open(kPartitionPool);
+  if (!there && there.error() == objects::Error::failed) {
+    throw UsageError(
+        fmt::format("pool '{}': {}; remove it", pools.region().name(), there.error().reason));
+  }
   Pool& pool = there ? **there : *pools.create(kPartitionPool, pools.capacity()).value();
   ++pool.users;
   return pool;

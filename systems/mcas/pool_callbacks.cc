@@ -38,6 +38,21 @@ bool PoolCallbacks::is_key(const std::string& key) const {
   return !key.empty() && key.size() <= max_key_size_ && !is_allocation(as_key(key));
 }
 
+template <class Use>
+auto PoolCallbacks::guarded(Use use) const -> std::optional<std::invoke_result_t<Use, Engine&>> {
+  if (!pool_->damage.empty()) return std::nullopt;
+  try {
+    return use(*pool_->engine);
+  } catch (const DamagedPool& damage) {
+    pools_.close_damaged(*pool_, damage);
+    return std::nullopt;
+  }
+}
+
+std::optional<Place> PoolCallbacks::place_of(Key key) const {
+  return guarded([&](const Engine& engine) { return engine.get(key); }).value_or(std::nullopt);
+}
+
 bool PoolCallbacks::sees(const Place& place) {
   return std::any_of(parts_.begin(), parts_.end(), [&](const Place& part) {
     return place.offset >= part.offset && place.end() <= part.end();
@@ -73,13 +88,13 @@ void PoolCallbacks::unlock(const std::string& key, ado::LockMode mode) {
 
 std::optional<Place> PoolCallbacks::find(const std::string& key) {
   if (!is_key(key)) return std::nullopt;
-  const std::optional<Place> place = pool_->engine->get(as_key(key));
+  const std::optional<Place> place = place_of(as_key(key));
   if (place && place->length <= hstore::kLongestInField) return Place{place->offset, 0};
   return place;
 }
 
 std::optional<std::string> PoolCallbacks::read(const std::string& key) {
-  const std::optional<Place> place = is_key(key) ? pool_->engine->get(as_key(key)) : std::nullopt;
+  const std::optional<Place> place = is_key(key) ? place_of(as_key(key)) : std::nullopt;
   if (!place) return std::nullopt;
   std::string value(place->length, '\0');
   pools_.region().read(place->offset, std::as_writable_bytes(std::span(value)));
@@ -97,7 +112,9 @@ Task<Created> PoolCallbacks::put(Bytes length, Where where, Write write, KeyOf k
   pools_.memory().flush(place);
   for (;;) {
     co_await until_usable();
-    const PutOutcome outcome = pool_->engine->put_reserved(key(place), place);
+    const auto outcome =
+        guarded([&](Engine& engine) { return engine.put_reserved(key(place), place); });
+    if (!outcome) co_return Created{CallStatus::refused};
     if (outcome == PutOutcome::out_of_space) co_return Created{CallStatus::out_of_space};
     if (outcome == PutOutcome::done) break;
     co_await growth_.grow(*pool_);
@@ -118,14 +135,12 @@ Task<Created> PoolCallbacks::create(std::string key, Bytes length) {
   if (!is_key(key)) co_return Created{CallStatus::refused};
   const Write write = [this](Place place) { write_zeros(place); };
   const KeyOf key_of = [&key](Place) { return as_key(key); };
-  Created created = co_await put(length, Where::seen, write, key_of);
-  if (created.status == CallStatus::done) created.value = *find(key);
-  co_return created;
+  co_return placed(co_await put(length, Where::seen, write, key_of), key);
 }
 
 Task<Created> PoolCallbacks::resize(std::string key, Bytes length) {
   co_await until_usable();
-  const std::optional<Place> before = is_key(key) ? pool_->engine->get(as_key(key)) : std::nullopt;
+  const std::optional<Place> before = is_key(key) ? place_of(as_key(key)) : std::nullopt;
   if (!before) co_return Created{CallStatus::not_found};
   std::vector<std::byte> kept(std::min(before->length, length));
   pools_.region().read(before->offset, kept);
@@ -134,14 +149,22 @@ Task<Created> PoolCallbacks::resize(std::string key, Bytes length) {
     write_zeros({place.offset + kept.size(), place.length - kept.size()});
   };
   const KeyOf key_of = [&key](Place) { return as_key(key); };
-  Created resized = co_await put(length, Where::seen, write, key_of);
-  if (resized.status == CallStatus::done) resized.value = *find(key);
-  co_return resized;
+  co_return placed(co_await put(length, Where::seen, write, key_of), key);
 }
 
-bool PoolCallbacks::erase(const std::string& key) {
-  if (!is_key(key) || !pool_->engine->erase(as_key(key))) return false;
-  pool_->note_erased(as_key(key));
+// Where the process may use a value that has been put; by then the pool may be damaged.
+Created PoolCallbacks::placed(Created created, const std::string& key) {
+  if (created.status != CallStatus::done) return created;
+  const std::optional<Place> value = find(key);
+  return value ? Created{CallStatus::done, *value} : Created{CallStatus::refused};
+}
+
+bool PoolCallbacks::erase(const std::string& key) { return is_key(key) && erase_item(as_key(key)); }
+
+bool PoolCallbacks::erase_item(Key key) {
+  const auto erased = guarded([&](Engine& engine) { return engine.erase(key); });
+  if (!erased.value_or(false)) return false;
+  pool_->note_erased(key);
   return true;
 }
 
@@ -172,17 +195,17 @@ Task<Created> PoolCallbacks::keep(std::span<const std::byte> bytes) {
 
 bool PoolCallbacks::free(Place place) {
   const AllocationKey key = allocation_key(place.offset);
-  if (!pool_->engine->erase(key)) return false;
-  pool_->note_erased(key);
-  return true;
+  return place_of(key) == place && erase_item(key);
 }
 
 // --- searching -----------------------------------------------------------------------------------
 
 void PoolCallbacks::for_each(const std::function<void(const std::string&, Place)>& visit) {
-  pool_->engine->iterate([&](Key key, Place value) {
-    if (is_allocation(key)) return;
-    visit(std::string(text_of(key)), value);
+  guarded([&](const Engine& engine) {
+    engine.iterate([&](Key key, Place value) {
+      if (!is_allocation(key)) visit(std::string(text_of(key)), value);
+    });
+    return true;
   });
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "systems/mcas/ado/callbacks.h"
@@ -62,9 +63,16 @@ class PoolCallbacks final : public ado::Callbacks {
 
   // Whether it may be the key of a value.
   bool is_key(const std::string& key) const;
+  // What the engine yields by `use(engine)`; nothing if the pool is damaged, or found to be.
+  template <class Use>
+  auto guarded(Use use) const -> std::optional<std::invoke_result_t<Use, Engine&>>;
+  // Of a key, and how many bytes it has; nothing if there is none.
+  std::optional<Place> place_of(Key key) const;
   // Puts what `write` has written to memory that is reserved for it. `key` is told the place; what
   // it returns must stay.
   Task<ado::Created> put(Bytes length, Where where, Write write, KeyOf key);
+  ado::Created placed(ado::Created created, const std::string& key);
+  bool erase_item(Key key);
   Task<ado::Created> put_allocation(Bytes length, Where where, Write write);
   void write_zeros(Place place) const;
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "platform/base/error.h"
+#include "platform/base/report_line.h"
 
 namespace perdura::systems::mcas {
 
@@ -39,7 +40,7 @@ void PoolProcess::Running::end() {
 }
 
 void PoolProcess::Running::say(const std::string& what) const {
-  fmt::print(stderr, "perdura: {}: {}\n", title, what);
+  report_line(fmt::format("perdura: {}: {}", title, what));
 }
 
 PoolProcess::~PoolProcess() { running_->end(); }

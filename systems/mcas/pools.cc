@@ -8,6 +8,7 @@
 #include <set>
 
 #include "platform/base/error.h"
+#include "platform/base/report_line.h"
 #include "platform/runtime/executor.h"
 #include "platform/runtime/work.h"
 #include "systems/mcas/allocations.h"
@@ -94,6 +95,10 @@ std::uint64_t count_keys(const Engine& engine) {
   return count;
 }
 
+auto damaged(const std::string& what) {
+  return tl::unexpected(objects::Failure(objects::Error::failed, what));
+}
+
 Bytes size_of(const Parameters& parameters) {
   const RegionAllocator::Extent extent = parameters.extent();
   return extent.first + extent.size();
@@ -141,7 +146,8 @@ Pools::Pools(pmem::Region& region, const Parameters& parameters)
       engine_shape_(parameters.engine),
       catalog_(memory_, kCatalogOffset, parameters.pools),
       regions_(memory_, parameters.allocator_offset(), parameters.extent()),
-      open_(parameters.pools) {
+      open_(parameters.pools),
+      damage_(parameters.pools) {
   const MemoryShape shape = MemoryShape::of(parameters);
   MemoryHeader header;
   if (region_->size() >= sizeof header) header = region_->read_object<MemoryHeader>(0);
@@ -220,14 +226,35 @@ Pools::Result<Pool*> Pools::create(std::string_view name, Bytes limit) {
 Pools::Result<Pool*> Pools::open(std::string_view name) {
   const std::optional<Catalog::SlotNumber> slot = catalog_.find(name);
   if (!slot) return tl::unexpected(objects::Error::not_found);
+  if (open_[*slot] && !open_[*slot]->damage.empty()) return damaged(open_[*slot]->damage);
   if (open_[*slot]) return open_[*slot].get();
+  if (!damage_[*slot].empty()) return damaged(damage_[*slot]);
   const Catalog::Entry& entry = catalog_.entries()[*slot];
   std::unique_ptr<Engine> engine = make_engine(entry.identifier);
-  const Engine::Recovered recovered = engine->recover(entry.root);
-  Pool& pool = add(*slot, std::move(engine));
-  pool.recovered = recovered;
-  if (entry.has_index) fill_index(pool);
-  return &pool;
+  try {
+    const Engine::Recovered recovered = engine->recover(entry.root);
+    Pool& pool = add(*slot, std::move(engine));
+    pool.recovered = recovered;
+    if (entry.has_index) fill_index(pool);
+    return &pool;
+  } catch (const DamagedPool& problem) {
+    open_[*slot].reset();
+    damage_[*slot] = tell_damage(*slot, problem);
+    return damaged(damage_[*slot]);
+  }
+}
+
+void Pools::close_damaged(Pool& pool, const DamagedPool& damage) const {
+  if (pool.damage.empty()) pool.damage = tell_damage(pool.slot, damage);
+}
+
+// Clients choose the names of pools, which are to stay within their line.
+std::string Pools::tell_damage(Catalog::SlotNumber slot, const DamagedPool& damage) const {
+  report_line(
+      fmt::format("perdura: shard '{}', pool {:?}: it is damaged, as {}; it is not served "
+                  "any more: delete it, and put its data anew",
+                  region_->name(), catalog_.entries()[slot].name, damage.what()));
+  return fmt::format("the pool is damaged: {}", damage.what());
 }
 
 Pool* Pools::opened(std::string_view name) const {
@@ -253,6 +280,7 @@ Task<Pools::Result<void>> Pools::remove(std::string_view name) {
   if (open_[*slot] && open_[*slot]->users > 0) co_return tl::unexpected(objects::Error::busy);
   const std::uint64_t identifier = catalog_.entries()[*slot].identifier;
   open_[*slot].reset();
+  damage_[*slot].clear();
   catalog_.begin_removal(*slot);
   for (const Place& region : regions_.regions_of(identifier)) {
     for (Bytes done = 0; done < region.length; done += kOverwrittenAtOnce) {
@@ -322,8 +350,10 @@ std::string Pools::audit() {
     if (entry.phase == Catalog::Phase::being_removed) owners.insert(entry.identifier);
     if (entry.phase != Catalog::Phase::exists) continue;
     owners.insert(entry.identifier);
-    const Pool& pool = *open(entry.name).value();
-    const std::string problem = pool.engine->audit();
+    const auto opened = open(entry.name);
+    if (!opened) return fmt::format("pool '{}': {}", entry.name, opened.error().reason);
+    const Pool& pool = **opened;
+    const std::string problem = pool.damage.empty() ? pool.engine->audit() : pool.damage;
     if (!problem.empty()) return fmt::format("pool '{}': {}", entry.name, problem);
     if (pool.index && pool.index->count() != count_keys(*pool.engine)) {
       return fmt::format("pool '{}': its index has other keys", entry.name);

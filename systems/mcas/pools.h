@@ -22,6 +22,7 @@
 #include "systems/mcas/key_locks.h"
 #include "systems/mcas/parameters.h"
 #include "systems/mcas/storage/catalog.h"
+#include "systems/mcas/storage/damage.h"
 #include "systems/mcas/storage/region_allocator.h"
 
 namespace perdura::systems::mcas {
@@ -70,7 +71,8 @@ struct Pool {
   std::uint64_t identifier = 0;
   Bytes limit = 0;
   std::unique_ptr<Engine> engine;
-  Engine::Recovered recovered;             // what recovery has found to do
+  Engine::Recovered recovered;  // what recovery has found to do
+  std::string damage;  // what was found to be damaged: it is not served any more; empty if nothing
   std::unique_ptr<index::KeyIndex> index;  // the secondary index; null if it has none
   KeyLocks locks;
   // Handles of sessions, and operations under way. A pool that has any cannot be removed.
@@ -108,7 +110,8 @@ class Pools {
   // A pool that may have `limit` bytes. `exists` if there is one of that name; `out_of_space` if
   // the catalog or the memory is full, then nothing has changed.
   Result<Pool*> create(std::string_view name, Bytes limit);
-  // The engine of a pool is recovered when it is first opened after a restart, and kept.
+  // The engine of a pool is recovered when it is first opened after a restart, and kept. `failed`
+  // if the pool is damaged, with what is wrong; then it can be removed.
   Result<Pool*> open(std::string_view name);
   // Overwrites the memory of a pool with zeros and gives it back to the shard. From the first step
   // on there is no pool of that name any more; other tasks run between the steps.
@@ -130,6 +133,9 @@ class Pools {
   std::uint64_t count() const;  // of pools that exist
   // Whether recovery has found a change of the regions to undo.
   bool undone_region_change() const { return undone_region_change_; }
+  // The pool's memory says what cannot be: from now on it is not served, and a line on stderr says
+  // so once.
+  void close_damaged(Pool& pool, const DamagedPool& damage) const;
   // What contradicts itself, as a phrase; empty if nothing does. Opens all pools.
   std::string audit();
 
@@ -141,6 +147,8 @@ class Pools {
   void release_regions(std::uint64_t identifier);
   static void fill_index(Pool& pool);
   void overwrite(Place place);
+  // Says on stderr which pool is damaged and how, and returns what clients are told.
+  std::string tell_damage(Catalog::SlotNumber slot, const DamagedPool& damage) const;
 
   pmem::Region* region_;
   Memory memory_;
@@ -149,6 +157,7 @@ class Pools {
   Catalog catalog_;
   RegionAllocator regions_;
   std::vector<std::unique_ptr<Pool>> open_;  // by slot; null if not opened since the restart
+  std::vector<std::string> damage_;          // by slot; why it could not be opened
   bool undone_region_change_ = false;
 };
 

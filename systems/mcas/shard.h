@@ -28,6 +28,7 @@
 #include "systems/mcas/parsed_request.h"
 #include "systems/mcas/pool_process.h"
 #include "systems/mcas/pools.h"
+#include "systems/mcas/storage/damage.h"
 
 namespace perdura::systems::mcas {
 
@@ -104,11 +105,20 @@ class Shard : public std::enable_shared_from_this<Shard> {
   void finish(const Job& job, const Outcome& outcome);
   void leave(Pool& pool);
 
+  // A pool's memory says what the shard has not written (storage/damage.h): it is closed to all
+  // requests but those that close its handles. Returns what they are answered.
+  Outcome damaged(const Job& job, const DamagedPool& damage);
+  Outcome damaged(const Job& job) { return explained(job, job.pool->damage); }
+  // `failed`, with as much of the reason as the reply has room for.
+  Outcome explained(const Job& job, std::string_view reason) const;
+
   // Requests (shard_requests.cc).
   // Executes a request, or starts a task that does and answers. False: its pool must grow first.
   bool execute(Taken& taken);
+  bool execute_valid(Taken& taken);
   Outcome execute_at_once(const Job& job);
   Task<> execute_when_unlocked(Job job, Keeper keeper);
+  Task<Outcome> execute_when_unlocked(const Job& job);
   // Nothing: its pool must grow first. If it is not durable yet it clears `drained_`, and what is
   // free in the pool is to be noted.
   std::optional<Outcome> put_at_once(const Job& job, Value value);
@@ -136,9 +146,10 @@ class Shard : public std::enable_shared_from_this<Shard> {
 
   // Direct transfers (shard_transfers.cc).
   Task<> transfer(Job job, Keeper keeper);
-  Task<Outcome> put_direct(const Job& job, const Transfer& from);
-  Task<Outcome> get_direct(const Job& job, const Transfer& to);
-  Task<Outcome> put_direct_offset(const Job& job, const Transfer& from);
+  Task<Outcome> transfer(const Job& job);
+  Task<Outcome> put_direct(const Job& job, Transfer from);
+  Task<Outcome> get_direct(const Job& job, Transfer to);
+  Task<Outcome> put_direct_offset(const Job& job, Transfer from);
   Task<bool> fetch(Session& session, const Transfer& from, Place into);
   // `from` is where the `length` bytes begin.
   Task<bool> send(Session& session, const Transfer& to, fabric::LocalBuffer from, Bytes length);

@@ -41,7 +41,13 @@ std::optional<ado::Signal> signal_of(RequestKind kind) {
 
 Task<> Shard::invoke(Job job, [[maybe_unused]] Keeper keeper) {
   ++statistics_.invocations;
-  finish(job, co_await invoke(job));
+  Outcome outcome = 0;
+  try {
+    outcome = co_await invoke(job);
+  } catch (const DamagedPool& damage) {
+    outcome = damaged(job, damage);
+  }
+  finish(job, outcome);
 }
 
 Task<Shard::Outcome> Shard::invoke(const Job& job) {
@@ -116,13 +122,8 @@ Shard::Outcome Shard::answered(const Job& job, const ado::CompletionMessage& com
   return answers.size();
 }
 
-// As much of the reason as the reply has room for.
 Shard::Outcome Shard::failed(const Job& job, const ado::CompletionMessage& completion) const {
-  const std::span<std::byte> reply = reply_value(job);
-  const auto reason = std::as_bytes(std::span(completion.error));
-  const Bytes length = std::min<Bytes>(reason.size(), reply.size());
-  copy_bytes(reply.first(length), reason.first(length));
-  return tl::unexpected(Failed(objects::Error::failed, length));
+  return explained(job, completion.error);
 }
 
 // --- signals (section 4.1.1) ---------------------------------------------------------------------

@@ -33,8 +33,23 @@ bool Shard::execute(Taken& taken) {
       return true;
     }
     job.pool = open->pool;
+    if (!job.pool->damage.empty() && request.header.kind != RequestKind::close_pool) {
+      taken.outcome = damaged(job);
+      return true;
+    }
     if (job.pool->growing) return false;
   }
+  try {
+    return execute_valid(taken);
+  } catch (const DamagedPool& damage) {
+    taken.outcome = damaged(job, damage);
+    return true;
+  }
+}
+
+bool Shard::execute_valid(Taken& taken) {
+  Job& job = taken.job;
+  const ParsedRequest& request = job.request;
   switch (request.header.kind) {
     case RequestKind::put:
     case RequestKind::get:
@@ -91,18 +106,40 @@ Shard::Outcome Shard::execute_at_once(const Job& job) {
 }
 
 Task<> Shard::execute_when_unlocked(Job job, [[maybe_unused]] Keeper keeper) {
+  Outcome outcome = 0;
+  try {
+    outcome = co_await execute_when_unlocked(job);
+  } catch (const DamagedPool& damage) {
+    outcome = damaged(job, damage);
+  }
+  conclude(job, outcome);
+}
+
+Task<Shard::Outcome> Shard::execute_when_unlocked(const Job& job) {
   const ParsedRequest& request = job.request;
   const KeyLocks::Lock lock = co_await job.pool->locks.lock(request.key, mode_of(request));
-  if (job.session->ended) co_return;
+  if (job.session->ended) co_return tl::unexpected(objects::Error::disconnected);
   co_await Growth::until_over(*job.pool);
   switch (request.header.kind) {
     case RequestKind::put:
-      co_return conclude(job, co_await put(job, request.value));
+      co_return co_await put(job, request.value);
     case RequestKind::get:
-      co_return conclude(job, get(job));
+      co_return get(job);
     default:
-      co_return conclude(job, erase(job));
+      co_return erase(job);
   }
+}
+
+Shard::Outcome Shard::damaged(const Job& job, const DamagedPool& damage) {
+  pools_.close_damaged(*job.pool, damage);
+  return damaged(job);
+}
+
+Shard::Outcome Shard::explained(const Job& job, std::string_view reason) const {
+  const std::span<std::byte> reply = reply_value(job);
+  const Bytes length = std::min<Bytes>(reason.size(), reply.size());
+  copy_bytes(reply.first(length), std::as_bytes(std::span(reason)).first(length));
+  return tl::unexpected(Failed(objects::Error::failed, length));
 }
 
 // --- keys ----------------------------------------------------------------------------------------
@@ -178,6 +215,9 @@ Shard::Outcome Shard::open_pool(const Job& job) {
   const auto free = free_handle(*job.session);
   if (free == kMostHandles) return tl::unexpected(objects::Error::out_of_space);
   auto pool = pools_.open(name);
+  if (!pool && pool.error() == objects::Error::failed) {
+    return explained(job, pool.error().reason);
+  }
   if (pool) {
     if (create && (flags & kCreateOnly) != 0) return tl::unexpected(objects::Error::exists);
   } else if (create || (flags & kCreateOnDemand) != 0) {

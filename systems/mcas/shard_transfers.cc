@@ -64,19 +64,29 @@ Task<bool> move_pieces(Bytes length, Bytes piece, Start start, Completed complet
 
 Task<> Shard::transfer(Job job, [[maybe_unused]] Keeper keeper) {
   ++statistics_.direct_transfers;
+  Outcome outcome = 0;
+  try {
+    outcome = co_await transfer(job);
+  } catch (const DamagedPool& damage) {
+    outcome = damaged(job, damage);
+  }
+  conclude(job, outcome);
+}
+
+Task<Shard::Outcome> Shard::transfer(const Job& job) {
   const auto transfer = rpc::read_message<Transfer>(job.request.value);
   switch (job.request.header.kind) {
     case RequestKind::put_direct:
-      co_return conclude(job, co_await put_direct(job, transfer));
+      return put_direct(job, transfer);
     case RequestKind::put_direct_offset:
-      co_return conclude(job, co_await put_direct_offset(job, transfer));
+      return put_direct_offset(job, transfer);
     default:
-      co_return conclude(job, co_await get_direct(job, transfer));
+      return get_direct(job, transfer);
   }
 }
 
 // Until the value has arrived the key is not locked: others see the value before.
-Task<Shard::Outcome> Shard::put_direct(const Job& job, const Transfer& from) {
+Task<Shard::Outcome> Shard::put_direct(const Job& job, Transfer from) {
   Pool& pool = *job.pool;
   const Key key = job.request.key;
   if (from.value_offset != 0) co_return tl::unexpected(objects::Error::invalid);
@@ -102,7 +112,7 @@ Task<Shard::Outcome> Shard::put_direct(const Job& job, const Transfer& from) {
 }
 
 // Of the whole value, or of a part.
-Task<Shard::Outcome> Shard::get_direct(const Job& job, const Transfer& to) {
+Task<Shard::Outcome> Shard::get_direct(const Job& job, Transfer to) {
   const Key key = job.request.key;
   const bool whole = job.request.header.kind == RequestKind::get_direct;
   const KeyLocks::Lock lock = co_await job.pool->locks.lock(key, LockMode::shared);
@@ -126,7 +136,7 @@ Task<Shard::Outcome> Shard::get_direct(const Job& job, const Transfer& to) {
 }
 
 // In place: a failure may leave any of the bytes new or old.
-Task<Shard::Outcome> Shard::put_direct_offset(const Job& job, const Transfer& from) {
+Task<Shard::Outcome> Shard::put_direct_offset(const Job& job, Transfer from) {
   Engine& engine = *job.pool->engine;
   const Key key = job.request.key;
   const KeyLocks::Lock lock = co_await job.pool->locks.lock(key, LockMode::exclusive);
@@ -145,9 +155,13 @@ Task<Shard::Outcome> Shard::put_direct_offset(const Job& job, const Transfer& fr
   fabric::Operation read = job.session->queue_pair->read(copy, remote_of(from, 0));
   if (!co_await read) co_return tl::unexpected(objects::Error::disconnected);
   co_await Growth::until_over(*job.pool);
-  const Place now = part_of(engine.get(key).value(), from).value();
-  pools_.region().write(now.offset, copy.bytes());
-  pools_.memory().persist(now);
+  // The value may have moved. Its length changes only by others than the shard, as its key is
+  // locked.
+  const std::optional<Place> moved = engine.get(key);
+  const std::optional<Place> now = moved ? part_of(*moved, from) : std::nullopt;
+  if (!now) throw DamagedPool("a value has changed its length while its key was locked");
+  pools_.region().write(now->offset, copy.bytes());
+  pools_.memory().persist(*now);
   co_return 0;
 }
 

@@ -252,12 +252,13 @@ GENERIC = {
     "objects": Tests("perdura_objects_test", without=["*shm*"]),
     "objects-crash": Tests("perdura_crash_test", only=["ObjectsCrashes.*"]),
     "objects-kill": Tests("perdura_mcas_kills_test", only=["KillsOfMcas.LoseNothing"]),
-    "pools": Tests("perdura_mcas_pools_test", without=["Hostile.WhateverIsSentHarmsNobodyElse"]),
+    "pools": Tests("perdura_mcas_pools_test", without=["Hostile.WhateverIsSentHarmsNobodyElse", "*TenThousand*"]),
     "operations": Tests("perdura_mcas_invocations_test", only=["Locks.*"]),
     "invocations": Tests("perdura_mcas_invocations_test", without=["*shm*"]),
     "ado": Tests("perdura_mcas_ado_test", without=["*shm*"]),
     "containers": Tests("perdura_mcas_containers_test"),
     "cluster": Tests("perdura_mcas_cluster_test"),
+    "clients": Tests("perdura_library_mcas_test", only=["McasClient.*", "McasHistory.*", "*/McasHistory.*"]),
     "moving": Tests("perdura_library_mcas_test", only=["KillOfAMcasMover.*"]),
 }
 

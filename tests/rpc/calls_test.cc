@@ -141,6 +141,28 @@ TEST(Calls, WaitNoMoreWhenTheConnectionEnds) {
   });
 }
 
+// Also one that asks in the moment in which a call has become free, before whoever waits for it has
+// had his turn; and one in the line may end.
+TEST(Calls, AreGivenInTheOrderInWhichTheyAreAskedFor) {
+  NumberedCalls session(1);
+  std::vector<int> order;
+  run([&]() -> Task<> {
+    const auto ask = [&](int number) -> Task<> {
+      const auto lease = co_await session.calls.begin();
+      order.push_back(number);
+    };
+    {
+      const auto lease = co_await session.calls.begin();
+      for (int i = 0; i < 3; ++i) Executor::current().spawn(ask(i));
+      co_await yield();
+      Task<> given_up = ask(9);
+      EXPECT_TRUE(order.empty());
+    }
+    for (int i = 3; i < 6; ++i) co_await ask(i);
+  });
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5}));
+}
+
 TEST(Calls, WaitForAnswersThatAnotherTaskDelivers) {
   NumberedCalls session(1);
   bool ended = false;

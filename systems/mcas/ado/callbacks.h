@@ -50,7 +50,7 @@ class Callbacks {
   // Memory that belongs to no key, until it is freed, over restarts too. `done`, `out_of_space` or
   // `unseen`.
   virtual Task<Created> allocate(Bytes length) = 0;
-  // False if nothing is allocated there.
+  // False if not just this is allocated.
   virtual bool free(Place place) = 0;
 
   virtual void for_each(const std::function<void(const std::string&, Place)>& visit) = 0;

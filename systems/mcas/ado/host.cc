@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "platform/base/error.h"
+#include "platform/base/printable.h"
 
 namespace perdura::systems::mcas::ado {
 
@@ -112,6 +113,8 @@ Task<> Host::receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> ch
     if (message.kind == MessageKind::completion) {
       CompletionMessage completion;
       decoder(completion);
+      // It reaches clients and the shard's log.
+      completion.error = printable(completion.error);
       if (Pending* const pending = self->find(launch, completion.id)) {
         pending->completion = std::move(completion);
         pending->waiting.wake_all();
@@ -359,7 +362,7 @@ Task<AnswerMessage> Host::resize_value(std::uint64_t launch, CallMessage call) {
   co_return AnswerMessage{.status = resized.status, .place = resized.value};
 }
 
-// What nobody is told of any more is nobody's.
+// If the work has ended meanwhile nobody will learn the address: the memory is freed.
 Task<AnswerMessage> Host::allocate(std::uint64_t launch, CallMessage call) {
   const Created allocated = co_await callbacks_.allocate(call.place.length);
   if (allocated.status == CallStatus::done && find(launch, call.work) == nullptr) {

@@ -78,6 +78,8 @@ class Services {
   virtual Task<Answer<Place>> resize_value(std::string key, Bytes length) = 0;
   // Memory that belongs to no key, until it is freed.
   virtual Task<Answer<Place>> allocate_memory(Bytes length) = 0;
+  // All of it at once: `not_found`, and nothing is freed, if the place or its length is not what
+  // was allocated.
   virtual Task<CallStatus> free_memory(Place place) = 0;
   // All keys with their values' places, which are not locked and may change at any time. `refused`
   // if there are too many for a message.

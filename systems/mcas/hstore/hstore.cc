@@ -36,7 +36,7 @@ std::optional<Bytes> Hstore::create() {
 
 Engine::Recovered Hstore::recover(Bytes root) {
   root_ = {root, root_size()};
-  table_.emplace(memory_, root_.offset, shape_.table, log_.get());
+  table_.emplace(memory_, root_.offset, shape_.table, log_.get(), bounds());
   log_ ? recover_by_log() : reconstitute();
   segments_opened_ = table_->segments();
   return {table_->stale_hops(), table_->stale_entries()};
@@ -50,9 +50,26 @@ void Hstore::reconstitute() {
   for_each_object([this](Place object) { heap_.heap().take(object); });
 }
 
+TableBounds Hstore::bounds() const {
+  return {shape_.most_segments, [this](Place segment) { return heap_.contains(segment); }};
+}
+
+// The record lies in the memory of the pool, the map of the heap that it is to change does not.
+void Hstore::check_change(const Change& change) const {
+  if (change.kind == Change::Kind::none) return;  // the rest may be half written
+  if (change.kind > Change::Kind::grow) throw DamagedPool("its last change is of no kind");
+  for (const Place& object : change.objects) {
+    if (object == Place{}) continue;
+    const bool possible = heap_.contains(object) &&
+                          heap_.contains({object.offset, shape_.heap.slot_size(object.length)});
+    if (!possible) throw DamagedPool("its last change is of memory that the pool does not have");
+  }
+}
+
 void Hstore::recover_by_log() {
   heap_.recover([](Place) {});
   const Change last = log_->recover(root_.offset + sizeof(TableRoot));
+  check_change(last);
   const bool happened = table_->settle(last);
   log_->settle(last, happened, heap_.heap());
 }
@@ -74,11 +91,20 @@ std::optional<Hstore::Kept> Hstore::keep(std::span<const std::byte> bytes) {
 }
 
 Place Hstore::place_of(Bytes field, std::uint32_t length) const {
-  if (length != State::kElsewhere) return {field, length};
-  return memory_.region().read_object<Field>(field).place();
+  if (length != State::kElsewhere) {
+    if (length > kLongestInField) throw DamagedPool("an item has a field of an impossible length");
+    return {field, length};
+  }
+  const Place place = memory_.region().read_object<Field>(field).place();
+  if (!heap_.contains(place)) {
+    throw DamagedPool("an item refers to memory that the pool does not have");
+  }
+  return place;
 }
 Place Hstore::key_of(const Item& item) const {
-  return place_of(item.key_offset(), item.state.key_length());
+  const Place key = place_of(item.key_offset(), item.state.key_length());
+  if (key.length > shape_.longest_key) throw DamagedPool("an item has a key that is too long");
+  return key;
 }
 Place Hstore::value_of(const Item& item) const {
   return place_of(item.value_offset(), item.state.value_length());
@@ -165,8 +191,22 @@ PutOutcome Hstore::create(Key key, std::uint64_t hash, KeepValue keep_value) {
   return put_in_table();
 }
 
+Place Hstore::object_at(std::uint32_t length, Place place) const {
+  if (length != State::kElsewhere) return {};
+  if (!heap_.is_object(place)) throw DamagedPool("an item refers to memory that is not in use");
+  return place;
+}
+
+// An object that is freed twice would be given to two.
+bool Hstore::are_apart(const Objects& objects) const {
+  const auto [a, b] = objects;
+  if (a == Place{} || b == Place{}) return true;
+  return a.offset + shape_.heap.slot_size(a.length) <= b.offset ||
+         b.offset + shape_.heap.slot_size(b.length) <= a.offset;
+}
+
 PutOutcome Hstore::overwrite(const Item& item, const Kept& value) {
-  const Place before = item.state.value_length() == State::kElsewhere ? value_of(item) : Place{};
+  const Place before = object_at(item.state.value_length(), value_of(item));
   table_->update(item, value.field, value.length, {value.place.value_or(Place{}), before});
   if (before == Place{}) return put_in_table();
   // What was there before may be overwritten when nothing durable refers to it.
@@ -178,9 +218,9 @@ PutOutcome Hstore::overwrite(const Item& item, const Kept& value) {
 bool Hstore::erase(Key key) {
   const std::optional<Item> item = find(key, hash64(key));
   if (!item) return false;
-  const Objects objects{
-      item->state.key_length() == State::kElsewhere ? key_of(*item) : Place{},
-      item->state.value_length() == State::kElsewhere ? value_of(*item) : Place{}};
+  const Objects objects{object_at(item->state.key_length(), key_of(*item)),
+                        object_at(item->state.value_length(), value_of(*item))};
+  if (!are_apart(objects)) throw DamagedPool("a key and its value are the same memory");
   table_->erase(*item, objects);
   for (const Place& object : objects) free(object);
   return true;

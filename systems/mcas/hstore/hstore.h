@@ -27,6 +27,7 @@ struct Shape {
   std::uint32_t most_segments = kMostSegments;
   Heap::Geometry heap;
   Bytes heap_map = 0;  // where the shard has the state of persistent heaps (hstore_cc/heap_map.h)
+  Bytes longest_key = ~Bytes{};  // a longer one is damage
 };
 
 class Hstore final : public Engine {
@@ -67,11 +68,15 @@ class Hstore final : public Engine {
 
   std::optional<Item> find(Key key, std::uint64_t hash) const;
   bool has_key(const Item& item, Key key) const;
-  // Where the bytes of a field are that lies at `field`.
+  // Where the bytes of a field are that lies at `field`, in the memory of the pool. This and what
+  // follows throw DamagedPool if it says a place that cannot be.
   Place place_of(Bytes field, std::uint32_t length) const;
   Place key_of(const Item& item) const;
   Place value_of(const Item& item) const;
 
+  // What an item refers to outside of its entry, which is to be freed: an object, or none.
+  Place object_at(std::uint32_t length, Place place) const;
+  bool are_apart(const Objects& objects) const;
   // If it is one.
   void free(Place object) {
     if (object != Place{}) heap_.free(object);
@@ -87,6 +92,8 @@ class Hstore final : public Engine {
   PutOutcome put_in_table() const { return log_ ? PutOutcome::done : PutOutcome::flushed; }
   PutOutcome drained(PutOutcome outcome) const;
   bool begin_to_grow();
+  TableBounds bounds() const;
+  void check_change(const Change& change) const;
   // The root of the table, and behind it the data of the log.
   Bytes root_size() const { return sizeof(TableRoot) + (log_ ? log_->size() : 0); }
   void reconstitute();

@@ -90,9 +90,20 @@ void Table::create(Bytes segment) {
 
 void Table::read_root() {
   const auto root = memory_.region().read_object<TableRoot>(root_);
+  if (root.segments == 0 || root.segments > bounds_.segments) {
+    throw DamagedPool("its table has an impossible number of segments");
+  }
   offsets_ = root.offsets;
   segments_ = static_cast<std::uint32_t>(root.segments);
   entries_ = shape_.entries(segments_);
+  for (std::uint32_t i = 0; bounds_.contains && i < segments_; ++i) {
+    const Place one = segment(i);
+    bool possible = one.offset % sizeof(Entry) == 0 && bounds_.contains(one);
+    for (std::uint32_t j = 0; j < i; ++j) {
+      possible = possible && (one.end() <= offsets_[j] || segment(j).end() <= one.offset);
+    }
+    if (!possible) throw DamagedPool("a segment of its table lies where none can be");
+  }
 }
 
 void Table::recover() {
@@ -110,6 +121,7 @@ bool Table::settle(const Change& last) {
   read_root();
   items_ = last.items;
   if (last.kind == Change::Kind::none) return true;
+  if (last.home >= entries_) throw DamagedPool("its last change is of an entry that is not there");
   if (last.kind == Change::Kind::grow) {
     if (segments_ == last.before) return false;
     for (std::uint32_t i = 0; i < segments_; ++i) memory_.flush(segment(i));
@@ -305,11 +317,6 @@ Entry Table::grown_entry(EntryNumber old) const {
 }
 
 // --- what is stale -------------------------------------------------------------------------------
-
-bool Table::is_stale(EntryNumber home, std::uint32_t distance) const {
-  const State state = state_of(entry_behind(home, distance));
-  return !state.used() || state.distance() != distance || home_of(state.hash()) != home;
-}
 
 bool Table::is_referred_to(EntryNumber entry) const {
   const State state = state_of(entry);

@@ -28,11 +28,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "systems/mcas/hstore/change_log.h"
 #include "systems/mcas/hstore/layout.h"
+#include "systems/mcas/storage/damage.h"
 #include "systems/mcas/storage/memory.h"
 
 namespace perdura::systems::mcas::hstore {
@@ -48,12 +50,19 @@ struct Item {
   }
 };
 
+// What a table may have, by which its root is checked after a restart.
+struct TableBounds {
+  std::uint32_t segments = kMostSegments;
+  std::function<bool(Place)> contains{};  // whether a segment can lie there; empty: anywhere
+};
+
 class Table {
  public:
   // A table whose root is at `root`; `log`, which must outlive it, may be null. create(), recover()
-  // or settle() must be called first.
-  Table(Memory memory, Bytes root, const TableShape& shape, ChangeLog* log = nullptr)
-      : memory_(memory), root_(root), shape_(shape), log_(log) {}
+  // or settle() must be called first. The latter two throw DamagedPool if the table cannot be so.
+  Table(Memory memory, Bytes root, const TableShape& shape, ChangeLog* log = nullptr,
+        TableBounds bounds = {})
+      : memory_(memory), root_(root), shape_(shape), log_(log), bounds_(std::move(bounds)) {}
 
   // Makes an empty table of one segment, which lies at `segment`.
   void create(Bytes segment);
@@ -109,12 +118,18 @@ class Table {
   void begin_to_grow(Place segment);
   bool grow_step();
 
-  // Calls `visit(item)` for each item.
+  // Calls `visit(item)` for each item. Throws DamagedPool where hops refer to none: otherwise an
+  // entry could be visited once for each of its neighbors.
   template <class Visit>
   void for_each(Visit visit) const {
     for (EntryNumber home = 0; home < entries_; ++home) {
       for (std::uint64_t hops = hops_of(home); hops != 0; hops &= hops - 1) {
-        visit(item_at(entry_behind(home, distance_of(hops))));
+        const std::uint32_t distance = distance_of(hops);
+        const Item item = item_at(entry_behind(home, distance));
+        if (is_stale(item.state, home, distance)) {
+          throw DamagedPool("an entry refers to an item that is not there");
+        }
+        visit(item);
       }
     }
   }
@@ -164,7 +179,12 @@ class Table {
   void finish(const Change& change);
 
   Entry grown_entry(EntryNumber old) const;
-  bool is_stale(EntryNumber home, std::uint32_t distance) const;
+  bool is_stale(State state, EntryNumber home, std::uint32_t distance) const {
+    return !state.used() || state.distance() != distance || home_of(state.hash()) != home;
+  }
+  bool is_stale(EntryNumber home, std::uint32_t distance) const {
+    return is_stale(state_of(entry_behind(home, distance)), home, distance);
+  }
   bool is_referred_to(EntryNumber entry) const;
   void clear_stale();
   // Of the entries from `begin` to `end`; both return how many there were.
@@ -175,6 +195,7 @@ class Table {
   Bytes root_;
   TableShape shape_;
   ChangeLog* log_;
+  TableBounds bounds_;
   std::array<std::uint64_t, kMostSegments> offsets_{};  // as in the root
   std::uint32_t segments_ = 0;
   std::uint64_t entries_ = 0;

@@ -55,6 +55,11 @@ std::uint64_t HeapMap::add_pool() {
   return pool_;
 }
 
+std::uint64_t HeapMap::pool_of(Place object) const {
+  const std::uint64_t region = (object.offset - geometry_.first) / geometry_.region_size;
+  return memory_.region().load(word_offset(region)) >> kPool;
+}
+
 // --- objects -------------------------------------------------------------------------------------
 
 template <class Visit>

@@ -38,6 +38,8 @@ class HeapMap {
   // is of this pool.
   std::uint64_t add_pool();
   void open_pool(std::uint64_t number) { pool_ = number; }
+  // The number of the pool that an object of it was allocated for.
+  std::uint64_t pool_of(Place object) const;
 
   // Flushed, but not yet durable. A failure may leave a part of a large object in use.
   void use(Place object);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "systems/mcas/storage/damage.h"
+
 namespace perdura::systems::mcas::hstore_cc {
 
 namespace {
@@ -90,7 +92,13 @@ Change Log::recover(Bytes offset) {
   offset_ = offset;
   // It may be visible and not durable, if the process died (docs/restart.md): then it is of a
   // change that has stored nothing.
-  map_.open_pool(memory_.region().load(pool_number()));
+  const std::uint64_t number = memory_.region().load(pool_number());
+  // The map is the shard's own memory, the record is not; and by another number the pool would mark
+  // memory as that of another one.
+  if (map_.pool_of({offset, size()}) != number) {
+    throw DamagedPool("its heap has the number of another pool");
+  }
+  map_.open_pool(number);
   const auto record = memory_.region().read_object<Record>(offset_);
   const Head head(record.head);
   return {.kind = head.kind(),

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
-#include <stdexcept>
+
+#include "systems/mcas/storage/damage.h"
 
 namespace perdura::systems::mcas {
 
@@ -16,7 +17,7 @@ bool is_used(const std::vector<std::uint64_t>& slots, std::uint64_t slot) {
 }
 
 [[noreturn]] void throw_not_free() {
-  throw std::out_of_range("an object of the heap lies where no free memory is");
+  throw DamagedPool("an object of the heap lies where no free memory is");
 }
 
 }  // namespace
@@ -39,7 +40,55 @@ void Heap::add_area(Place area) {
   if (regions_.size() < end) regions_.resize(end);
   area_bytes_ += area.length;
   free_bytes_ += area.length;
+  add_to_areas(area);
   add_range(area);
+}
+
+void Heap::add_to_areas(Place area) {
+  const auto next = std::find_if(areas_.begin(), areas_.end(),
+                                 [&](const Place& one) { return one.offset > area.offset; });
+  const auto added = areas_.insert(next, area);
+  const auto behind = std::next(added);
+  if (behind != areas_.end() && behind->offset == added->end()) {
+    added->length += behind->length;
+    areas_.erase(behind);
+  }
+  if (added == areas_.begin() || std::prev(added)->end() != added->offset) return;
+  std::prev(added)->length += added->length;
+  areas_.erase(added);
+}
+
+bool Heap::contains(Place place) const {
+  const auto behind =
+      std::upper_bound(areas_.begin(), areas_.end(), place.offset,
+                       [](Bytes offset, const Place& area) { return offset < area.offset; });
+  if (behind == areas_.begin()) return false;
+  const Place& area = *std::prev(behind);
+  const Bytes before = place.offset - area.offset;
+  return before <= area.length && place.length <= area.length - before;
+}
+
+bool Heap::is_allocated(Place object) const {
+  if (!contains(object)) return false;
+  const Place whole{object.offset, geometry_.slot_size(object.length)};
+  if (!contains(whole)) return false;
+  const RegionNumber number = number_of(object.offset);
+  const Bytes within = object.offset - offset_of(number);
+  if (in_region(object.length)) {
+    const bool divided = regions_[number] && regions_[number]->slot_size == whole.length;
+    return divided && within % whole.length == 0 &&
+           is_used(regions_[number]->used_slots, within / whole.length);
+  }
+  if (within % kCacheLine != 0) return false;
+  const auto range = free_ranges_.lower_bound(whole.end());
+  if (range != free_ranges_.begin() &&
+      std::prev(range)->first + std::prev(range)->second > whole.offset) {
+    return false;
+  }
+  return std::none_of(
+      regions_.begin() + static_cast<std::ptrdiff_t>(number),
+      regions_.begin() + static_cast<std::ptrdiff_t>(number_of(whole.end() - 1)) + 1,
+      [](const auto& region) { return region != nullptr; });
 }
 
 // --- objects -------------------------------------------------------------------------------------
@@ -79,16 +128,23 @@ void Heap::free(Place object) {
 }
 
 void Heap::take(Place object) {
+  if (!contains(object)) throw_not_free();
   const Bytes size = geometry_.slot_size(object.length);
-  if (!in_region(object.length)) return take_range({object.offset, size});
   const RegionNumber number = number_of(object.offset);
-  if (!regions_.at(number)) {
+  const Bytes within = object.offset - offset_of(number);
+  if (!in_region(object.length)) {
+    if (within % kCacheLine != 0) throw_not_free();
+    return take_range({object.offset, size});
+  }
+  if (within % size != 0) throw_not_free();
+  const std::uint64_t slot = within / size;
+  if (!regions_[number]) {
     remove_range({offset_of(number), geometry_.region_size});
     make_region(number, size);
-  } else if (regions_[number]->slot_size != size) {
+  } else if (regions_[number]->slot_size != size || is_used(regions_[number]->used_slots, slot)) {
     throw_not_free();
   }
-  use_slot(number, (object.offset - offset_of(number)) / size);
+  use_slot(number, slot);
 }
 
 void Heap::take_range(Place range) {

@@ -49,6 +49,12 @@ class Heap {
 
   explicit Heap(const Geometry& geometry) : geometry_(geometry) {}
 
+  // Whether all of this place lies in the memory that was added.
+  bool contains(Place place) const;
+  // Whether just this is an object that allocate() has returned or take() was called for: only then
+  // may it be freed.
+  bool is_allocated(Place object) const;
+
   // Adds memory. Its offset from `first`, and its length, are multiples of the region size.
   void add_area(Place area);
 
@@ -58,7 +64,7 @@ class Heap {
   // Frees an object that allocate() has returned or take() was called for.
   void free(Place object);
   // After a restart: notes that an object is there. All areas must have been added. Throws
-  // std::out_of_range, as a region does, if no memory is free there.
+  // DamagedPool if no object can be there, or no memory is free.
   void take(Place object);
   // The same of a range in which objects outside of regions lie, and of a region that begins at
   // `offset`, of whose slots these are in use, a bit for each.
@@ -112,6 +118,7 @@ class Heap {
   void use_slot(RegionNumber number, std::uint64_t slot);
   void free_slot(RegionNumber number, std::uint64_t slot);
 
+  void add_to_areas(Place area);
   void add_range(Place range);
   // Takes a part out of the free range in which it lies.
   void remove_range(Place part);
@@ -119,6 +126,7 @@ class Heap {
   bool same_regions(const Heap& other) const;
 
   Geometry geometry_;
+  std::vector<Place> areas_;  // in the order of their offsets; those beside each other are one
   std::vector<std::unique_ptr<Region>> regions_;  // null: no region is at this place
   std::array<std::set<RegionNumber>, kBuckets> with_free_slots_;
   std::map<Bytes, Bytes> free_ranges_;                // length by offset

@@ -1,6 +1,7 @@
 #include "systems/mcas/storage/pool_heap.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace perdura::systems::mcas {
 
@@ -18,6 +19,14 @@ std::optional<Place> PoolHeap::reserve(Bytes length) {
   const std::optional<Place> place = allocate(length);
   if (place) reserved_.emplace(place->offset, place->length);
   return place;
+}
+
+bool PoolHeap::is_object(Place place) const {
+  if (!heap_.is_allocated(place)) return false;
+  const auto behind = reserved_.lower_bound(place.offset + geometry_.slot_size(place.length));
+  if (behind == reserved_.begin()) return true;
+  const auto [offset, length] = *std::prev(behind);
+  return offset + geometry_.slot_size(length) <= place.offset;
 }
 
 void PoolHeap::release(Place reserved) {

@@ -34,6 +34,11 @@ class PoolHeap {
   std::optional<Place> allocate(Bytes length);
   void free(Place object) { heap_.free(object); }
 
+  // Whether all of this place lies in the pool's memory.
+  bool contains(Place place) const { return heap_.contains(place); }
+  // Whether it may be freed: it is an object, and no reserved one.
+  bool is_object(Place place) const;
+
   // Allocates what nothing refers to until own() or release() is called for it.
   std::optional<Place> reserve(Bytes length);
   void own(Place reserved) { reserved_.erase(reserved.offset); }

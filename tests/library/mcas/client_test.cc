@@ -1,10 +1,12 @@
 // The calls of a client (MCAS, Tables 1 to 3): what each does, and how each says that it cannot.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <stdexcept>
 #include <thread>
@@ -44,6 +46,62 @@ TEST_F(McasClient, PutsGetsAndErases) {
   EXPECT_EQ(pool.put("", "of no key").status(), Status::invalid);
   EXPECT_EQ(pool.put("k", std::string(1 << 20, 'x')).status(), Status::too_large);
   EXPECT_THROW(pool.get("k").value(), mcas::Failure);
+}
+
+// More of them than can be under way at a time; what comes when one has ended does not overtake
+// those that wait.
+TEST_F(McasClient, AsynchronousOperationsOfOneThreadAndKeyKeepTheirOrder) {
+  constexpr int kPuts = 100;
+  mcas::ClientOptions options = shards_.client();
+  options.queue_depth = 4;
+  Client client(options);
+  Pool pool = client.open_pool("p", {.create_on_demand = true}, kPool).value();
+  for (int round = 0; round < 30; ++round) {
+    std::vector<Pending<void>> puts;
+    for (int i = 0; i < kPuts; ++i) puts.push_back(pool.async_put("k", std::to_string(i)));
+    auto erased = pool.async_erase("k");
+    auto none = pool.async_get("k");
+    auto last = pool.async_put("k", "last");
+    auto got = pool.async_get("k");
+    for (auto& put : puts) put.wait().value();
+    EXPECT_TRUE(erased.wait().ok());
+    EXPECT_EQ(none.wait().status(), Status::not_found);
+    last.wait().value();
+    ASSERT_EQ(got.wait().value(), "last") << "round " << round;
+  }
+}
+
+// The program blocks a signal to wait for it when the library has its threads already.
+TEST_F(McasClient, ItsThreadsTakeNoSignalsOfTheProgram) {
+  Client client(shards_.client());
+  Pool pool = client.open_pool("p", {.create_on_demand = true}, kPool).value();
+  sigset_t waited_for;
+  sigset_t before;
+  ::sigemptyset(&waited_for);
+  ::sigaddset(&waited_for, SIGUSR1);
+  ::pthread_sigmask(SIG_BLOCK, &waited_for, &before);
+  ::kill(::getpid(), SIGUSR1);  // whoever takes it ends the program
+  EXPECT_TRUE(pool.put("k", "v").ok());
+  int number = 0;
+  EXPECT_EQ(::sigwait(&waited_for, &number), 0);
+  EXPECT_EQ(number, SIGUSR1);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+
+  std::size_t threads = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == std::to_string(::getpid())) continue;
+    std::ifstream status(task.path() / "status");
+    std::uint64_t blocked = 0;
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("SigBlk:")) blocked = std::stoull(line.substr(7), nullptr, 16);
+    }
+    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM,
+                             SIGCHLD, SIGPROF, SIGWINCH, SIGRTMAX}) {
+      EXPECT_NE(blocked >> (signal - 1) & 1, 0U) << "signal " << signal;
+    }
+    ++threads;
+  }
+  EXPECT_GT(threads, 0U);
 }
 
 TEST_F(McasClient, OpensClosesAndDeletesPools) {

@@ -1,6 +1,8 @@
 // Plugins of shards that are processes, in isolated processes of their own where this machine can
 // isolate any: they are told of the cluster, and are clients of another shard.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -97,6 +99,9 @@ TEST(McasPlugins, WhatTheyDieOfIsToldToClientsAndLogged) {
       return result.reason();
     };
     EXPECT_EQ(failure("refuse"), "the plugin does not want to");
+    const std::string thrown = failure("throw");
+    EXPECT_TRUE(thrown.starts_with("two\\x0alines\\x1b[31m of eeee")) << thrown;
+    EXPECT_LT(thrown.size(), 2000U);
     const std::string died = "the process of active data objects has died: perdura-ado ";
     EXPECT_EQ(failure("exit"), died + "has ended with code 3");
     EXPECT_EQ(failure("trap"), died + "was ended by signal 5 (Trace/breakpoint trap)");
@@ -114,6 +119,66 @@ TEST(McasPlugins, WhatTheyDieOfIsToldToClientsAndLogged) {
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   EXPECT_EQ(text,
             line("has ended with code 3") + line("was ended by signal 5 (Trace/breakpoint trap)"));
+}
+
+// The shard's stderr, which is its process' too, is a pipe that nobody reads. The process waits for
+// room until it is ended; the shard does not.
+TEST(McasPlugins, WhoFillsAPipeThatNobodyReadsHangsNoShard) {
+  Shards shards(1, std::string("plugins = [\"" PERDURA_TEST_PLUGIN "\"]\nplugin_patience = 300\n") +
+                       isolation());
+  const std::string pipe = shards.directory() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  shards.start(0, pipe);
+  {
+    Client client(shards.client());
+    Pool pool = client.open_pool("p", {.create_on_demand = true}, kPool).value();
+    for (const char* sum : {"1", "2"}) {
+      EXPECT_EQ(pool.invoke("key", "shout", 8, {.create_on_demand = true, .zero_new_value = true})
+                    .status(),
+                Status::failed);
+      EXPECT_EQ(pool.invoke("key", "add").value().at(0), sum);
+    }
+  }
+  shards.kill(0);
+  ::close(reader);
+}
+
+// What calls of plugins need is looked for before anybody calls one.
+TEST(McasPlugins, AreCheckedBeforeTheyAreCalled) {
+  const std::string usual = isolation();
+  const Shards shards(1, "plugins = [\"passthru\"]\n" + usual);
+  EXPECT_EQ(mcas::Server::check(shards.file()).shards.size(), 1U);
+  const auto problem = [](const Shards& of) -> std::string {
+    for (const bool serves : {false, true}) {
+      try {
+        serves ? void(mcas::Server({.file = of.file()})) : void(mcas::Server::check(of.file()));
+        return "none";
+      } catch (const std::exception& error) {
+        if (serves) return error.what();
+      }
+    }
+    return "";
+  };
+  ::setenv("PERDURA_PROGRAMS", "/nowhere", 1);
+  EXPECT_EQ(problem(shards),
+            shards.file() +
+                ": [shards.a]: plugins cannot be called: there is no program /nowhere/perdura-ado; "
+                "it belongs beside this one, or into the folder that PERDURA_PROGRAMS names");
+  EXPECT_EQ(problem(Shards(1)), "none") << "nothing needs it";
+  isolation();
+  if (::geteuid() != 0) return;
+  const std::string folder = shards.directory() + "/closed";
+  std::filesystem::create_directory(folder);
+  std::filesystem::copy_file(PERDURA_TEST_PLUGIN, folder + "/plugin.so");
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  EXPECT_NE(problem(Shards(1, "plugins = [\"" + folder + "/plugin.so\"]\n"))
+                .find("which has a user of its own: '" + folder + "' is closed to others"),
+            std::string::npos);
+  EXPECT_EQ(
+      problem(Shards(1, "plugin_isolation = false\nplugins = [\"" + folder + "/plugin.so\"]\n")),
+      "none");
 }
 
 TEST(McasPlugins, CopyToAnotherShard) {

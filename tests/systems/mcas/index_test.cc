@@ -88,8 +88,15 @@ TEST(McasIndex, ASearchOfManyKeysIsDividedIntoSteps) {
   for (int i = 0; i < 5000; ++i) keys.push_back(std::to_string(10'000 + i));
   const auto index = index_of(keys);
   EXPECT_EQ(index->find("14999", Match::regular_expression, 0).outcome, Outcome::more);
-  EXPECT_EQ(found(*index, "14999", Match::regular_expression), "14999 4999");
   EXPECT_EQ(found(*index, "x", Match::regular_expression), "none");
+  // Each key, also those at which a step begins and ends, and from each side of such a place.
+  for (const std::uint64_t from : {0, 999, 1000, 1001}) {
+    for (std::uint64_t i = from; i < keys.size(); ++i) {
+      ASSERT_EQ(found(*index, keys[i], Match::regular_expression, from),
+                keys[i] + " " + std::to_string(i))
+          << "from " << from;
+    }
+  }
 }
 
 TEST(McasIndex, KeysAreBytes) {

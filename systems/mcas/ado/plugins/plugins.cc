@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <string_view>
 
 #include "platform/base/error.h"
@@ -21,6 +22,20 @@ namespace {
 constexpr std::string_view kReplicate = "replicate";
 
 std::string without_argument(const std::string& text) { return text.substr(0, text.find(':')); }
+
+// What keeps a user from a file who owns nothing: itself, or a folder on the way to it; empty if
+// nothing does.
+std::string what_is_closed(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path at = fs::canonical(path, ignored);
+  for (fs::perms needed = fs::perms::others_read; !at.empty(); needed = fs::perms::others_exec) {
+    if ((fs::status(at, ignored).permissions() & needed) == fs::perms::none) return at.string();
+    if (at == at.root_path()) break;
+    at = at.parent_path();
+  }
+  return "";
+}
 
 std::unique_ptr<Plugin> load(const std::string& path, const std::string& argument) {
   void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -90,12 +105,18 @@ bool names_replicate(const std::vector<std::string>& names) {
   return std::find(names.begin(), names.end(), kReplicate) != names.end();
 }
 
-void check_plugin_files(const std::vector<std::string>& names) {
+void check_plugin_files(const std::vector<std::string>& names, Isolation isolation) {
   for (const std::string& name : names) {
     const std::optional<std::string> path = path_of(name);
     if (!path) continue;
     const std::string problem = why_not_exported(*path, kPluginSymbol);
     if (!problem.empty()) throw UsageError(fmt::format("plugin '{}' {}", *path, problem));
+    const std::string closed = isolation == Isolation::full ? what_is_closed(*path) : "";
+    if (closed.empty()) continue;
+    throw UsageError(
+        fmt::format("plugin '{}' cannot be read by an isolated process, which has a user of its "
+                    "own: '{}' is closed to others; chmod o+rX it",
+                    *path, closed));
   }
 }
 

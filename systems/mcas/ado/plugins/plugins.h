@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/child_process.h"
 #include "systems/mcas/ado/process.h"
 
 namespace perdura::systems::mcas::ado {
@@ -23,8 +24,9 @@ Plugins open_plugins(const std::vector<std::string>& names);
 // Whether there can be such plugins, without loading any. Throws UsageError if not.
 void check_plugins(const std::vector<std::string>& names);
 // Throws UsageError unless each shared object among them is a file of this host that exports a
-// plugin. Executes nothing of it, so its version and what it needs are found when it is loaded.
-void check_plugin_files(const std::vector<std::string>& names);
+// plugin, and that an isolated process, whose user owns nothing, can read. Executes nothing of it,
+// so its version and what it needs are found when it is loaded.
+void check_plugin_files(const std::vector<std::string>& names, Isolation isolation);
 // Whether "replicate" is one of them.
 bool names_replicate(const std::vector<std::string>& names);
 // The path of the shared object that such a name is of, if it is.

@@ -84,6 +84,26 @@ TEST_P(Finds, TheKeysThatThereAreInTheirOrder) {
   });
 }
 
+// More keys than are compared at a time: each of them is found, also where one step ends and the
+// next one begins, wherever that is.
+TEST_P(Finds, EachOfManyKeys) {
+  constexpr std::uint64_t kMany = 2100;
+  config_.memory = 16 * MiB;
+  run([](Session& session, Thread&) -> Task<> {
+    const auto pool = *co_await session.create_pool("pool", 8 * MiB, {});
+    EXPECT_TRUE(co_await pool->configure(kAdd));
+    const auto key = [](std::uint64_t number) { return std::to_string(10'000 + number); };
+    for (std::uint64_t i = 0; i < kMany; ++i) {
+      EXPECT_TRUE(co_await pool->put(as_key(key(i)), as_key("value"), {}));
+    }
+    for (std::uint64_t i = 0; i < kMany; ++i) {
+      const auto found = co_await pool->find(key(i), Match::regular_expression, 0);
+      EXPECT_TRUE(found && text_of(found->key) == key(i) && found->position == i) << key(i);
+      if (!found) break;
+    }
+  });
+}
+
 // More keys than are compared at a time, while another client changes keys behind them.
 TEST_P(Finds, WhatIsBehindManyOthersWhileTheyChange) {
   constexpr int kStays = 3000;
