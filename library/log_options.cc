@@ -78,7 +78,8 @@ void check_directory(const std::string& directory, bool emulated, std::string_vi
   }
   if (emulated) return;
   const pmem::mapped::Place place = pmem::mapped::place_of(directory);
-  if (place.kind == PlaceKind::device_dax || place.kind == PlaceKind::dax_file_system) return;
+  if (place.kind == PlaceKind::dax_file_system) return;
+  if (place.kind == PlaceKind::device_dax && place.persistent.value_or(false)) return;
   throw std::invalid_argument(fmt::format(
       "{} directory {} is no persistent memory ({}); name one with DAX, or set emulated", whose,
       directory, place.promise));

@@ -1,15 +1,20 @@
 #include "persistence/detection.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <system_error>
 
 #include "persistence/acpi_tables.h"
 #include "persistence/pci.h"
+#include "platform/pmem/mapped/dax_memory.h"
 
 namespace perdura::persistence {
 
@@ -34,6 +39,32 @@ std::string first_line(const fs::path& file) {
   return line;
 }
 
+// The first line of an attribute of a device, or the reason for which it says nothing.
+struct Attribute {
+  std::string word{};
+  std::string silence{};  // empty if there is a word
+};
+
+Attribute attribute_of(const fs::path& device, const char* attribute) {
+  const fs::path file = device / attribute;
+  const std::string name = (device.filename() / attribute).string();
+  errno = 0;
+  std::ifstream input(file);
+  std::string line;
+  if (input && std::getline(input, line) && !line.empty()) return {line, {}};
+  const int error = errno;
+  if (error == ENOENT) {
+    return {{},
+            fmt::format("{} does not say: it has no {}", device.filename().string(), attribute)};
+  }
+  if (error != 0) return {{}, fmt::format("{} cannot be read: {}", name, std::strerror(error))};
+  return {{},
+          fmt::format("{} does not say: its {} is empty", device.filename().string(), attribute)};
+}
+
+constexpr const char* kNoSysfs =
+    "there is no /sys/bus, which every Linux has; a container or a copy may leave it out";
+
 // The value on which all sources agree; unknown if they disagree, or if there is none.
 template <class Value>
 Detected<Value> agreed(const std::vector<std::pair<std::optional<Value>, std::string>>& said,
@@ -54,16 +85,21 @@ std::optional<Nfit> nfit_of(const fs::path& root) {
       std::string{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()});
 }
 
+// What each region says for itself. A region that says nothing makes the domain unknown: its
+// memory may have another one than that of the regions that do say.
 Detected<pmem::PersistenceDomain> detect_domain(const fs::path& root) {
   std::vector<std::pair<std::optional<pmem::PersistenceDomain>, std::string>> said;
   for (const fs::path& region : entries(root / "sys/bus/nd/devices", "region")) {
-    const fs::path file = region / "persistence_domain";
-    const std::string word = first_line(file);
-    if (word.empty()) continue;
+    // Their memory is no persistent memory that a device can write to.
+    const std::string type = first_line(region / "devtype");
+    if (type == "nd_volatile" || type == "nd_blk") continue;
+    const auto [word, silence] = attribute_of(region, "persistence_domain");
     std::optional<pmem::PersistenceDomain> domain;
     if (word == "memory_controller") domain = pmem::PersistenceDomain::dmp;
     if (word == "cpu_cache") domain = pmem::PersistenceDomain::mhp;
-    said.emplace_back(domain, fmt::format("{} says {}", region.filename().string(), word));
+    said.emplace_back(domain, silence.empty()
+                                  ? fmt::format("{} says {}", region.filename().string(), word)
+                                  : silence);
   }
   if (const auto nfit = nfit_of(root); nfit && (!said.empty() || !nfit->persistent.empty())) {
     // Firmware that reports neither capability has reported nothing.
@@ -74,28 +110,46 @@ Detected<pmem::PersistenceDomain> detect_domain(const fs::path& root) {
       said.emplace_back(
           pmem::PersistenceDomain::dmp,
           "the firmware (NFIT) says that memory controllers are flushed when power is lost");
+    } else if (said.empty()) {
+      said.emplace_back(std::nullopt,
+                        "the firmware (NFIT) has persistent memory, and does not say what is "
+                        "flushed when power is lost");
     }
   }
+  if (said.empty() && !shows_sysfs(root)) return {std::nullopt, kNoSysfs};
   return agreed(said, "there is no region of persistent memory (/sys/bus/nd/devices/region*)");
 }
 
 constexpr const char* kNoRdmaDevice = "there is no RDMA device (/sys/class/infiniband)";
 
-Detected<pmem::Transport> detect_transport(const std::vector<fs::path>& devices) {
+// The link layers of a device's ports tell InfiniBand from RoCE, which are one transport for the
+// methods: " on Ethernet".
+std::string on_link_layers(const fs::path& device) {
+  std::set<std::string> layers;
+  for (const fs::path& port : entries(device / "ports", "")) {
+    if (const std::string layer = first_line(port / "link_layer"); !layer.empty()) {
+      layers.insert(layer);
+    }
+  }
+  return layers.empty() ? "" : fmt::format(" on {}", fmt::join(layers, " and "));
+}
+
+Detected<pmem::Transport> detect_transport(const std::vector<fs::path>& devices,
+                                           const char* if_none) {
   std::vector<std::pair<std::optional<pmem::Transport>, std::string>> said;
   for (const fs::path& device : devices) {
     const std::string type = first_line(device / "node_type");
     std::optional<pmem::Transport> transport;
     if (type.starts_with("1:")) transport = pmem::Transport::infiniband;
     if (type.starts_with("4:")) transport = pmem::Transport::iwarp;
-    said.emplace_back(transport,
-                      fmt::format("{} is a {}", device.filename().string(),
-                                  type.size() > 3 ? type.substr(3) : "device of no type"));
+    said.emplace_back(transport, fmt::format("{} is a {}{}", device.filename().string(),
+                                             type.size() > 3 ? type.substr(3) : "device of no type",
+                                             on_link_layers(device)));
   }
-  return agreed(said, kNoRdmaDevice);
+  return agreed(said, if_none);
 }
 
-Detected<bool> detect_ddio(const std::vector<fs::path>& devices) {
+Detected<bool> detect_ddio(const std::vector<fs::path>& devices, const char* if_none) {
   std::vector<std::pair<std::optional<bool>, std::string>> said;
   for (const fs::path& device : devices) {
     const std::string name = device.filename().string();
@@ -116,11 +170,11 @@ Detected<bool> detect_ddio(const std::vector<fs::path>& devices) {
     auto found = allocating_writes_of(*port);
     said.emplace_back(found.value, fmt::format("{}: {}", name, found.reason));
   }
-  return agreed(said, kNoRdmaDevice);
+  return agreed(said, if_none);
 }
 
 void detect_features(const std::vector<fs::path>& devices, const FeaturesOf& features_of,
-                     Detection& found) {
+                     const char* if_none, Detection& found) {
   using Said = std::vector<std::pair<std::optional<bool>, std::string>>;
   Said flush;
   Said flush_persistence;
@@ -140,15 +194,31 @@ void detect_features(const std::vector<fs::path>& devices, const FeaturesOf& fea
     say(flush_persistence, &DeviceFeatures::flush_persistence, "FLUSH for persistence");
     say(atomic_write, &DeviceFeatures::atomic_write, "ATOMIC WRITE");
   }
-  found.flush = agreed(flush, kNoRdmaDevice);
-  found.flush_persistence = agreed(flush_persistence, kNoRdmaDevice);
-  found.atomic_write = agreed(atomic_write, kNoRdmaDevice);
+  found.flush = agreed(flush, if_none);
+  found.flush_persistence = agreed(flush_persistence, if_none);
+  found.atomic_write = agreed(atomic_write, if_none);
 }
 
+// One device of persistent memory is enough. If there is none, one where it is unknown comes next.
+Detected<bool> best_of(const std::vector<Detected<bool>>& said) {
+  const auto rank = [](const Detected<bool>& each) {
+    return !each.value ? 1 : *each.value ? 2 : 0;
+  };
+  return *std::max_element(said.begin(), said.end(),
+                           [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+}
+
+// Whether programs can map a device of persistent memory. Memory of another kind is offered as
+// DAX devices, too.
 Detected<bool> detect_device_dax(const fs::path& root) {
-  const auto devices = entries(root / "sys/bus/dax/devices", "dax");
-  if (devices.empty()) return {false, "there is no device DAX (/sys/bus/dax/devices)"};
-  return {true, fmt::format("{} is there", devices.front().filename().string())};
+  std::vector<Detected<bool>> said;
+  for (const fs::path& device : entries(root / "sys/bus/dax/devices", "dax")) {
+    const auto memory = pmem::mapped::dax_memory_of(device);
+    said.push_back({memory.persistent, memory.reason});
+  }
+  if (!said.empty()) return best_of(said);
+  if (!shows_sysfs(root)) return {std::nullopt, kNoSysfs};
+  return {false, "there is no device DAX (/sys/bus/dax/devices)"};
 }
 
 // One line of /proc/mounts.
@@ -201,43 +271,60 @@ Detected<bool> detect_mount(const std::string& device, const Mount& mount) {
   return {false, fmt::format("{} is mounted at {} without dax", device, mount.target)};
 }
 
+// What is known of the file systems on one block device of persistent memory.
+void detect_on_block_device(const fs::path& root, const fs::path& block_device,
+                            std::vector<Detected<bool>>& said) {
+  const std::string device = block_device.filename().string();
+  const std::string answer = first_line(block_device / "queue/dax");
+  if (answer != "1") {
+    const std::string file = fmt::format("/sys/block/{}/queue/dax", device);
+    said.push_back(answer == "0"
+                       ? Detected<bool>{false, fmt::format("{} cannot ({})", device, file)}
+                       : Detected<bool>{std::nullopt, fmt::format("{} does not say whether {} can",
+                                                                  file, device)});
+    return;
+  }
+  if (!fs::exists(root / "proc/mounts")) {
+    said.push_back({std::nullopt, fmt::format("{} can, and /proc/mounts is not there", device)});
+    return;
+  }
+  const std::size_t before = said.size();
+  for (const Mount& mount : mounts(root)) {
+    if (mount.is_of(device)) said.push_back(detect_mount(device, mount));
+  }
+  if (said.size() != before) return;
+  // A device mapper or a software RAID stands between; file systems on it may have DAX.
+  if (const auto holders = entries(block_device / "holders", ""); !holders.empty()) {
+    said.push_back({std::nullopt, fmt::format("{} can, and {} stands on it", device,
+                                              holders.front().filename().string())});
+    return;
+  }
+  said.push_back({false, fmt::format("{} can, and has no mounted file system", device)});
+}
+
 Detected<bool> detect_file_system_dax(const fs::path& root) {
   std::vector<Detected<bool>> said;
   for (const fs::path& block_device : entries(root / "sys/block", "pmem")) {
-    const std::string device = block_device.filename().string();
-    if (first_line(block_device / "queue/dax") != "1") {
-      said.push_back({false, fmt::format("{} cannot (/sys/block/{}/queue/dax)", device, device)});
-      continue;
-    }
-    const std::size_t before = said.size();
-    for (const Mount& mount : mounts(root)) {
-      if (mount.is_of(device)) said.push_back(detect_mount(device, mount));
-    }
-    if (said.size() == before) {
-      said.push_back({false, fmt::format("{} can, and has no mounted file system", device)});
-    }
+    detect_on_block_device(root, block_device, said);
   }
-  if (said.empty()) {
-    return {false, "there is no block device of persistent memory (/sys/block/pmem*)"};
-  }
-  // One file system with DAX is enough. If there is none, one where it is unknown comes next.
-  const auto rank = [](const Detected<bool>& each) {
-    return !each.value ? 1 : *each.value ? 2 : 0;
-  };
-  return *std::max_element(said.begin(), said.end(),
-                           [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  if (!said.empty()) return best_of(said);
+  if (!shows_sysfs(root)) return {std::nullopt, kNoSysfs};
+  return {false, "there is no block device of persistent memory (/sys/block/pmem*)"};
 }
 
 }  // namespace
+
+bool shows_sysfs(const fs::path& root) { return !entries(root / "sys/bus", "").empty(); }
 
 Detection detect(const fs::path& root, const FeaturesOf& features_of) {
   const auto devices = entries(root / "sys/class/infiniband", "");
   Detection found;
   found.domain = detect_domain(root);
-  found.ddio = detect_ddio(devices);
-  found.transport = detect_transport(devices);
+  const char* const if_none = shows_sysfs(root) ? kNoRdmaDevice : kNoSysfs;
+  found.ddio = detect_ddio(devices, if_none);
+  found.transport = detect_transport(devices, if_none);
   found.has_rdma_device = !devices.empty();
-  detect_features(devices, features_of, found);
+  detect_features(devices, features_of, if_none, found);
   found.device_dax = detect_device_dax(root);
   found.file_system_dax = detect_file_system_dax(root);
   return found;

@@ -29,12 +29,17 @@ struct Detection {
   Detected<bool> flush;  // for global visibility; this and the next two hold for all RDMA devices
   Detected<bool> flush_persistence;
   Detected<bool> atomic_write;
-  Detected<bool> device_dax;
+  Detected<bool> device_dax;       // of persistent memory, for at least one device
   Detected<bool> file_system_dax;  // of a mounted file system, for all of its files
 };
 
+// Whether `root` has a /sys with devices in it. If it has none, as in some containers, a device
+// that is not found there may exist all the same.
+bool shows_sysfs(const std::filesystem::path& root);
+
 // Reads below `root`/sys and `root`/proc, and asks each RDMA device for its features. A property
-// that differs between regions or devices is unknown; the caller must name one of them.
+// that differs between regions or devices, or of which one of them says nothing, is unknown; the
+// caller must name one of them.
 Detection detect(const std::filesystem::path& root = "/",
                  const FeaturesOf& features_of = query_rdma_device);
 

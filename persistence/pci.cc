@@ -72,7 +72,19 @@ std::optional<fs::path> root_port_of(const fs::path& pci_device) {
   return port;
 }
 
-Detected<bool> relaxed_ordering_of(const fs::path& pci_device) {
+Detected<bool> relaxed_ordering_of(const fs::path& pci_device, bool in_guest) {
+  std::error_code none;
+  if (fs::is_symlink(fs::symlink_status(pci_device / "physfn", none))) {
+    const std::string name = pci_device.filename().string();
+    const fs::path physical = fs::canonical(pci_device / "physfn", none);
+    if (none) {
+      return {std::nullopt,
+              fmt::format("{} is a virtual function whose physical function is not shown", name)};
+    }
+    Detected<bool> found = relaxed_ordering_of(physical, in_guest);
+    found.reason = fmt::format("{} is a virtual function: {}", name, found.reason);
+    return found;
+  }
   const std::string bytes = bytes_of(pci_device);
   if (bytes.size() <= kWithoutRoot) return {std::nullopt, unreadable(pci_device, bytes)};
   const std::string name = pci_device.filename().string();
@@ -80,6 +92,13 @@ Detected<bool> relaxed_ordering_of(const fs::path& pci_device) {
   if (!express) return {std::nullopt, fmt::format("{} is no PCI Express device", name)};
   constexpr std::uint16_t kEnable = 1U << 4;
   const bool on = (field_at<std::uint16_t>(bytes, *express + 8) & kEnable) != 0;
+  if (!on && in_guest) {
+    return {
+        std::nullopt,
+        fmt::format("Device Control of {} disables relaxed ordering, which in a virtual machine "
+                    "means nothing if it is a virtual function",
+                    name)};
+  }
   return {on, fmt::format("Device Control of {} {} relaxed ordering", name,
                           on ? "enables" : "disables")};
 }

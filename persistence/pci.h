@@ -18,8 +18,10 @@ std::optional<std::filesystem::path> pci_device_of(const std::filesystem::path& 
 std::optional<std::filesystem::path> root_port_of(const std::filesystem::path& pci_device);
 
 // Whether the device may send writes with relaxed ordering (PCI Express Base Specification, Device
-// Control).
-Detected<bool> relaxed_ordering_of(const std::filesystem::path& pci_device);
+// Control). Of a virtual function the bit means nothing: that of its physical function holds for
+// both (Single Root I/O Virtualization). A guest is shown a virtual function as if it were a device
+// of its own, so that a bit that is not set says nothing there.
+Detected<bool> relaxed_ordering_of(const std::filesystem::path& pci_device, bool in_guest = false);
 // Whether the root port's writes allocate lines in the cache. Known for Intel Xeon Scalable
 // processors of the first and second generation only, whose register is documented (perfctrlsts_0,
 // use_allocating_flow_wr).

@@ -33,7 +33,41 @@ std::string advise_command(const persistence::Detection& found) {
   return command;
 }
 
+// A responder's kind is its domain, DDIO and transport; where receive buffers are, the program
+// chooses. Each unknown property leaves several kinds, for all of which a method must be right.
+std::string kind_of(const persistence::Detection& found, const std::optional<bool>& memory) {
+  if (memory == false) {
+    return "This host is no responder: Linux shows no persistent memory; that is as sure as Linux "
+           "is.";
+  }
+  constexpr int kDomains = 3;
+  const int kinds = (found.domain.value ? 1 : kDomains) * (found.ddio.value ? 1 : 2) *
+                    (found.transport.value ? 1 : 2);
+  const std::string kind = fmt::format(
+      "persistence domain {}, DDIO {}, transport {}",
+      found.domain.value ? to_string(*found.domain.value) : kUnknown,
+      !found.ddio.value ? kUnknown : (*found.ddio.value ? "on" : "off"),
+      !found.transport.value ? kUnknown
+                             : (*found.transport.value == pmem::Transport::iwarp ? "iwarp" : "ib"));
+  std::string text =
+      kinds == 1 ? fmt::format(
+                       "This host is a responder of this kind: {}; that is as sure as Linux "
+                       "and the firmware are, which know nothing of batteries (wsp).",
+                       kind)
+                 : fmt::format(
+                       "This host is a responder of any of {} kinds out of 12: {}; it is "
+                       "not sure which.",
+                       kinds, kind);
+  if (!memory) text += " It is not known whether it has persistent memory.";
+  return text;
+}
+
 }  // namespace
+
+std::string count_of(const Tree& tree, std::size_t devices) {
+  return devices == 0 && !persistence::shows_sysfs(tree.root()) ? kUnknown
+                                                                : std::to_string(devices);
+}
 
 Diagnosis examine(const Host& host) {
   const Tree tree(host.root);
@@ -46,6 +80,7 @@ Diagnosis examine(const Host& host) {
     diagnosis.findings.insert(diagnosis.findings.end(), findings.begin(), findings.end());
   }
   diagnosis.advise = advise_command(found);
+  diagnosis.kind = kind_of(found, has_persistent_memory(tree, found));
   return diagnosis;
 }
 
@@ -74,9 +109,9 @@ std::string as_text(const Diagnosis& diagnosis) {
   const auto unknown = std::count_if(diagnosis.findings.begin(), diagnosis.findings.end(),
                                      [](const Finding& finding) { return !finding.known(); });
   text += fmt::format(
-      "\n{} of {} properties are not known; what is behind \"->\" finds or mends them. To choose a "
-      "method for this host as a responder:\n  {}\n",
-      unknown, diagnosis.findings.size(), diagnosis.advise);
+      "\n{} of {} properties are not known; what follows \"->\" finds or mends them. To choose a "
+      "method for this host as a responder:\n  {}\n\n{}\n",
+      unknown, diagnosis.findings.size(), diagnosis.advise, diagnosis.kind);
   return text;
 }
 
@@ -92,6 +127,7 @@ std::string as_json(const Diagnosis& diagnosis) {
     if (!finding.how.empty()) each["how"] = finding.how;
   }
   object["advise"] = diagnosis.advise;
+  object["kind"] = diagnosis.kind;
   // Values come from files, which need not be UTF-8.
   return object.dump(2) + "\n";
 }

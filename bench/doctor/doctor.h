@@ -31,6 +31,7 @@ struct Diagnosis {
   persistence::ResponderDescriptor responder;
   std::vector<Finding> findings;
   std::string advise;  // the command that chooses a method for this host
+  std::string kind;    // a sentence: which kind of responder this is, and how sure that is
 };
 
 // Where to look. Everything is read below `root`, so that a copy of another machine's /sys, /proc

@@ -1,6 +1,8 @@
 // The sections of a diagnosis. Internal.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "bench/doctor/doctor.h"
@@ -16,6 +18,16 @@ std::vector<Finding> persistence_findings(const Host& host, const Tree& tree,
 std::vector<Finding> rdma_findings(const Host& host, const Tree& tree,
                                    const persistence::Detection& found);
 std::vector<Finding> host_findings(const Tree& tree);
+
+// Whether there is anything that may be persistent memory; nothing if that is not known.
+std::optional<bool> has_persistent_memory(const Tree& tree, const persistence::Detection& found);
+
+// A number of devices that Linux shows in a folder. No folder means no device only where /sys is
+// shown at all.
+std::string count_of(const Tree& tree, std::size_t devices);
+inline constexpr const char* kNoSysfs =
+    "there is no /sys/bus, which every Linux has; a container or a copy may leave it out";
+inline constexpr const char* kAskOutside = "ask outside of the container, or copy all of /sys";
 
 inline const char* yes_or_no(bool value) { return value ? "yes" : "no"; }
 

@@ -14,15 +14,28 @@ namespace {
 Finding huge_pages(const Tree& tree) {
   constexpr const char* kFolder = "sys/kernel/mm/hugepages";
   Finding finding{"host", "huge pages", "none", fmt::format("/{}", kFolder), ""};
+  if (!tree.has(kFolder)) {
+    finding.value = kUnknown;
+    finding.evidence =
+        fmt::format("there is no /{}: the kernel has none, or /sys is not shown", kFolder);
+    finding.how = "'grep Huge /proc/meminfo' shows what is set aside";
+    return finding;
+  }
   std::vector<std::string> pools;
+  bool silent = false;
   for (const std::string& size : tree.names(kFolder, "hugepages-")) {
     const std::string folder = fmt::format("{}/{}", kFolder, size);
     const auto all = tree.number(folder + "/nr_hugepages");
     const auto free = tree.number(folder + "/free_hugepages");
-    if (!all || *all == 0) continue;
-    pools.push_back(fmt::format("{} of {}, {} free", *all, size.substr(10), free.value_or(0)));
+    if (all == 0) continue;
+    silent = silent || !all;
+    pools.push_back(fmt::format("{} of {}, {} free", all ? std::to_string(*all) : kUnknown,
+                                size.substr(10), free ? std::to_string(*free) : kUnknown));
   }
-  if (!pools.empty()) {
+  if (silent) {
+    finding.value = kUnknown;
+    finding.evidence += fmt::format(": {}", fmt::join(pools, "; "));
+  } else if (!pools.empty()) {
     finding.value = fmt::format("{}", fmt::join(pools, "; "));
   } else {
     finding.how = "sysctl vm.nr_hugepages=N; a device then needs fewer translations of addresses";
@@ -67,10 +80,19 @@ Finding locked_memory(const Tree& tree) {
 
 Finding governor(const Tree& tree) {
   std::map<std::string, int> governors;
+  bool silent = false;
   for (const std::string& cpu : tree.names("sys/devices/system/cpu", "cpu")) {
-    const std::string said =
-        tree.line(fmt::format("sys/devices/system/cpu/{}/cpufreq/scaling_governor", cpu));
-    if (!said.empty()) ++governors[said];
+    // The folder also has cpufreq and cpuidle.
+    if (cpu.size() == 3 || cpu.find_first_not_of("0123456789", 3) != std::string::npos) continue;
+    const std::string folder = fmt::format("sys/devices/system/cpu/{}", cpu);
+    const std::string said = tree.line(folder + "/cpufreq/scaling_governor");
+    // A CPU that is offline has no governor.
+    const bool offline = tree.number(folder + "/online") == 0;
+    if (!said.empty()) {
+      ++governors[said];
+    } else if (!offline) {
+      silent = true;
+    }
   }
   Finding finding{"host", "CPU frequency governor", kUnknown,
                   "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", ""};
@@ -84,7 +106,11 @@ Finding governor(const Tree& tree) {
     names.push_back(governors.size() == 1 ? name : fmt::format("{} on {} CPUs", name, count));
   }
   finding.value = fmt::format("{}", fmt::join(names, ", "));
-  if (finding.value != "performance") {
+  if (silent) {
+    finding.evidence += fmt::format(": {}, and some CPUs do not say", finding.value);
+    finding.value = kUnknown;
+    finding.how = "cpupower frequency-info";
+  } else if (finding.value != "performance") {
     finding.how = "latencies vary with the frequency: cpupower frequency-set -g performance";
   }
   return finding;

@@ -25,11 +25,11 @@ std::optional<std::string> table(const Tree& tree, const char* name, Finding& fi
   if (tree.has(path)) {
     finding.evidence = fmt::format("/{} cannot be read", path);
     finding.how = "ask as root";
-  } else if (tree.has("sys/firmware/acpi/tables")) {
+  } else if (!tree.names("sys/firmware/acpi/tables").empty()) {
     finding.value = "none";
     finding.evidence = fmt::format("the firmware has no {}", name);
   } else {
-    finding.evidence = "there is no /sys/firmware/acpi/tables";
+    finding.evidence = "there is no table in /sys/firmware/acpi/tables";
     finding.how = "boot with ACPI; a container may hide it";
   }
   return std::nullopt;
@@ -100,14 +100,18 @@ Finding hmat_finding(const Tree& tree) {
   return finding;
 }
 
-// The persistence domains that occur in the output of ndctl.
+// What each region in the output of ndctl says of its persistence domain.
 std::vector<std::string> domains_of(const std::string& text) {
   std::vector<std::string> domains;
   const auto visit = [&](const auto& self, const Json& json) -> void {
-    if (json.is_object() && json.contains("persistence_domain") &&
-        json["persistence_domain"].is_string()) {
-      domains.push_back(fmt::format("{} says {}", json.value("dev", "a region"),
-                                    json["persistence_domain"].template get<std::string>()));
+    if (json.is_object() && json.contains("dev") && json["dev"].is_string()) {
+      const auto name = json["dev"].template get<std::string>();
+      const Json* const domain = json.find("persistence_domain");
+      if (domain != nullptr && domain->is_string()) {
+        domains.push_back(fmt::format("{} says {}", name, domain->template get<std::string>()));
+      } else if (name.starts_with("region")) {
+        domains.push_back(fmt::format("{} does not say", name));
+      }
     }
     if (json.is_object()) {
       for (const auto& [name, member] : json.items()) self(self, member);
@@ -127,49 +131,117 @@ Finding ndctl_finding(const Host& host) {
     finding.how = "install ndctl and call 'ndctl list -R' as root";
     return finding;
   }
+  // Without any region ndctl prints nothing.
+  if (text->find_first_not_of(" \n") != std::string::npos && Json::parse_or_null(*text).is_null()) {
+    finding.evidence = "ndctl list -R prints no JSON";
+    finding.how = "call 'ndctl list -R' as root";
+    return finding;
+  }
   const auto domains = domains_of(*text);
   finding.value = domains.empty() ? "no region" : "regions";
-  finding.evidence = domains.empty() ? "ndctl list -R names no persistence domain"
+  finding.evidence = domains.empty() ? "ndctl list -R names no region"
                                      : fmt::format("{}", fmt::join(domains, ", "));
   return finding;
 }
 
+constexpr const char* kNvdimmBus = "sys/bus/nd/devices";
+constexpr const char* kCxlBus = "sys/bus/cxl/devices";
+
 Finding nvdimm_finding(const Tree& tree) {
-  const auto dimms = tree.names("sys/bus/nd/devices", "nmem");
-  std::vector<std::string> regions;
-  for (const std::string& region : tree.names("sys/bus/nd/devices", "region")) {
-    const std::string folder = "sys/bus/nd/devices/" + region;
+  const auto dimms = tree.names(kNvdimmBus, "nmem");
+  std::vector<std::string> shown;
+  for (const std::string& region : tree.names(kNvdimmBus, "region")) {
+    const std::string folder = fmt::format("{}/{}", kNvdimmBus, region);
     const auto size = tree.number(folder + "/size");
     const auto node = tree.number(folder + "/numa_node");
-    regions.push_back(fmt::format(
+    shown.push_back(fmt::format(
         "{}{}{}", region, size ? fmt::format(" of {}", size_text(static_cast<Bytes>(*size))) : "",
         node ? fmt::format(" at NUMA node {}", *node) : ""));
   }
-  Finding finding{"persistence", "NVDIMMs", std::to_string(dimms.size()), "/sys/bus/nd/devices",
+  Finding finding{"persistence", "NVDIMMs", count_of(tree, dimms.size()), "/sys/bus/nd/devices",
                   ""};
-  if (!regions.empty()) finding.evidence += fmt::format(": {}", fmt::join(regions, ", "));
+  for (const std::string& dimm : dimms) {
+    // Such as "not_armed flush_fail": the DIMM does not keep what its machine promises.
+    const std::string flags = tree.line(fmt::format("{}/{}/nfit/flags", kNvdimmBus, dimm));
+    if (flags.empty()) continue;
+    shown.push_back(fmt::format("{} reports {}", dimm, flags));
+    finding.how = "'ndctl list -DH' shows its health; what is flushed to it may be lost";
+  }
+  if (!shown.empty()) finding.evidence += fmt::format(": {}", fmt::join(shown, ", "));
+  if (!finding.known()) finding.evidence = kNoSysfs, finding.how = kAskOutside;
   return finding;
+}
+
+// Bytes of a CXL device's persistent ("pmem") or volatile ("ram") memory.
+std::optional<Bytes> cxl_size(const Tree& tree, const std::string& device, const char* kind) {
+  // The value is in hexadecimal.
+  const std::string text = tree.line(fmt::format("{}/{}/{}/size", kCxlBus, device, kind));
+  if (text.empty()) return std::nullopt;
+  return std::strtoull(text.c_str(), nullptr, 0);
 }
 
 Finding cxl_finding(const Tree& tree) {
   std::vector<std::string> memories;
-  for (const std::string& device : tree.names("sys/bus/cxl/devices", "mem")) {
+  for (const std::string& device : tree.names(kCxlBus, "mem")) {
     const auto size = [&](const char* kind) -> std::string {
-      // The value is in hexadecimal.
-      const std::string text =
-          tree.line(fmt::format("sys/bus/cxl/devices/{}/{}/size", device, kind));
-      return text.empty() ? "unknown" : size_text(std::strtoull(text.c_str(), nullptr, 0));
+      const auto found = cxl_size(tree, device, kind);
+      return found ? size_text(*found) : kUnknown;
     };
     memories.push_back(
         fmt::format("{} with {} persistent and {} volatile", device, size("pmem"), size("ram")));
   }
-  Finding finding{"persistence", "CXL memory", std::to_string(memories.size()),
+  Finding finding{"persistence", "CXL memory", count_of(tree, memories.size()),
                   "/sys/bus/cxl/devices", ""};
   if (!memories.empty()) {
     finding.evidence += fmt::format(": {}", fmt::join(memories, ", "));
     finding.how =
         "whether its persistence domain reaches to the caches (global persistent flush) is the "
         "firmware's to say: 'cxl list -M', the setup menu";
+  }
+  if (!finding.known()) finding.evidence = kNoSysfs, finding.how = kAskOutside;
+  return finding;
+}
+
+// How often memory lost power before all that was in its persistence domain had reached the
+// medium. Drivers of NVDIMMs (NFIT, PAPR) and of persistent CXL memory keep the count in an
+// attribute of the device "nmem".
+Finding dirty_shutdowns(const Tree& tree) {
+  Finding finding{"persistence", "dirty shutdowns", "", "/sys/bus/nd/devices/nmem*", ""};
+  std::vector<std::string> counts;
+  bool all_known = true;
+  bool some = false;
+  bool some_cxl = false;
+  for (const std::string& dimm : tree.names(kNvdimmBus, "nmem")) {
+    const std::string folder = fmt::format("{}/{}", kNvdimmBus, dimm);
+    std::optional<long long> count;
+    for (const char* driver : {"nfit", "cxl", "papr"}) {
+      if (!count) count = tree.number(fmt::format("{}/{}/dirty_shutdown", folder, driver));
+    }
+    some_cxl = some_cxl || tree.has(folder + "/cxl");
+    all_known = all_known && count.has_value();
+    some = some || count.value_or(0) > 0;
+    counts.push_back(fmt::format("{} {}", dimm, count ? std::to_string(*count) : kUnknown));
+  }
+  for (const std::string& device : tree.names(kCxlBus, "mem")) {
+    if (some_cxl || cxl_size(tree, device, "pmem").value_or(0) == 0) continue;
+    all_known = false;
+    counts.push_back(fmt::format("{} {}", device, kUnknown));
+  }
+  if (counts.empty()) {
+    finding.value = persistence::shows_sysfs(tree.root()) ? "none" : kUnknown;
+    finding.evidence = finding.known() ? "no device that counts them is shown" : kNoSysfs;
+    if (!finding.known()) finding.how = kAskOutside;
+    return finding;
+  }
+  finding.value = all_known ? fmt::format("{}", fmt::join(counts, ", ")) : kUnknown;
+  if (!all_known) {
+    finding.evidence += fmt::format(": {}", fmt::join(counts, ", "));
+    finding.how = "a newer kernel tells (dirty_shutdown), or 'ndctl list -DH'";
+  }
+  if (some) {
+    finding.how =
+        "each may have lost what was durable; a count that grows means that the persistence domain "
+        "is not what the machine says";
   }
   return finding;
 }
@@ -183,6 +255,21 @@ Finding of(const char* section, const char* name, const persistence::Detected<Va
 
 }  // namespace
 
+std::optional<bool> has_persistent_memory(const Tree& tree, const persistence::Detection& found) {
+  if (!tree.names(kNvdimmBus, "region").empty()) return true;
+  if (found.domain.value || found.device_dax.value == true || found.file_system_dax.value == true) {
+    return true;
+  }
+  for (const std::string& device : tree.names(kCxlBus, "mem")) {
+    const auto size = cxl_size(tree, device, "pmem");
+    if (!size) return std::nullopt;
+    if (*size != 0) return true;
+  }
+  if (!persistence::shows_sysfs(tree.root())) return std::nullopt;
+  if (!found.device_dax.value || !found.file_system_dax.value) return std::nullopt;
+  return false;
+}
+
 std::vector<Finding> persistence_findings(const Host& host, const Tree& tree,
                                           const persistence::Detection& found) {
   return {
@@ -195,9 +282,11 @@ std::vector<Finding> persistence_findings(const Host& host, const Tree& tree,
       ndctl_finding(host),
       nvdimm_finding(tree),
       cxl_finding(tree),
+      dirty_shutdowns(tree),
       srat_finding(tree),
       hmat_finding(tree),
-      of("persistence", "device DAX", found.device_dax, yes_or_no, ""),
+      of("persistence", "device DAX", found.device_dax, yes_or_no,
+         "'daxctl list' and 'ndctl list -N' show which memory a DAX device is"),
       of("persistence", "file-system DAX", found.file_system_dax, yes_or_no,
          "statx(2) tells of each file"),
   };

@@ -58,6 +58,32 @@ std::string ports_of(const Tree& tree, const std::string& device) {
   return fmt::format("{}", fmt::join(ports, "; "));
 }
 
+// Whether the processor says that a hypervisor is below it.
+bool is_guest(const Tree& tree) {
+  std::istringstream cpus(tree.read("proc/cpuinfo").value_or(""));
+  for (std::string line; std::getline(cpus, line);) {
+    if (line.starts_with("flags")) return (line + " ").find(" hypervisor ") != std::string::npos;
+  }
+  return false;
+}
+
+// The transport of devices whose queue pairs are InfiniBand's, by the link layer of all ports.
+std::string infiniband_or_roce(const Tree& tree, const std::vector<std::string>& devices) {
+  std::set<std::string> layers;
+  for (const std::string& device : devices) {
+    const std::string folder = fmt::format("{}/{}/ports", kFolder, device);
+    const auto ports = tree.names(folder);
+    if (ports.empty()) layers.insert("");
+    for (const std::string& port : ports) {
+      layers.insert(tree.line(fmt::format("{}/{}/link_layer", folder, port)));
+    }
+  }
+  if (layers == std::set<std::string>{"InfiniBand"}) return "InfiniBand";
+  if (layers == std::set<std::string>{"Ethernet"}) return "RoCE";
+  if (layers == std::set<std::string>{"Ethernet", "InfiniBand"}) return "InfiniBand and RoCE";
+  return "InfiniBand or RoCE";
+}
+
 std::vector<long long> nodes_of_persistent_memory(const Tree& tree) {
   std::set<long long> nodes;
   for (const std::string& region : tree.names("sys/bus/nd/devices", "region")) {
@@ -93,6 +119,16 @@ Finding numa_finding(const Tree& tree, const std::string& device) {
   Finding finding{"RDMA", device + ": NUMA distance to persistent memory", kUnknown, "", ""};
   const auto node = tree.number(fmt::format("{}/{}/device/numa_node", kFolder, device));
   const auto memory = nodes_of_persistent_memory(tree);
+  if (memory.empty() && !tree.names("sys/bus/nd/devices", "region").empty()) {
+    finding.evidence = "the regions of persistent memory say no node";
+    finding.how = "'ndctl list -Rv' and the board's manual";
+    return finding;
+  }
+  if (memory.empty() && !persistence::shows_sysfs(tree.root())) {
+    finding.evidence = kNoSysfs;
+    finding.how = kAskOutside;
+    return finding;
+  }
   if (memory.empty()) {
     finding.value = "none";
     finding.evidence = "there is no region of persistent memory with a NUMA node";
@@ -143,13 +179,13 @@ void add_device(const Host& host, const Tree& tree, const std::string& device,
   }
   const auto pci = persistence::pci_device_of(tree.at(folder + "/device"));
   if (pci) {
-    auto relaxed = of(device + ": relaxed ordering", persistence::relaxed_ordering_of(*pci),
-                      on_or_off, "ask as root: 'lspci -vv' shows RlxdOrd of DevCtl");
+    auto relaxed =
+        of(device + ": relaxed ordering", persistence::relaxed_ordering_of(*pci, is_guest(tree)),
+           on_or_off, "ask as root: 'lspci -vv' shows RlxdOrd of DevCtl");
     if (relaxed.value == "on") {
       relaxed.how =
           "it holds only for memory that is registered with IBV_ACCESS_RELAXED_ORDERING; methods "
-          "of "
-          "two ordered WRITEs need memory that is not";
+          "of two ordered WRITEs need memory that is not";
     }
     findings.push_back(relaxed);
   } else {
@@ -167,7 +203,7 @@ std::vector<Finding> rdma_findings(const Host& host, const Tree& tree,
   std::vector<Finding> findings;
   const auto devices = tree.names(kFolder);
   findings.push_back(
-      {"RDMA", "devices", std::to_string(devices.size()),
+      {"RDMA", "devices", count_of(tree, devices.size()),
        devices.empty() ? found.transport.reason : fmt::format("{}", fmt::join(devices, ", ")),
        devices.empty() ? "load the device's driver; 'rdma link' shows devices" : ""});
   findings.push_back(of("DDIO", found.ddio, on_or_off,
@@ -176,8 +212,8 @@ std::vector<Finding> rdma_findings(const Host& host, const Tree& tree,
   findings.push_back(ways_finding(tree));
   findings.push_back(of(
       "transport", found.transport,
-      [](auto transport) {
-        return transport == pmem::Transport::iwarp ? "iWARP" : "InfiniBand or RoCE";
+      [&](auto transport) {
+        return transport == pmem::Transport::iwarp ? "iWARP" : infiniband_or_roce(tree, devices);
       },
       "--transport ib, roce or iwarp"));
   for (const std::string& device : devices) add_device(host, tree, device, findings);

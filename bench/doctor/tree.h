@@ -14,6 +14,7 @@ class Tree {
   explicit Tree(std::filesystem::path root) : root_(std::move(root)) {}
 
   std::filesystem::path at(std::string_view path) const { return root_ / path; }
+  const std::filesystem::path& root() const { return root_; }
   bool has(std::string_view path) const;
   // The whole contents of a file; nothing if it is missing or may not be read.
   std::optional<std::string> read(std::string_view path) const;

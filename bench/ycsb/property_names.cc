@@ -54,6 +54,7 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "dataintegrity",
     "db",
     "debug",
+    "discardscannedrecord",
     "exporter",
     "exportfile",
     "fieldlengthhistogram",
@@ -72,13 +73,26 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "measurementtype",
     "readallfieldsbyname",
     "reportlatencyforeacherror",
+    "scanoptimelimit",
     "status",
     "status.interval",
     "table",
     "timeseries.granularity",
 });
 
+constexpr auto kForeign = std::to_array<ForeignProperty>({
+    {"field_len_dist", "YCSB-C and YCSB-cpp", "fieldlengthdistribution"},
+    {"keylength", "offsprings of YCSB-C", "keysize"},
+    {"zipfian_const", "YCSB-cpp", "zipfianconstant"},
+});
+
 }  // namespace
+
+const ForeignProperty* foreign_property(std::string_view key) {
+  const auto* const found = std::find_if(kForeign.begin(), kForeign.end(),
+                                         [&](const auto& each) { return each.name == key; });
+  return found == kForeign.end() ? nullptr : found;
+}
 
 bool is_known_property(std::string_view key) {
   return std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end();

@@ -12,4 +12,13 @@ bool is_known_property(std::string_view key);
 // The known property that `key` most likely misspells, or an empty text if none is close.
 std::string_view closest_known_property(std::string_view key);
 
+// A property of another program that reads YCSB's files and has names of its own, such as YCSB-C's
+// field_len_dist: the program, and the property that stands for it here. Null for others.
+struct ForeignProperty {
+  std::string_view name;
+  std::string_view program;
+  std::string_view here;
+};
+const ForeignProperty* foreign_property(std::string_view key);
+
 }  // namespace perdura::workload

@@ -142,6 +142,11 @@ void sort_out_unknown_properties(const Properties& properties, Reader& reader,
                                  std::vector<std::string>& of_bindings) {
   for (const auto& [key, entry] : properties.entries()) {
     if (is_known_property(key)) continue;
+    if (const ForeignProperty* const foreign = foreign_property(key)) {
+      reader.fail(fmt::format("{}: unknown property '{}', which is a name of {}; write '{}'",
+                              entry.where, key, foreign->program, foreign->here));
+      continue;
+    }
     const std::string_view closest = closest_known_property(key);
     if (may_be_of_binding(key) && closest.empty()) {
       of_bindings.push_back(key);
@@ -210,8 +215,9 @@ tl::expected<WorkloadSpec, Error> workload_from_properties(const Properties& pro
                                                            const Overrides& overrides) {
   WorkloadSpec spec;
   Reader reader(properties);
-  sort_out_unknown_properties(properties, reader, spec.asked.of_bindings);
+  // First the class: that of another workload says what its properties mean.
   refuse_other_workloads(properties, reader);
+  sort_out_unknown_properties(properties, reader, spec.asked.of_bindings);
   read_what_is_asked(reader, spec.asked);
 
   reader.whole_number("recordcount", spec.record_count);

@@ -3,6 +3,7 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/anonymous.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/bad_blocks.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/dax_device.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/dax_memory.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/instructions.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/file_write_back.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/mapping.cc

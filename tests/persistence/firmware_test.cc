@@ -100,6 +100,39 @@ TEST(Pci, ARootPortSaysWhetherItsWritesAllocateInTheCache) {
   }
 }
 
+// The bit of a virtual function means nothing; that of its physical function holds for both.
+TEST(Pci, AVirtualFunctionOrdersAsItsPhysicalFunctionDoes) {
+  for (const bool on : {false, true}) {
+    MachineTree machine;
+    machine.put_rdma_device("mlx5_0", on, true);
+    const auto physical = pci_device_of(machine.root() / "sys/class/infiniband/mlx5_0/device");
+    ASSERT_TRUE(physical);
+    const auto port = physical->parent_path();
+    const std::string name = "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2";
+    machine.put_bytes(name + "/config", test::pci_config(0x15b3, 0x101a, 4096, false));
+    std::filesystem::create_directory_symlink("../0000:3b:00.0", machine.root() / name / "physfn");
+    const auto found = relaxed_ordering_of(port / "0000:3b:00.2");
+    EXPECT_EQ(found.value, on);
+    EXPECT_TRUE(
+        found.reason.starts_with("0000:3b:00.2 is a virtual function: Device Control of "
+                                 "0000:3b:00.0 "))
+        << found.reason;
+    std::filesystem::remove_all(*physical);
+    EXPECT_FALSE(relaxed_ordering_of(port / "0000:3b:00.2").value) << "it is not shown";
+  }
+}
+
+// A guest is shown a virtual function as a device of its own.
+TEST(Pci, InAGuestABitThatIsNotSetSaysNothing) {
+  for (const bool on : {false, true}) {
+    MachineTree machine;
+    machine.put_rdma_device("mlx5_0", on, true);
+    const auto device = pci_device_of(machine.root() / "sys/class/infiniband/mlx5_0/device");
+    EXPECT_EQ(relaxed_ordering_of(*device, false).value, on);
+    EXPECT_EQ(relaxed_ordering_of(*device, true).value, on ? std::optional(true) : std::nullopt);
+  }
+}
+
 TEST(Pci, WhatMayNotBeReadOrIsNotUnderstoodIsNotKnown) {
   MachineTree few_bytes;
   few_bytes.put_rdma_device("mlx5_0", true, true, 64);

@@ -26,17 +26,24 @@ std::string to_string(const GidBytes& gid) {
   return text.data();
 }
 
+bool is_link_local(const GidBytes& gid) {
+  if (ipv4_of(gid)) return (gid[12] == 169 && gid[13] == 254) || gid[12] == 127;
+  constexpr GidBytes kLoopback{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  return (gid[0] == 0xFE && (gid[1] & 0xC0) == 0x80) || gid == kLoopback;
+}
+
 int merit(const GidEntry& entry, std::span<const std::string> local_addresses) {
   if (std::all_of(entry.gid.begin(), entry.gid.end(), [](auto byte) { return byte == 0; })) {
     return 0;
   }
-  if (entry.type == GidType::infiniband) return 3;
+  if (entry.type == GidType::infiniband) return 5;
   if (entry.type == GidType::roce_v1) return 1;
   const auto address = ipv4_of(entry.gid);
-  if (!address) return 2;
+  if (is_link_local(entry.gid)) return address ? 3 : 2;
+  if (!address) return 4;
   const bool ours =
       std::find(local_addresses.begin(), local_addresses.end(), *address) != local_addresses.end();
-  return ours ? 4 : 3;
+  return ours ? 6 : 5;
 }
 
 std::optional<GidEntry> best_gid(std::span<const GidEntry> table, unsigned port,

@@ -70,13 +70,18 @@ bool is_dax_device(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || !S_ISCHR(info.st_mode)) return false;
   std::error_code error;
-  const fs::path subsystem = fs::read_symlink(
-      fmt::format("/sys/dev/char/{}:{}/subsystem", major(info.st_rdev), minor(info.st_rdev)),
-      error);
+  const fs::path subsystem =
+      fs::read_symlink(fs::path(folder_of_device(path)) / "subsystem", error);
   return !error && subsystem.filename() == "dax";
 }
 
 }  // namespace
+
+std::string folder_of_device(const std::string& device) {
+  struct stat info {};
+  if (::stat(device.c_str(), &info) != 0) return "";
+  return fmt::format("/sys/dev/char/{}:{}", major(info.st_rdev), minor(info.st_rdev));
+}
 
 std::optional<DevicePath> device_path(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {

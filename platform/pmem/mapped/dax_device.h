@@ -28,6 +28,8 @@ struct DevicePath {
   std::string name{};
 };
 std::optional<DevicePath> device_path(const std::string& path);
+// The folder below /sys in which Linux describes a character device.
+std::string folder_of_device(const std::string& device);
 
 class DaxDevice {
  public:

@@ -11,6 +11,7 @@
 
 #include "platform/base/error.h"
 #include "platform/pmem/mapped/dax_device.h"
+#include "platform/pmem/mapped/dax_memory.h"
 
 namespace perdura::pmem::mapped {
 namespace {
@@ -79,32 +80,46 @@ std::string_view to_string(Granularity granularity) {
   return "unknown";
 }
 
+Place place_on_device(const DaxMemory& memory, Granularity granularity,
+                      const std::string& geometry) {
+  Place place{PlaceKind::device_dax, granularity, memory.persistent, geometry};
+  if (!memory.persistent) {
+    place.promise +=
+        fmt::format("; it is not known whether it survives a power failure: {}", memory.reason);
+  } else if (!*memory.persistent) {
+    place.promise += fmt::format("; survives processes, not power: {}", memory.reason);
+  } else {
+    place.promise += fmt::format("; {}", on_dax(granularity));
+  }
+  return place;
+}
+
 Place place_of(const std::string& path) {
   if (const auto inside = device_path(path)) {
     const DaxDevice device(inside->device);
-    return {PlaceKind::device_dax, device.granularity(),
-            fmt::format("device DAX of {} bytes, alignment {}; {}", device.geometry().size,
-                        device.geometry().alignment, on_dax(device.granularity()))};
+    return place_on_device(dax_memory_of(folder_of_device(inside->device)), device.granularity(),
+                           fmt::format("device DAX of {} bytes, alignment {}",
+                                       device.geometry().size, device.geometry().alignment));
   }
   const Granularity granularity = granularity_in(path);
   const std::string_view forced =
       is_forced() ? " as PMEM2_FORCE_GRANULARITY has it, whatever the memory is" : "";
   if (has_dax(path)) {
     if (is_on_dax(granularity)) {
-      return {PlaceKind::dax_file_system, granularity,
+      return {PlaceKind::dax_file_system, granularity, true,
               fmt::format("file-system DAX with MAP_SYNC; {}{}", on_dax(granularity), forced)};
     }
     return {
-        PlaceKind::dax_file_system, granularity,
+        PlaceKind::dax_file_system, granularity, std::nullopt,
         "file-system DAX without MAP_SYNC; a flushed line may be lost with the file's record of "
         "its blocks"};
   }
   if (is_tmpfs(path)) {
-    return {PlaceKind::tmpfs, granularity,
+    return {PlaceKind::tmpfs, granularity, false,
             fmt::format("tmpfs; survives processes, not power{}",
                         is_forced() ? " (PMEM2_FORCE_GRANULARITY is set)" : "")};
   }
-  return {PlaceKind::page_cache, granularity,
+  return {PlaceKind::page_cache, granularity, false,
           fmt::format("page cache of a file system without DAX; survives processes, not power{}",
                       is_forced() ? " (PMEM2_FORCE_GRANULARITY is set)" : "")};
 }

@@ -2,6 +2,7 @@
 // DAX and a run on tmpfs look alike, but only the data on DAX survives a power failure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,11 +21,18 @@ std::string_view to_string(PlaceKind kind);
 struct Place {
   PlaceKind kind = PlaceKind::page_cache;
   Granularity granularity = Granularity::unknown;
+  // Whether what is flushed there survives a power failure; nothing if it is not known.
+  std::optional<bool> persistent{};
   // The guarantee as text, such as "file-system DAX with MAP_SYNC; a flushed line is durable" or
   // "tmpfs; survives processes, not power".
   std::string promise{};
 };
 std::string_view to_string(Granularity granularity);
+
+struct DaxMemory;
+// The place that a DAX device of such memory is; `geometry` is what the promise tells of its size.
+Place place_on_device(const DaxMemory& memory, Granularity granularity,
+                      const std::string& geometry);
 
 // Determines the place of a directory or a DAX device by mapping memory there. Throws what
 // DaxDevice() throws.

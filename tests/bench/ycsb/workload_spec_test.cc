@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 namespace perdura::workload {
@@ -156,6 +157,52 @@ TEST(WorkloadSpec, RefusesAnUnknownPropertyAndSaysWhere) {
             "file:2: unknown property 'frequency'; remove the line or correct the name");
   EXPECT_EQ(message_for("recordcount=1\nhistogram.bucket=x"),
             "file:2: unknown property 'histogram.bucket'; did you mean 'histogram.buckets'?");
+}
+
+// The names of properties in other projects' files, of which a new one is a line in a file of the
+// folder.
+Properties names_of(const char* file) {
+  const auto properties =
+      Properties::read_file(std::filesystem::path(PERDURA_PROPERTY_NAMES) / file);
+  EXPECT_TRUE(properties) << properties.error().message;
+  EXPECT_GE(properties->entries().size(), 3U);
+  return *properties;
+}
+
+TEST(PropertyNames, EveryPropertyOfYcsbIsAccepted) {
+  for (const char* file : {"ycsb-template", "ycsb-client"}) {
+    const Properties names = names_of(file);
+    Properties whole = names;
+    whole.set("recordcount", "1000", "test");
+    const auto spec = workload_from_properties(whole);
+    EXPECT_TRUE(spec.has_value()) << spec.error().message;
+    for (const auto& [name, entry] : names.entries()) {
+      const std::string text = name + "=" + entry.value;
+      EXPECT_EQ(message_for("recordcount=1000\nscanproportion=0\n" + text), "(accepted)");
+    }
+  }
+}
+
+TEST(PropertyNames, AFileOfTimeSeriesIsRefusedForItsWorkload) {
+  Properties names = names_of("ycsb-time-series");
+  const auto refused = workload_from_properties(names);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find(
+                "workload=site.ycsb.workloads.TimeSeriesWorkload is not supported"),
+            std::string::npos)
+      << refused.error().message;
+}
+
+TEST(PropertyNames, TheNameOfAnotherProgramGetsAHint) {
+  const Properties names = names_of("other-programs");
+  for (const auto& [name, entry] : names.entries()) {
+    const std::string message = message_for("recordcount=1\n" + name + "=1");
+    EXPECT_TRUE(message.starts_with("file:2: unknown property '" + name + "', which is a name of "))
+        << message;
+    EXPECT_TRUE(message.ends_with("; write '" + entry.value + "'")) << message;
+    EXPECT_TRUE(message_for("recordcount=1\n" + entry.value + "=1").find("unknown") ==
+                std::string::npos);
+  }
 }
 
 TEST(WorkloadSpec, RefusesMalformedNumbersAndNames) {

@@ -12,6 +12,7 @@
 #include "platform/base/error.h"
 #include "platform/pmem/instructions.h"
 #include "platform/pmem/mapped/dax_device.h"
+#include "platform/pmem/mapped/dax_memory.h"
 #include "platform/pmem/mapped/pool_file.h"
 #include "platform/shm/shm_platform.h"
 #include "tests/platform/shm/process.h"
@@ -82,6 +83,21 @@ TEST_P(Forced, TmpfsStaysTmpfsInWords) {
 }
 
 // --- on real DAX ---------------------------------------------------------------------------------
+
+// A device promises durability only if its memory is known to be persistent.
+TEST(Place, ADeviceOfOtherMemoryPromisesNothing) {
+  const std::string size = "device DAX of 4096 bytes, alignment 4096";
+  const auto promise = [&](std::optional<bool> persistent) {
+    const Place place = place_on_device({persistent, "why"}, Granularity::cache_line, size);
+    EXPECT_EQ(place.kind, PlaceKind::device_dax);
+    EXPECT_EQ(place.persistent, persistent);
+    return place.promise;
+  };
+  EXPECT_EQ(promise(true), size + "; a flushed line is durable");
+  EXPECT_EQ(promise(false), size + "; survives processes, not power: why");
+  EXPECT_EQ(promise(std::nullopt),
+            size + "; it is not known whether it survives a power failure: why");
+}
 
 class OnDax : public testing::TestWithParam<const char*> {
  protected:

@@ -1,0 +1,23 @@
+// Says what memory a DAX device consists of. Linux offers as DAX devices not only persistent memory
+// but any memory that the firmware has set aside, such as high-bandwidth memory and volatile CXL
+// memory, and it can also use a device's memory as ordinary RAM. All of them look alike below /dev;
+// where a device hangs in the tree below /sys/devices tells them apart.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace perdura::pmem::mapped {
+
+struct DaxMemory {
+  // Whether what a CPU has flushed there survives a power failure; nothing if it is not known.
+  std::optional<bool> persistent{};
+  std::string reason{};  // such as "dax0.0 is memory of hmem.0, which is volatile"
+};
+
+// `device` is the device's folder below /sys, or a symbolic link to it, such as
+// /sys/bus/dax/devices/dax0.0 or /sys/dev/char/250:1.
+DaxMemory dax_memory_of(const std::filesystem::path& device);
+
+}  // namespace perdura::pmem::mapped
