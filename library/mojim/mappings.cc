@@ -31,6 +31,7 @@ struct ProcmapQuery {
 };
 constexpr std::uint64_t kShared = 0x08;
 constexpr std::uint64_t kCoveringOrNext = 0x10;
+constexpr std::uint64_t kOfFiles = 0x20;
 constexpr unsigned long kQuery = _IOWR('f', 17, ProcmapQuery);
 
 // By lines of text, as older kernels have it: "begin-end rwxs offset major:minor inode name".
@@ -94,25 +95,47 @@ std::optional<Mapping> by_lines(int descriptor, std::uintptr_t address) {
   return std::nullopt;
 }
 
+int open_maps() {
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC));
+}
+
+// 0, or an errno.
+int ask(int descriptor, std::uintptr_t address, std::uint64_t flags, Mapping& mapping) {
+  ProcmapQuery query{};
+  query.size = sizeof query;
+  query.flags = kCoveringOrNext | flags;
+  query.address = address;
+  if (syscall(SYS_ioctl, descriptor, kQuery, &query) != 0) return errno;
+  mapping = {query.begin, query.end, query.offset, query.inode, (query.vma_flags & kShared) != 0};
+  return 0;
+}
+
 }  // namespace
 
 std::optional<Mapping> mapping_at(std::uintptr_t address) {
-  const int descriptor =
-      static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC));
+  const int descriptor = open_maps();
   if (descriptor < 0) return std::nullopt;
-  ProcmapQuery query{};
-  query.size = sizeof query;
-  query.flags = kCoveringOrNext;
-  query.address = address;
+  Mapping asked;
+  const int problem = ask(descriptor, address, 0, asked);
   std::optional<Mapping> found;
-  if (syscall(SYS_ioctl, descriptor, kQuery, &query) == 0) {
-    found = Mapping{query.begin, query.end, query.offset, query.inode,
-                    (query.vma_flags & kShared) != 0};
-  } else if (errno != ENOENT) {
+  if (problem == 0) {
+    found = asked;
+  } else if (problem != ENOENT) {
     found = by_lines(descriptor, address);
   }
   syscall(SYS_close, descriptor);
   return found;
+}
+
+MappingsOfFiles::MappingsOfFiles() : descriptor_(open_maps()) {}
+MappingsOfFiles::~MappingsOfFiles() {
+  if (descriptor_ >= 0) syscall(SYS_close, descriptor_);
+}
+
+MappingsOfFiles::Next MappingsOfFiles::next(std::uintptr_t address, Mapping& mapping) const {
+  if (descriptor_ < 0) return Next::unknown;
+  const int problem = ask(descriptor_, address, kOfFiles, mapping);
+  return problem == 0 ? Next::found : problem == ENOENT ? Next::end : Next::unknown;
 }
 
 }  // namespace perdura::mojim

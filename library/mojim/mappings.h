@@ -19,4 +19,20 @@ struct Mapping {
 // Neither allocates memory nor takes a lock.
 std::optional<Mapping> mapping_at(std::uintptr_t address);
 
+// The mappings of files, one after the other.
+class MappingsOfFiles {
+ public:
+  MappingsOfFiles();
+  ~MappingsOfFiles();
+  MappingsOfFiles(const MappingsOfFiles&) = delete;
+  MappingsOfFiles& operator=(const MappingsOfFiles&) = delete;
+
+  // The first that ends behind the address. `unknown`: the kernel cannot tell, or not quickly.
+  enum class Next : std::uint8_t { found, end, unknown };
+  Next next(std::uintptr_t address, Mapping& mapping) const;
+
+ private:
+  int descriptor_;
+};
+
 }  // namespace perdura::mojim

@@ -93,7 +93,9 @@ void* map(Map* otherwise, void* address, std::size_t length, int protection, int
     errno = ENOMEM;
     return MAP_FAILED;
   }
-  return make();
+  void* const made = make();
+  one->note_mapping();
+  return made;
 }
 
 // --- sync points ---------------------------------------------------------------------------------
@@ -236,6 +238,13 @@ void* mmap(void* address, size_t length, int protection, int flags, int descript
 void* mmap64(void* address, size_t length, int protection, int flags, int descriptor,
              off64_t offset) noexcept {
   return map(REAL(mmap64), address, length, protection, flags, descriptor, offset);
+}
+
+// Takes pages out of memory, and with them the kernel's note that they were stored to.
+int madvise(void* address, size_t length, int advice) noexcept {
+  const int result = REAL(madvise)(address, length, advice);
+  if (program() != nullptr) program()->note_mapping();
+  return result;
 }
 
 int msync(void* address, size_t length, int flags) { return sync_memory(address, length, flags); }

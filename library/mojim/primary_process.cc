@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -37,6 +38,32 @@ namespace {
 
 constexpr Milliseconds kLookForPrograms{50};
 
+// Tells whether calls have written to a file: write(2), truncate(2) and all others, by any process,
+// but not stores to mappings.
+class Writes {
+ public:
+  // From now on.
+  explicit Writes(const std::string& file) : events_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    is_known_ = events_ >= 0 && inotify_add_watch(events_, file.c_str(), IN_MODIFY) >= 0;
+  }
+  ~Writes() {
+    if (events_ >= 0) close(events_);
+  }
+  Writes(const Writes&) = delete;
+  Writes& operator=(const Writes&) = delete;
+  // Since the last call. True if the kernel has no more room for such questions.
+  bool have_been_made() {
+    bool are_there = !is_known_;
+    std::array<char, 4096> events;
+    while (is_known_ && read(events_, events.data(), events.size()) > 0) are_there = true;
+    return are_there;
+  }
+
+ private:
+  int events_;
+  bool is_known_;
+};
+
 struct Failure {
   int error = 0;  // of errno
   std::string why;
@@ -70,6 +97,7 @@ class Primary {
   std::unique_ptr<ShmPlatform> platform_;
   std::shared_ptr<services::MemoryReplica> replica_;
   std::unique_ptr<services::MappedMemory> mapped_;
+  std::optional<Writes> writes_;
   std::optional<SentContents> contents_;
   std::vector<bool> lost_;        // by node, of which it has been told
   std::function<void()> serves_;  // to be called when the file is mapped; or none
@@ -184,6 +212,7 @@ Task<> Primary::be_primary(Thread& thread) {
   replica_ = cluster_.system().open(thread, kRegion, cluster_.config(), cluster_.role(0));
   lost_.resize(cluster_.files.size());
   mapped_ = co_await replica_->map(thread);
+  writes_.emplace(path());
   contents_.emplace(std::span(mapped_->region().data(), cluster_.size));
   struct stat found {};
   if (stat(path().c_str(), &found) != 0) {
@@ -244,15 +273,23 @@ std::optional<Failure> Primary::check_file() {
 Task<std::optional<Failure>> Primary::perform(const SyncRequest& request) {
   if (request.kind == SyncRequest::begin) co_return std::nullopt;
   if (auto failure = check_file()) co_return failure;
-  if (request.kind == SyncRequest::settle) contents_->look({0, cluster_.size});
-  for (std::uint32_t i = 0; i < request.count; ++i) contents_->look(request.ranges[i]);
-  std::vector<MemoryRange> changed = contents_->unsent();
+  const MemoryRange all{0, cluster_.size};
+  const std::span<const MemoryRange> ranges = request.kind == SyncRequest::settle
+                                                  ? std::span(&all, 1)
+                                                  : std::span(request.ranges, request.count);
+  std::span<const MemoryRange> places = ranges;
+  if (request.where != static_cast<std::uint32_t>(Where::ranges)) {
+    const bool is_all =
+        writes_->have_been_made() || request.where == static_cast<std::uint32_t>(Where::everywhere);
+    places = is_all ? std::span(&all, 1) : std::span(request.changed, request.changed_count);
+  }
+  for (const MemoryRange& place : places) contents_->look(place);
+  std::vector<MemoryRange> changed = contents_->take_unsent(ranges);
   std::optional<SyncError> problem;
   if (!changed.empty()) {
     problem = co_await send(std::move(changed), static_cast<Atomicity>(request.atomicity));
   }
   if (problem) {
-    contents_->leave();
     co_return Failure{*problem == SyncError::too_large ? ENOSPC : EIO,
                       fmt::format("a sync point failed: {}", to_string(*problem))};
   }
@@ -338,10 +375,10 @@ PrimaryProcess::~PrimaryProcess() {
   waitpid(process_, nullptr, 0);
 }
 
-bool PrimaryProcess::is_used() const { return Requests(file_).is_used(); }
+bool PrimaryProcess::is_used() const { return Requests(file_).uses() != 0; }
 
 bool PrimaryProcess::settle() {
-  const Requests::Answer answer = Requests(file_).ask(SyncRequest::settle);
+  const Requests::Answer answer = Requests(file_).ask({.kind = SyncRequest::settle});
   if (answer.error == 0) return true;
   std::cerr << fmt::format("perdura mojim: {}\n", answer.why);
   return false;

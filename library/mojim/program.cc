@@ -77,7 +77,7 @@ bool Program::is_replicated(int folder, const char* name, bool follows) const {
 bool Program::begin() {
   if (is_used()) return true;
   requests_.add_process(getpid());
-  if (!has_begun() && ask(SyncRequest::begin, {}, Atomicity::if_possible) != 0) return false;
+  if (!has_begun() && ask({.kind = SyncRequest::begin}) != 0) return false;
   is_used_ = true;
   return true;
 }
@@ -86,11 +86,12 @@ void Program::note_fork() {
   if (is_used()) requests_.add_process(getpid());
 }
 
-int Program::ask(SyncRequest::Kind kind, std::span<const MemoryRange> ranges, Atomicity atomicity) {
+int Program::ask(const Requests::Question& question) {
   const int before = errno;
-  const Requests::Answer answer = requests_.ask(kind, ranges, atomicity);
+  const Requests::Answer answer = requests_.ask(question);
   errno = before;
   if (answer.error == 0) return 0;
+  written_.forget();
   say("%s", answer.why);
   errno = answer.error;
   return -1;
@@ -98,13 +99,29 @@ int Program::ask(SyncRequest::Kind kind, std::span<const MemoryRange> ranges, At
 
 int Program::sync(std::span<const MemoryRange> ranges, Atomicity atomicity) {
   if (!begin()) return -1;
-  return ask(SyncRequest::sync, ranges, atomicity);
+  Requests::Question question{.ranges = ranges, .atomicity = atomicity};
+  // To compare so much takes as long as to ask the kernel.
+  constexpr Bytes kLittle = 256 * KiB;
+  Bytes length = 0;
+  for (const MemoryRange& range : ranges) length += range.length;
+  MemoryRange changed[SyncRequest::kMostChanged];
+  if (length <= kLittle) {
+    question.where = Where::ranges;
+  } else if (requests_.uses() == 1) {
+    const int before = errno;
+    if (const auto count = written_.take(requests_.inode(), changed)) {
+      question.where = Where::changed;
+      question.changed = {changed, *count};
+    }
+    errno = before;
+  }
+  return ask(question);
 }
 
 int Program::sync_all() {
   if (!begin()) return -1;
   const MemoryRange all{0, size()};
-  return ask(SyncRequest::sync, {&all, 1}, Atomicity::if_possible);
+  return sync({&all, 1});
 }
 
 int Program::check_name() const {
@@ -116,7 +133,7 @@ int Program::check_name() const {
   return -1;
 }
 
-int Program::settle() { return ask(SyncRequest::settle, {}, Atomicity::if_possible); }
+int Program::settle() { return ask({.kind = SyncRequest::settle}); }
 
 Program::Found Program::find(const void* address, std::size_t length,
                              std::span<MemoryRange> ranges) const {

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "library/mojim/requests.h"
+#include "library/mojim/written_pages.h"
 
 namespace perdura::mojim {
 
@@ -37,6 +38,8 @@ class Program {
   bool begin();
   bool is_used() const { return is_used_.load(std::memory_order_relaxed); }
   void note_fork();  // in the child
+  // Something was mapped, or taken out of memory, so that stores may not be found.
+  void note_mapping() { written_.forget(); }
 
   // Sync points; each returns 0, or -1 with errno.
   int sync(std::span<const services::MemoryRange> ranges,
@@ -61,11 +64,11 @@ class Program {
   static void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
  private:
-  int ask(SyncRequest::Kind kind, std::span<const services::MemoryRange> ranges,
-          Atomicity atomicity);
+  int ask(const Requests::Question& question);
 
   std::string path_;
   Requests requests_;
+  WrittenPages written_;
   std::atomic<bool> is_used_{false};
 };
 

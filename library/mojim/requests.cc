@@ -112,25 +112,27 @@ SyncRequest* Requests::take() {
   }
 }
 
-Requests::Answer Requests::ask(SyncRequest::Kind kind, std::span<const MemoryRange> ranges,
-                               Atomicity atomicity) {
+Requests::Answer Requests::ask(const Question& question) {
   Answer answer;
   const auto fail = [&](int error, const char* why) {
     answer.error = error;
     std::strncpy(answer.why, why, sizeof answer.why - 1);
     return answer;
   };
-  if (ranges.size() > SyncRequest::kMostRanges) {
+  if (question.ranges.size() > SyncRequest::kMostRanges) {
     return fail(ENOSPC, "a sync point of more than 1024 ranges is refused");
   }
   constexpr const char* kGone = "the process of the primary has ended, so nothing is replicated";
   SyncRequest* const request = take();
   if (request == nullptr) return fail(EIO, kGone);
   request->process = static_cast<std::int32_t>(syscall(SYS_getpid));
-  request->kind = kind;
-  request->atomicity = static_cast<std::uint32_t>(atomicity);
-  request->count = static_cast<std::uint32_t>(ranges.size());
-  std::copy(ranges.begin(), ranges.end(), request->ranges);
+  request->kind = question.kind;
+  request->atomicity = static_cast<std::uint32_t>(question.atomicity);
+  request->where = static_cast<std::uint32_t>(question.where);
+  request->count = static_cast<std::uint32_t>(question.ranges.size());
+  std::copy(question.ranges.begin(), question.ranges.end(), request->ranges);
+  request->changed_count = static_cast<std::uint32_t>(question.changed.size());
+  std::copy(question.changed.begin(), question.changed.end(), request->changed);
   request->state.store(SyncRequest::posted, std::memory_order_release);
   shared_->work.fetch_add(1);
   wake_all(shared_->work);

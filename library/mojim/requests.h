@@ -20,8 +20,12 @@ namespace perdura::mojim {
 // As for services::MemoryReplica: whether parts of a sync point may become safe one by one.
 enum class Atomicity : std::uint32_t { required, if_possible };
 
+// Of a request: where the file is compared with what the copies have.
+enum class Where : std::uint32_t { ranges, changed, everywhere };
+
 struct SyncRequest {
   static constexpr std::size_t kMostRanges = 1024;
+  static constexpr std::size_t kMostChanged = 512;
   enum State : std::uint32_t { free, taken, posted, answered };
   enum Kind : std::uint32_t {
     begin,   // the file is about to be used: replicate it from now on
@@ -37,6 +41,10 @@ struct SyncRequest {
   std::int32_t error;  // of errno; 0: done
   char why[400];       // one line, if there was an error
   services::MemoryRange ranges[kMostRanges];
+  // Where there may have been stores since the last request that had them compared.
+  std::uint32_t where;
+  std::uint32_t changed_count;
+  services::MemoryRange changed[kMostChanged];
 };
 
 struct SharedRequests {
@@ -73,8 +81,8 @@ class Requests {
   bool is(std::uint64_t device, std::uint64_t inode) const {
     return has_begun() && shared_->inode == inode && shared_->device == device;
   }
-  // Whether any process has used the file.
-  bool is_used() const { return shared_->uses.load(std::memory_order_relaxed) != 0; }
+  // How many processes have used the file, until now.
+  std::uint32_t uses() const { return shared_->uses.load(std::memory_order_relaxed); }
   // The primary goes on as long as one of these lives.
   void add_process(std::int32_t process);
 
@@ -83,8 +91,14 @@ class Requests {
     int error = 0;
     char why[400]{};
   };
-  Answer ask(SyncRequest::Kind kind, std::span<const services::MemoryRange> ranges = {},
-             Atomicity atomicity = Atomicity::if_possible);
+  struct Question {
+    SyncRequest::Kind kind = SyncRequest::sync;
+    std::span<const services::MemoryRange> ranges{};
+    Atomicity atomicity = Atomicity::if_possible;
+    Where where = Where::everywhere;
+    std::span<const services::MemoryRange> changed{};  // if that is where
+  };
+  Answer ask(const Question& question);
 
  private:
   SyncRequest* take();

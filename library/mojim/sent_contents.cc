@@ -31,49 +31,61 @@ SentContents::SentContents(std::span<const std::byte> file)
 
 SentContents::~SentContents() { ::munmap(sent_, file_.size()); }
 
-void SentContents::look(MemoryRange range) {
-  if (range.offset >= file_.size()) return;
+SentContents::Pages SentContents::pages_of(MemoryRange range) const {
+  if (range.offset >= file_.size() || range.length == 0) return {};
   const Bytes length = std::min(range.length, file_.size() - range.offset);
-  const std::size_t end = round_up(range.offset + length, kPage) / kPage;
-  for (std::size_t page = range.offset / kPage; page < end; ++page) {
-    if (std::memcmp(line(page, 0), sent_line(page, 0), kPage) != 0) {
-      for (std::size_t number = 0; number < kLines; ++number) {
-        if (std::memcmp(line(page, number), sent_line(page, number), kCacheLine) == 0) continue;
-        unsent_[page] |= std::uint64_t{1} << number;
-        std::memcpy(sent_line(page, number), line(page, number), kCacheLine);
-      }
-    }
-    if (unsent_[page] != 0) looked_at_.push_back(page);
+  return {range.offset / kPage, round_up(range.offset + length, kPage) / kPage};
+}
+
+void SentContents::look(MemoryRange range) {
+  const Pages pages = pages_of(range);
+  for (std::size_t page = pages.begin; page < pages.end; ++page) look_at(page);
+}
+
+void SentContents::look_at(std::size_t page) {
+  if (std::memcmp(line(page, 0), sent_line(page, 0), kPage) == 0) return;
+  for (std::size_t number = 0; number < kLines; ++number) {
+    if (std::memcmp(line(page, number), sent_line(page, number), kCacheLine) == 0) continue;
+    unsent_[page] |= std::uint64_t{1} << number;
+    std::memcpy(sent_line(page, number), line(page, number), kCacheLine);
   }
 }
 
-std::vector<MemoryRange> SentContents::unsent() {
-  std::sort(looked_at_.begin(), looked_at_.end());
-  looked_at_.erase(std::unique(looked_at_.begin(), looked_at_.end()), looked_at_.end());
-  std::vector<MemoryRange> ranges;
-  for (const std::size_t page : looked_at_) {
+std::vector<MemoryRange> SentContents::take_unsent(std::span<const MemoryRange> ranges) {
+  taken_.clear();
+  for (const MemoryRange& range : ranges) {
+    const Pages pages = pages_of(range);
+    for (std::size_t page = pages.begin; page < pages.end; ++page) {
+      if (unsent_[page] != 0) taken_.push_back(page);
+    }
+  }
+  std::sort(taken_.begin(), taken_.end());
+  taken_.erase(std::unique(taken_.begin(), taken_.end()), taken_.end());
+  std::vector<MemoryRange> lines;
+  for (const std::size_t page : taken_) {
+    look_at(page);  // it may have changed since it was found
     for (std::size_t number = 0; number < kLines; ++number) {
       if ((unsent_[page] >> number & 1) == 0) continue;
       const Bytes offset = page * kPage + number * kCacheLine;
-      if (!ranges.empty() && ranges.back().offset + ranges.back().length == offset) {
-        ranges.back().length += kCacheLine;
+      if (!lines.empty() && lines.back().offset + lines.back().length == offset) {
+        lines.back().length += kCacheLine;
       } else {
-        ranges.push_back({offset, kCacheLine});
+        lines.push_back({offset, kCacheLine});
       }
     }
   }
-  return ranges;
+  return lines;
 }
 
 void SentContents::note_sent() {
-  for (const std::size_t page : looked_at_) {
+  for (const std::size_t page : taken_) {
     for (std::size_t number = 0; number < kLines; ++number) {
       if (std::memcmp(line(page, number), sent_line(page, number), kCacheLine) == 0) {
         unsent_[page] &= ~(std::uint64_t{1} << number);
       }
     }
   }
-  looked_at_.clear();
+  taken_.clear();
 }
 
 }  // namespace perdura::mojim

@@ -4,9 +4,9 @@
 // processes. No list of them is complete, so nobody is asked. Instead the primary keeps, in its own
 // memory, the contents that the copies have, and compares: what differs has not been sent.
 //
-//   contents.look(range);                        // finds what differs, and takes a copy of it
-//   send(contents.unsent());                     // from the file
-//   contents.note_sent();                        // or nothing, if it failed: so it is unsent still
+//   contents.look(range);                  // finds what differs, and takes a copy of it
+//   send(contents.take_unsent(ranges));    // from the file
+//   contents.note_sent();                  // or nothing, if it failed: so it is unsent still
 //
 // Others may change the file meanwhile. A line that is not as it was when it was looked at may have
 // been sent as it was or as it is, so it counts as unsent. Belongs to one thread.
@@ -30,20 +30,25 @@ class SentContents {
   SentContents(const SentContents&) = delete;
   SentContents& operator=(const SentContents&) = delete;
 
-  // Looks at the pages of a range, as far as that is in the file.
+  // Finds what differs in the pages of a range, as far as that is in the file.
   void look(services::MemoryRange range);
-  // What of the pages that were looked at since the last note_sent() or leave() is unsent: runs of
-  // lines, ascending and apart.
-  std::vector<services::MemoryRange> unsent();
-  // The copies have what unsent() has returned.
+  // What is unsent of the pages of these ranges, as far as that has been found: runs of lines,
+  // ascending and apart.
+  std::vector<services::MemoryRange> take_unsent(std::span<const services::MemoryRange> ranges);
+  // The copies have what was taken last.
   void note_sent();
-  // They may have it or not.
-  void leave() { looked_at_.clear(); }
 
  private:
   static constexpr std::size_t kLines = kPage / kCacheLine;
   static_assert(kLines == 64);
 
+  // The pages of a range that are in the file, from the first to one behind the last.
+  struct Pages {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  Pages pages_of(services::MemoryRange range) const;
+  void look_at(std::size_t page);
   const std::byte* line(std::size_t page, std::size_t number) const {
     return file_.data() + page * kPage + number * kCacheLine;
   }
@@ -52,9 +57,9 @@ class SentContents {
   }
 
   std::span<const std::byte> file_;
-  std::byte* sent_ = nullptr;           // as the copies have it, but for unsent lines
-  std::vector<std::uint64_t> unsent_;   // by page, a bit for each line
-  std::vector<std::size_t> looked_at_;  // pages that have unsent lines
+  std::byte* sent_ = nullptr;          // as the copies have it, but for unsent lines
+  std::vector<std::uint64_t> unsent_;  // by page, a bit for each line
+  std::vector<std::size_t> taken_;     // pages
 };
 
 }  // namespace perdura::mojim

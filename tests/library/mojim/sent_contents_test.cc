@@ -19,16 +19,21 @@ constexpr std::size_t kPages = 5;
 
 class OfAFile : public testing::Test {
  protected:
-  // Gives the copy what is unsent, as a sync point does.
-  void send() {
-    for (const auto& range : contents_.unsent()) {
+  // Gives the copy what is unsent of these, as a sync point does.
+  void send(std::span<const services::MemoryRange> ranges) {
+    for (const auto& range : contents_.take_unsent(ranges)) {
       EXPECT_LE(range.offset + range.length, file_.size());
       std::memcpy(copy_.data() + range.offset, file_.data() + range.offset, range.length);
     }
   }
+  void send() {
+    const services::MemoryRange all{0, file_.size()};
+    send({&all, 1});
+  }
   void sync(Bytes offset, Bytes length) {
-    contents_.look({offset, length});
-    send();
+    const services::MemoryRange range{offset, length};
+    contents_.look(range);
+    send({&range, 1});
     contents_.note_sent();
   }
   std::byte* at(Bytes offset) { return file_.data() + offset; }
@@ -48,23 +53,23 @@ TEST_F(OfAFile, ARangeThatHoldsAnotherOneIsSentWhole) {
   EXPECT_EQ(copy_, file_);
 }
 
-TEST_F(OfAFile, WhatCouldNotBeSentIsUnsentStill) {
+TEST_F(OfAFile, WhatWasFoundIsSentByTheSyncPointThatNamesIt) {
   *at(kPage) = std::byte{1};
   contents_.look({0, file_.size()});
-  EXPECT_EQ(contents_.unsent().size(), 1U);
-  contents_.leave();
-  EXPECT_TRUE(contents_.unsent().empty()) << "it is not part of the next sync point of others";
+  *at(kPage) = std::byte{2};
   sync(0, kPage);
   EXPECT_NE(copy_, file_);
-  sync(kPage, 1);
+  const services::MemoryRange second{kPage, 1};
+  send({&second, 1});  // nobody has looked at it again
+  contents_.note_sent();
   EXPECT_EQ(copy_, file_);
+  EXPECT_TRUE(contents_.take_unsent({&second, 1}).empty());
 }
 
 TEST_F(OfAFile, WhatIsPutBackAfterAFailureIsSentToo) {
   *at(64) = std::byte{1};
   contents_.look({0, kPage});
-  send();  // it may have arrived
-  contents_.leave();
+  send();  // it may have arrived, and nobody says so
   *at(64) = std::byte{7};
   sync(0, kPage);
   EXPECT_EQ(copy_, file_);
@@ -105,19 +110,23 @@ TEST_F(OfAFile, RandomChangesAndSyncsOfRandomRangesAreThoseOfAModel) {
       std::memset(at(where.offset), static_cast<int>(below(3)), 1 + below(where.length));
     }
     std::vector<std::byte> model = copy_;
-    for (std::size_t i = 1 + below(3); i > 0; --i) {
-      const auto where = range();
-      contents_.look(where);
+    std::vector<services::MemoryRange> synced;
+    for (std::size_t i = 1 + below(3); i > 0; --i) synced.push_back(range());
+    if (below(4) == 0) {
+      contents_.look({0, file_.size()});
+    } else {
+      for (const auto& where : synced) contents_.look(where);
+    }
+    for (const auto& where : synced) {
       const Bytes begin = where.offset / kPage * kPage;
       const Bytes end = round_up(where.offset + where.length, kPage);
       std::copy(at(begin), at(0) + end, model.begin() + static_cast<std::ptrdiff_t>(begin));
     }
     if (below(4) == 0) {  // it fails, before or after it has arrived
-      if (below(2) == 0) send();
-      contents_.leave();
+      if (below(2) == 0) send(synced);
       continue;
     }
-    send();
+    send(synced);
     contents_.note_sent();
     ASSERT_TRUE(copy_ == model) << "step " << step;
   }
