@@ -17,6 +17,7 @@
 #include "bench/perdura/commands.h"
 #include "harness/program/companion.h"
 #include "library/mojim/cluster.h"
+#include "library/mojim/primary_process.h"
 #include "library/mojim/reader_processes.h"
 #include "platform/base/error.h"
 #include "platform/fabric/shm/job.h"
@@ -203,10 +204,23 @@ ExitCode run_mojim(const MojimArguments& arguments) {
   std::vector<std::string> environment = cluster.environment();
   environment.push_back(preloaded("libperdura_mojim.so"));
   int status = 0;
+  bool is_settled = true;
   std::vector<bool> gone;
   {
     Copies copies(cluster);
+    mojim::PrimaryProcess primary(cluster, fs::read_symlink("/proc/self/exe").string());
     status = wait_for(start(arguments.command, environment));
+    // After a failure, what was not synced is rolled back by the next run, as after one of power.
+    if (WIFEXITED(status)) {
+      is_settled = primary.settle();
+      if (!primary.is_used()) {
+        std::cerr << fmt::format(
+            "perdura mojim: nothing was replicated: the program has not mapped or synced {}, or "
+            "cannot be watched (it is linked statically, or starts others without LD_PRELOAD)\n",
+            cluster.files.front());
+        is_settled = false;
+      }
+    }
     gone = copies.gone();
     // What has arrived at them is completed below.
     for (NodeId node = 1; node < cluster.files.size(); ++node) {
@@ -221,6 +235,7 @@ ExitCode run_mojim(const MojimArguments& arguments) {
                              arguments.command.front(), WTERMSIG(status));
     return ExitCode::failed;
   }
+  if (!is_settled) return ExitCode::failed;
   // The program's own.
   return static_cast<ExitCode>(WEXITSTATUS(status));
 }
@@ -301,18 +316,28 @@ void add_mojim(Command& program, CommandContext&) {
     return ExitCode::done;
   });
 
-  // A process of `run`, which learns all else from its environment.
+  const auto serves = [](int said) {
+    if (write(said, "+", 1) != 1) throw PlatformError("nobody waits for this process");
+    close(said);
+  };
+  // Processes of `run`, which learn all else from their environment.
+  Command& primary = mojim.subcommand("primary", "The node of the programs' file");
+  primary.hidden();
+  const auto told = std::make_shared<int>();
+  primary.option("descriptor", *told, "to which it writes a byte when it serves").required();
+  primary.does([told, serves] {
+    mojim::serve_primary(Cluster::from_environment(), [told, serves] { serves(*told); });
+    return ExitCode::done;
+  });
+
   Command& copy = mojim.subcommand("copy", "A node that has a copy");
   copy.hidden();
   const auto node = std::make_shared<NodeId>();
   const auto said = std::make_shared<int>();
   copy.option("node", *node).required();
   copy.option("descriptor", *said, "to which it writes a byte when it serves").required();
-  copy.does([node, said] {
-    mojim::serve_copy(Cluster::from_environment(), *node, [said] {
-      if (write(*said, "+", 1) != 1) throw PlatformError("nobody waits for the copy");
-      close(*said);
-    });
+  copy.does([node, said, serves] {
+    mojim::serve_copy(Cluster::from_environment(), *node, [said, serves] { serves(*said); });
     return ExitCode::done;
   });
 }

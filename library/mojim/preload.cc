@@ -1,243 +1,230 @@
-// What `perdura mojim run` loads into an application's process: calls of the C library that map the
-// file which is replicated, write to it or sync it. All others go where they always go.
+// What `perdura mojim run` loads into the processes of a program: calls of the C library that sync
+// the file which is replicated, and some that are refused. All others go where they always go,
+// since what they change is found when the file is synced (sent_contents.h).
 //
-//   mmap(MAP_SHARED)           memory of Mojim's primary, instead of a mapping of one's own
-//   msync, fsync, fdatasync    sync points, of what was changed
-//   write, pwrite, ...         as always; what they have written is noted. If the file was opened
-//                              with O_SYNC or O_DSYNC, each is a sync point
+//   msync, fsync, sync, ...    sync points, of what was changed in any way
+//   write, pwrite, ...         as always. If the file was opened with O_SYNC or O_DSYNC, each is a
+//                              sync point
+//   mmap                       the file is replicated from now on
+//   rename, unlink, ...        refused, if the file would be another one or none
+#include <aio.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
-#include <mutex>
-#include <utility>
-#include <vector>
 
-#include "library/mojim/application.h"
 #include "library/mojim/perdura_mojim.h"
+#include "library/mojim/program.h"
 #include "library/mojim/real_call.h"
-#include "platform/base/error.h"
 
 namespace {
 
 using perdura::Bytes;
-using perdura::mojim::Application;
-using perdura::mojim::Cluster;
+using perdura::mojim::Atomicity;
+using perdura::mojim::Program;
 using perdura::services::MemoryRange;
 
-// Set on Mojim's own threads, and while a thread is at work for it.
-thread_local bool inside = false;
-class Inside {
- public:
-  Inside() : before_(std::exchange(inside, true)) {}
-  ~Inside() { inside = before_; }
+// From before main() on, and never destroyed, since other threads may call while the process ends.
+// Null in a process that is not of a run.
+std::atomic<Program*> current{nullptr};
 
- private:
-  bool before_;
-};
-
-void say(const char* what) { std::fprintf(stderr, "perdura mojim: %s\n", what); }
-
-// The application's file.
-class File {
- public:
-  File() {
-    if (std::getenv("PERDURA_MOJIM_FILES") == nullptr) return;
-    const Inside now;
-    try {
-      cluster_ = Cluster::from_environment();
-      known_ = true;
-      process_ = getpid();
-      // What the application reads of a file that was replicated before is as it was synced.
-      struct stat state {};
-      if (stat(perdura::mojim::state_folder(path()).c_str(), &state) == 0 && exists()) begin();
-    } catch (const std::exception& error) {
-      end_process(error);
-    }
-  }
-  ~File() {
-    if (!known_ || getpid() != process_) return;
-    const Inside now;
-    if (application_ == nullptr) {
-      std::fprintf(
-          stderr,
-          "perdura mojim: nothing was replicated: the program has not mapped %s (mmap with "
-          "MAP_SHARED)\n",
-          path().c_str());
-    }
-    application_ = nullptr;
-    owned_.reset();
-  }
-
-  bool is(int descriptor) const {
-    if (!known_ || inside || getpid() != process_) return false;
-    struct stat its {};
-    struct stat ours = state_;
-    if (application_ == nullptr && stat(path().c_str(), &ours) != 0) return false;
-    return fstat(descriptor, &its) == 0 && its.st_ino == ours.st_ino && its.st_dev == ours.st_dev;
-  }
-  bool is_replicated(int descriptor) const { return application_ != nullptr && is(descriptor); }
-
-  // The application's memory at this place of the file; null, with errno, if it has no such place.
-  void* map(std::size_t length, off_t offset) {
-    const Inside now;
-    const std::lock_guard held(beginning_);
-    try {
-      if (application_ == nullptr) begin();
-    } catch (const std::exception& error) {
-      say(error.what());
-      errno = ENOMEM;
-      return MAP_FAILED;
-    }
-    const std::span<std::byte> memory = application()->memory();
-    const auto begin = static_cast<Bytes>(offset);
-    if (begin > memory.size() || length > memory.size() - begin) {
-      std::fprintf(stderr,
-                   "perdura mojim: the program maps %zu bytes of %s, and the region has %zu; raise "
-                   "--size\n",
-                   length, path().c_str(), memory.size());
-      errno = ENOMEM;
-      return MAP_FAILED;
-    }
-    return memory.data() + begin;
-  }
-
-  // Whether the memory is part of the file.
-  bool has(const void* address) const {
-    if (application() == nullptr || inside || getpid() != process_) return false;
-    const std::span<std::byte> memory = application()->memory();
-    const auto* const at = static_cast<const std::byte*>(address);
-    return at >= memory.data() && at < memory.data() + memory.size();
-  }
-  Bytes offset_of(const void* address) const {
-    return static_cast<Bytes>(static_cast<const std::byte*>(address) -
-                              application()->memory().data());
-  }
-  Application* application() const { return application_.load(std::memory_order_acquire); }
-  Bytes size() const { return application()->memory().size(); }
-
-  int sync(std::span<const MemoryRange> ranges,
-           Application::Atomicity atomicity = Application::Atomicity::if_possible) {
-    const Inside now;
-    const auto problem = application()->sync(ranges, atomicity);
-    if (!problem) return 0;
-    std::fprintf(stderr, "perdura mojim: a sync point failed: %s\n",
-                 std::string(to_string(*problem)).c_str());
-    errno = *problem == perdura::services::SyncError::too_large ? ENOSPC : EIO;
-    return -1;
-  }
-
-  // What a call has written at this place, which its descriptor may want to be synced at once.
-  ssize_t written(int descriptor, off_t offset, ssize_t length) {
-    if (length <= 0) return length;
-    const MemoryRange range{static_cast<Bytes>(offset), static_cast<Bytes>(length)};
-    application()->note_written(range.offset, range.length);
-    const int flags = fcntl(descriptor, F_GETFL);
-    if ((flags & (O_SYNC | O_DSYNC)) != 0 && sync({&range, 1}) != 0) return -1;
-    return length;
-  }
-
- private:
-  const std::string& path() const { return cluster_.files.front(); }
-  bool exists() const {
-    struct stat found {};
-    return stat(path().c_str(), &found) == 0;
-  }
-  void begin() {
-    owned_ = std::make_unique<Application>(cluster_, [] { inside = true; });
-    stat(path().c_str(), &state_);
-    application_ = owned_.get();  // other threads may use it from now on
-  }
-  [[noreturn]] static void end_process(const std::exception& error) {
-    say(error.what());
+[[gnu::constructor]] void begin() {
+  if (std::getenv("PERDURA_MOJIM_FILES") == nullptr) return;
+  try {
+    current = new Program;
+  } catch (const std::exception& error) {
+    Program::say("%s", error.what());
     _exit(2);
   }
-
-  Cluster cluster_;
-  bool known_ = false;
-  pid_t process_ = 0;
-  std::mutex beginning_;
-  struct stat state_ {};  // which file it is, once it is replicated
-  std::unique_ptr<Application> owned_;
-  std::atomic<Application*> application_{nullptr};
-};
-
-// From before main() until after it. Null while it begins: what it calls itself is not its
-// business.
-std::atomic<File*> current{nullptr};
-[[gnu::constructor]] void begin() { current = new File; }
-[[gnu::destructor]] void end() { delete current.exchange(nullptr); }
-
-// The file that this descriptor is of, or this address is in, if that is replicated already; else
-// null.
-File* replicated(int descriptor) {
-  File* const file = current.load(std::memory_order_acquire);
-  return file != nullptr && file->is_replicated(descriptor) ? file : nullptr;
-}
-File* replicated(const void* address) {
-  File* const file = current.load(std::memory_order_acquire);
-  return file != nullptr && file->has(address) ? file : nullptr;
+  pthread_atfork(nullptr, nullptr, [] {
+    if (Program* const program = current.load(); program != nullptr) program->note_fork();
+  });
 }
 
-// Where a write(2) through this descriptor has ended.
-off_t place_of(int descriptor) { return lseek(descriptor, 0, SEEK_CUR); }
+// An orderly end: what was not synced is not lost.
+[[gnu::destructor]] void end() {
+  Program* const program = current.load();
+  if (program != nullptr && program->is_used()) program->settle();
+}
+
+Program* program() { return current.load(std::memory_order_acquire); }
+
+// Null if the descriptor is not of the file.
+Program* program_of(int descriptor) {
+  Program* const one = program();
+  return one != nullptr && descriptor >= 0 && one->is_file(descriptor) ? one : nullptr;
+}
+
+// --- mappings ------------------------------------------------------------------------------------
 
 template <class Map>
 void* map(Map* otherwise, void* address, std::size_t length, int protection, int flags,
           int descriptor, off_t offset) {
-  File* const file = current.load(std::memory_order_acquire);
-  const bool shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
-  if (file == nullptr || descriptor < 0 || !shared || !file->is(descriptor)) {
+  const auto make = [&] {
     return otherwise(address, length, protection, flags, descriptor, offset);
-  }
-  if ((flags & MAP_FIXED) != 0) {
-    say("the program wants the file at a fixed address, which cannot be had");
-    errno = ENOTSUP;
+  };
+  const int type = flags & MAP_TYPE;
+  const bool is_shared = type == MAP_SHARED || type == MAP_SHARED_VALIDATE;
+  if ((flags & MAP_ANONYMOUS) != 0 || !is_shared) return make();
+  Program* const one = program_of(descriptor);
+  if (one == nullptr) return make();
+  // Who gets such a mapping does not call msync any more (libpmem).
+  if (type == MAP_SHARED_VALIDATE && (flags & MAP_SYNC) != 0) {
+    errno = EOPNOTSUPP;
     return MAP_FAILED;
   }
-  return file->map(length, offset);
+  if (!one->begin()) return MAP_FAILED;
+  const auto begin = static_cast<Bytes>(offset);
+  if (begin > one->size() || length > one->size() - begin) {
+    Program::say("the program maps %zu bytes of %s at %zu, and the region has %zu; raise --size",
+                 length, one->path(), begin, one->size());
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  void* const made = make();
+  one->note_mapping();
+  return made;
+}
+
+// --- sync points ---------------------------------------------------------------------------------
+
+// Also of another file: what a program has made to take the file's place is not replicated.
+int sync_file(int descriptor, int (*otherwise)(int)) {
+  Program* const one = program();
+  if (one == nullptr) return otherwise(descriptor);
+  if (!one->is_file(descriptor)) {
+    const int result = otherwise(descriptor);
+    return result == 0 ? one->check_name() : result;
+  }
+  const int flags = fcntl(descriptor, F_GETFL);
+  if (flags < 0 || (flags & O_PATH) != 0) return otherwise(descriptor);
+  return one->sync_all();
+}
+
+int sync_memory(void* address, std::size_t length, int flags) {
+  Program* const one = program();
+  if (one == nullptr) return REAL(msync)(address, length, flags);
+  constexpr std::size_t kMostParts = 64;
+  MemoryRange ranges[kMostParts];
+  const Program::Found found = one->find(address, length, ranges);
+  if (found.count == 0 && !found.is_unknown) return REAL(msync)(address, length, flags);
+  if (found.has_others || found.is_unknown) {
+    if (const int result = REAL(msync)(address, length, flags); result != 0) return result;
+  } else if (reinterpret_cast<std::uintptr_t>(address) % 4096 != 0 ||
+             (flags & ~(MS_ASYNC | MS_SYNC | MS_INVALIDATE)) != 0 ||
+             (flags & (MS_ASYNC | MS_SYNC)) == (MS_ASYNC | MS_SYNC)) {
+    errno = EINVAL;
+    return -1;
+  }
+  if (found.is_unknown) return one->has_begun() ? one->sync_all() : 0;
+  return one->sync({ranges, found.count});
+}
+
+// After a call that has changed the file through this descriptor, which may want it synced at once.
+// `length`: what the call returns.
+template <class Integer>
+Integer written(int descriptor, Integer length, int flags = 0) {
+  if (length <= 0) return length;
+  Program* const one = program_of(descriptor);
+  if (one == nullptr) return length;
+  if ((flags & (RWF_DSYNC | RWF_SYNC)) == 0 &&
+      (fcntl(descriptor, F_GETFL) & (O_SYNC | O_DSYNC)) == 0) {
+    return length;
+  }
+  return one->sync_all() == 0 ? length : -1;
+}
+
+// Whether a write of this length would make the file longer than what is replicated. `offset`: -1
+// for that of the descriptor.
+bool is_too_long(int descriptor, off_t offset, std::size_t length) {
+  Program* const one = program_of(descriptor);
+  if (one == nullptr || !one->has_begun()) return false;
+  if (offset < 0) {
+    const bool appends = (fcntl(descriptor, F_GETFL) & O_APPEND) != 0;
+    struct stat found {};
+    offset =
+        appends && fstat(descriptor, &found) == 0 ? found.st_size : lseek(descriptor, 0, SEEK_CUR);
+  }
+  const auto begin = static_cast<Bytes>(offset);
+  if (length == 0 || offset < 0 || (begin <= one->size() && length <= one->size() - begin)) {
+    return false;
+  }
+  Program::say("the program writes %zu bytes at %zu of %s, and the region has %zu; raise --size",
+               length, begin, one->path(), one->size());
+  errno = EFBIG;
+  return true;
+}
+
+std::size_t length_of(const iovec* parts, int count) {
+  std::size_t length = 0;
+  for (int i = 0; i < count; ++i) length += parts[i].iov_len;
+  return length;
+}
+
+// --- the file itself -----------------------------------------------------------------------------
+
+// Programs give a file the size that they are about to map, and find that it has more. What they
+// cut off is zero afterwards, as if they had made it longer again.
+template <class Truncate>
+int truncate_file(Program* one, Truncate otherwise, int descriptor, off_t length) {
+  if (length < 0) return otherwise();
+  const auto wanted = static_cast<Bytes>(length);
+  if (wanted > one->size()) {
+    Program::say("the program makes %s %zu bytes long, and the region has %zu; raise --size",
+                 one->path(), wanted, one->size());
+    errno = EFBIG;
+    return -1;
+  }
+  if (wanted == one->size()) return otherwise();
+  const auto cut = static_cast<off_t>(one->size() - wanted);
+  if (fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, length, cut) != 0) {
+    Program::say("the end of %s cannot be cut off", one->path());
+    return -1;
+  }
+  const int before = errno;
+  fallocate(descriptor, 0, length, cut);  // there will be room for it, as there was
+  errno = before;
+  return 0;
 }
 
 template <class Truncate>
-int truncate_file(Truncate* otherwise, int descriptor, off_t length) {
-  const File* const file = replicated(descriptor);
-  if (file == nullptr) return otherwise(descriptor, length);
-  // Programs give a file the size that they are about to map, and find that it has more.
-  if (static_cast<Bytes>(length) <= file->size() && length > 0) return 0;
-  say("a file that is replicated keeps its size; the program wants to change it");
+int truncate_descriptor(Truncate* otherwise, int descriptor, off_t length) {
+  const auto make = [&] { return otherwise(descriptor, length); };
+  Program* const one = program_of(descriptor);
+  if (one == nullptr || !one->has_begun()) return make();
+  return truncate_file(one, make, descriptor, length);
+}
+
+template <class Truncate>
+int truncate_name(Truncate* otherwise, const char* name, off_t length) {
+  const auto make = [&] { return otherwise(name, length); };
+  Program* const one = program();
+  if (one == nullptr || !one->is_replicated(AT_FDCWD, name, true)) return make();
+  const int descriptor = open(name, O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0) return -1;
+  const int result = truncate_file(one, make, descriptor, length);
+  close(descriptor);
+  return result;
+}
+
+bool is_refused(int folder, const char* name, const char* what) {
+  Program* const one = program();
+  if (one == nullptr || !one->is_replicated(folder, name, false)) return false;
+  Program::say("the program %s %s, which is replicated; it must stay the same file", what, name);
   errno = EPERM;
-  return -1;
-}
-
-template <class Function>
-ssize_t noted(int descriptor, off_t offset, Function write_it) {
-  const ssize_t length = write_it();
-  File* const file = replicated(descriptor);
-  return file != nullptr ? file->written(descriptor, offset, length) : length;
-}
-
-template <class Function>
-ssize_t noted_at_end(int descriptor, Function write_it) {
-  const ssize_t length = write_it();
-  File* const file = replicated(descriptor);
-  if (file == nullptr) return length;
-  return file->written(descriptor, place_of(descriptor) - length, length);
-}
-
-int sync_all(int descriptor, int (*otherwise)(int)) {
-  File* const file = replicated(descriptor);
-  if (file == nullptr) return otherwise(descriptor);
-  const MemoryRange all{0, file->size()};
-  return file->sync({&all, 1});
+  return true;
 }
 
 }  // namespace
@@ -252,63 +239,197 @@ void* mmap64(void* address, size_t length, int protection, int flags, int descri
              off64_t offset) noexcept {
   return map(REAL(mmap64), address, length, protection, flags, descriptor, offset);
 }
-int munmap(void* address, size_t length) noexcept {
-  if (replicated(address) != nullptr) return 0;  // it stays until the process ends
-  return REAL(munmap)(address, length);
+
+// Takes pages out of memory, and with them the kernel's note that they were stored to.
+int madvise(void* address, size_t length, int advice) noexcept {
+  const int result = REAL(madvise)(address, length, advice);
+  if (program() != nullptr) program()->note_mapping();
+  return result;
 }
 
-int msync(void* address, size_t length, int flags) {
-  File* const file = replicated(address);
-  if (file == nullptr) return REAL(msync)(address, length, flags);
-  const MemoryRange range{file->offset_of(address), length};
-  return file->sync({&range, 1});
+int msync(void* address, size_t length, int flags) { return sync_memory(address, length, flags); }
+int fsync(int descriptor) { return sync_file(descriptor, REAL(fsync)); }
+int fdatasync(int descriptor) { return sync_file(descriptor, REAL(fdatasync)); }
+int syncfs(int descriptor) noexcept {
+  Program* const one = program();
+  if (one != nullptr && one->has_begun() && one->sync_all() != 0) return -1;
+  return REAL(syncfs)(descriptor);
 }
-int fsync(int descriptor) { return sync_all(descriptor, REAL(fsync)); }
-int fdatasync(int descriptor) { return sync_all(descriptor, REAL(fdatasync)); }
+// It cannot fail, so a line has to do.
+void sync() noexcept {
+  Program* const one = program();
+  if (one != nullptr && one->has_begun()) one->sync_all();
+  REAL(sync)();
+}
+int sync_file_range(int descriptor, off64_t offset, off64_t length, unsigned flags) {
+  Program* const one = program_of(descriptor);
+  if (one != nullptr && one->sync_all() != 0) return -1;
+  return REAL(sync_file_range)(descriptor, offset, length, flags);
+}
+
+// Whoever waits for the end of it finds everything at the copies then.
+int aio_fsync(int operation, struct aiocb* control) noexcept {
+  if (program_of(control->aio_fildes) == nullptr) return REAL(aio_fsync)(operation, control);
+  struct aiocb before {};  // ends after all that was begun
+  before.aio_fildes = control->aio_fildes;
+  before.aio_sigevent.sigev_notify = SIGEV_NONE;
+  if (REAL(aio_fsync)(operation, &before) != 0) return -1;
+  const struct aiocb* const list[] = {&before};
+  while (aio_error(&before) == EINPROGRESS) aio_suspend(list, 1, nullptr);
+  if (aio_return(&before) != 0 || program()->sync_all() != 0) return -1;
+  return REAL(aio_fsync)(operation, control);
+}
+int aio_fsync64(int operation, struct aiocb64* control) noexcept {
+  return aio_fsync(operation, reinterpret_cast<struct aiocb*>(control));
+}
 
 int ftruncate(int descriptor, off_t length) noexcept {
-  return truncate_file(REAL(ftruncate), descriptor, length);
+  return truncate_descriptor(REAL(ftruncate), descriptor, length);
 }
 int ftruncate64(int descriptor, off64_t length) noexcept {
-  return truncate_file(REAL(ftruncate64), descriptor, length);
+  return truncate_descriptor(REAL(ftruncate64), descriptor, length);
+}
+int truncate(const char* name, off_t length) noexcept {
+  return truncate_name(REAL(truncate), name, length);
+}
+int truncate64(const char* name, off64_t length) noexcept {
+  return truncate_name(REAL(truncate64), name, length);
+}
+
+int rename(const char* from, const char* to) noexcept {
+  if (is_refused(AT_FDCWD, from, "renames") ||
+      is_refused(AT_FDCWD, to, "renames another file to")) {
+    return -1;
+  }
+  return REAL(rename)(from, to);
+}
+int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
+  if (is_refused(from_folder, from, "renames") ||
+      is_refused(to_folder, to, "renames another file to")) {
+    return -1;
+  }
+  return REAL(renameat)(from_folder, from, to_folder, to);
+}
+int renameat2(int from_folder, const char* from, int to_folder, const char* to,
+              unsigned flags) noexcept {
+  if (is_refused(from_folder, from, "renames") ||
+      is_refused(to_folder, to, "renames another file to")) {
+    return -1;
+  }
+  return REAL(renameat2)(from_folder, from, to_folder, to, flags);
+}
+int unlink(const char* name) noexcept {
+  return is_refused(AT_FDCWD, name, "removes") ? -1 : REAL(unlink)(name);
+}
+int unlinkat(int folder, const char* name, int flags) noexcept {
+  return is_refused(folder, name, "removes") ? -1 : REAL(unlinkat)(folder, name, flags);
+}
+int remove(const char* name) noexcept {
+  return is_refused(AT_FDCWD, name, "removes") ? -1 : REAL(remove)(name);
 }
 
 ssize_t write(int descriptor, const void* data, size_t length) {
-  return noted_at_end(descriptor, [&] { return REAL(write)(descriptor, data, length); });
+  if (is_too_long(descriptor, -1, length)) return -1;
+  return written(descriptor, REAL(write)(descriptor, data, length));
 }
 ssize_t writev(int descriptor, const iovec* parts, int count) {
-  return noted_at_end(descriptor, [&] { return REAL(writev)(descriptor, parts, count); });
+  if (is_too_long(descriptor, -1, length_of(parts, count))) return -1;
+  return written(descriptor, REAL(writev)(descriptor, parts, count));
 }
 ssize_t pwrite(int descriptor, const void* data, size_t length, off_t offset) {
-  return noted(descriptor, offset, [&] { return REAL(pwrite)(descriptor, data, length, offset); });
+  if (is_too_long(descriptor, offset, length)) return -1;
+  return written(descriptor, REAL(pwrite)(descriptor, data, length, offset));
 }
 ssize_t pwrite64(int descriptor, const void* data, size_t length, off64_t offset) {
-  return noted(descriptor, offset,
-               [&] { return REAL(pwrite64)(descriptor, data, length, offset); });
+  if (is_too_long(descriptor, offset, length)) return -1;
+  return written(descriptor, REAL(pwrite64)(descriptor, data, length, offset));
 }
 ssize_t pwritev(int descriptor, const iovec* parts, int count, off_t offset) {
-  return noted(descriptor, offset, [&] { return REAL(pwritev)(descriptor, parts, count, offset); });
+  if (is_too_long(descriptor, offset, length_of(parts, count))) return -1;
+  return written(descriptor, REAL(pwritev)(descriptor, parts, count, offset));
 }
 ssize_t pwritev64(int descriptor, const iovec* parts, int count, off64_t offset) {
-  return noted(descriptor, offset,
-               [&] { return REAL(pwritev64)(descriptor, parts, count, offset); });
+  if (is_too_long(descriptor, offset, length_of(parts, count))) return -1;
+  return written(descriptor, REAL(pwritev64)(descriptor, parts, count, offset));
+}
+ssize_t pwritev2(int descriptor, const iovec* parts, int count, off_t offset, int flags) {
+  if (is_too_long(descriptor, offset, length_of(parts, count))) return -1;
+  return written(descriptor, REAL(pwritev2)(descriptor, parts, count, offset, flags), flags);
+}
+ssize_t pwritev64v2(int descriptor, const iovec* parts, int count, off64_t offset, int flags) {
+  if (is_too_long(descriptor, offset, length_of(parts, count))) return -1;
+  return written(descriptor, REAL(pwritev64v2)(descriptor, parts, count, offset, flags), flags);
+}
+ssize_t sendfile(int to, int from, off_t* offset, size_t length) noexcept {
+  return written(to, REAL(sendfile)(to, from, offset, length));
+}
+ssize_t sendfile64(int to, int from, off64_t* offset, size_t length) noexcept {
+  return written(to, REAL(sendfile64)(to, from, offset, length));
+}
+ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t length,
+                        unsigned flags) {
+  return written(to, REAL(copy_file_range)(from, from_offset, to, to_offset, length, flags));
+}
+ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t length,
+               unsigned flags) {
+  return written(to, REAL(splice)(from, from_offset, to, to_offset, length, flags));
+}
+
+// Programs that make system calls by their numbers.
+long syscall(long number, ...) noexcept {
+  std::va_list given;
+  va_start(given, number);
+  long a[6];
+  for (long& argument : a) argument = va_arg(given, long);
+  va_end(given);
+  if (program() != nullptr) {
+    const auto first = static_cast<int>(a[0]);
+    switch (number) {
+      case SYS_msync:
+        return msync(reinterpret_cast<void*>(a[0]), static_cast<size_t>(a[1]),
+                     static_cast<int>(a[2]));
+      case SYS_fsync:
+        return fsync(first);
+      case SYS_fdatasync:
+        return fdatasync(first);
+      case SYS_syncfs:
+        return syncfs(first);
+      case SYS_sync:
+        sync();
+        return 0;
+      case SYS_sync_file_range:
+        return sync_file_range(first, a[1], a[2], static_cast<unsigned>(a[3]));
+      case SYS_io_uring_setup:
+        // What is synced by it is not seen. Programs do without it where the kernel has none.
+        errno = ENOSYS;
+        return -1;
+      default:
+        break;
+    }
+  }
+  return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 int perdura_gmsync(const struct gmsync_range* ranges, int count) {
-  std::vector<MemoryRange> given;
-  File* file = nullptr;
+  Program* const one = program();
+  MemoryRange given[perdura::mojim::SyncRequest::kMostRanges];
+  std::size_t used = 0;
+  const auto refuse = [](int error, const char* why) {
+    Program::say("gmsync: %s", why);
+    errno = error;
+    return -1;
+  };
   for (int i = 0; i < count; ++i) {
-    const auto* const begin = static_cast<const char*>(ranges[i].address);
     if (ranges[i].length == 0) continue;
-    file = replicated(begin);
-    if (file == nullptr || !file->has(begin + ranges[i].length - 1)) {
-      say("gmsync: a range is not in the mapped file");
-      errno = ENOMEM;
-      return -1;
-    }
-    given.push_back({file->offset_of(begin), ranges[i].length});
+    const std::span<MemoryRange> room = std::span(given).subspan(used);
+    if (room.empty()) return refuse(ENOSPC, "more than 1024 ranges are refused");
+    Program::Found found{.has_others = true};
+    if (one != nullptr) found = one->find(ranges[i].address, ranges[i].length, room);
+    if (found.is_unknown && found.count > 0) return refuse(ENOSPC, "too many mappings");
+    if (found.has_others) return refuse(ENOMEM, "a range is not in the mapped file");
+    used += found.count;
   }
-  return given.empty() ? 0 : file->sync(given, Application::Atomicity::required);
+  return used == 0 ? 0 : one->sync({given, used}, Atomicity::required);
 }
 
 }  // extern "C"

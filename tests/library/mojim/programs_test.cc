@@ -238,7 +238,7 @@ TEST(Program, WhatAKilledOneLeavesIsRemovedByTheNextOne) {
 TEST(Program, SaysWhenNothingIsReplicated) {
   const SharedFolder folder;
   const Outcome outcome = run(mojim("run", "m-sync", folder, {"/bin/true"}));
-  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.text.find("nothing was replicated: the program has not mapped"),
             std::string::npos)
       << outcome.text;

@@ -1,0 +1,387 @@
+#include "library/mojim/primary_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "library/mojim/reader_processes.h"
+#include "library/mojim/requests.h"
+#include "library/mojim/sent_contents.h"
+#include "platform/base/error.h"
+#include "platform/host/thread_executor.h"
+
+extern char** environ;
+
+namespace perdura::mojim {
+
+namespace fs = std::filesystem;
+using services::MemoryRange;
+using services::SyncError;
+
+namespace {
+
+constexpr Milliseconds kLookForPrograms{50};
+
+// Tells whether calls have written to a file: write(2), truncate(2) and all others, by any process,
+// but not stores to mappings.
+class Writes {
+ public:
+  // From now on.
+  explicit Writes(const std::string& file) : events_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    is_known_ = events_ >= 0 && inotify_add_watch(events_, file.c_str(), IN_MODIFY) >= 0;
+  }
+  ~Writes() {
+    if (events_ >= 0) close(events_);
+  }
+  Writes(const Writes&) = delete;
+  Writes& operator=(const Writes&) = delete;
+  // Since the last call. True if the kernel has no more room for such questions.
+  bool have_been_made() {
+    bool are_there = !is_known_;
+    std::array<char, 4096> events;
+    while (is_known_ && read(events_, events.data(), events.size()) > 0) are_there = true;
+    return are_there;
+  }
+
+ private:
+  int events_;
+  bool is_known_;
+};
+
+struct Failure {
+  int error = 0;  // of errno
+  std::string why;
+};
+
+class Primary {
+ public:
+  explicit Primary(Cluster cluster) : cluster_(std::move(cluster)) { make_requests(); }
+  void serve(const std::function<void()>& serves);
+
+ private:
+  const std::string& path() const { return cluster_.files.front(); }
+  void make_requests();
+  void wait_until_used();
+  void begin();
+  Task<> be_primary(Thread& thread);
+  Task<> serve_requests();
+  Task<std::optional<Failure>> perform(const SyncRequest& request);
+  Task<std::optional<SyncError>> send(std::vector<MemoryRange> changed, Atomicity atomicity);
+  std::optional<Failure> check_file();
+  void tell_of_lost_copies();
+  bool is_alone() const;
+  static void answer(SyncRequest& request, const std::optional<Failure>& failure);
+  template <class Function>
+  void for_each_posted(Function function);
+
+  Cluster cluster_;
+  const pid_t parent_ = getppid();
+  SharedRequests* shared_ = nullptr;
+  std::optional<ReaderProcesses> readers_;  // of a copy that becomes the primary's
+  std::unique_ptr<ShmPlatform> platform_;
+  std::shared_ptr<services::MemoryReplica> replica_;
+  std::unique_ptr<services::MappedMemory> mapped_;
+  std::optional<Writes> writes_;
+  std::optional<SentContents> contents_;
+  std::vector<bool> lost_;        // by node, of which it has been told
+  std::function<void()> serves_;  // to be called when the file is mapped; or none
+};
+
+void Primary::make_requests() {
+  const std::string path = requests_file(this->path());
+  std::error_code error;
+  fs::create_directory(state_folder(this->path()), error);
+  const auto fail = [&] {
+    throw PlatformError(fmt::format("{}: cannot be made: {}", path, std::strerror(errno)));
+  };
+  // A new file: processes of a run that was killed may still have the former one.
+  const std::string made = fmt::format("{}.{}", path, getpid());
+  const int descriptor = open(made.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (descriptor < 0) fail();
+  // It lives as long as this process, and so does the lock.
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  if (fcntl(descriptor, F_OFD_SETLK, &whole) != 0 ||
+      posix_fallocate(descriptor, 0, sizeof(SharedRequests)) != 0) {
+    fail();
+  }
+  void* const memory =
+      mmap(nullptr, sizeof(SharedRequests), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (memory == MAP_FAILED || rename(made.c_str(), path.c_str()) != 0) fail();
+  shared_ = static_cast<SharedRequests*>(memory);
+  shared_->version = SharedRequests::kVersion;
+}
+
+template <class Function>
+void Primary::for_each_posted(Function function) {
+  for (SyncRequest& request : shared_->requests) {
+    if (request.state.load(std::memory_order_acquire) == SyncRequest::posted) function(request);
+  }
+}
+
+void Primary::answer(SyncRequest& request, const std::optional<Failure>& failure) {
+  request.error = failure ? failure->error : 0;
+  std::memset(request.why, 0, sizeof request.why);
+  if (failure) {
+    std::memcpy(request.why, failure->why.data(),
+                std::min(failure->why.size(), sizeof request.why - 1));
+  }
+  request.state.store(SyncRequest::answered, std::memory_order_release);
+  wake_all(request.state);
+}
+
+// Nobody is there who might ask.
+bool Primary::is_alone() const {
+  if (getppid() == parent_) return false;
+  return std::none_of(std::begin(shared_->processes), std::end(shared_->processes),
+                      [](const auto& process) {
+                        const std::int32_t id = process.load(std::memory_order_relaxed);
+                        return id != 0 && is_alive(id);
+                      });
+}
+
+void Primary::serve(const std::function<void()>& serves) {
+  // ^C is for the programs; this ends after them.
+  for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTERM}) std::signal(signal, SIG_IGN);
+  struct stat found {};
+  if (stat(path().c_str(), &found) == 0 && fs::exists(fs::path(state_folder(path())) / kRegion)) {
+    serves_ = serves;  // when it has the file as it was synced
+    begin();
+  } else {
+    serves();
+    wait_until_used();
+  }
+  try {
+    platform_->run();
+  } catch (const std::exception& error) {
+    const Failure failure{EIO, error.what()};
+    for_each_posted([&](SyncRequest& request) { answer(request, failure); });
+    throw;
+  }
+}
+
+void Primary::wait_until_used() {
+  for (;;) {
+    const std::uint32_t seen = shared_->work.load();
+    bool is_used = false;
+    for_each_posted([&](SyncRequest& request) {
+      if (request.kind == SyncRequest::begin) {
+        is_used = true;
+      } else {
+        answer(request, std::nullopt);  // nothing has been replicated, so nothing is missing
+      }
+    });
+    if (is_used) {
+      try {
+        return begin();
+      } catch (const std::exception& error) {
+        const Failure failure{ENOMEM, error.what()};
+        for_each_posted([&](SyncRequest& request) { answer(request, failure); });
+      }
+    }
+    if (is_alone()) _exit(0);
+    wait_while(shared_->work, seen, kLookForPrograms);
+  }
+}
+
+void Primary::begin() {
+  prepare_files(cluster_, 0);
+  readers_.emplace(path(), ReaderProcesses::Role::primary);
+  platform_ = join(cluster_, {0});
+  platform_->start(0, 0, CompletionMode::polling,
+                   [this](Thread& thread) { return be_primary(thread); });
+}
+
+Task<> Primary::be_primary(Thread& thread) {
+  replica_ = cluster_.system().open(thread, kRegion, cluster_.config(), cluster_.role(0));
+  lost_.resize(cluster_.files.size());
+  mapped_ = co_await replica_->map(thread);
+  writes_.emplace(path());
+  contents_.emplace(std::span(mapped_->region().data(), cluster_.size));
+  struct stat found {};
+  if (stat(path().c_str(), &found) != 0) {
+    throw PlatformError(fmt::format("{}: {}", path(), std::strerror(errno)));
+  }
+  shared_->device = found.st_dev;
+  shared_->inode = found.st_ino;
+  shared_->size = cluster_.size;
+  shared_->begun.store(1, std::memory_order_release);
+  if (serves_) serves_();
+  auto& executor = static_cast<runtime::ThreadExecutor&>(thread.executor);
+  for (;;) {
+    const std::uint32_t seen = shared_->work.load();
+    co_await serve_requests();
+    const bool is_asked = co_await runtime::until(
+        [&] { return shared_->work.load(std::memory_order_relaxed) != seen; },
+        executor.now() + kLookForPrograms);
+    // As if the power had failed: what no program has synced is nobody's.
+    if (!is_asked && is_alone()) _exit(0);
+  }
+}
+
+Task<> Primary::serve_requests() {
+  for (SyncRequest& request : shared_->requests) {
+    if (request.state.load(std::memory_order_acquire) != SyncRequest::posted) continue;
+    answer(request, co_await perform(request));
+  }
+}
+
+// Programs may have made the file another one, or given it another size, which the mapping does not
+// follow.
+std::optional<Failure> Primary::check_file() {
+  struct stat found {};
+  if (stat(path().c_str(), &found) != 0 || found.st_ino != shared_->inode ||
+      found.st_dev != shared_->device) {
+    return Failure{EIO, fmt::format("{} is another file than the one that is replicated: it has "
+                                    "been removed, renamed, or made again",
+                                    path())};
+  }
+  const auto size = static_cast<Bytes>(found.st_size);
+  if (size > cluster_.size) {
+    return Failure{EFBIG, fmt::format("{} has grown to {} bytes, and {} are replicated; raise "
+                                      "--size",
+                                      path(), size, cluster_.size)};
+  }
+  if (size == cluster_.size) return std::nullopt;
+  // It has been truncated, and keeps its size: with zeros.
+  const int descriptor = open(path().c_str(), O_RDWR | O_CLOEXEC);
+  const int problem =
+      descriptor < 0 ? errno : posix_fallocate(descriptor, 0, static_cast<off_t>(cluster_.size));
+  if (descriptor >= 0) close(descriptor);
+  if (problem == 0) return std::nullopt;
+  return Failure{EIO, fmt::format("{} has been truncated to {} bytes, and cannot get its size "
+                                  "again: {}",
+                                  path(), size, std::strerror(problem))};
+}
+
+Task<std::optional<Failure>> Primary::perform(const SyncRequest& request) {
+  if (request.kind == SyncRequest::begin) co_return std::nullopt;
+  if (auto failure = check_file()) co_return failure;
+  const MemoryRange all{0, cluster_.size};
+  const std::span<const MemoryRange> ranges = request.kind == SyncRequest::settle
+                                                  ? std::span(&all, 1)
+                                                  : std::span(request.ranges, request.count);
+  std::span<const MemoryRange> places = ranges;
+  if (request.where != static_cast<std::uint32_t>(Where::ranges)) {
+    const bool is_all =
+        writes_->have_been_made() || request.where == static_cast<std::uint32_t>(Where::everywhere);
+    places = is_all ? std::span(&all, 1) : std::span(request.changed, request.changed_count);
+  }
+  for (const MemoryRange& place : places) contents_->look(place);
+  std::vector<MemoryRange> changed = contents_->take_unsent(ranges);
+  std::optional<SyncError> problem;
+  if (!changed.empty()) {
+    problem = co_await send(std::move(changed), static_cast<Atomicity>(request.atomicity));
+  }
+  if (problem) {
+    co_return Failure{*problem == SyncError::too_large ? ENOSPC : EIO,
+                      fmt::format("a sync point failed: {}", to_string(*problem))};
+  }
+  contents_->note_sent();
+  if (request.kind == SyncRequest::settle) co_await mapped_->settle();
+  co_return std::nullopt;
+}
+
+// Before the program learns that its sync point is safe without them: who promotes such a copy must
+// know.
+void Primary::tell_of_lost_copies() {
+  for (NodeId node = 1; node < lost_.size(); ++node) {
+    if (lost_[node] || !replica_->has_lost(node)) continue;
+    lost_[node] = true;
+    std::cerr << fmt::format(
+        "perdura mojim: {} does not answer; the program goes on without it, and the next run gives "
+        "it the file\n",
+        cluster_.files[node]);
+  }
+}
+
+Task<std::optional<SyncError>> Primary::send(std::vector<MemoryRange> changed,
+                                             Atomicity atomicity) {
+  const auto whole = co_await mapped_->sync(changed);
+  tell_of_lost_copies();
+  if (whole) co_return std::nullopt;
+  if (whole.error() != SyncError::too_large || atomicity == Atomicity::required) {
+    co_return whole.error();
+  }
+  // One after the other: a program that calls msync expects no more of Linux.
+  constexpr Bytes kPart = 1 * MiB;  // fits into a log
+  for (const MemoryRange& range : changed) {
+    for (Bytes sent = 0; sent < range.length; sent += kPart) {
+      const MemoryRange part{range.offset + sent, std::min(kPart, range.length - sent)};
+      const auto of_part = co_await mapped_->sync(part);
+      tell_of_lost_copies();
+      if (!of_part) co_return of_part.error();
+    }
+  }
+  co_return std::nullopt;
+}
+
+}  // namespace
+
+void serve_primary(const Cluster& cluster, const std::function<void()>& serves) {
+  Primary(cluster).serve(serves);
+}
+
+PrimaryProcess::PrimaryProcess(const Cluster& cluster, const std::string& program)
+    : file_(cluster.files.front()) {
+  std::array<int, 2> said{};
+  if (pipe2(said.data(), O_CLOEXEC) != 0) {
+    throw PlatformError(fmt::format("pipe: {}", std::strerror(errno)));
+  }
+  fcntl(said[1], F_SETFD, 0);
+  std::vector<std::string> texts = cluster.environment();
+  std::vector<char*> environment;
+  for (std::string& text : texts) environment.push_back(text.data());
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    environment.push_back(*variable);
+  environment.push_back(nullptr);
+  std::vector<std::string> words{program, "mojim", "primary", fmt::to_string(said[1])};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const int problem = posix_spawn(&process_, program.c_str(), nullptr, nullptr, arguments.data(),
+                                  environment.data());
+  close(said[1]);
+  char one = 0;
+  const bool serves = problem == 0 && read(said[0], &one, 1) == 1;
+  close(said[0]);
+  if (problem != 0) {
+    throw PlatformError(fmt::format("{}: {}", program, std::strerror(problem)));
+  }
+  if (serves) return;
+  kill(process_, SIGKILL);
+  waitpid(process_, nullptr, 0);
+  throw PlatformError("the process of the primary has ended; see above");
+}
+
+PrimaryProcess::~PrimaryProcess() {
+  kill(process_, SIGKILL);
+  waitpid(process_, nullptr, 0);
+}
+
+bool PrimaryProcess::is_used() const { return Requests(file_).uses() != 0; }
+
+bool PrimaryProcess::settle() {
+  const Requests::Answer answer = Requests(file_).ask({.kind = SyncRequest::settle});
+  if (answer.error == 0) return true;
+  std::cerr << fmt::format("perdura mojim: {}\n", answer.why);
+  return false;
+}
+
+}  // namespace perdura::mojim

@@ -1,0 +1,75 @@
+// A process of `perdura mojim run`, as the library in it sees it: which descriptors and addresses
+// are those of the file that is replicated, and its sync points. The primary, which does the rest,
+// is another process (primary_process.h).
+//
+// Member functions may be called by any thread, in handlers of signals and in forked processes, so
+// they neither allocate memory nor take a lock.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "library/mojim/requests.h"
+#include "library/mojim/written_pages.h"
+
+namespace perdura::mojim {
+
+class Program {
+ public:
+  // Of the file that the environment names. Throws UsageError or PlatformError.
+  Program();
+
+  const char* path() const { return path_.c_str(); }
+  bool has_begun() const { return requests_.has_begun(); }
+  Bytes size() const { return requests_.size(); }
+
+  // Whether the descriptor is of the file, replicated or not yet.
+  bool is_file(int descriptor) const;
+  bool is_replicated(int descriptor) const { return has_begun() && is_file(descriptor); }
+  // Whether this is a name of the file, which is replicated. `folder`: as for openat(2).
+  bool is_replicated(int folder, const char* name, bool follows) const;
+
+  // This process uses the file, which is replicated from now on. False, with errno, if it cannot
+  // be.
+  bool begin();
+  bool is_used() const { return is_used_.load(std::memory_order_relaxed); }
+  void note_fork();  // in the child
+  // Something was mapped, or taken out of memory, so that stores may not be found.
+  void note_mapping() { written_.forget(); }
+
+  // Sync points; each returns 0, or -1 with errno.
+  int sync(std::span<const services::MemoryRange> ranges,
+           Atomicity atomicity = Atomicity::if_possible);
+  int sync_all();
+  // Fails if the name of the file, which is replicated, is that of another one now.
+  int check_name() const;
+  int settle();
+
+  // The parts of the file that are mapped at these addresses.
+  struct Found {
+    std::size_t count = 0;
+    // Not all of the addresses are of the file.
+    bool has_others = false;
+    // It cannot be found out, or there are too many.
+    bool is_unknown = false;
+  };
+  Found find(const void* address, std::size_t length,
+             std::span<services::MemoryRange> ranges) const;
+
+  // A line on standard error.
+  static void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+ private:
+  int ask(const Requests::Question& question);
+
+  std::string path_;
+  Requests requests_;
+  WrittenPages written_;
+  std::atomic<bool> is_used_{false};
+};
+
+}  // namespace perdura::mojim

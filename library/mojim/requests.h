@@ -1,0 +1,118 @@
+// How the programs of a run ask the process that is Mojim's primary to sync their file: memory that
+// they share, FILE.mojim/requests.
+//
+// A program may call fsync in a handler of signals, while it holds the lock of malloc, or in a
+// child that it has forked. So nothing here allocates memory or takes a lock: who asks takes a
+// slot, posts it and waits for the answer in it. The memory is made anew by each run.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "library/mojim/state_folder.h"
+#include "services/memory/memory.h"
+
+namespace perdura::mojim {
+
+// As for services::MemoryReplica: whether parts of a sync point may become safe one by one.
+enum class Atomicity : std::uint32_t { required, if_possible };
+
+// Of a request: where the file is compared with what the copies have.
+enum class Where : std::uint32_t { ranges, changed, everywhere };
+
+struct SyncRequest {
+  static constexpr std::size_t kMostRanges = 1024;
+  static constexpr std::size_t kMostChanged = 512;
+  enum State : std::uint32_t { free, taken, posted, answered };
+  enum Kind : std::uint32_t {
+    begin,   // the file is about to be used: replicate it from now on
+    sync,    // the ranges
+    settle,  // all of the file, and waits until all copies have it
+  };
+
+  std::atomic<std::uint32_t> state;  // a futex
+  std::atomic<std::int32_t> process;
+  std::uint32_t kind;
+  std::uint32_t atomicity;
+  std::uint32_t count;
+  std::int32_t error;  // of errno; 0: done
+  char why[400];       // one line, if there was an error
+  services::MemoryRange ranges[kMostRanges];
+  // Where there may have been stores since the last request that had them compared.
+  std::uint32_t where;
+  std::uint32_t changed_count;
+  services::MemoryRange changed[kMostChanged];
+};
+
+struct SharedRequests {
+  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::size_t kMostRequests = 32;
+  static constexpr std::size_t kMostProcesses = 256;
+
+  std::atomic<std::uint32_t> version;
+  std::atomic<std::uint32_t> begun;  // device, inode and size are known
+  std::uint64_t device;
+  std::uint64_t inode;
+  std::uint64_t size;
+  std::atomic<std::uint32_t> work;  // a futex: how many requests have been posted
+  std::atomic<std::uint32_t> uses;  // how many processes have ever used the file
+  std::atomic<std::int32_t> processes[kMostProcesses];  // that use it; 0: nobody
+  SyncRequest requests[kMostRequests];
+};
+
+inline std::string requests_file(const std::string& file) {
+  return state_folder(file) + "/requests";
+}
+
+// The side of a program, and of `perdura mojim run` at its end. Member functions may be called by
+// any thread, in handlers of signals, and in processes that were forked.
+class Requests {
+ public:
+  // Throws PlatformError if the run has no primary.
+  explicit Requests(const std::string& file);
+
+  bool has_begun() const { return shared_->begun.load(std::memory_order_acquire) != 0; }
+  Bytes size() const { return shared_->size; }
+  std::uint64_t inode() const { return shared_->inode; }
+  // Of a file that has begun.
+  bool is(std::uint64_t device, std::uint64_t inode) const {
+    return has_begun() && shared_->inode == inode && shared_->device == device;
+  }
+  // How many processes have used the file, until now.
+  std::uint32_t uses() const { return shared_->uses.load(std::memory_order_relaxed); }
+  // The primary goes on as long as one of these lives.
+  void add_process(std::int32_t process);
+
+  // 0, or an errno; then `why` is one line of text.
+  struct Answer {
+    int error = 0;
+    char why[400]{};
+  };
+  struct Question {
+    SyncRequest::Kind kind = SyncRequest::sync;
+    std::span<const services::MemoryRange> ranges{};
+    Atomicity atomicity = Atomicity::if_possible;
+    Where where = Where::everywhere;
+    std::span<const services::MemoryRange> changed{};  // if that is where
+  };
+  Answer ask(const Question& question);
+
+ private:
+  SyncRequest* take();
+  bool has_primary() const;
+
+  std::string path_;
+  SharedRequests* shared_ = nullptr;
+};
+
+// Of threads of several processes.
+void wake_all(std::atomic<std::uint32_t>& word);
+// Until it is no longer `seen`, or this time has passed.
+void wait_while(std::atomic<std::uint32_t>& word, std::uint32_t seen, Milliseconds most);
+// Whether a process lives and is no zombie.
+bool is_alive(std::int32_t process);
+
+}  // namespace perdura::mojim
