@@ -19,7 +19,8 @@ struct gmsync_range {
 
 /* All of the ranges, atomically: copies of the file get all that has been stored to them, or
  * nothing of it. Returns 0; -1 with errno ENOMEM if a range is not in the mapped file, ENOSPC if
- * the ranges do not fit into a log of Mojim (16 MiB), EIO if another node has become the primary.
+ * the ranges do not fit into a log of Mojim (16 MiB) or are more than 1024, EIO if another node has
+ * become the primary.
  * The linker mold (1.10) leaves this reference out of programs, which then do without Mojim's
  * gmsync: link them with another linker.
  */
