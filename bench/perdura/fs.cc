@@ -32,6 +32,7 @@ struct FsArguments {
   std::string system;
   std::string place;
   Bytes size = 0;
+  std::optional<std::uint64_t> inodes;
   bool force = false;
   bool repair = false;
   std::optional<std::uint64_t> inode;
@@ -53,15 +54,20 @@ ExitCode make(const FsArguments& arguments) {
   const Place place(arguments.place);
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
-  const fs::FsConfig config{
+  fs::FsConfig config{
       .size = arguments.size,
       .root_uid = geteuid(),
       .root_gid = getegid(),
       .now = {now.tv_sec, static_cast<std::uint32_t>(now.tv_nsec)},
       .parameters = {},
   };
+  if (arguments.inodes) config.parameters["inodes"] = *arguments.inodes;
   const Bytes size = fs::make(system, place, config, arguments.force);
   fmt::print("{}: an empty file system {} of {} bytes\n", place.path(), system.info.name, size);
+  if (!fs::is_in_memory(place)) {
+    fmt::print("{}: its memory is on a disk and not taken yet: first writes are slower than later\n",
+               place.path());
+  }
   return ExitCode::done;
 }
 
@@ -227,13 +233,17 @@ void add_fs(Command& program, CommandContext&) {
       .required()
       .size_with_unit()
       .check(is_not_negative);
+  mkfs.option("--inodes", arguments->inodes,
+              "How many files there can be; if not given, one for each 8 KiB")
+      .check(is_not_negative);
   mkfs.flag("--force", arguments->force, "Replaces what is there when the new one is whole");
 
   Command& checking = add_command(
       command, "check", "Finds and names what is damaged in a file system that is not mounted",
       arguments, check);
   add_place(checking, *arguments);
-  checking.flag("--repair", arguments->repair, "Repairs what can be repaired without loss");
+  checking.flag("--repair", arguments->repair,
+                "Repairs it; what can be read of a damaged file gets into lost+found");
   add_system_of_place(checking, *arguments);
 
   Command& dumping =

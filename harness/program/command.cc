@@ -141,7 +141,23 @@ Option& Option::range(int low, int high) {
 }
 
 Option& Option::size_with_unit() {
-  option_->transform(CLI::AsSizeValue(false));
+  // The parser takes whole numbers with a unit; "1.5GiB" is as plain, and is rounded down to bytes.
+  option_->transform(CLI::Validator(
+      [](std::string& text) -> std::string {
+        static const CLI::AsSizeValue kWhole(false);
+        const std::size_t end = text.find_first_not_of("0123456789.");
+        const std::string number = text.substr(0, end);
+        if (number.find('.') == std::string::npos) return kWhole(text);
+        std::string unit = end == std::string::npos ? "1" : "1" + text.substr(end);
+        if (std::string problem = kWhole(unit); !problem.empty()) return problem;
+        char* rest = nullptr;
+        const long double bytes =
+            std::strtold(number.c_str(), &rest) * static_cast<long double>(std::stoull(unit));
+        if (*rest != '\0' || bytes >= 0x1p63L) return text + " is no size";
+        text = std::to_string(static_cast<std::uint64_t>(bytes));
+        return {};
+      },
+      "SIZE"));
   return *this;
 }
 

@@ -10,6 +10,7 @@
 #include <atomic>
 
 #include "library/fs/connection.h"
+#include "library/fs/listings.h"
 #include "library/fs/readers.h"
 #include "services/fs/fs.h"
 #include "services/fs/posix/access_list.h"
@@ -37,7 +38,7 @@ class Releases {
 class Handler {
  public:
   Handler(Session& session, Channel& channel, AccessTimes access_times, Readers& readers,
-          Releases& releases);
+          Releases& releases, Listings& listings);
 
   // --- names
   Task<> look_up(fuse_req_t request, InodeNumber directory, std::string_view name);
@@ -54,8 +55,10 @@ class Handler {
   Task<> rename(fuse_req_t request, InodeNumber from, std::string_view name, InodeNumber to,
                 std::string_view new_name, unsigned flags);
   Task<> read_link(fuse_req_t request, InodeNumber inode);
+  Task<> open_directory(fuse_req_t request, InodeNumber directory, fuse_file_info file);
+  void close_directory(fuse_req_t request, const fuse_file_info& file);
   Task<> entries(fuse_req_t request, InodeNumber directory, std::size_t most, std::uint64_t offset,
-                 bool with_attributes);
+                 bool with_attributes, std::uint64_t listing);
 
   // --- attributes
   Task<> attributes(fuse_req_t request, InodeNumber inode);
@@ -125,6 +128,7 @@ class Handler {
   AccessTimes access_times_;
   Readers& readers_;
   Releases& releases_;
+  Listings& listings_;
   std::vector<std::byte> buffer_;  // of data and directories that are read
 };
 

@@ -33,12 +33,13 @@ std::optional<AllocationMode> allocation_mode(int mode) {
 }  // namespace
 
 Handler::Handler(Session& session, Channel& channel, AccessTimes access_times, Readers& readers,
-                 Releases& releases)
+                 Releases& releases, Listings& listings)
     : session_(session),
       channel_(channel),
       access_times_(access_times),
       readers_(readers),
-      releases_(releases) {}
+      releases_(releases),
+      listings_(listings) {}
 
 Task<> Handler::releases_end() {
   // The kernel may still have to say what is to be freed.

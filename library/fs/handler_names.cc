@@ -220,8 +220,24 @@ Task<> Handler::read_link(fuse_req_t request, InodeNumber inode) {
   fuse_reply_readlink(request, target->c_str());
 }
 
+Task<> Handler::open_directory(fuse_req_t request, InodeNumber directory, fuse_file_info file) {
+  const Result<std::uint64_t> last = co_await session_.last_cookie(directory);
+  if (!last) {
+    fail(request, last.error());
+    co_return;
+  }
+  file.fh = listings_.begin(*last);
+  file.keep_cache = file.cache_readdir = 1;
+  if (fuse_reply_open(request, &file) != 0) listings_.end(file.fh);
+}
+
+void Handler::close_directory(fuse_req_t request, const fuse_file_info& file) {
+  listings_.end(file.fh);
+  fuse_reply_err(request, 0);
+}
+
 Task<> Handler::entries(fuse_req_t request, InodeNumber directory, std::size_t most,
-                        std::uint64_t offset, bool with_attributes) {
+                        std::uint64_t offset, bool with_attributes, std::uint64_t listing) {
   if (buffer_.size() < most) buffer_.resize(most);
   auto* const begin = reinterpret_cast<char*>(buffer_.data());
   std::size_t used = 0;
@@ -245,6 +261,8 @@ Task<> Handler::entries(fuse_req_t request, InodeNumber directory, std::size_t m
   };
   if (offset == 0) {
     co_await note_read(directory);
+    const Result<std::uint64_t> now = co_await session_.last_cookie(directory);
+    if (now) listings_.begin_again(listing, *now);
     add_dots(".", directory, kBehindItself);
   }
   if (offset < kBehindParent) {
@@ -254,6 +272,7 @@ Task<> Handler::entries(fuse_req_t request, InodeNumber directory, std::size_t m
   const std::size_t usual =
       (with_attributes ? sizeof(fuse_direntplus) : sizeof(fuse_dirent)) + kUsualName;
   std::uint64_t cookie = offset < kBehindParent ? 0 : offset - kBehindParent;
+  const std::uint64_t last = listings_.last_cookie(listing);
   for (bool room = true; room && used < most;) {
     const std::size_t wanted = (most - used) / usual + 1;
     const Result<std::vector<DirectoryEntry>> found =
@@ -264,6 +283,8 @@ Task<> Handler::entries(fuse_req_t request, InodeNumber directory, std::size_t m
       co_return;
     }
     for (const DirectoryEntry& each : *found) {
+      room = each.cookie <= last;
+      if (!room) break;
       fuse_entry_param entry{};
       entry.attr.st_ino = static_cast<ino_t>(each.inode);
       entry.attr.st_mode = each.type;

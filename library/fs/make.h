@@ -15,4 +15,8 @@ namespace perdura::fs {
 // old one.
 Bytes make(const FsSystem& system, const Place& place, const FsConfig& config, bool replaces);
 
+// Whether all of its memory has been taken by make(), so that first writes are as fast as later
+// ones: on tmpfs and DAX. A disk's pages come into memory one by one, when they are used.
+bool is_in_memory(const Place& place);
+
 }  // namespace perdura::fs

@@ -186,7 +186,7 @@ class Mount {
   Task<> work(Thread& thread) {
     const auto session = files_->attach(thread);
     Channel channel(*connection_);
-    Handler handler(*session, channel, access_times_, readers_, releases_);
+    Handler handler(*session, channel, access_times_, readers_, releases_, listings_);
     readers_.enter();
     while (!readers_.ended()) {
       readers_.await_turn();
@@ -223,6 +223,7 @@ class Mount {
   std::uint32_t threads_;
   Readers readers_;
   Releases releases_;
+  Listings listings_;
   std::shared_ptr<FileSystem> files_;
   std::optional<Connection> connection_;
   std::atomic<std::uint32_t> serving_{0};

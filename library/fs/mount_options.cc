@@ -1,8 +1,12 @@
 #include "library/fs/mount_options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
+
+#include "platform/base/error.h"
 
 namespace perdura::fs::fuse {
 
@@ -15,8 +19,17 @@ constexpr std::array kLeftOut{"defaults"sv, "auto"sv,       "noauto"sv,     "use
                               "nofail"sv,   "_netdev"sv,    "diratime"sv,   "nodiratime"sv,
                               "lazytime"sv, "nolazytime"sv, "norelatime"sv, "nostrictatime"sv};
 constexpr std::array kBeginnings{"x-"sv, "X-"sv, "comment="sv, "user="sv};
-// All of these mean what relatime does.
-constexpr std::array kNoteReads{"atime"sv, "relatime"sv, "strictatime"sv};
+// Both mean what relatime does.
+constexpr std::array kNoteReads{"atime"sv, "relatime"sv};
+
+struct Refused {
+  std::string_view option;
+  std::string_view why;
+};
+constexpr Refused kRefused[] = {
+    {"remount", "unmount the file system, and mount it again with the other options"},
+    {"strictatime", "the kernel reads from its cache without asking; leave it out for relatime"},
+};
 
 bool is_in(const auto& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -37,6 +50,9 @@ KernelOptions parse_options(const std::string& given) {
     const std::string_view option(given.data() + at, end - at);
     at = end + 1;
     if (is_left_out(option)) continue;
+    for (const auto& [refused, why] : kRefused) {
+      if (option == refused) throw UsageError(fmt::format("-o {} is not offered: {}", option, why));
+    }
     if (option == "nosymfollow" || option == "symfollow") {
       options.no_symbolic_links = option == "nosymfollow";
       continue;

@@ -14,7 +14,8 @@ struct KernelOptions {
 
 // Of several that contradict each other the last one counts. Leaves out those that speak to
 // mount(8) and to who calls it (defaults, nofail, x-...), and those of times of access that change
-// nothing here. Others are libfuse's to accept.
+// nothing here. Throws UsageError for those that cannot be done here and must not be passed over.
+// Others are libfuse's to accept.
 KernelOptions parse_options(const std::string& given);
 
 }  // namespace perdura::fs::fuse

@@ -84,14 +84,14 @@ void rename(fuse_req_t request, fuse_ino_t from, const char* name, fuse_ino_t to
   begin(handler().rename(request, inode_of(from), name, inode_of(to), new_name, flags));
 }
 void read_directory(fuse_req_t request, fuse_ino_t directory, std::size_t most, off_t offset,
-                    fuse_file_info*) {
+                    fuse_file_info* file) {
   begin(handler().entries(request, inode_of(directory), most, static_cast<std::uint64_t>(offset),
-                          false));
+                          false, file->fh));
 }
 void read_directory_plus(fuse_req_t request, fuse_ino_t directory, std::size_t most, off_t offset,
-                         fuse_file_info*) {
+                         fuse_file_info* file) {
   begin(handler().entries(request, inode_of(directory), most, static_cast<std::uint64_t>(offset),
-                          true));
+                          true, file->fh));
 }
 void get_extended(fuse_req_t request, fuse_ino_t inode, const char* name, std::size_t most) {
   begin(handler().extended(request, inode_of(inode), name, most));
@@ -109,7 +109,7 @@ void remove_extended(fuse_req_t request, fuse_ino_t inode, const char* name) {
 void statistics(fuse_req_t request, fuse_ino_t) { begin(handler().statistics(request)); }
 
 // A file that is not opened by a request needs none to be closed, either: what it refers to is held
-// since it was looked up. Directories are never opened so.
+// since it was looked up.
 void open(fuse_req_t request, fuse_ino_t inode, fuse_file_info* file) {
   if (handler().wants_open()) {
     begin(handler().open(request, inode_of(inode), *file));
@@ -117,8 +117,11 @@ void open(fuse_req_t request, fuse_ino_t inode, fuse_file_info* file) {
     fuse_reply_err(request, ENOSYS);
   }
 }
-void open_directory(fuse_req_t request, fuse_ino_t, fuse_file_info*) {
-  fuse_reply_err(request, ENOSYS);
+void open_directory(fuse_req_t request, fuse_ino_t directory, fuse_file_info* file) {
+  begin(handler().open_directory(request, inode_of(directory), *file));
+}
+void close_directory(fuse_req_t request, fuse_ino_t, fuse_file_info* file) {
+  handler().close_directory(request, *file);
 }
 void read(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offset,
           fuse_file_info* file) {
@@ -164,6 +167,7 @@ const fuse_lowlevel_ops& operations() {
     made.rename = rename;
     made.open = open;
     made.opendir = open_directory;
+    made.releasedir = close_directory;
     made.readdir = read_directory;
     made.readdirplus = read_directory_plus;
     made.getxattr = get_extended;

@@ -221,6 +221,10 @@ class Session {
   virtual Task<Result<std::vector<DirectoryEntry>>> entries(InodeNumber directory,
                                                             std::uint64_t cookie,
                                                             std::size_t most) = 0;
+  // The greatest cookie that an entry of the directory has had so far. Whatever gets a name later,
+  // but in the place of an entry that is there, has a greater one. So a walk that ends there comes
+  // to an end, although who walks renames or creates an entry for each that he meets.
+  virtual Task<Result<std::uint64_t>> last_cookie(InodeNumber directory) = 0;
   virtual Task<Result<std::string>> read_link(InodeNumber inode) = 0;
 
   // --- attributes

@@ -351,4 +351,11 @@ Result<std::vector<fs::DirectoryEntry>> Operations::entries(std::uint64_t direct
   return found;
 }
 
+Result<std::uint64_t> Operations::last_cookie(std::uint64_t directory) {
+  const Locked locked(volume_, Locked::For::reading, {directory});
+  Inode* const in = locked[0];
+  if (const std::errc error = use_directory(in); error != std::errc{}) return fail(error);
+  return in->directory->next_cookie() - 1;
+}
+
 }  // namespace perdura::systems::nova

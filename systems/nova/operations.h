@@ -33,6 +33,7 @@ class Operations {
                       fs::Timestamp now);
   Result<std::vector<fs::DirectoryEntry>> entries(std::uint64_t directory, std::uint64_t cookie,
                                                   std::size_t most);
+  Result<std::uint64_t> last_cookie(std::uint64_t directory);
   // --- rename.cc
   Result<void> rename(std::uint64_t from, std::string_view name, std::uint64_t to,
                       std::string_view new_name, fs::RenameMode mode, fs::Timestamp now);

@@ -77,6 +77,9 @@ class Session final : public fs::Session {
                                                         std::size_t most) override {
     co_return operations_.entries(number_of(directory), cookie, most);
   }
+  Task<Result<std::uint64_t>> last_cookie(InodeNumber directory) override {
+    co_return operations_.last_cookie(number_of(directory));
+  }
   Task<Result<std::string>> read_link(InodeNumber inode) override {
     co_return operations_.read_link(number_of(inode));
   }

@@ -7,15 +7,12 @@
 #include <algorithm>
 
 namespace perdura::pmem::mapped {
-namespace {
 
 bool is_in_memory(const PoolFile& pool) {
   struct statfs info {};
   return pool.mapping->is_on_dax() ||
          (::statfs(pool.path.c_str(), &info) == 0 && info.f_type == TMPFS_MAGIC);
 }
-
-}  // namespace
 
 void populate(const PoolFile& pool, const std::stop_token& stop) {
   constexpr Bytes kStep = 16 * MiB;

@@ -7,6 +7,9 @@
 
 namespace perdura::pmem::mapped {
 
+// Whether its pages are memory: of tmpfs or DAX, not of a disk.
+bool is_in_memory(const PoolFile& pool);
+
 // Maps all pages of a pool to its memory, so that nobody's first access to one takes a page fault:
 // on tmpfs and DAX, whose pages a mapping otherwise gets one by one. Others may use the pool
 // meanwhile. Does nothing for other files, all of which the kernel would read from the disk, nor

@@ -322,6 +322,12 @@ Result<std::vector<DirectoryEntry>> Model::entries(InodeNumber directory, std::u
   return found;
 }
 
+Result<std::uint64_t> Model::last_cookie(InodeNumber directory) const {
+  const Found in = find_directory(directory);
+  if (!in) return fail(in.error());
+  return (*in)->next_cookie - 1;
+}
+
 Result<std::string> Model::read_link(InodeNumber inode) const {
   const Found found = find(inode);
   if (!found) return fail(found.error());

@@ -58,6 +58,7 @@ class Model {
                       std::string_view new_name, RenameMode mode, Timestamp now);
   Result<std::vector<DirectoryEntry>> entries(InodeNumber directory, std::uint64_t cookie,
                                               std::size_t most) const;
+  Result<std::uint64_t> last_cookie(InodeNumber directory) const;
   Result<std::string> read_link(InodeNumber inode) const;
 
   // --- attributes

@@ -62,6 +62,10 @@ Task<Result<std::vector<DirectoryEntry>>> ModelSession::entries(InodeNumber dire
   co_return call(&Model::entries, directory, cookie, most);
 }
 
+Task<Result<std::uint64_t>> ModelSession::last_cookie(InodeNumber directory) {
+  co_return call(&Model::last_cookie, directory);
+}
+
 Task<Result<std::string>> ModelSession::read_link(InodeNumber inode) {
   co_return call(&Model::read_link, inode);
 }

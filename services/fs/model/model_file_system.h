@@ -49,6 +49,7 @@ class ModelSession final : public Session {
                             std::string_view new_name, RenameMode mode, Timestamp now) override;
   Task<Result<std::vector<DirectoryEntry>>> entries(InodeNumber directory, std::uint64_t cookie,
                                                     std::size_t most) override;
+  Task<Result<std::uint64_t>> last_cookie(InodeNumber directory) override;
   Task<Result<std::string>> read_link(InodeNumber inode) override;
   Task<Result<Attributes>> attributes(InodeNumber inode) override;
   Task<Result<Attributes>> change(InodeNumber inode, const AttributeChange& change) override;

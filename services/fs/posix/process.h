@@ -150,6 +150,7 @@ class Process {
     bool is_linkable = false;            // has no name yet, and may get one
     Bytes offset = 0;                    // of a directory telldir()'s
     std::deque<DirectoryEntry> ahead{};  // entries that come next
+    std::uint64_t last = 0;              // cookie that a reading began at the start ends with
 
     bool is_open_for(std::uint32_t wanted) const;
   };

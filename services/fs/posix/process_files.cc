@@ -373,6 +373,12 @@ Task<Result<std::optional<DirectoryEntry>>> Process::readdir(int descriptor) {
       const Result<Attributes> attributes = co_await session_.attributes(file.inode);
       if (attributes) co_await note_access(*attributes);
     }
+    // What gets a name from now on may be left out, so that the reading comes to an end.
+    if (file.offset == 0) {
+      const Result<std::uint64_t> last = co_await session_.last_cookie(file.inode);
+      if (!last) co_return tl::unexpected(last.error());
+      file.last = *last;
+    }
     dot.cookie = ++file.offset;
     co_return dot;
   }
@@ -381,6 +387,10 @@ Task<Result<std::optional<DirectoryEntry>>> Process::readdir(int descriptor) {
         co_await session_.entries(file.inode, file.offset - kBehindDots, kEntriesAhead);
     if (!more) co_return tl::unexpected(more.error());
     file.ahead.assign(more->begin(), more->end());
+    if (file.last != 0) {
+      std::erase_if(file.ahead,
+                    [&](const DirectoryEntry& each) { return each.cookie > file.last; });
+    }
     if (file.ahead.empty()) co_return std::nullopt;
   }
   DirectoryEntry next = file.ahead.front();

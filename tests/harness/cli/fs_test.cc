@@ -1,6 +1,7 @@
 // perdura fs: exit codes, and what it says in one line.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -95,8 +96,24 @@ TEST_F(FsCommand, NumbersAreThoseThatThereCanBe) {
   expect("dump " + home + " -1", 2, "perdura: inode: -1 is negative (see 'perdura fs --help')");
   expect("mkfs nova " + place("other") + " --size -1", 2,
          "perdura: --size: -1 is negative (see 'perdura fs --help')");
-  expect("mkfs nova " + place("other") + " --size 1000001", 0,
-         place("other") + ": an empty file system nova of 999424 bytes");
+  // On a disk, a second line says that its memory is not taken yet.
+  const auto made = [&](const std::string& name, const std::string& arguments) {
+    const Outcome outcome = perdura("fs mkfs nova " + place(name) + arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    return outcome.text.substr(0, outcome.text.find('\n'));
+  };
+  EXPECT_EQ(made("other", " --size 1000001"),
+            place("other") + ": an empty file system nova of 999424 bytes");
+  EXPECT_EQ(made("half", " --size 1.5MiB"),
+            place("half") + ": an empty file system nova of 1572864 bytes");
+  EXPECT_EQ(made("few", " --size 1MiB --inodes 17"),
+            place("few") + ": an empty file system nova of 1048576 bytes");
+  expect("dump " + place("few") + " 18", 2, "perdura: there can be no inode 18, only 1 to 17");
+  for (const std::string size : {"1.5.5MiB", ".", "1.5XiB", "99999999999.5GiB"}) {
+    const Outcome outcome = perdura("fs mkfs nova " + place("none") + " --size " + size);
+    EXPECT_EQ(outcome.code, 2) << size;
+    EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;
+  }
 }
 
 }  // namespace

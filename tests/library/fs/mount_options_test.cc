@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "platform/base/error.h"
+
 namespace perdura::fs::fuse {
 namespace {
 
@@ -15,12 +17,23 @@ TEST(MountOptions, OfMountItselfAreLeftOut) {
   EXPECT_EQ(parse_options("xyz,defaultx").list, "xyz,defaultx");
 }
 
+TEST(MountOptions, ThatCannotBeDoneAreRefusedInOneLine) {
+  for (const std::string option : {"remount", "strictatime"}) {
+    try {
+      parse_options("ro," + option);
+      ADD_FAILURE() << option;
+    } catch (const UsageError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with("-o " + option + " is not offered: "))
+          << error.what();
+    }
+  }
+}
+
 TEST(MountOptions, OfWhichTheLastOneCounts) {
   EXPECT_FALSE(parse_options("defaults").read_only);
   EXPECT_TRUE(parse_options("rw,ro").read_only);
   EXPECT_FALSE(parse_options("ro,noexec,rw").read_only);
   EXPECT_EQ(parse_options("ro,noexec,rw").list, "ro,noexec,rw");
-  EXPECT_TRUE(parse_options("strictatime").notes_reads);
   EXPECT_FALSE(parse_options("relatime,noatime").notes_reads);
   EXPECT_EQ(parse_options("relatime,noatime").list, "noatime");
   EXPECT_TRUE(parse_options("noatime,relatime").notes_reads);

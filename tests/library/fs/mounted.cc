@@ -22,7 +22,6 @@ namespace perdura::test {
 
 namespace {
 
-constexpr Bytes kPlace = 256 * MiB;
 
 int exit_code_of(pid_t process) {
   int status = 0;
@@ -52,7 +51,7 @@ std::string read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-Mounted::Mounted(std::string system, std::string options)
+Mounted::Mounted(std::string system, std::string options, Bytes size)
     : system_(std::move(system)),
       options_(std::move(options)),
       folder_("/dev/shm", "mounted"),
@@ -62,7 +61,7 @@ Mounted::Mounted(std::string system, std::string options)
   if (is_persistent(system_)) {
     at.run([&](Thread& thread) {
       return systems::find_fs_system(system_).make(thread, at.name(),
-                                                   {.size = kPlace, .parameters = {}});
+                                                   {.size = size, .parameters = {}});
     });
   } else {
     // The model keeps nothing there, but a place is a region.

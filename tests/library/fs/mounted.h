@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/base/units.h"
 #include "tests/support/temporary_directory.h"
 
 namespace perdura::test {
@@ -26,7 +27,7 @@ std::string read_file(const std::filesystem::path& path);
 class Mounted {
  public:
   // Makes the file system and mounts it.
-  explicit Mounted(std::string system, std::string options = "");
+  explicit Mounted(std::string system, std::string options = "", Bytes size = 256 * MiB);
   ~Mounted();
   Mounted(const Mounted&) = delete;
   Mounted& operator=(const Mounted&) = delete;

@@ -26,33 +26,57 @@ inline FsConfig config_of(const FsSystem& system, bool is_small) {
 class RandomOperations {
  public:
   RandomOperations(Thread& thread, const FsSystem& system, FsConfig config, std::uint64_t seed)
-      : thread_(thread), system_(system), config_(std::move(config)), random_(seed) {}
+      : thread_(&thread), system_(system), config_(std::move(config)), random_(seed) {}
 
   Task<> begin() {
     config_.now = now();
     model_ = Model({.now = config_.now, .capacity = 1 * GiB});
-    co_await system_.make(thread_, "home", config_);
+    co_await system_.make(*thread_, "home", config_);
     co_await mount();
   }
 
   Task<> mount() {
-    files_ = co_await system_.mount(thread_, "home", config_);
-    for (auto& session : sessions_) session = files_->attach(thread_);
+    files_ = co_await system_.mount(*thread_, "home", config_);
+    for (auto& session : sessions_) session = files_->attach(*thread_);
   }
 
   // As when the process dies, or after an unmount.
   Task<> mount_again(bool unmounts) {
     for (auto& session : sessions_) session.reset();
     if (unmounts) co_await files_->unmount();
-    const std::vector<std::uint64_t> counts = files_->events();
-    events_.resize(counts.size());
-    for (std::size_t i = 0; i < counts.size(); ++i) events_[i] += counts[i];
+    count_events();
     files_.reset();
     model_.end_holds();
     held_.clear();
-    const std::vector<Damage> damage = co_await system_.inspect(thread_, "home", false);
+    const std::vector<Damage> damage = co_await system_.inspect(*thread_, "home", false);
     for (const Damage& each : damage) ADD_FAILURE() << each.where << ": " << each.what;
     co_await mount();
+  }
+
+  // The process dies; what it has in DRAM is gone.
+  void die() {
+    for (auto& session : sessions_) session.reset();
+    if (files_ != nullptr) count_events();
+    files_.reset();
+    model_.end_holds();
+    held_.clear();
+  }
+  // Another process mounts it. What is there must be what was done, or, unless the operation under
+  // way had returned, `before` it; and life goes on from there.
+  Task<> start_again(Thread& thread, Model before, bool has_returned) {
+    thread_ = &thread;
+    co_await mount();
+    const std::string audit = co_await files_->audit();
+    EXPECT_EQ(audit, "");
+    EXPECT_EQ(files_->damage(), "");
+    const TreeOptions options{.times = true, .holes = true};
+    const Tree found = co_await read_tree(*sessions_[0], options);
+    const std::string other = difference(found, tree_of(model_, options));
+    if (other.empty()) co_return;
+    before.end_holds();
+    EXPECT_FALSE(has_returned) << other;
+    EXPECT_EQ(difference(found, tree_of(before, options)), "") << "nor " << other;
+    model_ = std::move(before);
   }
 
   Task<> unmount() {
@@ -142,6 +166,11 @@ class RandomOperations {
   const std::vector<std::uint64_t>& events() const { return events_; }
 
  private:
+  void count_events() {
+    const std::vector<std::uint64_t> counts = files_->events();
+    events_.resize(counts.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) events_[i] += counts[i];
+  }
   Timestamp now() const {
     return {static_cast<std::int64_t>(clock_ / 1'000'000'000),
             static_cast<std::uint32_t>(clock_ % 1'000'000'000)};
@@ -425,7 +454,7 @@ class RandomOperations {
     }
   }
 
-  Thread& thread_;
+  Thread* thread_;
   const FsSystem& system_;
   FsConfig config_;
   std::mt19937_64 random_;

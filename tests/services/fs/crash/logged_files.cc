@@ -248,6 +248,9 @@ class LoggedSession final : public Session {
                                                     std::size_t most) override {
     co_return model().entries(directory, cookie, most);
   }
+  Task<Result<std::uint64_t>> last_cookie(InodeNumber directory) override {
+    co_return model().last_cookie(directory);
+  }
   Task<Result<std::string>> read_link(InodeNumber inode) override {
     co_return model().read_link(inode);
   }

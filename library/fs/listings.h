@@ -1,0 +1,40 @@
+// Directories that programs have opened to read them, and where the reading of each ends.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+namespace perdura::fs::fuse {
+
+// A program may rename or create an entry for each that it reads. New names come behind all others,
+// so that such a reading would never end. So it ends with what there was when it began: when the
+// directory was opened, or was read from its start again (rewinddir). Several threads may use it.
+class Listings {
+ public:
+  // Returns the handle that the kernel names at each read.
+  std::uint64_t begin(std::uint64_t last_cookie) {
+    const std::lock_guard lock(mutex_);
+    last_[++handle_] = last_cookie;
+    return handle_;
+  }
+  void begin_again(std::uint64_t handle, std::uint64_t last_cookie) {
+    const std::lock_guard lock(mutex_);
+    last_[handle] = last_cookie;
+  }
+  std::uint64_t last_cookie(std::uint64_t handle) {
+    const std::lock_guard lock(mutex_);
+    return last_[handle];
+  }
+  void end(std::uint64_t handle) {
+    const std::lock_guard lock(mutex_);
+    last_.erase(handle);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::uint64_t handle_ = 0;
+  std::unordered_map<std::uint64_t, std::uint64_t> last_;
+};
+
+}  // namespace perdura::fs::fuse

@@ -1,0 +1,170 @@
+// Random system calls on a mount of a few MiB that is often full, in directories that have more
+// entries than an answer to the kernel has room for: when all is deleted, all space is free again.
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <random>
+
+#include "tests/library/fs/mounted.h"
+#include "tests/support/seed.h"
+#include "tests/support/wait_until.h"
+
+namespace perdura::test {
+namespace {
+
+namespace files = std::filesystem;
+
+class FsSpaceTest : public testing::TestWithParam<std::string> {};
+
+struct Space {
+  fsblkcnt_t blocks = 0;
+  fsfilcnt_t inodes = 0;
+  bool operator==(const Space&) const = default;
+};
+
+Space free_in(const files::path& path) {
+  struct statvfs is {};
+  statvfs(path.c_str(), &is);
+  return {is.f_bfree, is.f_ffree};
+}
+
+class SmallWorld {
+ public:
+  SmallWorld(files::path root, std::uint64_t seed) : root_(std::move(root)), random_(seed) {
+    for (int i = 0; i < kDirectories; ++i) mkdir(directory(i).c_str(), 0755);
+  }
+  ~SmallWorld() {
+    for (const int file : open_) close(file);
+  }
+  SmallWorld(const SmallWorld&) = delete;
+  SmallWorld& operator=(const SmallWorld&) = delete;
+
+  void step() {
+    const std::string path = any_name();
+    switch (random_() % 12) {
+      case 0:
+      case 1:
+      case 2:
+        create(path);
+        break;
+      case 3:
+        note(rename(path.c_str(), any_name().c_str()));
+        break;
+      case 4:
+      case 5:
+        note(unlink(path.c_str()));
+        break;
+      case 6:
+        note(link(path.c_str(), any_name().c_str()));
+        break;
+      case 7:
+        note(symlink(std::string(1 + random_() % 300, 't').c_str(), path.c_str()));
+        break;
+      case 8:
+        note(truncate(path.c_str(), static_cast<off_t>(random_() % 100'000)));
+        break;
+      case 9: {
+        const std::string value(random_() % 3000, 'v');
+        note(setxattr(path.c_str(), "user.value", value.data(), value.size(), 0));
+        break;
+      }
+      case 10:
+        if (!open_.empty()) {
+          close(open_.back());
+          open_.pop_back();
+        }
+        break;
+      default:
+        list(directory(static_cast<int>(random_() % kDirectories)));
+    }
+  }
+
+  int times_full() const { return full_; }
+  std::size_t most_entries() const { return most_entries_; }
+
+ private:
+  static constexpr int kDirectories = 3;
+  static constexpr int kNames = 150;  // in each; an answer of 4 KiB has some 25 with attributes
+
+  std::string directory(int number) { return (root_ / std::to_string(number)).string(); }
+  std::string any_name() {
+    return directory(static_cast<int>(random_() % kDirectories)) + "/" +
+           std::to_string(random_() % kNames);
+  }
+  void note(int result) {
+    if (result != 0 && errno == ENOSPC) ++full_;
+  }
+  void create(const std::string& path) {
+    const int file = open(path.c_str(), O_CREAT | O_RDWR | O_NOFOLLOW, 0644);
+    if (file < 0) return note(-1);
+    const std::string data(random_() % 60'000, 'd');
+    if (write(file, data.data(), data.size()) < static_cast<ssize_t>(data.size())) ++full_;
+    // Some stay open, also when they have no name any more.
+    if (open_.size() < 8 && random_() % 8 == 0) {
+      open_.push_back(file);
+    } else {
+      close(file);
+    }
+  }
+  // As `ls -l` does, of which the kernel asks for attributes together with the names.
+  void list(const std::string& path) {
+    DIR* const entries = opendir(path.c_str());
+    std::size_t count = 0;
+    while (const dirent* const entry = readdir(entries)) {
+      struct stat is {};
+      fstatat(dirfd(entries), entry->d_name, &is, AT_SYMLINK_NOFOLLOW);
+      ++count;
+    }
+    closedir(entries);
+    most_entries_ = std::max(most_entries_, count);
+  }
+
+  files::path root_;
+  std::mt19937_64 random_;
+  std::vector<int> open_;
+  int full_ = 0;
+  std::size_t most_entries_ = 0;
+};
+
+TEST_P(FsSpaceTest, IsAllFreeWhenAllIsDeleted) {
+  if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
+  if (!is_persistent(GetParam())) GTEST_SKIP() << "a model is never full";
+  const std::uint32_t seed = random_seed();
+  SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed);
+  const Mounted mounted(GetParam(), "", 4 * MiB);
+  const files::path world = mounted.path() / "world";
+  // The root's log has a page from its first name on.
+  const fsfilcnt_t inodes = free_in(mounted.path()).inodes;
+  files::create_directory(world);
+  files::remove(world);
+  ASSERT_TRUE(wait_until([&] { return free_in(mounted.path()).inodes == inodes; }));
+  const Space empty = free_in(mounted.path());
+  for (std::uint32_t round = 0; round < 3; ++round) {
+    files::create_directory(world);
+    {
+      SmallWorld small(world, seed + round);
+      for (int i = 0; i < 1500; ++i) small.step();
+      // The boundaries were met.
+      EXPECT_GT(small.times_full(), 0);
+      EXPECT_GT(small.most_entries(), 60U);
+    }
+    files::remove_all(world);
+    // The kernel forgets an inode after the call that ended it.
+    EXPECT_TRUE(wait_until([&] { return free_in(mounted.path()) == empty; }))
+        << "round " << round << ": " << empty.blocks - free_in(mounted.path()).blocks
+        << " blocks and " << empty.inodes - free_in(mounted.path()).inodes << " inodes stay in use";
+    if (HasFailure()) break;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Systems, FsSpaceTest, testing::ValuesIn(mounted_systems()),
+                         [](const auto& one) { return one.param; });
+
+}  // namespace
+}  // namespace perdura::test
