@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,6 +42,8 @@ class Heap {
   struct Geometry {
     Bytes first = 0;                  // regions begin at this offset plus multiples of their size
     Bytes region_size = kRegionSize;  // a power of two, at least kSmallestRegion
+    // For tests: asked before each allocation of a pool, which fails if it says so.
+    std::function<bool()> refuses{};
 
     Bytes longest_in_region() const;
     // What an object of this length occupies.

@@ -6,6 +6,7 @@
 namespace perdura::systems::mcas {
 
 std::optional<Place> PoolHeap::allocate(Bytes length) {
+  if (geometry_.refuses && geometry_.refuses()) return std::nullopt;
   if (const std::optional<Place> found = heap_.allocate(length)) return found;
   const std::optional<Place> area =
       regions_.allocate(std::max(geometry_.region_size, geometry_.slot_size(length)), pool_);

@@ -37,6 +37,51 @@ TEST_P(Engines, KeepKeysAndValuesOfAnyLength) {
   EXPECT_EQ(fresh.engine.audit(), "");
 }
 
+// Each allocation of a history fails in turn, of keys, values, reserved memory and segments. The
+// operation that needs it has no effect, and nothing is lost; the history goes on, and so does it
+// after a restart.
+TEST_P(Engines, AnAllocationThatFailsAtAnyPlaceLosesNothing) {
+  constexpr std::uint64_t kOperations = 60;
+  std::uint64_t made = 1;  // in a run in which none fails, once that has ended
+  std::uint64_t refused = 0;
+  for (std::uint64_t fails = 0; fails < made; ++fails) {
+    SCOPED_TRACE(testing::Message() << "allocation " << fails << " fails");
+    std::uint64_t count = 0;
+    bool counts = false;
+    TestShape shape = shape_of(4, 3, 256, 512, 512);
+    shape.engine.heap.refuses = [&] { return counts && ++count == fails; };
+    FreshEngine fresh(shape, GetParam());
+    counts = true;
+    Contents expected;
+    for (std::uint64_t i = 0; i < kOperations; ++i) {
+      const std::string key = text_of(i % 23, kLengths[i % 5]);
+      const std::string value = text_of(i, kLengths[(i + i / 5) % 7]);
+      if (i % 9 == 8) {
+        ASSERT_EQ(fresh.engine.erase(key), expected.erase(key) > 0);
+        continue;
+      }
+      const bool reserves = i % 4 == 3;
+      const bool done =
+          reserves ? fresh.engine.put_reserved(key, value) : fresh.engine.put(key, value);
+      if (done) expected[key] = value;
+      refused += done ? 0 : 1;
+      ASSERT_EQ(done ? "" : fresh.engine.audit(), "") << "operation " << i;
+    }
+    ASSERT_EQ(fresh.engine.contents(), expected);
+    ASSERT_EQ(fresh.engine.audit(), "");
+    if (fails == 0) made = count + 1;
+    if (GetParam() == EngineKind::mapstore) continue;
+    PlainMemory restarted(fresh.image());
+    TestEngine engine(restarted.region(), shape, GetParam());
+    counts = false;
+    engine.recover(fresh.root);
+    ASSERT_EQ(engine.contents(), expected);
+    ASSERT_EQ(engine.audit(), "");
+  }
+  EXPECT_GT(made, kOperations / 2) << "nearly each operation needs memory";
+  EXPECT_EQ(refused, made - 1) << "each of them was of one operation";
+}
+
 TEST_P(Engines, APutThatFindsNoRoomKeepsThePreviousValue) {
   FreshEngine fresh(shape_of(4, 3, 256, 512, 8), GetParam());
   Contents there;
