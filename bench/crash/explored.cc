@@ -11,6 +11,7 @@ namespace perdura::bench {
 using services::GuaranteeLevel;
 
 extern const std::string_view explored_table;
+extern const std::string_view revision_of_table;
 
 namespace {
 
@@ -89,6 +90,8 @@ std::vector<pmem::PersistenceModel> explored_models() {
   }
   return models;
 }
+
+std::string_view explored_revision() { return revision_of_table; }
 
 std::optional<ExploredCell> explored_cell(const services::SystemInfo& system,
                                           const GivenParameters& parameters, bool correct,

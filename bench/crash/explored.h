@@ -32,6 +32,8 @@ std::string explored_name(const services::SystemInfo& system, const ExploredSett
 std::string explored_name(const pmem::PersistenceModel& model);
 // The columns of the table: the kinds of servers that can make a difference to a whole system.
 std::vector<pmem::PersistenceModel> explored_models();
+// The commit that the table is from; "unknown" if the sources were no git repository.
+std::string_view explored_revision();
 
 // A cell of the table says what was found, or begins with this and says why the system cannot run
 // there.

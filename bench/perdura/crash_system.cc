@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "bench/crash/answer.h"
 #include "bench/crash/crash.h"
 #include "bench/crash/explored.h"
 #include "bench/perdura/crash_arguments.h"
@@ -244,11 +245,21 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
       throw UsageError(fmt::format("crash: --from {} is beyond the last of {} moments, {}",
                                    options.first, result.moments, result.moments - 1));
     }
-    all_durable = all_durable && result.durable.held && result.unexplored.empty();
+    const bench::Answer answer = answer_of(system.info, options, result);
+    all_durable = all_durable && answer.level() == services::GuaranteeLevel::durable &&
+                  result.unexplored.empty();
     if (arguments.as_json) {
-      Json found{{"guarantee", to_string(result.strongest())},
-                 {"acknowledged_writes_survive", result.acknowledged.held},
-                 {"what_gets_returned_survives", result.observed.held},
+      const bool closest = !answer.looked_less_closely();
+      // That nothing is lost is not known where another exploration has found a loss.
+      const auto survives = [&](const bench::Guarantee& condition) {
+        return condition.held && !closest ? Json() : Json(condition.held);
+      };
+      Json found{{"guarantee", to_string(answer.level())},
+                 {"found", to_string(answer.found)},
+                 {"known", answer.known ? Json(to_string(*answer.known)) : Json()},
+                 {"known_from_revision", bench::explored_revision()},
+                 {"acknowledged_writes_survive", survives(result.acknowledged)},
+                 {"what_gets_returned_survives", survives(result.observed)},
                  {"moments", result.moments},
                  {"events", result.events},
                  {"unexplored", result.unexplored},
@@ -264,9 +275,13 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
                                   ? text_of(*result.coverage)
                                   : fmt::format("{} failures{}, {} images", result.runs,
                                                 of_what(options.failure), result.images);
-    fmt::print("{} on {:<18} {:<15} {}; {} moments, {}, seed {}{}\n", arguments.target, name + ":",
-               to_string(result.strongest()), conditions_of(*system.service, result),
-               result.moments, tried, arguments.seed, events_of(result));
+    const std::string found =
+        answer.looked_less_closely()
+            ? fmt::format("{}; {} moments", answer.beside_what_is_known(tried), result.moments)
+            : fmt::format("{}; {} moments, {}", conditions_of(*system.service, result),
+                          result.moments, tried);
+    fmt::print("{} on {:<18} {:<15} {}, seed {}{}\n", arguments.target, name + ":",
+               to_string(answer.level()), found, arguments.seed, events_of(result));
     std::fflush(stdout);
     if (trace.empty() && !result.durable.held) {
       trace = fmt::format("\non {}:\n{}", name, first_broken(result).first_loss);
@@ -281,8 +296,8 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
     fmt::print("{}\n", results.dump(2));
   } else {
     fmt::print("{}", trace);
-    if (arguments.diagram && all_durable) {
-      fmt::print("nothing is lost: {} is not written\n", *arguments.diagram);
+    if (arguments.diagram && trace.empty()) {
+      fmt::print("nothing lost was found: {} is not written\n", *arguments.diagram);
     }
   }
   return all_durable ? ExitCode::done : ExitCode::failed;

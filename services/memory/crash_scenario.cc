@@ -26,7 +26,6 @@ constexpr NodeId kMirror = 1;
 constexpr std::uint32_t kThreads = 2;
 constexpr Picoseconds kLook = Microseconds(10);  // at what is waited for
 constexpr Picoseconds kRead = Microseconds(3);   // between two reads of a copy
-constexpr Bytes kRegion = 1 * KiB;
 // Versions that client number c stores are those between c and c + 1 times this.
 constexpr std::uint64_t kVersionsOfClient = 1000;
 
@@ -40,10 +39,31 @@ struct Cell {
   Bytes length = 8;
 };
 
+constexpr Bytes kLargeCell = 360;
+// Where systems keep something for each page of a region.
+constexpr Bytes kPage = 4 * KiB;
+
+// How large the region is, and where the large cell of each thread begins.
+struct MemoryLayout {
+  Bytes region = 1 * KiB;
+  std::array<Bytes, kThreads> large{256, 640};
+};
+
+// The large cell of each thread begins this many bytes before a page ends, and goes into the next.
+MemoryLayout layout_over_pages(Bytes before) {
+  return {3 * kPage, {kPage - before, 2 * kPage - before}};
+}
+
 // Cells of different threads share a line; the large one is not aligned to lines, and takes several
 // requests where slots are small.
-std::vector<Cell> cells_of(std::uint32_t thread) {
-  return {{thread * kWord, kWord}, {kCacheLine + thread * kWord, kWord}, {256 + thread * 384, 360}};
+std::vector<Cell> cells_of(const MemoryLayout& layout, std::uint32_t thread) {
+  return {{thread * kWord, kWord},
+          {kCacheLine + thread * kWord, kWord},
+          {layout.large.at(thread), kLargeCell}};
+}
+
+bool goes_into_a_second_page(const Cell& cell) {
+  return cell.offset / kPage != (cell.offset + cell.length - 1) / kPage;
 }
 constexpr std::size_t kCellsOfThread = 3;
 // A cell that is stored to and never synced.
@@ -56,9 +76,12 @@ struct ThreadPlan {
 };
 struct MemoryPlan {
   std::vector<std::vector<ThreadPlan>> epochs;  // by thread
-  bool reads = true;                            // the copies are read meanwhile
+  MemoryLayout layout{};
+  bool reads = true;  // the copies are read meanwhile
   // The copy that is promoted for the inspection, if it may be; 0: none, the primary is inspected.
   NodeId promoted = kPrimary;
+  // Boundaries that runs must meet are counted (MemoryCrashScenario::events()).
+  bool is_generated = false;
 };
 
 class MemoryCrashScenario final : public CrashScenario {
@@ -74,7 +97,7 @@ class MemoryCrashScenario final : public CrashScenario {
         epochs_(config_.threads),
         seen_(config_.nodes.size()) {
     for (std::uint32_t thread = 0; thread < config_.threads; ++thread) {
-      for (const Cell& cell : cells_of(thread)) cells_.push_back(cell);
+      for (const Cell& cell : cells_of(plan_.layout, thread)) cells_.push_back(cell);
     }
     specification_.cells = cells_.size();
   }
@@ -192,6 +215,11 @@ class MemoryCrashScenario final : public CrashScenario {
       for (const auto& replica : replicas_) {
         if (replica) count += replica->events().at(i);
       }
+    }
+    if (!plan_.is_generated) return events;
+    events["sync points into a second page"] = into_second_page_;
+    if (system_.copies.most > system_.copies.least) {
+      events["sync points with more copies than the fewest"] = with_more_copies_;
     }
     return events;
   }
@@ -345,8 +373,17 @@ class MemoryCrashScenario final : public CrashScenario {
     }
     calls_[index].call.end = Executor::current().now();
     calls_[index].call.answered = true;
+    count_boundaries(operation);
     changed();
     co_return true;
+  }
+
+  void count_boundaries(const Operation& synced) {
+    const bool second_page = std::any_of(
+        synced.stored.begin(), synced.stored.end(),
+        [&](const auto& stored) { return goes_into_a_second_page(cells_[stored.first]); });
+    if (second_page) ++into_second_page_;
+    if (config_.nodes.size() > 1 + system_.copies.least) ++with_more_copies_;
   }
 
   template <class ReadBytes>
@@ -457,6 +494,8 @@ class MemoryCrashScenario final : public CrashScenario {
   };
   Losses losses_;
   std::vector<std::uint64_t> closed_;
+  std::uint64_t into_second_page_ = 0;
+  std::uint64_t with_more_copies_ = 0;
   std::uint32_t under_way_ = 0;
   NodeId inspected_ = kPrimary;
   std::optional<Time> promoted_at_;
@@ -492,10 +531,11 @@ std::vector<CrashCall> MemoryCrashScenario::calls() const {
   return calls;
 }
 
-MemoryConfig config_for(const MemorySystem& system, const CrashSetup& setup) {
-  MemoryConfig config{.size = kRegion, .threads = kThreads, .parameters = setup.parameters};
+MemoryConfig config_for(const MemorySystem& system, const CrashSetup& setup,
+                        const MemoryLayout& layout, std::uint32_t copies) {
+  MemoryConfig config{.size = layout.region, .threads = kThreads, .parameters = setup.parameters};
   config.nodes.clear();
-  for (NodeId node = 0; node <= system.copies.least; ++node) config.nodes.push_back(node);
+  for (NodeId node = 0; node <= copies; ++node) config.nodes.push_back(node);
   for (const Setting& setting : system.small) {
     config.parameters.try_emplace(std::string(setting.name), setting.value.value());
   }
@@ -511,7 +551,7 @@ MemoryConfig config_for(const MemorySystem& system, const CrashSetup& setup) {
 std::span<const CrashSchedule> memory_schedules() { return kSchedules; }
 
 CrashHistory memory_crash_history(const MemorySystem& system, const CrashSetup& setup) {
-  return [&system, config = config_for(system, setup)] {
+  return [&system, config = config_for(system, setup, {}, system.copies.least)] {
     const MemoryPlan plan{.epochs = {{{4}}, {{3}}}};
     return std::make_unique<MemoryCrashScenario>(system, config, plan);
   };
@@ -523,6 +563,14 @@ std::unique_ptr<CrashScenario> memory_generated_scenario(const MemorySystem& sys
   constexpr std::size_t kMostSyncs = 5;
   constexpr std::array<Picoseconds, 3> kPauses{Picoseconds{}, Microseconds(2), Microseconds(20)};
   MemoryPlan plan;
+  plan.is_generated = true;
+  pmem::Choices& world = tape.stream("world");
+  if (world.choose(2) == 1) {
+    plan.layout = layout_over_pages((1 + world.choose(kLargeCell / kWord - 1)) * kWord);
+  }
+  const bool may_have_more = system.copies.most > system.copies.least;
+  const auto copies =
+      static_cast<std::uint32_t>(system.copies.least + (may_have_more ? world.choose(2) : 0));
   for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
     pmem::Choices& choices = tape.stream(fmt::format("client-{}", thread));
     std::vector<ThreadPlan>& epochs = plan.epochs.emplace_back();
@@ -534,8 +582,8 @@ std::unique_ptr<CrashScenario> memory_generated_scenario(const MemorySystem& sys
   }
   pmem::Choices& store = tape.stream("store");
   plan.reads = store.choose(2) == 0;
-  plan.promoted = static_cast<NodeId>(tape.stream("promoted").choose(1 + system.copies.least));
-  MemoryConfig config = config_for(system, setup);
+  plan.promoted = static_cast<NodeId>(tape.stream("promoted").choose(1 + copies));
+  MemoryConfig config = config_for(system, setup, plan.layout, copies);
   if (system.update) {
     constexpr std::array<std::uint64_t, 3> kSlots{4, 5, 16};
     constexpr std::array<std::uint64_t, 3> kThresh{1, 3, 100};
