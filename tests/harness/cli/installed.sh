@@ -28,6 +28,9 @@ grep -q '<svg' out/report/index.html || fail "the report has no figure"
 # Into a file: grep -q ends at the first match, and what still writes into a pipe then fails.
 "$perdura" claims out >claims.txt
 grep -q '^erda-16-erda ' claims.txt || fail "there are no claims"
+# What was measured stands before the rest.
+awk 'NR > 1 && NF == 0 { exit } NR > 1 && /not measured/ { rest = 1 } NR > 1 && !/not measured/ && rest { exit 1 }' \
+  claims.txt || fail "claims that were measured stand among those that were not"
 # The same by the programs that only read results, which need not be where results can be made.
 "$place/prefix/bin/perdura-report" out --out read >/dev/null 2>&1
 # The page names the folder's files relative to where it is.
