@@ -32,6 +32,14 @@
 // then one that only observes is placed as soon as its answer is possible, without alternatives:
 // it changes nothing for those that are placed later.
 //
+// If it says which operations have the same effect,
+//
+//     bool interchangeable(const Operation& a, const Operation& b) const;
+//
+// then of those without an answer the one that began first is placed first: where the other could
+// be, it could be, too. Without this, as many writes of few values as clients lost would be tried
+// in all orders.
+//
 // It is meant for the histories of explorations and tests. Services whose histories have millions
 // of operations need a search of their own, as keys and values have
 // (services/kv/history/checker.h), which is tested against this one.
@@ -47,6 +55,7 @@
 #include <set>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "platform/base/units.h"
@@ -107,6 +116,7 @@ class LinearizabilitySearch {
     const auto unanswered = std::stable_partition(
         order_.begin(), order_.end(), [&](std::size_t index) { return calls_[index].answered; });
     answered_ = static_cast<std::size_t>(unanswered - order_.begin());
+    find_twins();
     std::sort(failures_.begin(), failures_.end());
   }
 
@@ -151,6 +161,26 @@ class LinearizabilitySearch {
     bool has_alternatives = true;
     std::size_t discrepancies = 0;  // choices that were not the likeliest
   };
+
+  // For each place, that of the call without an answer that must be placed before it, or itself.
+  void find_twins() {
+    for (std::size_t i = 0; i < order_.size(); ++i) twins_.push_back(i);
+    if constexpr (requires(const typename S::Operation& operation) {
+                    { specification_.interchangeable(operation, operation) } -> std::same_as<bool>;
+                  }) {
+      std::vector<std::size_t> last;  // of each kind that no other stands for
+      for (std::size_t i = answered_; i < order_.size(); ++i) {
+        const auto found = std::find_if(last.begin(), last.end(), [&](std::size_t other) {
+          return specification_.interchangeable(call(other).operation, call(i).operation);
+        });
+        if (found == last.end()) {
+          last.push_back(i);
+        } else {
+          twins_[i] = std::exchange(*found, i);
+        }
+      }
+    }
+  }
 
   Linearizability search(std::size_t limit) {
     tried_.clear();
@@ -228,7 +258,8 @@ class LinearizabilitySearch {
          {std::pair(placed.before, answered_), std::pair(answered_, order_.size())}) {
       for (std::size_t i = begin; i < end; ++i) {
         if (call(i).start > first_end || call(i).start > failure) break;
-        if (!placed.has(i)) candidates_.push_back(i);
+        const bool waits = twins_[i] != i && !placed.has(twins_[i]);
+        if (!placed.has(i) && !waits) candidates_.push_back(i);
       }
     }
     for (const std::size_t candidate : candidates_) {
@@ -287,6 +318,7 @@ class LinearizabilitySearch {
   const Attend& attend_;
   std::vector<std::size_t> order_;  // calls: the answered ones, then the others, each by its start
   std::size_t answered_ = 0;        // how many are answered
+  std::vector<std::size_t> twins_;  // find_twins()
   bool counts_discrepancies_ = false;
   std::vector<std::vector<Configuration>> to_visit_;  // by their discrepancies
   std::vector<Configuration> new_;                    // successors of the one that is visited

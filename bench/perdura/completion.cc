@@ -47,37 +47,56 @@ std::string bash_words(const Values& values) {
   return fmt::format("words=$({})", commands);
 }
 
+// The cases of a shell's function for each command: what follows an option, and what a word that
+// has begun may become.
+struct BashCases {
+  std::string after_options;
+  std::string begun;
+  std::string groups;  // the commands that have commands of their own, as " fs mcas"
+};
+
+// Adds a command's cases, and before them those of its own commands, which are longer.
+void add_bash(const Command& command, const std::string& path, BashCases& cases) {
+  std::vector<std::string> own;
+  for (const auto& each : command.subcommands()) {
+    own.push_back(each->name());
+    add_bash(*each, path + " " + each->name(), cases);
+  }
+  std::vector<std::string> options;
+  std::string positional = fmt::format("words='{}'", fmt::join(own, " "));
+  for (const Option& option : command.options()) {
+    for (const std::string& each : option.long_names()) {
+      options.push_back(each);
+      const Values values = values_of(option, each);
+      if (!values.taken) continue;
+      cases.after_options += fmt::format("    '{} {}') {} ;;\n", path, each, bash_words(values));
+    }
+    const std::string argument = option.positional_name();
+    if (!argument.empty()) positional = bash_words(values_of(option, argument));
+  }
+  cases.begun += fmt::format("        '{} -'*) words='{}' ;;\n        '{} '*) {} ;;\n", path,
+                             fmt::join(options, " "), path, positional);
+  if (!own.empty()) cases.groups += " " + path;
+}
+
 // Where no words are given, `-o default` makes bash complete file names.
 std::string bash(const Command& program) {
-  std::string text = fmt::format(
+  BashCases cases;
+  std::vector<std::string> commands;
+  for (const auto& command : program.subcommands()) {
+    commands.push_back(command->name());
+    add_bash(*command, command->name(), cases);
+  }
+  return fmt::format(
       "# Completion of perdura {} in bash; made by 'perdura completion bash'.\n"
       "_perdura() {{\n"
       "  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=\n"
       "  local command=${{COMP_WORDS[1]}}\n"
       "  COMPREPLY=()\n"
-      "  case \"$command $previous\" in\n",
-      build_info().version);
-  std::string by_command;
-  std::vector<std::string> commands;
-  for (const auto& command : program.subcommands()) {
-    const std::string& name = command->name();
-    commands.push_back(name);
-    std::vector<std::string> options;
-    std::string positional = "words=''";
-    for (const Option& option : command->options()) {
-      for (const std::string& each : option.long_names()) {
-        options.push_back(each);
-        const Values values = values_of(option, each);
-        if (!values.taken) continue;
-        text += fmt::format("    '{} {}') {} ;;\n", name, each, bash_words(values));
-      }
-      const std::string argument = option.positional_name();
-      if (!argument.empty()) positional = bash_words(values_of(option, argument));
-    }
-    by_command += fmt::format("        '{} -'*) words='{}' ;;\n        '{} '*) {} ;;\n", name,
-                              fmt::join(options, " "), name, positional);
-  }
-  text += fmt::format(
+      "  if [ \"$COMP_CWORD\" -gt 2 ]; then\n"
+      "    case '{} ' in *\" $command \"*) command=\"$command ${{COMP_WORDS[2]}}\" ;; esac\n"
+      "  fi\n"
+      "  case \"$command $previous\" in\n{}"
       "    *)\n"
       "      case \"$command $current\" in\n{}"
       "      esac\n"
@@ -87,8 +106,8 @@ std::string bash(const Command& program) {
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
       "}}\n"
       "complete -o default -F _perdura perdura\n",
-      by_command, fmt::join(commands, " "));
-  return text;
+      build_info().version, cases.groups, cases.after_options, cases.begun,
+      fmt::join(commands, " "));
 }
 
 std::string fish_quoted(std::string_view text) {
@@ -112,6 +131,27 @@ std::string fish_values(const Values& values) {
   return values.taken ? " -r" : "";
 }
 
+// Adds what may follow a command, and the commands of its own. `when` is fish's condition that the
+// commands before it were given.
+void add_fish(const Command& command, const std::string& when, std::string& text) {
+  for (const auto& each : command.subcommands()) {
+    text += fmt::format("complete -c perdura -n '{}' -f -a {} -d {}\n", when, each->name(),
+                        fish_quoted(each->what()));
+    add_fish(*each, fmt::format("{}; and __fish_seen_subcommand_from {}", when, each->name()),
+             text);
+  }
+  for (const Option& option : command.options()) {
+    for (const std::string& each : option.long_names()) {
+      text += fmt::format("complete -c perdura -n '{}' -l {}{} -d {}\n", when, each.substr(2),
+                          fish_values(values_of(option, each)), fish_quoted(option.what()));
+    }
+    const std::string positional = option.positional_name();
+    const Values values = values_of(option, positional);
+    if (positional.empty() || (values.names_of.empty() && values.words.empty())) continue;
+    text += fmt::format("complete -c perdura -n '{}'{}\n", when, fish_values(values));
+  }
+}
+
 std::string fish(const Command& program) {
   std::string text =
       fmt::format("# Completion of perdura {} in fish; made by 'perdura completion fish'.\n",
@@ -120,17 +160,7 @@ std::string fish(const Command& program) {
     const std::string& name = command->name();
     text += fmt::format("complete -c perdura -n __fish_use_subcommand -f -a {} -d {}\n", name,
                         fish_quoted(command->what()));
-    const std::string when = fmt::format("-n '__fish_seen_subcommand_from {}'", name);
-    for (const Option& option : command->options()) {
-      for (const std::string& each : option.long_names()) {
-        text += fmt::format("complete -c perdura {} -l {}{} -d {}\n", when, each.substr(2),
-                            fish_values(values_of(option, each)), fish_quoted(option.what()));
-      }
-      const std::string positional = option.positional_name();
-      const Values values = values_of(option, positional);
-      if (positional.empty() || (values.names_of.empty() && values.words.empty())) continue;
-      text += fmt::format("complete -c perdura {}{}\n", when, fish_values(values));
-    }
+    add_fish(*command, "__fish_seen_subcommand_from " + name, text);
   }
   return text;
 }

@@ -1,5 +1,5 @@
 # Installs what the program says of itself: completions of shells, and man pages of its help texts.
-# Run by `cmake --install` with program, made (a folder to write to), help2man, mandir, datadir.
+# Run by `cmake --install` with program, source (of the project), made (a folder to write to), help2man, mandir, datadir.
 file(MAKE_DIRECTORY ${made})
 get_filename_component(data ${datadir} ABSOLUTE BASE_DIR ${CMAKE_INSTALL_PREFIX})
 get_filename_component(man ${mandir} ABSOLUTE BASE_DIR ${CMAKE_INSTALL_PREFIX})
@@ -22,22 +22,59 @@ if(NOT help2man)
 endif()
 get_filename_component(folder ${program} DIRECTORY)
 set(ENV{PATH} "${folder}:$ENV{PATH}")
-execute_process(COMMAND perdura --help OUTPUT_VARIABLE help)
-string(REGEX REPLACE ".*\nSubcommands:\n" "" commands "${help}")
-string(REGEX MATCHALL "\n?  [a-z]+ " commands "${commands}")
-list(TRANSFORM commands STRIP)
 execute_process(COMMAND perdura --version OUTPUT_VARIABLE version OUTPUT_STRIP_TRAILING_WHITESPACE)
 string(REGEX REPLACE "^perdura " "" version "${version}")
-set(pages)
-foreach(command "" ${commands})
-  # The first line says what it is; a semicolon would end an argument.
-  execute_process(COMMAND perdura ${command} --help OUTPUT_VARIABLE help)
-  string(REGEX REPLACE "[;\n].*" "" name "${help}")
-  string(STRIP "perdura ${command}" call)
-  string(REPLACE " " "-" page ${call})
-  # A page is named after what has the version.
-  write_output(${made}/${page}.1
-    ${help2man} --no-info "--version-string=${page} ${version}" --name=${name} ${call})
-  list(APPEND pages ${made}/${page}.1)
+
+# The commands that the documents and the README show, one a line.
+file(GLOB documents ${source}/docs/*.md ${source}/docs/systems/*.md)
+set(shown "")
+foreach(document ${source}/README.md ${documents})
+  file(STRINGS ${document} lines REGEX "^perdura [a-z]")
+  list(APPEND shown ${lines})
 endforeach()
-file(INSTALL ${pages} DESTINATION ${man}/man1)
+
+# Writes what help2man adds to the page of a call: the first examples of it, and what it ends with.
+function(write_sections file call)
+  set(text "")
+  set(examples 0)
+  foreach(line IN LISTS shown)
+    string(FIND "${line} " "${call} " at)
+    if(at EQUAL 0 AND examples LESS 4 AND NOT line MATCHES "\\\\$")
+      string(REPLACE "\\" "\\\\" line "${line}")
+      string(APPEND text "${line}\n")
+      math(EXPR examples "${examples} + 1")
+    endif()
+  endforeach()
+  if(text)
+    set(text "[EXAMPLES]\n.nf\n${text}.fi\n\n")
+  endif()
+  string(APPEND text "[EXIT STATUS]\n"
+    "0 if it was done, 1 if it failed or found that something is wrong, 2 if it was used wrongly, 3 if what it was to "
+    "judge can be neither accepted nor refused (history).\n")
+  file(WRITE ${file} "${text}")
+endfunction()
+
+# Makes the page of a call, and those of its own commands.
+function(write_pages call)
+  # The first line says what it is; a semicolon would end an argument.
+  separate_arguments(arguments UNIX_COMMAND "${call}")
+  execute_process(COMMAND ${arguments} --help OUTPUT_VARIABLE help)
+  string(REGEX REPLACE "[;\n].*" "" name "${help}")
+  string(REPLACE " " "-" page ${call})
+  write_sections(${made}/${page}.sections "${call}")
+  # A page is named after what has the version.
+  write_output(${made}/${page}.1 ${help2man} --no-info --include=${made}/${page}.sections
+    "--version-string=${page} ${version}" --name=${name} ${call})
+  file(INSTALL ${made}/${page}.1 DESTINATION ${man}/man1)
+  if(NOT help MATCHES "\nSubcommands:\n")
+    return()
+  endif()
+  string(REGEX REPLACE ".*\nSubcommands:\n" "" commands "${help}")
+  string(REGEX MATCHALL "\n?  [a-z][a-z-]* " commands "${commands}")
+  foreach(command ${commands})
+    string(STRIP "${command}" command)
+    write_pages("${call} ${command}")
+  endforeach()
+endfunction()
+
+write_pages(perdura)

@@ -1,11 +1,14 @@
 // perdura litmus: what the fabric's memory model allows and forbids, and what platforms do.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "bench/perdura/commands.h"
+#include "harness/run/long_work.h"
 #include "platform/base/error.h"
 #include "platform/litmus/catalog.h"
 #include "platform/litmus/explore.h"
@@ -117,11 +120,23 @@ ExitCode run_litmus(const LitmusArguments& arguments, const CommandContext& cont
   const std::optional<fabric::Capabilities> device = device_of_this_host(arguments);
   ExitCode code = ExitCode::done;
   bool is_first = true;
+  const bool plain = isatty(STDOUT_FILENO) == 1;
+  LongWork work(litmus::catalog().size(), context.ranks);
   for (const Litmus& test : litmus::catalog()) {
-    if (test.title.find(arguments.text) == std::string::npos) continue;
+    if (test.title.find(arguments.text) == std::string::npos) {
+      work.skip();
+      continue;
+    }
+    work.begin(test.title);
     const std::vector<litmus::Column> columns = columns_of(test, profile, device, arguments);
-    if (std::exchange(is_first, false)) fmt::print("{}", table_head(columns));
-    fmt::print("{}", table_rows(test, columns));
+    work.skip();
+    work.close();
+    const bool first = std::exchange(is_first, false);
+    if (plain) {
+      fmt::print("{}", plain_table(test, columns));
+    } else {
+      fmt::print("{}{}", first ? table_head(columns) : "", table_rows(test, columns));
+    }
     std::fflush(stdout);
     if (const std::string problem = contradiction(test, columns); !problem.empty()) {
       fmt::print(stderr, "perdura: litmus: {}: {}\n", test.title, problem);

@@ -155,6 +155,10 @@ class Run {
     RunStatus status = RunStatus::complete;
     try {
       status = measure_all(progress);
+    } catch (const harness::Interrupted&) {
+      // A model is asked in the middle of a probe, too.
+      if (!modelled_) throw;
+      status = RunStatus::interrupted;
     } catch (...) {
       // The results measured so far are written.
       progress.close();

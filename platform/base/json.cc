@@ -69,6 +69,20 @@ struct JsonLibrary {
     }
   }
 
+  // The library's own words name its exceptions, and mean nothing to whoever wrote the text.
+  static JsonError not_json(std::string_view text, std::size_t read) {
+    const std::string_view before = text.substr(0, read == 0 ? 0 : read - 1);
+    const auto lines = std::count(before.begin(), before.end(), '\n');
+    const std::size_t line_begin = before.rfind('\n');
+    const std::size_t column =
+        before.size() - (line_begin == std::string_view::npos ? 0 : line_begin + 1);
+    JsonError error(before.size() >= text.size()
+                        ? fmt::format("line {}: it is not JSON: it ends too early", lines + 1)
+                        : fmt::format("line {}, column {}: it is not JSON", lines + 1, column + 1));
+    error.position = read;
+    return error;
+  }
+
   // Keeps each value for which `keep(depth, event, value)` is true, as the library calls it.
   template <class Keep>
   static ordered_json parse(std::string_view text, const Keep& keep) {
@@ -83,11 +97,9 @@ struct JsonLibrary {
     try {
       return ordered_json::parse(text.begin(), text.end(), look);
     } catch (const ordered_json::parse_error& problem) {
-      JsonError error(problem.what());
-      error.position = problem.byte;
-      throw error;
-    } catch (const ordered_json::exception& problem) {
-      throw JsonError(problem.what());
+      throw not_json(text, problem.byte);
+    } catch (const ordered_json::exception&) {
+      throw JsonError("it is not JSON: a number is too large");
     }
   }
 };

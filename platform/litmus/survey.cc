@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <string_view>
+
 namespace perdura::litmus {
 
 namespace {
@@ -82,6 +85,29 @@ std::string table_rows(const Litmus& litmus, const std::vector<Column>& columns)
     rows += '\n';
   }
   return rows;
+}
+
+std::string plain_table(const Litmus& litmus, const std::vector<Column>& columns) {
+  std::string text = fmt::format("{} ({})\n  {}\n", litmus.title, litmus.source, memory_of(litmus));
+  for (const std::string& program : litmus.program_texts) text += fmt::format("  {}\n", program);
+  std::size_t width = std::string_view("outcome").size();
+  for (const Outcome& outcome : litmus.outcomes) width = std::max(width, outcome.text.size());
+  const auto add = [&](std::string_view first, std::string_view model, const auto& cell_of) {
+    std::string line = fmt::format("  {:<{}}  {:<9}", first, width, model);
+    for (const Column& column : columns) {
+      // "not run" is the longest word beside the platform's name.
+      line +=
+          fmt::format("  {:<{}}", cell_of(column), std::max<std::size_t>(7, column.name.size()));
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  };
+  add("outcome", "model", [](const Column& column) { return column.name; });
+  for (std::size_t i = 0; i < litmus.outcomes.size(); ++i) {
+    const Outcome& outcome = litmus.outcomes[i];
+    add(outcome.text, outcome.allowed ? "allowed" : "forbidden",
+        [i](const Column& column) { return cell(column, i); });
+  }
+  return text + "\n";
 }
 
 }  // namespace perdura::litmus

@@ -24,8 +24,10 @@ struct Column {
   bool shows_times = false;  // else whether an outcome was seen
 };
 
+// A table in Markdown, as on the page: its head, and a row for each outcome of a test.
 std::string table_head(const std::vector<Column>& columns);
-// A row for each outcome of a test.
 std::string table_rows(const Litmus& litmus, const std::vector<Column>& columns);
+// The same of one test as plain text, for terminals.
+std::string plain_table(const Litmus& litmus, const std::vector<Column>& columns);
 
 }  // namespace perdura::litmus

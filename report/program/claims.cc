@@ -1,6 +1,7 @@
 // perdura claims: what papers say of their systems, measured on a result folder.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 
@@ -77,7 +78,14 @@ void print_not_covered(const std::vector<ClaimResult>& results) {
 void print_text(const std::vector<ClaimResult>& results, const Papers& papers) {
   std::vector<std::vector<std::string>> lines{
       {"id", "paper", "section", "quantity", "reported", "measured", "deviation", "verdict"}};
-  for (const ClaimResult& result : results) {
+  // First what was measured, which is what somebody who has just run an experiment looks for.
+  std::vector<const ClaimResult*> ordered;
+  for (const ClaimResult& result : results) ordered.push_back(&result);
+  std::stable_partition(ordered.begin(), ordered.end(), [](const ClaimResult* result) {
+    return result->outcome != ClaimResult::Outcome::not_measured;
+  });
+  for (const ClaimResult* const each : ordered) {
+    const ClaimResult& result = *each;
     const Claim& claim = *result.claim;
     // Claims that are not covered are in a list of their own, with the reasons.
     if (!claim.not_covered.empty()) continue;

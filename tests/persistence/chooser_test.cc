@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <string>
 
 #include "persistence/matrices.h"
 #include "tests/persistence/configurations.h"
@@ -109,6 +111,34 @@ TEST(Chooser, NeverPrefersWhatHasStepsThatAreNotNeeded) {
       EXPECT_TRUE(
           std::is_sorted(advice.choices.begin(), advice.choices.end(),
                          [](const Choice& a, const Choice& b) { return a.wasteful < b.wasteful; }));
+    }
+  }
+}
+
+// With any times, on any server: what is right and does less in less time stands before the rest.
+TEST(Chooser, TheFirstNeverHasMoreStepsAndMoreTimeThanAnother) {
+  const auto steps = [](const Choice& choice) {
+    std::size_t count = 0;
+    for (const auto& agent : choice.method.program.agents) count += agent.steps.size();
+    return count;
+  };
+  for (const Configuration& configuration : matrix_configurations()) {
+    for (const Update update : kUpdates) {
+      for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+        // Times within the model's error of each other, and far beyond it.
+        const auto cost = [seed](const Method& method) -> std::optional<Picoseconds> {
+          const std::uint64_t drawn = std::hash<std::string>{}(method.name) * (2 * seed + 1) >> 7;
+          return Microseconds(10) + Nanoseconds(static_cast<std::int64_t>(drawn % (seed * 500)));
+        };
+        const Advice advice = advise({configuration}, {.update = update}, {}, cost);
+        if (advice.choices.empty()) continue;
+        const Choice& first = advice.choices.front();
+        for (const Choice& other : advice.choices) {
+          EXPECT_FALSE(steps(other) < steps(first) && *other.expected < *first.expected)
+              << first.method.name << " before " << other.method.name << " on "
+              << to_string(configuration);
+        }
+      }
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "services/kv/history/index_table.h"
 #include "services/kv/history/key_history.h"
 #include "services/kv/history/key_search.h"
+#include "services/kv/specification.h"
 
 namespace perdura::history {
 namespace {
@@ -51,6 +52,49 @@ std::optional<std::uint64_t> initial_version(const History& history, std::uint64
   return std::nullopt;
 }
 
+// Whether two puts that may have taken effect wrote the same version, or one that the key held at
+// first. Then reads do not tell which of them they have seen.
+bool repeats_versions(const std::vector<Operation>& operations,
+                      std::optional<std::uint64_t> initial) {
+  std::vector<std::uint64_t> versions;
+  if (initial) versions.push_back(*initial);
+  for (const Operation& operation : operations) {
+    if (operation.kind == Kind::put && operation.outcome != Outcome::refused) {
+      versions.push_back(operation.version);
+    }
+  }
+  std::sort(versions.begin(), versions.end());
+  return std::adjacent_find(versions.begin(), versions.end()) != versions.end();
+}
+
+// Decides a key by the general search, which needs no version to be unique.
+KeySearch::Result search_generally(const std::vector<Operation>& operations,
+                                   std::optional<std::uint64_t> initial, Promise promise,
+                                   const std::vector<Time>& failures, Violation& violation) {
+  using services::Linearizability;
+  std::vector<services::Call<Operation>> calls;
+  for (const Operation& operation : operations) {
+    const bool answered = operation.outcome != Outcome::unknown;
+    if (operation.outcome == Outcome::refused || (!answered && operation.kind == Kind::get)) {
+      continue;
+    }
+    if (answered && operation.end < operation.start) {
+      violation = {operation.key, "an operation ended before it began", {operation}};
+      return KeySearch::Result::violated;
+    }
+    calls.push_back({operation, operation.start, operation.end, answered});
+  }
+  const Linearizability found =
+      services::check_linearizability(services::KeySpecification{initial, promise},
+                                      std::span<const services::Call<Operation>>(calls), failures);
+  if (found.accepted()) return KeySearch::Result::accepted;
+  if (found.decision == Linearizability::Decision::undecided) return KeySearch::Result::undecided;
+  const Operation& refused = calls[found.refused].operation;
+  violation = {
+      refused.key, "an operation is impossible after all that took effect before it", {refused}};
+  return KeySearch::Result::violated;
+}
+
 }  // namespace
 
 CheckResult check(const History& history, Promise promise) {
@@ -81,15 +125,23 @@ CheckResult check(const History& history, Promise promise) {
   for (const std::uint32_t end : groups.ends) {
     operations.clear();
     for (; start < end; ++start) operations.push_back(all[groups.members[start]]);
-    if (auto violation = key.assign(operations, initial_version(history, operations.front().key))) {
-      violated(std::move(*violation));
+    const auto initial = initial_version(history, operations.front().key);
+    KeySearch::Result result{};
+    Violation violation;
+    if (repeats_versions(operations, initial)) {
+      result = search_generally(operations, initial, promise, failures, violation);
+    } else if (auto contradiction = key.assign(operations, initial)) {
+      violated(std::move(*contradiction));
       continue;
+    } else {
+      result = search.run(key, failures);
+      if (result == KeySearch::Result::violated) violation = search.violation();
     }
-    switch (search.run(key, failures)) {
+    switch (result) {
       case KeySearch::Result::accepted:
         break;
       case KeySearch::Result::violated:
-        violated(search.violation());
+        violated(std::move(violation));
         break;
       case KeySearch::Result::undecided:
         ++verdict.keys_undecided;

@@ -4,6 +4,9 @@
 // check is exact: a history is accepted if and only if there is such an order. docs/history.md
 // describes the algorithm and argues why it is correct.
 //
+// A key of which two puts wrote the same version is decided by the general search
+// (services/linearizability.h).
+//
 // Time: n log n for histories without deletes, whatever the number of clients. Deletes that overlap
 // with other operations of their key, and power failures, add alternatives that must be followed.
 // Memory: 4 bytes for each operation, and the working set of one key at a time, which is about 100
@@ -42,9 +45,9 @@ struct CheckResult {
   std::uint64_t operations = 0;  // number of operations checked
   std::uint64_t keys = 0;
   std::uint64_t keys_violated = 0;
-  // The number of keys whose deletes and failures lead to more configurations than are followed
-  // (kMaxConfigurations). For them nothing was found and nothing is proven. No real system is known
-  // to cause this.
+  // The number of keys whose deletes, failures and repeated versions lead to more configurations
+  // than are followed (kMaxConfigurations, and that of the general search). For them nothing was
+  // found and nothing is proven. No real system is known to cause this.
   std::uint64_t keys_undecided = 0;
   std::vector<Violation> violations;  // at most kMaxViolations, one for each of the first keys
 

@@ -10,6 +10,7 @@
 
 #include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "services/kv/history/recorded_elsewhere.h"
 
 namespace perdura::history {
 namespace {
@@ -199,7 +200,9 @@ History from_json(std::string_view text) {
     try {
       history.add(operation_of(value));
     } catch (const std::exception& error) {
-      throw UsageError(fmt::format("operation {}: {}", history.size(), error.what()));
+      throw UsageError(fmt::format("line {}: operation {}: {}",
+                                   line_of_element(text, history.size()), history.size(),
+                                   error.what()));
     }
   };
   try {

@@ -37,7 +37,7 @@ std::string_view to_string(Outcome outcome);
 
 struct Operation {
   std::uint64_t key = 0;      // identifies the key
-  std::uint64_t version = 0;  // written or read; unique among the puts of a key
+  std::uint64_t version = 0;  // written or read; best unique among the puts of a key
   Time start{};
   Time end = Time::max();  // ignored if the outcome is unknown
   std::uint32_t client = 0;

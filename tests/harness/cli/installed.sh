@@ -28,6 +28,9 @@ grep -q '<svg' out/report/index.html || fail "the report has no figure"
 # Into a file: grep -q ends at the first match, and what still writes into a pipe then fails.
 "$perdura" claims out >claims.txt
 grep -q '^erda-16-erda ' claims.txt || fail "there are no claims"
+# What was measured stands before the rest.
+awk 'NR > 1 && NF == 0 { exit } NR > 1 && /not measured/ { rest = 1 } NR > 1 && !/not measured/ && rest { exit 1 }' \
+  claims.txt || fail "claims that were measured stand among those that were not"
 # The same by the programs that only read results, which need not be where results can be made.
 "$place/prefix/bin/perdura-report" out --out read >/dev/null 2>&1
 # The page names the folder's files relative to where it is.
@@ -58,18 +61,32 @@ completed() {
 [[ $(completed "$perdura" run --heart) == " --heartbeat " ]] || fail "options are not completed"
 [[ $(completed "$perdura" run --profile erda) == " erda-connectx3 " ]] || fail "profiles are not completed"
 [[ $(completed "$perdura" advise --domain "") == " dmp mhp wsp " ]] || fail "choices are not completed"
+[[ $(completed "$perdura" fs mkf) == " mkfs " ]] || fail "commands of commands are not completed"
+[[ $(completed "$perdura" fs mkfs --si) == " --size " ]] || fail "options of commands of commands are not completed"
 grep -q -- "-a run " "$place/prefix/share/fish/vendor_completions.d/perdura.fish" || fail "nothing for fish"
 
+# What the installed documents point to is installed.
+(cd "$place/prefix/share/doc/perdura/docs" && grep -rhoE '\]\((\.\./)+examples/[^)#]*' . | sed 's/^](//' | sort -u) >links.txt
+[ -s links.txt ] || fail "no document points to an example"
+while read -r link; do
+  [ -e "$place/prefix/share/doc/perdura/${link##*../}" ] || fail "a document points to $link, which is not installed"
+done <links.txt
+
 if command -v help2man >/dev/null; then
-  for page in perdura perdura-run perdura-compare; do
+  for page in perdura perdura-run perdura-compare perdura-fs perdura-fs-mkfs perdura-mcas-serve perdura-mojim-run; do
     [ -s "$place/prefix/share/man/man1/$page.1" ] || fail "there is no man page $page"
   done
   for page in "$place/prefix/share/man/man1/"*.1; do
     name=$(basename "$page" .1)
     grep -q "^\.TH ${name^^} \"\?1\"\? " "$page" || fail "the title of $page is not its command's"
-    grep -q "^${name/-/.*-} .*- [A-Z]" "$page" || fail "$page does not say what $name does"
+    grep -q "^${name//-/.*-} .*- [A-Z]" "$page" || fail "$page does not say what $name does"
     # An option whose description does not begin on a line of its own.
     ! grep -A 1 '^\.HP' "$page" || fail "options of $page run into their descriptions"
   done
+  grep -q -- 'size' "$place/prefix/share/man/man1/perdura-fs-mkfs.1" || fail "the man page of fs mkfs lacks options"
+  for page in "$place/prefix/share/man/man1/"*.1; do
+    grep -q '^\.SH "EXIT STATUS"' "$page" || fail "$page does not say what the command ends with"
+  done
+  grep -q '^\.SH EXAMPLES' "$place/prefix/share/man/man1/perdura-run.1" || fail "the man page of run has no examples"
   grep -q 'heartbeat' "$place/prefix/share/man/man1/perdura-run.1" || fail "the man page lacks options"
 fi

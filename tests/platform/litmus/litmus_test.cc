@@ -69,6 +69,26 @@ Results timed(const Litmus& litmus) {
   return run_on(platform, litmus, 1000);
 }
 
+// What people read on a terminal has no signs of Markdown, and all that the page's table has.
+TEST(LitmusTable, IsPlainTextOnATerminal) {
+  for (const Litmus& each : catalog()) {
+    std::vector<std::uint64_t> times(each.outcomes.size());
+    times.front() = 7;
+    const std::string text = plain_table(each, {{"sim", times, true}, {"verbs", {}}});
+    for (const char* sign : {"|", "**", "`", "<br>", "---"}) {
+      if (each.title.find(sign) == std::string::npos) {
+        EXPECT_EQ(text.find(sign), std::string::npos) << sign << " in\n" << text;
+      }
+    }
+    EXPECT_TRUE(text.starts_with(each.title + " (")) << text;
+    for (const Outcome& outcome : each.outcomes) {
+      EXPECT_NE(text.find("\n  " + outcome.text + " "), std::string::npos) << text;
+    }
+    EXPECT_NE(text.find(" 7"), std::string::npos) << text;
+    EXPECT_NE(text.find("not run"), std::string::npos) << text;
+  }
+}
+
 class EveryLitmus : public testing::TestWithParam<std::size_t> {
  protected:
   const Litmus& litmus() const { return catalog()[GetParam()]; }

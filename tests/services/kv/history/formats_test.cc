@@ -138,9 +138,10 @@ TEST(HistoryFormats, SaysWhatIsWrong) {
   EXPECT_EQ(problem_with("[]"), "");
   EXPECT_EQ(problem_with(operation("ok", 5)), "");
   EXPECT_EQ(problem_with("{}"), "it is no array of operations");
-  EXPECT_EQ(problem_with(operation("ok", 4)), "operation 0: it returns before it is called");
-  EXPECT_EQ(problem_with(operation("good", 6)), "operation 0: 'good' is not known");
-  EXPECT_EQ(problem_with(operation("torn", 6)), "operation 0: a put is 'ok' or 'unknown'");
+  EXPECT_EQ(problem_with(operation("ok", 4)),
+            "line 1: operation 0: it returns before it is called");
+  EXPECT_EQ(problem_with(operation("good", 6)), "line 1: operation 0: 'good' is not known");
+  EXPECT_EQ(problem_with(operation("torn", 6)), "line 1: operation 0: a put is 'ok' or 'unknown'");
   EXPECT_NE(problem_with("[7]").find("operation 0: "), std::string::npos);
   EXPECT_NE(problem_with("[{}]").find("operation 0: "), std::string::npos);
   EXPECT_NE(problem_with("[{"), "");
