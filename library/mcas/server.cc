@@ -6,7 +6,6 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
-#include <thread>
 
 #include "library/choice.h"
 #include "library/mcas/config.h"
@@ -15,6 +14,7 @@
 #include "platform/base/error.h"
 #include "platform/base/node_runs.h"
 #include "platform/host/inbox.h"
+#include "platform/host/os_thread.h"
 #include "platform/host/thread_executor.h"
 #include "systems/mcas/ado/plugins/plugins.h"
 #include "systems/mcas/cluster/beacon.h"
@@ -216,11 +216,8 @@ class Server::Impl {
   }
 
   void run() {
-    std::vector<std::thread> threads;
-    for (const auto& shard : served_) {
-      threads.emplace_back([this, &shard] { run(*shard); });
-    }
-    for (std::thread& thread : threads) thread.join();
+    OsThreads threads(served_.size(), [this](std::size_t shard) { run(*served_[shard]); });
+    threads.join();
     if (!problem_.empty()) throw std::runtime_error(problem_);
   }
   void stop() noexcept { stopping_ = true; }

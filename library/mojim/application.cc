@@ -61,7 +61,7 @@ Application::Application(Cluster cluster, std::function<void()> on_thread)
   platform_ = join(cluster_, {0});
   platform_->start(0, 0, CompletionMode::polling,
                    [this](Thread& thread) { return be_primary(thread); });
-  thread_ = std::thread([this] {
+  thread_ = OsThread([this] {
     on_thread_();
     try {
       platform_->run();

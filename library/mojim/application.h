@@ -16,11 +16,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "library/mojim/cluster.h"
 #include "library/mojim/reader_processes.h"
+#include "platform/host/os_thread.h"
 #include "platform/host/thread_executor.h"
 #include "platform/pmem/tracked_memory.h"
 
@@ -66,7 +66,7 @@ class Application {
   std::vector<services::MemoryRange> written_;
   std::mutex syncing_;  // sync points are in the order in which their changes are taken
   std::exception_ptr problem_;
-  std::thread thread_;
+  OsThread thread_;
 };
 
 }  // namespace perdura::mojim
