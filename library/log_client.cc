@@ -5,12 +5,12 @@
 #include <exception>
 #include <future>
 #include <span>
-#include <thread>
 
 #include "library/choice.h"
 #include "library/signals_blocked.h"
 #include "platform/base/error.h"
 #include "platform/base/node_runs.h"
+#include "platform/host/os_thread.h"
 #include "platform/host/thread_executor.h"
 #include "platform/runtime/sync.h"
 #include "systems/remote_log/remote_log.h"
@@ -49,7 +49,7 @@ class LogClient::Impl {
     platform_.start(library::kClient, library::kPort, CompletionMode::event,
                     [this](Thread& thread) { return serve(thread); });
     std::future<std::shared_ptr<runtime::Inbox>> inbox = begun_.get_future();
-    thread_ = std::thread([this] { run(); });
+    thread_ = OsThread([this] { run(); });
     try {
       inbox_ = inbox.get();
       std::future<void> connected = inbox_->post([this] { return until_connected(); });
@@ -260,7 +260,7 @@ class LogClient::Impl {
   std::chrono::milliseconds connect_timeout_;
   std::chrono::milliseconds append_timeout_;
   ShmPlatform platform_;
-  std::thread thread_;
+  OsThread thread_;
   std::promise<std::shared_ptr<runtime::Inbox>> begun_;
   std::shared_ptr<runtime::Inbox> inbox_;  // null if the platform ended before its thread began
   std::promise<void> end_;

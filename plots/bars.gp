@@ -1,11 +1,12 @@
 # Bars grouped by the x column: their places, and the names below the groups. Loaded by the scripts that
 # set the y-axis and draw them.
-array GROUP[32]
-stats csv using (GROUP[int(column("x_index")) + 1] = strcol("x_label"), column("x_index")) nooutput
+stats csv using "x_index" nooutput
 group_count = int(STATS_max) + 1
+array GROUP[group_count]
+stats csv using (GROUP[int(column("x_index")) + 1] = strcol("x_label"), column("x_index")) nooutput
 
 stats csv using "noisy" nooutput
-if (STATS_max > 0) { set label 5 noise_text at screen 0.026, screen 0.035 left textcolor rgb muted font ",".small_size }
+if (STATS_max > 0) { set label 5 noise_text at screen 0.026, screen above_edge(0.035) left textcolor rgb muted font ",".small_size }
 
 width = 0.84 / series_count
 position(i) = column("x_index") + (i - (series_count + 1) / 2.0) * width
@@ -21,8 +22,8 @@ if (characters * group_count > 40 && strstrt(GROUP[1], " / ") > 0) {
   do for [g=1:group_count] { GROUP[g] = lines(GROUP[g]) }
   # Not the x-axis' own name: the terminals do not agree on how far below two lines it stands.
   unset xlabel
-  set bmargin at screen 0.28
-  set label 4 x_label at graph 0.5, screen 0.09 center textcolor rgb ink
+  set bmargin at screen above_edge(0.28)
+  set label 4 x_label at graph 0.5, screen above_edge(0.09) center textcolor rgb ink
 }
 do for [g=1:group_count] { set xtics add (GROUP[g] g - 1) }
 set tics scale 0

@@ -1,4 +1,5 @@
 # Latency over the value size, which doubles from point to point: a logarithmic x-axis.
+# x-axis: numbers above 0
 more_names = 1  # the line of the paper
 folder = ARG0
 while (strlen(folder) && folder[strlen(folder):*] ne "/") { folder = folder[1:strlen(folder) - 1] }

@@ -16,9 +16,11 @@ stats csv using (missing("y") ? NaN : column("y_high")) nooutput
 set yrange [0:(STATS_max > 0 ? STATS_max * 1.12 : 1)]
 if (STATS_max >= wide_numbers) { set ytics font ",".small_size; set format y "%.7g" }
 
+legend_of_bars = 1
+load folder."legend.gp"
 plot for [i=1:series_count] csv using (position(i)):(number(i, "y")) with boxes \
          fs pattern PATTERN[STYLE[i]] border rgb COLOR[STYLE[i]] lc rgb COLOR[STYLE[i]] lw 1 \
-         title LABEL[i], \
+         title (own_legend ? "" : LABEL[i]), \
      for [i=1:series_count] csv using (repeated(i) ? position(i) : NaN):"y_low":(0): \
          (column("y_high") - column("y_low")) with vectors heads size screen 0.006, 90 nofilled \
          lw 1 dt 1 lc rgb ink notitle, \

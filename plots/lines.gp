@@ -1,7 +1,7 @@
 # One line per series over a numeric x-axis: mean, 95 % confidence interval where there is more than
 # one repetition, and the paper's reported average. Loaded by the scripts that set the x-axis.
 stats csv using "noisy" nooutput
-if (STATS_max > 0) { set label 5 noise_text at screen 0.026, screen 0.035 left textcolor rgb muted font ",".small_size }
+if (STATS_max > 0) { set label 5 noise_text at screen 0.026, screen above_edge(0.035) left textcolor rgb muted font ",".small_size }
 stats csv using (missing("y") ? NaN : column("y_high")) nooutput
 top = STATS_max
 has_paper = 0
@@ -21,6 +21,7 @@ if (log_y) {
   set format y (top >= 1000 ? "%.0s%c" : "%g")
 }
 
+load folder."legend.gp"
 # Vectors with square heads: gnuplot's own error bars paint a white disc under each point.
 # The paper's line begins with the series' point, which tells whose it is without color.
 plot for [i=1:series_count] csv using "x":(number(i, "paper_average")) \
@@ -31,7 +32,7 @@ plot for [i=1:series_count] csv using "x":(number(i, "paper_average")) \
          (column("y_high") - column("y_low")) with vectors heads size screen 0.006, 90 nofilled \
          lw 1 dt 1 lc rgb COLOR[STYLE[i]] notitle, \
      for [i=1:series_count] csv using "x":(number(i, "y")) \
-         with linespoints ls STYLE[i] title LABEL[i], \
+         with linespoints ls STYLE[i] title (own_legend ? "" : LABEL[i]), \
      for [i=1:series_count] csv using "x":(number(i, "y")):(column("noisy") > 0 ? "*" : "") \
          with labels offset 0.7,0.5 textcolor rgb ink notitle, \
      (has_paper ? 0 : NaN) with lines lw 1 dt (5, 4) lc rgb muted \

@@ -26,9 +26,11 @@ set yrange [floor_y:high * (high / floor_y) ** 0.25]
 set format y "%g"
 set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead lc rgb muted lw 0.8 dt 1 back
 
+legend_of_bars = 1
+load folder."legend.gp"
 plot for [i=1:series_count] csv using (position(i)):(bar(i)) with boxes \
          fs pattern PATTERN[STYLE[i]] border rgb COLOR[STYLE[i]] lc rgb COLOR[STYLE[i]] lw 1 \
-         title LABEL[i], \
+         title (own_legend ? "" : LABEL[i]), \
      for [i=1:series_count] csv using (bar(i) > 0 && repeated(i) ? position(i) : NaN):(bottom(i)):(0): \
          (top(i) - bottom(i)) with vectors heads size screen 0.006, 90 nofilled \
          lw 1 dt 1 lc rgb ink notitle, \

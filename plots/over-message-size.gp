@@ -1,5 +1,6 @@
 # Over a size that doubles from point to point, with values that differ by orders of magnitude, too: both
 # axes are logarithmic.
+# x-axis: numbers above 0
 log_y = 1
 folder = ARG0
 while (strlen(folder) && folder[strlen(folder):*] ne "/") { folder = folder[1:strlen(folder) - 1] }

@@ -1,4 +1,5 @@
 # Throughput over client threads: a linear x-axis, so that linear growth is a straight line.
+# x-axis: numbers
 more_names = 1  # the line of the paper
 folder = ARG0
 while (strlen(folder) && folder[strlen(folder):*] ne "/") { folder = folder[1:strlen(folder) - 1] }

@@ -18,6 +18,7 @@
 #include "bench/crash/crash_run.h"
 #include "bench/crash/recovery.h"
 #include "platform/base/error.h"
+#include "platform/host/os_thread.h"
 #include "platform/pmem/model/lazy_images.h"
 #include "platform/sim/machine.h"
 
@@ -124,14 +125,7 @@ class ImageExploration {
         if (!problem_) problem_ = std::current_exception();
       }
     };
-    if (threads == 1 || portions <= 1) {
-      work();
-    } else {
-      std::vector<std::jthread> workers;
-      for (std::uint64_t i = 0; i < std::min<std::uint64_t>(threads, portions); ++i) {
-        workers.emplace_back(work);
-      }
-    }
+    work_together(std::min<std::uint64_t>(threads, portions), [&](std::size_t) { work(); });
     if (problem_) std::rethrow_exception(problem_);
   }
 

@@ -16,6 +16,7 @@
 #include "platform/explore/exhaustive.h"
 #include "platform/explore/pct.h"
 #include "platform/explore/random.h"
+#include "platform/host/os_thread.h"
 
 namespace perdura::bench {
 
@@ -98,12 +99,7 @@ class ScheduleExploration {
         next = batch.size();
       }
     };
-    {
-      std::vector<std::jthread> others;
-      const unsigned threads = options_.threads == 0 ? cores : options_.threads;
-      for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
-      work();
-    }
+    work_together(options_.threads == 0 ? cores : options_.threads, [&](std::size_t) { work(); });
     if (problem) std::rethrow_exception(problem);
   }
 

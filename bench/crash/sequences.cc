@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "platform/base/error.h"
+#include "platform/host/os_thread.h"
 
 namespace perdura::bench {
 
@@ -52,12 +53,7 @@ class SequenceExploration {
   SequenceResult explore() {
     unsigned threads = options_.threads;
     if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
-    if (threads == 1) {
-      work();
-    } else {
-      std::vector<std::jthread> workers;
-      for (unsigned i = 0; i < threads; ++i) workers.emplace_back([this] { work(); });
-    }
+    work_together(threads, [this](std::size_t) { work(); });
     if (problem_) std::rethrow_exception(problem_);
     return result_;
   }

@@ -11,7 +11,6 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "bench/lmdb/client.h"
@@ -20,7 +19,9 @@
 #include "bench/ycsb/workload_spec.h"
 #include "harness/program/command.h"
 #include "harness/program/command_line.h"
+#include "harness/program/program_start.h"
 #include "platform/base/error.h"
+#include "platform/host/os_thread.h"
 
 namespace perdura::bench::lmdb {
 namespace {
@@ -109,19 +110,17 @@ Result measure(const Arguments& arguments, Database& database, const workload::W
   std::vector<std::unique_ptr<Client>> clients(count);
   std::exception_ptr problem;
   std::barrier together(count + 1);
-  std::vector<std::thread> threads;
-  for (std::uint32_t index = 0; index < count; ++index) {
-    threads.emplace_back([&, index] {
-      auto& client = clients[index];
-      client = std::make_unique<Client>(database, spec, arguments.seed, index, count);
-      client->operate(arguments.warmup, nullptr);
-      together.arrive_and_wait();
-      together.arrive_and_wait();
-      client->operate(spec.operation_count, &crew);
-      together.arrive_and_wait();
-      together.arrive_and_wait();
-    });
-  }
+  OsThreads threads(count, [&](std::size_t thread) {
+    const auto index = static_cast<std::uint32_t>(thread);
+    auto& client = clients[index];
+    client = std::make_unique<Client>(database, spec, arguments.seed, index, count);
+    client->operate(arguments.warmup, nullptr);
+    together.arrive_and_wait();
+    together.arrive_and_wait();
+    client->operate(spec.operation_count, &crew);
+    together.arrive_and_wait();
+    together.arrive_and_wait();
+  });
   // Also if nobody listens any more, so that the threads end.
   const auto tell_between = [&](char what) {
     together.arrive_and_wait();
@@ -134,7 +133,7 @@ Result measure(const Arguments& arguments, Database& database, const workload::W
   };
   tell_between(kBegins);
   tell_between(kEnds);
-  for (std::thread& thread : threads) thread.join();
+  threads.join();
   if (problem) std::rethrow_exception(problem);
   Result result = merged(clients);
   const measure::AtWork at_work = crew.at_work(0, result.operations_at_work);
@@ -185,6 +184,7 @@ int main(int count, char** values) {
   using perdura::harness::Command;
   using perdura::harness::complain;
   using perdura::harness::ExitCode;
+  perdura::harness::start_program();
   perdura::harness::Program program("A YCSB client on a database of LMDB", "perdura-lmdb");
   program.require_subcommand();
   Arguments arguments;
@@ -210,7 +210,7 @@ int main(int count, char** values) {
   } catch (const perdura::UsageError& error) {
     code = complain(true, ExitCode::usage, error.what());
   } catch (const std::exception& error) {
-    code = complain(true, ExitCode::failed, error.what());
+    code = complain(true, ExitCode::failed, perdura::harness::problem_text(error));
   }
   return static_cast<int>(code);
 }

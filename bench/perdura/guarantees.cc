@@ -18,6 +18,7 @@
 #include "persistence/matrices.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "platform/host/os_thread.h"
 #include "report/guarantees.h"
 #include "systems/registry/registry.h"
 
@@ -89,21 +90,18 @@ std::string explored(Exploration& exploration, const sim::Profile& profile) {
 void explore_all(std::vector<Exploration>& explorations, const sim::Profile& profile,
                  LongWork& work) {
   std::atomic<std::size_t> next{0};
-  std::vector<std::jthread> workers;
-  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
-    workers.emplace_back([&] {
-      for (std::size_t mine; (mine = next++) < explorations.size();) {
-        Exploration& exploration = explorations[mine];
-        try {
-          const std::string cell = explored(exploration, profile);
-          work.end(exploration.name, cell);
-          exploration.found.set_value(cell);
-        } catch (...) {
-          exploration.found.set_exception(std::current_exception());
-        }
+  work_together(std::max(1U, std::thread::hardware_concurrency()), [&](std::size_t) {
+    for (std::size_t mine; (mine = next++) < explorations.size();) {
+      Exploration& exploration = explorations[mine];
+      try {
+        const std::string cell = explored(exploration, profile);
+        work.end(exploration.name, cell);
+        exploration.found.set_value(cell);
+      } catch (...) {
+        exploration.found.set_exception(std::current_exception());
       }
-    });
-  }
+    }
+  });
 }
 
 // The table of whole systems, with a row for each setting that changes what is guaranteed.

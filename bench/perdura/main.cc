@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -13,6 +12,7 @@
 #include "bench/perdura/commands.h"
 #include "harness/program/command.h"
 #include "harness/program/command_line.h"
+#include "harness/program/program_start.h"
 #include "harness/run/interrupt.h"
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
@@ -91,7 +91,8 @@ ExitCode run_as_rank(int argc, char** argv) {
     if (ranks.leave_early()) return code;
     perdura::harness::complain(!ranks.is_root(), code, of_this_rank(error.what()));
   } catch (const std::exception& error) {
-    code = perdura::harness::complain(true, ExitCode::failed, of_this_rank(error.what()));
+    code = perdura::harness::complain(true, ExitCode::failed,
+                                      of_this_rank(perdura::harness::problem_text(error).c_str()));
     if (ranks.leave_early()) return code;
   }
   ranks.abort(static_cast<int>(code));
@@ -100,8 +101,7 @@ ExitCode run_as_rank(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Without the signal, exceeding the file size limit (ulimit -f) is reported like a full disk.
-  std::signal(SIGXFSZ, SIG_IGN);
+  perdura::harness::start_program();
   try {
     return static_cast<int>(run_as_rank(argc, argv));
   } catch (const perdura::UsageError& error) {

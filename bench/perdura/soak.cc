@@ -24,6 +24,7 @@
 #include "harness/text/atomic_file.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "platform/host/os_thread.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::harness {
@@ -200,10 +201,7 @@ class Soak {
   // Returns when the time is over, or all runs are done. A signal ends it early, with what it has
   // found so far.
   void run() {
-    {
-      std::vector<std::jthread> workers;
-      for (std::size_t i = 0; i < threads_; ++i) workers.emplace_back([this, i] { take_turns(i); });
-    }
+    work_together(threads_, [this](std::size_t thread) { take_turns(thread); });
     work_.close();
     if (problem_) std::rethrow_exception(problem_);
   }

@@ -104,7 +104,7 @@ Heartbeat::Heartbeat(Ranks& ranks, std::chrono::milliseconds silence,
 
   const int last = ranks.is_root() ? ranks.size() : 1;
   for (int rank = ranks.is_root() ? 1 : 0; rank < last; ++rank) peers_.push_back({.rank = rank});
-  thread_ = std::thread([this] { beat(); });
+  thread_ = OsThread([this] { beat(); });
   if (!ranks.is_root()) tell_of_crashes(this);
 }
 

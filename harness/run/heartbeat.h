@@ -21,11 +21,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "harness/run/last_words.h"
 #include "harness/run/ranks.h"
+#include "platform/host/os_thread.h"
 
 namespace perdura::harness {
 
@@ -110,7 +110,7 @@ class Heartbeat final : private CrashListener {
   std::function<std::optional<std::string>()> keep_;
   std::function<bool()> root_had_its_say_;
   std::string lost_;
-  std::thread thread_;
+  OsThread thread_;
 };
 
 }  // namespace perdura::harness

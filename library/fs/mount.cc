@@ -20,6 +20,7 @@
 #include "library/fs/operations.h"
 #include "library/fs/readers.h"
 #include "platform/base/error.h"
+#include "platform/host/os_thread.h"
 #include "platform/pmem/mapped/populate.h"
 
 namespace perdura::fs::fuse {
@@ -27,6 +28,8 @@ namespace perdura::fs::fuse {
 namespace {
 
 constexpr Picoseconds kBetweenLooks = Microseconds(100);
+// Of the threads that wait for the connection, while the cores are for recovery.
+constexpr Picoseconds kBetweenConnectionLooks = Milliseconds(1);
 
 // Many programs that read or write at once get more with more threads than cores.
 constexpr unsigned kThreadsOfCore = 4;
@@ -44,11 +47,14 @@ sigset_t ending_signals() {
 // Ends the mount at a signal. Signals that end a program are blocked in all threads.
 class SignalThread {
  public:
-  explicit SignalThread(Readers& readers) : thread_([&readers] { run(readers); }) {}
+  explicit SignalThread(Readers& readers)
+      : thread_([&readers] { run(readers); }), handle_(thread_.native_handle()) {}
   ~SignalThread() {
-    pthread_kill(thread_.native_handle(), SIGTERM);
+    end();
     thread_.join();
   }
+  // As the signal would. May be called more than once.
+  void end() const { pthread_kill(handle_, SIGTERM); }
   SignalThread(const SignalThread&) = delete;
   SignalThread& operator=(const SignalThread&) = delete;
 
@@ -61,7 +67,8 @@ class SignalThread {
     while (readers.wake()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
-  std::thread thread_;
+  OsThread thread_;
+  pthread_t handle_;
 };
 
 // Nor ends the process when nobody reads its output any more.
@@ -111,6 +118,11 @@ unsigned usual_threads() {
   return std::clamp(kThreadsOfCore * std::thread::hardware_concurrency(), 1U, kMostThreads);
 }
 
+struct EndAtExit {
+  std::stop_source& source;
+  ~EndAtExit() { source.request_stop(); }
+};
+
 class Mount {
  public:
   Mount(const FsSystem& system, const Place& place, const MountOptions& options)
@@ -129,19 +141,33 @@ class Mount {
   void run() {
     const BlockedSignals blocked;
     const SignalThread signals(readers_);
+    signals_ = &signals;
     const auto platform = place_.platform(access_);
     platform->start(0, 0, CompletionMode::event,
                     [this, on = platform.get()](Thread& thread) { return lead(thread, *on); });
-    platform->run();
+    try {
+      platform->run();
+    } catch (...) {
+      // While there is a platform: they stand on it.
+      connection_.reset();
+      files_.reset();
+      throw;
+    }
   }
 
  private:
   // Whether nothing of what the system does in memory is kept.
   bool is_private() const { return access_ == Access::private_copy && !place_.is_in_device(); }
 
-  // The first thread mounts and unmounts. It starts the others when it has mounted: until then the
-  // cores are for recovery.
+  // The first thread mounts and unmounts. All others have begun before, since a thread that cannot
+  // begin would leave a directory that nobody answers for; they sleep until there is a connection.
   Task<> lead(Thread& thread, Platform& platform) {
+    serving_ = threads_;
+    for (std::uint32_t port = 1; port < threads_; ++port) {
+      platform.start(0, static_cast<fabric::Port>(port), CompletionMode::event,
+                     [this](Thread& other) { return follow(other); });
+    }
+    while (followers_ + 1 < threads_) co_await sleep_for(kBetweenLooks);
     files_ = co_await system_.mount(
         thread, place_.name(),
         {.threads = threads_, .now = time_now(), .read_only = is_private(), .parameters = {}});
@@ -153,12 +179,17 @@ class Mount {
                  stderr);
     }
     // The one that the system has mapped; of a private copy no pages, which would all be copied.
-    std::optional<pmem::mapped::PoolFile> pool;
-    if (!is_private()) pool = pmem::mapped::open_pool_file(place_.path());
+    auto pool = std::make_shared<std::optional<pmem::mapped::PoolFile>>();
+    if (!is_private()) *pool = pmem::mapped::open_pool_file(place_.path());
     // What other users of the machine may do there is up to who mounts it as root.
     std::string options = geteuid() == 0 ? "allow_other,dev,suid," : "";
     options += "default_permissions";
     if (!kernel_options_.list.empty()) options += "," + kernel_options_.list;
+    std::stop_source mounted;
+    const OsThread populating([pool = std::move(pool), stop = mounted.get_token()] {
+      if (*pool) pmem::mapped::populate(**pool, stop);
+    });
+    const EndAtExit end{mounted};
     connection_.emplace(ConnectionOptions{.directory = options_.directory,
                                           .source = place_.path(),
                                           .type = "perdura-" + std::string(system_.info.name),
@@ -167,27 +198,53 @@ class Mount {
                                           .no_symbolic_links = kernel_options_.no_symbolic_links},
                         operations());
     mark_.begin(place_, access_);
-    serving_ = threads_;
-    for (std::uint32_t port = 1; port < threads_; ++port) {
-      platform.start(0, static_cast<fabric::Port>(port), CompletionMode::event,
-                     [this](Thread& other) { return work(other); });
-    }
     options_.ready();
-    const std::jthread populating([pool = std::move(pool)](const std::stop_token& stop) {
-      if (pool) pmem::mapped::populate(*pool, stop);
-    });
+    connected_ = true;
     co_await work(thread);
     while (serving_ > 0) co_await sleep_for(kBetweenLooks);
     connection_.reset();
+    if (problem_) std::rethrow_exception(problem_);
     co_await files_->unmount();
     files_.reset();
   }
 
+  Task<> follow(Thread& thread) {
+    ++followers_;
+    while (!connected_) co_await sleep_for(kBetweenConnectionLooks);
+    co_await work(thread);
+  }
+
+  // A thread that answers requests. When it fails, the mount ends: the others may wait in the
+  // kernel for requests, and programs for answers that no thread gives any more.
+  class Answering {
+   public:
+    explicit Answering(Mount& mount) : mount_(mount) { mount_.readers_.enter(); }
+    ~Answering() {
+      mount_.readers_.leave();
+      if (!mount_.readers_.ended()) mount_.signals_->end();
+    }
+    Answering(const Answering&) = delete;
+    Answering& operator=(const Answering&) = delete;
+
+   private:
+    Mount& mount_;
+  };
+
   Task<> work(Thread& thread) {
+    try {
+      co_await answer_requests(thread);
+    } catch (...) {
+      const std::scoped_lock lock(problem_mutex_);
+      if (!problem_) problem_ = std::current_exception();
+    }
+    --serving_;
+  }
+
+  Task<> answer_requests(Thread& thread) {
     const auto session = files_->attach(thread);
     Channel channel(*connection_);
     Handler handler(*session, channel, access_times_, readers_, releases_, listings_);
-    readers_.enter();
+    const Answering answering(*this);
     while (!readers_.ended()) {
       readers_.await_turn();
       const std::optional<Message> message = channel.receive();
@@ -203,8 +260,6 @@ class Mount {
         readers_.end();
       }
     }
-    readers_.leave();
-    --serving_;
   }
 
   // Without a task, the request has been answered at once.
@@ -226,7 +281,12 @@ class Mount {
   Listings listings_;
   std::shared_ptr<FileSystem> files_;
   std::optional<Connection> connection_;
+  const SignalThread* signals_ = nullptr;
+  std::atomic<bool> connected_{false};
+  std::atomic<std::uint32_t> followers_{0};  // threads that have begun, but for the first
   std::atomic<std::uint32_t> serving_{0};
+  std::mutex problem_mutex_;
+  std::exception_ptr problem_;  // of the first thread that had one
 };
 
 }  // namespace

@@ -43,7 +43,7 @@ Membership::Membership(const std::string& job, const Network& network, Limits li
   member_->platform().start(member_->node(), 0, CompletionMode::event,
                             [this](Thread& thread) { return live(thread); });
   std::future<std::shared_ptr<runtime::Inbox>> begun = begun_.get_future();
-  thread_ = std::thread([this] { run_platform(); });
+  thread_ = OsThread([this] { run_platform(); });
   try {
     inbox_ = begun.get();
   } catch (const std::future_error&) {

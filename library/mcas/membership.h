@@ -7,12 +7,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "library/choice.h"
 #include "library/mcas/member.h"
 #include "library/perdura_objects.h"
+#include "platform/host/os_thread.h"
 #include "platform/host/thread_executor.h"
 #include "services/objects/objects.h"
 
@@ -102,7 +102,7 @@ class Membership {
   std::mutex mutex_;
   // Until the thread has ended, so that their sessions end there, whoever gives them up elsewhere.
   std::vector<std::shared_ptr<ShardConnection>> shards_;  // protected by the mutex
-  std::thread thread_;
+  OsThread thread_;
 };
 
 Status status_of(objects::Error error);

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
-#include <thread>
+#include <optional>
 
 #include "library/choice.h"
 #include "library/mcas/config.h"
@@ -17,6 +17,7 @@
 #include "platform/base/node_runs.h"
 #include "platform/host/child_process.h"
 #include "platform/host/inbox.h"
+#include "platform/host/os_thread.h"
 #include "platform/host/thread_executor.h"
 #include "systems/mcas/ado/plugins/plugins.h"
 #include "systems/mcas/ado/program/program.h"
@@ -227,14 +228,12 @@ class Server::Impl {
   }
 
   void run() {
-    std::vector<std::thread> threads;
+    std::optional<OsThreads> threads;
     {
       const library::SignalsBlocked blocked;
-      for (const auto& shard : served_) {
-        threads.emplace_back([this, &shard] { run(*shard); });
-      }
+      threads.emplace(served_.size(), [this](std::size_t shard) { run(*served_[shard]); });
     }
-    for (std::thread& thread : threads) thread.join();
+    threads->join();
     if (!problem_.empty()) throw std::runtime_error(problem_);
   }
   void stop() noexcept { stopping_ = true; }

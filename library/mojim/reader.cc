@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
-#include <thread>
 
 #include "library/mojim/real_call.h"
 #include "platform/base/error.h"
+#include "platform/host/os_thread.h"
 
 namespace perdura::mojim {
 
@@ -86,12 +86,7 @@ void Reader::take_slot() {
 }
 
 void Reader::start_watching() {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  std::thread([this] { watch(); }).detach();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  OsThread([this] { watch(); }, ThreadSignals::blocked).detach();
 }
 
 // Only the calling thread goes on in a child, and it is here. Nothing has been withdrawn from the

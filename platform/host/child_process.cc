@@ -16,13 +16,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include "platform/base/error.h"
 #include "platform/base/printable.h"
 #include "platform/host/child_shared.h"
 #include "platform/host/confinement.h"
+#include "platform/host/os_thread.h"
 #include "platform/host/thread_executor.h"
 #include "platform/pmem/instructions.h"
 #include "platform/pmem/mapped/pool_file.h"
@@ -118,14 +118,17 @@ class HostChild final : public ChildProcess, private runtime::Poller {
   }
 
   void watch(pid_t pid) {
-    process_ = File(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-    if (!process_) {
-      const int error = errno;
+    try {
+      process_ = File(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+      if (!process_) {
+        throw PlatformError(fmt::format("cannot watch {}: {}", name_, error_text(errno)));
+      }
+      watcher_ = OsThread([this] { watch(); });
+    } catch (...) {
       ::kill(pid, SIGKILL);
       ::waitpid(pid, nullptr, 0);
-      throw PlatformError(fmt::format("cannot watch {}: {}", name_, error_text(error)));
+      throw;
     }
-    watcher_ = std::thread([this] { watch(); });
   }
   Task<> until_ready(Picoseconds limit) {
     const bool in_time = co_await runtime::until(
@@ -207,7 +210,7 @@ class HostChild final : public ChildProcess, private runtime::Poller {
   Peer peer_;
   File process_;
   siginfo_t end_{};
-  std::thread watcher_;
+  OsThread watcher_;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ HostBackgroundThread::HostBackgroundThread(HostNode& node, std::optional<fabric:
     executor_ = &alone_.emplace(node.clock(), node.threads().fail).executor;
     begun_.set_value();
   }
-  thread_ = std::thread([this, port] { main(port); });
+  thread_ = OsThread([this, port] { main(port); });
   try {
     begun_.get_future().get();
   } catch (...) {

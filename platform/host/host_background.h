@@ -5,9 +5,9 @@
 #include <future>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "platform/host/host_node.h"
+#include "platform/host/os_thread.h"
 #include "platform/host/thread_executor.h"
 #include "platform/platform.h"
 #include "platform/runtime/doorbell.h"
@@ -45,7 +45,7 @@ class HostBackgroundThread final : public BackgroundThread {
   std::promise<void> begun_;
   // Keeps the executor alive until the destructor's call of stop() has returned.
   std::mutex ending_;
-  std::thread thread_;
+  OsThread thread_;
 };
 
 }  // namespace perdura

@@ -60,7 +60,14 @@ std::shared_ptr<StartedThread> HostPlatform::plan(NodeId node, fabric::Port port
   thread->awaited = !service;
   if (thread->awaited) ++awaited_;
   threads_.push_back(thread);
-  if (running_) launch(thread);
+  if (!running_) return thread;
+  try {
+    launch(thread);
+  } catch (...) {
+    await_no_longer(*thread);
+    threads_.pop_back();
+    throw;
+  }
   return thread;
 }
 
@@ -78,8 +85,13 @@ std::vector<unsigned> HostPlatform::least_used_core(const HostNode& node) const 
 
 void HostPlatform::launch(const std::shared_ptr<HostThread>& thread) {
   thread->ended = false;
-  thread->os_thread = std::thread([this, thread] { run_thread(*thread); });
-  thread->id = thread->os_thread.get_id();
+  try {
+    thread->os_thread = OsThread([this, thread] { run_thread(*thread); });
+  } catch (...) {
+    thread->ended = true;
+    throw;
+  }
+  thread->id = thread->os_thread.id();
 }
 
 void HostPlatform::run() {
@@ -90,9 +102,14 @@ void HostPlatform::run() {
     stopping_ = false;
     error_ = nullptr;
     not_ready_ = threads_.size();
-    for (const auto& thread : threads_) {
-      thread->begins_with_others = true;
-      launch(thread);
+    try {
+      for (const auto& thread : threads_) {
+        thread->begins_with_others = true;
+        launch(thread);
+      }
+    } catch (...) {
+      // Those that were started use this platform, and are joined as after any other failure.
+      fail_locked(std::current_exception());
     }
     changed_.wait(lock, [this] { return awaited_ == 0 || stopping_; });
     failed = error_ != nullptr;
@@ -105,7 +122,7 @@ void HostPlatform::run() {
 
 void HostPlatform::join_threads() {
   for (;;) {
-    std::thread thread;
+    OsThread thread;
     {
       std::unique_lock lock(mutex_);
       const auto found = std::find_if(threads_.begin(), threads_.end(),
@@ -196,7 +213,7 @@ void HostPlatform::await_no_longer(HostThread& thread) {
 }
 
 void HostPlatform::stop(HostThread& thread) {
-  std::thread mine;
+  OsThread mine;
   {
     std::unique_lock lock(mutex_);
     if (!thread.ended && thread.id == std::this_thread::get_id()) {
@@ -220,15 +237,21 @@ bool HostPlatform::stopping() {
 }
 
 void HostPlatform::fail(std::exception_ptr error) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (error_ == nullptr) error_ = std::move(error);
-  }
-  stop_threads();
+  const std::scoped_lock lock(mutex_);
+  fail_locked(std::move(error));
+}
+
+void HostPlatform::fail_locked(std::exception_ptr error) {
+  if (error_ == nullptr) error_ = std::move(error);
+  stop_threads_locked();
 }
 
 void HostPlatform::stop_threads() {
   const std::scoped_lock lock(mutex_);
+  stop_threads_locked();
+}
+
+void HostPlatform::stop_threads_locked() {
   stopping_ = true;
   for (const auto& thread : threads_) {
     if (thread->executor != nullptr) thread->executor->stop();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "platform/host/host_node.h"
+#include "platform/host/os_thread.h"
 #include "platform/host/thread_executor.h"
 #include "platform/platform.h"
 
@@ -78,7 +79,7 @@ class HostPlatform : public Platform {
     bool awaited = false;                         // the run ends only after it
     bool stopped = false;                         // stop() was called
     runtime::ThreadExecutor* executor = nullptr;  // while it runs
-    std::thread os_thread{};                      // whoever moves it out joins it
+    OsThread os_thread{};                         // whoever moves it out joins it
     std::thread::id id{};                         // of os_thread, until the thread has ended
     bool ended = true;                            // it no longer uses the platform
   };
@@ -87,6 +88,7 @@ class HostPlatform : public Platform {
                                       Body body, bool service);
   // The next three functions are called with the mutex locked.
   std::vector<unsigned> least_used_core(const HostNode& node) const;
+  // Throws PlatformError if the system refuses another thread; `thread` has then ended.
   void launch(const std::shared_ptr<HostThread>& thread);
   void await_no_longer(HostThread& thread);
   void run_thread(HostThread& thread);
@@ -94,7 +96,9 @@ class HostPlatform : public Platform {
               fabric::Endpoint& endpoint);
   Task<> run_body(HostThread& started, Thread& thread);
   void stop(HostThread& thread);
+  void fail_locked(std::exception_ptr error);
   void stop_threads();
+  void stop_threads_locked();
   void join_threads();
 
   NodeId node_count_;

@@ -46,6 +46,7 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/host/host_platform.cc
   ${CMAKE_SOURCE_DIR}/platform/host/mapped_ring.cc
   ${CMAKE_SOURCE_DIR}/platform/host/numa.cc
+  ${CMAKE_SOURCE_DIR}/platform/host/os_thread.cc
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_barrier.cc
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_node.cc
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_platform.cc

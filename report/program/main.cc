@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <exception>
 #include <memory>
 #include <string>
 
 #include "harness/program/command.h"
 #include "harness/program/command_line.h"
+#include "harness/program/program_start.h"
 #include "platform/base/error.h"
 #include "report/program/commands.h"
 
@@ -37,15 +37,14 @@ ExitCode parse_and_run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A limit of a file's size (ulimit -f) is reported like a full disk.
-  std::signal(SIGXFSZ, SIG_IGN);
+  start_program();
   ExitCode code = ExitCode::failed;
   try {
     code = parse_and_run(argc, argv);
   } catch (const perdura::UsageError& error) {
     code = complain(true, ExitCode::usage, error.what());
   } catch (const std::exception& error) {
-    code = complain(true, ExitCode::failed, error.what());
+    code = complain(true, ExitCode::failed, problem_text(error));
   }
   return static_cast<int>(code);
 }

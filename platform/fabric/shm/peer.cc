@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "platform/pmem/mapped/pool_file.h"
 #include "platform/pmem/word_copy.h"
 
@@ -41,6 +43,7 @@ Watch::~Watch() {
 std::shared_ptr<PeerNode> Watch::find(NodeId node) {
   const std::string path = job_.node_path(node);
   File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) check_files_left(errno, path);
   struct stat info {};
   if (!file || ::fstat(file.get(), &info) != 0 ||
       static_cast<Bytes>(info.st_size) != sizeof(NodeSegment) || !is_locked(file.get())) {
@@ -56,11 +59,12 @@ std::shared_ptr<PeerNode> Watch::find(NodeId node) {
       !known->dead()) {
     return known;
   }
+  // Before the peer is known: nobody would notice its death if the thread could not be started.
+  if (!thread_.joinable()) thread_ = OsThread([this] { run(); });
   auto peer = std::make_shared<PeerNode>(std::move(file), std::move(segment));
   current = peer;
   std::erase_if(all_, [](const auto& known) { return known.expired(); });
   all_.push_back(peer);
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   return peer;
 }
 

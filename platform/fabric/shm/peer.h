@@ -7,11 +7,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "platform/fabric/shm/job.h"
 #include "platform/fabric/shm/layout.h"
+#include "platform/host/os_thread.h"
 #include "platform/pmem/mapped/mapping.h"
 #include "platform/pmem/region.h"
 
@@ -59,7 +59,7 @@ class Watch {
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stop_ = false;
-  std::thread thread_;
+  OsThread thread_;
   std::map<NodeId, std::weak_ptr<PeerNode>> current_;
   std::vector<std::weak_ptr<PeerNode>> all_;
   std::map<int, std::function<void()>> listeners_;

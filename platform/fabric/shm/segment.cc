@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 
 namespace perdura::fabric::shm {
 
@@ -100,6 +101,7 @@ void OwnSegment::release_slot(std::uint32_t slot) {
 
 std::shared_ptr<PeerSegment> PeerSegment::open(const std::string& path, std::uint64_t generation) {
   const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) check_files_left(errno, path);
   struct stat info {};
   if (!file || ::fstat(file.get(), &info) != 0 ||
       static_cast<Bytes>(info.st_size) != kSegmentSize) {

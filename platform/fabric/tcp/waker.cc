@@ -24,7 +24,7 @@ Waker::Waker(int descriptor, runtime::Doorbell& bell, ThreadUse& use)
     throw PlatformError(fmt::format("connections over TCP: cannot wait for sockets: {}",
                                     pmem::mapped::error_text(errno)));
   }
-  thread_ = std::thread([this] { wait(); });
+  thread_ = OsThread([this] { wait(); });
 }
 
 Waker::~Waker() {

@@ -3,9 +3,8 @@
 // processes ring.
 #pragma once
 
-#include <thread>
-
 #include "platform/host/host_node.h"
+#include "platform/host/os_thread.h"
 #include "platform/pmem/mapped/mapping.h"
 #include "platform/runtime/doorbell.h"
 
@@ -30,7 +29,7 @@ class Waker {
   ThreadUse& use_;
   pmem::mapped::File epoll_;
   pmem::mapped::File stop_;
-  std::thread thread_;
+  OsThread thread_;
 };
 
 }  // namespace perdura::fabric::tcp

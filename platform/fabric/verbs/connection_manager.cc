@@ -13,12 +13,12 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 
 #include "platform/base/error.h"
 #include "platform/fabric/verbs/endpoint.h"
+#include "platform/host/os_thread.h"
 
 namespace perdura::fabric::verbs {
 namespace {
@@ -123,7 +123,7 @@ class Manager final : public ConnectionManager {
     check(listener_ != nullptr && rdma_bind_addr(listener_.get(), generic(here)) == 0 &&
               rdma_listen(listener_.get(), kBacklog) == 0,
           "cannot listen for connections");
-    thread_ = std::thread([this] { serve(); });
+    thread_ = OsThread([this] { serve(); });
   }
   ~Manager() override {
     stop_.set();
@@ -177,7 +177,7 @@ class Manager final : public ConnectionManager {
   std::unordered_map<rdma_cm_id*, ManagedBringUp*> ends_;
   std::unordered_map<std::uint32_t, ManagedBringUp*> expected_;  // by number of the queue pair
   Event stop_;
-  std::thread thread_;
+  OsThread thread_;
 };
 
 void Manager::serve() {

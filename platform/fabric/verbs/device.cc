@@ -233,7 +233,7 @@ Device::Device(const DeviceOptions& options) {
   try_queue_pair();
   try_completion_queue();
   if (is_iwarp(context_.get())) connection_manager_ = make_connection_manager(*this);
-  events_ = std::thread([this] { report_events(); });
+  events_ = OsThread([this] { report_events(); });
 }
 
 Device::~Device() {

@@ -9,12 +9,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "platform/fabric/types.h"
 #include "platform/fabric/verbs/gid.h"
 #include "platform/fabric/verbs/socket.h"
+#include "platform/host/os_thread.h"
 
 namespace perdura::fabric::verbs {
 
@@ -105,7 +105,7 @@ class Device {
   std::mutex mutex_;
   std::function<void()> on_failure_;
   Event stop_;
-  std::thread events_;
+  OsThread events_;
 };
 
 // A queue pair of the device in the state RESET; `receives` may be null. Null, with errno, if the

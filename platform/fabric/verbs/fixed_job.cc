@@ -71,7 +71,7 @@ FixedJob::FixedJob(const FixedJobOptions& options)
   } else {
     join(options);
   }
-  if (!processes_.empty()) thread_ = std::thread([this] { serve(); });
+  if (!processes_.empty()) thread_ = OsThread([this] { serve(); });
 }
 
 FixedJob::~FixedJob() {

@@ -12,11 +12,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "platform/fabric/verbs/control_plane.h"
 #include "platform/fabric/verbs/socket.h"
+#include "platform/host/os_thread.h"
 
 namespace perdura::fabric::verbs {
 
@@ -109,7 +109,7 @@ class FixedJob final : public ControlPlane {
   std::vector<std::uint64_t> ended_runs_;
 
   Event stop_;
-  std::thread thread_;
+  OsThread thread_;
 };
 
 }  // namespace perdura::fabric::verbs

@@ -113,7 +113,7 @@ OpenJob::OpenJob(OpenJobOptions options)
     }
     listener_ = std::move(*listener);
   }
-  thread_ = std::thread([this] { serve(); });
+  thread_ = OsThread([this] { serve(); });
 }
 
 OpenJob::~OpenJob() {

@@ -26,12 +26,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "platform/fabric/tcp/sockets.h"
 #include "platform/fabric/verbs/control_plane.h"
 #include "platform/fabric/verbs/socket.h"
+#include "platform/host/os_thread.h"
 
 namespace perdura::fabric::verbs {
 
@@ -106,7 +106,7 @@ class OpenJob final : public ControlPlane {
 
   Event wake_;
   std::atomic<bool> stopping_{false};
-  std::thread thread_;
+  OsThread thread_;
 };
 
 }  // namespace perdura::fabric::verbs

@@ -1,7 +1,7 @@
 #include "platform/pmem/mapped/mapping.h"
 
 #include <fcntl.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 
 namespace perdura::pmem::mapped {
 namespace {
@@ -113,6 +114,14 @@ std::shared_ptr<Mapping> map_part(int fd, Extent part, Bytes size, const std::st
   });
 }
 
+File::File(int fd) : fd_(fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return;
+  fd_ = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int error = errno;
+  ::close(fd);
+  errno = error;
+}
+
 File& File::operator=(File&& other) noexcept {
   std::swap(fd_, other.fd_);
   return *this;
@@ -137,6 +146,11 @@ std::optional<File> try_lock(File file, PoolLock which, Bytes offset, const std:
   throw PlatformError(fmt::format("cannot lock {}: {}", path, error_text(errno)));
 }
 
-std::string error_text(int error) { return std::generic_category().message(error); }
+std::string error_text(int error) {
+  std::string text = std::generic_category().message(error);
+  if (error == EMFILE || error == ENFILE) return fmt::format("{} ({})", text, limits_of_files());
+  if (error == ENOMEM) return fmt::format("{} ({})", text, limits_of_memory());
+  return text;
+}
 
 }  // namespace perdura::pmem::mapped

@@ -60,11 +60,14 @@ std::shared_ptr<Mapping> map_private(int fd, const std::string& path);
 std::shared_ptr<Mapping> map_part(int fd, Extent part, Bytes size, const std::string& path,
                                   std::shared_ptr<void> holder);
 
-// A file descriptor that closes itself.
+// A file descriptor that closes itself. It is never 0, 1 or 2, even where the process was started
+// without these (daemons, cron): whoever writes to standard error would write into the file.
 class File {
  public:
   File() = default;
-  explicit File(int fd) : fd_(fd) {}
+  // Takes over the descriptor; if it is one of these three, it is moved. errno stays as it is if
+  // `fd` is negative.
+  explicit File(int fd);
   File(File&& other) noexcept : fd_(other.release()) {}
   File& operator=(File&& other) noexcept;
   ~File();

@@ -1,0 +1,21 @@
+// What each program of this tree does first.
+#pragma once
+
+#include <exception>
+#include <string>
+
+namespace perdura::harness {
+
+// Prepares the process for hosts that give it less than usual, before anything is opened:
+// - descriptors 0, 1 and 2 that are closed (cron, daemons) lead to /dev/null, so that no file of
+//   ours gets their number and with it what is written to standard error;
+// - as many files may be open as the hard limit allows;
+// - a file that exceeds its size limit (ulimit -f) is an error like a full disk, and no signal;
+// - memory that is refused where no exception can be caught ends the process with one line and exit
+//   code 1.
+void start_program();
+
+// What went wrong, for a message: the exception's text; of memory that was refused, the limits.
+std::string problem_text(const std::exception& error);
+
+}  // namespace perdura::harness

@@ -1,0 +1,28 @@
+// What the operating system limits for this process, in words for messages: a limit that is reached
+// is named together with its figure and the setting that changes it.
+#pragma once
+
+#include <string>
+
+namespace perdura {
+
+// "ulimit -u (processes of the user) is 100, pids.max of the control group /app is 20": those that
+// bound the number of threads, and those of memory, since each thread needs a stack.
+std::string limits_of_threads();
+// "ulimit -v (address space) is 512 MiB, memory.max ...": those that bound memory.
+std::string limits_of_memory();
+// "ulimit -n (open files of a process) is 64".
+std::string limits_of_files();
+
+// Throws PlatformError, which names what could not be opened and the limits, if `error` says that
+// no further file can be opened: such a file is not one that is not there.
+void check_files_left(int error, const std::string& path);
+
+// Allows this process as many open files as the hard limit does. Usual soft limits stem from
+// programs that pass descriptors to select(2), which is used nowhere here.
+void raise_limit_of_files();
+
+// "out of memory: ...", for a std::bad_alloc.
+std::string out_of_memory();
+
+}  // namespace perdura
