@@ -9,7 +9,7 @@
 #include "services/kv/history/index_table.h"
 #include "services/kv/history/key_history.h"
 #include "services/kv/history/key_search.h"
-#include "services/kv/specification.h"
+#include "services/kv/history/specification.h"
 
 namespace perdura::history {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "services/kv/history/checker.h"
-#include "services/kv/specification.h"
+#include "services/kv/history/specification.h"
 #include "tests/services/kv/history/brute_force.h"
 
 namespace perdura::history::test {

@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "services/kv/history/checker.h"
-#include "services/kv/specification.h"
+#include "services/kv/history/specification.h"
 #include "tests/services/kv/history/builder.h"
 #include "tests/services/kv/history/random_history.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "services/kv/history/checker.h"
-#include "services/kv/specification.h"
+#include "services/kv/history/specification.h"
 
 namespace perdura::history::test {
 namespace {

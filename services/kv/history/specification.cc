@@ -1,4 +1,4 @@
-#include "services/kv/specification.h"
+#include "services/kv/history/specification.h"
 
 namespace perdura::services {
 
