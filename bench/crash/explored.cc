@@ -11,6 +11,7 @@ namespace perdura::bench {
 using services::GuaranteeLevel;
 
 extern const std::string_view explored_table;
+extern const std::string_view explored_table_revision;
 
 namespace {
 
@@ -55,6 +56,8 @@ Table read_table() {
 }
 
 }  // namespace
+
+std::string_view explored_revision() { return explored_table_revision; }
 
 std::vector<ExploredSetting> explored_settings(const services::SystemInfo& system) {
   std::vector<ExploredSetting> settings{{"", {}}};

@@ -37,6 +37,9 @@ std::vector<pmem::PersistenceModel> explored_models();
 // there.
 inline constexpr std::string_view kRefused = "refused: ";
 
+// The Git revision that changed explored.csv last; "unknown" outside a repository.
+std::string_view explored_revision();
+
 struct ExploredCell {
   std::optional<services::GuaranteeLevel> level;
   std::string refused;  // why; empty if it was explored
