@@ -11,7 +11,7 @@ namespace perdura::bench {
 using services::GuaranteeLevel;
 
 extern const std::string_view explored_table;
-extern const std::string_view revision_of_table;
+extern const std::string_view explored_table_revision;
 
 namespace {
 
@@ -57,6 +57,8 @@ Table read_table() {
 
 }  // namespace
 
+std::string_view explored_revision() { return explored_table_revision; }
+
 std::vector<ExploredSetting> explored_settings(const services::SystemInfo& system) {
   std::vector<ExploredSetting> settings{{"", {}}};
   for (const services::Setting& setting : system.changes_guarantee) {
@@ -90,8 +92,6 @@ std::vector<pmem::PersistenceModel> explored_models() {
   }
   return models;
 }
-
-std::string_view explored_revision() { return revision_of_table; }
 
 std::optional<ExploredCell> explored_cell(const services::SystemInfo& system,
                                           const GivenParameters& parameters, bool correct,

@@ -137,6 +137,25 @@ class SystemsMatrix {
 
   std::size_t explorations() const { return explorations_.size(); }
 
+  // What was explored when the program was built.
+  Matrix built_in() {
+    for (std::size_t i = 0; i < explorations_.size(); ++i) {
+      const Exploration& exploration = explorations_[i];
+      const auto& setup = exploration.options.setup;
+      const auto cell = bench::explored_cell(exploration.system.info, setup.parameters,
+                                             setup.correct, setup.model);
+      std::string word = "not explored";
+      if (cell && cell->level) word = to_string(*cell->level);
+      if (cell && !cell->level) word = fmt::format("{}{}", bench::kRefused, cell->refused);
+      matrix_.rows[i / models_.size()].push_back(std::move(word));
+    }
+    matrix_.caption += fmt::format(
+        " Not explored now: the table is the one that the program has built in, of revision {} of "
+        "bench/crash/explored.csv.",
+        bench::explored_revision());
+    return std::move(matrix_);
+  }
+
   Matrix explore(const sim::Profile& profile, LongWork& work) {
     explore_all(explorations_, profile, work);
     for (std::size_t i = 0; i < explorations_.size(); ++i) {
@@ -184,8 +203,15 @@ void print_json(const std::string& folder, const std::vector<report::GuaranteeTa
   fmt::print("{}\n", output.dump(2));
 }
 
-ExitCode guarantees(const std::string& folder, const std::vector<std::string>& names, bool as_json,
-                    const CommandContext& context) {
+struct Arguments {
+  std::string folder = "out/guarantees";
+  std::vector<std::string> names{};
+  bool built_in = false;
+  bool as_json = false;
+};
+
+ExitCode guarantees(const Arguments& arguments, const CommandContext& context) {
+  const auto& [folder, names, built_in, as_json] = arguments;
   if (!context.ranks.is_root()) return ExitCode::done;
   std::error_code problem;
   fs::create_directories(folder, problem);
@@ -204,7 +230,7 @@ ExitCode guarantees(const std::string& folder, const std::vector<std::string>& n
     of_methods = {persistence::cells_matrix, persistence::steps_matrix,
                   persistence::transfer_matrix};
   }
-  LongWork work(of_methods.size() + systems.explorations(), context.ranks);
+  LongWork work(of_methods.size() + (built_in ? 0 : systems.explorations()), context.ranks);
   const auto add = [&](const Matrix& matrix) {
     text += markdown_of(matrix);
     tables.push_back(table_of(matrix));
@@ -213,7 +239,7 @@ ExitCode guarantees(const std::string& folder, const std::vector<std::string>& n
     add(matrix_of());
     work.end(tables.back().title, "proven");
   }
-  add(systems.explore(profile, work));
+  add(built_in ? systems.built_in() : systems.explore(profile, work));
   work.close();
   text.pop_back();
   write_atomically(fs::path(folder) / "tables.md", text);
@@ -231,19 +257,18 @@ ExitCode guarantees(const std::string& folder, const std::vector<std::string>& n
 }  // namespace
 
 void add_guarantees(Command& program, CommandContext& context) {
-  const auto folder = std::make_shared<std::string>("out/guarantees");
-  const auto names = std::make_shared<std::vector<std::string>>();
-  const auto as_json = std::make_shared<bool>(false);
+  const auto arguments = std::make_shared<Arguments>();
   Command& command = program.subcommand(
       "guarantees", "Proves all methods on all configurations and writes the tables");
   std::vector<std::string> known;
   for (const auto& system : systems::all_systems()) known.emplace_back(system.info.name);
-  command.option("systems", *names, "Only the table of these systems").one_of(known);
-  command.option("-o,--out", *folder, "Folder for the tables (default: out/guarantees)");
-  command.flag("--json", *as_json, "Also writes the tables to stdout, as JSON");
-  command.does([folder, names, as_json, &context] {
-    return guarantees(*folder, *names, *as_json, context);
-  });
+  command.option("systems", arguments->names, "Only the table of these systems").one_of(known);
+  command.option("-o,--out", arguments->folder, "Folder for the tables (default: out/guarantees)");
+  command.flag("--built-in", arguments->built_in,
+               "Explores no system: its table is the one that was explored when the program was "
+               "built");
+  command.flag("--json", arguments->as_json, "Also writes the tables to stdout, as JSON");
+  command.does([arguments, &context] { return guarantees(*arguments, context); });
 }
 
 }  // namespace perdura::harness

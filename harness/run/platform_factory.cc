@@ -82,15 +82,18 @@ class PointFolder {
   std::vector<NodeId> nodes_;
 };
 
+void check_absolute(const Located& directory) {
+  const std::filesystem::path path = directory.text;
+  if (path.empty() || path.is_absolute()) return;
+  throw UsageError(
+      fmt::format("{}: pm_directory {}: must begin with a '/'", directory.where, path.string()));
+}
+
 // The folder must exist: if it were created, a file system that is not mounted would go unnoticed,
 // and an ordinary disk would be measured.
 void check_pm_directory(const Located& directory) {
   const std::filesystem::path path = directory.text;
   if (path.empty()) return;
-  if (path.is_relative()) {
-    throw UsageError(
-        fmt::format("{}: pm_directory {}: must begin with a '/'", directory.where, path.string()));
-  }
   if (const auto inside = pmem::mapped::device_path(path)) {
     try {
       static_cast<void>(pmem::mapped::DaxDevice(inside->device).regions());
@@ -142,6 +145,9 @@ class HostFactory : public PlatformFactory {
           "leave client_nodes out",
           file_, roles.to_text(), needed, ranks_, needed));
     }
+  }
+  void check_machine(const Roles& roles) const override {
+    check_pm_directory(pm_directory_);
     check_cores_of(roles);
   }
 
@@ -154,7 +160,7 @@ class HostFactory : public PlatformFactory {
         accounting_(experiment.accounting),
         rank_(static_cast<NodeId>(ranks_of_run.rank())),
         ranks_(static_cast<NodeId>(ranks_of_run.size())) {
-    check_pm_directory(pm_directory_);
+    check_absolute(pm_directory_);
   }
 
   // A name for the files of the next platform. It is the same on all ranks; all ranks must call
@@ -256,6 +262,7 @@ class VerbsFactory final : public HostFactory {
         settings_(experiment.verbs) {}
 
   void check_machine(const Roles& roles) const override {
+    HostFactory::check_machine(roles);
     const fabric::verbs::Device tried(device_options(roles));
   }
 

@@ -32,7 +32,8 @@ class PlatformFactory {
   virtual bool collective() const = 0;
   // Where the files of persistent memory are; empty if they are none.
   virtual std::filesystem::path pm_directory() const = 0;
-  // Throws PlatformError if this machine lacks what the platform needs; plans need nothing.
+  // Throws UsageError or PlatformError if this machine lacks what such nodes need: cores, persistent
+  // memory, a device. A plan needs none of it, so that a login node can make one.
   virtual void check_machine(const Roles&) const {}
   // The number of nodes of a point that does not specify it; 0: as many as the point needs.
   virtual NodeId nodes() const = 0;
@@ -44,8 +45,8 @@ class PlatformFactory {
   virtual std::shared_ptr<Platform> create(const Point& point) = 0;
 };
 
-// Throws UsageError if the experiment's platform, profile or pm_directory does not exist, or if
-// this rank is to run on cores that it cannot have. Sites matter to platforms of real threads only.
+// Throws UsageError if there is no such platform or profile. Sites matter to platforms of real
+// threads only.
 std::unique_ptr<PlatformFactory> create_platform_factory(const Experiment& experiment,
                                                          const Locations& locations, Ranks& ranks,
                                                          const Site& site = {});

@@ -53,6 +53,16 @@ void check_memory(PreparedSweep& sweep, const Ranks& ranks) {
   }
 }
 
+// Points mostly have the same roles as those before them.
+void check_machine(const PreparedSweep& sweep) {
+  std::string checked;
+  for (const Point& point : sweep.points) {
+    std::string roles = point.roles.to_text();
+    if (roles != checked) sweep.platforms->check_machine(point.roles);
+    checked = std::move(roles);
+  }
+}
+
 PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& locations,
                            std::span<const Driver* const> drivers, Ranks& ranks) {
   PreparedSweep sweep;
@@ -77,7 +87,7 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
     sweep.platforms->check_nodes(point.roles);
     point.testbed = sweep.platforms->testbed();
   }
-  if (!request.plan_only) sweep.platforms->check_machine(sweep.points.front().roles);
+  if (!request.plan_only) check_machine(sweep);
   check_memory(sweep, ranks);
   sweep.files = files_of(sweep.points);
   return sweep;

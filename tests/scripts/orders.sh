@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The two commands of the README work in any order, again and again, also in a build folder that a user has
-# configured in another way. Run by .ci/run behind scripts/test, in the same clone: it takes some minutes, and
+# configured in another way, and after each of them what was built can be installed. Run by .ci/run behind scripts/test, in the same clone: it takes some minutes, and
 # needs no test of all for each.
 # Usage: tests/scripts/orders.sh
 set -euo pipefail
@@ -9,9 +9,22 @@ cd "$(dirname "$0")/../.."
 # Some tests of all kinds that are found and run only if the tests are configured and built.
 some='^(Tree|Scripts)\.|^Ring\.'
 
+# What was built is installed, all of it: the programs are there, and what they start and preload.
+installed() {
+  rm -rf build/orders-prefix
+  cmake --install build --prefix build/orders-prefix >/dev/null
+  for file in bin/perdura bin/perdura-ado bin/perdura-report lib/perdura/libperdura_mojim.so; do
+    [ -e "build/orders-prefix/$file" ] || { echo "orders: $file was not installed" >&2; exit 1; }
+  done
+  build/orders-prefix/bin/perdura list >/dev/null
+  build/orders-prefix/bin/perdura-ado --help >/dev/null 2>&1 || [ $? -eq 2 ]
+  rm -rf build/orders-prefix
+}
 say() { printf '\norders: %s\n' "$*"; }
 page() { [ -s out/reproduce/report/index.html ] || { echo "orders: no page" >&2; exit 1; }; }
 
+say "installing behind scripts/test"
+installed
 say "scripts/reproduce behind scripts/test"
 scripts/reproduce
 page
@@ -23,4 +36,6 @@ rm -rf build
 cmake -B build -G "Unix Makefiles" -DPERDURA_BUILD_TESTS=OFF >/dev/null
 scripts/reproduce
 page
+say "installing behind scripts/reproduce"
+installed
 scripts/test -R "$some"

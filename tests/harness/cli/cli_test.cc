@@ -472,6 +472,25 @@ TEST(Cli, CoresThatAreNotThereAreRefusedOnSharedMemory) {
       << outcome.text;
 }
 
+// A login node has neither the cores nor the persistent memory of the hosts that the plan is for.
+TEST(Cli, AHostfileIsMadeWhereTheSweepCannotRun) {
+  const test::TemporaryFolder temporary;
+  const fs::path site = temporary.path() / "lab.toml";
+  const fs::path hosts = temporary.path() / "hosts";
+  std::ofstream(site) << "name = \"lab\"\npm_directory = \"/no/such\"\n"
+                         "[[host]]\nname = \"a\"\nrole = \"server\"\ncores = [1023]\n"
+                         "numa_node = 99\n[[host]]\nname = \"b\"\nrole = \"client\"\n";
+  for (const char* platform : {"shm", "verbs"}) {
+    const std::string sweep =
+        fmt::format("erda-shm --platform {} --site {}", platform, site.string());
+    const Outcome planned = perdura(fmt::format("plan {} --hostfile {}", sweep, hosts.string()));
+    const bool built = planned.text.find("without libibverbs") == std::string::npos;
+    EXPECT_EQ(planned.code, built ? 0 : 2) << planned.text;
+    EXPECT_EQ(read(hosts), "a slots=1  # server\nb slots=1  # client\n");
+    EXPECT_EQ(perdura("run " + sweep).code, 2) << "what is missing is missed by a run alone";
+  }
+}
+
 TEST(Cli, AnInterruptKeepsWhatIsDone) {
   const test::TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "out";

@@ -11,6 +11,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The page is made with what was explored before, and says so.
+TEST(Guarantees, BuiltInAreThoseOfTheTableThatIsKept) {
+  const test::TemporaryFolder temporary;
+  const std::string folder = (temporary.path() / "guarantees").string();
+  const Outcome outcome = perdura("guarantees --built-in -o " + folder);
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  const auto text_of = [](const std::filesystem::path& file) {
+    std::ifstream in(file);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  EXPECT_EQ(text_of(folder + "/systems.csv"),
+            text_of(PERDURA_SOURCE_DIR "/bench/crash/explored.csv"));
+  EXPECT_NE(text_of(folder + "/tables.toml").find("Not explored now"), std::string::npos);
+}
+
 // One table, of this system alone; what cannot run says why, and the rest is there.
 TEST(Guarantees, OfOneSystemSayWhereItCannotRun) {
   const test::TemporaryFolder temporary;
