@@ -9,16 +9,22 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <optional>
+#include <sstream>
 #include <vector>
 
 #include "bench/perdura/commands.h"
 #include "harness/program/companion.h"
 #include "library/mojim/cluster.h"
+#include "library/mojim/last_run.h"
 #include "library/mojim/primary_process.h"
 #include "library/mojim/reader_processes.h"
+#include "library/mojim/requests.h"
+#include "library/mojim/run_lock.h"
 #include "platform/base/error.h"
 #include "platform/fabric/shm/job.h"
 
@@ -39,6 +45,7 @@ struct MojimArguments {
   std::string log;
   std::string persistence = "correct";
   std::string ddio = "on";
+  std::string take;
   std::vector<std::string> command;
 };
 
@@ -51,9 +58,13 @@ Cluster cluster_of(const MojimArguments& arguments) {
   }
   cluster.files.insert(cluster.files.end(), arguments.backups.begin(), arguments.backups.end());
   for (std::string& file : cluster.files) {
-    file = fs::absolute(file).lexically_normal().string();
-    if (file.find(':') != std::string::npos) {
-      throw UsageError(fmt::format("{}: the name of a replicated file has no ':'", file));
+    // One file has one name, and so one FILE.mojim.
+    std::error_code error;
+    const fs::path canonical = fs::weakly_canonical(fs::absolute(file), error);
+    if (!error) file = canonical.string();
+    if (file.find_first_of(":\n") != std::string::npos) {
+      throw UsageError(
+          fmt::format("{}: the name of a replicated file has no ':' and is one line", file));
     }
     if (std::count(cluster.files.begin(), cluster.files.end(), file) > 1) {
       throw UsageError(fmt::format("{}: given twice; each node has a file of its own", file));
@@ -109,6 +120,21 @@ std::vector<std::string> environment_with(const std::vector<std::string>& more) 
   throw UsageError(fmt::format("{}: {}", program, std::strerror(problem)));
 }
 
+// Before anything is made for it.
+void check_program(const std::string& program) {
+  if (program.find('/') != std::string::npos) {
+    if (access(program.c_str(), X_OK) != 0) fail_to_start(program, errno);
+    return;
+  }
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/bin:/usr/bin" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path file = fs::path(folder.empty() ? "." : folder) / program;
+    if (access(file.c_str(), X_OK) == 0 && !fs::is_directory(file)) return;
+  }
+  fail_to_start(program, ENOENT);
+}
+
 pid_t start(const std::vector<std::string>& command, const std::vector<std::string>& more) {
   const std::vector<std::string> environment = environment_with(more);
   pid_t process = 0;
@@ -124,6 +150,73 @@ pid_t start(const std::vector<std::string>& command, const std::vector<std::stri
   execvpe(command[0].c_str(), Pointers(command).get(), Pointers(environment).get());
   fail_to_start(command[0], errno);
 }
+
+// Whoever presses ^C means the program. If this process ended before it, the copies would lack what
+// the program syncs until its end; so signals are handed on to it, and the copies do not get them.
+constexpr std::array kEndingSignals{SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+volatile sig_atomic_t program_process = 0;
+volatile sig_atomic_t pending_signal = 0;
+
+extern "C" void hand_on(int signal, siginfo_t* about, void*) {
+  const int before = errno;
+  const pid_t program = program_process;
+  // The kernel has sent those of a terminal to the program, too.
+  if (program == 0) {
+    pending_signal = signal;
+  } else if (about->si_code != SI_KERNEL) {
+    kill(program, signal);
+  }
+  errno = before;
+}
+
+// While this lives.
+class HandedOn {
+ public:
+  HandedOn() {
+    struct sigaction action {};
+    action.sa_sigaction = hand_on;
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    for (std::size_t i = 0; i < kEndingSignals.size(); ++i) {
+      struct sigaction& found = before_.at(i);
+      sigaction(kEndingSignals.at(i), nullptr, &found);
+      // As of nohup.
+      if (found.sa_handler != SIG_IGN) sigaction(kEndingSignals.at(i), &action, nullptr);
+    }
+  }
+  ~HandedOn() {
+    program_process = 0;
+    for (std::size_t i = 0; i < kEndingSignals.size(); ++i) {
+      sigaction(kEndingSignals.at(i), &before_.at(i), nullptr);
+    }
+  }
+  HandedOn(const HandedOn&) = delete;
+  HandedOn& operator=(const HandedOn&) = delete;
+  void to(pid_t program) const {
+    program_process = program;
+    if (pending_signal != 0) kill(program, pending_signal);
+  }
+
+ private:
+  std::array<struct sigaction, kEndingSignals.size()> before_{};
+};
+
+// Processes that are started meanwhile do not get signals of the terminal.
+class Blocked {
+ public:
+  Blocked() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : kEndingSignals) sigaddset(&signals, signal);
+    sigaddset(&signals, SIGTSTP);
+    pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  }
+  ~Blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  Blocked(const Blocked&) = delete;
+  Blocked& operator=(const Blocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 int wait_for(pid_t process) {
   int status = 0;
@@ -169,8 +262,7 @@ class Copies {
   }
   void end() {
     for (const pid_t process : processes_) {
-      kill(process, SIGTERM);
-      kill(process, SIGCONT);  // somebody may have stopped it
+      kill(process, SIGKILL);  // others are blocked
     }
     for (const pid_t process : processes_) wait_for(process);
     processes_.clear();
@@ -180,17 +272,15 @@ class Copies {
   std::vector<pid_t> processes_;
 };
 
-void recover(const Cluster& cluster, NodeId node, bool missed) {
-  const bool complete = mojim::recover_copy(cluster, node, missed);
-  std::string_view what = "holds all sync points that it has received";
+void tell(const std::string& line) { std::cerr << fmt::format("perdura mojim: {}\n", line); }
+
+std::string state_of_copy(bool complete, bool missed) {
   if (missed) {
-    what =
-        "may lack the last sync points: its process was killed or stopped; the next run gives it "
-        "the file";
-  } else if (!complete) {
-    what = "is incomplete: the program ended before the file was copied";
+    return "may lack the last sync points: its process was killed or stopped; the next run gives "
+           "it the file";
   }
-  std::cerr << fmt::format("perdura mojim: {} {}\n", cluster.files[node], what);
+  return complete ? "holds all sync points that it has received"
+                  : "is incomplete: the program ended before the file was copied";
 }
 
 std::string preloaded(const char* library) {
@@ -198,46 +288,136 @@ std::string preloaded(const char* library) {
          companion(library, "build or install all, not this program alone").string();
 }
 
-ExitCode run_mojim(const MojimArguments& arguments) {
-  const Cluster cluster = cluster_of(arguments);
-  for (NodeId node = 1; node < cluster.files.size(); ++node) prepare_files(cluster, node);
+std::optional<mojim::Take> take_of(const MojimArguments& arguments) {
+  if (arguments.take.empty()) return std::nullopt;
+  return arguments.take == "primary" ? mojim::Take::primary : mojim::Take::mirror;
+}
+
+// How the part of a run ended in which there were processes.
+struct Outcome {
+  int status = 0;  // of the program
+  bool is_begun = false;
+  bool is_used = false;
+  bool is_settled = false;
+  std::vector<bool> gone{};  // by copy
+};
+
+Outcome run_program(const MojimArguments& arguments, const Cluster& cluster,
+                    const mojim::RunLock& lock, mojim::ThisRun& this_run) {
   std::vector<std::string> environment = cluster.environment();
   environment.push_back(preloaded("libperdura_mojim.so"));
-  int status = 0;
-  bool is_settled = true;
-  std::vector<bool> gone;
+  const HandedOn signals;
+  std::optional<Copies> copies;
+  std::optional<mojim::PrimaryProcess> primary;
   {
-    Copies copies(cluster);
-    mojim::PrimaryProcess primary(cluster, fs::read_symlink("/proc/self/exe").string());
-    status = wait_for(start(arguments.command, environment));
-    // After a failure, what was not synced is rolled back by the next run, as after one of power.
-    if (WIFEXITED(status)) {
-      is_settled = primary.settle();
-      if (!primary.is_used()) {
-        std::cerr << fmt::format(
-            "perdura mojim: nothing was replicated: the program has not mapped or synced {}, or "
-            "cannot be watched (it is linked statically, or starts others without LD_PRELOAD)\n",
-            cluster.files.front());
-        is_settled = false;
-      }
-    }
-    gone = copies.gone();
-    // What has arrived at them is completed below.
-    for (NodeId node = 1; node < cluster.files.size(); ++node) {
-      mojim::take_over_readers(cluster.files[node]);
-    }
+    const Blocked now;
+    lock.share_with_children(true);
+    copies.emplace(cluster);
+    primary.emplace(cluster, fs::read_symlink("/proc/self/exe").string());
+    lock.share_with_children(false);
   }
+  this_run.note_serving();
+  Outcome outcome;
+  const pid_t program = start(arguments.command, environment);
+  signals.to(program);
+  outcome.status = wait_for(program);
+  // After a failure, what was not synced is rolled back by the next run, as after one of power.
+  outcome.is_settled = WIFEXITED(outcome.status) && primary->settle();
+  outcome.is_begun = mojim::Requests(cluster.files.front()).has_begun();
+  outcome.is_used = primary->is_used();
+  outcome.gone = copies->gone();
+  // What has arrived at them is completed by who calls.
   for (NodeId node = 1; node < cluster.files.size(); ++node) {
-    recover(cluster, node, gone[node - 1]);
+    mojim::take_over_readers(cluster.files[node]);
   }
-  if (WIFSIGNALED(status)) {
-    std::cerr << fmt::format("perdura mojim: {} was ended by signal {}\n",
-                             arguments.command.front(), WTERMSIG(status));
+  return outcome;
+}
+
+// What is to be said of a run whose program has ended in an orderly way; nothing if all is well.
+std::optional<std::string> problem_of(const Outcome& outcome, const Cluster& cluster,
+                                      const std::vector<bool>& complete) {
+  const std::string& file = cluster.files.front();
+  if (!outcome.is_used) {
+    return fmt::format(
+        "{}: the program has not mapped or synced {}, or cannot be watched (it is linked "
+        "statically, or starts others without LD_PRELOAD){}",
+        outcome.is_begun ? "nothing was synced" : "nothing was replicated", file,
+        outcome.is_begun && outcome.is_settled ? "; what it has changed was given to the copies "
+                                                 "at the end"
+                                               : "");
+  }
+  if (!outcome.is_settled) return fmt::format("{}: not all of it is at the copies", file);
+  for (NodeId node = 1; node < cluster.files.size(); ++node) {
+    if (!complete[node] || outcome.gone[node - 1]) continue;
+    const mojim::Difference found = mojim::difference(file, cluster.files[node]);
+    if (found.bytes == 0) continue;
+    return fmt::format("{} differs from {} in {} bytes, in pages: {}, the first at offset {}",
+                       cluster.files[node], file, found.bytes, found.pages, found.first);
+  }
+  return std::nullopt;
+}
+
+ExitCode run_mojim(const MojimArguments& arguments) {
+  const Cluster cluster = cluster_of(arguments);
+  const auto take = take_of(arguments);
+  check_program(arguments.command.front());
+  mojim::check_sizes(cluster, take);
+  const mojim::RunLock lock(cluster.files);
+  const bool anew = mojim::begin_where_last_run_ended(cluster, take);
+  mojim::make_copies(cluster);
+  mojim::ThisRun this_run(cluster, anew);
+  const Outcome outcome = run_program(arguments, cluster, lock, this_run);
+  std::vector<bool> complete{true};
+  for (NodeId node = 1; node < cluster.files.size(); ++node) {
+    complete.push_back(mojim::recover_copy(cluster, node, outcome.gone[node - 1]));
+  }
+  using End = mojim::RunRecord::End;
+  const bool is_killed = WIFSIGNALED(outcome.status);
+  const auto problem = is_killed ? std::nullopt : problem_of(outcome, cluster, complete);
+  const bool is_any_gone = std::count(outcome.gone.begin(), outcome.gone.end(), true) > 0;
+  if (!outcome.is_begun) {
+    this_run.forget();
+  } else {
+    const bool is_equal = outcome.is_settled && (!problem || !outcome.is_used);
+    this_run.end(is_killed || is_any_gone ? End::failed
+                 : is_equal               ? End::settled
+                                          : End::unequal,
+                 complete);
+  }
+  if (problem) {
+    tell(*problem);
     return ExitCode::failed;
   }
-  if (!is_settled) return ExitCode::failed;
+  for (NodeId node = 1; outcome.is_used && node < cluster.files.size(); ++node) {
+    tell(fmt::format("{} {}", cluster.files[node],
+                     state_of_copy(complete[node], outcome.gone[node - 1])));
+  }
+  if (is_killed) {
+    tell(fmt::format("{} was ended by signal {}", arguments.command.front(),
+                     WTERMSIG(outcome.status)));
+    return ExitCode::failed;
+  }
   // The program's own.
-  return static_cast<ExitCode>(WEXITSTATUS(status));
+  return static_cast<ExitCode>(WEXITSTATUS(outcome.status));
+}
+
+// Makes nothing: of a name that is none of a run, there is nothing to complete.
+ExitCode recover_copies(const MojimArguments& arguments) {
+  const Cluster cluster = cluster_of(arguments);
+  for (NodeId node = 0; node < cluster.files.size(); ++node) {
+    const std::string& file = cluster.files[node];
+    if (!fs::exists(file)) throw UsageError(fmt::format("{}: there is no such file", file));
+    if (!fs::exists(fs::path(mojim::state_folder(file)) / mojim::kRegion)) {
+      throw UsageError(fmt::format("{}: no run has replicated it", file));
+    }
+  }
+  mojim::check_sizes(cluster, std::nullopt);
+  const mojim::RunLock lock(cluster.files);
+  for (NodeId node = 1; node < cluster.files.size(); ++node) {
+    const bool complete = mojim::recover_copy(cluster, node, false);
+    tell(fmt::format("{} {}", cluster.files[node], state_of_copy(complete, false)));
+  }
+  return ExitCode::done;
 }
 
 struct ReadArguments {
@@ -296,6 +476,10 @@ void add_mojim(Command& program, CommandContext&) {
   Command& run = mojim.subcommand(
       "run", "Starts the copies and a program that maps the file, and ends the copies after it");
   add_cluster(run, *arguments);
+  run.option("--take", arguments->take,
+             "primary or mirror: where the files are not as the last run has left them, all get "
+             "the contents of this one")
+      .one_of({"primary", "mirror"});
   run.option("command", arguments->command, "the program and its arguments, behind --").required();
   run.does([arguments] { return run_mojim(*arguments); });
 
@@ -310,11 +494,7 @@ void add_mojim(Command& program, CommandContext&) {
   Command& recover_command = mojim.subcommand(
       "recover", "Completes what had arrived at the copies, after perdura mojim run was killed");
   add_cluster(recover_command, *arguments);
-  recover_command.does([arguments] {
-    const Cluster cluster = cluster_of(*arguments);
-    for (NodeId node = 1; node < cluster.files.size(); ++node) recover(cluster, node, false);
-    return ExitCode::done;
-  });
+  recover_command.does([arguments] { return recover_copies(*arguments); });
 
   const auto serves = [](int said) {
     if (write(said, "+", 1) != 1) throw PlatformError("nobody waits for this process");

@@ -81,7 +81,7 @@ TEST(Program, ABackupThatWasKilledTakesNothingFromTheOthers) {
   EXPECT_EQ(last_transaction(folder.file("b")), 400U) << output;
   // Named as the primary it is given all by the mirror before anything else.
   Running again({PERDURA_PROGRAM, "mojim", "run", "--mode", "m-syncsec", "--size", "4MiB",
-                 "--primary", folder.file("c"), "--mirror", folder.file("b"), "--backup",
+                 "--take", "mirror", "--primary", folder.file("c"), "--mirror", folder.file("b"), "--backup",
                  folder.file("a"), "--", PERDURA_LMDB_WRITER, folder.file("c"), "401", "410"});
   const std::string said = again.rest();
   EXPECT_EQ(again.wait(), 0) << said;
@@ -105,6 +105,8 @@ TEST(Program, GoesOnOnTheMirrorsCopy) {
                                        "m-sync",
                                        "--size",
                                        "4MiB",
+                                       "--take",
+                                       "primary",
                                        "--primary",
                                        folder.file("b"),
                                        "--mirror",
@@ -153,27 +155,14 @@ TEST(Program, GoesOnOnACopyOnADiskWhoseLogIsElsewhere) {
   EXPECT_EQ(last_transaction(folder.file("b")), 30U);
   run("a", "b", "31", "40", {});  // the folder says where the log is
   EXPECT_EQ(last_transaction(folder.file("b")), 40U);
-  const std::string output = run("b", "a", "41", "60", {});
+  const std::string output = run("b", "a", "41", "60", {"--take", "primary"});
   EXPECT_EQ(last_transaction(folder.file("b")), 60U) << output;
   EXPECT_EQ(last_transaction(folder.file("a")), 60U) << output;
-  run("a", "b", "61", "70", {});
+  run("a", "b", "61", "70", {"--take", "primary"});
   EXPECT_EQ(last_transaction(folder.file("b")), 70U) << output;
 }
 
 // --- wrong use -----------------------------------------------------------------------------------
-
-struct Outcome {
-  int code = 0;
-  std::string text;
-};
-
-Outcome run(const std::vector<std::string>& arguments) {
-  Running running(arguments);
-  Outcome outcome;
-  outcome.text = running.rest();
-  outcome.code = running.wait();
-  return outcome;
-}
 
 void expect_refusal(const Outcome& outcome, const std::string& words) {
   EXPECT_EQ(outcome.code, 2) << outcome.text;
@@ -229,7 +218,10 @@ TEST(Program, WhatAKilledOneLeavesIsRemovedByTheNextOne) {
   killed.rest();
   killed.wait();
   ASSERT_TRUE(has_left_anything(run)) << "there is nothing to remove";
-  Running next(mojim("run", "m-sync", folder, {PERDURA_LMDB_WRITER, folder.file("a"), "1", "2"}));
+  std::vector<std::string> with_mirror =
+      mojim("run", "m-sync", folder, {PERDURA_LMDB_WRITER, folder.file("a"), "1", "2"});
+  with_mirror.insert(with_mirror.begin() + 3, {"--take", "mirror"});
+  Running next(with_mirror);
   next.rest();
   EXPECT_EQ(next.wait(), 0);
   EXPECT_FALSE(has_left_anything(run));

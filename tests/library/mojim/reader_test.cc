@@ -227,9 +227,9 @@ TEST(Reader, EndsWhenTheCopyIsPromoted) {
   Running reader(read_pages(folder.file("b"), "map", kEndless));
   EXPECT_EQ(reader.line(), "reads");
   EXPECT_EQ(reader.line(), "10");
-  Running next({PERDURA_PROGRAM, "mojim", "run", "--mode", "m-sync", "--size", "4MiB", "--primary",
-                folder.file("b"), "--mirror", folder.file("a"), "--", PERDURA_PAGES, "write",
-                folder.file("b"), "20"});
+  Running next({PERDURA_PROGRAM, "mojim", "run", "--mode", "m-sync", "--size", "4MiB", "--take",
+                "primary", "--primary", folder.file("b"), "--mirror", folder.file("a"), "--",
+                PERDURA_PAGES, "write", folder.file("b"), "20"});
   const std::string output = next.rest();
   EXPECT_EQ(next.wait(), 0) << output;
   const std::string read = reader.rest();

@@ -132,6 +132,19 @@ class Running {
   std::FILE* output_ = nullptr;
 };
 
+struct Outcome {
+  int code = 0;
+  std::string text;
+};
+
+inline Outcome run(const std::vector<std::string>& arguments) {
+  Running running(arguments);
+  Outcome outcome;
+  outcome.text = running.rest();
+  outcome.code = running.wait();
+  return outcome;
+}
+
 // Of lmdb_writer: the last transaction that is there, with all before it, in a file that nobody has
 // open. Fails the test if one is missing, or there in part, or if LMDB finds fault with the file.
 inline std::uint64_t last_transaction(const std::string& file) {

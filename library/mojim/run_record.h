@@ -1,0 +1,53 @@
+// What the last run of `perdura mojim` left in a node's file: FILE.mojim/run, beside each of the
+// files.
+//
+// The logs of Mojim say what has been synced. They cannot say that somebody has changed a file
+// without Mojim since, so that a run which begins with the mirror would throw away what is newer.
+// So a run writes down, durably, that it has begun, and at its end how it ended and a checksum of
+// each page of each file. The next one compares (last_run.h). Times of files say nothing: tools
+// keep them, and stores to a mapping change them late.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "library/mojim/cluster.h"
+
+namespace perdura::mojim {
+
+struct RunRecord {
+  enum class End : std::uint8_t {
+    anew,     // it has not ended, nor given the primary's file, which it took, to all copies
+    open,     // it has not ended, or was killed, or the power failed
+    settled,  // all complete copies had the contents of the primary's file
+    failed,   // a program or a copy was killed: what was synced is where Mojim's logs say
+    unequal,  // the program ended in an orderly way, and yet the files differ
+  };
+
+  std::string run;  // which no other run has
+  NodeId node = 0;  // of this file
+  Cluster cluster;  // of that run
+  End end = End::open;
+  bool is_complete = true;             // a copy that may be promoted
+  Bytes size = 0;                      // of the file, at the end
+  std::vector<std::uint64_t> pages{};  // checksums; none while it is open
+
+  // Of a file; nothing if no run has left one. Throws UsageError if it cannot be understood.
+  static std::optional<RunRecord> read(const std::string& file);
+  static void remove(const std::string& file);
+  // Durable when it returns, and never there in part.
+  void write(const std::string& file) const;
+
+  // Takes the contents of the file as what this run has left.
+  void note_contents(const std::string& file);
+  // Whether the file is as the run left it. False of a run that has not ended.
+  bool is_unchanged(const std::string& file) const;
+};
+
+// A name for a run.
+std::string new_run();
+
+}  // namespace perdura::mojim
