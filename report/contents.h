@@ -64,6 +64,8 @@ struct Section {
 struct Contents {
   std::vector<Section> sections;  ///< modelled first
   std::vector<GuaranteeTable> guarantees;
+  /// What whoever ran the experiments says of them: the lines of INPUT/remarks.txt.
+  std::vector<std::string> remarks;
 };
 
 /// The names of the papers that figures and tables are compared with.

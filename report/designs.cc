@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <tuple>
 
 #include "harness/measure/statistics.h"
 #include "harness/schema/columns.h"
@@ -86,20 +87,46 @@ bool shows(const ResultFolder& folder, std::string_view column) {
          std::any_of(folder.specs.tables.begin(), folder.specs.tables.end(), is_about_it);
 }
 
+/// A point, apart from the design: its run, and the value of each column that identifies a point.
+struct Place {
+  const ResultFolder* run = nullptr;
+  std::vector<std::pair<std::string, std::string>> columns{};
+
+  bool operator<(const Place& other) const {
+    return std::tie(run->name, columns) < std::tie(other.run->name, other.columns);
+  }
+};
 /// The repetitions of each point, by point and design.
-using DesignSamples = std::map<std::vector<std::string>, std::map<Design, std::vector<double>>>;
+using DesignSamples = std::map<Place, std::map<Design, std::vector<double>>>;
 
 void add_samples(DesignSamples& samples, const DesignRun& run, const Price& price) {
   const Points& points = run.folder->points;
   for (const std::size_t row : run.rows) {
     const auto value = points.number(row, price.column);
     if (!value || points.text(row, "operation") != price.operation) continue;
-    std::vector<std::string> place{run.folder->name};
+    Place place{run.folder};
     for (const std::string_view key : points.key_columns()) {
-      if (key != "system" && key != "persistence") place.push_back(points.text(row, key));
+      if (key == "system" || key == "persistence" || key == "operation") continue;
+      place.columns.emplace_back(key, points.text(row, key));
     }
     samples[place][design_of(points, row)].push_back(*value);
   }
+}
+
+/// What tells a point from the others of its run: "workloadc, value_size 64".
+std::string name_of(const Place& place, const DesignSamples& samples) {
+  std::string name;
+  for (std::size_t i = 0; i < place.columns.size(); ++i) {
+    const auto& [column, value] = place.columns[i];
+    const bool varies = std::any_of(samples.begin(), samples.end(), [&](const auto& other) {
+      return other.first.run == place.run && other.first.columns[i].second != value;
+    });
+    const bool told = column == "workload" || column == "value_size" || column == "clients";
+    if (value.empty() || !(varies || told)) continue;
+    name += fmt::format("{}{}{}", name.empty() ? "" : ", ",
+                        column == "workload" ? "" : column + " ", value);
+  }
+  return name;
 }
 
 std::map<Design, Paid> pay(const DesignSet& group, const Price& price) {
@@ -108,33 +135,24 @@ std::map<Design, Paid> pay(const DesignSet& group, const Price& price) {
     if (shows(*run.folder, price.column)) runs.push_back(&run);
   }
   DesignSamples samples;
-  const ResultFolder* first = nullptr;
-  const auto read = [&](const DesignRun& run) {
-    const std::size_t before = samples.size();
-    add_samples(samples, run, price);
-    if (first == nullptr && samples.size() > before) first = run.folder;
-  };
+  const auto read = [&](const DesignRun& run) { add_samples(samples, run, price); };
   for (const DesignRun* run : runs) read(*run);
   if (samples.empty()) std::for_each(group.runs.begin(), group.runs.end(), read);
   std::set<Design> measured;
   for (const auto& [place, designs] : samples) {
     for (const auto& [design, values] : designs) measured.insert(design);
   }
-  std::map<Design, std::vector<double>> means;
-  for (const auto& [place, designs] : samples) {
-    if (designs.size() != measured.size()) continue;
-    for (const auto& [design, values] : designs) {
-      means[design].push_back(measure::summarize(values).mean);
-    }
+  std::vector<DesignSamples::const_iterator> common;
+  for (auto place = samples.cbegin(); place != samples.cend(); ++place) {
+    if (place->second.size() == measured.size()) common.push_back(place);
   }
   std::map<Design, Paid> paid;
-  for (const auto& [design, values] : means) {
-    const Schema& schema = first->points.schema();
-    const double scale = schema.quantity(price.column).scale;
-    const bool most = schema.find(price.column)->better == Column::Better::more;
-    const measure::Summary all = measure::summarize(values);
-    paid[design] = {(most ? all.max : all.median) * scale, all.min * scale, all.max * scale,
-                    all.count, first};
+  if (common.empty()) return paid;
+  const auto& [place, designs] = *common[common.size() / 2];
+  const double scale = place.run->points.schema().quantity(price.column).scale;
+  const std::string name = name_of(place, samples);
+  for (const auto& [design, values] : designs) {
+    paid[design] = {measure::summarize(values).mean * scale, name, place.run};
   }
   return paid;
 }
@@ -201,7 +219,7 @@ std::vector<std::string> operations_of(const std::vector<DesignSet>& groups) {
     for (const DesignRun& run : group.runs) {
       for (const std::size_t row : run.rows) {
         const std::string& operation = run.folder->points.text(row, "operation");
-        if (operation == "all" || !run.folder->points.number(row, kMedian)) continue;
+        if (operation == "all" || !run.folder->points.number(row, kMean)) continue;
         kinds = true;
         if (std::find(found.begin(), found.end(), operation) == found.end()) {
           found.push_back(operation);
@@ -224,7 +242,7 @@ Table table_of(const DesignGroup& group, std::size_t number) {
   Table table{{number}, {}};
   for (const DesignRow& row : group.rows) {
     for (const auto& [price, paid] : row.prices) {
-      if (price.column == kMedian) table.operations.insert(price.operation);
+      if (price.column == kMean) table.operations.insert(price.operation);
     }
   }
   // "all" is everywhere; it is a kind of operation of groups that have no other.
@@ -256,7 +274,7 @@ Designs gather_designs(const std::vector<ResultFolder>& folders) {
     }
     std::vector<Price> prices;
     for (const std::string& operation : designs.operations) {
-      prices.push_back({kMedian, operation});
+      prices.push_back({kMean, operation});
       prices.push_back({kTail, operation});
     }
     for (const std::string_view column : kOthers) prices.push_back({column, "all"});
@@ -303,18 +321,18 @@ std::vector<Designs> tables_of(const Designs& designs) {
 
 std::string designs_csv(const Designs& designs) {
   std::string csv =
-      "provenance,platform,profile,system,persistence,guarantee,column,operation,value,low,high,"
-      "points\n";
+      "provenance,platform,profile,system,persistence,guarantee,column,operation,value,run,"
+      "point\n";
   for (const DesignGroup& group : designs.groups) {
     for (const DesignRow& row : group.rows) {
       std::vector<std::string> words;
       for (const Found& found : row.guarantees) words.push_back(found.guarantee);
       for (const auto& [price, paid] : row.prices) {
-        csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", group.origin.provenance,
+        csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", group.origin.provenance,
                            group.origin.platform, csv_cell(group.origin.profile),
                            csv_cell(row.design.system), row.design.persistence,
                            fmt::join(words, "/"), price.column, price.operation, paid.value,
-                           paid.low, paid.high, paid.points);
+                           csv_cell(paid.run->name), csv_cell(paid.point));
       }
     }
   }

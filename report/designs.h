@@ -27,15 +27,13 @@ struct Price {
   auto operator<=>(const Price&) const = default;
 };
 
-/// A price, taken over the points that all designs of a group have in common, so that no design
-/// gains from a point that another one lacks: the median, or the maximum for columns where higher
-/// is better. In the unit in which the column is shown.
+/// A price at one point that all designs of a group have in common, so that no design gains from a
+/// point that another one lacks: of those points, in the order of their names, the middle one. The
+/// mean of its repetitions, in the unit in which the column is shown.
 struct Paid {
   double value = 0;
-  double low = 0;
-  double high = 0;
-  std::size_t points = 0;
-  const ResultFolder* run = nullptr;  ///< the first of those that it is from
+  std::string point;                  ///< "workloadc, value_size 64": what varies among the points
+  const ResultFolder* run = nullptr;  ///< that it is from
 };
 
 /// The servers on which a design was found to have a guarantee.
@@ -63,9 +61,9 @@ struct Designs {
   std::vector<std::string> operations;  ///< of which some group has latencies
 };
 
-/// The columns of the table, apart from the guarantee: medians of latency come with their 99th
-/// percentiles and are there for each kind of operation.
-inline constexpr std::string_view kMedian = "latency_p50_us";
+/// The columns of the table, apart from the guarantee: means of latency, which figures show, come
+/// with their 99th percentiles and are there for each kind of operation.
+inline constexpr std::string_view kMean = "latency_mean_us";
 inline constexpr std::string_view kTail = "latency_p99_us";
 inline constexpr std::string_view kOthers[] = {"throughput_ops_s", "nvm_field_bytes_per_op",
                                                "server_cpu_us_per_op"};
@@ -78,7 +76,7 @@ Designs gather_designs(const std::vector<ResultFolder>& folders);
 /// of operation, directly or by way of other groups, and those that have no latencies.
 std::vector<Designs> tables_of(const Designs& designs);
 
-/// A row for each design and price, with the range over the points.
+/// A row for each design and price, with its run and point.
 std::string designs_csv(const Designs& designs);
 
 }  // namespace perdura::report

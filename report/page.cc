@@ -69,6 +69,11 @@ Page make_page(const Contents& contents, const Designs& designs, const Folders& 
     }
   }
   data["not_begun"] = not_begun;
+  data["remarks"] = list_of(contents.remarks, [](const std::string& remark) {
+    Data line;
+    line["remark"] = remark;
+    return line;
+  });
   if (!claims.empty()) data["claims"] = claims_data(claims);
   data["has_guarantees"] = has_guarantees(contents);
   data["guarantees"] = guarantees_data(contents);

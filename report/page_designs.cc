@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "harness/schema/quantity.h"
@@ -11,14 +12,19 @@ namespace perdura::report {
 namespace {
 
 /// For each design, by its name in the table of guarantees: on how many kinds of servers no
-/// acknowledged write was lost, out of those that were explored.
+/// acknowledged write was lost, out of those on which it can run, and how many refuse it.
 std::map<std::string, std::string> kept_by(const GuaranteeTable& table) {
   std::map<std::string, std::string> kept;
   for (const CsvRow& row : table.cells.rows) {
     const auto count = std::count_if(
         row.cells.begin() + 1, row.cells.end(),
         [](const std::string& cell) { return cell == "durable" || cell == "durable-writes"; });
-    kept[row.cells.front()] = fmt::format("{} of {}", count, row.cells.size() - 1);
+    const auto refused =
+        std::count_if(row.cells.begin() + 1, row.cells.end(),
+                      [](const std::string& cell) { return cell.starts_with("refused"); });
+    kept[row.cells.front()] = fmt::format(
+        "{} of {}{}", count, static_cast<std::ptrdiff_t>(row.cells.size()) - 1 - refused,
+        refused == 0 ? "" : fmt::format(", {} refused", refused));
   }
   return kept;
 }
@@ -44,23 +50,24 @@ Cell guarantee_cell(const DesignRow& row) {
           .below_css = "yes"};
 }
 
-/// A link to the first figure or table of the run that shows the column, or else to the run's rows.
-std::string link_of(const Contents& contents, const Paid& paid, const Origin& origin,
-                    std::string_view column, const PageFolder& page) {
-  for (const bool same_column : {true, false}) {
-    const auto fits = [&](const auto& result) {
-      const std::string_view y = result.spec.y;
-      const auto family = [](std::string_view name) { return name.substr(0, name.find('_')); };
-      return result.folder == paid.run && result.origin == origin &&
-             (same_column ? y == column : family(y) == family(column));
-    };
-    for (const Section& section : contents.sections) {
-      for (const FigureResult& figure : section.figures) {
-        if (fits(figure)) return "#fig-" + figure.name;
-      }
-      for (const TableResult& table : section.tables) {
-        if (fits(table)) return "#" + table.name;
-      }
+/// A link to the first figure of the run that shows this very number of the design, or else to the
+/// run's rows.
+std::string link_of(const Contents& contents, const Paid& paid, const Design& design,
+                    const Origin& origin, std::string_view column, const PageFolder& page) {
+  const auto shows = [&](const FigureResult& figure) {
+    if (figure.folder != paid.run || figure.origin != origin || figure.spec.y != column ||
+        figure.spec.normalize) {
+      return false;
+    }
+    return std::any_of(figure.data.points.begin(), figure.data.points.end(),
+                       [&](const auto& drawn) {
+                         return drawn.first.first == design.system &&
+                                std::abs(drawn.second.mean - paid.value) <= 1e-9 * paid.value;
+                       });
+  };
+  for (const Section& section : contents.sections) {
+    for (const FigureResult& figure : section.figures) {
+      if (shows(figure)) return "#fig-" + figure.name;
     }
   }
   return link_to(*paid.run, "points.csv", page);
@@ -76,17 +83,15 @@ class Prices {
     const auto paid = row_.prices.find(price);
     if (paid == row_.prices.end()) return {"–", "n"};
     const Paid& found = paid->second;
-    const std::string low = shown_number(found.low);
-    const std::string high = shown_number(found.high);
     return {.text = shown_number(found.value),
             .css = "n",
-            .hint = fmt::format("{} of {}{}", count_of(found.points, "point"), found.run->name,
-                                low == high ? "" : fmt::format(": {} to {}", low, high)),
-            .link = link_of(contents_, found, group_.origin, price.column, page_)};
+            .hint = found.run->name,
+            .link = link_of(contents_, found, row_.design, group_.origin, price.column, page_),
+            .below = found.point};
   }
 
   Cell latency(const std::string& operation) const {
-    Cell cell = of({kMedian, operation});
+    Cell cell = of({kMean, operation});
     const Cell tail = of({kTail, operation});
     if (!cell.link.empty()) cell.text += " / " + tail.text;
     return cell;
@@ -103,7 +108,7 @@ std::vector<ShownRow> header(const Designs& designs, bool kept) {
   ShownRow above{{{.css = "over", .columns = kept ? 3U : 2U}}};
   ShownRow below{{{"Design"}, {"Guarantee", "apart"}}};
   if (kept) below.cells.push_back({"Servers that keep all writes", "n"});
-  above.cells.push_back({.text = "Latency, median / 99th percentile (µs)",
+  above.cells.push_back({.text = "Latency, mean / 99th percentile (µs)",
                          .css = "over apart",
                          .columns = designs.operations.size()});
   for (const std::string& operation : designs.operations) {
@@ -111,10 +116,8 @@ std::vector<ShownRow> header(const Designs& designs, bool kept) {
   }
   const Schema& schema = designs.groups.front().runs.front()->points.schema();
   for (const std::string_view column : kOthers) {
-    const bool most = schema.find(column)->better == Column::Better::more;
     above.cells.push_back({.css = "over"});
-    below.cells.push_back(
-        {(most ? "Highest " : "") + schema.quantity(column).axis_with_unit(), "n"});
+    below.cells.push_back({schema.quantity(column).axis_with_unit(), "n"});
   }
   return {above, below};
 }

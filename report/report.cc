@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <set>
 
 #include "harness/schema/quantity.h"
@@ -107,6 +108,8 @@ Expected<ReportResult> write_report(const ReportOptions& options) {
   auto guarantees = read_guarantees(options.input);
   if (!guarantees) return tl::unexpected(guarantees.error());
   contents->guarantees = std::move(*guarantees);
+  std::ifstream remarks(options.input / "remarks.txt");
+  for (std::string line; std::getline(remarks, line);) contents->remarks.push_back(line);
 
   const fs::path output = options.output.empty() ? options.input / "report" : options.output;
   Writer writer(options, output);
