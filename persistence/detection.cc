@@ -85,8 +85,8 @@ std::optional<Nfit> nfit_of(const fs::path& root) {
       std::string{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()});
 }
 
-// What each region says for itself. A region that says nothing makes the domain unknown: its
-// memory may have another one than that of the regions that do say.
+// The persistence domain that each region states for itself. A region that says nothing makes the
+// domain unknown: its memory may have another one than that of the regions that do say.
 Detected<pmem::PersistenceDomain> detect_domain(const fs::path& root) {
   std::vector<std::pair<std::optional<pmem::PersistenceDomain>, std::string>> said;
   for (const fs::path& region : entries(root / "sys/bus/nd/devices", "region")) {
@@ -271,7 +271,7 @@ Detected<bool> detect_mount(const std::string& device, const Mount& mount) {
   return {false, fmt::format("{} is mounted at {} without dax", device, mount.target)};
 }
 
-// What is known of the file systems on one block device of persistent memory.
+// The known facts about the file systems on one block device of persistent memory.
 void detect_on_block_device(const fs::path& root, const fs::path& block_device,
                             std::vector<Detected<bool>>& said) {
   const std::string device = block_device.filename().string();

@@ -64,7 +64,7 @@ struct Section {
 struct Contents {
   std::vector<Section> sections;  ///< modelled first
   std::vector<GuaranteeTable> guarantees;
-  /// What whoever ran the experiments says of them: the lines of INPUT/remarks.txt.
+  /// Remarks of whoever ran the experiments: the lines of INPUT/remarks.txt.
   std::vector<std::string> remarks;
 };
 

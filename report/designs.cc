@@ -113,7 +113,7 @@ void add_samples(DesignSamples& samples, const DesignRun& run, const Price& pric
   }
 }
 
-/// What tells a point from the others of its run: "workloadc, value_size 64".
+/// The parameters that tell a point from the others of its run: "workloadc, value_size 64".
 std::string name_of(const Place& place, const DesignSamples& samples) {
   std::string name;
   for (std::size_t i = 0; i < place.columns.size(); ++i) {

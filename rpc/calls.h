@@ -65,7 +65,7 @@ class Calls {
     Call call_;
   };
   // Waits for a free call. Operations get calls in the order in which they ask for them: also one
-  // that asks when a call has become free stands behind those that wait.
+  // that asks when a call has become free waits after those that wait already.
   Task<Lease> begin() {
     if (!free_.empty() && line_.empty()) co_return take_free();
     Turn turn(*this);

@@ -100,7 +100,7 @@ Finding hmat_finding(const Tree& tree) {
   return finding;
 }
 
-// What each region in the output of ndctl says of its persistence domain.
+// The persistence domain of each region, as the output of ndctl states it.
 std::vector<std::string> domains_of(const std::string& text) {
   std::vector<std::string> domains;
   const auto visit = [&](const auto& self, const Json& json) -> void {

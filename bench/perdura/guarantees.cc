@@ -137,7 +137,7 @@ class SystemsMatrix {
 
   std::size_t explorations() const { return explorations_.size(); }
 
-  // What was explored when the program was built.
+  // The guarantees that had been explored when the program was built.
   Matrix built_in() {
     for (std::size_t i = 0; i < explorations_.size(); ++i) {
       const Exploration& exploration = explorations_[i];

@@ -326,14 +326,14 @@ Outcome run_program(const MojimArguments& arguments, const Cluster& cluster,
   outcome.is_begun = mojim::Requests(cluster.files.front()).has_begun();
   outcome.is_used = primary->is_used();
   outcome.gone = copies->gone();
-  // What has arrived at them is completed by who calls.
+  // The caller completes what has arrived at the copies.
   for (NodeId node = 1; node < cluster.files.size(); ++node) {
     mojim::take_over_readers(cluster.files[node]);
   }
   return outcome;
 }
 
-// What is to be said of a run whose program has ended in an orderly way; nothing if all is well.
+// The line about a run whose program has ended in an orderly way; nothing if all is well.
 std::optional<std::string> problem_of(const Outcome& outcome, const Cluster& cluster,
                                       const std::vector<bool>& complete) {
   const std::string& file = cluster.files.front();

@@ -1,4 +1,4 @@
-// What each program of this tree does first.
+// The first steps of each program of this tree.
 #pragma once
 
 #include <exception>
@@ -15,7 +15,7 @@ namespace perdura::harness {
 //   code 1.
 void start_program();
 
-// What went wrong, for a message: the exception's text; of memory that was refused, the limits.
+// The text for a message about an exception; for memory that was refused, with the limits.
 std::string problem_text(const std::exception& error);
 
 }  // namespace perdura::harness

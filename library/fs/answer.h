@@ -33,7 +33,7 @@ inline fuse_entry_param entry_of(const Attributes& attributes) {
   entry.ino = static_cast<fuse_ino_t>(attributes.inode);
   entry.generation = attributes.generation;
   entry.attr = stat_of(attributes);
-  // What is damaged gets its name removed at most: each other call asks, and is an error.
+  // A damaged inode can have its name removed; each other call is an error.
   entry.attr_timeout = attributes.damaged ? 0 : kForEver;
   entry.entry_timeout = attributes.damaged ? 0 : kForEver;
   return entry;

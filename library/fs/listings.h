@@ -7,7 +7,7 @@
 
 namespace perdura::fs::fuse {
 
-// A program may rename or create an entry for each that it reads. New names come behind all others,
+// A program may rename or create an entry for each that it reads. New names come after all others,
 // so that such a reading would never end. So it ends with what there was when it began: when the
 // directory was opened, or was read from its start again (rewinddir). Several threads may use it.
 class Listings {

@@ -28,7 +28,7 @@ namespace perdura::fs::fuse {
 namespace {
 
 constexpr Picoseconds kBetweenLooks = Microseconds(100);
-// Of the threads that wait for the connection, while the cores are for recovery.
+// How often the waiting threads look for the connection; the cores are for recovery meanwhile.
 constexpr Picoseconds kBetweenConnectionLooks = Milliseconds(1);
 
 // Many programs that read or write at once get more with more threads than cores.

@@ -31,7 +31,7 @@ bool is_zero(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte one) { return one == std::byte{}; });
 }
 
-// What was changed last is what a reader of the line looks for first; it decides nothing.
+// The file that was changed last, which a reader of the line looks for first; it decides nothing.
 std::string newer(const std::string& a, const std::string& b) {
   std::error_code error;
   const auto of_a = fs::last_write_time(a, error);
@@ -117,7 +117,7 @@ class Found {
     }
     return !is_blank_[0];
   }
-  // What had arrived at copies of a run that did not end.
+  // Applies the sync points that had arrived at copies of a run that did not end.
   void complete_copies() {
     for (NodeId node = 0; node < files_.size(); ++node) {
       std::optional<RunRecord>& record = records_[node];

@@ -19,11 +19,11 @@ struct Difference {
   Bytes pages = 0;
   Bytes first = 0;  // offset
 };
-// What one of them has more counts as different unless it is zero; a file that does not exist is
-// empty.
+// Bytes beyond the end of the shorter one count as different unless they are zero; a file that does
+// not exist is empty.
 Difference difference(const std::string& a, const std::string& b);
 
-// Of which file the contents are taken where they differ.
+// The file whose contents are taken where files differ.
 enum class Take : std::uint8_t { primary, mirror };
 
 // Throws UsageError, and has changed nothing, if the files of the cluster cannot have the size: one

@@ -1,5 +1,5 @@
-// What is mapped at an address of this process, as the kernel says: a program may have mapped,
-// moved, replaced or unmapped it in any way.
+// The files that are mapped at an address of this process, as the kernel says: a program may have
+// mapped, moved, replaced or unmapped it in any way.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Mapping {
   bool is_shared = false;
 };
 
-// The mapping that holds this address, or else the first behind it; nothing if there is none.
+// The mapping that holds this address, or else the first after it; nothing if there is none.
 // Neither allocates memory nor takes a lock.
 std::optional<Mapping> mapping_at(std::uintptr_t address);
 
@@ -27,7 +27,7 @@ class MappingsOfFiles {
   MappingsOfFiles(const MappingsOfFiles&) = delete;
   MappingsOfFiles& operator=(const MappingsOfFiles&) = delete;
 
-  // The first that ends behind the address. `unknown`: the kernel cannot tell, or not quickly.
+  // The first that ends after the address. `unknown`: the kernel cannot tell, or not quickly.
   enum class Next : std::uint8_t { found, end, unknown };
   Next next(std::uintptr_t address, Mapping& mapping) const;
 

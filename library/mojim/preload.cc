@@ -80,7 +80,7 @@ void* map(Map* otherwise, void* address, std::size_t length, int protection, int
   if ((flags & MAP_ANONYMOUS) != 0 || !is_shared) return make();
   Program* const one = program_of(descriptor);
   if (one == nullptr) return make();
-  // Who gets such a mapping does not call msync any more (libpmem).
+  // A program that gets such a mapping does not call msync any more (libpmem).
   if (type == MAP_SHARED_VALIDATE && (flags & MAP_SYNC) != 0) {
     errno = EOPNOTSUPP;
     return MAP_FAILED;
@@ -400,7 +400,8 @@ long syscall(long number, ...) noexcept {
       case SYS_sync_file_range:
         return sync_file_range(first, a[1], a[2], static_cast<unsigned>(a[3]));
       case SYS_io_uring_setup:
-        // What is synced by it is not seen. Programs do without it where the kernel has none.
+        // The library does not see what io_uring syncs. Programs do without it where the kernel has
+        // none.
         errno = ENOSYS;
         return -1;
       default:

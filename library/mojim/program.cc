@@ -159,7 +159,7 @@ Program::Found Program::find(const void* address, std::size_t length,
     const std::uintptr_t last = std::min(end, mapping->end);
     at = mapping->end;
     if (first >= last) continue;
-    // Of another file system it may have the same number: then it is synced, too.
+    // A file system of another kind may have the same number: then it is synced, too.
     if (!mapping->is_shared || mapping->inode != inode) {
       found.has_others = true;
       continue;

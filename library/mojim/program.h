@@ -20,7 +20,7 @@ namespace perdura::mojim {
 
 class Program {
  public:
-  // Of the file that the environment names. Throws UsageError or PlatformError.
+  // Watches the file that the environment names. Throws UsageError or PlatformError.
   Program();
 
   const char* path() const { return path_.c_str(); }

@@ -20,7 +20,7 @@ namespace perdura::mojim {
 // As for services::MemoryReplica: whether parts of a sync point may become safe one by one.
 enum class Atomicity : std::uint32_t { required, if_possible };
 
-// Of a request: where the file is compared with what the copies have.
+// The ranges of a request, in which the file is compared with what the copies have.
 enum class Where : std::uint32_t { ranges, changed, everywhere };
 
 struct SyncRequest {
@@ -77,7 +77,7 @@ class Requests {
   bool has_begun() const { return shared_->begun.load(std::memory_order_acquire) != 0; }
   Bytes size() const { return shared_->size; }
   std::uint64_t inode() const { return shared_->inode; }
-  // Of a file that has begun.
+  // Whether this is the replicated file; false before it is replicated.
   bool is(std::uint64_t device, std::uint64_t inode) const {
     return has_begun() && shared_->inode == inode && shared_->device == device;
   }
@@ -108,7 +108,7 @@ class Requests {
   SharedRequests* shared_ = nullptr;
 };
 
-// Of threads of several processes.
+// Wakes threads of all processes that wait for the word.
 void wake_all(std::atomic<std::uint32_t>& word);
 // Until it is no longer `seen`, or this time has passed.
 void wait_while(std::atomic<std::uint32_t>& word, std::uint32_t seen, Milliseconds most);

@@ -1,5 +1,5 @@
-// What the last run of `perdura mojim` left in a node's file: FILE.mojim/run, beside each of the
-// files.
+// The record that the last run of `perdura mojim` left for a node's file: FILE.mojim/run, beside
+// each of the files.
 //
 // The logs of Mojim say what has been synced. They cannot say that somebody has changed a file
 // without Mojim since, so that a run which begins with the mirror would throw away what is newer.
@@ -35,7 +35,8 @@ struct RunRecord {
   Bytes size = 0;                      // of the file, at the end
   std::vector<std::uint64_t> pages{};  // checksums; none while it is open
 
-  // Of a file; nothing if no run has left one. Throws UsageError if it cannot be understood.
+  // The record of a file; nothing if no run has left one. Throws UsageError if it cannot be
+  // understood.
   static std::optional<RunRecord> read(const std::string& file);
   static void remove(const std::string& file);
   // Durable when it returns, and never there in part.

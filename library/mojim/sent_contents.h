@@ -32,7 +32,7 @@ class SentContents {
 
   // Finds what differs in the pages of a range, as far as that is in the file.
   void look(services::MemoryRange range);
-  // What is unsent of the pages of these ranges, as far as that has been found: runs of lines,
+  // The unsent parts of the pages of these ranges, as far as they have been found: runs of lines,
   // ascending and apart.
   std::vector<services::MemoryRange> take_unsent(std::span<const services::MemoryRange> ranges);
   // The copies have what was taken last.
@@ -42,7 +42,7 @@ class SentContents {
   static constexpr std::size_t kLines = kPage / kCacheLine;
   static_assert(kLines == 64);
 
-  // The pages of a range that are in the file, from the first to one behind the last.
+  // The pages of a range that are in the file, from the first to one after the last.
   struct Pages {
     std::size_t begin = 0;
     std::size_t end = 0;

@@ -43,7 +43,7 @@ class WrittenPages {
 
   std::atomic<bool> is_busy_{false};
   std::atomic<std::uint32_t> forgotten_{1};
-  // Of the last call.
+  // The result of the last call.
   std::uint32_t seen_forgotten_ = 0;
   Watched watched_;
   int userfault_ = -1;

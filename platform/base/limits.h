@@ -1,4 +1,4 @@
-// What the operating system limits for this process, in words for messages: a limit that is reached
+// The operating system's limits for this process, in words for messages: a limit that is reached
 // is named together with its figure and the setting that changes it.
 #pragma once
 

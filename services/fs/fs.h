@@ -75,8 +75,8 @@ struct Attributes {
   Timestamp modified{};
   Timestamp changed{};
   Timestamp created{};
-  // Of a look-up: the inode cannot be read. Its names can be removed and, if it is no directory,
-  // replaced and moved, and it can be held; all else is io_error.
+  // A look-up found an inode that cannot be read. Its names can be removed and, if it is no
+  // directory, replaced and moved, and it can be held; all else is io_error.
   bool damaged = false;
 
   bool operator==(const Attributes&) const = default;
@@ -298,7 +298,7 @@ class FileSystem {
   virtual Task<> unmount() = 0;
   // How often each of FsSystem::events has happened since it was mounted, recovery included.
   virtual std::vector<std::uint64_t> events() const { return {}; }
-  // What mounting has found that cannot be read, as a phrase; empty if nothing.
+  // The damage that mounting has found, as a phrase; empty if there is none.
   virtual std::string damage() const { return {}; }
   // What contradicts itself, such as space that is neither free nor in use, as a phrase; empty if
   // nothing does. While no operation is under way.

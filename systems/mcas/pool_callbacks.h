@@ -63,10 +63,10 @@ class PoolCallbacks final : public ado::Callbacks {
 
   // Whether it may be the key of a value.
   bool is_key(const std::string& key) const;
-  // What the engine yields by `use(engine)`; nothing if the pool is damaged, or found to be.
+  // The result of `use(engine)`; nothing if the pool is damaged, or found to be.
   template <class Use>
   auto guarded(Use use) const -> std::optional<std::invoke_result_t<Use, Engine&>>;
-  // Of a key, and how many bytes it has; nothing if there is none.
+  // The place of a key's value, and how many bytes it has; nothing if there is none.
   std::optional<Place> place_of(Key key) const;
   // Puts what `write` has written to memory that is reserved for it. `key` is told the place; what
   // it returns must stay.

@@ -125,7 +125,7 @@ AttributesEntry attributes_entry(const Inode& inode);
 // Does to the inode what the entry says; what it no longer has is appended to `freed`.
 void apply(Inode& inode, const EntryView& entry, std::vector<Extent>* freed);
 
-// What is wrong with what an inode was made with, but for the generation, or with an entry of its
+// The damage of what an inode was made with, but for the generation, or with an entry of its
 // log, as a phrase; empty if it can be believed.
 std::string problem_with(const Geometry& geometry, std::uint64_t number, const InodeBase& base);
 std::string problem_with(const Geometry& geometry, const Inode& inode, const EntryView& entry);

@@ -109,7 +109,7 @@ class Repair {
 
   // --- damaged inodes
 
-  // What names say of each inode that cannot be read, and inodes that names say exist.
+  // The kinds that names give to each inode that cannot be read, and inodes that names say exist.
   std::map<std::uint64_t, std::uint32_t> damaged() {
     std::map<std::uint64_t, std::uint32_t> types;
     for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {

@@ -13,7 +13,7 @@
 namespace perdura::systems::nova {
 
 struct Findings {
-  // What is known of an inode; not all that is in its log, of which there may be a million.
+  // A summary of an inode; not all that is in its log, of which there may be a million.
   struct Known {
     bool exists = false;
     bool is_whole = false;

@@ -1,4 +1,4 @@
-// What can still be read of an inode that is damaged.
+// The parts of a damaged inode that can still be read.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace perdura::systems::nova {
 
-// Makes the inode from all entries of its log whose checksums are right, also those behind one that
+// Makes the inode from all entries of its log whose checksums are right, also those after one that
 // is wrong, and changes `record` to what it then has to say. `type` (S_IFMT) is what the inode's
 // names say that it is, 0 if there are none: needed where its own record cannot be read. Log pages
 // and blocks for which `is_anothers(block)` are left out, so that what two inodes claim stays with

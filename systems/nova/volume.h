@@ -185,12 +185,13 @@ class Volume {
   }
 
   // --- recovery.cc
-  // What is damaged costs itself alone: an inode whose log cannot be read, or that shares blocks
+  // Damage costs the damaged inode alone: an inode whose log cannot be read, or that shares blocks
   // with another one, is an I/O error from then on, and all that can be read of it keeps its
   // blocks. If nothing is going to be written, inodes that share blocks are read. As many threads
   // as there may be sessions read logs.
   Task<> recover(Thread& thread, bool only_reads);
-  // Of what recovery has met, in words that follow the name of the file system; empty if nothing.
+  // The damage that recovery has met, in words that follow the name of the file system; empty if
+  // nothing.
   const std::string& damage() const { return damage_; }
   // Why nothing can be reached in the file system; empty if the root directory is whole. Before
   // anybody uses it.

@@ -373,7 +373,7 @@ Task<Result<std::optional<DirectoryEntry>>> Process::readdir(int descriptor) {
       const Result<Attributes> attributes = co_await session_.attributes(file.inode);
       if (attributes) co_await note_access(*attributes);
     }
-    // What gets a name from now on may be left out, so that the reading comes to an end.
+    // Names made from now on may be left out, so that the reading comes to an end.
     if (file.offset == 0) {
       const Result<std::uint64_t> last = co_await session_.last_cookie(file.inode);
       if (!last) co_return tl::unexpected(last.error());

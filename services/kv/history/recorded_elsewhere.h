@@ -20,7 +20,7 @@ namespace perdura::history {
 
 enum class Notation : std::uint8_t { edn, log, json };
 
-// What the first characters of a text show.
+// The format that the first characters of a text show.
 Notation notation_of(std::string_view text);
 
 // Throws UsageError, which begins with "line N: " where there is one, if the text is not such a

@@ -63,7 +63,7 @@ struct RegisterSpecification {
   std::vector<State> after(State state, const Operation& operation, bool answered) const;
   std::vector<State> after_failure(State state) const { return {state}; }
   bool changes(const Operation& operation) const {
-    // What sees a value takes its mark away, after which more is possible.
+    // An operation that sees a value takes its mark away, after which more is possible.
     return operation.action != Operation::Action::compare_failed &&
            (operation.action != Operation::Action::read || at_first == RegisterValues::kAnything);
   }
@@ -91,7 +91,7 @@ struct RegisterVerdict {
 
 struct RegisterLimits {
   std::optional<std::string> at_first{};  // what registers hold at first, if it is known
-  // Of the search, for each register; a search that would exceed it is undecided.
+  // The limit of the search for each register; a search that would exceed it is undecided.
   std::size_t configurations = services::kMostConfigurations;
 };
 

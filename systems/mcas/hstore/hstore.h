@@ -74,7 +74,7 @@ class Hstore final : public Engine {
   Place key_of(const Item& item) const;
   Place value_of(const Item& item) const;
 
-  // What an item refers to outside of its entry, which is to be freed: an object, or none.
+  // The object outside of its entry that an item refers to and that is to be freed, or none.
   Place object_at(std::uint32_t length, Place place) const;
   bool are_apart(const Objects& objects) const;
   // If it is one.

@@ -50,7 +50,7 @@ struct Item {
   }
 };
 
-// What a table may have, by which its root is checked after a restart.
+// The limits of a table, by which its root is checked after a restart.
 struct TableBounds {
   std::uint32_t segments = kMostSegments;
   std::function<bool(Place)> contains{};  // whether a segment can lie there; empty: anywhere

@@ -1,4 +1,5 @@
-// What the memory of a pool may say, and what a shard believes of it.
+// The memory of a pool is hostile input: the words that a shard believes, and those that are
+// damage.
 //
 // Active data objects are given their pool's memory whole: values, and with them the engine's own
 // structures, which lie in the same granules. So all that a shard reads there is input of somebody
@@ -10,7 +11,7 @@
 //   all pools' memory
 //   numbers of entries are taken modulo the table's size, and no loop ends by what is read
 //
-// What cannot have been written by the shard is damage. The pool is then served no more; others
+// A word that the shard cannot have written is damage. The pool is then served no more; others
 // are, and the shard goes on. The same is found in a pool whose memory was damaged otherwise.
 #pragma once
 
