@@ -297,7 +297,7 @@ void End::transmit(Flight& flight) {
   last_departure_ = nic_.link.take(now, std::max(ready, last_departure_),
                                    transfer_time(on_wire, profile.link.bandwidth));
   const Picoseconds wire = transfer_time(on_wire, path_.bandwidth);
-  Time departure = enter_path(last_departure_, wire);
+  Time departure = enter_path(last_departure_, on_wire, last_request_arrives_);
   if (network_.delays.messages != nullptr) [[unlikely]]
     departure = delayed(departure, wire);
   flight.departure = departure;

@@ -235,11 +235,16 @@ class alignas(kCacheLine) End {
     void fire() override { end.retry_held(); }
   };
 
-  // When a message starts to cross to the other end: its own link has it from `departure` on.
-  Time enter_path(Time departure, Picoseconds wire) {
-    if (path_.bandwidth >= nic_.profile.link.bandwidth) [[likely]]
-      return departure;
-    return peer_->nic_.slow_link_in.take(departure, wire);
+  // When a message starts to cross to the other end: its own link has it from `departure` on. The
+  // receiver's link has it while it arrives, so it arrives at once if no other message does, and
+  // else it waits before that link. Messages of a connection arrive in their order: no part of this
+  // one arrives before `last_arrival`, the end of the one before it, which is moved on.
+  Time enter_path(Time departure, Bytes on_wire, Time& last_arrival) {
+    const Time arrival = peer_->nic_.link_in.take(
+        network_.engine.now(), std::max(departure + path_.propagation, last_arrival),
+        perdura::sim::transfer_time(on_wire, peer_->nic_.profile.link.bandwidth));
+    last_arrival = arrival + perdura::sim::transfer_time(on_wire, path_.bandwidth);
+    return arrival - path_.propagation;
   }
   // The same of a message that DelayChoices may delay: those behind it wait until it has left.
   Time delayed(Time departure, Picoseconds wire) {
@@ -328,6 +333,8 @@ class alignas(kCacheLine) End {
   std::uint32_t outstanding_count_ = 0;
   std::uint32_t outstanding_non_posted_ = 0;
   Time last_departure_{};
+  Time last_request_arrives_{};
+  Time last_answer_arrives_{};
   Time last_answer_{};  // when the last one began to leave
 
   Time last_placement_{};

@@ -33,12 +33,12 @@ class Nic {
   // What a thread posts occupies these. It may have run ahead of the engine, and what the device
   // answers in the meantime must not wait for that.
   perdura::sim::SharedResource transmit;  // message rate, out
-  perdura::sim::SharedResource link;      // out; the other direction is the peer's
+  perdura::sim::SharedResource link;      // out
+  perdura::sim::SharedResource link_in;   // in: taken when a message leaves its sender
   perdura::sim::SharedResource dma_read;  // PCIe, from memory
   // What arrives occupies these, in its order.
-  perdura::sim::Resource slow_link_in;  // where the sender's link is faster than this
-  perdura::sim::Resource receive;       // message rate, in
-  perdura::sim::Resource dma_write;     // PCIe, to memory
+  perdura::sim::Resource receive;    // message rate, in
+  perdura::sim::Resource dma_write;  // PCIe, to memory
   perdura::sim::Resource atomics;
   bool in_atomic = false;                        // a relaxed simulation: between its two halves
   std::optional<TranslationCache> translations;  // else it knows where everything is

@@ -453,7 +453,7 @@ Time End::send_response(Flight& flight, Bytes bytes, Time last_packet) {
   // Answers of a connection leave in the order of its operations.
   last_answer_ = nic_.link.take(now, std::max(now, last_answer_),
                                 transfer_time(on_wire, nic_.profile.link.bandwidth));
-  const Time departure = enter_path(last_answer_, wire);
+  const Time departure = enter_path(last_answer_, on_wire, last_answer_arrives_);
   const Time first_arrival = departure + packet + path_.propagation;
   const Time last_arrival = std::max(departure + wire, last_packet + packet) + path_.propagation;
   Nic& requester = flight.from->nic_;
