@@ -94,7 +94,15 @@ class Found {
       if (is_blank_[node]) continue;
       if (const auto why = why_unclear(node)) return why;
     }
+    // The copy that has what was synced cannot be told from one that is new.
+    if (has_new_copy() && records_[0]->end != RunRecord::End::settled) {
+      return fmt::format("the last run of {} has failed, and a copy is new", files_[0]);
+    }
     return std::nullopt;
+  }
+  // A copy without contents of a file that a run has left.
+  bool has_new_copy() const {
+    return records_[0] && std::count(is_blank_.begin() + 1, is_blank_.end(), true) > 0;
   }
   bool has_other_roles() const {
     for (NodeId node = 0; node < files_.size(); ++node) {

@@ -153,6 +153,50 @@ TEST_F(LastRun, APrimaryThatIsGoneIsNotMadeAnewInSilence) {
   EXPECT_EQ(words("a", 0, 5), "first");
 }
 
+// As after the loss of the mirror's disk. The primary must not load its file from the new one.
+TEST_F(LastRun, ACopyThatIsGoneIsGivenWhatThePrimaryHolds) {
+  const auto lose = [this](const char* node) {
+    fs::remove(folder_->file(node));
+    fs::remove_all(folder_->file(node) + ".mojim");
+  };
+  begin();
+  lose("b");
+  const Outcome next = run({}, put("next", 8, true));
+  EXPECT_EQ(next.code, 0) << next.text;
+  EXPECT_EQ(words("a", 0, 5), "first");
+  EXPECT_EQ(contents("a"), contents("b"));
+  // The program's file may have what was never synced, and the copy that told is gone.
+  const Outcome killed = run({}, put("synced", 0, true) + "kill -9 $$");
+  EXPECT_EQ(killed.code, 1) << killed.text;
+  lose("b");
+  expect_refused(arguments({}, put("last", 8, true)), {"--take primary"});
+  const Outcome taken = run({"--take", "primary"}, put("last", 8, true));
+  EXPECT_EQ(taken.code, 0) << taken.text;
+  EXPECT_EQ(words("b", 0, 6), "synced");
+  EXPECT_EQ(contents("a"), contents("b"));
+}
+
+// One of two copies is lost: the other one's place in the list must not matter.
+TEST_F(LastRun, ACopyThatIsGoneIsGivenTheFileAlsoBesideAnother) {
+  const auto with_backup = [this](const std::string& script) {
+    std::vector<std::string> all = arguments({"--backup", folder_->file("c")}, script);
+    all[4] = "e-broadcast";
+    return all;
+  };
+  for (const char* lost : {"b", "c"}) {
+    SCOPED_TRACE(lost);
+    const Outcome first = test::run(with_backup(put(lost, 0, true)));
+    ASSERT_EQ(first.code, 0) << first.text;
+    fs::remove(folder_->file(lost));
+    fs::remove_all(folder_->file(lost) + std::string(".mojim"));
+    const Outcome next = test::run(with_backup(put("next", 8, true)));
+    EXPECT_EQ(next.code, 0) << next.text;
+    EXPECT_EQ(words("a", 0, 1), lost);
+    EXPECT_EQ(contents("a"), contents("b"));
+    EXPECT_EQ(contents("a"), contents("c"));
+  }
+}
+
 TEST_F(LastRun, AfterTheProgramWasKilledTheMirrorIsTaken) {
   begin();
   const Outcome killed = run({}, put("synced", 0, true) + put("lost", 5000, false) + "kill -9 $$");
