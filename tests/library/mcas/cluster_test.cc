@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -267,6 +268,8 @@ TEST(McasServer, SaysWhichMemoryHasAnotherSize) {
 
 // What can be seen of this host without serving is, by `check` as by a server.
 TEST(McasServer, ChecksWhatThisHostHas) {
+  ::setenv("PERDURA_PROGRAMS", PERDURA_TEST_PROGRAMS,
+           1);  // else the program for plugins is missing
   const Shards shards(1);
   const std::string other = shards.file() + ".other";
   const auto refusal = [&](const std::string& setting) {
