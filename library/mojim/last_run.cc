@@ -114,16 +114,19 @@ class Found {
     return std::any_of(records_.begin(), records_.end(),
                        [&](const auto& record) { return record && record->cluster.size != size; });
   }
-  // But for copies that are new, or that would be given all of the file anyway.
+  // But for copies that are new, or that would be given all of the file anyway. If there are only
+  // such, nothing says that the primary's file has what was synced, unless the last run has ended.
   bool are_equal() const {
+    bool is_known = !records_[0] || records_[0]->end == RunRecord::End::settled;
     for (NodeId node = 1; node < files_.size(); ++node) {
       const std::optional<RunRecord>& record = records_[node];
       const bool is_given_all =
           record && record->end != RunRecord::End::anew && !record->is_complete;
-      if (!is_blank_[node] && !is_given_all && difference(files_[0], files_[node]).bytes != 0)
-        return false;
+      if (is_blank_[node] || is_given_all) continue;
+      if (difference(files_[0], files_[node]).bytes != 0) return false;
+      is_known = true;
     }
-    return !is_blank_[0];
+    return is_known && !is_blank_[0];
   }
   // Applies the sync points that had arrived at copies of a run that did not end.
   void complete_copies() {
@@ -276,8 +279,9 @@ void check_sizes(const Cluster& cluster, std::optional<Take> take) {
 bool begin_where_last_run_ended(const Cluster& cluster, std::optional<Take> take) {
   Found found(cluster);
   const auto unclear = found.why_unclear();
-  if (!unclear && !take) return false;
   if (cluster.files.size() == 1) return false;
+  // By Mojim's logs the copies have what the primary is to load. A new one would give it zeros.
+  if (!unclear && !take) return found.has_new_copy();
   found.complete_copies();
   if (found.are_equal() && !found.has_other_roles()) {
     return unclear.has_value() || found.has_other_size(cluster.size);
