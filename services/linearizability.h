@@ -168,7 +168,7 @@ class LinearizabilitySearch {
     if constexpr (requires(const typename S::Operation& operation) {
                     { specification_.interchangeable(operation, operation) } -> std::same_as<bool>;
                   }) {
-      std::vector<std::size_t> last;  // of each kind that no other stands for
+      std::vector<std::size_t> last;  // one of each kind that no other stands for
       for (std::size_t i = answered_; i < order_.size(); ++i) {
         const auto found = std::find_if(last.begin(), last.end(), [&](std::size_t other) {
           return specification_.interchangeable(call(other).operation, call(i).operation);

@@ -295,7 +295,7 @@ std::optional<mojim::Take> take_of(const MojimArguments& arguments) {
 
 // How the part of a run ended in which there were processes.
 struct Outcome {
-  int status = 0;  // of the program
+  int status = 0;  // the program's, as wait(2) gives it
   bool is_begun = false;
   bool is_used = false;
   bool is_settled = false;

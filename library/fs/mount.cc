@@ -286,7 +286,7 @@ class Mount {
   std::atomic<std::uint32_t> followers_{0};  // threads that have begun, but for the first
   std::atomic<std::uint32_t> serving_{0};
   std::mutex problem_mutex_;
-  std::exception_ptr problem_;  // of the first thread that had one
+  std::exception_ptr problem_;  // the one of the first thread that had one
 };
 
 }  // namespace

@@ -65,7 +65,7 @@ class Writes {
 };
 
 struct Failure {
-  int error = 0;  // of errno
+  int error = 0;  // an errno
   std::string why;
 };
 
@@ -93,7 +93,7 @@ class Primary {
   Cluster cluster_;
   const pid_t parent_ = getppid();
   SharedRequests* shared_ = nullptr;
-  std::optional<ReaderProcesses> readers_;  // of a copy that becomes the primary's
+  std::optional<ReaderProcesses> readers_;  // those of a copy that becomes the primary's file
   std::unique_ptr<ShmPlatform> platform_;
   std::shared_ptr<services::MemoryReplica> replica_;
   std::unique_ptr<services::MappedMemory> mapped_;

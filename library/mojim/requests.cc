@@ -56,7 +56,7 @@ bool is_alive(std::int32_t process) {
   close_now(descriptor);
   if (length <= 0) return false;
   text[length] = '\0';
-  const char* const end = std::strrchr(text, ')');  // of its name
+  const char* const end = std::strrchr(text, ')');  // the end of the process's name
   return end == nullptr || end + 2 >= text + length || (end[2] != 'Z' && end[2] != 'X');
 }
 

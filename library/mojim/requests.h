@@ -38,7 +38,7 @@ struct SyncRequest {
   std::uint32_t kind;
   std::uint32_t atomicity;
   std::uint32_t count;
-  std::int32_t error;  // of errno; 0: done
+  std::int32_t error;  // an errno; 0: done
   char why[400];       // one line, if there was an error
   services::MemoryRange ranges[kMostRanges];
   // Where there may have been stores since the last request that had them compared.

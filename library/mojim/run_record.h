@@ -28,11 +28,11 @@ struct RunRecord {
   };
 
   std::string run;  // which no other run has
-  NodeId node = 0;  // of this file
-  Cluster cluster;  // of that run
+  NodeId node = 0;  // the node that has this file
+  Cluster cluster;  // that run's
   End end = End::open;
   bool is_complete = true;             // a copy that may be promoted
-  Bytes size = 0;                      // of the file, at the end
+  Bytes size = 0;                      // the file's, at the end
   std::vector<std::uint64_t> pages{};  // checksums; none while it is open
 
   // The record of a file; nothing if no run has left one. Throws UsageError if it cannot be
@@ -44,7 +44,7 @@ struct RunRecord {
 
   // Takes the contents of the file as what this run has left.
   void note_contents(const std::string& file);
-  // Whether the file is as the run left it. False of a run that has not ended.
+  // Whether the file is as the run left it. False if the run has not ended.
   bool is_unchanged(const std::string& file) const;
 };
 

@@ -463,9 +463,9 @@ class Repair {
   std::map<std::uint64_t, std::vector<std::uint64_t>> shared_;  // indexes in files
   std::vector<std::pair<std::uint64_t, std::string>> shared_values_;
   std::vector<std::uint64_t> shared_targets_;
-  std::map<std::uint64_t, InodeRecord> records_;  // of damaged inodes, as they are to be
+  std::map<std::uint64_t, InodeRecord> records_;  // damaged inodes, as they are to be
   std::map<std::uint64_t, bool> readable_;        // damaged inodes
-  std::set<std::uint64_t> directories_;           // of these
+  std::set<std::uint64_t> directories_;           // those of them that are directories
 };
 
 }  // namespace

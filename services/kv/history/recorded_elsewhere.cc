@@ -66,7 +66,7 @@ class Halves {
     for (const Event& event : events_) {
       appends_ = appends_ || action_of(event.operation) == Action::append;
     }
-    // What appends to nothing begins with the empty string, which is the same there.
+    // An append to nothing begins with the empty string, which is the same there.
     history_.begins_empty = appends_;
     for (std::size_t i = 0; i < events_.size(); ++i) {
       const Event& event = events_[i];
@@ -243,7 +243,7 @@ RegisterHistory read_log(std::string_view text) {
         first = false;
       });
     } catch (const UsageError&) {
-      // Of an operation that failed, words about the reason follow.
+      // After an operation that failed, words about the reason follow.
       if (event.type == ":invoke" || event.type == ":ok") {
         throw UsageError(fmt::format("line {}: its value is not EDN", number));
       }

@@ -45,7 +45,7 @@ struct RegisterOperation {
   Action action = Action::read;
   RegisterValues::Id value = RegisterValues::kAbsent;
   RegisterValues::Id expected = RegisterValues::kAbsent;
-  std::size_t line = 0;  // of the file in which it begins
+  std::size_t line = 0;  // the line of the file in which it begins
 };
 
 // A write that was never answered and that another write covers before anything has seen it is the
