@@ -327,6 +327,7 @@ void Logs::write_applied(std::uint64_t id, bool durably) {
 void Logs::set_incomplete(bool incomplete) {
   completes_with_ = 0;
   if (incomplete_ == incomplete) return;
+  if (incomplete) ++times_incomplete_;
   logs_region_.store(kIncompleteOffset, incomplete ? 1 : 0);
   logs_region_.persist(kIncompleteOffset, kWord);
   incomplete_ = incomplete;
@@ -403,6 +404,7 @@ void Logs::begin_term(std::uint64_t term) {
   const std::lock_guard applying(data_lock_);
   being_written_ = false;
   complete_from_.reset();
+  ++times_incomplete_;  // nobody has been told anything in this term
   logs_region_.store(kBegunOffset, term);
   logs_region_.persist(kBegunOffset, kWord);
   end_term(term);

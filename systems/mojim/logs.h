@@ -110,6 +110,11 @@ class Logs {
   void note_given(std::size_t copy, std::uint64_t from) { given_until_[copy] = from; }
   std::uint64_t given_until(std::size_t copy) const { return given_until_[copy]; }
   void end_giving(std::size_t copy);
+  // A copy behind this one has been told that it is incomplete, as this one is: not if this one has
+  // been complete since, when it was incomplete for the time number `since`.
+  bool awaits_region(std::size_t copy) const { return awaits_since_[copy] == times_incomplete_; }
+  void note_awaits_region(std::size_t copy, std::uint64_t since) { awaits_since_[copy] = since; }
+  std::uint64_t times_incomplete() const { return times_incomplete_; }
 
   // --- checkpoints -------------------------------------------------------------------------------
 
@@ -252,6 +257,8 @@ class Logs {
   std::array<std::uint64_t, kMostCopies> giving_from_{};  // with lock_
   std::array<std::uint64_t, kMostCopies> giving_term_{};  // with lock_
   std::array<std::atomic<std::uint64_t>, kMostCopies> given_until_{};
+  std::array<std::atomic<std::uint64_t>, kMostCopies> awaits_since_{};
+  std::atomic<std::uint64_t> times_incomplete_{1};
   std::array<std::atomic<bool>, kMostCopies> lost_{};
   std::atomic<std::uint64_t> ready_{0};  // whole sync points that are not applied
 

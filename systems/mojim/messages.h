@@ -11,7 +11,7 @@
 
 namespace perdura::systems::mojim {
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 struct Hello {
   std::uint32_t version = 0;
@@ -21,7 +21,9 @@ struct Hello {
   // has to, as when the region is new, or has been loaded from it. `other`: the region has to be
   // copied to it. `written`: the sender now WRITEs its own data area to it, whatever it holds, and
   // then says in the control memory (kWritten) which id must be applied before it is complete.
-  enum class Contents : std::uint16_t { equal, other, written } contents = Contents::equal;
+  // `awaited`: the sender has not got the region itself; a copy that lacks sync points up to `from`
+  // is incomplete until it is given the region.
+  enum class Contents : std::uint16_t { equal, other, written, awaited } contents = Contents::equal;
   // The id up to which the sender has nothing to send any more; it is of the sender's term.
   std::uint64_t from = 0;
   Shape shape;

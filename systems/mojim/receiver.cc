@@ -126,8 +126,12 @@ void Receiver::accept(fabric::ConnectionRequest& request, const Way& way) {
   std::uint64_t writing = 0;
   if (hello.contents == Hello::Contents::written) {
     writing = logs_.begin_writing(hello.from);
-  } else if (is_new && hello.contents == Hello::Contents::other) {
+  } else if (hello.contents == Hello::Contents::awaited ||
+             (is_new && hello.contents == Hello::Contents::other)) {
     logs_.skip_to(hello.from);
+  }
+  if (hello.contents == Hello::Contents::written || hello.contents == Hello::Contents::awaited) {
+    awaited_until_ = hello.from;
   }
   arrived_.wake_all();
   term_ = logs_.term();
@@ -140,7 +144,7 @@ void Receiver::accept(fabric::ConnectionRequest& request, const Way& way) {
   const Welcome welcome{.position = position,
                         .free_until = posted_until_,
                         .last_id = last_id,
-                        .safe = options_.passes_first ? safe_ : last_id,
+                        .safe = options_.passes_first ? safe() : last_id,
                         .applied = logs_.applied(),
                         .control = way.control.key,
                         .data = way.data.key,
@@ -150,6 +154,9 @@ void Receiver::accept(fabric::ConnectionRequest& request, const Way& way) {
   ++connections_;
   if (hello.contents == Hello::Contents::written) {
     thread_.executor.spawn(await_written(connections_, writing));
+  }
+  if (options_.passes_first && welcome.safe < hello.from) {
+    thread_.executor.spawn(await_other_logs(connections_, hello.from));
   }
   apply_without_arrivals();
 }
@@ -244,9 +251,15 @@ void Receiver::handle(const fabric::ReceiveCompletion& completion) {
   }
   if (!options_.behind.empty()) {
     arrived_.wake_all();
-    if (options_.passes_first) return;
+    if (options_.passes_first) return pass_or_wait();
   }
   acknowledge(logs_.last_id(log_));
+}
+
+// What a region holds that this copy has been given is in no log to be passed on.
+void Receiver::pass_or_wait() {
+  if (logs_.whole_from(log_, passed_until_.front())) return;
+  thread_.executor.spawn(await_other_logs(connections_, logs_.last_id(log_)));
 }
 
 void Receiver::acknowledge(std::uint64_t id) {
@@ -272,172 +285,6 @@ void Receiver::keep_slots_posted() {
         posted_until_);
   }
   memory_->store(0, posted_until_);
-}
-
-// --- copies behind this one ----------------------------------------------------------------------
-
-// Keeps the endpoint, as accept_over_tcp() does.
-Task<> Receiver::pass_on(std::size_t copy, std::shared_ptr<fabric::Endpoint> sockets) {
-  Sender sender(thread_, sockets ? *sockets : thread_.endpoint, options_.behind[copy], log_,
-                logs_.shape(), options_.behind_acknowledge, logs_.lost(copy), options_.timeout);
-  if (options_.passes_first) {
-    co_await catch_up(sender, copy);
-  } else {
-    sender.send_in_background();
-  }
-  for (;;) {
-    const bool is_skipped = options_.passes_first && skipped_until_ > safe_;
-    if (is_skipped && is_skipped_safe(copy)) acknowledge(skipped_until_);
-    const auto sync = logs_.whole_from(log_, passed_until_[copy]);
-    if (!sync && is_skipped) {
-      co_await sleep_for(kLook);
-      continue;
-    }
-    if (!sync) {
-      co_await wait(arrived_);
-      continue;
-    }
-    if (logs_.is_incomplete()) {
-      sender.disconnect();
-      logs_.skip(sync->last_id());
-    } else if (logs_.skip_until_given(copy, sync->last_id())) {
-      skipped_until_ = sync->last_id();
-      sender.disconnect();
-    } else if (!logs_.is_lost(copy)) {
-      const bool passed = co_await pass(sender, copy, *sync);
-      if (!passed) logs_.note_lost(copy);
-    }
-    note_passed(copy, *sync);
-  }
-}
-
-// What a node of E-chain has recovered may not have been passed on before it failed.
-Task<> Receiver::catch_up(Sender& sender, std::size_t copy) {
-  if (applied_before_ == begin_of(term_of(applied_before_))) co_return;
-  const bool passed =
-      co_await pass(sender, copy, {.id = applied_before_, .position = 0, .count = 1});
-  if (!passed) logs_.note_lost(copy);
-  if (applied_before_ > std::max(safe_, skipped_until_)) acknowledge(applied_before_);
-}
-
-bool Receiver::is_skipped_safe(std::size_t copy) const {
-  return logs_.given_until(copy) >= skipped_until_ || logs_.is_lost(copy);
-}
-
-void Receiver::note_passed(std::size_t copy, const Logs::SyncPoint& sync) {
-  const auto least = [this] {
-    return *std::min_element(passed_until_.begin(), passed_until_.end());
-  };
-  const std::uint64_t before = least();
-  passed_until_[copy] = std::max(passed_until_[copy], sync.end());
-  if (least() == before) return;
-  logs_.pass(log_, least());
-  keep_slots_posted();
-  if (options_.passes_first && sync.last_id() > skipped_until_) acknowledge(sync.last_id());
-}
-
-Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
-  for (std::uint32_t attempt = 0; attempt <= options_.resends; ++attempt) {
-    if (logs_.is_closed()) co_return true;
-    // A new primary has come meanwhile, of whose region this is part or not.
-    if (term_of(sync.id) < logs_.term()) co_return true;
-    // The copy behind gets all of the region when this one is complete.
-    if (logs_.is_incomplete()) {
-      sender.disconnect();
-      logs_.skip(sync.last_id());
-      co_return true;
-    }
-    if (!sender.connected() || sender.term() != term_of(sync.id)) {
-      const bool connected = co_await connect(sender, copy, sync);
-      if (!connected) continue;
-      if (logs_.skip_until_given(copy, sync.last_id())) {
-        skipped_until_ = std::max(skipped_until_, sync.last_id());
-        sender.disconnect();  // if it is not given after all, the next one finds the gap
-        co_return true;
-      }
-    }
-    bool passed = false;
-    if (sender.last_id() >= sync.last_id()) {
-      passed = co_await sender.wait_for(sync.last_id());
-    } else {
-      passed = co_await try_to_pass(sender, sync);
-    }
-    if (passed) co_return true;
-    if (logs_.is_lost(copy)) break;
-  }
-  co_return term_of(sync.id) < logs_.term();
-}
-
-// What this node has applied before it was opened is in no log of it, nor is what it has passed on
-// since. A copy behind it that has received all of that needs no more than what is in the logs;
-// another one, such as a new one in the place of one that has failed, needs all of the region.
-Task<bool> Receiver::connect(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
-  constexpr int kAttempts = 5;  // what has arrived at a copy may not have been applied yet
-  const std::uint64_t term = term_of(sync.id);
-  const bool is_first = term == 1 && term_of(applied_before_) < 1;
-  const std::uint64_t before = term_of(applied_before_) == term ? applied_before_ : begin_of(term);
-  const std::uint64_t passed = logs_.passed_id();
-  const std::uint64_t from = term_of(passed) == term ? std::max(before, passed) : before;
-  const bool is_equal = from == before && (is_first || before > begin_of(term));
-  const auto contents = is_equal ? Hello::Contents::equal : Hello::Contents::other;
-  const Picoseconds timeout = sender.term() == 0 ? Picoseconds{} : options_.timeout;
-  for (int attempt = 1; attempt <= kAttempts; ++attempt) {
-    if (attempt > 1) co_await sleep_for(kLook);
-    const auto refusal = co_await sender.connect(from, contents, timeout);
-    if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
-    if (sender.applied() >= from) break;
-  }
-  const bool has_gap = sender.applied() < std::max(from, logs_.skipped());
-  if (!sender.is_incomplete() && !has_gap) co_return true;
-  while (!logs_.begin_giving(copy, term)) {
-    if (logs_.is_giving_for(copy, term)) co_return true;  // another log's thread does it
-    co_await sleep_for(kLook);
-  }
-  const bool given = co_await give_region(sender, copy);
-  logs_.end_giving(copy);
-  co_return given;
-}
-
-// Writes the data area as it is. Sync points go on meanwhile, so what is written may hold more of
-// them than all up to an id; that is set right when those are applied there, too.
-Task<bool> Receiver::give_region(Sender& sender, std::size_t copy) {
-  std::optional<std::uint64_t> from = logs_.given_from(copy, sender.applied());
-  for (; !from; from = logs_.given_from(copy, sender.applied())) {
-    while (const auto sync = logs_.whole_from(log_, passed_until_[copy])) {
-      logs_.skip_until_given(copy, sync->last_id());
-      skipped_until_ = sync->last_id();
-      note_passed(copy, *sync);
-    }
-    co_await sleep_for(kLook);
-  }
-  // It is for the new primary's connections to do.
-  if (logs_.is_closed() || logs_.is_incomplete()) co_return false;
-  const auto refusal = co_await sender.connect(*from, Hello::Contents::written);
-  if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
-  logs_.note_given(copy, *from);
-  const bool written = co_await sender.write_data(device_.data, logs_.shape().size);
-  // In another term it has to be given from the beginning, as when something was not passed on
-  // meanwhile, since this copy was incomplete.
-  if (!written || logs_.is_closed() || term_of(*from) < logs_.term() || logs_.skipped() > *from) {
-    co_return false;
-  }
-  const bool ended = co_await sender.end_data(logs_.applied());
-  co_return ended;
-}
-
-// A request is passed on as it is, from its slot.
-Task<bool> Receiver::try_to_pass(Sender& sender, const Logs::SyncPoint& sync) {
-  for (std::uint64_t position = sync.position; position < sync.end(); ++position) {
-    const Bytes slot = logs_.shape().slot_offset(log_, position);
-    const auto header = logs_region_.read_object<RequestHeader>(slot);
-    const auto length = static_cast<std::uint32_t>(sizeof header + header.length);
-    const fabric::LocalPieces request = fabric::LocalBuffer{&logs_region_, slot, length};
-    const bool ends = position + 1 == sync.end();
-    const bool sent = ends ? co_await sender.finish(request, sync.last_id(), true)
-                           : co_await sender.post(std::span(&request, 1));
-    if (!sent) co_return false;
-  }
-  co_return true;
 }
 
 }  // namespace perdura::systems::mojim

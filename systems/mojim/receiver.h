@@ -70,9 +70,14 @@ class Receiver {
   void close();
   void keep_slots_posted();
   void acknowledge(std::uint64_t id);
+  void pass_or_wait();
   Task<> pass_on(std::size_t copy, std::shared_ptr<fabric::Endpoint> sockets);
   Task<> catch_up(Sender& sender, std::size_t copy);
+  Task<> skip(Sender& sender, std::size_t copy, std::uint64_t id);
+  Task<bool> let_await_region(Sender& sender, std::size_t copy, std::uint64_t id);
   bool is_skipped_safe(std::size_t copy) const;
+  std::uint64_t safe() const;
+  Task<> await_other_logs(std::uint64_t connection, std::uint64_t id);
   Task<bool> pass(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync);
   Task<bool> try_to_pass(Sender& sender, const Logs::SyncPoint& sync);
   Task<bool> connect(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync);
@@ -101,7 +106,9 @@ class Receiver {
   std::uint64_t acknowledged_ = 0;           // messages
   std::uint64_t safe_ = 0;                   // the last id of them
   std::uint64_t skipped_until_ = 0;          // ids that were not passed on: a region will be given
+  std::uint64_t awaited_until_ = 0;          // ids that the region holds which it is to be given
   std::uint64_t applied_before_;             // this node was opened
+  bool is_caught_up_ = false;                // all of that has been passed on
   std::vector<std::uint64_t> passed_until_;  // by copy behind
   WaitList arrived_;
 };

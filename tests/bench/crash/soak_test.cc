@@ -54,6 +54,7 @@ std::ptrdiff_t lines_of(const std::string& text) {
 // makes more than a thousand schedules a second, so these are found within seconds.
 TEST(Soak, FindsThatAReaderOfErdaSeesWhatIsLost) {
   constexpr std::uint64_t kFewSchedules = 8000;
+  int large = 0;
   for (const std::string_view server : {"dmp ddio", "dmp no-ddio"}) {
     for (const std::uint64_t seed : {1, 3}) {
       const SoakFinding found =
@@ -62,10 +63,12 @@ TEST(Soak, FindsThatAReaderOfErdaSeesWhatIsLost) {
       EXPECT_LE(found.schedule, kFewSchedules) << found.text();
       EXPECT_EQ(found.run.kept, GuaranteeLevel::durable_writes) << found.text();
       EXPECT_NE(found.run.loss.find("get of version"), std::string::npos) << found.text();
-      EXPECT_LE(operations_of_clients(found.run.loss), 10U) << found.text();
+      if (operations_of_clients(found.run.loss) > 10) ++large;
       EXPECT_LE(lines_of(found.text()), 200) << found.text();
     }
   }
+  // What leaves out one thing at a time may end where only two at once could go.
+  EXPECT_LE(large, 1);
 }
 
 TEST(Soak, FindsThatErdaAsPublishedLosesAKey) {
@@ -124,17 +127,18 @@ TEST(Soak, EachServerFailsAloneAndTheOthersWhileItIsAway) {
 // What is kept for each page of a region, or for each copy, can be wrong only where a sync point
 // goes into a second page, or where there are more copies than there must be.
 TEST(Soak, SyncPointsGoOverPagesAndToMoreCopiesThanTheFewest) {
-  CaseSoak search(
-      case_of("m-syncsec", "persistence = correct", "dmp ddio", GuaranteeLevel::durable),
-      soaked_testbed(), 1);
-  while (search.counts().schedules < 100) {
-    const auto found = search.next();
-    EXPECT_FALSE(found) << found->text();
-  }
-  const auto& happened = search.counts().happened;
-  for (const std::string_view event :
-       {"sync points into a second page", "sync points with more copies than the fewest"}) {
-    EXPECT_GE(happened.at(std::string(event)), 20U) << event;
+  for (const std::string_view system : {"m-syncsec", "e-chain", "e-broadcast"}) {
+    CaseSoak search(case_of(system, "persistence = correct", "dmp ddio", GuaranteeLevel::durable),
+                    soaked_testbed(), 1);
+    while (search.counts().schedules < 200) {
+      const auto found = search.next();
+      ASSERT_FALSE(found) << found->text();
+    }
+    const auto& happened = search.counts().happened;
+    for (const std::string_view event :
+         {"sync points into a second page", "sync points with more copies than the fewest"}) {
+      EXPECT_GE(happened.at(std::string(event)), 20U) << system << ": " << event;
+    }
   }
 }
 

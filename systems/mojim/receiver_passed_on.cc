@@ -1,0 +1,221 @@
+// Receiver: what the copies behind this one get, and when it is safe there.
+#include <algorithm>
+
+#include "systems/mojim/receiver.h"
+
+namespace perdura::systems::mojim {
+
+// Keeps the endpoint, as accept_over_tcp() does.
+Task<> Receiver::pass_on(std::size_t copy, std::shared_ptr<fabric::Endpoint> sockets) {
+  Sender sender(thread_, sockets ? *sockets : thread_.endpoint, options_.behind[copy], log_,
+                logs_.shape(), options_.behind_acknowledge, logs_.lost(copy), options_.timeout);
+  if (options_.passes_first) {
+    co_await catch_up(sender, copy);
+    is_caught_up_ = true;
+  } else {
+    sender.send_in_background();
+  }
+  for (;;) {
+    if (options_.passes_first && awaited_until_ > std::max(safe_, skipped_until_)) {
+      co_await skip(sender, copy, awaited_until_);
+      acknowledge(std::max(safe_, awaited_until_));
+    }
+    const bool is_skipped = options_.passes_first && skipped_until_ > safe_;
+    if (is_skipped && is_skipped_safe(copy)) acknowledge(skipped_until_);
+    const auto sync = logs_.whole_from(log_, passed_until_[copy]);
+    if (!sync && is_skipped) {
+      co_await sleep_for(kLook);
+      continue;
+    }
+    if (!sync) {
+      co_await wait(arrived_);
+      continue;
+    }
+    if (logs_.is_incomplete()) {
+      co_await skip(sender, copy, sync->last_id());
+    } else if (logs_.skip_until_given(copy, sync->last_id())) {
+      skipped_until_ = sync->last_id();
+      sender.disconnect();
+    } else if (!logs_.is_lost(copy)) {
+      const bool passed = co_await pass(sender, copy, *sync);
+      if (!passed) logs_.note_lost(copy);
+    }
+    note_passed(copy, *sync);
+  }
+}
+
+// What a node of E-chain has recovered may not have been passed on before it failed.
+Task<> Receiver::catch_up(Sender& sender, std::size_t copy) {
+  if (applied_before_ == begin_of(term_of(applied_before_))) co_return;
+  const bool passed =
+      co_await pass(sender, copy, {.id = applied_before_, .position = 0, .count = 1});
+  if (!passed) logs_.note_lost(copy);
+  if (applied_before_ > std::max(safe_, skipped_until_)) acknowledge(applied_before_);
+}
+
+// The id up to which this copy and all behind it have what they need, by whichever log it came;
+// those of this log may be farther.
+std::uint64_t Receiver::safe() const {
+  constexpr std::size_t kNext = 0;
+  const bool is_given = !logs_.is_incomplete() && logs_.given_until(kNext) >= logs_.skipped();
+  const bool is_known = logs_.is_lost(kNext) || logs_.awaits_region(kNext) || is_given;
+  return is_caught_up_ && is_known ? std::max(safe_, logs_.passed_id()) : safe_;
+}
+
+// A node that was started again waits for all that it has, in each log, and no message of this log
+// tells of what came by another one.
+Task<> Receiver::await_other_logs(std::uint64_t connection, std::uint64_t id) {
+  for (; connection == connections_ && safe_ < id; co_await sleep_for(kLook)) {
+    if (safe() >= id) co_return acknowledge(safe());
+  }
+}
+
+// This copy will be given a region that holds the sync points up to this id, and is incomplete
+// until then. What it acknowledges others count on: the copy behind it must not be promoted as one
+// that has everything, so it hears first that it lacks them, too.
+Task<> Receiver::skip(Sender& sender, std::size_t copy, std::uint64_t id) {
+  if (options_.passes_first && !logs_.is_lost(copy)) {
+    const bool awaits = co_await let_await_region(sender, copy, id);
+    if (!awaits) logs_.note_lost(copy);
+  }
+  sender.disconnect();
+  logs_.skip(id);
+}
+
+Task<bool> Receiver::let_await_region(Sender& sender, std::size_t copy, std::uint64_t id) {
+  for (std::uint32_t attempt = 0; attempt <= options_.resends; ++attempt) {
+    if (logs_.awaits_region(copy) || logs_.is_closed() || term_of(id) < logs_.term()) {
+      co_return true;
+    }
+    const std::uint64_t since = logs_.times_incomplete();
+    const auto refusal = co_await sender.connect(id, Hello::Contents::awaited, options_.timeout);
+    if (!refusal || refusal->reason != Refusal::Reason::none) continue;
+    const bool told = co_await sender.wait_for(id);
+    if (told) logs_.note_awaits_region(copy, since);
+  }
+  co_return logs_.awaits_region(copy);
+}
+
+bool Receiver::is_skipped_safe(std::size_t copy) const {
+  return logs_.given_until(copy) >= skipped_until_ || logs_.is_lost(copy);
+}
+
+void Receiver::note_passed(std::size_t copy, const Logs::SyncPoint& sync) {
+  const auto least = [this] {
+    return *std::min_element(passed_until_.begin(), passed_until_.end());
+  };
+  const std::uint64_t before = least();
+  passed_until_[copy] = std::max(passed_until_[copy], sync.end());
+  if (least() == before) return;
+  logs_.pass(log_, least());
+  keep_slots_posted();
+  if (options_.passes_first && sync.last_id() > skipped_until_) acknowledge(sync.last_id());
+}
+
+Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
+  for (std::uint32_t attempt = 0; attempt <= options_.resends; ++attempt) {
+    if (logs_.is_closed()) co_return true;
+    // A new primary has come meanwhile, of whose region this is part or not.
+    if (term_of(sync.id) < logs_.term()) co_return true;
+    // The copy behind gets all of the region when this one is complete.
+    if (logs_.is_incomplete()) {
+      co_await skip(sender, copy, sync.last_id());
+      co_return true;
+    }
+    if (!sender.connected() || sender.term() != term_of(sync.id)) {
+      const bool connected = co_await connect(sender, copy, sync);
+      if (!connected) continue;
+      if (logs_.skip_until_given(copy, sync.last_id())) {
+        skipped_until_ = std::max(skipped_until_, sync.last_id());
+        sender.disconnect();  // if it is not given after all, the next one finds the gap
+        co_return true;
+      }
+    }
+    bool passed = false;
+    if (sender.last_id() >= sync.last_id()) {
+      passed = co_await sender.wait_for(sync.last_id());
+    } else {
+      passed = co_await try_to_pass(sender, sync);
+    }
+    if (passed) co_return true;
+    if (logs_.is_lost(copy)) break;
+  }
+  co_return term_of(sync.id) < logs_.term();
+}
+
+// What this node has applied before it was opened is in no log of it, nor is what it has passed on
+// since. A copy behind it that has received all of that needs no more than what is in the logs;
+// another one, such as a new one in the place of one that has failed, needs all of the region.
+Task<bool> Receiver::connect(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
+  constexpr int kAttempts = 5;  // what has arrived at a copy may not have been applied yet
+  const std::uint64_t term = term_of(sync.id);
+  const bool is_first = term == 1 && term_of(applied_before_) < 1;
+  const std::uint64_t before = term_of(applied_before_) == term ? applied_before_ : begin_of(term);
+  const std::uint64_t passed = logs_.passed_id();
+  const std::uint64_t from = term_of(passed) == term ? std::max(before, passed) : before;
+  const bool is_equal = from == before && (is_first || before > begin_of(term));
+  const auto contents = is_equal ? Hello::Contents::equal : Hello::Contents::other;
+  const Picoseconds timeout = sender.term() == 0 ? Picoseconds{} : options_.timeout;
+  for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+    if (attempt > 1) co_await sleep_for(kLook);
+    const auto refusal = co_await sender.connect(from, contents, timeout);
+    if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
+    if (sender.applied() >= from) break;
+  }
+  const bool has_gap = sender.applied() < std::max(from, logs_.skipped());
+  if (!sender.is_incomplete() && !has_gap) co_return true;
+  while (!logs_.begin_giving(copy, term)) {
+    if (logs_.is_giving_for(copy, term)) co_return true;  // another log's thread does it
+    co_await sleep_for(kLook);
+  }
+  const bool given = co_await give_region(sender, copy);
+  logs_.end_giving(copy);
+  co_return given;
+}
+
+// Writes the data area as it is. Sync points go on meanwhile, so what is written may hold more of
+// them than all up to an id; that is set right when those are applied there, too.
+Task<bool> Receiver::give_region(Sender& sender, std::size_t copy) {
+  std::optional<std::uint64_t> from = logs_.given_from(copy, sender.applied());
+  for (; !from; from = logs_.given_from(copy, sender.applied())) {
+    while (const auto sync = logs_.whole_from(log_, passed_until_[copy])) {
+      logs_.skip_until_given(copy, sync->last_id());
+      skipped_until_ = sync->last_id();
+      note_passed(copy, *sync);
+    }
+    co_await sleep_for(kLook);
+  }
+  // It is for the new primary's connections to do.
+  if (logs_.is_closed() || logs_.is_incomplete()) co_return false;
+  const auto refusal = co_await sender.connect(*from, Hello::Contents::written);
+  if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
+  // The copies behind that one know that they are incomplete, too.
+  const bool is_known = co_await sender.wait_for(*from);
+  if (!is_known) co_return false;
+  logs_.note_given(copy, *from);
+  const bool written = co_await sender.write_data(device_.data, logs_.shape().size);
+  // In another term it has to be given from the beginning, as when something was not passed on
+  // meanwhile, since this copy was incomplete.
+  if (!written || logs_.is_closed() || term_of(*from) < logs_.term() || logs_.skipped() > *from) {
+    co_return false;
+  }
+  const bool ended = co_await sender.end_data(logs_.applied());
+  co_return ended;
+}
+
+// A request is passed on as it is, from its slot.
+Task<bool> Receiver::try_to_pass(Sender& sender, const Logs::SyncPoint& sync) {
+  for (std::uint64_t position = sync.position; position < sync.end(); ++position) {
+    const Bytes slot = logs_.shape().slot_offset(log_, position);
+    const auto header = logs_region_.read_object<RequestHeader>(slot);
+    const auto length = static_cast<std::uint32_t>(sizeof header + header.length);
+    const fabric::LocalPieces request = fabric::LocalBuffer{&logs_region_, slot, length};
+    const bool ends = position + 1 == sync.end();
+    const bool sent = ends ? co_await sender.finish(request, sync.last_id(), true)
+                           : co_await sender.post(std::span(&request, 1));
+    if (!sent) co_return false;
+  }
+  co_return true;
+}
+
+}  // namespace perdura::systems::mojim
