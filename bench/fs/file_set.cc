@@ -63,37 +63,44 @@ std::string FileSet::path(Id id) const {
 
 template <class Next>
 std::optional<FileSet::Id> FileSet::take(Rotor& rotor, Next next) {
-  for (std::uint64_t tried = 0; tried < files_.size(); ++tried) {
-    const Id id = (rotor + tried) % files_.size();
-    std::uint32_t state = states_[id].load(std::memory_order_relaxed);
+  for (;;) {
+    std::uint64_t at = rotor.load(std::memory_order_relaxed);
+    std::optional<Id> found;
+    for (std::uint64_t tried = 0; !found && tried < files_.size(); ++tried) {
+      const Id id = (at + tried) % files_.size();
+      if (next(states_[id].load(std::memory_order_relaxed))) found = id;
+    }
+    if (!found) return std::nullopt;
+    // If another thread has moved the rotor, or changed the file meanwhile, the search begins anew.
+    if (!rotor.compare_exchange_weak(at, *found + 1, std::memory_order_relaxed)) continue;
+    std::uint32_t state = states_[*found].load(std::memory_order_relaxed);
     for (auto wanted = next(state); wanted; wanted = next(state)) {
-      if (!states_[id].compare_exchange_weak(state, *wanted, std::memory_order_acquire)) continue;
-      rotor = id + 1;
-      return id;
+      if (states_[*found].compare_exchange_weak(state, *wanted, std::memory_order_acquire)) {
+        return found;
+      }
     }
   }
-  return std::nullopt;
 }
 
-std::optional<FileSet::Id> FileSet::take_to_use(Rotor& rotor) {
-  return take(rotor, [](std::uint32_t state) {
+std::optional<FileSet::Id> FileSet::take_to_use() {
+  return take(existing_rotor_, [](std::uint32_t state) {
     return state >= kExists ? std::optional(state + 1) : std::nullopt;
   });
 }
 
-std::optional<FileSet::Id> FileSet::take_to_delete(Rotor& rotor) {
-  return take(rotor, [](std::uint32_t state) {
-    return state == kExists ? std::optional(kBusy) : std::nullopt;
+std::optional<FileSet::Id> FileSet::take_to_delete() {
+  bool is_in_use = false;
+  const auto id = take(existing_rotor_, [&](std::uint32_t state) {
+    is_in_use = state > kExists;
+    return state < kExists ? std::nullopt : std::optional(is_in_use ? state : kBusy);
   });
+  return id && is_in_use ? kInUse : id;
 }
 
 std::optional<FileSet::Id> FileSet::take_to_create() {
-  Rotor rotor = missing_rotor_.load(std::memory_order_relaxed);
-  const auto id = take(rotor, [](std::uint32_t state) {
+  return take(missing_rotor_, [](std::uint32_t state) {
     return state == kMissing ? std::optional(kBusy) : std::nullopt;
   });
-  missing_rotor_.store(rotor, std::memory_order_relaxed);
-  return id;
 }
 
 void FileSet::used(Id id) { states_[id].fetch_sub(1, std::memory_order_release); }

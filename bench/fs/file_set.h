@@ -43,15 +43,19 @@ class FileSet {
 
   // --- for threads at the same time
 
-  // Filebench's rotors: each thread has its own for files that exist; of those that do not, the
-  // next one is the same for all. The file from which on to look, counted from 0.
-  using Rotor = std::uint64_t;
-
-  // Each takes the next file in rotation that can be taken, which the caller gives back by the
-  // function named. Nothing if there is none.
-  std::optional<Id> take_to_use(Rotor& rotor);     // exists, and meanwhile none deletes it; used()
-  std::optional<Id> take_to_delete(Rotor& rotor);  // exists and none uses it; deleted()
-  std::optional<Id> take_to_create();              // does not exist; created(), then used()
+  // Filebench has one rotor of existing files for all threads, whatever they take one for, and one
+  // of those that do not exist. (Its flowops have an attribute `rotatefd` by which opening would
+  // ask a rotor of the thread; none of the personalities says it, and deletefile and statfile never
+  // ask.)
+  //
+  // Each takes the next file in rotation, which the caller gives back by the function named.
+  // Nothing if there is none.
+  std::optional<Id> take_to_use();  // exists, and meanwhile none deletes it; used()
+  // Exists; deleted(). If the next one is in use, it is passed over and nothing is to be deleted
+  // this time: kInUse.
+  std::optional<Id> take_to_delete();
+  std::optional<Id> take_to_create();  // does not exist; created(), then used()
+  static constexpr Id kInUse = ~Id{0};
   void used(Id id);
   void deleted(Id id);
   void created(Id id);
@@ -73,7 +77,9 @@ class FileSet {
 
   void populate(std::uint32_t directory, double depth, workload::Random& random);
   std::uint32_t add_directory(const std::string& path);
-  // Takes the first file from the rotor on for which `next` gives another state.
+  // The file from which on to look, counted from 0.
+  using Rotor = std::atomic<std::uint64_t>;
+  // Takes the first file from the rotor on for which `next` gives a state, perhaps the one it has.
   template <class Next>
   std::optional<Id> take(Rotor& rotor, Next next);
 
@@ -82,7 +88,8 @@ class FileSet {
   std::vector<std::string> directories_;
   std::vector<File> files_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> states_;
-  std::atomic<Rotor> missing_rotor_{0};
+  Rotor existing_rotor_{0};
+  Rotor missing_rotor_{0};
 };
 
 }  // namespace perdura::bench

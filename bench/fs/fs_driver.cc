@@ -82,6 +82,10 @@ void FsDriver::prepare(Point& point, const harness::Locations&) const {
     if (!settings.given(parameter)) settings.set(parameter, value);
   }
   if (!settings.given("threads")) settings.set("threads", workload.threads);
+  if (!settings.given("warmup")) {
+    settings.set("warmup",
+                 workload.warmup_per_file * settings.number_if_given("files").value_or(0));
+  }
   if (!settings.given("operations")) {
     if (workload.name != "mdtest") {
       throw UsageError(

@@ -25,6 +25,9 @@ struct FileWorkloadEntry {
   std::string_view what;  // a phrase
   std::uint64_t threads;  // unless the point says
   std::span<const Usual> takes;
+  // The operations of the warm-up for each file that there may be, unless the point says how many
+  // operations it has.
+  std::uint64_t warmup_per_file = 0;
 };
 std::span<const FileWorkloadEntry> file_workloads();
 // One of them; throws std::logic_error for another name.

@@ -124,9 +124,13 @@ class Personality::Lane final : public FileLane {
       : all_(personality), random_(personality.seed_, lane + 1) {}
 
   std::optional<FileOperation> next() override {
-    const FileAction action = all_.definition_.actions[step_];
-    if (++step_ == all_.definition_.actions.size()) step_ = 0;
-    if (needs_file(action) && !take(action)) return std::nullopt;
+    FileAction action{};
+    // A deletion that is left out, since the file is open, is no operation.
+    do {
+      action = all_.definition_.actions[step_];
+      if (++step_ == all_.definition_.actions.size()) step_ = 0;
+      if (needs_file(action) && !take(action)) return std::nullopt;
+    } while (action == unlink && id_ == FileSet::kInUse);
     FileOperation operation{.action = action, .path = path_, .id = id_};
     if (action == append) {
       operation.length = random_.uniform_below(all_.append_size_);
@@ -169,13 +173,14 @@ class Personality::Lane final : public FileLane {
   }
   bool take(FileAction action) {
     const auto id = action == create   ? all_.files_.take_to_create()
-                    : action == unlink ? all_.files_.take_to_delete(rotor_)
-                                       : all_.files_.take_to_use(rotor_);
+                    : action == unlink ? all_.files_.take_to_delete()
+                                       : all_.files_.take_to_use();
     if (!id) {
       missing_ = to_string(action);
       return false;
     }
     id_ = *id;
+    if (id_ == FileSet::kInUse) return true;
     path_ = all_.files_.path(id_);
     return true;
   }
@@ -183,7 +188,6 @@ class Personality::Lane final : public FileLane {
   Personality& all_;
   workload::Random random_;  // of appends
   std::size_t step_ = 0;
-  FileSet::Rotor rotor_ = 0;
   FileSet::Id id_ = 0;  // of the file that was taken last
   std::string path_;
   std::string_view missing_;

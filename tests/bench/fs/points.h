@@ -38,6 +38,17 @@ inline std::vector<harness::Point> plan(const std::vector<std::string>& changes 
   return tested().plan(changes);
 }
 
+// One of an experiment that leaves out how long the warm-up is.
+inline harness::Point plan_without_warmup(const std::vector<std::string>& changes) {
+  static const std::string text = [] {
+    std::string without(kText);
+    constexpr std::string_view kWarmup = "warmup = 20\n";
+    without.erase(without.find(kWarmup), kWarmup.size());
+    return without;
+  }();
+  return DriverUnderTest(driver(), text).plan(changes).front();
+}
+
 inline std::string workload_is(std::string_view name) {
   return fmt::format("workload.workload=\"{}\"", name);
 }
