@@ -8,20 +8,22 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "bench/perdura/commands.h"
+#include "bench/perdura/mojim_signals.h"
 #include "harness/program/companion.h"
 #include "library/mojim/cluster.h"
 #include "library/mojim/last_run.h"
 #include "library/mojim/primary_process.h"
+#include "library/mojim/program_process.h"
 #include "library/mojim/reader_processes.h"
 #include "library/mojim/requests.h"
 #include "library/mojim/run_lock.h"
@@ -151,79 +153,7 @@ pid_t start(const std::vector<std::string>& command, const std::vector<std::stri
   fail_to_start(command[0], errno);
 }
 
-// Whoever presses ^C means the program. If this process ended before it, the copies would lack what
-// the program syncs until its end; so signals are handed on to it, and the copies do not get them.
-constexpr std::array kEndingSignals{SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-volatile sig_atomic_t program_process = 0;
-volatile sig_atomic_t pending_signal = 0;
-
-extern "C" void hand_on(int signal, siginfo_t* about, void*) {
-  const int before = errno;
-  const pid_t program = program_process;
-  // The kernel has sent those of a terminal to the program, too.
-  if (program == 0) {
-    pending_signal = signal;
-  } else if (about->si_code != SI_KERNEL) {
-    kill(program, signal);
-  }
-  errno = before;
-}
-
-// While this lives.
-class HandedOn {
- public:
-  HandedOn() {
-    struct sigaction action {};
-    action.sa_sigaction = hand_on;
-    action.sa_flags = SA_SIGINFO | SA_RESTART;
-    for (std::size_t i = 0; i < kEndingSignals.size(); ++i) {
-      struct sigaction& found = before_.at(i);
-      sigaction(kEndingSignals.at(i), nullptr, &found);
-      // As of nohup.
-      if (found.sa_handler != SIG_IGN) sigaction(kEndingSignals.at(i), &action, nullptr);
-    }
-  }
-  ~HandedOn() {
-    program_process = 0;
-    for (std::size_t i = 0; i < kEndingSignals.size(); ++i) {
-      sigaction(kEndingSignals.at(i), &before_.at(i), nullptr);
-    }
-  }
-  HandedOn(const HandedOn&) = delete;
-  HandedOn& operator=(const HandedOn&) = delete;
-  void to(pid_t program) const {
-    program_process = program;
-    if (pending_signal != 0) kill(program, pending_signal);
-  }
-
- private:
-  std::array<struct sigaction, kEndingSignals.size()> before_{};
-};
-
-// Processes that are started meanwhile do not get signals of the terminal.
-class Blocked {
- public:
-  Blocked() {
-    sigset_t signals;
-    sigemptyset(&signals);
-    for (const int signal : kEndingSignals) sigaddset(&signals, signal);
-    sigaddset(&signals, SIGTSTP);
-    pthread_sigmask(SIG_BLOCK, &signals, &before_);
-  }
-  ~Blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  Blocked(const Blocked&) = delete;
-  Blocked& operator=(const Blocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
-int wait_for(pid_t process) {
-  int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
+void tell(const std::string& line) { std::cerr << fmt::format("perdura mojim: {}\n", line); }
 
 // Ends copies, however this process goes on.
 class Copies {
@@ -264,7 +194,7 @@ class Copies {
     for (const pid_t process : processes_) {
       kill(process, SIGKILL);  // others are blocked
     }
-    for (const pid_t process : processes_) wait_for(process);
+    for (const pid_t process : processes_) mojim::wait_for(process);
     processes_.clear();
   }
 
@@ -272,15 +202,14 @@ class Copies {
   std::vector<pid_t> processes_;
 };
 
-void tell(const std::string& line) { std::cerr << fmt::format("perdura mojim: {}\n", line); }
-
-std::string state_of_copy(bool complete, bool missed) {
+std::string state_of_copy(bool complete, bool missed, bool is_watched = true) {
   if (missed) {
     return "may lack the last sync points: its process was killed or stopped; the next run gives "
            "it the file";
   }
-  return complete ? "holds all sync points that it has received"
-                  : "is incomplete: the program ended before the file was copied";
+  if (!complete) return "is incomplete: the program ended before the file was copied";
+  return is_watched ? "holds all sync points that it has received"
+                    : "holds the sync points that the program has made by calls of the C library";
 }
 
 std::string preloaded(const char* library) {
@@ -299,8 +228,32 @@ struct Outcome {
   bool is_begun = false;
   bool is_used = false;
   bool is_settled = false;
+  bool has_failed_sync = false;
+  std::optional<std::string> why_unwatched{};
   std::vector<bool> gone{};  // by copy
 };
+
+// Daemons, too, change the file and sync it. Returns the status of the program, or that of a
+// process that has used the file and was killed.
+int wait_for_left(int status, const std::string& file, const std::vector<pid_t>& others,
+                  const HandedOn& signals) {
+  const mojim::Requests requests(file);
+  bool is_told = false;
+  for (;;) {
+    const std::vector<pid_t> left = mojim::ProgramProcess::children(others);
+    if (left.empty()) return status;
+    siginfo_t about{};
+    waitid(P_PID, static_cast<id_t>(left[0]), &about, WEXITED | WNOHANG | WNOWAIT);
+    if (about.si_pid == 0 && !std::exchange(is_told, true)) {
+      tell(
+          fmt::format("the program has ended, and process {} that it has started goes on; this "
+                      "waits for it",
+                      left[0]));
+    }
+    const int its = signals.wait_for(left[0]);
+    if (WIFSIGNALED(its) && WIFEXITED(status) && requests.has_used(left[0])) status = its;
+  }
+}
 
 Outcome run_program(const MojimArguments& arguments, const Cluster& cluster,
                     const mojim::RunLock& lock, mojim::ThisRun& this_run) {
@@ -318,12 +271,17 @@ Outcome run_program(const MojimArguments& arguments, const Cluster& cluster,
   }
   this_run.note_serving();
   Outcome outcome;
-  const pid_t program = start(arguments.command, environment);
-  signals.to(program);
-  outcome.status = wait_for(program);
+  const std::vector<pid_t> others = mojim::ProgramProcess::children({});
+  const mojim::ProgramProcess program(arguments.command, environment_with(environment),
+                                      primary->calls());
+  outcome.why_unwatched = program.why_unwatched();
+  outcome.status =
+      wait_for_left(signals.wait_for(program.id()), cluster.files.front(), others, signals);
   // After a failure, what was not synced is rolled back by the next run, as after one of power.
   outcome.is_settled = WIFEXITED(outcome.status) && primary->settle();
-  outcome.is_begun = mojim::Requests(cluster.files.front()).has_begun();
+  const mojim::Requests requests(cluster.files.front());
+  outcome.is_begun = requests.has_begun();
+  outcome.has_failed_sync = requests.has_failed();
   outcome.is_used = primary->is_used();
   outcome.gone = copies->gone();
   // The caller completes what has arrived at the copies.
@@ -333,26 +291,43 @@ Outcome run_program(const MojimArguments& arguments, const Cluster& cluster,
   return outcome;
 }
 
-// The line about a run whose program has ended in an orderly way; nothing if all is well.
-std::optional<std::string> problem_of(const Outcome& outcome, const Cluster& cluster,
-                                      const std::vector<bool>& complete) {
+struct Problem {
+  std::string line;
+  bool is_difference = false;  // of copies
+};
+
+// Of a run whose program has ended in an orderly way; nothing if all is well.
+std::optional<Problem> problem_of(const Outcome& outcome, const Cluster& cluster,
+                                  const std::vector<bool>& complete) {
   const std::string& file = cluster.files.front();
   if (!outcome.is_used) {
-    return fmt::format(
-        "{}: the program has not mapped or synced {}, or cannot be watched (it is linked "
-        "statically, or starts others without LD_PRELOAD){}",
+    return Problem{fmt::format(
+        "{}: the program has not mapped or synced {}{}{}",
         outcome.is_begun ? "nothing was synced" : "nothing was replicated", file,
+        outcome.why_unwatched
+            ? fmt::format(", or cannot be watched (it is linked statically, or starts others "
+                          "without LD_PRELOAD; the kernel holds no calls for others: {})",
+                          *outcome.why_unwatched)
+            : "",
         outcome.is_begun && outcome.is_settled ? "; what it has changed was given to the copies "
                                                  "at the end"
-                                               : "");
+                                               : "")};
   }
-  if (!outcome.is_settled) return fmt::format("{}: not all of it is at the copies", file);
+  if (!outcome.is_settled) return Problem{fmt::format("{}: not all of it is at the copies", file)};
   for (NodeId node = 1; node < cluster.files.size(); ++node) {
     if (!complete[node] || outcome.gone[node - 1]) continue;
     const mojim::Difference found = mojim::difference(file, cluster.files[node]);
     if (found.bytes == 0) continue;
-    return fmt::format("{} differs from {} in {} bytes, in pages: {}, the first at offset {}",
-                       cluster.files[node], file, found.bytes, found.pages, found.first);
+    return Problem{
+        fmt::format("{} differs from {} in {} bytes, in pages: {}, the first at offset {}",
+                    cluster.files[node], file, found.bytes, found.pages, found.first),
+        true};
+  }
+  if (outcome.has_failed_sync) {
+    return Problem{
+        fmt::format("{}: a sync has failed, and the program has ended as if it had not; "
+                    "what it has changed was given to the copies at the end",
+                    file)};
   }
   return std::nullopt;
 }
@@ -378,19 +353,20 @@ ExitCode run_mojim(const MojimArguments& arguments) {
   if (!outcome.is_begun) {
     this_run.forget();
   } else {
-    const bool is_equal = outcome.is_settled && (!problem || !outcome.is_used);
+    const bool is_equal = outcome.is_settled && (!problem || !problem->is_difference);
     this_run.end(is_killed || is_any_gone ? End::failed
                  : is_equal               ? End::settled
                                           : End::unequal,
                  complete);
   }
   if (problem) {
-    tell(*problem);
+    tell(problem->line);
     return ExitCode::failed;
   }
   for (NodeId node = 1; outcome.is_used && node < cluster.files.size(); ++node) {
-    tell(fmt::format("{} {}", cluster.files[node],
-                     state_of_copy(complete[node], outcome.gone[node - 1])));
+    tell(
+        fmt::format("{} {}", cluster.files[node],
+                    state_of_copy(complete[node], outcome.gone[node - 1], !outcome.why_unwatched)));
   }
   if (is_killed) {
     tell(fmt::format("{} was ended by signal {}", arguments.command.front(),
@@ -504,9 +480,12 @@ void add_mojim(Command& program, CommandContext&) {
   Command& primary = mojim.subcommand("primary", "The node of the programs' file");
   primary.hidden();
   const auto told = std::make_shared<int>();
+  const auto calls = std::make_shared<int>();
   primary.option("descriptor", *told, "to which it writes a byte when it serves").required();
-  primary.does([told, serves] {
-    mojim::serve_primary(Cluster::from_environment(), [told, serves] { serves(*told); });
+  primary.option("calls", *calls, "a socket: system calls of programs that it is to look at")
+      .required();
+  primary.does([told, calls, serves] {
+    mojim::serve_primary(Cluster::from_environment(), *calls, [told, serves] { serves(*told); });
     return ExitCode::done;
   });
 

@@ -5,7 +5,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 
 namespace perdura::mojim {
 
@@ -95,8 +97,10 @@ std::optional<Mapping> by_lines(int descriptor, std::uintptr_t address) {
   return std::nullopt;
 }
 
-int open_maps() {
-  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC));
+int open_maps(std::int32_t process = 0) {
+  char path[40] = "/proc/self/maps";
+  if (process != 0) std::snprintf(path, sizeof path, "/proc/%d/maps", process);
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
 }
 
 // 0, or an errno.
@@ -110,10 +114,9 @@ int ask(int descriptor, std::uintptr_t address, std::uint64_t flags, Mapping& ma
   return 0;
 }
 
-}  // namespace
-
-std::optional<Mapping> mapping_at(std::uintptr_t address) {
-  const int descriptor = open_maps();
+// The mapping that holds this address, or else the first after it; nothing if there is none.
+std::optional<Mapping> mapping_at(std::uintptr_t address, std::int32_t process) {
+  const int descriptor = open_maps(process);
   if (descriptor < 0) return std::nullopt;
   Mapping asked;
   const int problem = ask(descriptor, address, 0, asked);
@@ -124,6 +127,38 @@ std::optional<Mapping> mapping_at(std::uintptr_t address) {
     found = by_lines(descriptor, address);
   }
   syscall(SYS_close, descriptor);
+  return found;
+}
+
+}  // namespace
+
+FoundParts find_parts(std::uintptr_t begin, std::size_t length, std::uint64_t inode,
+                      std::span<services::MemoryRange> ranges, std::int32_t process) {
+  FoundParts found;
+  const std::uintptr_t end = begin + length;
+  for (std::uintptr_t at = begin; at < end;) {
+    const auto mapping = mapping_at(at, process);
+    if (!mapping) {
+      found.is_unknown = at == begin;
+      found.has_others = true;
+      return found;
+    }
+    if (mapping->begin > at) found.has_others = true;  // nothing is mapped there
+    const std::uintptr_t first = std::max(at, mapping->begin);
+    const std::uintptr_t last = std::min(end, mapping->end);
+    at = mapping->end;
+    if (first >= last) continue;
+    // A file system of another kind may have the same number: then it is synced, too.
+    if (!mapping->is_shared || mapping->inode != inode) {
+      found.has_others = true;
+      continue;
+    }
+    if (found.count == ranges.size()) {
+      found.is_unknown = true;
+      return found;
+    }
+    ranges[found.count++] = {mapping->offset + (first - mapping->begin), last - first};
+  }
   return found;
 }
 

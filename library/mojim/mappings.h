@@ -1,9 +1,13 @@
-// The files that are mapped at an address of this process, as the kernel says: a program may have
+// The files that are mapped at an address of a process, as the kernel says: a program may have
 // mapped, moved, replaced or unmapped it in any way.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+
+#include "services/memory/memory.h"
 
 namespace perdura::mojim {
 
@@ -15,9 +19,15 @@ struct Mapping {
   bool is_shared = false;
 };
 
-// The mapping that holds this address, or else the first after it; nothing if there is none.
+// The parts of a file that are mapped at these addresses of the process; 0: the calling one.
 // Neither allocates memory nor takes a lock.
-std::optional<Mapping> mapping_at(std::uintptr_t address);
+struct FoundParts {
+  std::size_t count = 0;
+  bool has_others = false;  // not all of the addresses are of the file
+  bool is_unknown = false;  // it cannot be found out, or there are too many
+};
+FoundParts find_parts(std::uintptr_t begin, std::size_t length, std::uint64_t inode,
+                      std::span<services::MemoryRange> ranges, std::int32_t process = 0);
 
 // The mappings of files, one after the other.
 class MappingsOfFiles {

@@ -33,6 +33,7 @@ namespace {
 
 using perdura::Bytes;
 using perdura::mojim::Atomicity;
+using perdura::mojim::FoundParts;
 using perdura::mojim::Program;
 using perdura::services::MemoryRange;
 
@@ -118,7 +119,7 @@ int sync_memory(void* address, std::size_t length, int flags) {
   if (one == nullptr) return REAL(msync)(address, length, flags);
   constexpr std::size_t kMostParts = 64;
   MemoryRange ranges[kMostParts];
-  const Program::Found found = one->find(address, length, ranges);
+  const FoundParts found = one->find(address, length, ranges);
   if (found.count == 0 && !found.is_unknown) return REAL(msync)(address, length, flags);
   if (found.has_others || found.is_unknown) {
     if (const int result = REAL(msync)(address, length, flags); result != 0) return result;
@@ -144,6 +145,12 @@ Integer written(int descriptor, Integer length, int flags = 0) {
     return length;
   }
   return one->sync_all() == 0 ? length : -1;
+}
+
+// The flags with which the kernel is called: its own sync is left to written(), and would be held
+// as a call that does not pass this library (call_filter.h).
+int without_sync(int descriptor, int flags) {
+  return program_of(descriptor) == nullptr ? flags : flags & ~(RWF_DSYNC | RWF_SYNC);
 }
 
 // Whether a write of this length would make the file longer than what is replicated. `offset`: -1
@@ -354,11 +361,15 @@ ssize_t pwritev64(int descriptor, const iovec* parts, int count, off64_t offset)
 }
 ssize_t pwritev2(int descriptor, const iovec* parts, int count, off_t offset, int flags) {
   if (is_too_long(descriptor, offset, length_of(parts, count))) return -1;
-  return written(descriptor, REAL(pwritev2)(descriptor, parts, count, offset, flags), flags);
+  return written(descriptor,
+                 REAL(pwritev2)(descriptor, parts, count, offset, without_sync(descriptor, flags)),
+                 flags);
 }
 ssize_t pwritev64v2(int descriptor, const iovec* parts, int count, off64_t offset, int flags) {
   if (is_too_long(descriptor, offset, length_of(parts, count))) return -1;
-  return written(descriptor, REAL(pwritev64v2)(descriptor, parts, count, offset, flags), flags);
+  return written(
+      descriptor,
+      REAL(pwritev64v2)(descriptor, parts, count, offset, without_sync(descriptor, flags)), flags);
 }
 ssize_t sendfile(int to, int from, off_t* offset, size_t length) noexcept {
   return written(to, REAL(sendfile)(to, from, offset, length));
@@ -399,9 +410,20 @@ long syscall(long number, ...) noexcept {
         return 0;
       case SYS_sync_file_range:
         return sync_file_range(first, a[1], a[2], static_cast<unsigned>(a[3]));
+      case SYS_write:
+        return write(first, reinterpret_cast<void*>(a[1]), static_cast<size_t>(a[2]));
+      case SYS_pwrite64:
+        return pwrite64(first, reinterpret_cast<void*>(a[1]), static_cast<size_t>(a[2]), a[3]);
+      case SYS_writev:
+        return writev(first, reinterpret_cast<const iovec*>(a[1]), static_cast<int>(a[2]));
+      case SYS_pwritev:
+        return pwritev64(first, reinterpret_cast<const iovec*>(a[1]), static_cast<int>(a[2]), a[3]);
+      case SYS_pwritev2:
+        return pwritev64v2(first, reinterpret_cast<const iovec*>(a[1]), static_cast<int>(a[2]),
+                           a[3], static_cast<int>(a[5]));
       case SYS_io_uring_setup:
-        // The library does not see what io_uring syncs. Programs do without it where the kernel has
-        // none.
+      case SYS_io_setup:
+        // As call_filter.h, where the kernel has no filters.
         errno = ENOSYS;
         return -1;
       default:
@@ -415,8 +437,9 @@ int perdura_gmsync(const struct gmsync_range* ranges, int count) {
   Program* const one = program();
   MemoryRange given[perdura::mojim::SyncRequest::kMostRanges];
   std::size_t used = 0;
-  const auto refuse = [](int error, const char* why) {
+  const auto refuse = [one](int error, const char* why) {
     Program::say("gmsync: %s", why);
+    if (one != nullptr && error == ENOSPC) one->note_refused();
     errno = error;
     return -1;
   };
@@ -424,7 +447,7 @@ int perdura_gmsync(const struct gmsync_range* ranges, int count) {
     if (ranges[i].length == 0) continue;
     const std::span<MemoryRange> room = std::span(given).subspan(used);
     if (room.empty()) return refuse(ENOSPC, "more than 1024 ranges are refused");
-    Program::Found found{.has_others = true};
+    FoundParts found{.has_others = true};
     if (one != nullptr) found = one->find(ranges[i].address, ranges[i].length, room);
     if (found.is_unknown && found.count > 0) return refuse(ENOSPC, "too many mappings");
     if (found.has_others) return refuse(ENOMEM, "a range is not in the mapped file");

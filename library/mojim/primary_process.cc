@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "library/mojim/call_watcher.h"
 #include "library/mojim/reader_processes.h"
 #include "library/mojim/requests.h"
 #include "library/mojim/sent_contents.h"
@@ -82,6 +84,7 @@ class Primary {
   Task<> be_primary(Thread& thread);
   Task<> serve_requests();
   Task<std::optional<Failure>> perform(const SyncRequest& request);
+  void note(std::span<const MemoryRange> ranges, bool is_done);
   Task<std::optional<SyncError>> send(std::vector<MemoryRange> changed, Atomicity atomicity);
   std::optional<Failure> check_file();
   void tell_of_lost_copies();
@@ -99,8 +102,9 @@ class Primary {
   std::unique_ptr<services::MappedMemory> mapped_;
   std::optional<Writes> writes_;
   std::optional<SentContents> contents_;
-  std::vector<bool> lost_;        // by node, of which it has been told
-  std::function<void()> serves_;  // to be called when the file is mapped; or none
+  std::vector<MemoryRange> failed_;  // of sync points that failed, and nothing was sent of since
+  std::vector<bool> lost_;           // by node, of which it has been told
+  std::function<void()> serves_;     // to be called when the file is mapped; or none
 };
 
 void Primary::make_requests() {
@@ -238,8 +242,26 @@ Task<> Primary::be_primary(Thread& thread) {
 Task<> Primary::serve_requests() {
   for (SyncRequest& request : shared_->requests) {
     if (request.state.load(std::memory_order_acquire) != SyncRequest::posted) continue;
-    answer(request, co_await perform(request));
+    const std::optional<Failure> failure = co_await perform(request);
+    if (request.kind == SyncRequest::sync) {
+      note(std::span(request.ranges, request.count), !failure.has_value());
+    }
+    answer(request, failure);
   }
+}
+
+// A program that does not look whether its sync fails must not end as if all were well.
+void Primary::note(std::span<const MemoryRange> ranges, bool is_done) {
+  const auto covers = [](const MemoryRange& range, const MemoryRange& other) {
+    return range.offset <= other.offset &&
+           other.offset + other.length <= range.offset + range.length;
+  };
+  for (const MemoryRange& range : ranges) {
+    std::erase_if(failed_, [&](const MemoryRange& other) { return covers(range, other); });
+    if (!is_done) failed_.push_back(range);
+    if (is_done && covers(range, {0, cluster_.size})) shared_->refused = 0;
+  }
+  shared_->failed = failed_.empty() ? 0 : 1;
 }
 
 // Programs may have made the file another one, or given it another size, which the mapping does not
@@ -334,30 +356,40 @@ Task<std::optional<SyncError>> Primary::send(std::vector<MemoryRange> changed,
 
 }  // namespace
 
-void serve_primary(const Cluster& cluster, const std::function<void()>& serves) {
-  Primary(cluster).serve(serves);
+void serve_primary(const Cluster& cluster, int calls, const std::function<void()>& serves) {
+  Primary primary(cluster);
+  watch_calls(cluster.files.front(), calls);
+  primary.serve(serves);
 }
 
 PrimaryProcess::PrimaryProcess(const Cluster& cluster, const std::string& program)
     : file_(cluster.files.front()) {
   std::array<int, 2> said{};
+  std::array<int, 2> calls{};
   if (pipe2(said.data(), O_CLOEXEC) != 0) {
     throw PlatformError(fmt::format("pipe: {}", std::strerror(errno)));
   }
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, calls.data()) != 0) {
+    throw PlatformError(fmt::format("socketpair: {}", std::strerror(errno)));
+  }
   fcntl(said[1], F_SETFD, 0);
+  fcntl(calls[1], F_SETFD, 0);
+  calls_ = calls[0];
   std::vector<std::string> texts = cluster.environment();
   std::vector<char*> environment;
   for (std::string& text : texts) environment.push_back(text.data());
   for (char** variable = environ; *variable != nullptr; ++variable)
     environment.push_back(*variable);
   environment.push_back(nullptr);
-  std::vector<std::string> words{program, "mojim", "primary", fmt::to_string(said[1])};
+  std::vector<std::string> words{program, "mojim", "primary", fmt::to_string(said[1]),
+                                 fmt::to_string(calls[1])};
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const int problem = posix_spawn(&process_, program.c_str(), nullptr, nullptr, arguments.data(),
                                   environment.data());
   close(said[1]);
+  close(calls[1]);
   char one = 0;
   const bool serves = problem == 0 && read(said[0], &one, 1) == 1;
   close(said[0]);
@@ -365,12 +397,14 @@ PrimaryProcess::PrimaryProcess(const Cluster& cluster, const std::string& progra
     throw PlatformError(fmt::format("{}: {}", program, std::strerror(problem)));
   }
   if (serves) return;
+  close(calls_);
   kill(process_, SIGKILL);
   waitpid(process_, nullptr, 0);
   throw PlatformError("the process of the primary has ended; see above");
 }
 
 PrimaryProcess::~PrimaryProcess() {
+  close(calls_);
   kill(process_, SIGKILL);
   waitpid(process_, nullptr, 0);
 }

@@ -18,8 +18,9 @@ namespace perdura::mojim {
 
 // Serves programs until the process is killed, or until the process that has started it and all
 // programs that use the file are gone. The file is replicated from now on if it was before, else
-// from when a program maps or syncs it. Calls `serves` when programs can ask.
-void serve_primary(const Cluster& cluster, const std::function<void()>& serves);
+// from when a program maps or syncs it. Calls `serves` when programs can ask. `calls`: a socket
+// from which it learns which system calls of programs it is to look at (call_watcher.h).
+void serve_primary(const Cluster& cluster, int calls, const std::function<void()>& serves);
 
 // Of `perdura mojim run`: the child that is the primary, which ends with this object.
 class PrimaryProcess {
@@ -33,12 +34,16 @@ class PrimaryProcess {
   // Gives the copies all that is in the file, when its programs have ended in an orderly way: they
   // need not have synced it. False, after a line that says why, if that cannot be.
   bool settle();
+  pid_t id() const { return process_; }
+  // The other end of the primary's socket for calls.
+  int calls() const { return calls_; }
   // Whether a program has used the file, as far as the library in it has seen.
   bool is_used() const;
 
  private:
   std::string file_;
   pid_t process_ = 0;
+  int calls_ = -1;
 };
 
 }  // namespace perdura::mojim

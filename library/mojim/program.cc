@@ -13,8 +13,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "library/mojim/mappings.h"
-
 namespace perdura::mojim {
 
 using services::MemoryRange;
@@ -135,9 +133,8 @@ int Program::check_name() const {
 
 int Program::settle() { return ask({.kind = SyncRequest::settle}); }
 
-Program::Found Program::find(const void* address, std::size_t length,
-                             std::span<MemoryRange> ranges) const {
-  Found found;
+FoundParts Program::find(const void* address, std::size_t length,
+                         std::span<MemoryRange> ranges) const {
   std::uint64_t inode = 0;
   if (has_begun()) {
     inode = requests_.inode();
@@ -145,32 +142,7 @@ Program::Found Program::find(const void* address, std::size_t length,
     struct stat ours {};
     if (stat(path(), &ours) == 0) inode = ours.st_ino;
   }
-  const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  const std::uintptr_t end = begin + length;
-  for (std::uintptr_t at = begin; at < end;) {
-    const auto mapping = mapping_at(at);
-    if (!mapping) {
-      found.is_unknown = at == begin;
-      found.has_others = true;
-      return found;
-    }
-    if (mapping->begin > at) found.has_others = true;  // nothing is mapped there
-    const std::uintptr_t first = std::max(at, mapping->begin);
-    const std::uintptr_t last = std::min(end, mapping->end);
-    at = mapping->end;
-    if (first >= last) continue;
-    // A file system of another kind may have the same number: then it is synced, too.
-    if (!mapping->is_shared || mapping->inode != inode) {
-      found.has_others = true;
-      continue;
-    }
-    if (found.count == ranges.size()) {
-      found.is_unknown = true;
-      return found;
-    }
-    ranges[found.count++] = {mapping->offset + (first - mapping->begin), last - first};
-  }
-  return found;
+  return find_parts(reinterpret_cast<std::uintptr_t>(address), length, inode, ranges);
 }
 
 }  // namespace perdura::mojim

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 
+#include "library/mojim/mappings.h"
 #include "library/mojim/requests.h"
 #include "library/mojim/written_pages.h"
 
@@ -48,17 +49,11 @@ class Program {
   // Fails if the name of the file, which is replicated, is that of another one now.
   int check_name() const;
   int settle();
+  void note_refused() { requests_.note_refused(); }  // a sync point
 
   // The parts of the file that are mapped at these addresses.
-  struct Found {
-    std::size_t count = 0;
-    // Not all of the addresses are of the file.
-    bool has_others = false;
-    // It cannot be found out, or there are too many.
-    bool is_unknown = false;
-  };
-  Found find(const void* address, std::size_t length,
-             std::span<services::MemoryRange> ranges) const;
+  FoundParts find(const void* address, std::size_t length,
+                  std::span<services::MemoryRange> ranges) const;
 
   // A line on standard error.
   static void say(const char* format, ...) __attribute__((format(printf, 1, 2)));

@@ -87,14 +87,19 @@ bool Requests::has_primary() const {
 }
 
 void Requests::add_process(std::int32_t process) {
-  shared_->uses.fetch_add(1, std::memory_order_relaxed);
   for (auto& place : shared_->processes) {
     if (place.load(std::memory_order_relaxed) == process) return;
   }
+  shared_->uses.fetch_add(1, std::memory_order_relaxed);
   for (auto& place : shared_->processes) {
     std::int32_t other = place.load(std::memory_order_relaxed);
     if ((other == 0 || !is_alive(other)) && place.compare_exchange_strong(other, process)) return;
   }
+}
+
+bool Requests::has_used(std::int32_t process) const {
+  return std::any_of(std::begin(shared_->processes), std::end(shared_->processes),
+                     [&](const auto& place) { return place.load() == process; });
 }
 
 // Null if the primary has gone.
@@ -120,6 +125,7 @@ Requests::Answer Requests::ask(const Question& question) {
     return answer;
   };
   if (question.ranges.size() > SyncRequest::kMostRanges) {
+    note_refused();
     return fail(ENOSPC, "a sync point of more than 1024 ranges is refused");
   }
   constexpr const char* kGone = "the process of the primary has ended, so nothing is replicated";

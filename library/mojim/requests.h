@@ -58,6 +58,10 @@ struct SharedRequests {
   std::uint64_t inode;
   std::uint64_t size;
   std::atomic<std::uint32_t> work;  // a futex: how many requests have been posted
+  // A sync failed, and no later one that covers it has succeeded: one that the primary knows, one
+  // that was refused before it was asked.
+  std::atomic<std::uint32_t> failed;
+  std::atomic<std::uint32_t> refused;
   std::atomic<std::uint32_t> uses;  // how many processes have ever used the file
   std::atomic<std::int32_t> processes[kMostProcesses];  // that use it; 0: nobody
   SyncRequest requests[kMostRequests];
@@ -85,6 +89,11 @@ class Requests {
   std::uint32_t uses() const { return shared_->uses.load(std::memory_order_relaxed); }
   // The primary goes on as long as one of these lives.
   void add_process(std::int32_t process);
+  bool has_used(std::int32_t process) const;
+  // A sync has failed, and what it was to send has not been sent by another one.
+  bool has_failed() const { return shared_->failed != 0 || shared_->refused != 0; }
+  // That could not be asked for.
+  void note_refused() { shared_->refused = 1; }
 
   // 0, or an errno; then `why` is one line of text.
   struct Answer {

@@ -1,6 +1,7 @@
 /* One way to change a file, one to sync it, one to end: a row of the table in ways_test.cc.
  *
- *   ways FILE CHANGE SYNC END
+ *   ways FILE CHANGE SYNC END [SIZE]
+ *   ways FILE              maps the file, stores, and ends
  *
  * The file gets "newdata" at 0, or is changed otherwise, and nothing is changed that the sync does
  * not cover. When the sync has returned, "synced" is said. If a call is refused, the program says
@@ -26,8 +27,11 @@
 
 #include "perdura_mojim.h"
 
-enum { kSize = 1 << 20, kPage = 4096, kLength = 8 };
+enum { kPage = 4096, kLength = 8 };
 
+static size_t size = 1 << 20;
+
+static const char* program;
 static const char* name;
 static const char* how; /* it is synced */
 static int file;
@@ -59,6 +63,19 @@ static int other_with_data(void) {
   const int other = memfd_create("other", 0);
   must(write(other, kNew, kLength) == kLength && lseek(other, 0, SEEK_SET) == 0, "memfd");
   return other;
+}
+/* A system call that no library sees. */
+static long by_instruction(long number, long a, long b, long c, long d) {
+  register long fourth __asm__("r10") = d;
+  register long fifth __asm__("r8") = 0;
+  register long sixth __asm__("r9") = 0;
+  long result = number;
+  __asm__ volatile("syscall"
+                   : "+a"(result)
+                   : "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
+                   : "rcx", "r11", "memory");
+  errno = result < 0 ? (int)-result : 0;
+  return result;
 }
 static void own_handler(int signal) { _exit(100 + signal); }
 
@@ -162,16 +179,16 @@ static void change(const char* by) {
     snprintf(command, sizeof command, "printf newdata | dd of='%s' conv=notrunc status=none", name);
     must(system(command) == 0, by);
   } else if (IS("protected")) {
-    must(mprotect(memory, kSize, PROT_READ) == 0, by);
+    must(mprotect(memory, size, PROT_READ) == 0, by);
     must(mprotect(memory, kPage, PROT_READ | PROT_WRITE) == 0, by);
     store();
   } else if (IS("moved")) {
-    char* const place = mmap(NULL, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    memory = mremap(memory, kSize, kSize, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+    char* const place = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memory = mremap(memory, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, place);
     must(memory == place, by);
     store();
   } else if (IS("smaller")) {
-    memory = mremap(memory, kSize, kPage, MREMAP_MAYMOVE);
+    memory = mremap(memory, size, kPage, MREMAP_MAYMOVE);
     must(memory != MAP_FAILED, by);
     store();
   } else if (IS("remapped")) {
@@ -179,8 +196,8 @@ static void change(const char* by) {
     store(); /* to the second page of the file */
     must(pread(file, found, kLength, kPage) == kLength && memcmp(found, kNew, kLength) == 0, by);
   } else if (IS("fixed")) {
-    char* const place = mmap(NULL, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    memory = mmap(place, kSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+    char* const place = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memory = mmap(place, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
     must(memory == place, by);
     store();
   } else if (IS("hole-and-again")) {
@@ -198,7 +215,7 @@ static void change(const char* by) {
     must(munmap(other, kPage) == 0, by);
   } else if (IS("dropped")) {
     store();
-    must(madvise(memory, kSize, MADV_DONTNEED) == 0, by);
+    must(madvise(memory, size, MADV_DONTNEED) == 0, by);
   } else if (IS("removed")) {
     must(madvise(memory, kPage, MADV_REMOVE) == 0, by);
   } else if (IS("closed")) { /* all descriptors, as daemons do */
@@ -214,7 +231,7 @@ static void change(const char* by) {
     sigprocmask(SIG_SETMASK, &all, NULL);
     store();
   } else if (IS("scattered")) { /* more ranges than a request has room for */
-    for (int page = 0; page < kSize / kPage; ++page) {
+    for (int page = 0; page < (int)(size / kPage); ++page) {
       for (int place = 0; place < kPage; place += 128) memory[page * kPage + place] = 'n';
     }
   } else if (IS("contained")) {
@@ -222,8 +239,18 @@ static void change(const char* by) {
     memset(large, 'n', sizeof large);
     must(pwrite(file, large, sizeof large, 0) == sizeof large, by);
     must(pwrite(file, kNew, kLength, 100) == kLength, by);
+  } else if (IS("instruction")) {
+    must(by_instruction(SYS_pwrite64, file, (long)kNew, kLength, 0) == kLength, by);
+  } else if (IS("child-without-library")) { /* whose stores the library does not see */
+    char command[9000];
+    snprintf(command, sizeof command, "exec '%s_static' '%s'", program, name);
+    must(system(command) == 0, by);
+  } else if (IS("pages")) { /* a line in each */
+    for (size_t page = 0; page < size / kPage; ++page) memory[page * kPage + page % kPage] = 'n';
+  } else if (IS("all")) {
+    memset(memory, 'n', size);
   } else if (IS("beyond")) {
-    must(pwrite(file, kNew, kLength, kSize) == kLength, by);
+    must(pwrite(file, kNew, kLength, size) == kLength, by);
   } else if (IS("appended")) {
     const int end = open(name, O_WRONLY | O_APPEND);
     must(write(end, kNew, kLength) == kLength, by);
@@ -231,7 +258,7 @@ static void change(const char* by) {
     FILE* const stream = fopen(name, "a");
     must(stream != NULL && fwrite(kNew, kLength, 1, stream) == 1 && fclose(stream) == 0, by);
   } else if (IS("longer")) {
-    must(ftruncate(file, 2 * kSize) == 0, by);
+    must(ftruncate(file, 2 * size) == 0, by);
   } else if (IS("renamed-over") || IS("renamed-over-by-another")) {
     char made[4200], command[9000];
     int descriptor;
@@ -247,11 +274,11 @@ static void change(const char* by) {
   } else if (IS("removed-and-made")) {
     must(unlink(name) == 0, by);
   } else if (IS("synchronous-mapping")) {
-    must(mmap(NULL, kSize, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, file, 0) !=
+    must(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, file, 0) !=
              MAP_FAILED,
          by);
   } else if (IS("longer-mapping")) {
-    must(mmap(NULL, 2 * kSize, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) != MAP_FAILED, by);
+    must(mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) != MAP_FAILED, by);
   } else {
     _exit(2);
   }
@@ -274,7 +301,7 @@ static void sync_it(const char* by) {
   if (IS("msync")) {
     must(msync(memory, kPage, MS_SYNC) == 0, by);
   } else if (IS("msync-all")) {
-    must(msync(memory, kSize, MS_SYNC) == 0, by);
+    must(msync(memory, size, MS_SYNC) == 0, by);
   } else if (IS("msync-async")) {
     must(msync(memory, kPage, MS_ASYNC) == 0, by);
   } else if (IS("fsync")) {
@@ -304,6 +331,29 @@ static void sync_it(const char* by) {
     must(syscall(SYS_fsync, file) == 0, by);
   } else if (IS("syscall-msync")) {
     must(syscall(SYS_msync, memory, (long)kPage, (long)MS_SYNC) == 0, by);
+  } else if (IS("instruction-fsync")) {
+    must(by_instruction(SYS_fsync, file, 0, 0, 0) == 0, by);
+  } else if (IS("instruction-msync")) {
+    must(by_instruction(SYS_msync, (long)memory, kPage, MS_SYNC, 0) == 0, by);
+  } else if (IS("instruction-sync")) {
+    by_instruction(SYS_sync, 0, 0, 0, 0);
+  } else if (IS("instruction-O_DSYNC")) {
+    const long again = by_instruction(SYS_open, (long)name, O_RDWR | O_DSYNC, 0, 0);
+    must(again >= 0 && pwrite((int)again, kNew, kLength, 0) == kLength, by);
+  } else if (IS("io_uring")) {
+    char parameters[120] = {0};
+    must(by_instruction(SYS_io_uring_setup, 4, (long)parameters, 0, 0) >= 0, by);
+  } else if (IS("kernel-aio")) { /* as libaio does */
+    unsigned long context = 0;
+    must(by_instruction(SYS_io_setup, 4, (long)&context, 0, 0) == 0, by);
+  } else if (IS("gmsync-of-too-much")) { /* and the program does not look whether it failed */
+    const struct gmsync_range all = {memory, size};
+    if (gmsync(&all, 1) == 0) _exit(2);
+  } else if (IS("gmsync-of-too-many") || IS("gmsync-of-too-many-and-fsync")) {
+    static struct gmsync_range ranges[1025];
+    for (int i = 0; i < 1025; ++i) ranges[i] = (struct gmsync_range){memory + i * 128, 1};
+    if (gmsync(ranges, 1025) == 0) _exit(2);
+    if (!IS("gmsync-of-too-many")) must(fsync(file) == 0, by);
   } else if (IS("gmsync")) {
     const struct gmsync_range ranges[] = {{memory, kLength}, {memory + kPage, 1}};
     must(gmsync(ranges, 2) == 0, by);
@@ -364,17 +414,52 @@ static void end(const char* by) {
   _exit(2);
 }
 
+/* What follows is done by a process that outlives the one that the run has started. */
+static void go_on_elsewhere(int is_killed) {
+  int ends[2];
+  char none;
+  pid_t child;
+  must(pipe(ends) == 0, "pipe");
+  child = fork();
+  must(child >= 0, "fork");
+  if (child == 0 && !is_killed) { /* as daemons do */
+    setsid();
+    child = fork();
+    if (child != 0) _exit(0);
+  }
+  if (child != 0) {
+    if (is_killed) raise(SIGKILL);
+    wait_for(child);
+    exit(0);
+  }
+  close(ends[1]);
+  if (read(ends[0], &none, 1) != 0) _exit(2); /* nobody else has the other end any more */
+}
+
 int main(int count, char** arguments) {
-  if (count != 5) return 2;
+  if (count != 2 && count != 5 && count != 6) return 2;
+  program = arguments[0];
   name = arguments[1];
+  if (count == 2) {
+    file = open(name, O_RDWR);
+    memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) return 9;
+    store();
+    return 0;
+  }
+  if (count == 6) size = strtoul(arguments[5], NULL, 10);
   how = arguments[3];
   file = open(name, O_RDWR | O_CREAT, 0644);
-  must(file >= 0 && ftruncate(file, kSize) == 0, "open");
-  memory = mmap(NULL, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  must(file >= 0 && ftruncate(file, size) == 0, "open");
+  memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   must(memory != MAP_FAILED, "mmap");
-  memset(memory, 'o', kSize);
+  memset(memory, 'o', size);
   /* All is at the copies, and what is stored from now on is found. */
   must(fsync(file) == 0 && fsync(file) == 0, "fsync");
+  if (strncmp(arguments[4], "daemon-", 7) == 0 || strncmp(arguments[4], "orphan-", 7) == 0) {
+    go_on_elsewhere(arguments[4][0] == 'o');
+    arguments[4] += 7;
+  }
   change(arguments[2]);
   sync_it(how);
   dprintf(1, "synced\n");

@@ -1,10 +1,12 @@
-// A hundred ways of programs to change a file, to sync it and to end: each is replicated when its
-// sync has returned, or it is refused, or the run ends with a line and exit code 1. And random
-// programs with a model.
+// Some two hundred ways of programs to change a file, to sync it and to end: each is replicated
+// when its sync has returned, or it is refused, or the run ends with a line and exit code 1. And
+// random programs with a model.
 #include <spawn.h>
 
+#include <algorithm>
 #include <array>
 
+#include "platform/base/units.h"
 #include "tests/library/mojim/running.h"
 #include "tests/support/seed.h"
 
@@ -14,6 +16,14 @@ namespace {
 std::string contents(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// As the record of the run says.
+std::string end_of_run(const std::string& file) {
+  std::ifstream record(file + ".mojim/run");
+  std::string line;
+  for (int number = 0; number < 3; ++number) std::getline(record, line);
+  return line;
 }
 
 enum class Then : std::uint8_t {
@@ -28,6 +38,8 @@ struct Row {
   std::string name;
   std::vector<std::string> program;  // FILE stands for the file
   Then then = Then::replicated;
+  std::string says{};  // a part of what is said
+  std::string size = "1MiB";
 };
 
 std::string named(std::string text) {
@@ -40,6 +52,38 @@ std::string named(std::string text) {
 Row of_c(const std::string& change, const std::string& sync, const std::string& end, Then then,
          const char* program = PERDURA_WAYS) {
   return {named(change + " " + sync + " " + end), {program, "FILE", change, sync, end}, then};
+}
+
+Row of_static(const std::string& change, const std::string& sync, const std::string& end,
+              Then then) {
+  Row row = of_c(change, sync, end, then, PERDURA_WAYS_STATIC);
+  row.name = "static_" + row.name;
+  return row;
+}
+
+Row that_says(Row row, const std::string& says) {
+  row.says = says;
+  return row;
+}
+
+// A file of this size; the program is told so.
+Row with_size(Row row, Bytes size) {
+  row.program.push_back(fmt::format("{}", size));
+  row.size = fmt::format("{}MiB", size / MiB);
+  return row;
+}
+
+// Compiled if there is a compiler.
+Row of_go(const std::string& change, const std::string& sync, const std::string& end, Then then) {
+  return {named("go " + change + " " + sync + " " + end),
+          {PERDURA_WAYS_GO, "FILE", change, sync, end},
+          then};
+}
+Row of_java(const std::string& change, const std::string& sync, const std::string& end, Then then) {
+  return {named("java " + change + " " + sync + " " + end),
+          {PERDURA_JAVA, "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", PERDURA_WAYS_JAVA,
+           "Ways", "FILE", change, sync, end},
+          then};
 }
 
 // FILE is its first argument; it makes the file as ways.c does.
@@ -61,6 +105,85 @@ Row of_python(const std::string& name, const std::string& script, Then then = Th
 Row of_shell(const std::string& name, const std::string& script, Then then) {
   const std::string before = PERDURA_WAYS " \"$0\" store fsync exit\n";
   return {"shell_" + name, {"sh", "-c", before + script, "FILE"}, then};
+}
+
+// They go on when the program that the run has started has ended, or was killed.
+void add_of_daemons(std::vector<Row>& rows) {
+  for (const char* change : {"store", "stdio", "child", "child-without-library"}) {
+    rows.push_back(of_c(change, "fsync", "daemon-kill", Then::replicated));
+    rows.push_back(of_c(change, "none", "daemon-exit", Then::settled));
+    rows.push_back(of_c(change, "msync-all", "orphan-kill", Then::replicated));
+  }
+  rows.push_back(of_c("store", "none", "daemon-kill", Then::rolled_back));
+  // The end of the other one is orderly, and the library in it sends what it has changed.
+  rows.push_back(of_c("store", "none", "orphan-exit", Then::replicated));
+  rows.push_back(of_static("store", "none", "orphan-exit", Then::rolled_back));
+  rows.push_back(of_static("store", "fsync", "daemon-kill", Then::replicated));
+  rows.push_back(of_static("store", "none", "daemon-exit", Then::settled));
+  rows.push_back(of_static("store", "fsync", "orphan-kill", Then::replicated));
+}
+
+// Programs whose system calls do not pass the C library, or that are of another language.
+void add_of_other_compilers(std::vector<Row>& rows) {
+  for (const char* change :
+       {"store", "write", "stdio", "sendfile", "aio_write", "hole", "thread", "child", "grandchild",
+        "other-program", "moved", "smaller", "fixed", "unmapped", "closed", "scattered"}) {
+    rows.push_back(of_static(change, "fsync", "kill", Then::replicated));
+  }
+  for (const char* sync : {"msync", "msync-all", "msync-async", "fdatasync", "fsync-of-a-reader",
+                           "sync", "syncfs", "sync_file_range", "aio_fsync", "syscall-fsync",
+                           "gmsync", "thread", "handler", "child", "other-program"}) {
+    rows.push_back(of_static("store", sync, "kill", Then::replicated));
+  }
+  for (const char* sync : {"O_SYNC", "O_DSYNC", "RWF_DSYNC"}) {
+    rows.push_back(of_static("store", sync, "kill", Then::refused));
+  }
+  for (const char* change : {"beyond", "appended", "renamed-over", "removed-and-made"}) {
+    rows.push_back(of_static(change, "fsync", "kill", Then::fails));
+    rows.push_back(of_static(change, "none", "exit", Then::fails));
+  }
+  for (const char* change : {"longer-mapping", "synchronous-mapping"}) {
+    rows.push_back(of_static(change, "fsync", "kill", Then::refused));
+  }
+  for (const char* change : {"store", "stdio", "child"}) {
+    rows.push_back(of_static(change, "none", "exit", Then::settled));
+  }
+  rows.push_back(of_static("store", "none", "kill", Then::rolled_back));
+  // A process with the library, whose calls go around it.
+  for (const char* change : {"instruction", "child-without-library"}) {
+    rows.push_back(of_c(change, "fsync", "kill", Then::replicated));
+    rows.push_back(of_c(change, "msync-all", "kill", Then::replicated));
+  }
+  for (const char* sync : {"instruction-fsync", "instruction-msync", "instruction-sync"}) {
+    rows.push_back(of_c("store", sync, "kill", Then::replicated));
+  }
+  for (const char* sync : {"instruction-O_DSYNC", "io_uring", "kernel-aio"}) {
+    rows.push_back(of_c("store", sync, "kill", Then::refused));
+  }
+  for (const auto& [change, sync] :
+       std::array<std::array<const char*, 2>, 6>{{{"store", "msync"},
+                                                  {"store", "fsync"},
+                                                  {"pwrite", "fsync"},
+                                                  {"pwrite", "fdatasync"},
+                                                  {"goroutine", "msync"},
+                                                  {"store", "sync"}}}) {
+    rows.push_back(of_go(change, sync, "kill", Then::replicated));
+  }
+  rows.push_back(of_go("synchronous", "none", "kill", Then::refused));
+  rows.push_back(of_go("renamed-over", "fsync", "exit", Then::fails));
+  rows.push_back(of_go("store", "none", "exit", Then::settled));
+  rows.push_back(of_go("store", "none", "kill", Then::rolled_back));
+  for (const auto& [change, sync] :
+       std::array<std::array<const char*, 2>, 6>{{{"put", "force-memory"},
+                                                  {"put", "force-file"},
+                                                  {"write", "force-data"},
+                                                  {"transfer", "force-file"},
+                                                  {"rws", "none"},
+                                                  {"rwd", "none"}}}) {
+    rows.push_back(of_java(change, sync, "kill", Then::replicated));
+  }
+  rows.push_back(of_java("put", "none", "exit", Then::settled));
+  rows.push_back(of_java("put", "none", "kill", Then::rolled_back));
 }
 
 std::vector<Row> all_rows() {
@@ -104,18 +227,15 @@ std::vector<Row> all_rows() {
   }
   rows.push_back(of_c("store", "none", "abort", Then::rolled_back));
   rows.push_back(of_c("store", "none", "kill", Then::rolled_back));
-  for (const auto& [change, sync] :
-       std::array<std::array<const char*, 2>, 5>{{{"store", "msync"},
-                                                  {"pwrite", "fsync"},
-                                                  {"stdio", "fdatasync"},
-                                                  {"store", "none"},
-                                                  {"child", "sync"}}}) {
-    for (const char* end : {"exit", "kill"}) {
-      Row row = of_c(change, sync, end, Then::fails, PERDURA_WAYS_STATIC);
-      row.name = "static_" + row.name;
-      rows.push_back(row);
-    }
-  }
+  rows.push_back(
+      that_says(of_c("store", "gmsync-of-too-many", "exit", Then::fails), "a sync has failed"));
+  rows.push_back(of_c("store", "gmsync-of-too-many-and-fsync", "exit", Then::settled));
+  rows.push_back(
+      that_says(with_size(of_c("all", "gmsync-of-too-much", "exit", Then::fails), 20 * MiB),
+                "a sync has failed"));
+  rows.push_back(with_size(of_c("pages", "fsync", "kill", Then::replicated), 160 * MiB));
+  add_of_daemons(rows);
+  add_of_other_compilers(rows);
   rows.push_back(of_python("flush", "m[0:7] = b'newdata'\nm.flush()\nsynced()\n"));
   rows.push_back(
       of_python("fsync", "os.pwrite(f.fileno(), b'newdata', 0)\nos.fsync(f)\nsynced()\n"));
@@ -167,9 +287,10 @@ class Way : public testing::TestWithParam<Row> {};
 TEST_P(Way, IsReplicatedOrRefusedOrFails) {
   const SharedFolder folder;
   std::vector<std::string> program = GetParam().program;
+  if (program.front().empty()) GTEST_SKIP() << "there was no compiler for it when this was built";
   std::replace(program.begin(), program.end(), std::string("FILE"), folder.file("a"));
   std::vector<std::string> arguments = mojim("run", "m-sync", folder, program);
-  std::replace(arguments.begin(), arguments.end(), std::string("4MiB"), std::string("1MiB"));
+  std::replace(arguments.begin(), arguments.end(), std::string("4MiB"), GetParam().size);
   Running running(arguments);
   const std::string said = running.rest();
   const int code = running.wait();
@@ -177,7 +298,14 @@ TEST_P(Way, IsReplicatedOrRefusedOrFails) {
   const std::string here = contents(folder.file("a"));
   const std::string copy = contents(folder.file("b"));
   const std::string before(1 << 20, 'o');
-  const auto has = [&](const char* text) { return said.find(text) != std::string::npos; };
+  const auto has = [&](const std::string& text) { return said.find(text) != std::string::npos; };
+  EXPECT_TRUE(has(GetParam().says));
+  if (here != copy) {
+    EXPECT_NE(end_of_run(folder.file("a")), "settled");
+    EXPECT_EQ(end_of_run(folder.file("a")), end_of_run(folder.file("b")));
+    // It says what is not at the copies.
+    EXPECT_TRUE(code != 0);
+  }
   switch (GetParam().then) {
     case Then::replicated:
       EXPECT_EQ(code, 1) << "it was killed";
@@ -215,11 +343,34 @@ std::vector<Row> few_rows() {
           of_c("child", "sync", "kill", Then::replicated),
           of_c("renamed-over", "fsync", "kill", Then::refused),
           of_c("appended-by-stdio", "fsync", "exit", Then::fails),
-          of_c("store", "none", "exit", Then::settled)};
+          of_c("store", "none", "exit", Then::settled),
+          of_static("store", "fsync", "kill", Then::replicated),
+          that_says(of_c("store", "gmsync-of-too-many", "exit", Then::fails), "a sync has failed"),
+          of_c("child-without-library", "instruction-fsync", "daemon-kill", Then::replicated)};
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Way, testing::ValuesIn(all_rows()), kName);
 INSTANTIATE_TEST_SUITE_P(Few, Way, testing::ValuesIn(few_rows()), kName);
+
+// A kernel that holds no calls, such as for a program that a run within a run starts: of what goes
+// around the C library nothing is known, and nothing is said.
+TEST(UnwatchedProgram, IsSaidToHoldNoMoreThanIsKnown) {
+  const SharedFolder outer;
+  for (const char* program : {PERDURA_WAYS, PERDURA_WAYS_STATIC}) {
+    const SharedFolder folder;
+    std::vector<std::string> inner =
+        mojim("run", "m-sync", folder, {program, folder.file("a"), "store", "fsync", "exit"});
+    inner.insert(inner.begin(), {"env", "-u", "LD_PRELOAD"});
+    Running running(mojim("run", "m-sync", outer, inner));
+    const std::string said = running.rest();
+    EXPECT_EQ(running.wait(), 1) << said << "the outer one has replicated nothing";
+    EXPECT_EQ(said.find("holds all sync points"), std::string::npos) << said;
+    const char* const expected = program == std::string(PERDURA_WAYS)
+                                     ? "has made by calls of the C library"
+                                     : "or cannot be watched (it is linked statically";
+    EXPECT_NE(said.find(expected), std::string::npos) << said;
+  }
+}
 
 void run_generated(int programs) {
   std::mt19937 random(random_seed());
