@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "services/boundaries.h"
+
 namespace perdura::services {
 
 namespace {
@@ -102,6 +104,9 @@ KvCrashPlan slow_writer_plan() {
 KvCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
   constexpr std::uint32_t kMostClients = 3;
   KvCrashPlan plan = generated_store(tape.stream("store"));
+  if (pmem::Choices& ends = tape.stream("lengths"); ends.choose(2) == 1) {
+    for (Bytes& length : plan.lengths) length = length_around_a_boundary(ends);
+  }
   plan.workers = tape.stream("workers").choose(4) == 3 ? 2 : 1;
   plan.clients.resize(kMostClients);
   for (std::uint32_t number = 0; number < kMostClients; ++number) {

@@ -54,6 +54,7 @@ KvCrashPlan slow_writer_plan();
 //
 //   store                how many servers and keys, how long keys and values are, how much room;
 //                        after that, which small store of the system
+//   lengths              whether values have lengths around boundaries instead
 //   workers              how many threads each server has
 //   filling              whether that holds other keys at the beginning, and clients get those
 //   client-0, client-1.. each client's speed and operations

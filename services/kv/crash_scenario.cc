@@ -14,6 +14,7 @@
 #include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
 #include "platform/runtime/sync.h"
+#include "services/boundaries.h"
 #include "services/kv/crash_plan.h"
 #include "services/kv/crash_state.h"
 #include "services/kv/crash_verdict.h"
@@ -172,7 +173,9 @@ class KvCrashScenario final : public CrashScenario {
                      const CrashLevels& levels) const override;
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
     auto counts = happened_.counts();
-    counts.emplace("early reads", early_reads(history()));
+    const history::History all = history();
+    counts.emplace("early reads", early_reads(all));
+    if (generated_) boundaries_met(all).add_to(counts);
     return counts;
   }
   std::span<const Event> expected_events() const override { return system_.events; }
@@ -236,6 +239,7 @@ class KvCrashScenario final : public CrashScenario {
   Task<> read(systems::KvSession& session);
   Task<bool> step(systems::KvSession& session, KvStep step, std::uint32_t number);
   history::History history() const;  // without the failures
+  BoundariesMet boundaries_met(const history::History& all) const;
   history::History without_filling(const history::History& all) const;
   history::History of_partition(const history::History& all, NodeId server) const;
 
@@ -261,6 +265,16 @@ history::History KvCrashScenario::history() const {
   history::History all;
   for (const history::OperationLog& log : logs_) all.add(log.operations());
   return all;
+}
+
+// By the values that clients have put.
+BoundariesMet KvCrashScenario::boundaries_met(const history::History& all) const {
+  BoundariesMet met("values", system_.fit_value(~Bytes{0}));
+  for (const history::Operation& operation : all.operations()) {
+    const bool put = operation.kind == Kind::put && operation.outcome == history::Outcome::ok;
+    if (put) met.note(lengths_.of(operation.version));
+  }
+  return met;
 }
 
 std::string KvCrashScenario::found_since() const {

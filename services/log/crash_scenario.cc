@@ -11,6 +11,7 @@
 #include "persistence/remote_persister.h"
 #include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
+#include "services/boundaries.h"
 #include "services/judge.h"
 #include "services/log/specification.h"
 
@@ -43,11 +44,18 @@ struct Appends {
 };
 struct LogPlan {
   std::uint64_t records = kLogRecords;
-  Bytes record_size = kRecordSize;
+  // Of records, used in turn: a record's content tells its length.
+  std::vector<Bytes> lengths{kRecordSize};
   std::vector<Appends> epochs;
+  // Boundaries that runs must meet are counted (LogCrashScenario::events()).
+  bool is_generated = false;
+
+  Bytes longest() const { return *std::max_element(lengths.begin(), lengths.end()); }
+  Bytes length_of(std::uint64_t content) const { return lengths[content % lengths.size()]; }
 };
 
-// Streams of the tape: "store" and "client-0"; 0 is no append and no delay.
+// Streams of the tape: "store", "lengths", which says whether records have lengths around
+// boundaries instead, and "client-0"; 0 is no append and no delay.
 LogPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
   // Within a line, over several lines, and over several packets.
   constexpr std::array<Bytes, 4> kSizes{64, 16, 200, 4800};
@@ -56,7 +64,11 @@ LogPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
   constexpr std::array<Picoseconds, 3> kDelays{Picoseconds{}, Microseconds(5), Microseconds(25)};
   LogPlan plan;
   pmem::Choices& store = tape.stream("store");
-  plan.record_size = kSizes[store.choose(kSizes.size())];
+  plan.is_generated = true;
+  plan.lengths = {kSizes[store.choose(kSizes.size())]};
+  if (pmem::Choices& ends = tape.stream("lengths"); ends.choose(2) == 1) {
+    plan.lengths = {length_around_a_boundary(ends), length_around_a_boundary(ends)};
+  }
   plan.records = kLogs[store.choose(kLogs.size())];
   pmem::Choices& choices = tape.stream("client-0");
   for (std::uint32_t epoch = 0; epoch <= failures; ++epoch) {
@@ -69,19 +81,22 @@ LogPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
 }
 
 // Every word of a record holds the same value, which no other record has, so that a torn record
-// cannot be taken for an intact one.
-using Record = std::vector<std::uint64_t>;
+// cannot be taken for an intact one. A last word in part holds the beginning of that.
+using Record = std::vector<std::byte>;
 
-Record record_of(std::uint64_t content, Bytes size) {
-  return Record(size / sizeof(std::uint64_t), content);
+Record record_of(std::uint64_t content, Bytes length) {
+  const std::vector<std::uint64_t> words(length / kWord + 1, content);
+  const auto bytes = std::as_bytes(std::span(words));
+  return {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)};
 }
 
-std::optional<std::uint64_t> content_of(std::span<const std::byte> payload, Bytes size) {
-  Record record(size / sizeof(std::uint64_t));
-  if (payload.size() != size) return std::nullopt;
-  std::memcpy(record.data(), payload.data(), size);
-  if (record != record_of(record.front(), size)) return std::nullopt;
-  return record.front();
+std::optional<std::uint64_t> content_of(std::span<const std::byte> payload, const LogPlan& plan) {
+  std::uint64_t content = 0;
+  if (payload.size() < sizeof content) return std::nullopt;
+  std::memcpy(&content, payload.data(), sizeof content);
+  if (payload.size() != plan.length_of(content)) return std::nullopt;
+  if (!std::ranges::equal(payload, record_of(content, payload.size()))) return std::nullopt;
+  return content;
 }
 
 class LogCrashScenario final : public CrashScenario {
@@ -99,7 +114,7 @@ class LogCrashScenario final : public CrashScenario {
             throw PlatformError(
                 fmt::format("record {} is applied, and was never appended", number));
           }
-          const auto content = content_of(payload, config_.largest_record);
+          const auto content = content_of(payload, plan_);
           if (!content) note_problem(fmt::format("record {} is torn", number));
           applied_[number] = content.value_or(0);
         });
@@ -148,7 +163,10 @@ class LogCrashScenario final : public CrashScenario {
   }
 
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
-    return {{std::string(kEvents[0].name), content_ / config_.records}};
+    std::map<std::string, std::uint64_t, std::less<>> events{
+        {std::string(kEvents[0].name), content_ / config_.records}};
+    if (plan_.is_generated) met_.add_to(events);
+    return events;
   }
   std::span<const Event> expected_events() const override { return kEvents; }
   void describe(SystemState& state) const override {
@@ -195,9 +213,7 @@ class LogCrashScenario final : public CrashScenario {
       LogSpecification::State values = operation.found;
       if (call.changes) values.push_back(operation.record);
       for (const std::uint64_t value : values) {
-        const Record record = record_of(value, config_.largest_record);
-        const auto bytes = std::as_bytes(std::span(record));
-        call.values.push_back({value, {bytes.begin(), bytes.end()}});
+        call.values.push_back({value, record_of(value, plan_.length_of(value))});
       }
       if (!one.call.answered) continue;
       call.end = one.call.end;
@@ -255,13 +271,14 @@ class LogCrashScenario final : public CrashScenario {
     operation.record = content;
     const std::size_t place = begin(operation, client);
     const ScopedCount waits(under_way_);
-    const Record record = record_of(content, config_.largest_record);
-    const auto number = co_await writer.append(std::as_bytes(std::span(record)));
+    const Record record = record_of(content, plan_.length_of(content));
+    const auto number = co_await writer.append(record);
     if (!number) {
       if (number.error() != LogError::disconnected) note_problem("an append fails: too large");
       co_return false;
     }
     calls_[place].call.operation.number = *number;
+    met_.note(record.size());
     end(place);
     co_return true;
   }
@@ -293,13 +310,14 @@ class LogCrashScenario final : public CrashScenario {
   std::map<std::uint64_t, std::uint64_t> applied_;
   const LogStore* store_ = nullptr;
   std::vector<ClientCall<Operation>> calls_;
+  BoundariesMet met_{"records", ~Bytes{0}};
   std::size_t kept_calls_ = 0;
   std::map<std::uint64_t, std::uint64_t> kept_applied_;
 };
 
 LogConfig small_log(const LogSystem& system, const CrashSetup& setup, const LogPlan& plan) {
   LogConfig config{.records = plan.records,
-                   .largest_record = static_cast<std::uint32_t>(plan.record_size)};
+                   .largest_record = static_cast<std::uint32_t>(plan.longest())};
   config.method = setup.correct ? persistence::choose({{setup.model, pmem::Medium::dram},
                                                        {setup.model, pmem::Medium::pm}},
                                                       *system.append, {})

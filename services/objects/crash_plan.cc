@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "services/boundaries.h"
+
 namespace perdura::services {
 
 namespace {
@@ -99,6 +101,10 @@ ObjectsPlan generated_objects_plan(pmem::Tape& tape, std::uint32_t failures) {
   const std::size_t lengths = 1 + store.choose(2);
   for (std::size_t i = 0; i < lengths; ++i) plan.lengths.push_back(one_of(kLengths, store));
   plan.crowded = store.choose(4) == 3;
+  plan.is_generated = true;
+  if (pmem::Choices& ends = tape.stream("lengths"); ends.choose(2) == 1) {
+    for (Bytes& length : plan.lengths) length = length_around_a_boundary(ends);
+  }
   plan.clients.resize(kMostClients);
   for (std::uint32_t number = 0; number < kMostClients; ++number) {
     pmem::Choices& choices = tape.stream(fmt::format("client-{}", number));

@@ -29,11 +29,13 @@ struct ObjectsClientPlan {
 struct ObjectsPlan {
   std::size_t pools = 1;
   std::size_t keys = 1;  // of each
-  // Of values, multiples of a word, used in turn.
+  // Of values, longer than a word, used in turn.
   std::vector<Bytes> lengths{};
   // By client, then by the number of failures before it: a client connects again after each.
   std::vector<std::vector<ObjectsClientPlan>> clients{};
   bool crowded = false;  // the shard may be full
+  // Boundaries that runs must meet are counted (CrashScenario::events()).
+  bool is_generated = false;
 };
 
 // Two clients that put, write into parts of, get and erase the keys of one pool.
@@ -41,8 +43,9 @@ ObjectsPlan writers_plan(std::uint64_t seed);
 // One client creates, fills and removes pools; the other one uses another pool meanwhile.
 ObjectsPlan pools_plan();
 // One to three clients. Streams of the tape: "store": how many pools and keys, how long values are,
-// how much room; "client-0", "client-1", ...: each client's speed and steps. 0 is the simplest
-// choice: one pool, one key, no step, no delay.
+// how much room; "lengths": whether values have lengths around boundaries instead; "client-0",
+// "client-1", ...: each client's speed and steps. 0 is the simplest choice: one pool, one key, no
+// step, no delay.
 ObjectsPlan generated_objects_plan(pmem::Tape& tape, std::uint32_t failures);
 
 }  // namespace perdura::services

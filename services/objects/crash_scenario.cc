@@ -12,6 +12,7 @@
 
 #include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
+#include "services/boundaries.h"
 #include "services/judge.h"
 #include "services/objects/crash_plan.h"
 #include "services/objects/specification.h"
@@ -26,7 +27,6 @@ using Kind = Operation::Kind;
 using Words = ObjectsSpecification::Words;
 
 constexpr fabric::Address kShard{0, 0};
-constexpr Bytes kWordSize = sizeof(std::uint64_t);
 constexpr std::uint32_t kSessions = 6;
 constexpr Picoseconds kLook = Microseconds(1);  // between two looks at what is waited for
 
@@ -39,8 +39,8 @@ constexpr Event kEvents[] = {{"removed pools"}, {"parts written"}, {"direct puts
 
 std::string pool_name(std::size_t pool) { return fmt::format("pool-{}", pool); }
 
-std::array<std::byte, kWordSize> key_of(std::size_t number) {
-  std::array<std::byte, kWordSize> key{};
+std::array<std::byte, kWord> key_of(std::size_t number) {
+  std::array<std::byte, kWord> key{};
   std::memcpy(key.data(), &number, sizeof number);
   return key;
 }
@@ -267,21 +267,23 @@ Task<bool> ObjectsCrashScenario::remove(Connection& connection, std::size_t pool
   co_return end(place, co_await connection.session->delete_pool(pool_name(pool)));
 }
 
-// A part is the second half of the words that a value of some client has.
+// A part is the second half of the whole words that a value of some client has.
 Task<bool> ObjectsCrashScenario::put(Connection& connection, ObjectsStep step,
                                      std::uint32_t number) {
   const std::uint64_t version = next_version(number);
   const Bytes length = length_of(version);
   const bool part = step.kind == Kind::put_part;
-  const std::size_t first = part ? length / kWordSize / 2 : 0;
-  const Words words(length / kWordSize - first, version);
-  const auto bytes = std::as_bytes(std::span(words));
+  const std::size_t whole = length / kWord;
+  const std::size_t first = part ? whole / 2 : 0;
+  const Words filled(whole + 1, version);
+  const auto bytes = std::as_bytes(std::span(filled))
+                         .subspan(first * kWord, part ? (whole - first) * kWord : length);
   const std::size_t place = begin({.kind = step.kind,
                                    .pool = step.pool,
                                    .key = step.key,
                                    .direct = step.direct,
                                    .first = first,
-                                   .words = words},
+                                   .words = ObjectsSpecification::words_of(bytes)},
                                   number);
   const ScopedCount waits(under_way_);
   objects::Pool& pool = *connection.pools.at(step.pool);
@@ -290,7 +292,7 @@ Task<bool> ObjectsCrashScenario::put(Connection& connection, ObjectsStep step,
   std::copy(bytes.begin(), bytes.end(), connection.memory->data());
   const objects::DirectBuffer from{connection.direct, 0, bytes.size()};
   if (!part) co_return end(place, co_await pool.put_direct(key, from, {}));
-  co_return end(place, co_await pool.put_direct_offset(key, first * kWordSize, from));
+  co_return end(place, co_await pool.put_direct_offset(key, first * kWord, from));
 }
 
 Task<bool> ObjectsCrashScenario::get(Connection& connection, ObjectsStep step,
@@ -345,9 +347,7 @@ bool ObjectsCrashScenario::end(std::size_t place, std::optional<Error> error) {
 }
 
 void ObjectsCrashScenario::note_found(std::size_t place, std::span<const std::byte> value) {
-  Words& words = calls_[place].call.operation.words;
-  words.resize(value.size() / kWordSize);
-  std::memcpy(words.data(), value.data(), words.size() * kWordSize);
+  calls_[place].call.operation.words = ObjectsSpecification::words_of(value);
 }
 
 std::uint64_t ObjectsCrashScenario::done(Kind kind, std::optional<bool> direct) const {
@@ -360,9 +360,26 @@ std::uint64_t ObjectsCrashScenario::done(Kind kind, std::optional<bool> direct) 
 }
 
 std::map<std::string, std::uint64_t, std::less<>> ObjectsCrashScenario::events() const {
-  return {{std::string(kEvents[0].name), done(Kind::remove, std::nullopt)},
-          {std::string(kEvents[1].name), done(Kind::put_part, std::nullopt)},
-          {std::string(kEvents[2].name), done(Kind::put, true)}};
+  std::map<std::string, std::uint64_t, std::less<>> events{
+      {std::string(kEvents[0].name), done(Kind::remove, std::nullopt)},
+      {std::string(kEvents[1].name), done(Kind::put_part, std::nullopt)},
+      {std::string(kEvents[2].name), done(Kind::put, true)}};
+  if (!plan_.is_generated) return events;
+  BoundariesMet met("values", ~Bytes{0});
+  std::uint64_t other_lengths = 0;
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> lengths;  // by pool and key, in words
+  for (const ClientCall<Operation>& one : calls_) {
+    const Operation& operation = one.call.operation;
+    if (operation.kind != Kind::put || !one.call.answered || operation.error) continue;
+    const std::size_t in_part = ObjectsSpecification::bytes_in_part(operation.words.back());
+    met.note(ObjectsSpecification::whole_words(operation.words) * kWord + in_part);
+    std::size_t& before = lengths[{operation.pool, operation.key}];
+    if (before != 0 && before != operation.words.size()) ++other_lengths;
+    before = operation.words.size();
+  }
+  met.add_to(events);
+  events["values in the place of others of another length"] = other_lengths;
+  return events;
 }
 
 // What is under way, which of it is direct, and what the inspector has found.
@@ -402,8 +419,9 @@ std::vector<CrashCall> ObjectsCrashScenario::calls() const {
     call.changes = ObjectsSpecification{}.changes(operation);
     call.what = ObjectsSpecification::what(operation);
     if (!operation.words.empty()) {
-      const auto bytes = std::as_bytes(std::span(operation.words));
-      call.values.push_back({operation.words.back(), {bytes.begin(), bytes.end()}});
+      const auto bytes = std::as_bytes(std::span(operation.words))
+                             .first(ObjectsSpecification::whole_words(operation.words) * kWord);
+      call.values.push_back({operation.words.front(), {bytes.begin(), bytes.end()}});
     }
     if (!one.call.answered) continue;
     call.end = one.call.end;

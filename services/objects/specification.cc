@@ -4,12 +4,35 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace perdura::services {
 
 using objects::Error;
 using Kind = ObjectsSpecification::Operation::Kind;
+
+namespace {
+
+// The last byte of a word in part: this, and how many bytes of it there are. No word that the
+// scenarios store, the number of a value, is so large.
+constexpr unsigned kMarkShift = 8 * (kWord - 1);
+constexpr std::uint64_t kMark = 0xe0;
+
+}  // namespace
+
+ObjectsSpecification::Words ObjectsSpecification::words_of(std::span<const std::byte> bytes) {
+  const std::size_t rest = bytes.size() % kWord;
+  Words words(bytes.size() / kWord + (rest > 0 ? 1 : 0));
+  std::memcpy(words.data(), bytes.data(), bytes.size());
+  if (rest > 0) words.back() |= (kMark | rest) << kMarkShift;
+  return words;
+}
+
+std::size_t ObjectsSpecification::bytes_in_part(std::uint64_t word) {
+  const std::uint64_t last = word >> kMarkShift;
+  return last > kMark && last < kMark + kWord ? last - kMark : 0;
+}
 
 std::vector<ObjectsSpecification::State> ObjectsSpecification::after(const State& state,
                                                                      const Operation& operation,
@@ -83,7 +106,7 @@ std::optional<ObjectsSpecification::Value> ObjectsSpecification::with_part(
     Value value, const Operation& operation, bool answered) {
   const bool there = !value.words.empty();
   const std::size_t end = operation.first + operation.words.size();
-  const bool fits = end <= value.words.size();
+  const bool fits = end <= whole_words(value.words);
   if (answered && operation.error) {
     const bool allowed = operation.error == (there ? Error::invalid : Error::not_found) && !fits;
     return allowed ? std::optional(value) : std::nullopt;
@@ -129,7 +152,11 @@ std::string text_of(const ObjectsSpecification::Words& words) {
   for (std::size_t i = 0; i < words.size();) {
     std::size_t end = i;
     while (end < words.size() && words[end] == words[i]) ++end;
-    runs.push_back(fmt::format("{} x{}", words[i], end - i));
+    if (const std::size_t bytes = ObjectsSpecification::bytes_in_part(words[i]); bytes > 0) {
+      runs.push_back(fmt::format("{} bytes more", bytes));
+    } else {
+      runs.push_back(fmt::format("{} x{}", words[i], end - i));
+    }
     i = end;
   }
   return fmt::format("{}", fmt::join(runs, ", "));

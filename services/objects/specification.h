@@ -1,11 +1,13 @@
 // The sequential specification of the pools of a shard: which there are, and the values of their
-// keys. A value consists of 64-bit words; what is written into a part of it begins and ends with
-// one, so a failure leaves each word new or old.
+// keys. A value consists of 64-bit words, of which the last one may be there in part; what is
+// written into a part of a value begins and ends with a whole one, so a failure leaves each word
+// new or old.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,14 @@ namespace perdura::services {
 
 struct ObjectsSpecification {
   using Words = std::vector<std::uint64_t>;
+  // The words of some bytes. A last one in part is marked with how many bytes of it there are, so
+  // that values of different lengths differ.
+  static Words words_of(std::span<const std::byte> bytes);
+  // How many bytes there are of a word that is marked so; 0 of a whole one.
+  static std::size_t bytes_in_part(std::uint64_t word);
+  static std::size_t whole_words(const Words& words) {
+    return words.empty() || bytes_in_part(words.back()) == 0 ? words.size() : words.size() - 1;
+  }
   struct Value {
     Words words;  // none: there is no such key
     // By word: what it may be instead, since writes into a part that were interrupted have stored

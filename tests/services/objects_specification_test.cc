@@ -54,6 +54,29 @@ Operation erase() { return {.kind = Kind::erase}; }
 
 History with_value() { return History().done(create()).done(put({1, 1, 1, 1})); }
 
+// A value of so many bytes, all of them 1.
+Words ones(std::size_t length) {
+  const std::vector<std::byte> bytes(length, std::byte{1});
+  return ObjectsSpecification::words_of(bytes);
+}
+
+TEST(ObjectsSpecification, AValueMayEndWithinAWord) {
+  const auto with_value_of = [](std::size_t length) {
+    return History().done(create()).done(put(ones(length)));
+  };
+  for (std::size_t length = 9; length <= 24; ++length) {
+    for (std::size_t found = 9; found <= 24; ++found) {
+      EXPECT_EQ(with_value_of(length).done(get(ones(found))).possible(), found == length)
+          << found << " bytes of " << length;
+    }
+  }
+  // A part goes no further than the last whole word.
+  EXPECT_TRUE(
+      with_value_of(20).done(part(1, {7})).done(get({ones(8)[0], 7, ones(4)[0]})).possible());
+  EXPECT_FALSE(with_value_of(20).done(part(2, {7})).possible());
+  EXPECT_TRUE(with_value_of(20).failed(part(2, {7}), Error::invalid).possible());
+}
+
 TEST(ObjectsSpecification, ValuesAreThoseThatWerePutLast) {
   EXPECT_TRUE(with_value().done(get({1, 1, 1, 1})).possible());
   EXPECT_FALSE(with_value().done(get({1, 1, 1})).possible()) << "too short";

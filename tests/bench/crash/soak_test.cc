@@ -142,6 +142,30 @@ TEST(Soak, SyncPointsGoOverPagesAndToMoreCopiesThanTheFewest) {
   }
 }
 
+// What ends within a word, or goes over a line, a page or what an allocator gives at once, can be
+// wrong only where there is such a length.
+TEST(Soak, ValuesAndRecordsEndAroundBoundaries) {
+  const std::map<std::string_view, std::vector<std::string_view>> events{
+      {"erda", {"values that end within a word", "values over a line", "values over a page"}},
+      {"mcas", {"values that end within a word", "values over a line", "values over a page"}},
+      {"remote-log",
+       {"records that end within a word", "records over a line", "records over a page"}},
+      {"mcas-pools",
+       {"values that end within a word", "values over a line", "values over a page",
+        "values in the place of others of another length"}}};
+  for (const auto& [system, of_system] : events) {
+    CaseSoak search(soak_cases({systems::find_system(system).value()}, soaked_testbed()).front(),
+                    soaked_testbed(), 1);
+    while (search.counts().schedules < 100) {
+      const auto found = search.next();
+      EXPECT_FALSE(found) << found->text();
+    }
+    for (const std::string_view event : of_system) {
+      EXPECT_GE(search.counts().happened.at(std::string(event)), 20U) << system << ": " << event;
+    }
+  }
+}
+
 // So what is found at the end of a soak is written, too.
 TEST(Soak, AFindingThatIsNotAsSimpleAsPossibleIsRepeatedByItsTape) {
   const SoakCase one = case_of("erda", "", "dmp ddio", GuaranteeLevel::ordered);
