@@ -230,6 +230,8 @@ GENERIC = {
     "durability-sim": Tests("perdura_sim_test", only=["WhatMakesDurable.*"]),
     "restart": Tests("perdura_sim_test", only=["SimRestart.*"]),
     "restarted": Tests("perdura_crash_test", by_system=True, suite="Restarted"),
+    # The kernel and programs around a mounted file system.
+    "mount": Tests("perdura_fs_mount_test", only=["*FsSpaceTest*", "*FsCachesTest*", "*FsDirectoryTest*"]),
     "model": Tests("perdura_persistence_test"),
     "proofs": Tests("perdura_persistence_proof_test"),
     "methods": Tests("perdura_remote_persistence_test", without=["*Kill*", "*shm*"]),
