@@ -10,6 +10,7 @@
 
 #include "library/choice.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "platform/pmem/mapped/dax_device.h"
 #include "platform/pmem/mapped/place.h"
 
@@ -61,12 +62,10 @@ void check_job(const std::string& job) {
 
 void check_directory(const std::string& directory, bool emulated, std::string_view whose) {
   const auto device = pmem::mapped::device_path(directory);
-  std::error_code ignored;
   // It is not created, since a mistyped name would become a folder on an ordinary disk.
-  if (!device && !fs::is_directory(directory, ignored)) {
-    throw std::invalid_argument(
-        fmt::format("{} directory {} is not there, or is no directory; make it, or name another",
-                    whose, directory));
+  if (!device && kind_of(directory) != PathKind::folder) {
+    throw std::invalid_argument(fmt::format("{} directory {}: {}; make it, or name another", whose,
+                                            directory, not_a_folder(directory)));
   }
   const bool writable = device ? ::access(device->device.c_str(), R_OK | W_OK) == 0
                                : ::access(directory.c_str(), W_OK | X_OK) == 0;

@@ -14,6 +14,7 @@
 
 #include "persistence/acpi_tables.h"
 #include "persistence/pci.h"
+#include "platform/base/path_kind.h"
 #include "platform/pmem/mapped/dax_memory.h"
 
 namespace perdura::persistence {
@@ -284,8 +285,8 @@ void detect_on_block_device(const fs::path& root, const fs::path& block_device,
                                                                   file, device)});
     return;
   }
-  if (!fs::exists(root / "proc/mounts")) {
-    said.push_back({std::nullopt, fmt::format("{} can, and /proc/mounts is not there", device)});
+  if (kind_of(root / "proc/mounts") != PathKind::file) {
+    said.push_back({std::nullopt, fmt::format("{} can, and /proc/mounts cannot be read", device)});
     return;
   }
   const std::size_t before = said.size();

@@ -151,7 +151,7 @@ class Gatherer {
 
   Expected<void> add_figure(const ResultFolder& folder, const FigureSpec& spec,
                             const Origin& origin, const std::vector<std::size_t>& rows) {
-    FigureResult figure{&folder, spec, origin, "", short_name_of(spec), {}, {}, {}, {}};
+    FigureResult figure{&folder, spec, origin, "", short_name_of(spec), {}, {}, {}, {}, {}};
     if (spec.data == FigureSpec::Data::timeline) return add_over_time(std::move(figure), rows);
     auto data = collect(folder.points, rows, spec, order(spec.series));
     if (!data) return tl::unexpected(data.error());

@@ -40,6 +40,7 @@ struct FigureResult {
   Comparison comparison;
   std::vector<TimelineRow> timeline;  ///< of a figure over time, in place of points and comparison
   std::optional<InlineSvg> svg;       ///< nothing if nothing was drawn
+  std::string problem;                ///< why an image is missing though there is data; or empty
 
   bool empty() const { return data.points.empty() && timeline.empty(); }
 };

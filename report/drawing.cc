@@ -16,6 +16,7 @@
 
 #include "harness/schema/csv_table.h"
 #include "harness/text/whole_file.h"
+#include "platform/base/path_kind.h"
 #include "report/output_file.h"
 
 namespace perdura::report {
@@ -163,9 +164,10 @@ std::string bar_text(double value) {
   return fmt::format("{:.{}f}", value, size < 10 ? 2 : size < 100 ? 1 : 0);
 }
 
-/// Runs a figure's script for one image; `plot` is the script that error messages name.
-Expected<void> run_gnuplot(const DrawingPlace& place, const fs::path& script, const fs::path& plot,
-                           const fs::path& target, const std::string& format) {
+/// Runs a figure's script for one image, which it returns; `plot` is the script that error messages
+/// name.
+Expected<std::string> run_gnuplot(const DrawingPlace& place, const fs::path& script,
+                                  const fs::path& plot, const std::string& format) {
   std::vector<std::string> words{place.gnuplot, "-d", "-c", script.string(), "/dev/stdout", format};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -208,7 +210,7 @@ Expected<void> run_gnuplot(const DrawingPlace& place, const fs::path& script, co
                     "is its second argument",
                     plot.string()));
   }
-  return write_file(target, texts[0]);
+  return std::move(texts[0]);
 }
 
 }  // namespace
@@ -237,29 +239,42 @@ Expected<Files> copy_scripts(const DrawingPlace& place) {
   Files files;
   std::error_code problem;
   fs::create_directories(place.copies, problem);
-  for (const auto& entry : fs::directory_iterator(place.plots, problem)) {
-    if (entry.path().extension() != ".gp") continue;
-    const fs::path copy = place.copies / entry.path().filename();
-    const std::string text = harness::read_whole(entry.path()).value_or("");
-    if (auto written = write_file(copy, text); !written) return tl::unexpected(written.error());
+  for (const fs::path& script : names_in(place.plots)) {
+    if (script.extension() != ".gp") continue;
+    const fs::path copy = place.copies / script.filename();
+    const auto text = harness::read_whole(script);
+    if (!text) {
+      return fail_work(fmt::format("{}: {}", script.string(), not_a_file(script)));
+    }
+    if (auto written = write_file(copy, *text); !written) return tl::unexpected(written.error());
     files.push_back(copy);
   }
   return files;
 }
 
-Expected<Files> draw(const Drawing& drawing, const DrawingPlace& place) {
+Expected<Drawn> draw(const Drawing& drawing, const DrawingPlace& place) {
   std::error_code problem;
   fs::create_directories(place.figures, problem);
   const auto file = [&](const char* kind) { return place.figures / (drawing.name + kind); };
   const fs::path script = file(".gp");
-  Files files{file(".csv"), script, file(".svg"), file(".png")};
-  auto written = write_file(files[0], drawing.csv);
+  Drawn drawn{.files = {file(".csv"), script}, .problem = {}};
+  auto written = write_file(drawn.files[0], drawing.csv);
   if (written) written = write_file(script, script_of(drawing, place));
-  const fs::path plot = place.plots / (drawing.script + ".gp");
-  if (written) written = run_gnuplot(place, script, plot, files[2], "svg");
-  if (written) written = run_gnuplot(place, script, plot, files[3], "png");
   if (!written) return tl::unexpected(written.error());
-  return files;
+  const fs::path plot = place.plots / (drawing.script + ".gp");
+  for (const std::string format : {"svg", "png"}) {
+    const fs::path target = place.figures / (drawing.name + "." + format);
+    const auto image = run_gnuplot(place, script, plot, format);
+    if (!image) {
+      fs::remove(target, problem);
+      if (!drawn.problem) drawn.problem = image.error();
+      continue;
+    }
+    written = write_file(target, *image);
+    if (!written) return tl::unexpected(written.error());
+    drawn.files.push_back(target);
+  }
+  return drawn;
 }
 
 }  // namespace perdura::report

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,14 +59,21 @@ struct DrawingPlace {
 /// Returns the files written. Error: one cannot be written.
 Expected<std::vector<std::filesystem::path>> copy_scripts(const DrawingPlace& place);
 
+/// What came of one figure.
+struct Drawn {
+  std::vector<std::filesystem::path> files;  ///< those written
+  /// Why an image is missing, which must not take other figures with it: the program is not
+  /// installed; it failed (with the first line of its complaint) or drew nothing.
+  std::optional<Error> problem;
+};
+
 /// Writes the CSV and the script, which whoever has the folder can run again, and runs it: without
 /// a shell, so that no title or path is interpreted, and without the user's gnuplot settings, so
 /// that figures are the same everywhere. The images come through a pipe and are written here, since
-/// gnuplot does not notice a full disk. Returns the files written.
+/// gnuplot does not notice a full disk. An image that cannot be drawn is removed if an earlier
+/// report has left one.
 /// Precondition: copy_scripts.
-/// Errors: the program is not installed; it failed (with the first line of its complaint) or drew
-/// nothing; a file cannot be written.
-Expected<std::vector<std::filesystem::path>> draw(const Drawing& drawing,
-                                                  const DrawingPlace& place);
+/// Error: a file cannot be written.
+Expected<Drawn> draw(const Drawing& drawing, const DrawingPlace& place);
 
 }  // namespace perdura::report

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "harness/schema/file_record.h"
+#include "platform/base/path_kind.h"
 #include "report/output_file.h"
 
 namespace perdura::report {
@@ -31,7 +32,7 @@ Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::pat
   const std::filesystem::path folder = input / "guarantees";
   const std::filesystem::path index = folder / "tables.toml";
   std::vector<GuaranteeTable> tables;
-  if (!std::filesystem::exists(index)) return tables;
+  if (!is_there(index)) return tables;
   try {
     const toml::table document = toml::parse_file(index.string());
     const toml::array* entries = document["table"].as_array();

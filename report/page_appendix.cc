@@ -10,6 +10,7 @@
 
 #include "harness/schema/columns.h"
 #include "harness/schema/quantity.h"
+#include "platform/base/path_kind.h"
 #include "report/page_data.h"
 
 namespace perdura::report {
@@ -67,7 +68,7 @@ std::vector<Link> links_to_files(const ResultFolder& folder, const PageFolder& p
   std::vector<Link> links;
   for (const char* file : {"points.csv", "probes.csv", "histograms.csv", "timeline.csv",
                            "experiment.toml", "manifest.json"}) {
-    if (std::filesystem::exists(folder.path / file)) {
+    if (is_there(folder.path / file)) {
       links.push_back({link_to(folder, file, page), file});
     }
   }

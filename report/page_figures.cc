@@ -57,14 +57,14 @@ std::string noise_words(const FigureResult& figure) {
 std::vector<Link> links_of(const FigureResult& figure, const Papers& papers) {
   std::vector<Link> links = links_to_notes(figure.spec, papers);
   const std::size_t omitted = figure.data.omitted.size();
-  if (omitted > 0 && figure.svg) {
+  if (omitted > 0 && !figure.empty()) {
     links.push_back({"#not-drawn", count_of(omitted, "row") + " not drawn"});
   }
   const std::string base = "figures/" + figure.name;
   links.push_back({base + ".csv", "data"});
-  if (!figure.svg) return links;
-  links.push_back({base + ".svg", "SVG"});
-  links.push_back({base + ".png", "PNG"});
+  if (figure.empty()) return links;
+  if (figure.svg) links.push_back({base + ".svg", "SVG"});
+  if (figure.problem.empty()) links.push_back({base + ".png", "PNG"});
   links.push_back({base + ".gp", "gnuplot script"});
   return links;
 }
@@ -104,14 +104,21 @@ Data figure_data(const FigureResult& figure, const Papers& papers, const Claims&
   data["unfinished"] = false;
   if (!figure.folder->unfinished().empty()) data["unfinished"] = figure.folder->unfinished();
   data["links"] = data_of(links_of(figure, papers));
-  if (!figure.svg) {
+  if (figure.empty()) {
     data["nothing"] = why_empty(figure);
     return data;
   }
+  data["problem"] = false;
+  if (!figure.problem.empty()) data["problem"] = figure.problem;
   Data drawn;
-  drawn["view_box"] = figure.svg->view_box;
-  drawn["svg_title"] = figure_title(figure);
-  drawn["svg"] = figure.svg->body;
+  drawn["image"] = false;
+  if (figure.svg) {
+    Data image;
+    image["view_box"] = figure.svg->view_box;
+    image["svg_title"] = figure_title(figure);
+    image["svg"] = figure.svg->body;
+    drawn["image"] = std::move(image);
+  }
   drawn["guarantees_differ"] = figure.data.guarantees_differ();
   drawn["constants"] = constants(figure.folder->points, figure.data.rows);
   if (const std::string noisy = noise_words(figure); !noisy.empty()) drawn["noisy"] = noisy;

@@ -55,23 +55,29 @@ class Writer {
   Expected<void> copy_scripts() { return keep(report::copy_scripts(place_)); }
 
   Expected<void> draw(FigureResult& figure) {
-    if (figure.empty())
+    if (figure.empty()) {
       return write(fs::path("figures") / (figure.name + ".csv"), figure_csv(figure));
-    auto drawn = keep(report::draw({.name = figure.name,
-                                    .script = figure.spec.plot,
-                                    .csv = figure_csv(figure),
-                                    .title = figure_title(figure),
-                                    .x_label = figure.spec.shown_position_axis(),
-                                    .y_label = y_label(figure.spec),
-                                    .origin = figure.origin.words(),
-                                    .title_in_svg = false},
-                                   place_));
-    if (!drawn) return drawn;
-    const std::string svg =
-        harness::read_whole(place_.figures / (figure.name + ".svg")).value_or("");
-    figure.svg = inline_svg(svg, "f" + figure.name);
-    ++result_.figures;
-    return {};
+    }
+    auto drawn = report::draw({.name = figure.name,
+                               .script = figure.spec.plot,
+                               .csv = figure_csv(figure),
+                               .title = figure_title(figure),
+                               .x_label = figure.spec.shown_position_axis(),
+                               .y_label = y_label(figure.spec),
+                               .origin = figure.origin.words(),
+                               .title_in_svg = false},
+                              place_);
+    if (!drawn) return tl::unexpected(drawn.error());
+    if (drawn->problem) {
+      figure.problem = drawn->problem->message;
+      result_.not_drawn.push_back(
+          fmt::format("figure {} of {}: {}", figure.spec.id, figure.folder->name, figure.problem));
+    }
+    if (const auto svg = harness::read_whole(place_.figures / (figure.name + ".svg"))) {
+      figure.svg = inline_svg(*svg, "f" + figure.name);
+      ++result_.figures;
+    }
+    return keep(drawn->files);
   }
 
   ReportResult& result() { return result_; }
@@ -93,6 +99,13 @@ class Writer {
 Expected<ReportResult> write_report(const ReportOptions& options) {
   auto folders = read_result_folders(options.input);
   if (!folders) return tl::unexpected(folders.error());
+  if (std::all_of(folders->begin(), folders->end(),
+                  [](const ResultFolder& folder) { return folder.probed; })) {
+    return fail(
+        fmt::format("{}: 'perdura probe' wrote it and has drawn its figures there; "
+                    "'perdura report' draws what 'perdura run' writes",
+                    options.input.string()));
+  }
   if (auto complete = check_scripts(*folders, options.plots); !complete) {
     return tl::unexpected(complete.error());
   }

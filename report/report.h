@@ -29,13 +29,17 @@ struct ReportResult {
   std::vector<std::filesystem::path> files;  ///< everything written, the page included
   std::size_t figures = 0;                   ///< drawn
   std::size_t tables = 0;
+  std::vector<std::string>
+      not_drawn;                   ///< why figures have no image, though there is data; a line
+                                   ///< each, which stands in the figure's place on the page, too
   std::size_t rows_not_drawn = 0;  ///< matched by a figure or table, and not valid
   std::vector<std::string> notes;  ///< what a user should know of the folders' files, a line each
 };
 
 /// Reads the results, writes one CSV, gnuplot script, SVG and PNG per figure, one CSV per table,
 /// and one HTML page that needs nothing else. The same input gives the same bytes. Errors: one line
-/// with file, line, what is wrong and what to do. Nothing half-written is left as index.html.
+/// with file, line, what is wrong and what to do. Nothing half-written is left as index.html. A
+/// figure that cannot be drawn is no error: all others, the tables and the page are written.
 Expected<ReportResult> write_report(const ReportOptions& options);
 
 }  // namespace perdura::report

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "harness/schema/csv_table.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::report {
 namespace {
@@ -97,7 +98,7 @@ Expected<Papers> read_papers(const std::filesystem::path& claims_csv,
   for (auto& [name, paper] : papers) {
     paper.title = name;
     const auto file = notes / (name + "-notes.toml");
-    if (!std::filesystem::exists(file)) continue;
+    if (!is_there(file)) continue;
     if (auto read = read_notes(file, paper); !read) return tl::unexpected(read.error());
   }
   return papers;

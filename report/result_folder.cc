@@ -7,6 +7,7 @@
 #include "harness/schema/file_record.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/json.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::report {
 namespace {
@@ -16,10 +17,8 @@ namespace fs = std::filesystem;
 Expected<std::string> read_text(const fs::path& file) {
   std::optional<std::string> text = harness::read_whole(file);
   if (!text) {
-    return fail(
-        fmt::format("{}: missing or unreadable; run the experiment again, or restore the "
-                    "file",
-                    file.string()));
+    return fail(fmt::format("{}: {}; run the experiment again, or restore the file", file.string(),
+                            not_a_file(file)));
   }
   return std::move(*text);
 }
@@ -106,14 +105,14 @@ Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
   folder.path = path;
   const fs::path whole = fs::absolute(path).lexically_normal();
   folder.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
-  folder.probed = !fs::exists(path / "points.csv");
+  folder.probed = !is_there(path / "points.csv");
   if (rows == Rows::keep) {
     auto points = folder.probed ? Points::read_probes(path / "probes.csv")
                                 : Points::read(path / "points.csv");
     if (!points) return tl::unexpected(points.error());
     folder.points = std::move(*points);
   }
-  if (rows == Rows::keep && fs::exists(path / "timeline.csv")) {
+  if (rows == Rows::keep && is_there(path / "timeline.csv")) {
     auto timelines = Timelines::read(path / "timeline.csv");
     if (!timelines) return tl::unexpected(timelines.error());
     folder.timelines = std::move(*timelines);
@@ -156,14 +155,14 @@ Expected<std::vector<ResultFolder>> read_result_folders(
     const fs::path& input, Rows rows, const std::function<void(const fs::path&)>& reading) {
   std::error_code problem;
   const auto has_results = [](const fs::path& path) {
-    return fs::exists(path / "points.csv") || fs::exists(path / "probes.csv");
+    return is_there(path / "points.csv") || is_there(path / "probes.csv");
   };
   std::vector<fs::path> paths;
   if (has_results(input)) {
     paths.push_back(input);
   } else {
-    for (const auto& entry : fs::directory_iterator(input, problem)) {
-      if (has_results(entry.path())) paths.push_back(entry.path());
+    for (const fs::path& path : names_in(input)) {
+      if (has_results(path)) paths.push_back(path);
     }
   }
   if (paths.empty()) {

@@ -8,13 +8,13 @@
 #include "bench/perdura/commands.h"
 #include "bench/perdura/configuration_options.h"
 #include "harness/run/long_work.h"
-#include "harness/text/path_kind.h"
 #include "harness/text/whole_file.h"
 #include "persistence/chooser.h"
 #include "persistence/detection.h"
 #include "persistence/responder_descriptor.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "platform/base/path_kind.h"
 #include "systems/remote_log/expected_latency.h"
 
 namespace perdura::harness {
@@ -66,12 +66,12 @@ Known known_of_responder(const std::string& file) {
     const persistence::Detection found = persistence::detect();
     return {describe(found), persistence::usable_features(found), found};
   }
-  if (!fs::is_regular_file(file)) {
+  if (kind_of(file) != PathKind::file) {
     throw UsageError(fmt::format(
         "advise: --responder {}: {}; 'perdura doctor --json' makes one on the responder", file,
         not_a_file(file)));
   }
-  const std::string text = harness::read_whole(file).value_or("");
+  const std::string text = harness::read_if_there(file);
   try {
     const auto responder = persistence::responder_from_json(text);
     return {responder, persistence::usable_features(responder), std::nullopt};

@@ -9,12 +9,12 @@
 #include "bench/crash/what_fails.h"
 #include "bench/perdura/crash_arguments.h"
 #include "harness/run/long_work.h"
-#include "harness/text/path_kind.h"
 #include "harness/text/suggestion.h"
 #include "harness/text/whole_file.h"
 #include "persistence/proof.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "platform/base/path_kind.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::harness {
@@ -38,12 +38,11 @@ Method load_method(const std::string& target) {
                   [&](const Method& method) { return method.name == target; })) {
     return persistence::find_method(target);
   }
-  if (!std::filesystem::is_regular_file(target)) {
+  if (const PathKind kind = kind_of(target); kind != PathKind::file) {
     std::vector<std::string_view> names;
     for (const Method& method : known) names.push_back(method.name);
     for (const auto& system : systems::all_systems()) names.push_back(system.info.name);
-    std::error_code ignored;
-    if (std::filesystem::exists(target, ignored)) {
+    if (kind != PathKind::nothing) {
       throw UsageError(fmt::format("crash: {}: {}", target, not_a_file(target)));
     }
     const std::string_view meant = nearest(target, names);
@@ -52,7 +51,7 @@ Method load_method(const std::string& target) {
                     "that there are",
                     target, meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant)));
   }
-  const std::string text = harness::read_whole(target).value_or("");
+  const std::string text = harness::read_if_there(target);
   try {
     return persistence::read_method(text, std::filesystem::path(target).stem().string());
   } catch (const pmem::ProgramError& error) {

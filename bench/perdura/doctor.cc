@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "bench/perdura/commands.h"
-#include "harness/text/path_kind.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::harness {
 namespace {
@@ -38,7 +38,7 @@ bench::Host host_of(const DoctorArguments& arguments) {
     host.ndctl_regions = ndctl_regions;
     return host;
   }
-  if (!std::filesystem::is_directory(arguments.root)) {
+  if (kind_of(arguments.root) != PathKind::folder) {
     throw UsageError(
         fmt::format("doctor: --root {}: {}; give one with sys and proc of another machine",
                     arguments.root, not_a_folder(arguments.root)));

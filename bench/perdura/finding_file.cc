@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "harness/text/atomic_file.h"
-#include "harness/text/path_kind.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "platform/base/path_kind.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::harness {

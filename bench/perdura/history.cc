@@ -5,9 +5,9 @@
 
 #include "bench/perdura/commands.h"
 #include "harness/text/atomic_file.h"
-#include "harness/text/path_kind.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "services/kv/history/checker.h"
 #include "services/kv/history/formats.h"
 #include "services/kv/history/recorded_elsewhere.h"

@@ -28,6 +28,7 @@
 #include "library/mojim/requests.h"
 #include "library/mojim/run_lock.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "platform/fabric/shm/job.h"
 
 extern char** environ;
@@ -71,9 +72,9 @@ Cluster cluster_of(const MojimArguments& arguments) {
     if (std::count(cluster.files.begin(), cluster.files.end(), file) > 1) {
       throw UsageError(fmt::format("{}: given twice; each node has a file of its own", file));
     }
-    if (!fs::is_directory(fs::path(file).parent_path())) {
-      throw UsageError(
-          fmt::format("{}: there is no such folder", fs::path(file).parent_path().string()));
+    const fs::path folder = fs::path(file).parent_path();
+    if (kind_of(folder) != PathKind::folder) {
+      throw UsageError(fmt::format("{}: {}", folder.string(), not_a_folder(folder)));
     }
   }
   // What is left of one that was killed is removed by the next one.
@@ -132,7 +133,7 @@ void check_program(const std::string& program) {
   std::istringstream folders(path == nullptr ? "/bin:/usr/bin" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
     const fs::path file = fs::path(folder.empty() ? "." : folder) / program;
-    if (access(file.c_str(), X_OK) == 0 && !fs::is_directory(file)) return;
+    if (access(file.c_str(), X_OK) == 0 && kind_of(file) == PathKind::file) return;
   }
   fail_to_start(program, ENOENT);
 }
@@ -382,8 +383,10 @@ ExitCode recover_copies(const MojimArguments& arguments) {
   const Cluster cluster = cluster_of(arguments);
   for (NodeId node = 0; node < cluster.files.size(); ++node) {
     const std::string& file = cluster.files[node];
-    if (!fs::exists(file)) throw UsageError(fmt::format("{}: there is no such file", file));
-    if (!fs::exists(fs::path(mojim::state_folder(file)) / mojim::kRegion)) {
+    if (kind_of(file) != PathKind::file) {
+      throw UsageError(fmt::format("{}: {}", file, not_a_file(file)));
+    }
+    if (!is_there(fs::path(mojim::state_folder(file)) / mojim::kRegion)) {
       throw UsageError(fmt::format("{}: no run has replicated it", file));
     }
   }
@@ -404,7 +407,9 @@ struct ReadArguments {
 // Becomes the program.
 ExitCode read_copy(const ReadArguments& arguments) {
   const std::string file = fs::absolute(arguments.file).lexically_normal().string();
-  if (!fs::exists(file)) throw UsageError(fmt::format("{}: there is no such file", file));
+  if (kind_of(file) != PathKind::file) {
+    throw UsageError(fmt::format("{}: {}", file, not_a_file(file)));
+  }
   if (!mojim::has_state(file)) {
     throw UsageError(fmt::format(
         "{}: is no copy, since no run has named it as --mirror or --backup; read it without this",

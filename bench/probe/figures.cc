@@ -154,7 +154,9 @@ std::string draw(const std::vector<report::Drawing>& figures, const std::filesys
   const report::DrawingPlace place{folder, plots, folder / "plots"};
   if (const auto copied = report::copy_scripts(place); !copied) return copied.error().message;
   for (const report::Drawing& figure : figures) {
-    if (const auto drawn = report::draw(figure, place); !drawn) return drawn.error().message;
+    const auto drawn = report::draw(figure, place);
+    if (!drawn) return drawn.error().message;
+    if (drawn->problem) return drawn->problem->message;
   }
   return "";
 }

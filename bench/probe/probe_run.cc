@@ -25,8 +25,8 @@
 #include "harness/run/progress.h"
 #include "harness/schema/file_record.h"
 #include "harness/text/atomic_file.h"
-#include "harness/text/path_kind.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "platform/sim/kernel/profile.h"
 
 namespace perdura::bench {
@@ -276,16 +276,15 @@ class Run {
   void begin() {
     folder_ = request_.out.empty() ? harness::next_result_folder("out", "probe", request_.platform)
                                    : request_.out;
-    std::error_code error;
-    const bool exists = std::filesystem::exists(folder_, error);
-    if (exists && !std::filesystem::is_directory(folder_, error)) {
-      throw UsageError(
-          fmt::format("--out {}: {}", folder_.string(), harness::not_a_folder(folder_)));
+    const PathKind kind = kind_of(folder_);
+    if (kind != PathKind::nothing && kind != PathKind::folder) {
+      throw UsageError(fmt::format("--out {}: {}", folder_.string(), not_a_folder(folder_)));
     }
-    if (exists && !std::filesystem::is_empty(folder_, error)) {
+    if (!names_in(folder_).empty()) {
       throw UsageError(fmt::format("--out {}: holds something already; choose another folder",
                                    folder_.string()));
     }
+    std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error) {
       throw UsageError(fmt::format("--out {}: cannot be created: {}; choose another folder",

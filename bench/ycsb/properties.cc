@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "harness/text/printable.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::workload {
 namespace {
@@ -188,8 +189,7 @@ tl::expected<Properties, Error> Properties::read_file(const std::filesystem::pat
                     path.string(), std::strerror(error))});
   };
   // Opening a folder succeeds; only reading it would fail.
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return unreadable(EISDIR);
+  if (kind_of(path) == PathKind::folder) return unreadable(EISDIR);
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) return unreadable(errno != 0 ? errno : EIO);

@@ -7,6 +7,7 @@
 #include "harness/text/printable.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::harness {
 namespace {
@@ -90,7 +91,7 @@ bool is_header(std::string_view line, std::string_view section) {
 Document Document::read(const std::filesystem::path& file, std::span<const Override> overrides) {
   std::optional<std::string> text = read_whole(file);
   if (!text) {
-    throw UsageError(fmt::format("{}: cannot be read; check the path", file.string()));
+    throw UsageError(fmt::format("{}: {}", file.string(), not_a_file(file)));
   }
   return parse(std::move(*text), file.string(), overrides);
 }

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <set>
 
-#include "harness/text/path_kind.h"
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::harness {
 namespace {
@@ -52,38 +54,66 @@ Locations Locations::from(const fs::path& folder) const {
 
 fs::path Locations::find(FileKind kind, const Located& name) const {
   const KindNames of_kind = names_of(kind);
-  std::error_code ignored;
   if (is_path(name.text)) {
     fs::path file = folder_ / name.text;
-    if (fs::is_regular_file(file, ignored)) return file;
+    if (kind_of(file) == PathKind::file) return file;
     throw UsageError(
         fmt::format("{}{} {}: {}", at(name), of_kind.noun, file.string(), not_a_file(file)));
   }
-  for (const fs::path& root : roots_) {
+  for (const fs::path& root : open_roots()) {
     const fs::path file = root / of_kind.folder / fmt::format("{}{}", name.text, of_kind.extension);
-    if (!name.text.empty() && fs::is_regular_file(file, ignored)) return file;
+    if (!name.text.empty() && is_file(file)) return file;
   }
-  throw UsageError(at(name) + unknown_name(of_kind.noun, name.text, names(kind)));
+  const bool is_hidden = kind_of(".") == PathKind::unknown;
+  throw UsageError(at(name) + unknown_name(of_kind.noun, name.text, names(kind)) +
+                   (is_hidden ? "; the current folder " + not_a_folder(".") : ""));
 }
 
 std::vector<std::string> Locations::names(FileKind kind) const {
   const KindNames of_kind = names_of(kind);
   std::set<std::string> found;
-  for (const fs::path& root : roots_) {
-    std::error_code missing;
-    for (const auto& entry : fs::directory_iterator(root / of_kind.folder, missing)) {
-      const std::string file = entry.path().filename().string();
-      if (!entry.is_regular_file() || file.starts_with('.')) continue;
-      if (entry.path().extension() != of_kind.extension) continue;
-      found.insert(entry.path().stem().string());
+  for (const fs::path& root : open_roots()) {
+    if (!is_folder(root / of_kind.folder)) continue;
+    for (const fs::path& path : names_in(root / of_kind.folder)) {
+      if (path.filename().string().starts_with('.') || !is_file(path)) continue;
+      if (path.extension() != of_kind.extension) continue;
+      found.insert(path.stem().string());
     }
   }
   return {found.begin(), found.end()};
 }
 
+namespace {
+
+// An axis that doubles from number to number has no place for 0.
+void check_positive(const report::FigureSpec& figure, const std::vector<Axis>& matrix) {
+  for (const Axis& axis : matrix) {
+    if (axis.parameter != figure.x) continue;
+    for (const Axis::Value& value : axis.values) {
+      const std::string text = value.value.to_text();
+      const bool left_out = std::any_of(
+          figure.where.begin(), figure.where.end(), [&](const report::Condition& condition) {
+            return condition.column == figure.x && !condition.holds(text);
+          });
+      if (left_out || std::strtod(text.c_str(), nullptr) > 0) continue;
+      throw UsageError(fmt::format(
+          "{}: figure {} draws {} on a logarithmic x-axis, which has no place for {}; leave the "
+          "value out, by where = {{ {} = [...] }} of the figure, too, or take another plot",
+          value.where, figure.id, figure.x, text, figure.x));
+    }
+  }
+}
+
+}  // namespace
+
 void Locations::check_plots(const Experiment& experiment) const {
   const auto there = report::check_plots(experiment.specs, plots());
   if (!there) throw UsageError(there.error().message);
+  for (const report::FigureSpec& figure : experiment.specs.figures) {
+    const auto axis = report::x_axis_of(plots() / (figure.plot + ".gp"));
+    if (!figure.at.empty() || axis != report::XAxis::positive_numbers) continue;
+    check_positive(figure, experiment.matrix);
+  }
 }
 
 std::string plain_name(FileKind kind, const fs::path& file) {

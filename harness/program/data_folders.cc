@@ -1,7 +1,10 @@
 #include "harness/program/data_folders.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <system_error>
+
+#include "platform/base/path_kind.h"
 
 namespace perdura::harness {
 
@@ -20,8 +23,7 @@ DataFolders DataFolders::standard() {
 
 fs::path DataFolders::of_program(const fs::path& program) {
   const fs::path installed = (program.parent_path() / PERDURA_DATA_FROM_PROGRAM).lexically_normal();
-  std::error_code ignored;
-  return fs::is_directory(installed / "experiments", ignored) ? installed : PERDURA_SOURCE_DIR;
+  return is_folder(installed / "experiments") ? installed : PERDURA_SOURCE_DIR;
 }
 
 fs::path DataFolders::plots() const {
@@ -29,11 +31,17 @@ fs::path DataFolders::plots() const {
 }
 
 fs::path DataFolders::first_existing(const fs::path& relative) const {
-  std::error_code ignored;
-  for (const fs::path& root : roots_) {
-    if (fs::exists(root / relative, ignored)) return root / relative;
+  for (const fs::path& root : open_roots()) {
+    if (is_there(root / relative)) return root / relative;
   }
   return relative;
+}
+
+std::vector<fs::path> DataFolders::open_roots() const {
+  std::vector<fs::path> open = roots_;
+  std::erase_if(
+      open, [](const fs::path& root) { return root.empty() && kind_of(".") == PathKind::unknown; });
+  return open;
 }
 
 }  // namespace perdura::harness

@@ -2,7 +2,8 @@
 //
 // They are looked up in three places, the first one that has it wins: $PERDURA_HOME, the current
 // folder, and what belongs to this program: share/perdura of the prefix that it was installed to,
-// wherever that was moved, or the source tree that it was built from.
+// wherever that was moved, or the source tree that it was built from. A current folder that this
+// user may not enter is none of them.
 #pragma once
 
 #include <filesystem>
@@ -22,10 +23,14 @@ class DataFolders {
   // The folder of gnuplot scripts: the first one that contains the scripts' common part.
   std::filesystem::path plots() const;
 
-  // The first folder or file of that relative path that exists, else the path itself.
+  // The first folder or file of that relative path that exists, else the path itself. Throws
+  // PlatformError if nobody can say.
   std::filesystem::path first_existing(const std::filesystem::path& relative) const;
 
  protected:
+  // Those that can be looked in.
+  std::vector<std::filesystem::path> open_roots() const;
+
   std::vector<std::filesystem::path> roots_;
 };
 

@@ -7,10 +7,10 @@
 #include <set>
 
 #include "harness/schema/file_record.h"
-#include "harness/text/path_kind.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::harness {
 namespace {
@@ -22,7 +22,7 @@ constexpr char kPoint = 'p';
 constexpr std::size_t kWordsBeforeMeasurement = 2;
 
 bool has_status(const fs::path& folder, RunStatus status) {
-  const auto json = Json::parse_or_null(read_whole(folder / "manifest.json").value_or(""));
+  const auto json = Json::parse_or_null(read_if_there(folder / "manifest.json"));
   return json.is_object() && json.value("status", "") == to_string(status);
 }
 
@@ -63,7 +63,7 @@ std::string journal_record(const FinishedPoint& point) {
 }
 
 std::optional<InterruptedSweep> open_interrupted(const fs::path& folder, IfDamaged if_damaged) {
-  if (!fs::is_directory(folder)) {
+  if (kind_of(folder) != PathKind::folder) {
     throw UsageError(fmt::format("--continue {}: {}; give one that 'perdura run' began",
                                  folder.string(), not_a_folder(folder)));
   }
@@ -77,7 +77,7 @@ std::optional<InterruptedSweep> open_interrupted(const fs::path& folder, IfDamag
     }
     return std::nullopt;
   }
-  if (!fs::exists(journal_file(folder))) {
+  if (!is_there(journal_file(folder))) {
     throw UsageError(
         fmt::format("--continue {}: has no journal of an unfinished sweep; run the experiment "
                     "again in a new folder",

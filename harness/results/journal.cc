@@ -16,6 +16,7 @@
 #include "harness/text/atomic_file.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::harness {
 namespace {
@@ -85,7 +86,7 @@ Scan scan(std::string_view bytes) {
 fs::path free_name_beside(const fs::path& file) {
   for (std::uint64_t n = 1;; ++n) {
     fs::path name = fmt::format("{}.damaged-{}", file.string(), n);
-    if (!fs::exists(name)) return name;
+    if (!is_there(name)) return name;
   }
 }
 
@@ -107,7 +108,7 @@ Journal Journal::create(const fs::path& file, std::string_view first) {
 
 Journal Journal::open(const fs::path& file, IfDamaged if_damaged) {
   Journal journal(file, open_locked(file));
-  const std::string bytes = read_whole(file).value_or("");
+  const std::string bytes = read_if_there(file);
   Scan found = scan(bytes);
   if (found.records.empty()) {
     throw UsageError(

@@ -8,8 +8,8 @@
 #include "harness/schema/csv_table.h"
 #include "harness/schema/file_record.h"
 #include "harness/text/atomic_file.h"
-#include "harness/text/path_kind.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::harness {
 
@@ -19,7 +19,7 @@ fs::path next_result_folder(const fs::path& out, const std::string& experiment,
                             const std::string& platform) {
   for (std::uint64_t n = 1;; ++n) {
     fs::path folder = out / fmt::format("{}-{}-{}", experiment, platform, n);
-    if (!fs::exists(folder)) return folder;
+    if (!is_there(folder)) return folder;
   }
 }
 
@@ -27,12 +27,12 @@ ResultWriter::ResultWriter(fs::path folder, const std::string& experiment_text,
                            const Identity& identity, Manifest manifest)
     : folder_(std::move(folder)), manifest_(std::move(manifest)), results_(manifest_.points) {
   std::error_code problem;
-  if (fs::exists(folder_, problem)) {
-    if (!fs::is_directory(folder_)) {
+  if (const PathKind kind = kind_of(folder_); kind != PathKind::nothing) {
+    if (kind != PathKind::folder) {
       throw UsageError(fmt::format("--out {}: {}", folder_.string(), not_a_folder(folder_)));
     }
-    if (!fs::is_empty(folder_, problem)) {
-      const bool begun = fs::exists(journal_file(folder_));
+    if (!names_in(folder_).empty()) {
+      const bool begun = is_there(journal_file(folder_));
       throw UsageError(fmt::format(
           "--out {}: the folder is not empty; give a new one, results are never overwritten{}",
           folder_.string(),
@@ -57,8 +57,8 @@ ResultWriter::ResultWriter(fs::path folder, InterruptedSweep sweep, Manifest man
       results_(manifest_.points) {
   manifest_.files_before = report::sound_files(folder_);
   // Removes temporary files that were being written when the process was killed.
-  for (const auto& entry : fs::directory_iterator(folder_)) {
-    if (entry.path().extension() == ".tmp") fs::remove(entry.path());
+  for (const fs::path& path : names_in(folder_)) {
+    if (path.extension() == ".tmp") fs::remove(path);
   }
   journal_->append(journal_record(manifest_.sessions.back()));
 }

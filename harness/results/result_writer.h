@@ -14,6 +14,7 @@
 #include "harness/results/interrupted_sweep.h"
 #include "harness/results/manifest.h"
 #include "harness/results/points.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::harness {
 
@@ -66,7 +67,7 @@ class ResultWriter {
   const PointResult& result(std::size_t index) const { return results_[index]->result; }
   std::size_t done() const { return manifest_.points_done; }
   // Whether the journal is still where it was created: the folder may have been moved.
-  bool can_be_continued() const { return std::filesystem::exists(journal_file(folder_)); }
+  bool can_be_continued() const { return is_there(journal_file(folder_)); }
 
  private:
   struct Finished {

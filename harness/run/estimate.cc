@@ -8,6 +8,7 @@
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::harness {
 namespace {
@@ -45,7 +46,7 @@ bool holds_for(const Experiment& past, const Experiment& experiment) {
 }
 
 bool is_of(const fs::path& folder, const std::string& experiment, const std::string& platform) {
-  const auto json = Json::parse_or_null(read_whole(folder / "manifest.json").value_or(""));
+  const auto json = Json::parse_or_null(read_if_there(folder / "manifest.json"));
   return json.is_object() && json.value("experiment", "") == experiment &&
          json.value("platform", "") == platform && json.value("points_done", 0) > 0;
 }
@@ -57,7 +58,7 @@ PastRun read_past_run(const fs::path& folder, const Experiment& experiment) {
     return UsageError(fmt::format("--like {}: {}; give a folder that 'perdura run' wrote",
                                   folder.string(), what));
   };
-  if (!fs::exists(folder / "experiment.toml")) throw wrong("has no experiment.toml");
+  if (!is_there(folder / "experiment.toml")) throw wrong("has no experiment.toml");
   if (!holds_for(
           load_experiment(folder / "experiment.toml", {{experiment.declared}, schema_of(folder)}),
           experiment)) {
@@ -91,12 +92,11 @@ std::optional<PastRun> find_past_run(const fs::path& out, const Experiment& expe
                                      const std::string& platform) {
   std::optional<PastRun> newest;
   fs::file_time_type written;
-  std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(out, missing)) {
-    if (!is_of(entry.path(), experiment.name, platform)) continue;
+  for (const fs::path& path : names_in(out)) {
+    if (!is_of(path, experiment.name, platform)) continue;
     try {
-      PastRun past = read_past_run(entry.path(), experiment);
-      const auto time = fs::last_write_time(entry.path() / "times.csv");
+      PastRun past = read_past_run(path, experiment);
+      const auto time = fs::last_write_time(path / "times.csv");
       if (newest && time <= written) continue;
       newest = std::move(past);
       written = time;

@@ -4,13 +4,15 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <numeric>
 
 #include "harness/run/interrupt.h"
-#include "harness/text/path_kind.h"
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "platform/fabric/shm/job.h"
 #include "platform/host/numa.h"
 #include "platform/pmem/mapped/dax_device.h"
@@ -102,9 +104,9 @@ void check_pm_directory(const Located& directory) {
       throw UsageError(fmt::format("{}: pm_directory {}", directory.where, error.what()));
     }
   }
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return;
-  if (path.string().starts_with("/dev/dax")) {
+  const PathKind kind = kind_of(path);
+  if (kind == PathKind::folder) return;
+  if (kind == PathKind::nothing && path.string().starts_with("/dev/dax")) {
     throw UsageError(fmt::format(
         "{}: pm_directory {}: there is no such DAX device; 'daxctl list' names those there are, "
         "'ndctl create-namespace --mode devdax' makes one (root)",
@@ -227,11 +229,28 @@ class HostFactory : public PlatformFactory {
   std::uint64_t created_ = 0;
 };
 
+// Before the first point: without /dev/shm there is no point at all. How much room a point needs is
+// checked when its memory is made, which is taken at once.
+void check_shared_memory() {
+  static constexpr const char* kFolder = "/dev/shm";
+  const auto refuse = [](std::string_view what) {
+    throw PlatformError(fmt::format(
+        "platform shm: {} {}; mount a tmpfs there (mount -t tmpfs -o size=4g tmpfs {}; of a "
+        "container: --shm-size=4g)",
+        kFolder, what, kFolder));
+  };
+  if (::access(kFolder, W_OK | X_OK) == 0) return;
+  if (errno == ENOENT) refuse("is missing");
+  refuse(fmt::format("cannot be written to ({})", std::strerror(errno)));
+}
+
 class ShmFactory final : public HostFactory {
  public:
   ShmFactory(const Experiment& experiment, Ranks& ranks_of_run, Site site)
       : HostFactory(experiment, experiment.shm.pm_directory, ranks_of_run, std::move(site)),
         settings_(experiment.shm) {}
+
+  void check_machine(const Roles&) const override { check_shared_memory(); }
 
   std::string_view name() const override { return "shm"; }
 

@@ -17,8 +17,7 @@ std::vector<PreparedSweep::File> files_of(const std::vector<Point>& points) {
   for (const Point& point : points) {
     for (const PointFile& file : point.files) {
       if (!seen.emplace(file.kind, file.name_in_results).second) continue;
-      files.push_back(
-          {{file.name_in_results, read_whole(file.file).value_or(""), file.settings}, file.kind});
+      files.push_back({{file.name_in_results, read_if_there(file.file), file.settings}, file.kind});
     }
   }
   return files;

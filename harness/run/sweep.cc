@@ -19,6 +19,7 @@
 #include "harness/run/progress.h"
 #include "harness/text/printable.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::harness {
 namespace {
@@ -540,7 +541,7 @@ ExitCode run_experiment(const RunRequest& request, const Locations& locations,
     const auto folder = std::filesystem::absolute(request.interrupted);
     const auto site = folder / "site.toml";
     experiment = {.experiment = (folder / "experiment.toml").string(),
-                  .site = std::filesystem::exists(site) ? site.string() : ""};
+                  .site = is_there(site) ? site.string() : ""};
     places = locations.from(ranks.broadcast_text(begun ? begun->directory.string() : ""));
   }
   PreparedSweep prepared = prepare_sweep(experiment, places, drivers, ranks);

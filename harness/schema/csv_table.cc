@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "harness/text/printable.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::report {
 namespace {
@@ -99,9 +100,9 @@ Expected<void> for_each_row(
     const std::function<Expected<void>(const std::vector<std::string>& cells)>& header,
     const std::function<Expected<void>(const CsvRow& row)>& row) {
   std::ifstream input(file, std::ios::binary);
-  if (!input || std::filesystem::is_directory(file)) {
+  if (!input || kind_of(file) == PathKind::folder) {
     return fail(
-        fmt::format("{}: cannot be read; check the path and the permissions", file.string()));
+        fmt::format("{}: {}; check the path and the permissions", file.string(), not_a_file(file)));
   }
   Parser csv;
   if (!csv.ready) {

@@ -9,6 +9,7 @@
 #include "harness/schema/advice.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/json.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::report {
 namespace {
@@ -103,8 +104,7 @@ Expected<std::string> check_against(const fs::path& folder, const std::string& m
   }
   std::vector<std::string> unchecked;
   for (const char* name : {"points.csv", "probes.csv", "timeline.csv"}) {
-    std::error_code problem;
-    if (!written.contains(name) && fs::exists(folder / name, problem)) unchecked.emplace_back(name);
+    if (!written.contains(name) && is_there(folder / name)) unchecked.emplace_back(name);
   }
   if (unchecked.empty()) return "";
   const bool one = unchecked.size() == 1;
@@ -126,8 +126,7 @@ FileRecord record_of(std::string_view csv_text) {
 }
 
 std::optional<FileRecord> record_of_file(const fs::path& file) {
-  std::error_code problem;
-  if (!fs::is_regular_file(file, problem)) return std::nullopt;
+  if (kind_of(file) != PathKind::file) return std::nullopt;
   std::ifstream input(file, std::ios::binary);
   if (!input) return std::nullopt;
   Recorder recorder;
@@ -143,7 +142,7 @@ Expected<void> check_file(const fs::path& file, const FileRecord& written, std::
                           std::string_view advice) {
   const auto found = record_of_file(file);
   if (!found) {
-    return fail(fmt::format("{}: missing or unreadable, and {} says it has {}; {}", file.string(),
+    return fail(fmt::format("{}: {}, and {} says it has {}; {}", file.string(), not_a_file(file),
                             place, written.words(), advice));
   }
   if (*found == written) return {};
@@ -152,8 +151,7 @@ Expected<void> check_file(const fs::path& file, const FileRecord& written, std::
 }
 
 std::map<std::string, FileRecord> sound_files(const fs::path& folder) {
-  const auto manifest =
-      Json::parse_or_null(harness::read_whole(folder / "manifest.json").value_or(""));
+  const auto manifest = Json::parse_or_null(harness::read_if_there(folder / "manifest.json"));
   Records sound;
   for (const char* key : {"files", "files_before"}) {
     for (const auto& [name, record] : records_in(manifest, key)) {
@@ -164,13 +162,13 @@ std::map<std::string, FileRecord> sound_files(const fs::path& folder) {
 }
 
 Expected<std::string> check_against_manifest(const fs::path& folder, std::string_view advice) {
-  std::string manifest = harness::read_whole(folder / "manifest.json").value_or("");
+  std::string manifest = harness::read_if_there(folder / "manifest.json");
   for (;;) {
     auto checked = check_against(folder, manifest, advice);
     if (checked) return checked;
     // While a sweep is running its files are replaced up to once a second. So if the manifest has
     // changed in the meantime, the new one is checked.
-    std::string now = harness::read_whole(folder / "manifest.json").value_or("");
+    std::string now = harness::read_if_there(folder / "manifest.json");
     if (now == manifest) return checked;
     manifest = std::move(now);
   }

@@ -4,7 +4,10 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <fstream>
 #include <set>
 #include <string_view>
 
@@ -333,14 +336,41 @@ Expected<Specs> read_specs(const toml::table& document, const Where& where, cons
   return specs;
 }
 
+Expected<XAxis> x_axis_of(const std::filesystem::path& script) {
+  errno = 0;
+  std::ifstream stream(script);
+  if (!stream && errno == ENOENT) {
+    return fail(fmt::format("there is no script {}; see docs/figures.md for the plots there are",
+                            script.string()));
+  }
+  if (!stream) {
+    return fail(fmt::format("script {} cannot be read: {}", script.string(), std::strerror(errno)));
+  }
+  XAxis found = XAxis::any;
+  for (std::string line; std::getline(stream, line);) {
+    if (line == "# x-axis: numbers") found = XAxis::numbers;
+    if (line == "# x-axis: numbers above 0") found = XAxis::positive_numbers;
+  }
+  return found;
+}
+
 Expected<void> check_plots(const Specs& specs, const std::filesystem::path& plots) {
   for (const FigureSpec& spec : specs.figures) {
     const std::filesystem::path script = plots / (spec.plot + ".gp");
-    if (std::filesystem::exists(script)) continue;
-    return fail(
-        fmt::format("{}: figure {}: there is no script {}; see docs/figures.md for the plots there "
-                    "are",
-                    spec.plot_place, spec.id, script.string()));
+    const auto axis = x_axis_of(script);
+    if (!axis) {
+      return fail(fmt::format("{}: figure {}: {}", spec.plot_place, spec.id, axis.error().message));
+    }
+    if (*axis == XAxis::any || spec.data == FigureSpec::Data::timeline) continue;
+    const bool combined = !spec.x_more.empty();
+    const std::string& column = spec.at.empty() ? spec.x : spec.at;
+    const Column* const drawn = spec.schema.find(column);
+    if (!combined && (drawn == nullptr || drawn->kind == Column::Kind::number)) continue;
+    return fail(fmt::format(
+        "{}: figure {}: the x-axis of plot {} takes numbers, and x = {}; take a plot with bars, "
+        "such as latency-over-workload, or a column of numbers",
+        spec.plot_place, spec.id, spec.plot,
+        combined ? "is a combination of columns" : fmt::format("{} has words", column)));
   }
   return {};
 }

@@ -92,7 +92,14 @@ struct Specs {
 /// does not have by `schema`, an id used twice.
 Expected<Specs> read_specs(const std::filesystem::path& experiment_toml, const Schema& schema = {});
 
-/// Error: a figure whose script is not in the folder.
+/// Which places a script can draw on its x-axis.
+enum class XAxis { any, numbers, positive_numbers };
+/// What the script says of itself, in a line "# x-axis: numbers" or "# x-axis: numbers above 0".
+/// Error: it cannot be read.
+Expected<XAxis> x_axis_of(const std::filesystem::path& script);
+
+/// Error: a figure whose script is not in the folder or cannot be read, or cannot draw the figure's
+/// column on its x-axis.
 Expected<void> check_plots(const Specs& specs, const std::filesystem::path& plots);
 
 }  // namespace perdura::report

@@ -1,10 +1,15 @@
 #include "harness/text/whole_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
+
+#include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::harness {
 
@@ -29,6 +34,12 @@ std::optional<std::string> read_whole(const std::filesystem::path& file) {
   if (!whole) return std::nullopt;
   bytes.resize(filled);
   return bytes;
+}
+
+std::string read_if_there(const std::filesystem::path& file) {
+  if (auto bytes = read_whole(file)) return std::move(*bytes);
+  if (kind_of(file) == PathKind::nothing) return "";
+  throw PlatformError(fmt::format("{}: {}", file.string(), not_a_file(file)));
 }
 
 }  // namespace perdura::harness

@@ -16,6 +16,7 @@
 #include <cstdio>
 
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::fs::fuse {
 
@@ -98,7 +99,7 @@ std::string what_was_said() {
 }  // namespace
 
 Connection::Connection(const ConnectionOptions& options, const fuse_lowlevel_ops& operations) {
-  if (access(kDevice, F_OK) != 0) {
+  if (kind_of(kDevice) == PathKind::nothing) {
     throw UsageError(
         fmt::format("there is no {}; load the kernel's module with 'modprobe fuse'", kDevice));
   }

@@ -20,6 +20,7 @@
 #include "library/fs/operations.h"
 #include "library/fs/readers.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "platform/host/os_thread.h"
 #include "platform/pmem/mapped/populate.h"
 
@@ -99,19 +100,16 @@ class BlockedSignals {
 };
 
 void check_directory(const std::string& directory) {
-  namespace files = std::filesystem;
-  std::error_code error;
-  const auto status = files::status(directory, error);
-  if (status.type() == files::file_type::not_found) {
+  const PathKind kind = kind_of(directory);
+  if (kind == PathKind::nothing) {
     throw UsageError(fmt::format("{}: there is no such directory", directory));
   }
-  if (error) throw UsageError(fmt::format("{}: {}", directory, error.message()));
-  if (!files::is_directory(status)) {
-    throw UsageError(fmt::format("{}: is not a directory", directory));
+  if (kind == PathKind::unknown) {
+    throw UsageError(fmt::format("{}: {}", directory, not_a_folder(directory)));
   }
-  const bool empty = files::is_empty(directory, error);
-  if (error) throw UsageError(fmt::format("{}: {}", directory, error.message()));
-  if (!empty) throw UsageError(fmt::format("{}: is not empty; mount on another", directory));
+  if (kind != PathKind::folder) throw UsageError(fmt::format("{}: is not a directory", directory));
+  if (!names_in(directory).empty())
+    throw UsageError(fmt::format("{}: is not empty; mount on another", directory));
 }
 
 unsigned usual_threads() {

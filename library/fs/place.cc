@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "platform/pmem/mapped/dax_device.h"
 #include "platform/pmem/mapped/pool_file.h"
 
@@ -46,11 +47,13 @@ Place::Place(const std::string& path) {
                                    inside->device));
     }
     device_ = inside->device;
-  } else if (!files::is_directory(whole.parent_path(), error)) {
-    throw UsageError(fmt::format("{}: there is no such folder", whole.parent_path().string()));
-  } else if (files::exists(whole, error) && !files::is_regular_file(whole, error)) {
+  } else if (const files::path folder = whole.parent_path(); kind_of(folder) != PathKind::folder) {
+    throw UsageError(fmt::format("{}: {}", folder.string(), not_a_folder(folder)));
+  } else if (const PathKind kind = kind_of(whole); kind == PathKind::unknown) {
+    throw UsageError(fmt::format("{}: {}", path, not_a_file(whole)));
+  } else if (kind != PathKind::file && kind != PathKind::nothing) {
     throw UsageError(fmt::format("{}: a file system lies in a file or in a DAX device", path));
-  } else if (files::is_symlink(whole, error)) {
+  } else if (is_link(whole)) {
     whole = files::canonical(whole, error);
     if (error) throw UsageError(fmt::format("{}: the link leads to no file", path));
     path_ = whole.string();
@@ -63,7 +66,7 @@ bool Place::exists() const {
   if (is_in_device()) {
     return pmem::mapped::DaxDevice(device_).open(path_.substr(device_.size() + 1)) != nullptr;
   }
-  return access(path_.c_str(), F_OK) == 0;
+  return is_there(path_);
 }
 
 std::unique_ptr<ShmPlatform> Place::platform(Access access) const {

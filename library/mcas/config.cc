@@ -16,6 +16,7 @@
 #include "library/mcas/member.h"
 #include "platform/base/error.h"
 #include "platform/base/parameter_values.h"
+#include "platform/base/path_kind.h"
 #include "systems/mcas/mcas.h"
 #include "systems/mcas/parameters.h"
 #include "systems/parameter_reader.h"
@@ -360,7 +361,8 @@ Config Config::read(const std::string& file) {
   std::ostringstream text;
   // A directory opens like a file, but cannot be read.
   if (!stream || !(text << stream.rdbuf())) {
-    throw UsageError(fmt::format("{}: cannot be read, or is empty; check the path", file));
+    const bool is_empty = kind_of(file) == PathKind::file && stream.is_open();
+    throw UsageError(fmt::format("{}: {}", file, is_empty ? "is empty" : not_a_file(file)));
   }
   return parse(text.str(), file);
 }

@@ -16,6 +16,7 @@
 #include "library/mojim/reader_processes.h"
 #include "persistence/chooser.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::mojim {
@@ -78,19 +79,19 @@ void give_size(const std::string& file, Bytes size, bool create) {
 // Where the node's persistent memory is.
 fs::path folder_of_memory(const std::string& file) {
   const fs::path elsewhere = fs::path(state_folder(file)) / "log";
-  return fs::is_symlink(elsewhere) ? elsewhere : fs::path(state_folder(file));
+  return is_link(elsewhere) ? elsewhere : fs::path(state_folder(file));
 }
 
 void give_log(const std::string& file, const std::string& log) {
   const fs::path folder = state_folder(file);
   const fs::path elsewhere = folder / "log";
   std::error_code error;
-  if (!fs::is_symlink(elsewhere)) {
-    if (fs::exists(folder / (std::string(kRegion) + ".logs"), error)) {
+  if (!is_link(elsewhere)) {
+    if (is_there(folder / (std::string(kRegion) + ".logs"))) {
       throw UsageError(
           fmt::format("{} has its log in {} already; leave --log out", file, folder.string()));
     }
-    if (fs::exists(fs::path(log) / (std::string(kRegion) + ".logs"), error)) {
+    if (is_there(fs::path(log) / (std::string(kRegion) + ".logs"))) {
       throw UsageError(
           fmt::format("--log {}: has the log of another file; name another folder", log));
     }
@@ -107,7 +108,7 @@ void give_log(const std::string& file, const std::string& log) {
 // Other names of a node's file, under which the service knows it.
 void link_file(const std::string& file, const fs::path& known, bool is_same_medium) {
   std::error_code error;
-  if (fs::exists(known, error)) return;
+  if (is_there(known)) return;
   fs::create_directories(known.parent_path(), error);
   if (is_same_medium) {
     fs::create_hard_link(file, known, error);
@@ -196,7 +197,7 @@ void prepare_files(const Cluster& cluster, NodeId node) {
   give_size(file, cluster.size, node > 0);
   std::error_code error;
   fs::create_directory(folder, error);
-  if (fs::exists(known, error) && !fs::equivalent(file, known, error)) {
+  if (is_there(known) && !fs::equivalent(file, known, error)) {
     throw UsageError(
         fmt::format("{} is another file than the one that {} belongs to; remove the folder if the "
                     "copies of the former file are not needed any more",
@@ -206,7 +207,7 @@ void prepare_files(const Cluster& cluster, NodeId node) {
   if (node == 1 && !cluster.log.empty()) give_log(file, cluster.log);
   if (node > 0 && cluster.system().copies_on_disk) {
     link_file(file, folder / ".disk" / (std::string(kRegion) + ".disk"), true);
-  } else if (fs::is_symlink(folder / "log")) {
+  } else if (is_link(folder / "log")) {
     link_file(file, folder / "log" / kRegion, false);
   }
 }

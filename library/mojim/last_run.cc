@@ -15,17 +15,13 @@
 
 #include "library/mojim/mapped_file.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::mojim {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-bool is_there(const std::string& file) {
-  std::error_code error;
-  return fs::exists(file, error);
-}
 
 bool is_zero(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte one) { return one == std::byte{}; });
@@ -243,8 +239,8 @@ void check_sizes(const Cluster& cluster, std::optional<Take> take) {
     const std::string& file = cluster.files[node];
     const std::string folder = fs::path(file).parent_path().string();
     struct stat found {};
-    const bool is_there = stat(file.c_str(), &found) == 0;
-    const auto size = is_there ? static_cast<Bytes>(found.st_size) : 0;
+    const bool has_file = is_there(file) && stat(file.c_str(), &found) == 0;
+    const auto size = has_file ? static_cast<Bytes>(found.st_size) : 0;
     if (size > cluster.size) {
       throw UsageError(fmt::format("{}: has {} bytes, and the region has {}; raise --size", file,
                                    size, cluster.size));
@@ -256,11 +252,11 @@ void check_sizes(const Cluster& cluster, std::optional<Take> take) {
                       "primary or --take mirror, by which all copies begin anew",
                       file, record->cluster.size));
     }
-    if (!is_there && stat(folder.c_str(), &found) != 0) continue;
+    if (!has_file && stat(folder.c_str(), &found) != 0) continue;
     constexpr Bytes kBlock = 512;
-    const Bytes has = is_there ? static_cast<Bytes>(found.st_blocks) * kBlock : 0;
+    const Bytes has = has_file ? static_cast<Bytes>(found.st_blocks) * kBlock : 0;
     Need& need = needs[found.st_dev];
-    if (need.file.empty() || !is_there) need.file = file;
+    if (need.file.empty() || !has_file) need.file = file;
     need.bytes += cluster.size - std::min(has, cluster.size);
   }
   for (const auto& [device, need] : needs) {

@@ -26,6 +26,7 @@
 #include "library/mojim/requests.h"
 #include "library/mojim/sent_contents.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "platform/host/thread_executor.h"
 
 extern char** environ;
@@ -163,8 +164,7 @@ bool Primary::is_alone() const {
 void Primary::serve(const std::function<void()>& serves) {
   // ^C is for the programs; this ends after them.
   for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTERM}) std::signal(signal, SIG_IGN);
-  struct stat found {};
-  if (stat(path().c_str(), &found) == 0 && fs::exists(fs::path(state_folder(path())) / kRegion)) {
+  if (is_there(path()) && is_there(fs::path(state_folder(path())) / kRegion)) {
     serves_ = serves;  // when it has the file as it was synced
     begin();
   } else {

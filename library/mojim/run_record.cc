@@ -17,6 +17,7 @@
 #include "library/mojim/mapped_file.h"
 #include "library/mojim/state_folder.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::mojim {
 
@@ -60,8 +61,7 @@ std::string new_run() {
 
 std::optional<RunRecord> RunRecord::read(const std::string& file) {
   const std::string path = path_of(file);
-  std::error_code error;
-  if (!fs::exists(path, error) && !error) return std::nullopt;
+  if (!is_there(path)) return std::nullopt;
   std::ifstream in(path);
   const auto line = [&] {
     std::string text;
@@ -134,16 +134,14 @@ void RunRecord::write(const std::string& file) const {
 }
 
 void RunRecord::note_contents(const std::string& file) {
-  std::error_code error;
-  if (!fs::exists(file, error)) return;
+  if (!is_there(file)) return;
   pages = checksums(file);
   size = fs::file_size(file);
 }
 
 bool RunRecord::is_unchanged(const std::string& file) const {
-  std::error_code error;
-  return end != End::anew && end != End::open && fs::exists(file, error) &&
-         fs::file_size(file, error) == size && checksums(file) == pages;
+  return end != End::anew && end != End::open && is_there(file) && fs::file_size(file) == size &&
+         checksums(file) == pages;
 }
 
 }  // namespace perdura::mojim

@@ -23,6 +23,7 @@
 
 #include "library/mojim/state_folder.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::mojim {
 
@@ -189,11 +190,12 @@ SharedReadersFile::~SharedReadersFile() { munmap(shared_, sizeof(SharedReaders))
 void SharedReadersFile::persist() const { msync(shared_, kReaderPage, MS_SYNC); }
 
 bool has_state(const std::string& file) {
+  const std::string region = state_folder(file) + "/" + kRegion;
   struct stat own {};
   struct stat known {};
-  return stat(file.c_str(), &own) == 0 &&
-         stat((state_folder(file) + "/" + kRegion).c_str(), &known) == 0 &&
-         own.st_ino == known.st_ino && own.st_dev == known.st_dev;
+  return is_there(file) && is_there(region) && stat(file.c_str(), &own) == 0 &&
+         stat(region.c_str(), &known) == 0 && own.st_ino == known.st_ino &&
+         own.st_dev == known.st_dev;
 }
 
 std::optional<std::string> why_unreadable(const std::string& file, const SharedReaders& shared) {

@@ -47,6 +47,10 @@ std::string find_program(const std::string& file) {
                          : fs::read_symlink("/proc/self/exe", ignored).parent_path()) /
       file;
   if (::access(path.c_str(), X_OK) == 0) return path;
+  const int problem = errno;
+  if (problem != ENOENT && problem != ENOTDIR) {
+    throw PlatformError(fmt::format("cannot start {}: {}", path.string(), error_text(problem)));
+  }
   throw PlatformError(fmt::format(
       "there is no program {}; it belongs beside this one, or into the folder that {} names",
       path.string(), kProgramsVariable));

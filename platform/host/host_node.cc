@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "platform/host/child_process.h"
 #include "platform/host/host_background.h"
 #include "platform/host/numa.h"
@@ -93,7 +94,7 @@ std::string HostNode::path_of(std::string_view name, pmem::Medium medium) const 
 }
 
 pmem::Medium HostNode::medium_of(std::string_view name) const {
-  const bool is_on_disk = std::filesystem::exists(path_of(name, pmem::Medium::disk));
+  const bool is_on_disk = is_there(path_of(name, pmem::Medium::disk));
   return is_on_disk ? pmem::Medium::disk : pmem::Medium::pm;
 }
 

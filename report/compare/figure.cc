@@ -71,6 +71,7 @@ report::Expected<void> draw(const Comparison& comparison, const FigureOptions& o
                     .origin = comparison.matching.modelled ? "modelled" : "measured"},
                    place);
   if (!drawn) return tl::unexpected(drawn.error());
+  if (drawn->problem) return tl::unexpected(*drawn->problem);
   return {};
 }
 

@@ -5,8 +5,8 @@
 #include <array>
 #include <filesystem>
 
-#include "harness/text/path_kind.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::report {
 
@@ -23,10 +23,9 @@ std::span<const Command> commands() {
 }
 
 void check_result_folder(std::string_view command, const std::string& folder) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(folder, ignored)) return;
+  if (kind_of(folder) == PathKind::folder) return;
   throw UsageError(fmt::format("{} {}: {}; give one that 'perdura run' wrote", command, folder,
-                               harness::not_a_folder(folder)));
+                               not_a_folder(folder)));
 }
 
 }  // namespace perdura::report

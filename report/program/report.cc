@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "harness/program/command_line.h"
 #include "harness/text/counted.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
@@ -31,6 +32,7 @@ void print_json(const ReportResult& written) {
   const Json json{{"page", written.page.string()},
                   {"figures", written.figures},
                   {"tables", written.tables},
+                  {"not_drawn", written.not_drawn},
                   {"rows_not_drawn", written.rows_not_drawn},
                   {"files", std::move(files)}};
   fmt::print("{}\n", json.dump(2));
@@ -66,9 +68,16 @@ ExitCode report(const ReportArguments& arguments, const Surroundings& around) {
   if (!written && written.error().work_failed) throw PlatformError(written.error().message);
   if (!written) throw UsageError(written.error().message);
   for (const std::string& note : written->notes) fmt::print(stderr, "perdura: note: {}\n", note);
+  const auto finish = [&] {
+    if (written->not_drawn.empty()) return ExitCode::done;
+    return harness::complain(
+        true, ExitCode::failed,
+        fmt::format("{} cannot be drawn, and the page says why: {}",
+                    counted(written->not_drawn.size(), "figure"), written->not_drawn.front()));
+  };
   if (arguments.as_json) {
     print_json(*written);
-    return ExitCode::done;
+    return finish();
   }
   fmt::print("{}\n", written->page.string());
   const std::string left_out =
@@ -77,7 +86,7 @@ ExitCode report(const ReportArguments& arguments, const Surroundings& around) {
           : fmt::format("; {} not valid and left out", counted(written->rows_not_drawn, "row"));
   fmt::print(stderr, "{}, {}{}\n", counted(written->figures, "figure"),
              counted(written->tables, "table"), left_out);
-  return ExitCode::done;
+  return finish();
 }
 
 }  // namespace

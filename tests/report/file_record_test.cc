@@ -91,7 +91,7 @@ TEST_F(FileRecordTest, ADigitThatChangedIsRefused) {
 
 TEST_F(FileRecordTest, AFileThatIsGoneIsRefused) {
   note({{"files", {{"points.csv", entry(points_)}, {"timeline.csv", entry("a\n1\n")}}}});
-  EXPECT_NE(refusal().find("timeline.csv: missing or unreadable, and manifest.json says it has 1 "
+  EXPECT_NE(refusal().find("timeline.csv: there is no such file, and manifest.json says it has 1 "
                            "row, 4 bytes, CRC-32 "),
             std::string::npos)
       << refusal();

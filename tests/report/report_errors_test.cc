@@ -99,7 +99,7 @@ TEST_F(ReportErrorsTest, AModelledRowThatPassesForMeasured) {
 
 TEST_F(ReportErrorsTest, AMissingManifest) {
   std::filesystem::remove(root() / "run/manifest.json");
-  expect_error("manifest.json: missing or unreadable");
+  expect_error("manifest.json: there is no such file");
 }
 
 TEST_F(ReportErrorsTest, ADamagedManifest) {
@@ -186,11 +186,14 @@ TEST_F(ReportErrorsTest, GnuplotIsNotInstalled) {
   ReportOptions chosen = options();
   chosen.gnuplot = "no-such-gnuplot";
   const auto written = write_report(chosen);
-  ASSERT_FALSE(written);
-  EXPECT_FALSE(written.error().work_failed) << "another program may be named";
-  EXPECT_EQ(written.error().message,
-            "no-such-gnuplot: cannot be started (No such file or directory); install gnuplot, on "
-            "Debian the package gnuplot-nox");
+  ASSERT_TRUE(written) << written.error().message;
+  ASSERT_FALSE(written->not_drawn.empty());
+  const std::string why =
+      "no-such-gnuplot: cannot be started (No such file or directory); install gnuplot, on Debian "
+      "the package gnuplot-nox";
+  EXPECT_TRUE(written->not_drawn.front().ends_with(why)) << written->not_drawn.front();
+  EXPECT_EQ(written->figures, 0U);
+  EXPECT_NE(read(written->page).find("Not drawn: " + why), std::string::npos);
 }
 
 TEST_F(ReportErrorsTest, AScriptThatGnuplotRejects) {
@@ -198,11 +201,43 @@ TEST_F(ReportErrorsTest, AScriptThatGnuplotRejects) {
   ReportOptions chosen = options();
   chosen.plots = root() / "plots";
   const auto written = write_report(chosen);
-  ASSERT_FALSE(written);
-  EXPECT_TRUE(written.error().work_failed);
-  EXPECT_NE(written.error().message.find("latency-over-value-size.gp: gnuplot failed: "),
-            std::string::npos);
-  EXPECT_EQ(written.error().message.find('\n'), std::string::npos);
+  ASSERT_TRUE(written) << written.error().message;
+  ASSERT_FALSE(written->not_drawn.empty());
+  const std::string& why = written->not_drawn.front();
+  EXPECT_NE(why.find("latency-over-value-size.gp: gnuplot failed: "), std::string::npos) << why;
+  EXPECT_EQ(why.find('\n'), std::string::npos) << why;
+  EXPECT_NE(read(written->page).find("Not drawn: "), std::string::npos);
+}
+
+// An image of an earlier report would show other data than the page beside it.
+TEST_F(ReportErrorsTest, AFigureThatCannotBeDrawnLeavesNoOldImage) {
+  const auto before = write_report(options());
+  ASSERT_TRUE(before) << before.error().message;
+  ASSERT_GT(before->figures, 0U);
+  ReportOptions chosen = options();
+  chosen.gnuplot = "no-such-gnuplot";
+  ASSERT_TRUE(write_report(chosen));
+  for (const auto& entry :
+       std::filesystem::directory_iterator(before->page.parent_path() / "figures")) {
+    EXPECT_NE(entry.path().extension(), ".svg") << entry.path();
+    EXPECT_NE(entry.path().extension(), ".png") << entry.path();
+  }
+}
+
+TEST_F(ReportErrorsTest, TheFolderOfAProbe) {
+  std::filesystem::remove(root() / "run" / "points.csv");
+  std::filesystem::copy(PERDURA_REFERENCE "/probe/probes.csv", root() / "run" / "probes.csv");
+  expect_error("'perdura probe' wrote it and has drawn its figures there");
+}
+
+TEST_F(ReportErrorsTest, WordsOnAnAxisOfNumbers) {
+  for (const auto plot : {"latency-over-value-size", "over-message-size", "throughput-over-clients",
+                          "latency-over-throughput"}) {
+    write("run/experiment.toml", std::string("[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"") +
+                                     plot + "\"\nx = \"workload\"\ny = \"latency_mean_us\"\n");
+    expect_error(std::string("experiment.toml:4: figure 1: the x-axis of plot ") + plot +
+                 " takes numbers, and x = workload has words");
+  }
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 # What a host may refuse is asked for in one place each, which names the limit and undoes what was begun:
 #
 #   - threads of the operating system: platform/host/os_thread.cc
+#   - which kind of thing a path names, and what is in a folder: platform/base/path_kind.cc, by which a path that may
+#     not be examined is none where there is nothing
 #
 #   one_place_test.sh SOURCE_DIR
 set -eu
@@ -25,3 +27,35 @@ done
 wrong=$(starts $(find platform rpc persistence services systems library harness report bench -name '*.h' -o -name '*.cc' |
   grep -v '^platform/host/os_thread\.') )
 [ -z "$wrong" ] || { echo "a thread is started elsewhere than by platform/host/os_thread.h:"; echo "$wrong"; exit 1; }
+
+# Lines that ask a file system by themselves, where a question that is refused looks like "no".
+questions() {
+  grep -nE '\b(fs|files|filesystem)::(exists|is_(directory|regular_file|symlink|empty|other)|(symlink_)?status|(recursive_)?directory_iterator)\b|\baccess\(.*_OK' "$@" /dev/null |
+    grep -vE '^[^:]*:[0-9]+: *//' || true
+}
+
+for line in 'if (fs::exists(file)) return;' 'if (!std::filesystem::is_directory(folder, ignored)) {' \
+  'for (const auto& entry : fs::directory_iterator(folder, ignored)) {' 'if (files::is_empty(directory, error)) {' \
+  'if (::access(path.c_str(), W_OK) == 0) return;' 'return access(file.c_str(), F_OK) == 0;' \
+  'const fs::file_status status = fs::status(path, ignored);'; do
+  echo "$line" >"$probe"
+  [ -n "$(questions "$probe")" ] || { echo "not noticed: $line"; exit 1; }
+done
+
+# These ask by themselves, since
+#   - what the kernel does not show in /sys and /proc is unknown to them, and they say so: persistence/detection.cc,
+#     persistence/pci.cc, bench/doctor/tree.cc, harness/results/host_noise.cc, harness/results/machine.cc,
+#     bench/lmdb/program.cc, platform/fabric/verbs/device.cc, platform/pmem/mapped/dax_memory.cc
+#   - they tidy up what processes left that were killed, as far as they may: platform/fabric/shm/job.cc,
+#     library/fs/make.cc, library/mojim/run_lock.cc, bench/lmdb/lmdb_driver.cc
+#   - they ask for rights, and say the error: platform/host/child_process.cc, library/log_options.cc,
+#     bench/perdura/mojim.cc, systems/mcas/ado/plugins/plugins.cc, harness/run/platform_factory.cc
+#   - a file that is there ends it, and any other answer comes again when the file is made:
+#     platform/pmem/mapped/pool_file.cc
+allowed=$(sed -n '/^# These ask by themselves/,/^allowed=/p' "$0" | grep -oE '[a-z_]+(/[a-z_]+)+\.cc' | sort -u)
+for file in $allowed; do
+  [ -n "$(questions "$file")" ] || { echo "$file asks nothing any more: take it from the list"; exit 1; }
+done
+wrong=$(questions $(find platform rpc persistence services systems library harness report bench -name '*.h' -o -name '*.cc' |
+  grep -vxF -e platform/base/path_kind.cc -e "$allowed"))
+[ -z "$wrong" ] || { echo "a file system is asked elsewhere than by platform/base/path_kind.h:"; echo "$wrong"; exit 1; }

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "platform/fabric/verbs/connection_manager.h"
 #include "platform/fabric/verbs/meaning.h"
 
@@ -65,7 +66,7 @@ std::string_view state_name(ibv_port_state state) { return ibv_port_state_str(st
         "needs none",
         name.empty() ? "" : fmt::format(", and so no '{}'", name)));
   }
-  if (!fs::exists("/dev/infiniband", ignored)) {
+  if (kind_of("/dev/infiniband") == PathKind::nothing) {
     throw PlatformError(fmt::format(
         "platform verbs: the kernel has {} but no /dev/infiniband; load ib_uverbs (modprobe "
         "ib_uverbs, needs root), or use platform shm, which needs no device",

@@ -22,8 +22,15 @@ struct Removal {
 };
 
 [[noreturn]] void refuse_full(const std::string& path, Bytes size) {
-  throw NoRoom(fmt::format("no room for {} bytes of {}; choose a smaller size or another directory",
-                           size, path));
+  struct statvfs room {};
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const bool known = ::statvfs(folder.c_str(), &room) == 0;
+  throw NoRoom(fmt::format(
+      "no room for {} bytes of {}{}; choose a smaller size or another directory{}", size, path,
+      known ? fmt::format(", where {} are free", room.f_bavail * room.f_frsize) : "",
+      path.starts_with("/dev/shm/")
+          ? ", or make it larger (mount -o remount,size=... /dev/shm; of a container: --shm-size)"
+          : ""));
 }
 
 void allocate(int fd, const std::string& path, Bytes size, Allocation allocation) {

@@ -519,6 +519,7 @@ TEST(Cli, FiguresThatCannotBeDrawnAreRefusedBeforeTheSweepAndAfterIt) {
        {std::tuple{"\ntitle = ", "\ncaption = ", "needs title = \"...\""},
         std::tuple{"\ntitle = ", "\ncolor = \"red\"\ntitle = ", "unknown key 'color'"},
         std::tuple{"plot = \"", "plot = \"no-", "there is no script "},
+        std::tuple{"\nx = \"value_size\"", "\nx = \"workload\"", "takes numbers"},
         std::tuple{"\ny = \"", "\ny = \"no_", "points.csv has no column 'no_"}}) {
     std::string changed = text;
     const auto at = changed.find(from, changed.find("[[figure]]"));

@@ -215,7 +215,7 @@ TEST(ExperimentErrors, NameTheFileThatIsMissing) {
     load_experiment("no/such.toml", test::declarations());
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "no/such.toml: cannot be read; check the path");
+    EXPECT_STREQ(error.what(), "no/such.toml: there is no such file");
   }
 }
 
