@@ -56,6 +56,7 @@ std::string meant_option(const CLI::App& app) {
   for (const CLI::App* command : commands) {
     std::vector<std::string> names;
     for (const CLI::Option* option : command->get_options()) {
+      if (option->get_group().empty()) continue;
       for (std::string& name : long_names_of(*option)) names.push_back(std::move(name));
     }
     const std::vector<std::string_view> known(names.begin(), names.end());
@@ -74,7 +75,9 @@ std::string unknown_subcommand(const CLI::App& app) {
   if (commands.empty()) return "";
   const CLI::App& command = *commands.front();
   std::vector<std::string> known;
-  for (const CLI::App* each : command.get_subcommands({})) known.push_back(each->get_name());
+  for (const CLI::App* each : command.get_subcommands({})) {
+    if (!each->get_group().empty()) known.push_back(each->get_name());
+  }
   const std::vector<std::string> rest = command.remaining();
   if (known.empty() || rest.empty() || rest.front().starts_with('-')) return "";
   return unknown_name(command.get_name() + " command", rest.front(), known);
@@ -272,8 +275,18 @@ std::string Command::what() const { return app_->get_description(); }
 
 std::vector<Option> Command::options() const {
   std::vector<Option> options;
-  for (CLI::Option* const option : app_->get_options()) options.push_back(Option(*option));
+  for (CLI::Option* const option : app_->get_options()) {
+    if (!option->get_group().empty()) options.push_back(Option(*option));
+  }
   return options;
+}
+
+std::vector<const Command*> Command::subcommands() const {
+  std::vector<const Command*> shown;
+  for (const auto& each : subcommands_) {
+    if (!each->app_->get_group().empty()) shown.push_back(each.get());
+  }
+  return shown;
 }
 
 Program::Program(const std::string& what, const std::string& name)

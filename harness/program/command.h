@@ -46,7 +46,7 @@ class Option {
   Option& one_value_at_a_time();
   Option& needs(const Option& other);
   Option& excludes(const Option& other);
-  // Help does not show it.
+  // Neither help nor completion shows it.
   Option& hidden();
 
   // With dashes: "--out".
@@ -84,7 +84,8 @@ class Command {
 
   Command& subcommand(const std::string& name, const std::string& what);
   void require_subcommand();
-  // The help of the program or command above does not show it.
+  // Neither the help of the program or command above shows it, nor completion, nor a mistake's
+  // line.
   void hidden();
   // It is wrong usage to give neither; the message asks for `wanted`.
   void require_either(const Option& wanted, const Option& other);
@@ -93,7 +94,8 @@ class Command {
 
   const std::string& name() const;
   std::string what() const;
-  const std::vector<std::unique_ptr<Command>>& subcommands() const { return subcommands_; }
+  // Those that help shows, for completion and the like; hidden ones are left out.
+  std::vector<const Command*> subcommands() const;
   std::vector<Option> options() const;
 
  protected:

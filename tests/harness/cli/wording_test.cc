@@ -38,6 +38,29 @@ TEST(Wording, EveryFolderForResultsHasTheSameShortOption) {
   }
 }
 
+// A process that another command starts is a command of its own, which nobody is to type.
+TEST(Wording, CompletionOffersTheCommandsThatHelpShows) {
+  const std::string bash = perdura("completion bash").text;
+  for (const std::string group : {"fs", "mcas", "mojim"}) {
+    std::istringstream help(perdura(group + " --help").text);
+    std::string shown;
+    std::string line;
+    while (std::getline(help, line) && line != "Subcommands:") {
+    }
+    while (std::getline(help, line) && line.starts_with("  ")) {
+      if (line[2] != ' ')
+        shown += (shown.empty() ? "" : " ") + line.substr(2, line.find(' ', 2) - 2);
+    }
+    ASSERT_FALSE(shown.empty()) << group;
+    EXPECT_NE(bash.find("'" + group + " '*) words='" + shown + "' ;;"), std::string::npos)
+        << group << ": help shows " << shown;
+  }
+  // Neither is one named to who has mistyped another.
+  EXPECT_EQ(perdura("mojim cope").text.find("copy"), std::string::npos);
+  EXPECT_EQ(bash.find("--ready"), std::string::npos);
+  EXPECT_EQ(perdura("completion fish").text.find("-a copy "), std::string::npos);
+}
+
 // That the tables are written there is seen where they are compared with the committed ones.
 TEST(Wording, TheShortOptionOfGuaranteesIsItsFolder) {
   const test::TemporaryFolder temporary;
