@@ -163,7 +163,8 @@ class CrashScenario {
   // Throws if it cannot be opened.
   virtual Task<> serve(Thread& thread) = 0;
   // The node on which client `number` runs: one of its own, or that of a server, whose power and
-  // process it then shares, as an application does that has a server's memory mapped.
+  // process it then shares, as an application does that has a server's memory mapped. It may be
+  // another one after note_failure().
   virtual NodeId node_of_client(std::uint32_t number) const { return servers() + number; }
   bool has_node_of_its_own(std::uint32_t client) const {
     return node_of_client(client) >= servers();
@@ -189,6 +190,10 @@ class CrashScenario {
   // then on, when `call` is called, once, or never if a client dies before.
   virtual bool prepares() const { return false; }
   void when_prepared(std::function<void()> call) { prepared_ = std::move(call); }
+
+  // Servers are about to fail; called before they are gone. Where another one takes the place of
+  // the one that clients share (node_of_client()), it is this that decides which.
+  virtual void note_failure(const ServerFailure& /*failure*/) {}
 
   // Whether the death of the servers' processes may take what was acknowledged, though memory keeps
   // what was stored: where it waits in a process to be sent.

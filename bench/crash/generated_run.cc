@@ -306,9 +306,10 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
     ++happened_[std::string(kOfOneServer)];
     failing = {static_cast<NodeId>(*failure.alone % failing.size())};
   }
-  const auto losing = [&] {
-    losing_failures_.push_back({now, is_alone ? std::optional(failing.front()) : std::nullopt});
-  };
+  const services::ServerFailure of_servers{
+      now, is_alone ? std::optional(failing.front()) : std::nullopt};
+  scenario_->note_failure(of_servers);
+  const auto losing = [&] { losing_failures_.push_back(of_servers); };
   const std::string whose =
       is_alone ? fmt::format("server {}", failing.front()) : std::string("the servers");
   power_failed_last_ = failure.kind == Kind::power;

@@ -9,7 +9,10 @@
 // shifted:
 //
 //   store      the servers and what they hold (services::Service::generated_scenario())
+//   lengths    whether what is stored has lengths around boundaries (services/boundaries.h)
+//   world      how large a region is, and how many copies it has (services/memory)
 //   promoted   which copy is promoted for the inspection (services/memory)
+//   moves      which copies are promoted after failures, so that the application goes on with them
 //   patience   for how long, and how often, a copy may not answer
 //   filling    whether that is almost full from the beginning, and clients get what fills it
 //   fences     whether those of the processors take long

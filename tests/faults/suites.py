@@ -229,6 +229,8 @@ GENERIC = {
     "search": Tests("perdura_crash_test", only=["TapeSearches.*", "Tape.*", "Soak.*"]),
     "durability-sim": Tests("perdura_sim_test", only=["WhatMakesDurable.*"]),
     "restart": Tests("perdura_sim_test", only=["SimRestart.*"]),
+    "restarted-once": Tests("perdura_crash_test", only=["RestartedOnce.*"]),
+    "lengths": Tests("perdura_crash_test", only=["Soak.ValuesAndRecordsEndAroundBoundaries"]),
     "restarted": Tests("perdura_crash_test", by_system=True, suite="Restarted"),
     # The kernel and programs around a mounted file system.
     "mount": Tests("perdura_fs_mount_test", only=["*FsSpaceTest*", "*FsCachesTest*", "*FsDirectoryTest*"]),

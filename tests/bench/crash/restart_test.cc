@@ -1,13 +1,16 @@
 // Recovery after the death of a process finds what is visible, not what is durable
 // (docs/restart.md). At every moment of a history the servers' processes die and are started again
 // at once; the clients go on, and the power fails some time later, or as soon as they were told
-// something.
+// something. The process of one server may die alone; where a copy then takes its place, the
+// clients go on with that one, which fails in the middle of that, and is used again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/crash/servers.h"
@@ -28,17 +31,20 @@ const sim::Profile& restarted_testbed() {
   return profile;
 }
 
-// When the power fails: so long after the death, or, if that comes first, when operations of the
-// restarted servers' clients have begun or ended so often.
-struct PowerFailure {
+// Who dies, and when the power fails: so long after the death, or, if that comes first, when
+// operations of the restarted servers' clients have begun or ended so often.
+struct Failures {
+  bool of_one = false;  // the server that clients share, or the first one
   Picoseconds later{};
   std::uint64_t changes = ~std::uint64_t{0};
 };
 
+using Events = std::map<std::string, std::uint64_t, std::less<>>;
+
 class DeathAndPowerFailure {
  public:
   // The power failure's image is the one that keeps least.
-  DeathAndPowerFailure(const SoakCase& one, std::uint64_t seed, const PowerFailure& planned)
+  DeathAndPowerFailure(const SoakCase& one, std::uint64_t seed, const Failures& planned)
       : expected_(one.expected),
         planned_(planned),
         tape_(seed),
@@ -55,11 +61,9 @@ class DeathAndPowerFailure {
       failure.enable(false);
       scenario_->when_prepared([&failure] { failure.enable(true); });
     }
-    start();
+    start(servers());
     failure.watch(platform_, [this](pmem::Choices&) {
-      if (scenario_->loses_with_processes()) losing_failures_.push_back({platform_.engine().now()});
-      for (const NodeId node : servers()) platform_.kill(node);
-      start();
+      die();
       platform_.start(scenario_->servers() + scenario_->clients(), 0, CompletionMode::polling,
                       [this](Thread& thread) { return inspect(thread); });
       platform_.at(platform_.engine().now() + planned_.later, [this] { fail_power(); });
@@ -75,6 +79,7 @@ class DeathAndPowerFailure {
     }
     return failure.happened() ? loss() : "";
   }
+  Events events() const { return scenario_->events(); }
 
  private:
   std::vector<NodeId> servers() const {
@@ -83,8 +88,24 @@ class DeathAndPowerFailure {
     return all;
   }
 
-  void start() {
-    start_servers(platform_, *scenario_, [this](Thread& thread) { return serve(thread); });
+  void die() {
+    services::ServerFailure death{platform_.engine().now()};
+    std::vector<NodeId> dying = servers();
+    if (planned_.of_one && dying.size() > 1) {
+      const NodeId of_clients = scenario_->node_of_client(0);
+      death.alone = of_clients < scenario_->servers() ? of_clients : 0;
+      dying = {*death.alone};
+    }
+    scenario_->note_failure(death);
+    if (scenario_->loses_with_processes()) losing_failures_.push_back(death);
+    for (const NodeId node : dying) platform_.kill(node);
+    start(dying);
+  }
+
+  void start(const std::vector<NodeId>& servers) {
+    for (const NodeId node : servers) {
+      start_server(platform_, *scenario_, node, [this](Thread& thread) { return serve(thread); });
+    }
     for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
       platform_.start(scenario_->node_of_client(client),
                       port_of_client(*scenario_, client, starts_), CompletionMode::polling,
@@ -97,9 +118,10 @@ class DeathAndPowerFailure {
     if (failed_at_) return;
     failed_at_ = platform_.engine().now();
     losing_failures_.push_back({*failed_at_});
+    scenario_->note_failure(losing_failures_.back());
     pmem::LeastChoices least;
     platform_.fail_power(servers(), least);
-    start();
+    start(servers());
     constexpr Picoseconds kPatience = std::chrono::seconds(2);
     platform_.at(*failed_at_ + kPatience, [this] {
       scenario_->note_problem("the system does not answer any more");
@@ -151,7 +173,7 @@ class DeathAndPowerFailure {
   }
 
   GuaranteeLevel expected_;
-  PowerFailure planned_;
+  Failures planned_;
   pmem::Tape tape_;
   std::unique_ptr<services::CrashScenario> scenario_;
   std::uint32_t starts_ = 0;
@@ -163,28 +185,30 @@ class DeathAndPowerFailure {
 
 class Restarted : public testing::TestWithParam<services::ServedSystem> {};
 
-// Explores the moments at which the process dies until one loses something. Returns how many were
-// tried.
-std::uint64_t explore_deaths(const SoakCase& one, std::uint64_t seed) {
+// Explores moments at which the process dies, each `stride`-th one, until one loses something.
+// Returns how many were tried, and adds what happened.
+std::uint64_t explore_deaths(const SoakCase& one, std::uint64_t seed, std::uint64_t stride,
+                             Events& happened) {
   struct Found {};
-  PowerFailure planned{.later = Microseconds(seed % 2 == 0 ? 120 : 30)};
+  Failures planned{.of_one = seed % 4 >= 2, .later = Microseconds(seed % 2 == 0 ? 120 : 30)};
   // An operation has ended, and another one has begun.
   if (seed % 3 == 2) planned.changes = 3;
-  // The first histories are short. All begin alike, with the making of the store, so they try
-  // different moments.
-  const std::uint64_t stride = seed <= 3 ? 2 : 7;
+  // All histories begin alike, with the making of the store, so they try different moments.
   sim::ExploreOptions options{.first = seed / 2 % stride, .stride = stride};
   options.progress = [](std::uint64_t, std::uint64_t) {
     if (testing::Test::HasFailure()) throw Found();
   };
   try {
-    return sim::explore_failures(
-               options,
-               [&](sim::Failure& failure) {
-                 const std::string loss = DeathAndPowerFailure(one, seed, planned).run(failure);
-                 EXPECT_EQ(loss, "") << one.name() << ", history " << seed
-                                     << ", the process dies at " << failure.text();
-               })
+    return sim::explore_failures(options,
+                                 [&](sim::Failure& failure) {
+                                   DeathAndPowerFailure run(one, seed, planned);
+                                   const std::string loss = run.run(failure);
+                                   for (const auto& [name, count] : run.events())
+                                     happened[name] += count;
+                                   EXPECT_EQ(loss, "")
+                                       << one.name() << ", history " << seed
+                                       << ", the process dies at " << failure.text();
+                                 })
         .tried;
   } catch (const Found&) {
     return 0;
@@ -195,17 +219,48 @@ TEST_P(Restarted, KeepsItsLevelWhenThePowerFailsNext) {
   constexpr std::uint64_t kHistories = 9;
   std::uint64_t tried = 0;
   bool promises = false;
+  Events happened;
   for (const SoakCase& one : soak_cases({GetParam()}, restarted_testbed())) {
     if (one.model != pmem::PersistenceModel{pmem::PersistenceDomain::dmp, true}) continue;
     if (one.expected == GuaranteeLevel::none) continue;
     promises = true;
     for (std::uint64_t seed = 1; seed <= kHistories; ++seed) {
-      tried += explore_deaths(one, seed);
+      // The first histories are short.
+      tried += explore_deaths(one, seed, seed <= 3 ? 2 : 7, happened);
       if (HasFailure()) return;
     }
   }
   if (!promises) GTEST_SKIP() << "it promises nothing that could be lost";
   EXPECT_GT(tried, 200U);
+}
+
+// The same with fewer moments, of the system of each service that has the most servers.
+TEST(RestartedOnce, EachServiceKeepsItsLevelWhenThePowerFailsNext) {
+  constexpr pmem::PersistenceModel kServer{pmem::PersistenceDomain::dmp, true};
+  for (const services::Service* service : systems::all_services()) {
+    std::optional<SoakCase> chosen;
+    for (const services::SystemInfo& info : service->systems()) {
+      for (const SoakCase& one : soak_cases({{service, info}}, restarted_testbed())) {
+        const bool promises = one.model == kServer && one.expected == GuaranteeLevel::durable;
+        if (promises && !chosen) chosen = one;
+      }
+    }
+    ASSERT_TRUE(chosen) << service->name();
+    Events happened;
+    std::uint64_t tried = 0;
+    for (const std::uint64_t seed : {1, 2, 3, 6, 7, 10}) {
+      tried += explore_deaths(*chosen, seed, 29, happened);
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(tried, 20U) << service->name();
+    for (const std::string_view event :
+         {"sync points on a copy that was promoted", "failures of a copy that was promoted"}) {
+      const auto found = happened.find(event);
+      if (found != happened.end()) {
+        EXPECT_GT(found->second, 10U) << event;
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Systems, Restarted, testing::ValuesIn(systems::all_systems()),

@@ -268,8 +268,7 @@ TEST(McasServer, SaysWhichMemoryHasAnotherSize) {
 
 // What can be seen of this host without serving is, by `check` as by a server.
 TEST(McasServer, ChecksWhatThisHostHas) {
-  ::setenv("PERDURA_PROGRAMS", PERDURA_TEST_PROGRAMS,
-           1);  // else the program for plugins is missing
+  use_programs_of_the_build();
   const Shards shards(1);
   const std::string other = shards.file() + ".other";
   const auto refusal = [&](const std::string& setting) {

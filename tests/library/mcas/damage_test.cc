@@ -2,7 +2,6 @@
 // bytes over all memory that it reaches, while a client uses its pool in every way, and the shard
 // is killed and started again. The pool is lost. No other one changes, and the shard lives.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <random>
@@ -37,9 +36,7 @@ class Scribbled {
   Scribbled(const std::string& engine, std::uint32_t seed)
       : random_(seed),
         forgets_(engine == "mapstore"),
-        shards_(1, "plugins = [\"" PERDURA_SCRIBBLING_PLUGIN "\"]\nengine = \"" + engine + "\"\n" +
-                       (::geteuid() == 0 ? "" : "plugin_isolation = false\n")) {
-    ::setenv("PERDURA_PROGRAMS", PERDURA_TEST_PROGRAMS, 1);
+        shards_(1, with_plugin(PERDURA_SCRIBBLING_PLUGIN, engine)) {
     start();
     Client client(shards_.client());
     Pool other = client.create_pool("other", kPool).value();
@@ -160,11 +157,7 @@ void scribble(const std::string& engine, int rounds) {
 
 class McasDamage : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, McasDamage, testing::Values("hstore", "hstore-cc", "mapstore"),
-                         [](const testing::TestParamInfo<const char*>& engine) {
-                           std::string name = engine.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
+                         name_of_engine);
 
 TEST_P(McasDamage, OfOnePoolHarmsNoOther) { scribble(GetParam(), 4); }
 TEST_P(McasDamage, OfOnePoolTenThousandTimesHarmsNoOther) {

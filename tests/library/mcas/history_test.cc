@@ -3,7 +3,6 @@
 // happens twice, whatever the library does to reach the shard again. There must be an order of all
 // operations that explains each answer (services/linearizability.h).
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -175,19 +174,13 @@ class History {
 };
 
 class McasHistory : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(All, McasHistory, testing::Values("hstore", "hstore-cc"),
-                         [](const testing::TestParamInfo<const char*>& engine) {
-                           return std::string(engine.param) == "hstore" ? "hstore" : "hstore_cc";
-                         });
+INSTANTIATE_TEST_SUITE_P(All, McasHistory, testing::Values("hstore", "hstore-cc"), name_of_engine);
 
 TEST_P(McasHistory, OfCallsThatAreNotIdempotentIsLinearizableWhileShardsAreKilled) {
-  ::setenv("PERDURA_PROGRAMS", PERDURA_TEST_PROGRAMS, 1);
   const std::uint32_t seed = test::random_seed();
   SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
-  Shards shards(1, std::string("plugins = [\"" PERDURA_TEST_PLUGIN "\"]\nengine = \"") +
-                       GetParam() + "\"\n" +
-                       (::geteuid() == 0 ? "" : "plugin_isolation = false\n"));
+  Shards shards(1, with_plugin(PERDURA_TEST_PLUGIN, GetParam()));
   shards.start_all();
   History history(shards, seed);
   for (int life = 0; life < kLives; ++life) {

@@ -22,13 +22,8 @@ using mcas::Client;
 using mcas::Pool;
 using mcas::Status;
 
-const char* isolation() {
-  ::setenv("PERDURA_PROGRAMS", PERDURA_TEST_PROGRAMS, 1);
-  return ::geteuid() == 0 ? "" : "plugin_isolation = false\n";
-}
-
 TEST(McasPlugins, AreToldOfShardsThatJoinAndFail) {
-  Shards shards(2, std::string("plugins = [\"" PERDURA_TEST_PLUGIN "\"]\n") + isolation());
+  Shards shards(2, with_plugin(PERDURA_TEST_PLUGIN));
   shards.start(0);
   Client client(shards.client(0));
   Pool pool = client.open_pool("p", {.create_on_demand = true}, kPool).value();
@@ -55,7 +50,7 @@ TEST(McasPlugins, CountWhatSeveralClientsAddOneAfterTheOther) {
     Clock::time_point end;
     std::uint64_t sum;
   };
-  Shards shards(1, std::string("plugins = [\"" PERDURA_TEST_PLUGIN "\"]\n") + isolation());
+  Shards shards(1, with_plugin(PERDURA_TEST_PLUGIN));
   shards.start_all();
   std::vector<std::vector<Call>> calls(kClients);
   std::vector<std::thread> threads;
@@ -87,7 +82,7 @@ TEST(McasPlugins, CountWhatSeveralClientsAddOneAfterTheOther) {
 // Clients are told what a plugin says, and how its process has died. The shard's log has one line
 // of each death, and none of a refusal or of a process that ends as it should.
 TEST(McasPlugins, WhatTheyDieOfIsToldToClientsAndLogged) {
-  Shards shards(1, std::string("plugins = [\"" PERDURA_TEST_PLUGIN "\"]\n") + isolation());
+  Shards shards(1, with_plugin(PERDURA_TEST_PLUGIN));
   const std::string log = shards.directory() + "/log";
   shards.start(0, log);
   {
@@ -124,8 +119,7 @@ TEST(McasPlugins, WhatTheyDieOfIsToldToClientsAndLogged) {
 // The shard's stderr, which is its process' too, is a pipe that nobody reads. The process waits for
 // room until it is ended; the shard does not.
 TEST(McasPlugins, WhoFillsAPipeThatNobodyReadsHangsNoShard) {
-  Shards shards(1, std::string("plugins = [\"" PERDURA_TEST_PLUGIN "\"]\nplugin_patience = 300\n") +
-                       isolation());
+  Shards shards(1, "plugin_patience = 300\n" + with_plugin(PERDURA_TEST_PLUGIN));
   const std::string pipe = shards.directory() + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -29,6 +30,26 @@ inline std::string value_of(std::uint64_t version) {
   return std::to_string(version) + ":" + std::string(version % 7 * 50, 'v');
 }
 inline std::uint64_t version_in(const std::string& value) { return std::stoull(value); }
+
+// The program in which shards run plugins is that of the build.
+inline void use_programs_of_the_build() { ::setenv("PERDURA_PROGRAMS", PERDURA_TEST_PROGRAMS, 1); }
+// What a configuration says so that plugins are isolated where this machine can isolate any.
+inline std::string isolation() {
+  use_programs_of_the_build();
+  return ::geteuid() == 0 ? "" : "plugin_isolation = false\n";
+}
+// What it says so that a shard has this plugin, and this engine unless it is the usual one.
+inline std::string with_plugin(const std::string& plugin, const std::string& engine = "") {
+  return "plugins = [\"" + plugin + "\"]\n" +
+         (engine.empty() ? "" : "engine = \"" + engine + "\"\n") + isolation();
+}
+
+// Tests of one engine each, by name: "All/Suite.Test/hstore_cc".
+inline std::string name_of_engine(const testing::TestParamInfo<const char*>& engine) {
+  std::string name = engine.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
 
 // A job of its own with shards "a", "b", ..., whose memory is on the tmpfs.
 class Shards {

@@ -1,0 +1,58 @@
+// What the cells of a history of replicated memory hold: stores of versions, and reads that tell a
+// torn one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "platform/pmem/view.h"
+#include "services/memory/cell_judge.h"
+#include "services/memory/crash_plan.h"
+#include "services/memory/specification.h"
+
+namespace perdura::services {
+
+inline void store_cell(pmem::Region& region, const MemoryCell& cell, std::uint64_t version) {
+  const pmem::View<std::uint64_t> words(region, cell.offset, cell.length / kWord);
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = version;
+}
+
+// The version, or kTornCell. `read_bytes(offset, into)` reads the region.
+template <class ReadBytes>
+std::uint64_t read_cell(const MemoryCell& cell, ReadBytes read_bytes) {
+  std::vector<std::uint64_t> words(cell.length / kWord);
+  read_bytes(cell.offset, std::as_writable_bytes(std::span(words)));
+  const bool whole = std::all_of(words.begin(), words.end(),
+                                 [&](std::uint64_t word) { return word == words.front(); });
+  return whole ? words.front() : kTornCell;
+}
+
+// Of a copy, which is read at one instant.
+inline MemorySpecification::State read_cells(std::span<const MemoryCell> cells,
+                                             MemoryReplica& replica, Bytes size) {
+  std::vector<std::byte> region(size);
+  replica.read(0, region);
+  MemorySpecification::State found;
+  for (const MemoryCell& cell : cells) {
+    found.push_back(read_cell(cell, [&](Bytes offset, std::span<std::byte> into) {
+      std::copy_n(region.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
+    }));
+  }
+  return found;
+}
+
+// As an application reads what it has mapped.
+inline MemorySpecification::State read_cells(std::span<const MemoryCell> cells,
+                                             MappedMemory& memory) {
+  MemorySpecification::State found;
+  for (const MemoryCell& cell : cells) {
+    found.push_back(read_cell(cell, [&](Bytes offset, std::span<std::byte> into) {
+      memory.region().read(offset, into);
+    }));
+  }
+  return found;
+}
+
+}  // namespace perdura::services

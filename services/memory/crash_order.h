@@ -1,0 +1,58 @@
+// Which node is the primary, which the mirror, and which follow, in a history of replicated memory
+// with failures in which a copy may take the primary's place.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "services/crash.h"
+#include "services/memory/memory.h"
+
+namespace perdura::services {
+
+class MemoryOrder {
+ public:
+  // `moves`: MemoryPlan::moves.
+  MemoryOrder(std::vector<NodeId> nodes, std::vector<std::size_t> moves)
+      : order_(std::move(nodes)), moves_(std::move(moves)) {}
+
+  const std::vector<NodeId>& nodes() const { return order_; }
+  NodeId primary() const { return order_.front(); }
+  std::size_t place_of(NodeId node) const {
+    return static_cast<std::size_t>(std::find(order_.begin(), order_.end(), node) - order_.begin());
+  }
+  // Another node has taken its place while it was away. It follows that one when all are started
+  // again.
+  bool is_left_out(NodeId node) const { return place_of(node) == order_.size(); }
+  MemoryRole role_of(NodeId node) const;
+  // It follows again, and what went on without it, it has not been told yet.
+  bool has_missed(NodeId node) const { return missed_.contains(node) && !is_left_out(node); }
+  void end_missing(NodeId node) { missed_.erase(node); }
+  // This node and those that follow it.
+  std::vector<NodeId> from(NodeId node) const {
+    return {order_.begin() + static_cast<std::ptrdiff_t>(place_of(node)), order_.end()};
+  }
+
+  // Decides who is the primary after a failure: one of the first `last` copies of which
+  // `may_be_promoted` says so. Returns whether the failure was of the primary.
+  bool note_failure(const ServerFailure& failure, std::size_t last,
+                    const std::function<bool(NodeId)>& may_be_promoted);
+  // A copy has taken the primary's place at some failure.
+  bool has_moved() const { return has_moved_; }
+  // Of a failure that was noted.
+  bool was_of_primary(const ServerFailure& failure) const;
+
+ private:
+  std::vector<NodeId> order_;
+  std::vector<NodeId> left_out_;
+  std::set<NodeId> missed_;
+  std::vector<std::size_t> moves_;
+  std::size_t decided_ = 0;  // of the moves
+  bool has_moved_ = false;
+  std::vector<std::pair<ServerFailure, bool>> failures_;  // and whether it was of the primary
+};
+
+}  // namespace perdura::services

@@ -1,0 +1,81 @@
+// What the threads of an application do with replicated memory in a history in which failures are
+// tried, where they store to, and which copies are promoted.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "platform/base/units.h"
+#include "platform/pmem/model/tape.h"
+#include "services/crash.h"
+#include "services/memory/memory.h"
+
+namespace perdura::services {
+
+inline constexpr std::uint32_t kMemoryThreads = 2;
+inline constexpr std::size_t kCellsOfThread = 3;
+
+// All words of a cell hold its version.
+struct MemoryCell {
+  Bytes offset = 0;
+  Bytes length = kWord;
+};
+bool goes_into_a_second_page(const MemoryCell& cell);
+
+// A cell that is stored to and never synced.
+inline constexpr MemoryCell kUnsyncedCell{2 * kCacheLine, kWord};
+
+// How large the region is, and where the large cell of each thread begins.
+struct MemoryLayout {
+  Bytes region = 1 * KiB;
+  std::array<Bytes, kMemoryThreads> large{256, 640};
+
+  // Cells of different threads share a line; the large one is not aligned to lines, and takes
+  // several requests where slots are small.
+  std::vector<MemoryCell> cells_of(std::uint32_t thread) const;
+};
+
+// Which cells of a thread it stores to at its sync point number `turn`.
+std::vector<std::size_t> cells_of_sync(std::uint32_t thread, std::size_t turn);
+
+// What a thread does between two failures.
+struct MemoryThreadPlan {
+  std::size_t syncs = 0;
+  Picoseconds pause{};  // after each
+};
+
+struct MemoryPlan {
+  std::vector<std::vector<MemoryThreadPlan>> epochs{};  // by thread
+  MemoryLayout layout{};
+  std::uint32_t copies = 0;
+  bool reads = true;  // the copies are read meanwhile
+  // Places in the order of the nodes, of which the primary has 0.
+  std::size_t promoted = 0;  // for the inspection, if it may be; 0: the primary is inspected
+  // After each failure that the primary takes part in: who is the primary then, if it may be. The
+  // application goes on there.
+  std::vector<std::size_t> moves{};
+  bool moves_any() const {
+    return std::any_of(moves.begin(), moves.end(), [](std::size_t place) { return place > 0; });
+  }
+  // Boundaries that runs must meet are counted (CrashScenario::events()).
+  bool is_generated = false;
+};
+
+// A region of a page, the fewest copies, and the primary inspected.
+MemoryPlan threads_plan(const MemorySystem& system);
+// A region of a page or of three, the fewest copies or one more, and copies that are promoted
+// before the first failure and after each of `failures`. Streams of the tape:
+//
+//   world       how large the region is, and how many copies there are
+//   client-N    how often application thread N syncs
+//   store       whether copies are read
+//   promoted    which copy is promoted for the inspection
+//   moves       which copies are promoted after failures
+//
+// 0 is the simplest choice.
+MemoryPlan generated_memory_plan(const MemorySystem& system, pmem::Tape& tape,
+                                 std::uint32_t failures);
+
+}  // namespace perdura::services
