@@ -230,7 +230,8 @@ GENERIC = {
     "durability-sim": Tests("perdura_sim_test", only=["WhatMakesDurable.*"]),
     "restart": Tests("perdura_sim_test", only=["SimRestart.*"]),
     "restarted": Tests("perdura_crash_test", by_system=True, suite="Restarted"),
-    # The kernel and programs around a mounted file system.
+    # File systems: a death, work, and a power failure; and the kernel and programs around them.
+    "life": Tests("perdura_fs_test", by_system=True, suite="/FsLife"),
     "mount": Tests("perdura_fs_mount_test", only=["*FsSpaceTest*", "*FsCachesTest*", "*FsDirectoryTest*"]),
     "model": Tests("perdura_persistence_test"),
     "proofs": Tests("perdura_persistence_proof_test"),
