@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -24,10 +25,41 @@ using pmem::mapped::error_text;
 using pmem::mapped::File;
 using pmem::mapped::PoolLock;
 
-// A file that is removed unless it has got another name.
-struct Removal {
-  const std::string& path;
-  ~Removal() { ::unlink(path.c_str()); }
+// A file that is removed unless it has got another name, also if the user interrupts the process.
+// One at a time.
+class Removal {
+ public:
+  explicit Removal(const std::string& path) : path_(path) {
+    removed_ = path_.c_str();
+    for (std::size_t i = 0; i < std::size(kEnding); ++i) {
+      ::sigaction(kEnding[i], nullptr, &before_[i]);
+      // Others are ignored, as by nohup, or the program has a handler of its own.
+      if (before_[i].sa_handler != SIG_DFL) continue;
+      struct sigaction removes {};
+      removes.sa_handler = remove_and_end;
+      ::sigaction(kEnding[i], &removes, nullptr);
+    }
+  }
+  ~Removal() {
+    for (std::size_t i = 0; i < std::size(kEnding); ++i) {
+      ::sigaction(kEnding[i], &before_[i], nullptr);
+    }
+    ::unlink(path_.c_str());
+  }
+  Removal(const Removal&) = delete;
+  Removal& operator=(const Removal&) = delete;
+
+ private:
+  static constexpr std::array kEnding{SIGINT, SIGTERM, SIGHUP};
+  static void remove_and_end(int signal) {
+    ::unlink(removed_);
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
+  }
+  static inline const char* removed_ = nullptr;
+
+  const std::string& path_;
+  std::array<struct sigaction, std::size(kEnding)> before_{};
 };
 
 std::string exists_already(const Place& place) {
@@ -40,8 +72,8 @@ bool is_alive(pid_t process) {
   return process != getpid() && (::kill(process, 0) == 0 || errno != ESRCH);
 }
 
-// What other processes were making when they were killed: a region of PLACE.new-PROCESS-0, or the
-// file that was to become it (create_pool_file()).
+// Removes what other processes were making when they were killed: a region of PLACE.new-PROCESS-0,
+// or the file that was to become it (create_pool_file()), which earlier versions gave two suffixes.
 void remove_leftovers(const Place& place) {
   static const std::regex kMade(R"(\.new-(\d{1,9})-\d+(\.new-\d+-\d+)?)");
   std::error_code error;
@@ -94,7 +126,7 @@ void take_memory(const Place& made) {
 Bytes make_whole(const FsSystem& system, const Place& place, const FsConfig& config, bool exists) {
   remove_leftovers(place);
   const Place made(fmt::format("{}.new-{}-0", place.path(), getpid()));
-  const Removal removal{made.path()};
+  const Removal removal(made.path());
   Bytes size = 0;
   try {
     size = make_in(system, made, config);

@@ -6,8 +6,9 @@
 namespace perdura::fs {
 
 // Makes an empty file system of `config` under another name in the place's folder,
-// PLACE.new-PROCESS-0, and then gives it the place's name, durably. What processes that were killed
-// meanwhile have left there is removed. A region of a DAX device, which cannot be renamed, is made
+// PLACE.new-PROCESS-0, and then gives it the place's name, durably. If a signal such as SIGINT ends
+// the process meanwhile, that is removed; what a process that was killed has left there is removed
+// by the next one. A region of a DAX device, which cannot be renamed, is made
 // in its place: an old one is removed before.
 //
 // `replaces`: what is there, unless somebody uses it. Returns the size that it has, in whole

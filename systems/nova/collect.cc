@@ -52,6 +52,7 @@ void Volume::free_dead_pages(Context& context, Inode& inode) {
     // Each unlinking takes effect by itself, and the links stay whole in every order in which they
     // become durable: a page that is freed here is not changed before the fence.
     store_metadata(context, link, region_.load(own_link));
+    if (link != head) count(Happened::links_changed);
     add_extent(context.freed, std::exchange(page.offset, 0) / kBlock, 1);
     if (is_first) ++gone;
   }

@@ -24,6 +24,7 @@ constexpr std::array kSmall{
 // In the order of nova::Happened.
 constexpr services::Event kEvents[] = {{"log pages"},
                                        {"fast collections"},
+                                       {"links within logs changed"},
                                        {"thorough collections"},
                                        {"journaled operations"},
                                        {"operations redone from journals", true},
@@ -112,7 +113,8 @@ Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread, std::string name, fs
   }
   if (const std::string damage = volume->root_damage(); !damage.empty()) {
     throw UsageError(
-        fmt::format("'{}' is damaged: its root directory, {}; perdura fs check --repair mends it", name, damage));
+        fmt::format("'{}' is damaged: its root directory, {}; perdura fs check --repair mends it",
+                    name, damage));
   }
   // From here on what was saved does not count.
   memory.store(nova::kCleanOffset, 0);

@@ -29,12 +29,13 @@ struct Written {
 enum class Happened : std::uint8_t {
   log_pages,
   fast_collections,
+  links_changed,
   thorough_collections,
   journaled,
   redone,
   orphans
 };
-inline constexpr std::size_t kHappened = 6;
+inline constexpr std::size_t kHappened = 7;
 
 // What a session has of its own, used again by each operation.
 struct Context {

@@ -232,7 +232,8 @@ GENERIC = {
     "restarted-once": Tests("perdura_crash_test", only=["RestartedOnce.*"]),
     "lengths": Tests("perdura_crash_test", only=["Soak.ValuesAndRecordsEndAroundBoundaries"]),
     "restarted": Tests("perdura_crash_test", by_system=True, suite="Restarted"),
-    # The kernel and programs around a mounted file system.
+    # File systems: a death, work, and a power failure; and the kernel and programs around them.
+    "life": Tests("perdura_fs_test", by_system=True, suite="/FsLife"),
     "mount": Tests("perdura_fs_mount_test", only=["*FsSpaceTest*", "*FsCachesTest*", "*FsDirectoryTest*"]),
     "model": Tests("perdura_persistence_test"),
     "proofs": Tests("perdura_persistence_proof_test"),

@@ -16,11 +16,6 @@
 namespace perdura::pmem::mapped {
 namespace {
 
-struct Removal {
-  const std::string& path;
-  ~Removal() { ::unlink(path.c_str()); }
-};
-
 [[noreturn]] void refuse_full(const std::string& path, Bytes size) {
   struct statvfs room {};
   const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -90,6 +85,56 @@ PoolFile opened(const File& file, const std::string& path) {
   return pool;
 }
 
+// A file that is to get the name `path` when it is complete. It has no name until then, so that
+// nothing of it stays if the process is killed. Where the file system, such as NFS, cannot do that,
+// or there is no /proc to name the file by, it has another name, PATH.new-PROCESS-NUMBER.
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path) : path_(path) {
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    file_ =
+        File(::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    if (file_ && ::access(name_of_descriptor().c_str(), F_OK) == 0) return;
+    static std::atomic<unsigned> next_temporary{0};
+    temporary_ = temporary_name(path, next_temporary.fetch_add(1));
+    file_ = File(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file_) {
+      throw PlatformError(fmt::format("cannot create {}: {}", temporary_, error_text(errno)));
+    }
+  }
+  ~NewFile() {
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  const File& file() const { return file_; }
+  void give_name() const {
+    const bool has_name = !temporary_.empty();
+    const std::string from = has_name ? temporary_ : name_of_descriptor();
+    if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path_.c_str(),
+                 has_name ? 0 : AT_SYMLINK_FOLLOW) == 0) {
+      return;
+    }
+    if (errno == EEXIST) {
+      throw UsageError(fmt::format("{} exists already; remove it or choose another name", path_));
+    }
+    throw PlatformError(fmt::format("cannot create {}: {}", path_, error_text(errno)));
+  }
+
+ private:
+  std::string name_of_descriptor() const { return fmt::format("/proc/self/fd/{}", file_.get()); }
+  // A path that is such a name itself, since the caller will rename it, gets no second suffix.
+  static std::string temporary_name(const std::string& path, unsigned number) {
+    const std::string suffix = fmt::format(".new-{}-", ::getpid());
+    return fmt::format("{}{}{}", path.substr(0, path.rfind(suffix)), suffix, number + 1);
+  }
+
+  const std::string& path_;
+  std::string temporary_;  // empty if it has no name
+  File file_;
+};
+
 }  // namespace
 
 PoolFile create_pool_file(const std::string& path, Bytes size, Allocation allocation) {
@@ -100,25 +145,13 @@ PoolFile create_pool_file(const std::string& path, Bytes size, Allocation alloca
   if (::access(path.c_str(), F_OK) == 0) {
     throw UsageError(fmt::format("{} exists already; remove it or choose another name", path));
   }
-  static std::atomic<unsigned> next_temporary{0};
-  const std::string temporary =
-      fmt::format("{}.new-{}-{}", path, ::getpid(), next_temporary.fetch_add(1));
-  const File file(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file) {
-    throw PlatformError(fmt::format("cannot create {}: {}", temporary, error_text(errno)));
-  }
-  const Removal removal{temporary};
-  allocate(file.get(), path, size, allocation);
-  PoolFile pool = allocation == Allocation::now ? opened(file, path)
-                                                : PoolFile{path, map_file(file.get(), path)};
-  if (::link(temporary.c_str(), path.c_str()) != 0) {
-    if (errno == EEXIST) {
-      throw UsageError(fmt::format("{} exists already; remove it or choose another name", path));
-    }
-    throw PlatformError(fmt::format("cannot create {}: {}", path, error_text(errno)));
-  }
+  const NewFile made(path);
+  allocate(made.file().get(), path, size, allocation);
+  PoolFile pool = allocation == Allocation::now ? opened(made.file(), path)
+                                                : PoolFile{path, map_file(made.file().get(), path)};
+  made.give_name();
   // A file that is removed with its last user need not survive a power failure.
-  if (allocation == Allocation::now) make_durable(path, file.get());
+  if (allocation == Allocation::now) make_durable(path, made.file().get());
   return pool;
 }
 

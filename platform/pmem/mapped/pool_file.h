@@ -29,9 +29,10 @@ struct NoRoom : UsageError {
   using UsageError::UsageError;
 };
 
-// Creates a file filled with zeros; it appears under its name only when it is complete. Throws
-// UsageError if the name is taken, the size is zero or the medium is too full (NoRoom), and
-// PlatformError for other errors.
+// Creates a file filled with zeros; it appears under its name only when it is complete, and if the
+// process is killed before, nothing of it stays (but on NFS and its like). Throws UsageError if the
+// name is taken, the size is zero or the medium is too full (NoRoom), and PlatformError for other
+// errors.
 PoolFile create_pool_file(const std::string& path, Bytes size, Allocation allocation);
 
 // Opens a file; returns nothing if there is no such file. Throws PlatformError if it cannot be a

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,6 +135,37 @@ TEST_F(MakeTest, ThatIsKilledLeavesTheOldOneAndTheNextOneCleansUp) {
   EXPECT_EQ(names(), expected);
   EXPECT_EQ(files::file_size(place()), 8 * MiB);
   EXPECT_EQ(damage(place()), "");
+}
+
+// When there is not even a whole file, nothing stays.
+TEST_F(MakeTest, ThatIsKilledWhileItTakesRoomLeavesNothing) {
+  const fs::FsSystem is_killed =
+      with([](Thread& thread, std::string name, fs::FsConfig config) -> Task<> {
+        const rlimit one_block{4096, 4096};
+        setrlimit(RLIMIT_FSIZE, &one_block);
+        co_await real().make(thread, name, config);
+      });
+  EXPECT_EQ(process_that_makes(is_killed, false), SIGXFSZ);
+  EXPECT_EQ(names(), std::vector<std::string>());
+  make(real(), false);
+  const std::string before = read_file(place());
+  EXPECT_EQ(process_that_makes(is_killed, true), SIGXFSZ);
+  EXPECT_EQ(names(), kAlone);
+  EXPECT_TRUE(read_file(place()) == before);
+}
+
+// As the user does by ^C.
+TEST_F(MakeTest, ThatIsInterruptedLeavesNothing) {
+  const fs::FsSystem is_interrupted =
+      with([](Thread& thread, std::string name, fs::FsConfig config) -> Task<> {
+        co_await real().make(thread, name, config);
+        raise(SIGINT);
+      });
+  EXPECT_EQ(process_that_makes(is_interrupted, false), SIGINT);
+  EXPECT_EQ(names(), std::vector<std::string>());
+  make(real(), false);
+  EXPECT_EQ(process_that_makes(is_interrupted, true), SIGINT);
+  EXPECT_EQ(names(), kAlone);
 }
 
 TEST_F(MakeTest, ReplacesWhatALinkLeadsTo) {

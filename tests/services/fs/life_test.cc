@@ -2,6 +2,10 @@
 // operations, is started again and works on, and then the power fails, in the middle of another
 // operation. What recovery has built upon is needed then: if it was in caches only, what was there
 // for hours is lost.
+//
+// Some of what a system does happens in few operations, such as taking a page out of the middle of
+// a log. So there are also lives in which the process dies at each moment of an operation that does
+// it, for each of the system's events that are rare.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,13 +20,20 @@
 namespace perdura::fs::test {
 namespace {
 
+// The operations in which the process dies: `tried` ones, after so many others.
+struct Stretch {
+  int before = 0;
+  int tried = 0;
+};
+
 // What one file system lives through.
 class Life {
  public:
-  Life(const FsSystem& system, std::uint64_t seed, sim::Failure& failure)
+  Life(const FsSystem& system, std::uint64_t seed, Stretch stretch, sim::Failure& failure)
       : system_(system),
         seed_(seed),
-        random_(seed),
+        stretch_(stretch),
+        random_(seed + failure.number()),
         failure_(failure),
         platform_(perdura::test::erda_testbed(), 1) {
     platform_.track_durability({pmem::PersistenceDomain::dmp, false});
@@ -43,13 +54,11 @@ class Life {
 
  private:
   Task<> begin(Thread& thread) {
-    constexpr int kBefore = 120;  // until logs have several pages, and are collected
-    constexpr int kTried = 8;
     operations_.emplace(thread, system_, config_of(system_, true), seed_);
     co_await operations_->begin();
-    co_await work(kBefore);
+    co_await work(stretch_.before);
     failure_.enable(true);
-    co_await work(kTried);
+    co_await work(stretch_.tried);
   }
 
   Task<> work(int count) {
@@ -75,7 +84,8 @@ class Life {
   }
 
   Task<> work_until_the_power_fails(Thread& thread) {
-    co_await work(static_cast<int>(random_() % 60));
+    constexpr int kLeast = 60;
+    co_await work(kLeast + static_cast<int>(random_() % 60));
     platform_.at(thread.executor.now() + Nanoseconds(random_() % 4000), [this] {
       pmem::LeastChoices least;
       platform_.fail_power(0, least);
@@ -89,6 +99,7 @@ class Life {
 
   const FsSystem& system_;
   const std::uint64_t seed_;
+  const Stretch stretch_;
   std::mt19937_64 random_;
   sim::Failure& failure_;
   std::optional<RandomOperations> operations_;
@@ -99,32 +110,96 @@ class Life {
   sim::SimPlatform platform_;
 };
 
-std::uint64_t explore_lives(const FsSystem& system, std::uint32_t seed, std::uint64_t stride) {
+std::uint64_t explore_lives(const FsSystem& system, std::uint32_t seed, Stretch operations,
+                            std::uint64_t stride) {
   SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed);
   const sim::Explored explored = perdura::test::explore_until_failure(
       {.first = seed % stride, .stride = stride}, [&](sim::Failure& failure) {
         SCOPED_TRACE(failure.text());
-        Life(system, seed, failure).run();
+        Life(system, seed, operations, failure).run();
       });
   return explored.tried;
+}
+
+// One that happens in more of the first operations is met by any life.
+constexpr int kFirst = 500;
+constexpr std::size_t kMostOfARareEvent = kFirst / 20;
+
+// Of the first operations with this seed those in which each of the system's events happens.
+std::vector<std::vector<int>> operations_with_events(const FsSystem& system, std::uint32_t seed) {
+  std::vector<std::vector<int>> found(system.events.size());
+  sim::SimPlatform platform(perdura::test::erda_testbed(), 1);
+  platform.start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    RandomOperations operations(thread, system, config_of(system, true), seed);
+    co_await operations.begin();
+    std::vector<std::uint64_t> before = operations.events_of_this_mount();
+    for (int i = 0; i < kFirst; ++i) {
+      co_await operations.step();
+      const std::vector<std::uint64_t> after = operations.events_of_this_mount();
+      for (std::size_t event = 0; event < found.size(); ++event) {
+        if (after[event] > before[event]) found[event].push_back(i);
+      }
+      before = after;
+    }
+  });
+  platform.run();
+  return found;
 }
 
 class FsLife : public testing::TestWithParam<std::string> {};
 class FsLongLife : public FsLife {};
 
 void expect_to_live(const std::string& name, int histories, std::uint64_t stride) {
+  constexpr Stretch kUsual{.before = 120,  // until logs have several pages, and are collected
+                           .tried = 8};
   const std::uint32_t seed = perdura::test::random_seed();
   const FsSystem& system = systems::find_fs_system(name);
   std::uint64_t tried = 0;
   for (int i = 0; i < histories && !testing::Test::HasFailure(); ++i) {
-    tried += explore_lives(system, seed + static_cast<std::uint32_t>(i), stride);
+    tried += explore_lives(system, seed + static_cast<std::uint32_t>(i), kUsual, stride);
   }
   testing::Test::RecordProperty("tried", static_cast<int>(tried));
-  EXPECT_TRUE(testing::Test::HasFailure() || tried > 50);
+  // Each at several moments.
+  EXPECT_TRUE(testing::Test::HasFailure() || tried > 2 * static_cast<std::uint64_t>(histories));
+}
+
+// `moments`: so many at least for each rare event, in as many operations as it takes.
+void expect_to_live_after_rare_events(const std::string& name, std::uint64_t moments) {
+  const std::uint32_t first = perdura::test::random_seed();
+  const FsSystem& system = systems::find_fs_system(name);
+  std::vector<std::uint64_t> tried(system.events.size());
+  const auto is_open = [&](std::size_t event) {
+    return !system.events[event].in_recovery && tried[event] < moments;
+  };
+  const std::uint32_t most_seeds = 50 + static_cast<std::uint32_t>(moments);
+  for (std::uint32_t seed = first; !testing::Test::HasFailure(); ++seed) {
+    std::size_t event = 0;
+    while (event < tried.size() && !is_open(event)) ++event;
+    if (event == tried.size()) break;
+    ASSERT_LT(seed, first + most_seeds) << "too few " << system.events[event].name;
+    const std::vector<std::vector<int>> operations = operations_with_events(system, seed);
+    for (; event < tried.size(); ++event) {
+      if (!is_open(event) || operations[event].empty()) continue;
+      if (operations[event].size() > kMostOfARareEvent) {
+        tried[event] = moments;
+        continue;
+      }
+      SCOPED_TRACE(system.events[event].name);
+      // The middle one: until then the file system has become old enough.
+      const int operation = operations[event][operations[event].size() / 2];
+      tried[event] += explore_lives(system, seed, {.before = operation, .tried = 1}, 1);
+    }
+  }
 }
 
 TEST_P(FsLife, GoesOnAfterADeathAndAPowerFailure) { expect_to_live(GetParam(), 8, 11); }
+TEST_P(FsLife, GoesOnAfterADeathInEachRareEvent) {
+  expect_to_live_after_rare_events(GetParam(), 100);
+}
 TEST_P(FsLongLife, GoesOnAfterADeathAndAPowerFailure) { expect_to_live(GetParam(), 60, 1); }
+TEST_P(FsLongLife, GoesOnAfterADeathInEachRareEvent) {
+  expect_to_live_after_rare_events(GetParam(), 1500);
+}
 
 std::vector<std::string> system_names() {
   std::vector<std::string> all;
