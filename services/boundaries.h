@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "platform/base/units.h"
 #include "platform/pmem/model/choices.h"

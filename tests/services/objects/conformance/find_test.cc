@@ -71,6 +71,18 @@ TEST_P(Finds, TheKeysThatThereAreInTheirOrder) {
     co_await expect("k[0-9]*7", Match::regular_expression, [](const std::string& key) {
       return std::regex_match(key, std::regex("k[0-9]*7"));
     });
+    // Expressions that are keys themselves, that begin keys, and that nothing begins with.
+    constexpr int kExpressions = 12;
+    for (int i = 0; i < kExpressions; ++i) {
+      const std::string drawn = "k" + std::to_string(random() % 320);
+      const std::string word = i == 0       ? *keys.begin()
+                               : i % 2 == 0 ? drawn
+                                            : drawn.substr(0, 2 + random() % 2);
+      co_await expect(word, Match::next, [&](const std::string& key) { return key > word; });
+      co_await expect(word, Match::exact, [&](const std::string& key) { return key == word; });
+      co_await expect(word, Match::prefix,
+                      [&](const std::string& key) { return key.starts_with(word); });
+    }
     EXPECT_EQ(error_of(co_await pool->find("k(", Match::regular_expression, 0)), Error::invalid);
     EXPECT_EQ(error_of(co_await pool->find("k", static_cast<Match>(9), 0)), Error::invalid);
     EXPECT_EQ(error_of(co_await pool->find("", Match::next, ~std::uint64_t{0})), Error::not_found);
