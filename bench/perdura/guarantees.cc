@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <future>
+#include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "bench/crash/crash.h"
@@ -64,12 +67,25 @@ struct Exploration {
   std::future<std::string> guarantee = found.get_future();
 };
 
-// The cell of the table. What cannot be explored does not keep the rest from it.
-std::string explored(Exploration& exploration, const sim::Profile& profile) {
+// The cell of the table if it needs no exploration.
+std::optional<std::string> known_before(const Exploration& exploration,
+                                        const sim::Profile& profile) {
   const services::SystemInfo& system = exploration.system.info;
   const std::string refused = bench::refusal(system, exploration.options.setup, profile.nic);
   if (!refused.empty()) return fmt::format("{}{}", bench::kRefused, refused);
   if (exploration.keeps_nothing) return std::string(to_string(services::GuaranteeLevel::none));
+  return std::nullopt;
+}
+
+// Explorations of one kind cost about the same.
+std::string kind_of(const Exploration& exploration, const sim::Profile& profile) {
+  return known_before(exploration, profile) ? "known before"
+                                            : std::string(exploration.system.info.name);
+}
+
+// The cell of the table. What cannot be explored does not keep the rest from it.
+std::string explored(Exploration& exploration, const sim::Profile& profile) {
+  if (auto known = known_before(exploration, profile)) return std::move(*known);
   exploration.options.progress = [](double) { LongWork::stop_if_interrupted(); };
   try {
     const bench::CrashResult result =
@@ -85,17 +101,39 @@ std::string explored(Exploration& exploration, const sim::Profile& profile) {
   }
 }
 
+// The first exploration of each kind, then the second of each, and so on: soon a cost is known of
+// all kinds, some of which take fifty times as long as others, and so is the time that is left.
+std::vector<std::size_t> by_turns(const std::vector<std::string>& kinds) {
+  std::map<std::string, std::size_t> before;
+  std::vector<std::pair<std::size_t, std::size_t>> turns;
+  for (std::size_t i = 0; i < kinds.size(); ++i) turns.emplace_back(before[kinds[i]]++, i);
+  std::sort(turns.begin(), turns.end());
+  std::vector<std::size_t> order;
+  for (const auto& [turn, index] : turns) order.push_back(index);
+  return order;
+}
+
 // Explores on all cores. Each exploration runs on one thread, so the results do not depend on how
 // they are distributed.
 void explore_all(std::vector<Exploration>& explorations, const sim::Profile& profile,
                  LongWork& work) {
+  std::vector<std::string> kinds;
+  std::map<std::string, std::size_t> parts;
+  for (const Exploration& exploration : explorations) {
+    kinds.push_back(kind_of(exploration, profile));
+    ++parts[kinds.back()];
+  }
+  work.expect(parts);
+  const std::vector<std::size_t> order = by_turns(kinds);
   std::atomic<std::size_t> next{0};
   work_together(std::max(1U, std::thread::hardware_concurrency()), [&](std::size_t) {
     for (std::size_t mine; (mine = next++) < explorations.size();) {
-      Exploration& exploration = explorations[mine];
+      Exploration& exploration = explorations[order[mine]];
+      const auto began = std::chrono::steady_clock::now();
       try {
         const std::string cell = explored(exploration, profile);
-        work.end(exploration.name, cell);
+        work.end(exploration.name, cell, kinds[order[mine]],
+                 std::chrono::steady_clock::now() - began);
         exploration.found.set_value(cell);
       } catch (...) {
         exploration.found.set_exception(std::current_exception());

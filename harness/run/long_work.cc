@@ -28,6 +28,19 @@ void LongWork::end(const std::string& label, const std::string& outcome) {
   progress_.end(label, outcome, false);
 }
 
+void LongWork::expect(const std::map<std::string, std::size_t>& kinds) {
+  const std::lock_guard lock(mutex_);
+  progress_.expect(kinds);
+}
+
+void LongWork::end(const std::string& label, const std::string& outcome, const std::string& kind,
+                   TimeLeft::Seconds cost) {
+  stop_if_interrupted();
+  const std::lock_guard lock(mutex_);
+  progress_.ended(kind, cost);
+  progress_.end(label, outcome, false);
+}
+
 void LongWork::skip() {
   stop_if_interrupted();
   const std::lock_guard lock(mutex_);

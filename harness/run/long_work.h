@@ -11,6 +11,7 @@
 // Thread-safe.
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <string>
 
@@ -34,6 +35,11 @@ class LongWork final : public WorkWatch {
   void within(const std::string& label,
               double share) override;  // of the part that has begun, 0 to 1
   void end(const std::string& label, const std::string& outcome);
+  // For parts that cost very different times: how many are left of each kind, before the first of
+  // them begins; then end() is told the kind and what the part has cost (time_left.h).
+  void expect(const std::map<std::string, std::size_t>& kinds);
+  void end(const std::string& label, const std::string& outcome, const std::string& kind,
+           TimeLeft::Seconds cost);
   // Ends the part without printing an outcome: the command prints it itself.
   void skip() override;
   // Leaves the cursor at the beginning of an empty line.

@@ -54,11 +54,25 @@ Progress::Progress(std::size_t points, std::size_t done, bool visible)
       visible_(visible),
       terminal_(isatty(STDERR_FILENO) == 1) {}
 
+void Progress::expect(const std::map<std::string, std::size_t>& kinds) {
+  by_kind_.emplace(kinds);
+  started_ = std::chrono::steady_clock::now();
+}
+
+void Progress::ended(const std::string& kind, TimeLeft::Seconds cost) {
+  by_kind_->ended(kind, cost);
+}
+
 std::string Progress::time_left(double share) const {
+  const auto spent = std::chrono::steady_clock::now() - started_;
+  if (by_kind_) {
+    const auto left = by_kind_->left(spent).value_or(TimeLeft::Seconds(0));
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+    return seconds.count() == 0 ? "" : fmt::format(" ({} left)", duration(seconds));
+  }
   const double done = static_cast<double>(done_ - done_before_) + share;
   const double left = static_cast<double>(points_ - done_) - share;
   if (done <= 0 || left <= 0) return "";
-  const auto spent = std::chrono::steady_clock::now() - started_;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(spent * (left / done));
   return seconds.count() == 0 ? "" : fmt::format(" ({} left)", duration(seconds));
 }

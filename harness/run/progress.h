@@ -5,9 +5,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <map>
+#include <optional>
 #include <string>
 
 #include "harness/results/measurement.h"
+#include "harness/run/time_left.h"
 
 namespace perdura::harness {
 
@@ -15,6 +18,11 @@ class Progress {
  public:
   // Of `points`, `done` were done before. Silent if not `visible`.
   Progress(std::size_t points, std::size_t done, bool visible);
+
+  // From now on the time left comes from the costs of these kinds of points, so many of each, which
+  // are told by ended().
+  void expect(const std::map<std::string, std::size_t>& kinds);
+  void ended(const std::string& kind, TimeLeft::Seconds cost);
 
   void begin(const std::string& label);
   void end(const std::string& label, const Measurement& measurement);
@@ -38,6 +46,7 @@ class Progress {
   bool visible_;
   bool terminal_;
   bool open_line_ = false;
+  std::optional<TimeLeft> by_kind_{};
   std::chrono::steady_clock::time_point shown_{};
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The two commands of the README work in any order, again and again, also in a build folder that a user has
-# configured in another way, and after each of them what was built can be installed. Run by .ci/run behind scripts/test, in the same clone: it takes some minutes, and
-# needs no test of all for each.
+# configured in another way, and after each of them what was built can be installed. What is installed last runs the
+# commands of the documents (documents.sh). Run by .ci/run after scripts/test, in the same clone: it takes some minutes,
+# and needs no test of all for each.
 # Usage: tests/scripts/orders.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -18,7 +19,6 @@ installed() {
   done
   build/orders-prefix/bin/perdura list >/dev/null
   build/orders-prefix/bin/perdura-ado --help >/dev/null 2>&1 || [ $? -eq 2 ]
-  rm -rf build/orders-prefix
 }
 say() { printf '\norders: %s\n' "$*"; }
 page() { [ -s out/reproduce/report/index.html ] || { echo "orders: no page" >&2; exit 1; }; }
@@ -36,6 +36,9 @@ rm -rf build
 cmake -B build -G "Unix Makefiles" -DPERDURA_BUILD_TESTS=OFF >/dev/null
 scripts/reproduce
 page
-say "installing behind scripts/reproduce"
+say "installing after scripts/reproduce"
 installed
+say "the documents' commands, with what was installed"
+tests/scripts/documents.sh build/orders-prefix
+rm -rf build/orders-prefix
 scripts/test -R "$some"
