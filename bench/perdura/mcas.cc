@@ -1,10 +1,13 @@
 // perdura mcas serve and check: shards of MCAS for applications, as a configuration file describes
 // them (docs/library.md).
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <mutex>
@@ -33,13 +36,28 @@ void stop_serving(int) {
 
 // The error of the line that could not be written.
 std::atomic<int> unwritten{0};
+// Whether a line can be written to standard output at once: there is room in the pipe, or writing
+// fails, which then is found out.
+bool is_read() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&output, 1, 0) != 0;
+}
+
 // Lines of the shards' threads, each at once: whoever started this waits for them. One that cannot
-// be written ends the shards, so that he learns of it.
+// be written ends the shards, so that he learns of it. One that nobody reads (the pipe is full) is
+// left out, since the thread that waited for a reader would serve nobody meanwhile.
 void say(const std::string& line) {
   static std::mutex mutex;
+  static std::uint64_t left_out = 0;
   const std::scoped_lock lock(mutex);
   if (!std::cout) return;
+  if (!is_read()) {
+    ++left_out;
+    return;
+  }
   errno = 0;
+  if (left_out > 0) std::cout << fmt::format("lines left out, since nobody read: {}\n", left_out);
+  left_out = 0;
   std::cout << line << std::endl;
   if (std::cout) return;
   unwritten = errno;

@@ -1,7 +1,6 @@
 // perdura mojim run, read and recover: programs that know nothing of Mojim, on a file that it
 // replicates or on a copy of it (docs/systems/mojim.md).
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +20,8 @@
 #include "bench/perdura/mojim_signals.h"
 #include "harness/program/companion.h"
 #include "library/mojim/cluster.h"
+#include "library/mojim/copy_processes.h"
+#include "library/mojim/execution.h"
 #include "library/mojim/last_run.h"
 #include "library/mojim/primary_process.h"
 #include "library/mojim/program_process.h"
@@ -30,8 +31,6 @@
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
 #include "platform/fabric/shm/job.h"
-
-extern char** environ;
 
 namespace perdura::harness {
 
@@ -93,32 +92,6 @@ Cluster cluster_of(const MojimArguments& arguments) {
   return cluster;
 }
 
-// For posix_spawn and exec.
-class Pointers {
- public:
-  explicit Pointers(const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) pointers_.push_back(const_cast<char*>(text.c_str()));
-    pointers_.push_back(nullptr);
-  }
-  char* const* get() const { return pointers_.data(); }
-
- private:
-  std::vector<char*> pointers_;
-};
-
-// That of this process, in which these variables ("NAME=VALUE") take the place of others.
-std::vector<std::string> environment_with(const std::vector<std::string>& more) {
-  std::vector<std::string> all = more;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view given = *variable;
-    const std::string_view name = given.substr(0, given.find('=') + 1);
-    const bool is_replaced = std::any_of(
-        more.begin(), more.end(), [&](const auto& other) { return other.starts_with(name); });
-    if (!is_replaced) all.emplace_back(given);
-  }
-  return all;
-}
-
 [[noreturn]] void fail_to_start(const std::string& program, int problem) {
   throw UsageError(fmt::format("{}: {}", program, std::strerror(problem)));
 }
@@ -138,77 +111,21 @@ void check_program(const std::string& program) {
   fail_to_start(program, ENOENT);
 }
 
-pid_t start(const std::vector<std::string>& command, const std::vector<std::string>& more) {
-  const std::vector<std::string> environment = environment_with(more);
-  pid_t process = 0;
-  const int problem = posix_spawnp(&process, command[0].c_str(), nullptr, nullptr,
-                                   Pointers(command).get(), Pointers(environment).get());
-  if (problem != 0) fail_to_start(command[0], problem);
-  return process;
-}
-
 [[noreturn]] void become(const std::vector<std::string>& command,
                          const std::vector<std::string>& more) {
-  const std::vector<std::string> environment = environment_with(more);
-  execvpe(command[0].c_str(), Pointers(command).get(), Pointers(environment).get());
+  const std::vector<std::string> environment = mojim::environment_with(more);
+  execvpe(command[0].c_str(), mojim::pointers(command).data(), mojim::pointers(environment).data());
   fail_to_start(command[0], errno);
 }
 
 void tell(const std::string& line) { std::cerr << fmt::format("perdura mojim: {}\n", line); }
-
-// Ends copies, however this process goes on.
-class Copies {
- public:
-  // Returns when all of them serve. Throws PlatformError if one does not.
-  explicit Copies(const Cluster& cluster) {
-    const std::string program = fs::read_symlink("/proc/self/exe");
-    std::array<int, 2> said{};
-    if (pipe(said.data()) != 0) throw PlatformError(fmt::format("pipe: {}", std::strerror(errno)));
-    for (NodeId node = 1; node < cluster.files.size(); ++node) {
-      processes_.push_back(
-          start({program, "mojim", "copy", fmt::to_string(node), fmt::to_string(said[1])},
-                cluster.environment()));
-    }
-    close(said[1]);
-    std::size_t serving = 0;
-    for (char one = 0; serving < processes_.size() && read(said[0], &one, 1) == 1;) ++serving;
-    close(said[0]);
-    if (serving == processes_.size()) return;
-    end();
-    throw PlatformError("a node that has a copy has ended; see above");
-  }
-  ~Copies() { end(); }
-  Copies(const Copies&) = delete;
-  Copies& operator=(const Copies&) = delete;
-  // By node, from the first copy on: whether its process has been killed or stopped, so that it may
-  // have missed something.
-  std::vector<bool> gone() const {
-    std::vector<bool> gone;
-    for (const pid_t process : processes_) {
-      siginfo_t about{};
-      waitid(P_PID, static_cast<id_t>(process), &about, WEXITED | WSTOPPED | WNOHANG | WNOWAIT);
-      gone.push_back(about.si_pid == process && about.si_code != CLD_EXITED);
-    }
-    return gone;
-  }
-  void end() {
-    for (const pid_t process : processes_) {
-      kill(process, SIGKILL);  // others are blocked
-    }
-    for (const pid_t process : processes_) mojim::wait_for(process);
-    processes_.clear();
-  }
-
- private:
-  std::vector<pid_t> processes_;
-};
 
 std::string state_of_copy(bool complete, bool missed, bool is_watched = true) {
   if (missed) {
     return "may lack the last sync points: its process was killed or stopped; the next run gives "
            "it the file";
   }
-  if (!complete) return "is incomplete: the program ended before the file was copied";
+  if (!complete) return "is incomplete: the program ended before it had got all of the file";
   return is_watched ? "holds all sync points that it has received"
                     : "holds the sync points that the program has made by calls of the C library";
 }
@@ -260,20 +177,21 @@ Outcome run_program(const MojimArguments& arguments, const Cluster& cluster,
                     const mojim::RunLock& lock, mojim::ThisRun& this_run) {
   std::vector<std::string> environment = cluster.environment();
   environment.push_back(preloaded("libperdura_mojim.so"));
+  const std::string perdura = fs::read_symlink("/proc/self/exe").string();
   const HandedOn signals;
-  std::optional<Copies> copies;
+  std::optional<mojim::CopyProcesses> copies;
   std::optional<mojim::PrimaryProcess> primary;
   {
     const Blocked now;
     lock.share_with_children(true);
-    copies.emplace(cluster);
-    primary.emplace(cluster, fs::read_symlink("/proc/self/exe").string());
+    copies.emplace(cluster, perdura);
+    primary.emplace(cluster, perdura);
     lock.share_with_children(false);
   }
   this_run.note_serving();
   Outcome outcome;
   const std::vector<pid_t> others = mojim::ProgramProcess::children({});
-  const mojim::ProgramProcess program(arguments.command, environment_with(environment),
+  const mojim::ProgramProcess program(arguments.command, mojim::environment_with(environment),
                                       primary->calls());
   outcome.why_unwatched = program.why_unwatched();
   outcome.status =
@@ -301,7 +219,7 @@ struct Problem {
 std::optional<Problem> problem_of(const Outcome& outcome, const Cluster& cluster,
                                   const std::vector<bool>& complete) {
   const std::string& file = cluster.files.front();
-  if (!outcome.is_used) {
+  if (!outcome.is_used || !outcome.is_begun) {
     return Problem{fmt::format(
         "{}: the program has not mapped or synced {}{}{}",
         outcome.is_begun ? "nothing was synced" : "nothing was replicated", file,
@@ -333,6 +251,17 @@ std::optional<Problem> problem_of(const Outcome& outcome, const Cluster& cluster
   return std::nullopt;
 }
 
+// False if the copy is incomplete. A backup for which nobody waits (M-syncsec) gets sync points in
+// the background, and may lack the last when the run ends: the next one gives it the file.
+bool complete_copy(const Cluster& cluster, NodeId node, const Outcome& outcome) {
+  bool is_complete = mojim::recover_copy(cluster, node, outcome.gone[node - 1]);
+  if (is_complete && outcome.is_settled && node > cluster.system().synced_copies &&
+      mojim::difference(cluster.files.front(), cluster.files[node]).bytes > 0) {
+    is_complete = mojim::recover_copy(cluster, node, true);
+  }
+  return is_complete;
+}
+
 ExitCode run_mojim(const MojimArguments& arguments) {
   const Cluster cluster = cluster_of(arguments);
   const auto take = take_of(arguments);
@@ -345,7 +274,7 @@ ExitCode run_mojim(const MojimArguments& arguments) {
   const Outcome outcome = run_program(arguments, cluster, lock, this_run);
   std::vector<bool> complete{true};
   for (NodeId node = 1; node < cluster.files.size(); ++node) {
-    complete.push_back(mojim::recover_copy(cluster, node, outcome.gone[node - 1]));
+    complete.push_back(complete_copy(cluster, node, outcome));
   }
   using End = mojim::RunRecord::End;
   const bool is_killed = WIFSIGNALED(outcome.status);

@@ -19,8 +19,9 @@ extern "C" void hand_on(int signal, siginfo_t* about, void*) {
   const pid_t program = program_process;
   if (program == 0) {
     pending_signal = signal;
-  } else if (about->si_code != SI_KERNEL || getpgid(program) != getpgrp()) {
-    // The kernel has sent those of a terminal to all of its process group.
+  } else if (signal == SIGHUP || about->si_code != SI_KERNEL || getpgid(program) != getpgrp()) {
+    // The kernel has sent those of a terminal to all of its process group, but for the end of the
+    // terminal itself: only the first process of the session learns of that.
     kill(program, signal);
   }
   errno = before;

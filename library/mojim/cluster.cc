@@ -62,8 +62,11 @@ void give_size(const std::string& file, Bytes size, bool create) {
   struct stat found {};
   fstat(descriptor, &found);
   const auto has = static_cast<Bytes>(found.st_size);
-  // Allocated now, so that a full medium is found now.
-  const int problem = has < size ? posix_fallocate(descriptor, 0, static_cast<off_t>(size)) : 0;
+  // Allocated now, with its holes, so that a full medium is found now.
+  constexpr Bytes kBlock = 512;
+  const bool is_whole = has >= size && static_cast<Bytes>(found.st_blocks) * kBlock >= size;
+  const int problem =
+      is_whole || has > size ? 0 : posix_fallocate(descriptor, 0, static_cast<off_t>(size));
   close(descriptor);
   if (problem == ENOSPC) {
     throw UsageError(fmt::format("{}: there is no room for {} bytes", file, size));

@@ -14,6 +14,8 @@
 #include <map>
 
 #include "library/mojim/mapped_file.h"
+#include "library/mojim/requests.h"
+#include "library/mojim/shared_readers.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
 
@@ -229,15 +231,67 @@ Difference difference(const std::string& a, const std::string& b) {
   return found;
 }
 
-void check_sizes(const Cluster& cluster, std::optional<Take> take) {
+namespace {
+
+// What files are to take, by file system.
+class Needs {
+ public:
+  // Of a file that is to have this size.
+  void add(const std::string& file, Bytes size) {
+    struct stat found {};
+    Bytes has = 0;
+    if (stat(file.c_str(), &found) == 0) {
+      constexpr Bytes kBlock = 512;
+      has = static_cast<Bytes>(found.st_blocks) * kBlock;
+    } else if (stat(nearest_folder(file).c_str(), &found) != 0) {
+      return;
+    }
+    Need& need = needs_[found.st_dev];
+    if (need.file.empty() || has == 0) need.file = file;
+    need.bytes += size - std::min(has, size);
+  }
+  void check() const {
+    for (const auto& [device, need] : needs_) {
+      struct statvfs disk {};
+      if (statvfs(nearest_folder(need.file).c_str(), &disk) != 0) continue;
+      const Bytes free = static_cast<Bytes>(disk.f_bavail) * disk.f_frsize;
+      if (need.bytes <= free) continue;
+      throw UsageError(
+          fmt::format("{}: there is no room: the files of --size and their logs take {} bytes more "
+                      "on this file system, and {} are free",
+                      need.file, need.bytes, free));
+    }
+  }
+
+ private:
   struct Need {
     Bytes bytes = 0;
     std::string file;
   };
-  std::map<dev_t, Need> needs;
+  static std::string nearest_folder(const fs::path& file) {
+    fs::path folder = file.parent_path();
+    while (folder.has_relative_path() && !is_there(folder)) folder = folder.parent_path();
+    return folder;
+  }
+
+  std::map<dev_t, Need> needs_;
+};
+
+// What a node's folder takes besides the logs: the record of the run twice, while it is replaced,
+// and memory that processes share.
+Bytes for_folder(const Cluster& cluster) {
+  constexpr Bytes kOfPage = 17;  // a checksum, as text
+  return 2 * (cluster.size / MappedFile::kPage * kOfPage + 16 * KiB) + sizeof(SharedRequests) +
+         sizeof(SharedReaders);
+}
+
+}  // namespace
+
+void check_sizes(const Cluster& cluster, std::optional<Take> take) {
+  Needs needs;
+  const Bytes logs = cluster.system().log_bytes(cluster.config());
   for (NodeId node = 0; node < cluster.files.size(); ++node) {
     const std::string& file = cluster.files[node];
-    const std::string folder = fs::path(file).parent_path().string();
     struct stat found {};
     const bool has_file = is_there(file) && stat(file.c_str(), &found) == 0;
     const auto size = has_file ? static_cast<Bytes>(found.st_size) : 0;
@@ -252,24 +306,15 @@ void check_sizes(const Cluster& cluster, std::optional<Take> take) {
                       "primary or --take mirror, by which all copies begin anew",
                       file, record->cluster.size));
     }
-    if (!has_file && stat(folder.c_str(), &found) != 0) continue;
-    constexpr Bytes kBlock = 512;
-    const Bytes has = has_file ? static_cast<Bytes>(found.st_blocks) * kBlock : 0;
-    Need& need = needs[found.st_dev];
-    if (need.file.empty() || !has_file) need.file = file;
-    need.bytes += cluster.size - std::min(has, cluster.size);
+    needs.add(file, cluster.size);
+    const fs::path folder = state_folder(file);
+    needs.add(folder / "run.new", for_folder(cluster));
+    fs::path of_logs = folder;
+    if (is_there(folder / "log")) of_logs /= "log";
+    if (node == 1 && !cluster.log.empty()) of_logs = cluster.log;
+    needs.add(of_logs / (std::string(kRegion) + ".logs"), logs);
   }
-  for (const auto& [device, need] : needs) {
-    struct statvfs disk {};
-    if (statvfs(fs::path(need.file).parent_path().c_str(), &disk) != 0) continue;
-    const Bytes free = static_cast<Bytes>(disk.f_bavail) * disk.f_frsize;
-    if (need.bytes > free) {
-      throw UsageError(
-          fmt::format("{}: there is no room: --size takes {} bytes more on this file "
-                      "system, and {} are free",
-                      need.file, need.bytes, free));
-    }
-  }
+  needs.check();
 }
 
 bool begin_where_last_run_ended(const Cluster& cluster, std::optional<Take> take) {

@@ -22,14 +22,13 @@
 #include <vector>
 
 #include "library/mojim/call_watcher.h"
+#include "library/mojim/execution.h"
 #include "library/mojim/reader_processes.h"
 #include "library/mojim/requests.h"
 #include "library/mojim/sent_contents.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
 #include "platform/host/thread_executor.h"
-
-extern char** environ;
 
 namespace perdura::mojim {
 
@@ -375,19 +374,11 @@ PrimaryProcess::PrimaryProcess(const Cluster& cluster, const std::string& progra
   fcntl(said[1], F_SETFD, 0);
   fcntl(calls[1], F_SETFD, 0);
   calls_ = calls[0];
-  std::vector<std::string> texts = cluster.environment();
-  std::vector<char*> environment;
-  for (std::string& text : texts) environment.push_back(text.data());
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    environment.push_back(*variable);
-  environment.push_back(nullptr);
-  std::vector<std::string> words{program, "mojim", "primary", fmt::to_string(said[1]),
-                                 fmt::to_string(calls[1])};
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  const int problem = posix_spawn(&process_, program.c_str(), nullptr, nullptr, arguments.data(),
-                                  environment.data());
+  const std::vector<std::string> environment = environment_with(cluster.environment());
+  const std::vector<std::string> words{program, "mojim", "primary", fmt::to_string(said[1]),
+                                       fmt::to_string(calls[1])};
+  const int problem = posix_spawn(&process_, program.c_str(), nullptr, nullptr,
+                                  pointers(words).data(), pointers(environment).data());
   close(said[1]);
   close(calls[1]);
   char one = 0;

@@ -17,6 +17,7 @@
 #include <iterator>
 
 #include "library/mojim/call_filter.h"
+#include "library/mojim/execution.h"
 #include "platform/base/error.h"
 
 namespace perdura::mojim {
@@ -30,13 +31,6 @@ struct Report {
   enum Step : int { filtered, executed } step = filtered;
   int error = 0;  // an errno
 };
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
-  all.push_back(nullptr);
-  return all;
-}
 
 // A signal that comes now is the program's: it must not meet the handlers of this process.
 void forget_handlers() {

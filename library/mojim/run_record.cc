@@ -124,7 +124,13 @@ void RunRecord::write(const std::string& file) const {
     for (const std::uint64_t sum : pages) out << fmt::format("{:x}\n", sum);
     out << kLastLine << '\n';
     out.close();
-    if (!out) throw PlatformError(fmt::format("{}: cannot be written", made));
+    if (!out) {
+      unlink(made.c_str());
+      throw PlatformError(
+          fmt::format("{}: cannot be written; is its file system full? The next run compares the "
+                      "files",
+                      path));
+    }
   }
   sync_name(made, O_RDONLY);
   if (rename(made.c_str(), path.c_str()) != 0) {

@@ -1,4 +1,5 @@
 #include "systems/mojim/mojim.h"
+#include "systems/mojim/layout.h"
 
 #include <array>
 
@@ -60,6 +61,10 @@ MemorySystem entry(std::string_view guarantee, GuaranteeLevel level, MemorySyste
       .backups_follow_mirror = mode.copies == Copies::two_tiers || mode.copies == Copies::chain,
       .copies_on_disk = mode.data_on_disk,
       .session_metrics = mojim::kSessionMetrics,
+      .log_bytes =
+          [](const MemoryConfig& config) {
+            return mojim::Shape(config, mojim::Parameters::of(config, mode)).logs_size();
+          },
       .workers = workers,
       .check = [](const MemoryConfig& config) { mojim::Parameters::of(config, mode); },
       .open = [](Thread& thread, std::string name, const MemoryConfig& config,

@@ -120,6 +120,95 @@ TEST(Output, OfShardsThatCannotBeWrittenEndsThem) {
   EXPECT_EQ(outcome.text, "perdura: standard output: cannot be written: No space left on device\n");
 }
 
+// A shard with standard output in a pipe.
+class Shard {
+ public:
+  Shard(const std::string& file, const std::string& name) {
+    EXPECT_EQ(pipe2(ends_, O_CLOEXEC), 0);
+    const std::string command =
+        "exec " + perdura_command("mcas serve " + file + " --shard " + name);
+    process_ = fork();
+    if (process_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      dup2(ends_[1], 1);
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      _exit(127);
+    }
+  }
+  ~Shard() {
+    end();
+    for (const int descriptor : ends_) close(descriptor);
+  }
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+  std::string line() const {
+    std::string text;
+    for (char one = 0; ::read(ends_[0], &one, 1) == 1 && one != '\n';) text += one;
+    return text;
+  }
+  void skip_to(const std::string& wanted) const {
+    while (line() != wanted) {
+    }
+  }
+  // What nobody reads, until there is no room for more.
+  std::size_t fill() const {
+    const int end = open(fmt::format("/proc/self/fd/{}", ends_[1]).c_str(), O_WRONLY | O_NONBLOCK);
+    std::size_t filled = 0;
+    for (ssize_t length = 0; (length = write(end, "x", 1)) == 1;) ++filled;
+    close(end);
+    return filled;
+  }
+  void read_all(std::size_t length) const {
+    for (char one = 0; length > 0 && ::read(ends_[0], &one, 1) == 1;) --length;
+  }
+  int end() {
+    if (process_ == 0) return 0;
+    kill(process_, SIGTERM);
+    int status = 0;
+    waitpid(process_, &status, 0);
+    process_ = 0;
+    return status;
+  }
+
+ private:
+  int ends_[2]{-1, -1};
+  pid_t process_ = 0;
+};
+
+// The thread that would wait for a reader serves the shard.
+TEST(Output, OfShardsThatNobodyReadsIsLeftOut) {
+  const std::string file = testing::TempDir() + "perdura-shards-" + std::to_string(::getpid());
+  std::ofstream(file) << "job = \"unread-" << ::getpid()
+                      << "\"\n[shards.left]\nnode = 0\n[shards.right]\nnode = 1\n";
+  {
+    Shard left(file, "left");
+    EXPECT_EQ(left.line(), "left serves");
+    std::string said;
+    // It hears of the other one at a time of its own.
+    for (int round = 0; round < 20 && !said.starts_with("lines left out"); ++round) {
+      const std::size_t filled = left.fill();
+      {
+        Shard right(file, "right");
+        right.skip_to("right: left has joined");
+        EXPECT_EQ(right.end(), 0);
+      }
+      left.read_all(filled);
+      Shard right(file, "right");
+      right.skip_to("right: left has joined");
+      said = left.line();
+      EXPECT_EQ(right.end(), 0);
+      // Else it stands before events that came later.
+      for (std::string next = said; next != "left: right has left"; next = left.line()) {
+        if (next.starts_with("lines left out")) said = next;
+      }
+    }
+    EXPECT_EQ(said.substr(0, 14), "lines left out");
+    left.fill();
+    EXPECT_EQ(left.end(), 0);
+  }
+  fs::remove(file);
+}
+
 TEST(Output, OfAMistakeThatCannotBeWrittenChangesNothing) {
   EXPECT_EQ(shell("(" + perdura_command("dance") + " 2> /dev/full)").code, 2);
 }

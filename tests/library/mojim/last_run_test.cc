@@ -354,7 +354,7 @@ TEST_F(LastRun, ASizeThatIsRefusedChangesNothing) {
 
 TEST_F(LastRun, MoreThanTheDiskHasIsRefusedBeforeAnythingIsMade) {
   std::ofstream(folder_->file("a")) << "mine";
-  expect_refused(arguments({"--size", "1024TiB"}, put("first", 0, true)), {"there is no room"});
+  expect_refused(arguments({"--size", "32TiB"}, put("first", 0, true)), {"there is no room"});
 }
 
 TEST_F(LastRun, AProgramThatDoesNotExistIsRefusedBeforeAnythingIsMade) {

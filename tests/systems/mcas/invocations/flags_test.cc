@@ -190,6 +190,35 @@ TEST_P(Invocations, AreUnsupportedWithoutPlugins) {
   });
 }
 
+// A part of an allocation is none, so that nothing is handed out again that a plugin still has.
+TEST_P(Invocations, FreeWholeAllocationsOnly) {
+  const auto allocate = [](Services& services, const Invocation&) -> Task<ado::Result> {
+    const Place whole = (co_await services.allocate_memory(4096)).value;
+    std::string said;
+    for (const Place other :
+         {Place{whole.offset, 2048}, Place{whole.offset, 8192}, Place{whole.offset, 0},
+          Place{whole.offset + 2048, 2048}, Place{whole.offset - 8, 4104}}) {
+      const bool is_freed = co_await services.free_memory(other) == ado::CallStatus::done;
+      said += is_freed ? "freed " : "kept ";
+    }
+    const Place next = (co_await services.allocate_memory(4096)).value;
+    const bool is_apart = next.offset + 4096 <= whole.offset || whole.offset + 4096 <= next.offset;
+    said += is_apart ? "apart" : "the same";
+    for (const Place one : {whole, next}) {
+      const bool is_freed = co_await services.free_memory(one) == ado::CallStatus::done;
+      said += is_freed ? " freed" : " kept";
+    }
+    co_return ado::Result{{said}, {}};
+  };
+  Cluster cluster(GetParam(), config_with(kFunction), function(allocate));
+  cluster.run([](objects::Session& session, Thread&) -> Task<> {
+    const auto pool = *co_await session.create_pool("pool", MiB, {});
+    EXPECT_EQ(answer_of(co_await pool->invoke(as_key("key"), as_key("?"), 64,
+                                              {.create_on_demand = true})),
+              "kept kept kept kept kept apart freed freed");
+  });
+}
+
 // Plugins and clients see keys alone, and nobody can have the key of an allocation.
 TEST_P(Invocations, AllocatedMemoryIsNoKey) {
   const auto allocate = [](Services& services, const Invocation& work) -> Task<ado::Result> {

@@ -1,0 +1,64 @@
+#include "library/mojim/copy_processes.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "library/mojim/execution.h"
+#include "library/mojim/program_process.h"
+#include "platform/base/error.h"
+
+namespace perdura::mojim {
+
+CopyProcesses::CopyProcesses(const Cluster& cluster, const std::string& program) {
+  std::array<int, 2> said{};
+  if (pipe(said.data()) != 0) throw PlatformError(fmt::format("pipe: {}", std::strerror(errno)));
+  const std::vector<std::string> environment = environment_with(cluster.environment());
+  int problem = 0;
+  for (NodeId node = 1; node < cluster.files.size() && problem == 0; ++node) {
+    const std::vector<std::string> words{program, "mojim", "copy", fmt::to_string(node),
+                                         fmt::to_string(said[1])};
+    pid_t process = 0;
+    problem = posix_spawn(&process, program.c_str(), nullptr, nullptr, pointers(words).data(),
+                          pointers(environment).data());
+    if (problem == 0) processes_.push_back(process);
+  }
+  close(said[1]);
+  std::size_t serving = 0;
+  for (char one = 0; problem == 0 && serving < processes_.size() && read(said[0], &one, 1) == 1;) {
+    ++serving;
+  }
+  close(said[0]);
+  if (problem == 0 && serving == processes_.size()) return;
+  end();
+  throw PlatformError(problem == 0 ? "a node that has a copy has ended; see above"
+                                   : fmt::format("{}: {}", program, std::strerror(problem)));
+}
+
+CopyProcesses::~CopyProcesses() { end(); }
+
+std::vector<bool> CopyProcesses::gone() const {
+  std::vector<bool> gone;
+  for (const pid_t process : processes_) {
+    siginfo_t about{};
+    waitid(P_PID, static_cast<id_t>(process), &about, WEXITED | WSTOPPED | WNOHANG | WNOWAIT);
+    gone.push_back(about.si_pid == process && about.si_code != CLD_EXITED);
+  }
+  return gone;
+}
+
+void CopyProcesses::end() {
+  for (const pid_t process : processes_) {
+    kill(process, SIGKILL);  // others are blocked
+  }
+  for (const pid_t process : processes_) wait_for(process);
+  processes_.clear();
+}
+
+}  // namespace perdura::mojim
