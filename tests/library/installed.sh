@@ -25,7 +25,7 @@ library=$(dirname "$(find "$place/prefix" -name libperdura.so)")
 "$cmake" -S "$source/examples/remote-log" -B "$place/build" -DCMAKE_PREFIX_PATH="$place/prefix" \
   -DCMAKE_BUILD_TYPE=Release >/dev/null
 "$cmake" --build "$place/build" >/dev/null
-for program in serve append; do
+for program in serve append append_in_c; do
   code=0
   said=$("$place/build/$program" 2>&1) || code=$?
   [ $code -eq 2 ] || fail "$program without arguments ends with $code"
@@ -45,7 +45,8 @@ said=$("$place/build/serve" "$job" "$place/mistyped" 2>&1) || code=$?
 for round in 1 2; do
   "$place/build/serve" "$job" "$place/pm" --emulated >"$place/served$round" &
   server=$!
-  appended=$(printf '%s\n' one two three | "$place/build/append" "$job" | tr '\n' ' ')
+  append=$([ $round -eq 1 ] && echo append || echo append_in_c)
+  appended=$(printf '%s\n' one two three | "$place/build/$append" "$job" | tr '\n' ' ')
   expected=$(seq -s ' ' $((3 * round - 2)) $((3 * round)))
   [ "$appended" = "$expected " ] || fail "round $round: appended as '$appended', expected '$expected '"
   # The server prints what it applies; it is killed only then.
@@ -89,32 +90,10 @@ said=$("$place/objects/balances" "$place/nothing" get ada 2>&1) || code=$?
 [ $code -eq 1 ] && [[ $said == "balances: $place/nothing: cannot be read"* ]] || fail "no file: $code, '$said'"
 
 # --- a plugin of somebody's, which the installed program loads
-mkdir "$place/counter" "$place/sums"
-cat >"$place/counter/CMakeLists.txt" <<END
-cmake_minimum_required(VERSION 3.25)
-project(Counter LANGUAGES CXX)
-find_package(Perdura REQUIRED COMPONENTS shared)
-add_library(counter MODULE $source/tests/library/mcas/listening_plugin.cc)
-target_link_libraries(counter PRIVATE Perdura::plugin)
-add_executable(count count.cc)
-target_link_libraries(count PRIVATE Perdura::perdura_shared)
-END
-cat >"$place/counter/count.cc" <<'END'
-#include <perdura_objects.h>
-
-#include <iostream>
-
-int main(int, char** arguments) {
-  perdura::mcas::Client client({.job = arguments[1], .node = 0});
-  auto pool = client.open_pool("sums", {.create_on_demand = true}, 1 << 20).value();
-  for (int i = 0; i < 2; ++i) {
-    std::cout << pool.invoke("sum", "add", 8, {.create_on_demand = true, .zero_new_value = true}).value().at(0) << "\n";
-  }
-}
-END
-"$cmake" -S "$place/counter" -B "$place/counter/build" -DCMAKE_PREFIX_PATH="$place/prefix" \
+mkdir "$place/sums"
+"$cmake" -S "$source/examples/plugin" -B "$place/counter" -DCMAKE_PREFIX_PATH="$place/prefix" \
   -DCMAKE_BUILD_TYPE=Release >/dev/null
-"$cmake" --build "$place/counter/build" >/dev/null || fail "a plugin outside the tree is not built"
+"$cmake" --build "$place/counter" >/dev/null || fail "a plugin outside the tree is not built"
 # The process that loads it has a user of its own.
 chmod a+rx "$place"
 isolation=$([ "$(id -u)" -eq 0 ] && echo true || echo false)
@@ -124,12 +103,12 @@ job = "$job-o"
 node = 0
 directory = "$place/sums"
 emulated = true
-plugins = ["$place/counter/build/libcounter.so"]
+plugins = ["$place/counter/libcounter.so"]
 plugin_isolation = $isolation
 END
 "$perdura" mcas serve "$place/counter.toml" >/dev/null &
 server=$!
-said=$("$place/counter/build/count" "$job-o" 2>&1 | tr '\n' ' ')
+said=$(for _ in 1 2; do "$place/counter/count" "$job-o" visitors 2>&1 | tr '\n' ' '; done)
 [ "$said" = "1 2 " ] || fail "a plugin outside the tree counts '$said'"
 kill "$server"
 wait "$server" || fail "the server with a plugin ends with $?"
