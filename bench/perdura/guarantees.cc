@@ -94,6 +94,8 @@ void explore_all(std::vector<Exploration>& explorations, const sim::Profile& pro
     for (std::size_t mine; (mine = next++) < explorations.size();) {
       Exploration& exploration = explorations[mine];
       try {
+        // An exploration looks for interruptions only now and then.
+        LongWork::stop_if_interrupted();
         const std::string cell = explored(exploration, profile);
         work.end(exploration.name, cell);
         exploration.found.set_value(cell);
