@@ -65,8 +65,9 @@ ExitCode make(const FsArguments& arguments) {
   const Bytes size = fs::make(system, place, config, arguments.force);
   fmt::print("{}: an empty file system {} of {} bytes\n", place.path(), system.info.name, size);
   if (!fs::is_in_memory(place)) {
-    fmt::print("{}: its memory is on a disk and not taken yet: first writes are slower than later\n",
-               place.path());
+    fmt::print(
+        "{}: its memory is on a disk and not taken yet: first writes are slower than later\n",
+        place.path());
   }
   return ExitCode::done;
 }
@@ -172,6 +173,11 @@ ExitCode mount_in_background(const FsArguments& arguments) {
 }
 
 ExitCode mount(FsArguments arguments) {
+  if (arguments.mount.threads > 0) {
+    fs::FsConfig config;
+    config.threads = arguments.mount.threads;
+    systems::find_fs_system(arguments.system).check(config);
+  }
   if (arguments.ready < 0 && !arguments.foreground && fs::fuse::is_available()) {
     return mount_in_background(arguments);
   }
@@ -262,10 +268,10 @@ void add_fs(Command& program, CommandContext&) {
   mounting.flag("-f,--foreground", arguments->foreground, "Serves it in this process");
   mounting.option("-o,--options", arguments->mount.options,
                   "Options of mount(8), separated by commas: ro,noatime,nosuid,nodev");
-  mounting
-      .option("--threads", arguments->mount.threads,
-              "How many serve it; 0: four for each core, at most 32")
-      .range(0, 256);
+  mounting.option(
+      "--threads", arguments->mount.threads,
+      "How many serve it, as many as the file system takes; 0: four for each core, at most "
+      "32");
   // Of the process that mount_in_background() starts.
   mounting.option("--ready", arguments->ready).hidden();
 }

@@ -131,6 +131,8 @@ void explore_all(std::vector<Exploration>& explorations, const sim::Profile& pro
       Exploration& exploration = explorations[order[mine]];
       const auto began = std::chrono::steady_clock::now();
       try {
+        // An exploration looks for interruptions only now and then.
+        LongWork::stop_if_interrupted();
         const std::string cell = explored(exploration, profile);
         work.end(exploration.name, cell, kinds[order[mine]],
                  std::chrono::steady_clock::now() - began);

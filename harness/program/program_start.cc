@@ -1,6 +1,9 @@
 #include "harness/program/program_start.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -8,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <new>
 
 #include "harness/program/exit_code.h"
@@ -15,6 +19,26 @@
 
 namespace perdura::harness {
 namespace {
+
+// The allocator takes memory from the operating system in pieces of 32 MiB. A library that gets
+// none while it is loaded ends the process by abort(), before main() and without a word, so it is
+// tried before the libraries begin. No function that a sanitizer replaces may be called then.
+__attribute__((no_sanitize("address", "thread", "undefined"))) void try_first_piece() {
+  constexpr unsigned long kPiece = 32UL << 20;
+  const long piece = ::syscall(SYS_mmap, nullptr, kPiece, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+  if (piece != -1) {
+    ::syscall(SYS_munmap, piece, kPiece);
+    return;
+  }
+  static constexpr char kLine[] =
+      "perdura: out of memory: not even 32 MiB can be had, without which no program begins; raise "
+      "ulimit -d (data) or ulimit -v (address space)\n";
+  ::syscall(SYS_write, STDERR_FILENO, kLine, sizeof kLine - 1);
+  ::syscall(SYS_exit_group, 1);
+}
+
+[[gnu::section(".preinit_array"), gnu::used]] void (*const first_of_all)() = try_first_piece;
 
 void open_standard_descriptors() {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
@@ -58,6 +82,12 @@ void start_program() {
 
 std::string problem_text(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return out_of_memory();
+  // The library's own words begin with "filesystem error:" and have the files in brackets.
+  if (const auto* files = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
+    const std::string both =
+        files->path2().empty() ? "" : fmt::format(" and {}", files->path2().string());
+    return fmt::format("{}{}: {}", files->path1().string(), both, files->code().message());
+  }
   return error.what();
 }
 

@@ -43,16 +43,23 @@ int open_mpirun() {
 
 }  // namespace
 
-std::optional<Launch> find_launch(const std::function<const char*(const char*)>& environment) {
+std::optional<Launch> find_launch(const std::function<const char*(const char*)>& environment,
+                                  Found found) {
   const auto number = [&](const char* name) {
     const char* text = environment(name);
     return text == nullptr ? 0 : std::atoi(text);
   };
+  const int tasks = number("SLURM_STEP_NUM_TASKS");
   for (const Variables& variables : kLaunchers) {
     if (environment(variables.rank) == nullptr) continue;
+    // Open MPI would end with a text of twenty lines.
+    if (&variables == &kLaunchers.back() && found == Found::by_pmix && tasks > 0) {
+      throw UsageError(
+          "srun started this with PMI-1 or PMI-2, and this Open MPI takes PMIx alone: start it by "
+          "srun --mpi=pmix, or by mpirun");
+    }
     return Launch{number(variables.ranks), number(variables.rank), variables.launcher};
   }
-  const int tasks = number("SLURM_STEP_NUM_TASKS");
   if (tasks > 1) {
     throw UsageError(
         fmt::format("srun started {} processes that cannot find each other; add --mpi=pmix to srun "

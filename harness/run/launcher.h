@@ -15,9 +15,14 @@ struct Launch {
   std::string launcher{};
 };
 
+// By which protocols the MPI that this was built with is told of the other processes: Open MPI by
+// PMIx alone.
+enum class Found { by_pmix, by_pmi_too };
 // None if this process was started alone, such as in the script of a Slurm job. Throws UsageError
-// if processes were started that cannot find each other: by srun without PMI.
-std::optional<Launch> find_launch(const std::function<const char*(const char*)>& environment);
+// if processes were started that cannot find each other: by srun without PMI, or with another one
+// than the MPI's.
+std::optional<Launch> find_launch(const std::function<const char*(const char*)>& environment,
+                                  Found found = Found::by_pmi_too);
 
 // Throws UsageError if the processes that the launcher started do not see each other, since it is
 // of another MPI.

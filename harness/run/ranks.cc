@@ -97,7 +97,12 @@ struct Ranks::Sending {
 };
 
 Ranks::Ranks(int& argc, char**& argv) {
-  const auto launch = find_launch(std::getenv);
+#ifdef OPEN_MPI
+  constexpr Found kFound = Found::by_pmix;
+#else
+  constexpr Found kFound = Found::by_pmi_too;
+#endif
+  const auto launch = find_launch(std::getenv, kFound);
   if (!launch) return;
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);

@@ -15,6 +15,7 @@
 
 #include "platform/base/error.h"
 #include "platform/base/node_runs.h"
+#include "platform/fabric/shm/segment.h"
 
 namespace perdura::fabric::shm {
 namespace {
@@ -115,14 +116,16 @@ std::optional<NodeId> node_of_file(const fs::path& path) {
   return node;
 }
 
+// A node of which nobody can say, as when this process has used up its descriptors, is taken to be
+// alive: its files must not be removed.
 bool has_living_node(const std::string& directory) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+  std::error_code problem;
+  for (const auto& entry : fs::directory_iterator(directory, problem)) {
     if (!node_of_file(entry.path())) continue;
     const File file(::open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
-    if (file && is_locked(file.get())) return true;
+    if (file ? is_locked(file.get()) : errno != ENOENT) return true;
   }
-  return false;
+  return problem && problem != std::errc::no_such_file_or_directory;
 }
 
 void remove_contents(const std::string& directory) {
@@ -188,30 +191,41 @@ Job::Job(const std::string& name, NodeId node_count, std::span<const NodeId> loc
   directory_ = fmt::format("{}{}", kPrefix, job);
   const File lock = make_and_lock_directory(directory_, deadline_);
   if (!has_living_node(directory_)) remove_contents(directory_);
-  found_or_join(node_count);
-  find_runs();
-  for (const NodeId node : local_nodes) {
-    if (node >= node_count) {
-      throw UsageError(fmt::format("node {} of a job of {} nodes", node, node_count));
+  try {
+    found_or_join(node_count);
+    find_runs();
+    for (const NodeId node : local_nodes) {
+      if (node >= node_count) {
+        throw UsageError(fmt::format("node {} of a job of {} nodes", node, node_count));
+      }
+      claim(node);
     }
-    claim(node);
+  } catch (...) {
+    leave();
+    throw;
   }
 }
 
 Job::~Job() {
-  const File lock = lock_directory(directory_, after(join_timeout_));
+  // Without the lock another process may be using the files. It will remove them when it finds that
+  // the nodes have died.
+  if (const File lock = lock_directory(directory_, after(join_timeout_)); lock) {
+    leave();
+  } else {
+    local_nodes_.clear();
+  }
+}
+
+// While the directory is locked.
+void Job::leave() {
   std::error_code ignored;
   for (LocalNode& node : local_nodes_) {
-    // Without the lock another process may be using these files. It will remove them when it finds
-    // that this node has died.
-    if (!lock) break;
     for (const std::string& path : files_of(node.id)) fs::remove(path, ignored);
   }
   local_nodes_.clear();
-  if (lock && !has_living_node(directory_)) {
-    remove_contents(directory_);
-    fs::remove(directory_, ignored);
-  }
+  if (has_living_node(directory_)) return;
+  remove_contents(directory_);
+  fs::remove(directory_, ignored);
 }
 
 void Job::found_or_join(NodeId node_count) {
@@ -225,6 +239,7 @@ void Job::found_or_join(NodeId node_count) {
     control_ = map_file(file.get(), path);
   } else {
     control_ = create_segment(path, sizeof(Control));
+    take_memory(control_->data(), sizeof(Control), path);
     control().clock = runtime::HostClock::start();
     control().node_count = node_count;
     control().version = kLayoutVersion;
@@ -260,6 +275,7 @@ void Job::claim(NodeId node) {
     declare_dead(node, generation_in(old.get()).value_or(0));
   }
   auto segment = create_segment(path, sizeof(NodeSegment));
+  take_memory(segment->data(), offsetof(NodeSegment, regions), path);
   File lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   struct flock request = whole_file_lock();
   if (!lock || ::fcntl(lock.get(), F_OFD_SETLK, &request) != 0) {

@@ -59,6 +59,7 @@ class Job {
   void found_or_join(NodeId node_count);
   void find_runs();
   void claim(NodeId node);
+  void leave();
   void declare_dead(NodeId node, std::uint64_t generation);
   void wait_for_change(const ConnectionSlot& slot) const;
   std::vector<std::string> files_of(NodeId node) const;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "platform/base/error.h"
+#include "platform/fabric/shm/segment.h"
 #include "platform/pmem/word_copy.h"
 
 namespace perdura::fabric::shm {
@@ -157,13 +158,12 @@ std::uint32_t NodeMemory::publish_locked(Backing& backing, Bytes offset, Bytes l
   const std::uint32_t key = reuse_[index] << kRegionBits | index;
 
   RegionEntry& entry = segment_->regions[index];
-  if (extents != nullptr) {
-    try {
-      tables_.publish(entry.extents, *extents);
-    } catch (const PlatformError&) {
-      free_entries_.push_back(index);
-      throw;
-    }
+  try {
+    take_memory(&entry, sizeof entry, "the node's table of regions in /dev/shm");
+    if (extents != nullptr) tables_.publish(entry.extents, *extents);
+  } catch (const PlatformError&) {
+    free_entries_.push_back(index);
+    throw;
   }
   std::array<std::byte, RegionEntry::kMaxPath> path{};
   std::memcpy(path.data(), backing.path.data(), backing.path.size());

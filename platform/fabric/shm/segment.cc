@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +19,20 @@ using pmem::mapped::error_text;
 using pmem::mapped::File;
 using pmem::mapped::map_file;
 
+void take_memory(void* begin, Bytes size, const std::string& path) {
+  constexpr std::uintptr_t kPage = 4 * KiB;
+  const auto first = reinterpret_cast<std::uintptr_t>(begin) / kPage * kPage;
+  const auto end = round_up(reinterpret_cast<std::uintptr_t>(begin) + size, kPage);
+  while (::madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE) != 0) {
+    if (errno == EINTR || errno == EAGAIN) continue;
+    if (errno == EINVAL) return;  // before Linux 5.14
+    throw PlatformError(fmt::format(
+        "no room for {} bytes of {}; make it larger (mount -o remount,size=... /dev/shm; of a "
+        "container: --shm-size)",
+        end - first, path));
+  }
+}
+
 OwnSegment::OwnSegment(std::string path, std::uint64_t generation, std::uint32_t doorbell)
     : path_(std::move(path)), next_offset_(round_up(sizeof(EndpointSegment), 4 * KiB)) {
   // The file is created under a temporary name and linked to its own when it is complete, so that
@@ -28,9 +43,17 @@ OwnSegment::OwnSegment(std::string path, std::uint64_t generation, std::uint32_t
     throw UsageError(fmt::format("two threads want to be {}", path_));
   }
   if (!file_ || ::ftruncate(file_.get(), static_cast<off_t>(kSegmentSize)) != 0) {
-    throw PlatformError(fmt::format("cannot create {}: {}", temporary, error_text(errno)));
+    const int error = errno;
+    if (file_) ::unlink(temporary.c_str());
+    throw PlatformError(fmt::format("cannot create {}: {}", temporary, error_text(error)));
   }
   mapping_ = map_file(file_.get(), temporary);
+  try {
+    take_memory(mapping_->data(), offsetof(EndpointSegment, connections), path_);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
   shared().generation = generation;
   shared().doorbell = doorbell;
   shared().version = kLayoutVersion;

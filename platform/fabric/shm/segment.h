@@ -12,6 +12,10 @@
 
 namespace perdura::fabric::shm {
 
+// Takes the memory of a part of a mapped file now: if /dev/shm is full, this is an error here, and
+// would be a SIGBUS at the first access. `path` is what the message names. Throws PlatformError.
+void take_memory(void* begin, Bytes size, const std::string& path);
+
 // The owner's side: allocates connection slots and, behind them, rings and receive queues. Used by
 // the owner's thread only.
 class OwnSegment {

@@ -89,6 +89,9 @@ TEST_F(FsCommand, ADirectoryThatOneMayNotUseIsSaidInOneLine) {
 }
 
 TEST_F(FsCommand, NumbersAreThoseThatThereCanBe) {
+  // Before anything else is looked at.
+  expect("mount nova " + place("none") + " " + place("nowhere") + " --threads 65", 2,
+         "perdura: nova: threads is 65, but must be 1 to 64");
   make("home");
   const std::string home = place("home");
   expect("dump " + home + " 0", 2, "perdura: there can be no inode 0, only 1 to 512");

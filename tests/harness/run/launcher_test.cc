@@ -12,11 +12,13 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
-std::optional<Launch> find(const Environment& environment) {
-  return find_launch([&](const char* name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? nullptr : found->second.c_str();
-  });
+std::optional<Launch> find(const Environment& environment, Found by = Found::by_pmi_too) {
+  return find_launch(
+      [&](const char* name) {
+        const auto found = environment.find(name);
+        return found == environment.end() ? nullptr : found->second.c_str();
+      },
+      by);
 }
 
 const Environment kMpirun{{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "9"}};
@@ -53,6 +55,12 @@ TEST(Launcher, IsFoundInEveryCombinationOfEnvironments) {
     ASSERT_TRUE(launch);
     EXPECT_EQ(launch->rank, mpirun ? 2 : pmix ? 3 : 4);
     EXPECT_EQ(launch->ranks, mpirun ? 9 : pmix ? (step ? 5 : 0) : 7);
+    // An MPI that is told by PMIx alone cannot find what srun --mpi=pmi2 starts.
+    if (!mpirun && !pmix && step) {
+      EXPECT_THROW(find(environment, Found::by_pmix), UsageError);
+    } else {
+      EXPECT_EQ(find(environment, Found::by_pmix)->rank, launch->rank);
+    }
   }
 }
 
