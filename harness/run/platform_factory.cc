@@ -250,7 +250,10 @@ class ShmFactory final : public HostFactory {
       : HostFactory(experiment, experiment.shm.pm_directory, ranks_of_run, std::move(site)),
         settings_(experiment.shm) {}
 
-  void check_machine(const Roles&) const override { check_shared_memory(); }
+  void check_machine(const Roles& roles) const override {
+    check_shared_memory();
+    HostFactory::check_machine(roles);
+  }
 
   std::string_view name() const override { return "shm"; }
 

@@ -19,6 +19,7 @@
 #include "library/mojim/call_filter.h"
 #include "library/mojim/execution.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 
 namespace perdura::mojim {
 
@@ -111,11 +112,10 @@ int wait_for(pid_t process) {
 std::vector<pid_t> ProgramProcess::children(const std::vector<pid_t>& others) {
   const pid_t self = getpid();
   std::vector<pid_t> children;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator("/proc", error)) {
-    const pid_t id = std::atoi(entry.path().filename().c_str());
+  for (const fs::path& folder : names_in("/proc")) {
+    const pid_t id = std::atoi(folder.filename().c_str());
     if (id <= 0 || std::find(others.begin(), others.end(), id) != others.end()) continue;
-    std::ifstream stat(entry.path() / "stat");
+    std::ifstream stat(folder / "stat");
     const std::string text((std::istreambuf_iterator<char>(stat)), {});
     const std::size_t end = text.rfind(") ");  // of the process's name
     if (end == std::string::npos) continue;

@@ -116,13 +116,23 @@ std::optional<NodeId> node_of_file(const fs::path& path) {
   return node;
 }
 
+// The directory is closed before anything is done with its files, as one descriptor may be all that
+// is left.
+std::vector<fs::path> files_in(const std::string& directory, std::error_code& problem) {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(directory, problem)) {
+    paths.push_back(entry.path());
+  }
+  return paths;
+}
+
 // A node of which nobody can say, as when this process has used up its descriptors, is taken to be
 // alive: its files must not be removed.
 bool has_living_node(const std::string& directory) {
   std::error_code problem;
-  for (const auto& entry : fs::directory_iterator(directory, problem)) {
-    if (!node_of_file(entry.path())) continue;
-    const File file(::open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
+  for (const fs::path& path : files_in(directory, problem)) {
+    if (!node_of_file(path)) continue;
+    const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (file ? is_locked(file.get()) : errno != ENOENT) return true;
   }
   return problem && problem != std::errc::no_such_file_or_directory;
@@ -130,11 +140,10 @@ bool has_living_node(const std::string& directory) {
 
 void remove_contents(const std::string& directory) {
   std::error_code ignored;
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
-    paths.push_back(entry.path());
+  for (const fs::path& path : files_in(directory, ignored)) {
+    // Who removes a tree opens it.
+    if (!fs::remove(path, ignored)) fs::remove_all(path, ignored);
   }
-  for (const auto& path : paths) fs::remove_all(path, ignored);
 }
 
 // Removes the directories of automatically named jobs of which all processes were killed.
