@@ -21,6 +21,7 @@
 #include "persistence/matrices.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "platform/base/path_kind.h"
 #include "platform/host/os_thread.h"
 #include "report/guarantees.h"
 #include "systems/registry/registry.h"
@@ -228,6 +229,8 @@ class SystemsMatrix {
       {}};
 };
 
+constexpr const char* kTables = "tables.md";
+
 void print_json(const std::string& folder, const std::vector<report::GuaranteeTable>& tables) {
   Json list = Json::array();
   for (const report::GuaranteeTable& table : tables) {
@@ -253,6 +256,11 @@ struct Arguments {
 ExitCode guarantees(const Arguments& arguments, const CommandContext& context) {
   const auto& [folder, names, built_in, as_json] = arguments;
   if (!context.ranks.is_root()) return ExitCode::done;
+  if (is_folder(folder) && !names_in(folder).empty() && !is_there(fs::path(folder) / kTables)) {
+    throw UsageError(fmt::format(
+        "guarantees: --out {}: is not empty, and holds no tables of guarantees; name another folder",
+        folder));
+  }
   std::error_code problem;
   fs::create_directories(folder, problem);
   if (problem) throw UsageError(fmt::format("guarantees: --out {}: {}", folder, problem.message()));
@@ -282,7 +290,7 @@ ExitCode guarantees(const Arguments& arguments, const CommandContext& context) {
   add(built_in ? systems.built_in() : systems.explore(profile, work));
   work.close();
   text.pop_back();
-  write_atomically(fs::path(folder) / "tables.md", text);
+  write_atomically(fs::path(folder) / kTables, text);
   if (const auto written = report::write_guarantees(folder, tables); !written) {
     throw PlatformError(written.error().message);
   }

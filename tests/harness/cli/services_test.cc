@@ -26,6 +26,21 @@ TEST(Guarantees, BuiltInAreThoseOfTheTableThatIsKept) {
   EXPECT_NE(text_of(folder + "/tables.toml").find("Not explored now"), std::string::npos);
 }
 
+// What is in the folder may be somebody's; tables of before are written anew.
+TEST(Guarantees, AreNotWrittenAmongOtherFiles) {
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.path().string();
+  const std::string command = "guarantees --built-in -o " + folder;
+  ASSERT_EQ(perdura(command).code, 0);
+  EXPECT_EQ(perdura(command).code, 0);
+  std::filesystem::remove(temporary.path() / "tables.md");
+  const Outcome refused = perdura(command);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.text, fmt::format("perdura: guarantees: --out {}: is not empty, and holds no "
+                                      "tables of guarantees; name another folder\n",
+                                      folder));
+}
+
 // One table, of this system alone; what cannot run says why, and the rest is there.
 TEST(Guarantees, OfOneSystemSayWhereItCannotRun) {
   const test::TemporaryFolder temporary;
