@@ -10,6 +10,8 @@ namespace perdura::services {
 struct Event {
   std::string_view name;     // in the plural, as in "3 resizes"
   bool in_recovery = false;  // happens when a store is opened after a failure, else while it serves
+  // Needs more operations than the histories of an exploration have: generated runs meet it.
+  bool in_long_histories = false;
 };
 
 }  // namespace perdura::services

@@ -24,7 +24,7 @@ constexpr std::array kSmall{
 // In the order of nova::Happened.
 constexpr services::Event kEvents[] = {{"log pages"},
                                        {"fast collections"},
-                                       {"links within logs changed"},
+                                       {"links within logs changed", false, true},
                                        {"thorough collections"},
                                        {"journaled operations"},
                                        {"operations redone from journals", true},
