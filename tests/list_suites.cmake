@@ -1,9 +1,10 @@
 # Writes into FILE what CTest runs of a program of GoogleTest (perdura_discover_tests):
 #
-#   cmake -DPROGRAM=... -DFILE=... -DLABEL=... -DEACH=REGEX -DPOLLING=REGEX -DLONG=REGEX -P list_suites.cmake
+#   cmake -DPROGRAM=... -DFILE=... -DLABEL=... -DEACH=REGEX -DPOLLING=REGEX -DLONG=REGEX -DSOAK=REGEX
+#     -P list_suites.cmake
 #
 # Each suite is one test, LABEL/SUITE: programs may have suites of the same name. What POLLING matches of it is another,
-# LABEL/SUITE.Polling, and so is what LONG matches, LABEL/SUITE.Long. What EACH matches is a test of its own.
+# LABEL/SUITE.Polling, and so is what LONG matches, LABEL/SUITE.Long. What EACH matches is a test of its own; what SOAK matches of it has the label `soak`, too.
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX REPLACE " *#[^\n]*" "" listed "${listed}")  # types and values of parameters
 string(REGEX MATCHALL "[^\n]+" lines "${listed}")
@@ -15,6 +16,7 @@ foreach(line ${lines})
     set(suite ${CMAKE_MATCH_1})
   elseif(line MATCHES "^  (.+)$")
     set(case ${suite}.${CMAKE_MATCH_1})
+    set(label_of_soak "")
     set(is_long FALSE)
     if(LONG AND case MATCHES "${LONG}")
       set(is_long TRUE)
@@ -22,6 +24,9 @@ foreach(line ${lines})
     if(EACH AND case MATCHES "${EACH}")
       set(test ${LABEL}/${case})
       set(properties_${test} "COST 50")
+      if(SOAK AND case MATCHES "${SOAK}")
+        set(label_of_soak ";soak")
+      endif()
     elseif(POLLING AND case MATCHES "${POLLING}")
       set(test ${LABEL}/${suite}.Polling)
     elseif(is_long)
@@ -41,7 +46,7 @@ foreach(line ${lines})
       set(properties_${test} "PROCESSORS 3 COST 100")
     endif()
     if(is_long)
-      set(labels_${test} "${LABEL};long")
+      set(labels_${test} "${LABEL};long${label_of_soak}")
     endif()
   endif()
 endforeach()

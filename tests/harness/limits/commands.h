@@ -29,6 +29,9 @@ struct CommandRow {
   // What it makes, below NEW; empty if nothing.
   std::string makes{};
   Ending ending = Ending::by_itself;
+  // It starts processes, each of which says in a line of its own what it misses; one names the
+  // limit.
+  bool is_of_several = false;
 };
 
 const std::vector<CommandRow>& command_rows();

@@ -96,6 +96,8 @@ void hide_devices() {
   device("/dev/null", 3);
   device("/dev/zero", 5);
   device("/dev/urandom", 9);
+  // Gnuplot writes there.
+  require(symlink("/proc/self/fd/1", "/dev/stdout") == 0);
 }
 
 void add_shared_memory(std::vector<Limit>& all) {
@@ -163,10 +165,14 @@ class EachLimit : public testing::TestWithParam<CommandRow> {
     EXPECT_EQ(test::fault_of(GetParam(), attempt, usual_.ended.code), "")
         << limit.name << ": " << told(attempt);
     if (attempt.ended.code == usual_.ended.code) return;
-    for (const std::string& line : test::complaints(attempt.ended.errors)) {
-      EXPECT_TRUE(std::regex_search(line, std::regex(limit.named_by + kInResults)))
-          << limit.name << " is not named: " << line;
-    }
+    const std::vector<std::string> lines = test::complaints(attempt.ended.errors);
+    const auto name_it = std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
+      return std::regex_search(line, std::regex(limit.named_by + kInResults));
+    });
+    const bool is_named = GetParam().is_of_several
+                              ? name_it > 0
+                              : name_it == static_cast<std::ptrdiff_t>(lines.size());
+    EXPECT_TRUE(is_named) << limit.name << " is not named: " << told(attempt);
   }
 
   Home home_;
