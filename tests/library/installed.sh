@@ -41,7 +41,7 @@ done
 mkdir "$place/pm"
 code=0
 said=$("$place/build/serve" "$job" "$place/mistyped" 2>&1) || code=$?
-[ $code -eq 1 ] && [[ $said == *"mistyped is not there"* ]] || fail "a mistyped directory: $code, '$said'"
+[ $code -eq 1 ] && [[ $said == *"mistyped: there is no such folder"* ]] || fail "a mistyped directory: $code, '$said'"
 for round in 1 2; do
   "$place/build/serve" "$job" "$place/pm" --emulated >"$place/served$round" &
   server=$!
@@ -67,7 +67,7 @@ sed "s|\"balances\"|\"$job-o\"|; s|/tmp/balances|$place/balances|" "$source/exam
 perdura=$place/prefix/bin/perdura
 code=0
 said=$("$perdura" mcas check "$shards" 2>&1) || code=$?
-[ $code -eq 2 ] && [[ $said == *"shards.toml: [shards.left]: the directory $place/balances is not there"* ]] ||
+[ $code -eq 2 ] && [[ $said == *"shards.toml: [shards.left]: the directory $place/balances: there is no such folder"* ]] ||
   fail "a missing directory: $code, '$said'"
 mkdir "$place/balances"
 for round in 1 2 3; do
