@@ -87,7 +87,7 @@ for round in 1 2 3; do
 done
 code=0
 said=$("$place/objects/balances" "$place/nothing" get ada 2>&1) || code=$?
-[ $code -eq 1 ] && [[ $said == "balances: $place/nothing: cannot be read"* ]] || fail "no file: $code, '$said'"
+[ $code -eq 1 ] && [[ $said == "balances: $place/nothing: there is no such file"* ]] || fail "no file: $code, '$said'"
 
 # --- a plugin of somebody's, which the installed program loads
 mkdir "$place/sums"
