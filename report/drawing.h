@@ -59,7 +59,7 @@ struct DrawingPlace {
 /// Returns the files written. Error: one cannot be written.
 Expected<std::vector<std::filesystem::path>> copy_scripts(const DrawingPlace& place);
 
-/// What came of one figure.
+/// The images of one figure, or why there are none.
 struct Drawn {
   std::vector<std::filesystem::path> files;  ///< those written
   /// Why an image is missing, which must not take other figures with it: the program is not

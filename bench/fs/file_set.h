@@ -44,9 +44,8 @@ class FileSet {
   // --- for threads at the same time
 
   // Filebench has one rotor of existing files for all threads, whatever they take one for, and one
-  // of those that do not exist. (Its flowops have an attribute `rotatefd` by which opening would
-  // ask a rotor of the thread; none of the personalities says it, and deletefile and statfile never
-  // ask.)
+  // of files that do not exist. (Its attribute `rotatefd` gives each thread a rotor for opening;
+  // none of the personalities sets it, and deletefile and statfile do not know it.)
   //
   // Each takes the next file in rotation, which the caller gives back by the function named.
   // Nothing if there is none.

@@ -36,16 +36,16 @@ void stop_serving(int) {
 
 // The error of the line that could not be written.
 std::atomic<int> unwritten{0};
-// Whether a line can be written to standard output at once: there is room in the pipe, or writing
-// fails, which then is found out.
+// A line can be written to standard output at once: there is room in the pipe, or writing fails,
+// which is found out when it is tried.
 bool is_read() {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
   return poll(&output, 1, 0) != 0;
 }
 
 // Lines of the shards' threads, each at once: whoever started this waits for them. One that cannot
-// be written ends the shards, so that he learns of it. One that nobody reads (the pipe is full) is
-// left out, since the thread that waited for a reader would serve nobody meanwhile.
+// be written ends the shards, so that they learn of it. If nobody reads, and the pipe is full, the
+// line is left out: a thread that waited for a reader would serve nobody meanwhile.
 void say(const std::string& line) {
   static std::mutex mutex;
   static std::uint64_t left_out = 0;

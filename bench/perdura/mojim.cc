@@ -212,10 +212,11 @@ Outcome run_program(const MojimArguments& arguments, const Cluster& cluster,
 
 struct Problem {
   std::string line;
-  bool is_difference = false;  // of copies
+  bool is_difference = false;  // the copies differ
 };
 
-// Of a run whose program has ended in an orderly way; nothing if all is well.
+// Why the copies of a run whose program has ended in an orderly way may lack something; nothing if
+// they have everything.
 std::optional<Problem> problem_of(const Outcome& outcome, const Cluster& cluster,
                                   const std::vector<bool>& complete) {
   const std::string& file = cluster.files.front();

@@ -94,7 +94,8 @@ Expected<Specs> read_specs(const std::filesystem::path& experiment_toml, const S
 
 /// Which places a script can draw on its x-axis.
 enum class XAxis { any, numbers, positive_numbers };
-/// What the script says of itself, in a line "# x-axis: numbers" or "# x-axis: numbers above 0".
+/// Reads it from a line of the script, "# x-axis: numbers" or "# x-axis: numbers above 0"; `any` if
+/// there is none.
 /// Error: it cannot be read.
 Expected<XAxis> x_axis_of(const std::filesystem::path& script);
 

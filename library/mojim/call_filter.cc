@@ -49,8 +49,8 @@ void add_rules(void* filter) {
   for (const std::uint32_t flag : {RWF_DSYNC, RWF_SYNC}) {
     add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(pwritev2), has_bits(5, flag, flag));
   }
-  // What these sync is not known when the call is made. Programs do without where the kernel has
-  // none.
+  // These calls set up queues, and later requests in them name the file without a call that could
+  // be held. To the program it is as if the kernel did not have them.
   add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(io_uring_setup));
   add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(io_setup));
 }

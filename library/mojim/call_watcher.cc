@@ -49,15 +49,15 @@ class CallWatcher {
   void watch();
 
  private:
-  // Of a thread of a program. If it ends meanwhile, and its number is another one's, what is
-  // answered goes to nobody.
+  // A call that a thread of a program has made. The answer goes to nobody if the thread has ended
+  // meanwhile, also if a new one has got its number.
   struct Call {
     int thread;
     int number;
     std::uint64_t instruction;
     std::array<std::uint64_t, 6> arguments;
     int descriptor(std::size_t which) const { return static_cast<int>(arguments.at(which)); }
-    // Of the program's file system.
+    // A name for the file that is open in the thread as this descriptor.
     std::string name_of(int descriptor) const {
       return fmt::format("/proc/{}/fd/{}", thread, descriptor);
     }
@@ -81,7 +81,8 @@ class CallWatcher {
   int held_;
 };
 
-// Who must not be looked at (PR_SET_DUMPABLE) may mean the file.
+// Where this process may not look, as into a program with PR_SET_DUMPABLE, the name is taken for
+// the file's: to sync once too often loses nothing.
 bool CallWatcher::is_file(const std::string& name) const {
   struct stat its {};
   if (stat(name.c_str(), &its) != 0) return errno == EACCES || errno == EPERM;
@@ -163,8 +164,7 @@ Error CallWatcher::map(const Call& call) {
   return ENOMEM;
 }
 
-// Whether the library that is preloaded sees what the caller writes: it is in the process, and the
-// call is made by the C library.
+// The preloaded library sees a call if it is in the process and the C library makes the call.
 bool passes_library(int thread, std::uint64_t instruction) {
   std::ifstream maps(fmt::format("/proc/{}/maps", thread));
   bool has_library = false;

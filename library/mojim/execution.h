@@ -8,8 +8,7 @@ namespace perdura::mojim {
 
 // Pointers to the texts, which must outlive them, and a null pointer.
 std::vector<char*> pointers(const std::vector<std::string>& texts);
-// The environment of this process, in which these variables ("NAME=VALUE") take the place of others
-// of their names.
+// The environment of this process with these variables ("NAME=VALUE") set.
 std::vector<std::string> environment_with(const std::vector<std::string>& more);
 
 }  // namespace perdura::mojim

@@ -233,10 +233,10 @@ Difference difference(const std::string& a, const std::string& b) {
 
 namespace {
 
-// What files are to take, by file system.
+// Adds up how much room files need on each file system.
 class Needs {
  public:
-  // Of a file that is to have this size.
+  // The file is to have this size; room that it already takes counts for it.
   void add(const std::string& file, Bytes size) {
     struct stat found {};
     Bytes has = 0;
@@ -277,8 +277,8 @@ class Needs {
   std::map<dev_t, Need> needs_;
 };
 
-// What a node's folder takes besides the logs: the record of the run twice, while it is replaced,
-// and memory that processes share.
+// How much room a node's folder needs besides the logs: for the record of the run twice, while it
+// is replaced, and for memory that processes share.
 Bytes for_folder(const Cluster& cluster) {
   constexpr Bytes kOfPage = 17;  // a checksum, as text
   return 2 * (cluster.size / MappedFile::kPage * kOfPage + 16 * KiB) + sizeof(SharedRequests) +

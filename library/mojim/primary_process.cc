@@ -102,7 +102,7 @@ class Primary {
   std::unique_ptr<services::MappedMemory> mapped_;
   std::optional<Writes> writes_;
   std::optional<SentContents> contents_;
-  std::vector<MemoryRange> failed_;  // of sync points that failed, and nothing was sent of since
+  std::vector<MemoryRange> failed_;  // ranges that no sync has sent since one of them failed
   std::vector<bool> lost_;           // by node, of which it has been told
   std::function<void()> serves_;     // to be called when the file is mapped; or none
 };

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What the new process says of itself before it becomes the program.
+// The new process reports to its parent how far it has come on its way to be the program.
 struct Report {
   enum Step : int { filtered, executed } step = filtered;
   int error = 0;  // an errno
@@ -117,7 +117,7 @@ std::vector<pid_t> ProgramProcess::children(const std::vector<pid_t>& others) {
     if (id <= 0 || std::find(others.begin(), others.end(), id) != others.end()) continue;
     std::ifstream stat(folder / "stat");
     const std::string text((std::istreambuf_iterator<char>(stat)), {});
-    const std::size_t end = text.rfind(") ");  // of the process's name
+    const std::size_t end = text.rfind(") ");  // where the name ends
     if (end == std::string::npos) continue;
     if (std::atoi(text.c_str() + end + 4) == self) children.push_back(id);
   }

@@ -92,7 +92,7 @@ class Requests {
   bool has_used(std::int32_t process) const;
   // A sync has failed, and what it was to send has not been sent by another one.
   bool has_failed() const { return shared_->failed != 0 || shared_->refused != 0; }
-  // That could not be asked for.
+  // A sync was refused before the primary could be asked for it.
   void note_refused() { shared_->refused = 1; }
 
   // 0, or an errno; then `why` is one line of text.

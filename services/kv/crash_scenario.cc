@@ -17,6 +17,7 @@
 #include "services/boundaries.h"
 #include "services/kv/crash_plan.h"
 #include "services/kv/crash_state.h"
+#include "services/kv/crash_store.h"
 #include "services/kv/crash_verdict.h"
 #include "services/kv/history/checker.h"
 #include "services/kv/partitioned.h"
@@ -31,8 +32,6 @@ namespace {
 using history::Kind;
 
 constexpr NodeId kServer = 0;
-constexpr std::uint32_t kSpannedServers = 2;
-constexpr std::uint32_t kSessions = 6;
 constexpr Picoseconds kLook = Microseconds(1);  // between two looks at what is waited for
 constexpr Bytes kShortValue = 64;
 constexpr std::uint64_t kFewKeys = 4;
@@ -44,90 +43,6 @@ constexpr CrashSchedule kSchedules[] = {
     {"equal-writers", "both clients put, update, delete and get"},
     {"slow-writer", "one writes, and each of its operations is late; the other one only gets"},
 };
-
-using Key = std::vector<std::byte>;
-
-// No byte behind the first 16 of a longer key is always zero, so that in an index entry over
-// several cache lines it matters whether each of them has survived.
-Key key_of(std::uint64_t number, Bytes size) {
-  constexpr Bytes kShort = 16;
-  Key key(size);
-  std::memcpy(key.data(), &number, sizeof number);
-  for (Bytes i = kShort; i < size; ++i) key[i] = static_cast<std::byte>(number + i);
-  return key;
-}
-
-// The values of a plan, at most as long as the system supports: a value's version tells its length.
-class Lengths {
- public:
-  Lengths(const systems::KvSystem& system, const KvCrashPlan& plan) {
-    for (const Bytes length : plan.lengths) lengths_.push_back(system.fit_value(length));
-  }
-  Bytes typical() const { return lengths_.front(); }
-  Bytes longest() const { return *std::max_element(lengths_.begin(), lengths_.end()); }
-  Bytes of(std::uint64_t version) const { return lengths_[version % lengths_.size()]; }
-
- private:
-  std::vector<Bytes> lengths_;
-};
-
-// How the recorder of the history interprets keys and values.
-class Format final : public history::Format {
- public:
-  explicit Format(const Lengths& lengths) : lengths_(lengths) {}
-  std::uint64_t key_number(systems::Key key) override {
-    std::uint64_t number = 0;
-    std::memcpy(&number, key.data(), sizeof number);
-    return number;
-  }
-  std::optional<std::uint64_t> version(systems::Key key, systems::Value value) override {
-    const auto version = workload::check_value(value, key_number(key));
-    if (!version || value.size() != lengths_.of(*version)) return std::nullopt;
-    return version;
-  }
-
- private:
-  const Lengths& lengths_;
-};
-
-// A store for a history, and which keys it holds at the beginning.
-struct Store {
-  systems::KvConfig config;
-  std::span<const std::uint64_t> filling{};
-};
-
-// The system's small store of this number, if the plan's values fit into it.
-Store small_store(const systems::KvSystem& system, const CrashSetup& setup, const KvCrashPlan& plan,
-                  std::size_t number) {
-  const Lengths lengths(system, plan);
-  systems::KvConfig config{.key_size = system.fit_key(plan.key_size),
-                           .value_size = lengths.typical(),
-                           .max_value_size = lengths.longest(),
-                           .records = plan.crowded ? 1 + plan.keys / 4 : plan.keys,
-                           .writes = plan.writes,
-                           .sessions = kSessions,
-                           .parameters = setup.parameters};
-  if (system.spans_servers) config.servers = kSpannedServers;
-  if (system.shares_partition) config.workers = plan.workers;
-  if (setup.correct) {
-    config.put_method = persistence::choose(
-        {{setup.model, pmem::Medium::dram}, {setup.model, pmem::Medium::pm}}, *system.put, {});
-  }
-  const std::span<const std::uint64_t> filling = make_small(system, number, config);
-  return {std::move(config), filling};
-}
-
-// Makes the clients get, in place of the plan's keys, those that the store is filled with, from
-// this one on: it is they that the store moves when it makes room.
-void get_filling(KvCrashPlan& plan, std::span<const std::uint64_t> filling, std::size_t first) {
-  for (auto& of_client : plan.clients) {
-    for (KvClientPlan& client : of_client) {
-      for (KvStep& step : client.steps) {
-        if (step.kind == Kind::get) step.key = filling[(first + step.key) % filling.size()];
-      }
-    }
-  }
-}
 
 bool works(const KvClientPlan& plan) { return !plan.steps.empty() || plan.watches; }
 
@@ -147,7 +62,7 @@ std::uint64_t early_reads(const history::History& history) {
 class KvCrashScenario final : public CrashScenario {
  public:
   // `generated`: the run is ended as soon as a problem is noted.
-  KvCrashScenario(const systems::KvSystem& system, Store store, KvCrashPlan plan,
+  KvCrashScenario(const systems::KvSystem& system, CrashStore store, KvCrashPlan plan,
                   bool generated = false)
       : system_(system),
         config_(std::move(store.config)),
@@ -247,7 +162,7 @@ class KvCrashScenario final : public CrashScenario {
   systems::KvConfig config_;
   std::span<const std::uint64_t> filling_;
   KvCrashPlan plan_;
-  Lengths lengths_;
+  CrashLengths lengths_;
   std::deque<history::OperationLog> logs_;  // one of each connection
   std::vector<std::uint64_t> versions_;     // number of puts so far, by client
   std::vector<std::uint32_t> connected_;    // how often each client has connected
@@ -298,7 +213,7 @@ history::History KvCrashScenario::of_partition(const history::History& all, Node
   if (partitions_ == 1) return all;
   history::History its;
   for (const history::Operation& operation : all.operations()) {
-    const Key key = key_of(operation.key, config_.key_size);
+    const CrashKey key = crash_key(operation.key, config_.key_size);
     if (systems::partition_of(key, partitions_) == server) its.add(operation);
   }
   return its;
@@ -415,7 +330,7 @@ Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
   if (late) delayed.emplace(thread, faults::FaultPlan{.slow = {plan.late, plan.late}});
   const std::unique_ptr<systems::KvSession> session =
       co_await connect(late ? delayed->thread() : thread, number);
-  Format format(lengths_);
+  CrashFormat format(lengths_);
   history::RecordedSession recorded(*session, number, format, logs_.emplace_back());
   if (prepares() && epoch == 0) {
     if (number == filler()) co_await fill(recorded);
@@ -433,7 +348,7 @@ Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
 
 Task<> KvCrashScenario::inspect(Thread& thread) {
   const std::unique_ptr<systems::KvSession> session = co_await connect_after_others(thread);
-  Format format(lengths_);
+  CrashFormat format(lengths_);
   history::RecordedSession recorded(*session, inspector(), format, logs_.emplace_back());
   ObservedSession observed(recorded, state_, format, true);
   co_await read(observed);
@@ -548,7 +463,7 @@ Task<> KvCrashScenario::read(systems::KvSession& session) {
 // False if the server is gone.
 Task<bool> KvCrashScenario::step(systems::KvSession& session, KvStep step, std::uint32_t number) {
   using systems::Error;
-  const Key key = key_of(step.key, config_.key_size);
+  const CrashKey key = crash_key(step.key, config_.key_size);
   std::vector<std::byte> value(lengths_.longest());
   switch (step.kind) {
     case Kind::get: {
@@ -585,7 +500,7 @@ CrashHistory kv_crash_history(const systems::KvSystem& system, const CrashSetup&
                               const CrashSchedule& schedule) {
   const bool slow = schedule.name == kSchedules[1].name;
   const KvCrashPlan plan = slow ? slow_writer_plan() : equal_writers_plan(setup.seed);
-  Store store = small_store(system, setup, plan, 0);
+  CrashStore store = small_crash_store(system, setup, plan, 0);
   if (slow) store.filling = {};  // it is about what a reader sees, not about growth
   return [&system, plan, store] { return std::make_unique<KvCrashScenario>(system, store, plan); };
 }
@@ -599,7 +514,7 @@ std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& sy
   pmem::Choices& filling = tape.stream("filling");
   const bool filled = filling.choose(4) == 3;
   if (filled) plan.key_size = KvCrashPlan{}.key_size;  // of the keys that it is filled with
-  Store store = small_store(system, setup, plan, number);
+  CrashStore store = small_crash_store(system, setup, plan, number);
   if (!filled) store.filling = {};
   const bool gets_filling = filling.choose(2) == 1;
   if (gets_filling && !store.filling.empty()) {

@@ -44,7 +44,7 @@ struct Appends {
 };
 struct LogPlan {
   std::uint64_t records = kLogRecords;
-  // Of records, used in turn: a record's content tells its length.
+  // The lengths of records, used in turn: a record's content tells which it has.
   std::vector<Bytes> lengths{kRecordSize};
   std::vector<Appends> epochs;
   // Boundaries that runs must meet are counted (LogCrashScenario::events()).

@@ -1,5 +1,5 @@
-// What the cells of a history of replicated memory hold: stores of versions, and reads that tell a
-// torn one.
+// Cells of replicated memory in a history with failures: storing a version into one, and reading it
+// so that a torn one is told.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::uint64_t read_cell(const MemoryCell& cell, ReadBytes read_bytes) {
   return whole ? words.front() : kTornCell;
 }
 
-// Of a copy, which is read at one instant.
+// Reads all cells of a copy at one instant.
 inline MemorySpecification::State read_cells(std::span<const MemoryCell> cells,
                                              MemoryReplica& replica, Bytes size) {
   std::vector<std::byte> region(size);
@@ -43,7 +43,7 @@ inline MemorySpecification::State read_cells(std::span<const MemoryCell> cells,
   return found;
 }
 
-// As an application reads what it has mapped.
+// Reads all cells as an application reads what it has mapped.
 inline MemorySpecification::State read_cells(std::span<const MemoryCell> cells,
                                              MappedMemory& memory) {
   MemorySpecification::State found;

@@ -28,7 +28,7 @@ class MemoryOrder {
   // again.
   bool is_left_out(NodeId node) const { return place_of(node) == order_.size(); }
   MemoryRole role_of(NodeId node) const;
-  // It follows again, and what went on without it, it has not been told yet.
+  // The node follows again, and has not been told yet what went on without it.
   bool has_missed(NodeId node) const { return missed_.contains(node) && !is_left_out(node); }
   void end_missing(NodeId node) { missed_.erase(node); }
   // This node and those that follow it.
@@ -36,13 +36,13 @@ class MemoryOrder {
     return {order_.begin() + static_cast<std::ptrdiff_t>(place_of(node)), order_.end()};
   }
 
-  // Decides who is the primary after a failure: one of the first `last` copies of which
-  // `may_be_promoted` says so. Returns whether the failure was of the primary.
+  // Decides who is the primary after a failure. A copy is chosen from the first `last` for which
+  // `may_be_promoted` returns true. Returns true if it was the primary that failed.
   bool note_failure(const ServerFailure& failure, std::size_t last,
                     const std::function<bool(NodeId)>& may_be_promoted);
   // A copy has taken the primary's place at some failure.
   bool has_moved() const { return has_moved_; }
-  // Of a failure that was noted.
+  // For a failure that was noted: it was the primary that failed.
   bool was_of_primary(const ServerFailure& failure) const;
 
  private:
@@ -50,7 +50,7 @@ class MemoryOrder {
   std::vector<NodeId> left_out_;
   std::set<NodeId> missed_;
   std::vector<std::size_t> moves_;
-  std::size_t decided_ = 0;  // of the moves
+  std::size_t decided_ = 0;  // how many of the moves
   bool has_moved_ = false;
   std::vector<std::pair<ServerFailure, bool>> failures_;  // and whether it was of the primary
 };

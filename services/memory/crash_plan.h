@@ -1,5 +1,5 @@
-// What the threads of an application do with replicated memory in a history in which failures are
-// tried, where they store to, and which copies are promoted.
+// The plan of a history of replicated memory with failures: where an application's threads store,
+// how often they sync, and which copies are promoted.
 #pragma once
 
 #include <algorithm>
@@ -40,10 +40,10 @@ struct MemoryLayout {
 // Which cells of a thread it stores to at its sync point number `turn`.
 std::vector<std::size_t> cells_of_sync(std::uint32_t thread, std::size_t turn);
 
-// What a thread does between two failures.
+// How often a thread syncs between two failures.
 struct MemoryThreadPlan {
   std::size_t syncs = 0;
-  Picoseconds pause{};  // after each
+  Picoseconds pause{};  // after each sync
 };
 
 struct MemoryPlan {

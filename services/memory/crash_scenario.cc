@@ -32,7 +32,7 @@ constexpr CrashSchedule kSchedules[] = {
     {"threads", "two threads of an application sync, and the mirror's copy is read"},
 };
 
-// Of generated runs.
+// Events that generated runs count.
 constexpr std::string_view kIntoSecondPage = "sync points into a second page";
 constexpr std::string_view kWithMoreCopies = "sync points with more copies than the fewest";
 constexpr std::string_view kOnPromoted = "sync points on a copy that was promoted";
@@ -413,7 +413,8 @@ Task<> MemoryCrashScenario::promote_primary() {
   promoting_ = false;
 }
 
-// What the application finds where it goes on, unless another thread of it stores meanwhile.
+// The application reads all cells where it goes on. With another thread that stores meanwhile the
+// cells would not be of one instant, so nothing is noted then.
 Task<> MemoryCrashScenario::read_promoted(MappedMemory& memory, std::uint32_t number) {
   co_await yield();  // as in sync()
   if (under_way_ > 0) co_return;

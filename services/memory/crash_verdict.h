@@ -14,11 +14,11 @@
 
 namespace perdura::services {
 
-// What has gone wrong for the copies in the whole run.
+// Events of the whole run after which less may be expected of the copies.
 struct MemoryLosses {
-  bool any_copy = false;        // has been given up
-  bool one_of_several = false;  // has been, so what was seen only there may be lost
-  bool failed_alone = false;    // the primary, when it had no complete copy
+  bool any_copy = false;        // a copy has been given up
+  bool one_of_several = false;  // so has one of several; what was seen only there may be lost
+  bool failed_alone = false;    // the primary has failed when it had no complete copy
   // A copy has taken the primary's place before the inspection: what another one had of sync points
   // that nobody had acknowledged was replaced by what that one had.
   bool moved = false;
@@ -29,7 +29,7 @@ struct MemoryCrashHistory {
   using Operation = MemorySpecification::Operation;
 
   MemorySpecification specification{};
-  std::uint32_t threads = 0;    // of the application
+  std::uint32_t threads = 0;    // the application's
   std::uint32_t inspector = 0;  // its client number
   std::vector<ClientCall<Operation>> calls{};
   // By node: what the reader of its copy saw.
@@ -48,7 +48,7 @@ CrashVerdict judge_memory(const MemoryCrashHistory& history, std::span<const Tim
 CrashVerdict judge_lagging_copy(const MemoryCrashHistory& history, std::span<const Time> failures,
                                 const CrashLevels& levels);
 
-// What clients and the inspector called (CrashScenario::calls()).
+// All calls of clients and of the inspector (CrashScenario::calls()).
 std::vector<CrashCall> calls_of(const MemoryCrashHistory& history);
 
 }  // namespace perdura::services

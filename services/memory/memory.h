@@ -159,7 +159,7 @@ struct MemorySystem {
   std::span<const Metric> session_metrics{};
   std::span<const Metric> replica_metrics{};
 
-  // What a node takes of its persistent memory besides the region.
+  // How much of its persistent memory a node needs besides the region.
   Bytes (*log_bytes)(const MemoryConfig& config);
   // Threads of a node that has a copy.
   std::uint32_t (*workers)(const MemoryConfig& config);

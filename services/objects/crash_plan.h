@@ -29,7 +29,7 @@ struct ObjectsClientPlan {
 struct ObjectsPlan {
   std::size_t pools = 1;
   std::size_t keys = 1;  // of each
-  // Of values, longer than a word, used in turn.
+  // The lengths of values that are longer than a word, used in turn.
   std::vector<Bytes> lengths{};
   // By client, then by the number of failures before it: a client connects again after each.
   std::vector<std::vector<ObjectsClientPlan>> clients{};

@@ -110,8 +110,8 @@ class Logs {
   void note_given(std::size_t copy, std::uint64_t from) { given_until_[copy] = from; }
   std::uint64_t given_until(std::size_t copy) const { return given_until_[copy]; }
   void end_giving(std::size_t copy);
-  // A copy behind this one has been told that it is incomplete, as this one is: not if this one has
-  // been complete since, when it was incomplete for the time number `since`.
+  // A copy after this one has been told that it is incomplete, as this one is. What it was told when
+  // this one was incomplete for the time number `since` does not count after this one was complete.
   bool awaits_region(std::size_t copy) const { return awaits_since_[copy] == times_incomplete_; }
   void note_awaits_region(std::size_t copy, std::uint64_t since) { awaits_since_[copy] = since; }
   std::uint64_t times_incomplete() const { return times_incomplete_; }

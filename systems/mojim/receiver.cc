@@ -256,7 +256,8 @@ void Receiver::handle(const fabric::ReceiveCompletion& completion) {
   acknowledge(logs_.last_id(log_));
 }
 
-// What a region holds that this copy has been given is in no log to be passed on.
+// Sync points that came with the region, as a whole, are in no log from which they could be passed
+// on.
 void Receiver::pass_or_wait() {
   if (logs_.whole_from(log_, passed_until_.front())) return;
   thread_.executor.spawn(await_other_logs(connections_, logs_.last_id(log_)));

@@ -1,4 +1,4 @@
-// Receiver: what the copies behind this one get, and when it is safe there.
+// Receiver: passes sync points and the region on to the copies after this one.
 #include <algorithm>
 
 #include "systems/mojim/receiver.h"
@@ -44,7 +44,7 @@ Task<> Receiver::pass_on(std::size_t copy, std::shared_ptr<fabric::Endpoint> soc
   }
 }
 
-// What a node of E-chain has recovered may not have been passed on before it failed.
+// Sync points that a node of E-chain has recovered may not have been passed on before it failed.
 Task<> Receiver::catch_up(Sender& sender, std::size_t copy) {
   if (applied_before_ == begin_of(term_of(applied_before_))) co_return;
   const bool passed =
@@ -53,8 +53,8 @@ Task<> Receiver::catch_up(Sender& sender, std::size_t copy) {
   if (applied_before_ > std::max(safe_, skipped_until_)) acknowledge(applied_before_);
 }
 
-// The id up to which this copy and all behind it have what they need, by whichever log it came;
-// those of this log may be farther.
+// The id up to which this copy and all after it have what they need, by whichever log it came. More
+// may be safe of what came by this log.
 std::uint64_t Receiver::safe() const {
   constexpr std::size_t kNext = 0;
   const bool is_given = !logs_.is_incomplete() && logs_.given_until(kNext) >= logs_.skipped();
@@ -62,8 +62,8 @@ std::uint64_t Receiver::safe() const {
   return is_caught_up_ && is_known ? std::max(safe_, logs_.passed_id()) : safe_;
 }
 
-// A node that was started again waits for all that it has, in each log, and no message of this log
-// tells of what came by another one.
+// A node that was started again waits in each log until all that it has is safe here, also what
+// came by another log, of which no message of this one tells.
 Task<> Receiver::await_other_logs(std::uint64_t connection, std::uint64_t id) {
   for (; connection == connections_ && safe_ < id; co_await sleep_for(kLook)) {
     if (safe() >= id) co_return acknowledge(safe());
@@ -71,8 +71,8 @@ Task<> Receiver::await_other_logs(std::uint64_t connection, std::uint64_t id) {
 }
 
 // This copy will be given a region that holds the sync points up to this id, and is incomplete
-// until then. What it acknowledges others count on: the copy behind it must not be promoted as one
-// that has everything, so it hears first that it lacks them, too.
+// until then. Others count on what it acknowledges. The copy after it must not be promoted as one
+// that has everything, so before that it is told that it lacks these sync points, too.
 Task<> Receiver::skip(Sender& sender, std::size_t copy, std::uint64_t id) {
   if (options_.passes_first && !logs_.is_lost(copy)) {
     const bool awaits = co_await let_await_region(sender, copy, id);
@@ -117,7 +117,7 @@ Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoin
     if (logs_.is_closed()) co_return true;
     // A new primary has come meanwhile, of whose region this is part or not.
     if (term_of(sync.id) < logs_.term()) co_return true;
-    // The copy behind gets all of the region when this one is complete.
+    // The copy after this one gets all of the region when this one is complete.
     if (logs_.is_incomplete()) {
       co_await skip(sender, copy, sync.last_id());
       co_return true;
@@ -143,9 +143,9 @@ Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoin
   co_return term_of(sync.id) < logs_.term();
 }
 
-// What this node has applied before it was opened is in no log of it, nor is what it has passed on
-// since. A copy behind it that has received all of that needs no more than what is in the logs;
-// another one, such as a new one in the place of one that has failed, needs all of the region.
+// No log of this node holds the sync points that it applied before it was opened, nor those that it
+// has passed on since. A copy after it that has received all of them needs no more than what is in
+// the logs; another one, such as a new one in the place of one that has failed, needs the region.
 Task<bool> Receiver::connect(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
   constexpr int kAttempts = 5;  // what has arrived at a copy may not have been applied yet
   const std::uint64_t term = term_of(sync.id);
@@ -189,7 +189,7 @@ Task<bool> Receiver::give_region(Sender& sender, std::size_t copy) {
   if (logs_.is_closed() || logs_.is_incomplete()) co_return false;
   const auto refusal = co_await sender.connect(*from, Hello::Contents::written);
   if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
-  // The copies behind that one know that they are incomplete, too.
+  // Until this is acknowledged, the copies after that one may not know that they are incomplete.
   const bool is_known = co_await sender.wait_for(*from);
   if (!is_known) co_return false;
   logs_.note_given(copy, *from);

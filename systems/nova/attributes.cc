@@ -122,19 +122,13 @@ Result<std::vector<std::byte>> Operations::extended(std::uint64_t number, std::s
   if (const std::errc error = volume_.use(*inode); error != std::errc{}) return fail(error);
   const Extended* const found = find_extended(*inode, name);
   if (found == nullptr) return fail(std::errc::no_message_available);
+  if (!found->blocks.empty()) {
+    auto value = read_long_value(volume_.region(), *found);
+    if (!value) return fail(std::errc::io_error);
+    return *std::move(value);
+  }
   std::vector<std::byte> value(found->value_length);
-  if (found->blocks.empty()) {
-    volume_.region().read(found->place + sizeof(ExtendedEntry) + found->name_length, value);
-    return value;
-  }
-  Bytes done = 0;
-  for (const Extent& extent : found->blocks) {
-    const Bytes part = std::min<Bytes>(extent.count * kBlock, value.size() - done);
-    volume_.region().read(extent.first * kBlock, std::span(value).subspan(done, part));
-    done += part;
-  }
-  const auto entry = volume_.region().read_object<ExtendedEntry>(found->place);
-  if (crc32(0, value) != entry.value_crc) return fail(std::errc::io_error);
+  volume_.region().read(found->place + sizeof(ExtendedEntry) + found->name_length, value);
   return value;
 }
 

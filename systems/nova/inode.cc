@@ -244,4 +244,18 @@ void apply(Inode& inode, const EntryView& entry, std::vector<Extent>* freed) {
   inode.modified = time;
 }
 
+std::optional<std::vector<std::byte>> read_long_value(pmem::Region& region,
+                                                      const Extended& extended) {
+  std::vector<std::byte> value(extended.value_length);
+  Bytes done = 0;
+  for (const Extent& extent : extended.blocks) {
+    const Bytes part = std::min<Bytes>(extent.count * kBlock, value.size() - done);
+    region.read(extent.first * kBlock, std::span(value).subspan(done, part));
+    done += part;
+  }
+  const auto entry = region.read_object<ExtendedEntry>(extended.place);
+  if (crc32(0, value) != entry.value_crc) return std::nullopt;
+  return value;
+}
+
 }  // namespace perdura::systems::nova

@@ -54,6 +54,9 @@ struct Extended {
   std::uint16_t lines = 0;
   std::vector<Extent> blocks{};  // of a long value
 };
+// A value that is in blocks; nothing if its checksum is wrong.
+std::optional<std::vector<std::byte>> read_long_value(pmem::Region& region,
+                                                      const Extended& extended);
 
 struct Inode {
   std::atomic<bool> used{false};  // since inodes that are not were looked for

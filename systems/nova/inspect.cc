@@ -141,18 +141,6 @@ class Inspection {
     }
   }
 
-  bool has_right_value(const Extended& value) {
-    if (value.blocks.empty()) return true;
-    std::vector<std::byte> bytes(value.value_length);
-    Bytes done = 0;
-    for (const Extent& extent : value.blocks) {
-      const Bytes part = std::min<Bytes>(extent.count * kBlock, bytes.size() - done);
-      region_.read(extent.first * kBlock, std::span(bytes).subspan(done, part));
-      done += part;
-    }
-    return crc32(0, bytes) == region_.read_object<ExtendedEntry>(value.place).value_crc;
-  }
-
   void read_inode(std::uint64_t number) {
     Known& known = found_.inodes[number];
     const InodeRecord record = record_of(number);
@@ -183,7 +171,7 @@ class Inspection {
     if (inode.extended != nullptr) {
       for (const auto& [name, value] : *inode.extended) {
         for (const Extent& extent : value.blocks) own(number, extent.first, extent.count);
-        if (!has_right_value(value)) {
+        if (!value.blocks.empty() && !read_long_value(region_, value)) {
           say(inode_name(number), fmt::format("The attribute {} has a wrong checksum.", name));
         }
       }

@@ -99,6 +99,15 @@ std::uint32_t type_by(const std::vector<Entry>& entries, std::uint32_t otherwise
   return otherwise;
 }
 
+// An entry that cannot be read may be the one that replaced a value or removed it. The entry before
+// that one is read then, whose blocks may have been written to since.
+void leave_out_wrong_values(pmem::Region& region, Inode& inode) {
+  if (inode.extended == nullptr) return;
+  std::erase_if(*inode.extended, [&](const auto& each) {
+    return !each.second.blocks.empty() && !read_long_value(region, each.second);
+  });
+}
+
 // Blocks that are another inode's, or that are in it twice.
 void leave_out_shared(Inode& inode, const std::function<bool(std::uint64_t)>& is_anothers) {
   std::unordered_set<std::uint64_t> own;
@@ -175,6 +184,7 @@ bool salvage(pmem::Region& region, const Geometry& geometry, Inode& inode, Inode
     const EntryView view{entry.bytes, entry.place, inode.log.last_page()};
     if (problem_with(geometry, inode, view).empty()) apply(inode, view, nullptr);
   }
+  leave_out_wrong_values(region, inode);
   leave_out_shared(inode, is_anothers);
   return true;
 }

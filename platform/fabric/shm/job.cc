@@ -141,7 +141,7 @@ bool has_living_node(const std::string& directory) {
 void remove_contents(const std::string& directory) {
   std::error_code ignored;
   for (const fs::path& path : files_in(directory, ignored)) {
-    // Who removes a tree opens it.
+    // remove_all() opens what it removes, and takes a descriptor for that.
     if (!fs::remove(path, ignored)) fs::remove_all(path, ignored);
   }
 }

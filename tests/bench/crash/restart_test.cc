@@ -31,8 +31,8 @@ const sim::Profile& restarted_testbed() {
   return profile;
 }
 
-// Who dies, and when the power fails: so long after the death, or, if that comes first, when
-// operations of the restarted servers' clients have begun or ended so often.
+// A death of processes and the power failure that follows it: `later`, or when operations of the
+// restarted servers' clients have begun or ended `changes` times, whichever comes first.
 struct Failures {
   bool of_one = false;  // the server that clients share, or the first one
   Picoseconds later{};

@@ -67,7 +67,8 @@ TEST(Soak, FindsThatAReaderOfErdaSeesWhatIsLost) {
       EXPECT_LE(lines_of(found.text()), 200) << found.text();
     }
   }
-  // What leaves out one thing at a time may end where only two at once could go.
+  // Findings are made smaller by leaving out one thing at a time, which may end where only two at
+  // once could be left out.
   EXPECT_LE(large, 1);
 }
 
@@ -142,8 +143,8 @@ TEST(Soak, SyncPointsGoOverPagesAndToMoreCopiesThanTheFewest) {
   }
 }
 
-// What ends within a word, or goes over a line, a page or what an allocator gives at once, can be
-// wrong only where there is such a length.
+// A fault at the end of a word, a line, a page or a unit of an allocator shows only with values of
+// such lengths.
 TEST(Soak, ValuesAndRecordsEndAroundBoundaries) {
   const std::map<std::string_view, std::vector<std::string_view>> events{
       {"erda", {"values that end within a word", "values over a line", "values over a page"}},

@@ -26,7 +26,7 @@ TEST(Guarantees, BuiltInAreThoseOfTheTableThatIsKept) {
   EXPECT_NE(text_of(folder + "/tables.toml").find("Not explored now"), std::string::npos);
 }
 
-// What is in the folder may be somebody's; tables of before are written anew.
+// Other files in the folder may be somebody's; its own tables of before are written anew.
 TEST(Guarantees, AreNotWrittenAmongOtherFiles) {
   const test::TemporaryFolder temporary;
   const std::string folder = temporary.path().string();

@@ -150,7 +150,7 @@ class Shard {
     while (line() != wanted) {
     }
   }
-  // What nobody reads, until there is no room for more.
+  // Fills the pipe until there is no room for more, as if nobody read.
   std::size_t fill() const {
     const int end = open(fmt::format("/proc/self/fd/{}", ends_[1]).c_str(), O_WRONLY | O_NONBLOCK);
     std::size_t filled = 0;

@@ -93,7 +93,7 @@ std::vector<std::string> listed_in(const std::string& help) {
   return names;
 }
 
-// Whether lines that are for a terminal went into the file.
+// Lines of progress, which are for a terminal, went into the file.
 bool has_progress(const fs::path& file) {
   std::ifstream input(file);
   for (std::string line; std::getline(input, line);) {

@@ -24,9 +24,10 @@ enum class Ending {
 
 struct CommandRow {
   std::string name;
-  // What a user would type. HOME: the folder that holds the input; NEW: an empty folder.
+  // The words that a user would type after `perdura`. HOME: the folder that holds the input; NEW:
+  // an empty folder.
   std::string arguments;
-  // What it makes, below NEW; empty if nothing.
+  // The file that it makes below NEW; empty if it makes none.
   std::string makes{};
   Ending ending = Ending::by_itself;
   // It starts processes, each of which says in a line of its own what it misses; one names the
@@ -64,7 +65,7 @@ class Home {
   std::string written_out(const std::string& arguments, const std::filesystem::path& fresh) const;
 
  private:
-  // What stands in the arguments as HOME/NAME.
+  // Makes the files that the arguments name as HOME/NAME.
   void make_input(const std::string& arguments);
   // Files that a command has made belong to root, who may be another user than the next one.
   void open_input() const;

@@ -139,7 +139,7 @@ struct Pipe {
   ~Pipe() {
     for (const int end : ends) close(end);
   }
-  // Whether there can be more.
+  // Reads what is there; false at the end.
   bool take(std::string& text) const {
     std::array<char, 4096> piece;
     for (;;) {

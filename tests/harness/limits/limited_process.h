@@ -28,20 +28,20 @@ struct Start {
   std::function<void()> in_process = [] {};  // in the new process, before the program
   // A server ends by SIGTERM as soon as this is true of what it has printed.
   std::function<bool(pid_t, const std::string& out)> serves{};
-  // Of a command that is run while another serves in the background.
+  // Another command serves in the background meanwhile, and is not taken for something left.
   bool beside_others = false;
-  // What is done after the process has ended, and before it is looked at what is left.
+  // Called after the process has ended, before anything that is left is looked for.
   std::function<void(Ended&)> afterwards = [](Ended&) {};
 };
 
-// Whether the test has mounts and a /dev/shm of its own, in which nobody else leaves anything. As
-// root it makes them at the first call.
+// The test has mounts and a /dev/shm of its own, in which nobody else leaves anything. As root it
+// makes them at the first call; else it is false.
 bool has_own_host();
 
 // Runs it to its end. One that takes two minutes is killed.
 Ended run(const Start& start);
 
-// Of the process: whether it has a handler for SIGTERM.
+// The process has a handler for SIGTERM.
 bool handles_termination(pid_t process);
 
 }  // namespace perdura::test

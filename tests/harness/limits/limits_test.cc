@@ -30,7 +30,7 @@ constexpr rlim_t kMiB = rlim_t{1} << 20;
 const std::string kInResults = "|see verdict and reason in ";
 
 struct Limit {
-  std::string kind;  // of the limits of one kind the tests that run by default take one
+  std::string kind;  // each command is tried with one limit of each kind
   std::string name;
   std::string named_by;  // a regular expression: what the complaint must have in it
   std::function<void()> in_process = [] {};

@@ -91,7 +91,7 @@ class SmallWorld {
  private:
   static constexpr int kDirectories = 3;
   static constexpr int kNames = 150;  // in each
-  // Of fuse_direntplus, without the name: what an entry takes at least of an answer to the kernel.
+  // An entry takes at least this much of an answer to the kernel: fuse_direntplus without the name.
   static constexpr std::size_t kEntryWithAttributes = 152;
 
   std::string directory(int number) { return (root_ / std::to_string(number)).string(); }

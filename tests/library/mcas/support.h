@@ -33,12 +33,12 @@ inline std::uint64_t version_in(const std::string& value) { return std::stoull(v
 
 // The program in which shards run plugins is that of the build.
 inline void use_programs_of_the_build() { ::setenv("PERDURA_PROGRAMS", PERDURA_TEST_PROGRAMS, 1); }
-// What a configuration says so that plugins are isolated where this machine can isolate any.
+// The lines of a configuration by which plugins are isolated where this machine can isolate any.
 inline std::string isolation() {
   use_programs_of_the_build();
   return ::geteuid() == 0 ? "" : "plugin_isolation = false\n";
 }
-// What it says so that a shard has this plugin, and this engine unless it is the usual one.
+// The lines by which a shard has this plugin, and this engine unless it is the usual one.
 inline std::string with_plugin(const std::string& plugin, const std::string& engine = "") {
   return "plugins = [\"" + plugin + "\"]\n" +
          (engine.empty() ? "" : "engine = \"" + engine + "\"\n") + isolation();

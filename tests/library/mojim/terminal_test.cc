@@ -13,7 +13,7 @@ namespace {
 
 constexpr Bytes kFileSize = 64 * KiB;
 
-// What a terminal shows until this is in it, or until its programs have ended.
+// The text that a terminal shows until `text` is in it, or until its programs have ended.
 std::string shown_until(int terminal, const std::string& text) {
   std::string all;
   char some[256];

@@ -125,7 +125,7 @@ std::uint64_t explore_lives(const FsSystem& system, std::uint32_t seed, Stretch 
 constexpr int kFirst = 500;
 constexpr std::size_t kMostOfARareEvent = kFirst / 20;
 
-// Of the first operations with this seed those in which each of the system's events happens.
+// By event of the system: those of the first operations with this seed in which it happens.
 std::vector<std::vector<int>> operations_with_events(const FsSystem& system, std::uint32_t seed) {
   std::vector<std::vector<int>> found(system.events.size());
   sim::SimPlatform platform(perdura::test::erda_testbed(), 1);

@@ -172,7 +172,8 @@ class RandomOperations {
     events_.resize(counts.size());
     for (std::size_t i = 0; i < counts.size(); ++i) events_[i] += counts[i];
   }
-  // Of what there is from the model; empty if it is the same. A tree has no times of access.
+  // Says how the files differ from the model; empty if they do not. Times of access are not
+  // compared.
   Task<std::string> difference_from(const Model& model) {
     const TreeOptions options{.times = true, .holes = true};
     const Tree found = co_await read_tree(*sessions_[0], options);

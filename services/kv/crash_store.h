@@ -1,0 +1,63 @@
+// The small store on which a history with failures runs, and how its keys and values tell who wrote
+// them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "services/crash.h"
+#include "services/kv/crash_plan.h"
+#include "services/kv/kv.h"
+#include "services/kv/recorder.h"
+
+namespace perdura::services {
+
+using CrashKey = std::vector<std::byte>;
+CrashKey crash_key(std::uint64_t number, Bytes size);
+
+// The lengths of a plan's values, at most as long as the system supports. A value's version tells
+// which of them it has.
+class CrashLengths {
+ public:
+  CrashLengths(const systems::KvSystem& system, const KvCrashPlan& plan) {
+    for (const Bytes length : plan.lengths) lengths_.push_back(system.fit_value(length));
+  }
+  Bytes typical() const { return lengths_.front(); }
+  Bytes longest() const { return *std::max_element(lengths_.begin(), lengths_.end()); }
+  Bytes of(std::uint64_t version) const { return lengths_[version % lengths_.size()]; }
+
+ private:
+  std::vector<Bytes> lengths_;
+};
+
+// How the recorder of the history interprets keys and values.
+class CrashFormat final : public history::Format {
+ public:
+  explicit CrashFormat(const CrashLengths& lengths) : lengths_(lengths) {}
+  std::uint64_t key_number(systems::Key key) override;
+  // Nothing for a value that no put of the history has written whole.
+  std::optional<std::uint64_t> version(systems::Key key, systems::Value value) override;
+
+ private:
+  const CrashLengths& lengths_;
+};
+
+// A store for a history, and the numbers of the keys that it holds at the beginning.
+struct CrashStore {
+  systems::KvConfig config;
+  std::span<const std::uint64_t> filling{};
+};
+
+// The system's small store of this number, if the plan's values fit into it.
+CrashStore small_crash_store(const systems::KvSystem& system, const CrashSetup& setup,
+                             const KvCrashPlan& plan, std::size_t number);
+
+// Makes the clients get, in place of the plan's keys, those that the store is filled with, from the
+// one with the index `first` on: it is they that the store moves when it makes room.
+void get_filling(KvCrashPlan& plan, std::span<const std::uint64_t> filling, std::size_t first);
+
+}  // namespace perdura::services
