@@ -29,9 +29,8 @@ struct ReportResult {
   std::vector<std::filesystem::path> files;  ///< everything written, the page included
   std::size_t figures = 0;                   ///< drawn
   std::size_t tables = 0;
-  std::vector<std::string>
-      not_drawn;                   ///< why figures have no image, though there is data; a line
-                                   ///< each, which stands in the figure's place on the page, too
+  std::vector<std::string> not_drawn;  ///< why figures have no image, though there is data; a line
+      ///< each, which stands in the figure's place on the page, too
   std::size_t rows_not_drawn = 0;  ///< matched by a figure or table, and not valid
   std::vector<std::string> notes;  ///< what a user should know of the folders' files, a line each
 };

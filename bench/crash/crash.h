@@ -10,16 +10,19 @@
 //   const CrashResult result = explore_crashes(system, profile, options);
 //   if (!result.durable.held) puts(result.durable.first_loss.c_str());
 //
-// What is judged (docs/guarantees.md):
+// Five conditions are judged (docs/guarantees.md):
 //
 //   durable       the history with the failure is linearizable: nothing that a completed operation
-//   returned is lost (durable linearizability) acknowledged  the same for writes alone: every write
-//   that was acknowledged survives observed      the same for reads alone: what a completed get has
-//   returned, or a later value, survives ordered       each key loses at most its last change,
-//   acknowledged or not: it has its old or its new value; what has survived one failure is durable
-//   (history::Promise, last_version) atomic        each key is found in one of the states that it
-//   ever had, never as a mix, an invented value or an error; from then on the store is linearizable
-//   and accepts writes
+//                 returned is lost (durable linearizability)
+//   acknowledged  the same for writes alone: every write that was acknowledged survives
+//   observed      the same for reads alone: a value that a completed get has returned survives, or
+//                 a later one does
+//   ordered       each key loses at most its last change, acknowledged or not, and has its old or
+//                 its new value; what has survived one failure is durable
+//                 (history::Promise, last_version)
+//   atomic        each key is found in one of the states that it ever had, never as a mix, an
+//                 invented value or an error; from then on the store is linearizable and accepts
+//                 writes
 //
 // "durable" includes all the others, "ordered" includes "atomic"; "acknowledged" and "observed" are
 // independent.

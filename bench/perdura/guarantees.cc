@@ -257,9 +257,10 @@ ExitCode guarantees(const Arguments& arguments, const CommandContext& context) {
   const auto& [folder, names, built_in, as_json] = arguments;
   if (!context.ranks.is_root()) return ExitCode::done;
   if (is_folder(folder) && !names_in(folder).empty() && !is_there(fs::path(folder) / kTables)) {
-    throw UsageError(fmt::format(
-        "guarantees: --out {}: is not empty, and holds no tables of guarantees; name another folder",
-        folder));
+    throw UsageError(
+        fmt::format("guarantees: --out {}: is not empty, and holds no tables of guarantees; name "
+                    "another folder",
+                    folder));
   }
   std::error_code problem;
   fs::create_directories(folder, problem);

@@ -72,7 +72,8 @@ TEST(LibraryDirectory, ThatIsNotThereIsNotMade) {
   const Place place;
   LogOptions options = place.options();
   options.directory += "/mistyped";
-  expect_invalid([&] { LogServer server(options, [](auto...) {}); }, "mistyped: there is no such folder");
+  expect_invalid([&] { LogServer server(options, [](auto...) {}); },
+                 "mistyped: there is no such folder");
   EXPECT_FALSE(std::filesystem::exists(options.directory));
 }
 

@@ -22,7 +22,6 @@ namespace perdura::test {
 
 namespace {
 
-
 int exit_code_of(pid_t process) {
   int status = 0;
   while (waitpid(process, &status, 0) < 0 && errno == EINTR) {

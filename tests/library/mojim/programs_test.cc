@@ -80,9 +80,26 @@ TEST(Program, ABackupThatWasKilledTakesNothingFromTheOthers) {
       << output;
   EXPECT_EQ(last_transaction(folder.file("b")), 400U) << output;
   // Named as the primary it is given all by the mirror before anything else.
-  Running again({PERDURA_PROGRAM, "mojim", "run", "--mode", "m-syncsec", "--size", "4MiB",
-                 "--take", "mirror", "--primary", folder.file("c"), "--mirror", folder.file("b"), "--backup",
-                 folder.file("a"), "--", PERDURA_LMDB_WRITER, folder.file("c"), "401", "410"});
+  Running again({PERDURA_PROGRAM,
+                 "mojim",
+                 "run",
+                 "--mode",
+                 "m-syncsec",
+                 "--size",
+                 "4MiB",
+                 "--take",
+                 "mirror",
+                 "--primary",
+                 folder.file("c"),
+                 "--mirror",
+                 folder.file("b"),
+                 "--backup",
+                 folder.file("a"),
+                 "--",
+                 PERDURA_LMDB_WRITER,
+                 folder.file("c"),
+                 "401",
+                 "410"});
   const std::string said = again.rest();
   EXPECT_EQ(again.wait(), 0) << said;
   EXPECT_EQ(last_transaction(folder.file("c")), 410U) << said;
