@@ -9,6 +9,8 @@
 #   of perdura must exist all the same, with all of their options; programs of the source folder must be there.
 # - "exit code N" in the comment of a command: it may end with N, too.
 # - /opt/perdura stands for the prefix.
+# - A fence ```text that follows commands shows what they printed: each of its lines must be a line of that, unless one of
+#   these commands was not run or did not end in time. How much time is left, "(0:01 left)", is not compared.
 # perdura's commands may be interrupted, which is how the long ones end here: by SIGINT after PERDURA_TEST_SECONDS
 # seconds (6), and they must then end by themselves.
 # Usage: tests/scripts/documents.sh PREFIX [DOCUMENT...]     (README.md, docs/claims.md, ...; default: all)
@@ -29,7 +31,8 @@ unset PERDURA_HOME
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 texts=$prefix/share/doc/perdura
 
-# FILE TAB LINE TAB NEEDS TAB COMMAND of each command below the folder of texts. NEEDS is "-" if it needs nothing.
+# FILE TAB LINE TAB NEEDS TAB COMMAND of each command below the folder of texts. NEEDS is "-" if it needs nothing. A line
+# that is shown as output has "shown" there, and itself for a command. The first command of a fence follows one "begins".
 commands() {
   local documents=("$@") file
   [ $# -gt 0 ] || mapfile -t documents < <(cd "$texts" && find README.md docs -name '*.md' | LC_ALL=C sort)
@@ -39,10 +42,14 @@ commands() {
         if (fenced) { fenced = 0; paragraph = ""; next }
         fenced = 1
         shell = $0 ~ /^ *```sh *$/
+        shown = $0 ~ /^ *```text *$/ && after_shell && paragraph == ""
+        after_shell = shell
+        if (shell) print file "\t" FNR "\tbegins\t"
         needs = paragraph ~ /^Needs / ? paragraph : "-"
         next
       }
       fenced && shell && !/^[ \t]*(#|$)/ { print file "\t" FNR "\t" needs "\t" $0 }
+      fenced && shown && !/^[ \t]*$/ { print file "\t" FNR "\tshown\t" $0 }
       fenced { next }
       /^[ \t]*$/ { between = 1; next }
       between { between = 0; paragraph = "" }
@@ -50,7 +57,9 @@ commands() {
   done
 }
 
-failures=0 ran=0 interrupted=0 left=0
+failures=0 ran=0 interrupted=0 left=0 shown=0
+# Of the fence whose commands are being run: whether all of them have ended by themselves so far.
+complete=yes
 fail() {
   echo "documents: $1" >&2
   [ ! -s "$place/said" ] || tail -n 5 "$place/said" | sed 's/^/    /' >&2
@@ -84,8 +93,10 @@ run() {
   env --default-signal=INT timeout --signal=INT --kill-after=60 "$limit" bash -c "$command" >"$place/said" 2>&1 </dev/null ||
     code=$?
   ran=$((ran + 1))
+  sed -E 's/ \([0-9:]+ left\)//' "$place/said" >>"$place/printed"
   if [ $code -eq 124 ] && [ "$limit" = "$seconds" ]; then
     interrupted=$((interrupted + 1))
+    complete=no
     echo "$where: ended by SIGINT after $seconds s: $command"
   elif [ $code -ne 0 ] && ! { [[ $command =~ exit\ code\ ([0-9]) ]] && [ "${BASH_REMATCH[1]}" = $code ]; }; then
     fail "$where: ended with $code: $command"
@@ -95,9 +106,23 @@ run() {
 commands "$@" >"$place/commands"
 [ -s "$place/commands" ] || { echo "documents: no command below $texts" >&2; exit 1; }
 while IFS=$'\t' read -r file line needs command <&3; do
+  case $needs in
+    begins)
+      complete=yes
+      : >"$place/printed"
+      continue
+      ;;
+    shown)
+      [ $complete = yes ] || continue
+      shown=$((shown + 1))
+      grep -qxF -- "$command" "$place/printed" || fail "$file:$line: was not printed: $command"
+      continue
+      ;;
+  esac
   command=${command//\/opt\/perdura/$prefix}
   if [ "$needs" != - ]; then
     left=$((left + 1))
+    complete=no
     look_at "$file:$line" "$command"
     continue
   fi
@@ -106,6 +131,6 @@ while IFS=$'\t' read -r file line needs command <&3; do
   cd "$folder" || exit 1
   run "$file:$line" "$command"
 done 3<"$place/commands"
-cut -f 3 "$place/commands" | grep -v '^-$' | sort | uniq -c | sed 's/^ *\([0-9]*\) /not run, \1 commands: /'
-echo "documents: $ran commands were run, $interrupted of them ended by SIGINT, $left not run, $failures failures"
+cut -f 3 "$place/commands" | grep -vxE -- '-|begins|shown' | sort | uniq -c | sed 's/^ *\([0-9]*\) /not run, \1 commands: /'
+echo "documents: $ran commands were run, $interrupted of them ended by SIGINT, $left not run, $shown lines of output compared, $failures failures"
 [ $failures -eq 0 ]
