@@ -39,7 +39,7 @@ struct Diagnosis {
 struct Host {
   std::filesystem::path root = "/";
   persistence::FeaturesOf features_of = persistence::query_rdma_device;
-  // What `ndctl list -R` prints; nothing if there is no such program, or it fails.
+  // Returns the output of `ndctl list -R`; nothing if there is no such program, or if it fails.
   std::function<std::optional<std::string>()> ndctl_regions = [] { return std::nullopt; };
 };
 

@@ -19,7 +19,7 @@ std::vector<Finding> rdma_findings(const Host& host, const Tree& tree,
                                    const persistence::Detection& found);
 std::vector<Finding> host_findings(const Tree& tree);
 
-// Whether there is anything that may be persistent memory; nothing if that is not known.
+// Returns true if some memory may be persistent; nothing if that is not known.
 std::optional<bool> has_persistent_memory(const Tree& tree, const persistence::Detection& found);
 
 // A number of devices that Linux shows in a folder. No folder means no device only where /sys is

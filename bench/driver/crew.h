@@ -28,7 +28,7 @@ class Crew {
     while (count(last) < until && !until_.compare_exchange_weak(until, count(last))) {
     }
   }
-  // Whether all clients were at work when an operation ended at `end`.
+  // True if all clients were at work when an operation ended at `end`.
   bool were_at_work(Time end) const {
     return count(end) > since_.load(std::memory_order_relaxed) &&
            count(end) <= until_.load(std::memory_order_relaxed);

@@ -11,7 +11,7 @@
 
 namespace perdura::bench {
 
-// What the point says of its server; what it leaves open is empty.
+// The server as the point describes it; properties that the point leaves open are empty.
 persistence::StatedConfiguration stated_server(const harness::PointSettings& settings);
 // The same, completed by what is known of the testbed.
 persistence::StatedConfiguration known_server(const harness::Point& point);

@@ -1,5 +1,5 @@
-// What a driver does with a table of systems, whatever they offer. The entries of the table have a
-// name and parameters, or an `info` that has them:
+// Functions that every driver needs of its table of systems, whatever these offer. The entries of
+// the table have a name and parameters, or an `info` that has them:
 //
 //   std::vector<harness::DriverDeclarations::System> QueueDriver::systems() const {
 //     return declarations_of(systems_);

@@ -1,4 +1,4 @@
-// What a thread of an application does over and over: syncs what it has stored at random places, or
+// The operations that a thread of an application repeats: syncs of stores at random places, or
 // inserts into a hash table (the parameter `workload`).
 #pragma once
 
@@ -22,12 +22,12 @@ class ApplicationWork {
  public:
   virtual ~ApplicationWork() = default;
   virtual const harness::OperationKind& kind() const = 0;
-  // What comes before the next operation and is not part of it.
+  // Prepares the next operation; its time does not count.
   virtual void prepare(pmem::Region& region) = 0;
   virtual Task<tl::expected<void, services::SyncError>> perform(services::MappedMemory& memory) = 0;
 };
 
-// Of one of a point's threads.
+// Makes the work of one of a point's threads.
 std::unique_ptr<ApplicationWork> work_of(const harness::Point& point, std::uint64_t threads,
                                          std::uint64_t index);
 

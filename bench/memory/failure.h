@@ -17,7 +17,7 @@ enum class Failure : std::uint8_t {
   mirror_restarts,   // and replays its logs
   mirror_replaced,   // by an empty node, which is given the region
   mirror_lost,       // nobody takes over: what only the mirror had safe is flushed
-  backup_restarts,   // the first one behind the mirror
+  backup_restarts,   // the first one after the mirror
   backup_replaced,
 };
 inline constexpr std::array<std::string_view, 7> kFailureWords{
@@ -28,7 +28,7 @@ Failure failure_of(const harness::PointSettings& settings);
 
 // Which of MemoryConfig::nodes fails. Precondition: one does.
 std::size_t failing(Failure failure);
-// Whether it is given the whole region.
+// True if the node that comes back is given the whole region.
 bool is_copied_to(Failure failure);
 
 inline constexpr std::array kRecoveryMetrics = std::to_array<services::Metric>({

@@ -5,7 +5,7 @@
 //
 // As there, the map's own fields are in DRAM. In the region is what is needed to find the entries
 // again: one word, how many buckets the table has, and the tables that there have been, the one of
-// n buckets n entries behind that word. So a table that has grown takes the place of the one before
+// n buckets n entries after that word. So a table that has grown takes the place of the one before
 // by one store.
 #pragma once
 
@@ -26,7 +26,7 @@ class HashTable {
   // aligned `sync_size` bytes around the entry: a power of two from kEntry to 4096.
   HashTable(Bytes begin, Bytes sync_size) : begin_(begin), sync_size_(sync_size) {}
 
-  // What a table takes of the region, with all those that it has been, after so many inserts.
+  // The size of a table after so many inserts, with all smaller tables that it has been.
   static Bytes size_after(std::uint64_t inserts);
 
   // Inserts an entry, unless there is one of this key, which must not be kNoKey, and syncs it. The

@@ -26,7 +26,7 @@ using services::MemorySystem;
 
 namespace {
 
-// Of the nodes that hold the region, the primary among them.
+// The number of nodes that hold the region, the primary among them.
 NodeId node_count(const harness::PointSettings& settings, const MemorySystem& system) {
   return 1 + copies_of(settings, system);
 }

@@ -34,7 +34,7 @@ class MemoryDriver final : public harness::Driver {
   std::span<const services::MemorySystem> systems_;
 };
 
-// What the point asks of its system.
+// The configuration that the point asks for.
 services::MemoryConfig memory_config(const harness::Point& point,
                                      const services::MemorySystem& system);
 

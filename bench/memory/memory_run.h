@@ -30,7 +30,7 @@ class MemoryRun {
   Task<> serve(Thread& thread);
   void open(Thread& thread);
   std::size_t number_of(Thread& thread) const;  // of its node
-  // What the copy of the thread's node holds, for MemoryDriver::conclude.
+  // Notes the contents of the copy on the thread's node, for MemoryDriver::conclude.
   void note_contents(Thread& thread);
 
   Platform& platform_;
@@ -43,7 +43,7 @@ class MemoryRun {
   std::unique_ptr<Platform::Barrier> served_;
   std::optional<Crew> crew_;
   std::vector<std::shared_ptr<services::MemoryReplica>> replicas_;  // by node, of this process
-  // What each application's thread measured, by index.
+  // The measurement of each application's thread, by index.
   std::vector<harness::Measurement> applications_;
   std::vector<Time> first_starts_;
   std::vector<Time> last_ends_;

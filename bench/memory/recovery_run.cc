@@ -22,15 +22,15 @@ using services::MemoryRole;
 
 namespace {
 
-// Behind the ports of copies' threads, before those at which a primary's own listen.
+// After the ports of copies' threads, before those at which a primary's own threads listen.
 constexpr fabric::Port kPortOfKeeper = 0x3000;
 constexpr Picoseconds kLook = Microseconds(5);
 constexpr Picoseconds kNowAndThen = Microseconds(100);
 constexpr Picoseconds kPatience = std::chrono::seconds(20);
 constexpr std::string_view kName = "memory";
 
-// Whether it comes true before `step` has been the same for so long that nothing more is to be
-// expected.
+// Returns true as soon as `condition` holds, or false when `step` has not changed for so long that
+// no more progress can be expected.
 template <class Condition, class Step>
 Task<bool> comes_true(Condition condition, Step step) {
   Executor& executor = Executor::current();
@@ -116,8 +116,8 @@ void RecoveryRun::note_recovery(const Times& times, Bytes replayed,
   if (copied) result.declared["recovery_us_per_mb"] = whole / (bytes / 1e6);
 }
 
-// What of a node can fail: its copy of the region and the threads that use it. Belongs to the
-// keeper.
+// The part of a node that can fail: its copy of the region and the threads that use it. Belongs to
+// the keeper.
 class RecoveryRun::Process {
  public:
   Process(RecoveryRun& run, Thread& keeper) : run_(run), keeper_(keeper) {}
@@ -200,7 +200,8 @@ class RecoveryRun::PrimaryNode final : public harness::PhaseWork {
       co_await fail_and_recover();
       co_await sync_until(before + operations);
     }
-    // It goes on until the others have recovered, which may need what comes behind the failure.
+    // It goes on until the others have recovered, which may need sync points from after the
+    // failure.
     co_await give(Order::sync_now_and_then);
     co_await run_.recovered_->arrive_and_wait();
     co_await give(Order::wait);
@@ -219,7 +220,7 @@ class RecoveryRun::PrimaryNode final : public harness::PhaseWork {
   }
 
  private:
-  // What the application is to do; it does it until it is told otherwise.
+  // The order that the application follows until it is given another one.
   enum class Order : std::uint32_t { wait, sync, sync_now_and_then, settle };
   static constexpr std::uint32_t kOrders = 4;
 
@@ -284,14 +285,14 @@ class RecoveryRun::PrimaryNode final : public harness::PhaseWork {
   harness::Measurement& result_;
   std::uint32_t orders_ = 0;
   std::uint64_t lives_ = 0;
-  // Of the application's thread, which does not run while the keeper uses them.
+  // Written by the application's thread, which does not run while the keeper uses them.
   Time first_ = Time::max();
   Time last_ = Time::min();
   Time mapped_at_{};
   std::uint64_t settled_ = 0;
   std::vector<double> metrics_;  // since it has mapped the region
   std::exception_ptr problem_;
-  // Of both threads.
+  // Shared by both threads.
   std::atomic<bool> mapped_{false};
   std::atomic<bool> has_problem_{false};
   std::atomic<bool> measured_{false};

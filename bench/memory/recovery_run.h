@@ -5,7 +5,7 @@
 //
 // All times of a recovery are of the clock of the node that failed. It begins when the new process
 // begins to open its copy. It ends, of a primary, when the application has mapped the region; of a
-// copy, when that is complete and a sync point has been applied that came behind the failure.
+// copy, when that is complete and a sync point from after the failure has been applied.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,6 @@
-// What a thread of an application does with the region, and what a point looks at in each copy of
-// it.
+// The sync points of an application's thread, and the checks of a point in each copy of the region.
 //
-// Behind the region that applications use there is a cache line of the driver's own. In the settle
+// The region that applications use is followed by a cache line of the driver's own. In the settle
 // phase the primary counts in it how often it has settled, and syncs that; a copy has settled when
 // it says so, too.
 #pragma once
@@ -20,10 +19,10 @@ inline const harness::OperationKind kSync{0, "sync"};
 
 // Where the primary counts how often it has settled.
 Bytes counter_of(const harness::Point& point);
-// Of the region as the system has it.
+// The size of the region as the system has it, with that line.
 Bytes region_size_of(const harness::Point& point);
 
-// What the counter is in this copy.
+// The value of the counter in this copy.
 std::uint64_t counted_in(services::MemoryReplica& replica, const harness::Point& point);
 // A checksum of all that the copy holds, for MemoryDriver::conclude.
 std::uint64_t contents_of(services::MemoryReplica& replica, Bytes size);

@@ -16,7 +16,7 @@ using harness::Verdict;
 
 namespace {
 
-// Of the records that are loaded: operations on parts of values find the rest of these.
+// The version of the records that are loaded. Operations on parts of values find the rest of them.
 constexpr std::uint64_t kLoadedVersion = 0;
 
 template <class T>

@@ -18,8 +18,8 @@ using harness::Point;
 
 namespace {
 
-// What a store may take for a record besides its key and value, and for a pool besides its records:
-// granularities of allocators.
+// The space that a store may take for a record besides its key and value, and for a pool besides
+// its records: granularities of allocators.
 constexpr Bytes kForRecord = 512;
 constexpr Bytes kForPool = 64 * MiB;
 

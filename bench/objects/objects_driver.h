@@ -29,9 +29,10 @@ class ObjectsDriver final : public harness::Driver {
   std::span<const objects::System> systems_;
 };
 
-// Of each shard: it has room for the records of its pools and for values that are replaced.
+// The configuration of each shard, with room for the records of its pools and for values that are
+// replaced.
 objects::Config shard_config(const harness::Point& point);
-// What each of its pools may have.
+// The size of each of its pools.
 Bytes pool_size(const harness::Point& point);
 
 }  // namespace perdura::bench

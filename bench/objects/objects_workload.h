@@ -1,4 +1,4 @@
-// What the clients of a point do over and over with the records of a pool (the parameter
+// The operations that the clients of a point repeat on the records of a pool (the parameter
 // `workload`): one kind of operation, or puts and gets in equal parts.
 #pragma once
 
@@ -41,11 +41,11 @@ inline constexpr std::array<std::string_view, kObjectOperations + 1> kObjectWork
 harness::OperationKind kind_of(ObjectOperation operation);
 
 bool is_of_part(ObjectOperation operation);
-// Whether the shard READs and WRITEs the clients' memory, so that values need not fit into
+// True if the shard READs and WRITEs the clients' memory, so that values need not fit into
 // messages.
 bool moves_directly(const harness::PointSettings& settings);
 
-// Of one client.
+// The workload of one client.
 class ObjectWorkload {
  public:
   ObjectWorkload(const harness::Point& point, std::uint32_t client);
@@ -75,7 +75,7 @@ class ObjectWorkload {
   std::uint64_t erased_ = 0;
 };
 
-// Whether the clients of a shard have one pool together.
+// True if the clients of a shard share one pool.
 bool pool_is_shared(const harness::PointSettings& settings);
 // Clients of all shards together.
 std::uint32_t object_clients(const harness::PointSettings& settings);
