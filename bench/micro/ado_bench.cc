@@ -1,14 +1,14 @@
 // Measures calls of active data objects, with a plugin that answers with its input.
 //
 // - ado_call: from a shard to the process of a pool and back, through the two queues between them.
-// "Pollers" need two idle cores; "sleepers" share one, so each call takes two switches of it.
+//   "Pollers" need two idle cores; "sleepers" share one, so each call takes two switches of it.
 // - ado_call_beyond_get: the additional time of a client's call of a plugin over a get by the same
-// client, in turn: median and least, in nanoseconds. The client is a task of the shard's thread, so
-// this also needs two idle cores, and no more.
+//   client, in turn: median and least, in nanoseconds. The client is a task of the shard's thread,
+//   so this also needs two idle cores, and no more.
 // - replicated_put: the time of a client's put that the plugin `replicate` copies to another shard
-// before it is answered, in turn with a put of the same client at that other shard, which has no
-// plugins. All sleep when they wait; client and shard share a thread, the other shard and the
-// process of plugins the other core.
+//   before it is answered, in turn with a put of the same client at that other shard, which has no
+//   plugins. All sleep when they wait; client and shard share a thread, the other shard and the
+//   process of plugins the other core.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 

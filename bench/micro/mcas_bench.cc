@@ -2,15 +2,13 @@
 // so that the ratios hold on a busy machine:
 //
 // - of_requests: the CPU time of the serving thread, for gets and puts of 16 bytes, and for
-//   requests
-// and answers of the same length with nothing done in between. The client is the same, and shares a
-// core with the servers: each batch has been sent before the server begins it, so the server is
-// never idle within one. Also for requests whose value is only stored in a line of persistent
-// memory and persisted: the part of a put that the memory takes.
+//   requests and answers of the same length with nothing done in between. The client is the same,
+//   and shares a core with the servers: each batch has been sent before the server begins it, so
+//   the server is never idle within one. Also for requests whose value is only stored in a line of
+//   persistent memory and persisted: the part of a put that the memory takes.
 // - of_direct_puts: the time of a direct put; of a WRITE of the same length into the persistent
-//   memory
-// of a server, which then flushes it; and of a READ of the same length by that server, which
-// flushes it, too.
+//   memory of a server, which then flushes it; and of a READ of the same length by that server,
+//   which flushes it, too.
 //
 // of_direct_puts needs two idle cores. Times are the medians of the rounds, in nanoseconds, ratios
 // the medians of the rounds' ratios.

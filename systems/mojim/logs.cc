@@ -406,7 +406,7 @@ void Logs::begin_term(std::uint64_t term) {
   const std::lock_guard applying(data_lock_);
   being_written_ = false;
   complete_from_.reset();
-  ++times_incomplete_;  // nobody has been told anything in this term
+  ++times_incomplete_;  // no copy has been told anything in this term
   logs_region_.store(kBegunOffset, term);
   logs_region_.persist(kBegunOffset, kWord);
   end_term(term);

@@ -84,6 +84,7 @@ class Logs {
   };
   // The first whole sync point of a log at this position or later.
   std::optional<SyncPoint> whole_from(std::uint32_t log, std::uint64_t position) const;
+  // Everything in the log before this position has been passed on, or will not be.
   void pass(std::uint32_t log, std::uint64_t position);
   // Everything up to this id has been passed on, or will not be.
   std::uint64_t passed_id() const;
@@ -99,16 +100,15 @@ class Logs {
   void note_lost(std::size_t copy) { lost_[copy] = true; }
   const std::atomic<bool>& lost(std::size_t copy) const { return lost_[copy]; }
   bool is_lost(std::size_t copy) const { return lost_[copy].load(std::memory_order_relaxed); }
-  // Claims the giving of the region to following copy `copy`, which one thread does at a time;
-  // false if another one does. From now until given_from() starts it, nothing is passed on to that
-  // copy: waiting sync points could fill the logs, and one that must be applied first might find no
-  // slot.
+  // Claims the transfer of the region to following copy `copy`; false if another thread has claimed
+  // it. From now until given_from() starts the transfer, nothing is passed on to that copy: waiting
+  // sync points could fill the logs, and one that must be applied first might find no slot.
   bool begin_giving(std::size_t copy, std::uint64_t term);
-  // True from begin_giving() to end_giving(). Once the giving has started, it counts only for its
-  // own term and earlier ones: in a later term another region is needed.
+  // True from begin_giving() to end_giving(). A transfer that has started counts only for its own
+  // term and earlier ones: in a later term another region is needed.
   bool is_giving_for(std::size_t copy, std::uint64_t term) const;
-  bool skip_until_given(std::size_t copy, std::uint64_t id);  // false: pass it on
-  // Starts the giving. Returns the id up to which the region holds everything, which is at least
+  bool skip_until_given(std::size_t copy, std::uint64_t id);  // false: it has to be passed on
+  // Starts the transfer. Returns the id up to which the region holds everything, which is at least
   // `least`; nothing if not enough has been applied here yet.
   std::optional<std::uint64_t> given_from(std::size_t copy, std::uint64_t least);
   // Notes that the copy knows that it is incomplete until it has been given the region up to this

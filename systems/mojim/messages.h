@@ -22,11 +22,9 @@ struct Hello {
   // - `equal`: it holds what it has to, as when the region is new, or has been loaded from it.
   // - `other`: the region has to be copied to it.
   // - `written`: the sender now WRITEs its own data area to it, whatever it holds, and then stores
-  //   into
-  // the control memory (kWritten) which id must be applied before it is complete.
+  //   into the control memory (kWritten) which id must be applied before it is complete.
   // - `awaited`: the sender does not have the region itself yet; a copy that lacks sync points up
-  //   to
-  // `from` is incomplete until it is given the region.
+  //   to `from` is incomplete until it is given the region.
   enum class Contents : std::uint16_t { equal, other, written, awaited } contents = Contents::equal;
   // The id up to which the sender has nothing more to send; it is of the sender's term.
   std::uint64_t from = 0;

@@ -25,7 +25,7 @@ class Primary {
  public:
   enum class Contents : std::uint8_t {
     fresh,   // just made, as are those of the copies
-    own,     // what is to be copied to the copies
+    own,     // the node's own, to be given to the copies
     loaded,  // to be loaded from a copy before anything is mapped
   };
   // `region` and the node's own `logs` must outlive this. The logs record whether the region is
@@ -106,7 +106,7 @@ class Primary {
   // Gives up a copy. If another one is complete, this is recorded durably before is_lost() becomes
   // true; else this node begins to keep its own region.
   Task<> note_lost(std::size_t copy);
-  // Another node has become the primary.
+  // True if another node has become the primary.
   bool is_replaced() const { return replaced_.load(std::memory_order_relaxed); }
 
   // begin_copying() returns true if a copy has to be given the whole region. The first caller does
