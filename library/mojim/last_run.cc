@@ -92,7 +92,7 @@ class Found {
       if (is_blank_[node]) continue;
       if (const auto why = why_unclear(node)) return why;
     }
-    // It is not known which file has what was synced, and the run would begin with the new copy.
+    // The copy that has what was synced cannot be distinguished from a new one.
     if (has_new_copy() && records_[0]->end != RunRecord::End::settled) {
       return fmt::format("the last run of {} has failed, and a copy is new", files_[0]);
     }

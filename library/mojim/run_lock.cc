@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// kForRemains is longer than the interval in which a primary whose run was killed looks for its
-// programs, and then ends.
+// kForRemains is longer than the interval at which a primary whose run was killed looks for its
+// programs.
 constexpr const char* kName = "lock";
 constexpr auto kForRemains = std::chrono::seconds(2);
 

@@ -4,7 +4,7 @@
 // `sequence` is odd while the file may be something else than the outcome of whole sync points. A
 // change of the file takes these steps:
 // 1. The server makes the sequence odd, and says which pages it is about to change.
-// 2. Each reader leaves these pages, and notes the sequence of then in its slot.
+// 2. Each reader leaves these pages, and notes the present sequence in its slot.
 // 3. When all readers have, the server changes the file, and makes the sequence even.
 //
 // A reader that registers while it is odd waits until it is even. Both store before they look
