@@ -31,7 +31,7 @@ class KvDriver final : public harness::Driver {
   std::span<const systems::KvSystem> systems_;
 };
 
-// What the whole store, all partitions together, must be able to hold for a point.
+// The configuration of a store that can hold everything of a point, all partitions together.
 systems::KvConfig store_config(const harness::Point& point);
 // The number of partitions of a point's store. Depending on the system, all threads of a server
 // serve one partition or each thread its own, and servers have their own partitions or share them.

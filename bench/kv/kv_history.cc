@@ -48,7 +48,7 @@ std::vector<history::Operation> take_evidence(Measurement& measurement) {
   return operations;
 }
 
-// `key` is the workload's number of the key.
+// Returns the name of a key; `key` is its number in the workload.
 std::string name_of_key(const Point& point, std::uint64_t key) {
   const workload::WorkloadSpec& spec = workload_of(point);
   history::WorkloadFormat format(spec.key_format());
@@ -61,7 +61,8 @@ std::string name_of_key(const Point& point, std::uint64_t key) {
   return number ? fmt::format("key {}", *number) : "";
 }
 
-// "erda workloada", repetition 2: FOLDER/erda-workloada-2.json.
+// Writes the history to a file, such as FOLDER/erda-workloada-2.json for repetition 2 of "erda
+// workloada".
 void keep(const history::History& history, const Point& point) {
   std::string name =
       fmt::format("{} {}", point.label.empty() ? point.system_name : point.label, point.repetition);

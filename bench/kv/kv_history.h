@@ -12,7 +12,7 @@
 
 namespace perdura::bench {
 
-// What one client did, from loading to its last operation.
+// The operations of one client, from loading to its last one.
 class ClientHistory {
  public:
   ClientHistory(const harness::Point& point, std::uint32_t client);

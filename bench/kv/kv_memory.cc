@@ -1,4 +1,4 @@
-// Estimates how much of this machine's memory a point takes if one process runs all of its nodes.
+// Estimates the memory of this machine that a point takes if one process runs all of its nodes.
 #include <algorithm>
 #include <cmath>
 

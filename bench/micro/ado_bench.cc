@@ -1,14 +1,14 @@
-// Calls of active data objects, with the plugin that answers what it is asked.
+// Measures calls of active data objects, with a plugin that answers with its input.
 //
-// * ado_call: from a shard to the process of a pool and back, through the two queues between them.
+// - ado_call: from a shard to the process of a pool and back, through the two queues between them.
 //   "Pollers" need two idle cores; "sleepers" share one, so each call takes two switches of it.
-// * ado_call_beyond_get: what a client's call of a plugin takes beyond a get of the same client, in
-//   turn: medians and least of all, in nanoseconds. The client is a task of the shard's thread, so
-//   that it needs two idle cores, too, and no more.
-// * replicated_put: what a client's put takes that the plugin replicate has copied to another shard
-//   before it is answered, and in turn with it a put of the same client at that other shard, which
-//   has no plugins. All sleep when they wait; client and shard share a thread, the other shard and
-//   the process of plugins the other core.
+// - ado_call_beyond_get: the additional time of a client's call of a plugin over a get by the same
+//   client, in turn: median and least, in nanoseconds. The client is a task of the shard's thread,
+//   so this also needs two idle cores, and no more.
+// - replicated_put: the time of a client's put that the plugin `replicate` copies to another shard
+//   before it is answered, in turn with a put of the same client at that other shard, which has no
+//   plugins. All sleep when they wait; client and shard share a thread, the other shard and the
+//   process of plugins the other core.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::
 
 double least(const std::vector<double>& all) { return *std::min_element(all.begin(), all.end()); }
 
-// The median and the least.
+// Reports the median and the least value.
 void report(benchmark::State& state, const std::string& name, std::vector<double> all) {
   const auto median = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
   std::nth_element(all.begin(), median, all.end());
@@ -72,7 +72,7 @@ Task<> call(Thread& thread, benchmark::State* state, CompletionMode mode,
   launched->end();
 }
 
-// A client of a shard on the same thread, whose plugins' processes wait in this mode.
+// Connects a client to a shard on the same thread; the shard's plugin processes wait in this mode.
 Task<std::unique_ptr<objects::Session>> connect_to_own_shard(Thread& thread,
                                                              GivenParameters parameters,
                                                              CompletionMode mode) {

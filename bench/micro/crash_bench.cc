@@ -1,6 +1,6 @@
-// Measures the exploration of systems: runs with a failure of the whole history (`runs`), and
-// images without repeating the history (`images`), a second and core. docs/guarantees.md explains
-// the numbers.
+// Measures the exploration of systems, per second and core: runs of the whole history with a
+// failure (`runs`), and images without repeating the history (`images`). docs/guarantees.md
+// explains the numbers.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -45,7 +45,7 @@ void explore(benchmark::State& state, const services::ServedSystem& system,
   }
 }
 
-// Where a system leaves too many images at a moment, so many recoveries are tried there.
+// The number of recoveries that are tried at a crash point with too many images to try all.
 constexpr std::uint64_t kMostRecoveries = 100;
 
 const bool kRegistered = [] {

@@ -25,7 +25,7 @@ class Draw {
   std::uint64_t state_;
 };
 
-// co_await on one suspends the task until its moment on the engine: no thread, no core.
+// co_await on one suspends the task until its time on the engine: no thread, no core.
 struct Pause final : Event {
   Pause(Engine& e, Picoseconds d) : engine(e), duration(d) {}
   Engine& engine;

@@ -1,6 +1,7 @@
-// What operations and mounts of the file systems cost on this machine, on shm and without FUSE: a
-// thread that calls the service, beside the same by system calls in a directory of the machine's
-// own, if the environment's PERDURA_BENCH_DIRECTORY names one. docs/systems/nova.md compares them.
+// Measures operations and mounts of the file systems on this machine, on shm and without FUSE, by a
+// thread that calls the service. If the environment variable PERDURA_BENCH_DIRECTORY names a
+// directory of the machine's own, the same is done there by system calls. docs/systems/nova.md
+// compares them.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -21,27 +22,27 @@
 namespace perdura {
 namespace {
 
-constexpr std::uint64_t kNames = 100000;  // in a directory, which is then emptied
+constexpr std::uint64_t kNames = 100000;  // in a directory before it is emptied
 
 enum class What : std::uint8_t { read, write, create };
 
-// The blocks of the file that is read and written: of one MiB, which the processor's caches keep,
-// and of 64, which they do not.
+// The number of blocks of the file that is read and written. Its size is 1 MiB, which the
+// processor's caches keep, or 64 MiB, which they do not.
 Bytes file_blocks(const benchmark::State& state) {
   return static_cast<Bytes>(state.range(0)) * MiB / fs::kBlock;
 }
 void of_files(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgName("file_MiB")->Arg(1)->Arg(64);
 }
-// What makes files has one that is of no importance.
+// Benchmarks that create files have this argument, too, but do not use it.
 void of_names(benchmark::internal::Benchmark* benchmark) { benchmark->ArgName("file_MiB")->Arg(1); }
 
-// What a system call has done when it returns. A file system of ours is durable by then.
+// The state of a write when its system call returns. In our file systems it is durable by then.
 enum class Writes : std::uint8_t { cached, durable };
 
 Task<> operate(benchmark::State& state, Thread& thread, const fs::FsSystem& system, What what) {
   const fs::FsConfig config{.size = 1 * GiB};
-  // Counting what a store changes would read what it replaces.
+  // Counting the bytes that a store changes would read what it replaces.
   pmem::thread_write_meter().set_level(pmem::WriteMeter::Level::issued);
   co_await system.make(thread, "bench", config);
   const auto files = co_await system.mount(thread, "bench", config);
@@ -90,8 +91,9 @@ BENCHMARK_CAPTURE(of_a_system, read, What::read)->Apply(of_files);
 BENCHMARK_CAPTURE(of_a_system, write, What::write)->Apply(of_files);
 BENCHMARK_CAPTURE(of_a_system, create, What::create)->Apply(of_names);
 
-// A mount of a million files, three in ten of which have data, in a thousand directories, or of so
-// many as the first argument says; the second one: by so many threads. One iteration is one mount.
+// Mounts a file system with as many files as the first argument says, three in ten of which have
+// data, in directories of a thousand; the second argument is the number of threads. One iteration
+// is one mount.
 Task<> mount_many(benchmark::State& state, Thread& thread, const fs::FsSystem& system,
                   bool unmounts) {
   constexpr std::uint64_t kInADirectory = 1000;
@@ -151,9 +153,9 @@ BENCHMARK_CAPTURE(mount, after_an_unmount, true)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 
-// What a read and a write cannot be without, in memory of the same kind and size: a lock, which
-// also keeps the processor from beginning the next one before, a copy, and what is flushed and
-// fenced (docs/systems/nova.md).
+// The least that a read and a write have to do, in memory of the same kind and size: take a lock,
+// which also keeps the processor from beginning the next operation early, copy, flush and fence
+// (docs/systems/nova.md).
 Task<> copy(benchmark::State& state, Thread& thread, What what) {
   const Bytes blocks = file_blocks(state);
   const Bytes size = blocks * fs::kBlock;

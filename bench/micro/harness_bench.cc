@@ -1,8 +1,8 @@
 // Measures the harness' own overhead per operation: the real client on the real platform, with full
 // histograms, on a store of almost no cost (bench/kv/null_store.h). The time of an item is that of
 // one iteration of the closed loop: draw the operation, write its key, fill its value, read the
-// clock, perform it, read the clock, verify what was read, record the latency. `store_ns` is what
-// the store takes of that, measured by calling it for the same mix without the harness; the rest,
+// clock, perform it, read the clock, verify what was read, record the latency. `store_ns` is the
+// store's share, measured by calling it for the same mix without the harness; the rest,
 // `harness_ns`, is the harness' cost. Both are CPU time.
 //
 // With several clients it is still the time of one iteration of one client. It stays constant as

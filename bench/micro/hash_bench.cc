@@ -42,7 +42,7 @@ Slot item_of(std::uint64_t number, std::uint64_t version) {
       {number, number * 0x9E3779B97F4A7C15, version, kLengths << 56 | number >> 8});
 }
 
-// An index of the size that a store gives it for so many records; it is never resized.
+// An index of the size that a store gives it for this many records; it is never resized.
 template <class System>
 struct Local {
   explicit Local(std::uint64_t count)
@@ -126,8 +126,8 @@ void erase(benchmark::State& state) {
   });
 }
 
-// A baseline for the machine at this moment: dependent reads of cache lines in random order, in as
-// much memory as a level hash table of this size has.
+// A baseline for the machine at present: dependent reads of cache lines in random order, in as much
+// memory as a level hash table of this size has.
 void memory_chase(benchmark::State& state) {
   constexpr std::uint64_t kBytesPerItem = 80;
   const std::uint64_t lines =

@@ -1,9 +1,9 @@
-// Measures the cost of an operation on MCAS's storage engines hstore, and hstore-cc, in local mode:
+// Measures the cost of an operation on MCAS's storage engines hstore and hstore-cc in local mode:
 // one thread, ordinary memory in place of persistent memory, every flush and fence executed. Keys
 // have 16 bytes, values 16, which are inlined, or 64, which are in the heap. The arguments are the
 // number of items and the size of values. The table has 128 entries at first, so inserting includes
-// its growing. `recover` is a restart: of the table and of the heap, which hstore reconstitutes
-// from all items, and of which hstore-cc reads what is in use; items a second.
+// its growth. `recover` is a restart, in items per second: it recovers the table and the heap,
+// which hstore reconstitutes from all items, and of which hstore-cc reads what is in use.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -91,7 +91,8 @@ struct Local {
   Bytes root = 0;
 };
 
-// The store that was used last, if it is in the state that is asked for: empty or full.
+// Returns a store in the requested state, empty or full: the last one used if it is in that state,
+// else a new one.
 Local& local(const char* engine, const benchmark::State& state, bool full) {
   static std::unique_ptr<Local> last;
   const auto items = static_cast<std::uint64_t>(state.range(0));

@@ -14,7 +14,7 @@
 namespace perdura {
 
 // The i-th of `items` numbers, in an order that no prefetcher guesses. Items are looked up in
-// another order than they were inserted in, which could be that of their places in memory.
+// another order than they were inserted in, since that could be the order of their addresses.
 enum class Order : std::uint32_t { inserted = 2'654'435'761U, other = 3'266'489'917U };
 inline std::uint64_t scattered(std::uint64_t i, std::uint64_t items, Order order) {
   // The factor is a prime, so every number comes once.
@@ -43,8 +43,8 @@ class Memory {
   Bytes size_;
 };
 
-// Calls operation(number, i) for every number in scattered order, and reports its time, flushes and
-// fences; it returns whether it was correct. Which bytes its stores change is not counted, since
+// Calls operation(number, i), which returns true if it was correct, for every number in scattered
+// order, and reports time, flushes and fences. The bytes that stores change are not counted, since
 // that would need the memory's old contents.
 template <class Operation>
 void measure(benchmark::State& state, std::uint64_t items, Order order, Operation operation) {

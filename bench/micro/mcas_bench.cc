@@ -1,13 +1,14 @@
-// What a shard of MCAS takes beyond what any server has to do, over shared memory, in one run so
-// that the ratios hold on a busy machine:
+// Compares a shard of MCAS with the least that any server has to do, over shared memory, in one run
+// so that the ratios hold on a busy machine:
 //
-// * of_requests: the CPU time of the thread that serves, for gets and puts of 16 bytes, and for
-//   requests and answers that are as long with nothing done in between. The client is the same, and
-//   shares a core with the servers: each batch has been sent when the server begins with it, so the
-//   server is never idle within one. And for requests whose value is stored in a line of persistent
-//   memory and persisted, but nothing more: what a put takes of the memory.
-// * of_direct_puts: the time of a direct put; of a WRITE as long into the persistent memory of a
-//   server, which then flushes it; and of a READ as long by that server, which flushes it, too.
+// - of_requests: the CPU time of the serving thread, for gets and puts of 16 bytes, and for
+//   requests and answers of the same length with nothing done in between. The client is the same,
+//   and shares a core with the servers: each batch has been sent before the server begins it, so
+//   the server is never idle within one. Also for requests whose value is only stored in a line of
+//   persistent memory and persisted: the part of a put that the memory takes.
+// - of_direct_puts: the time of a direct put; of a WRITE of the same length into the persistent
+//   memory of a server, which then flushes it; and of a READ of the same length by that server,
+//   which flushes it, too.
 //
 // of_direct_puts needs two idle cores. Times are the medians of the rounds, in nanoseconds, ratios
 // the medians of the rounds' ratios.
@@ -46,7 +47,7 @@ using systems::mcas::Transfer;
 
 constexpr Bytes kValue = 16;
 constexpr std::uint64_t kKeys = 4096;
-// Requests under way at a time.
+// The number of requests under way at a time.
 constexpr std::uint32_t kBatch = 256;
 constexpr int kBatches = 16;  // of one kind in turn
 
@@ -54,7 +55,7 @@ constexpr NodeId kBareServer = 0;
 constexpr NodeId kShard = 1;
 constexpr NodeId kClient = 2;
 
-// Messages of one side, and beside them memory for what is moved without.
+// The message buffers of one side, and memory for data that is moved outside of messages.
 class Side {
  public:
   static constexpr std::uint32_t kMessage = 128;
@@ -84,12 +85,12 @@ class Side {
   std::uint32_t max_inline_;
 };
 
-// For a request with this flag the bare server persists its value.
+// The bare server persists the value of a request with this flag.
 constexpr std::uint8_t kPersist = 1;
 
-// Answers requests of the protocol with nothing of what they ask for: to a get come as many bytes
-// as a value has, to all others none. A put_direct is READ into this server's memory and flushed; a
-// put_direct_offset is taken for what the client has WRITTEN there, and flushed.
+// Answers requests of the protocol without doing what they ask for: the reply to a get has as many
+// bytes as a value, all others have none. For a put_direct, the value is READ into this server's
+// memory and flushed; for a put_direct_offset, what the client has WRITTEN there is flushed.
 Task<> answer(Thread& thread, Bytes direct) {
   Side side(thread, pmem::Medium::pm, std::max(direct, kKeys * kCacheLine));
   const fabric::RemoteAddress here = side.memory.remote(Side::kDirect);
@@ -189,7 +190,7 @@ class Client {
     side_.send(0, lengths_[0]);
     co_await receive();
   }
-  // The reply, until the next one is received.
+  // Returns the reply, which is valid until the next one is received.
   Task<std::span<const std::byte>> receive() {
     const auto message = co_await side_.completions.next();
     if (message.status != fabric::Status::success) throw PlatformError("an answer did not come");
@@ -210,7 +211,7 @@ class Client {
   std::array<Bytes, kBatch> lengths_{};
 };
 
-// The medians of what the rounds have yielded, by name.
+// Collects the results of the rounds by name, and reports their medians.
 class Rounds {
  public:
   void add(const std::string& name, double value) { values_[name].push_back(value); }

@@ -1,7 +1,7 @@
-// What Mojim's M-sync adds to the SEND that it needs: syncs of a page, SENDs of as many bytes whose
-// receiver reads them and posts the buffer again, as any receiver has to, and SENDs that nobody
-// reads, in turn between the same two processes over shared memory, from a thread that polls to one
-// that polls. A SEND costs more if the receiver reads what it gets: the sender's processor, which
+// Compares Mojim's M-sync with the SEND that it needs: syncs of a page, SENDs of the same length
+// whose receiver reads them and posts the buffer again, as any receiver has to, and SENDs that
+// nobody reads, in turn between the same two processes over shared memory, from one polling thread
+// to another. A SEND costs more if the receiver reads the message: the sender's processor, which
 // places the message here, must get the buffer's cache lines back for the next one.
 //
 // Needs two idle cores; each process is pinned to one. Times are the medians of the rounds, in
@@ -119,8 +119,8 @@ void sync_beside_sends(benchmark::State& state) {
       state, 0, [&](Thread& thread) { return send_and_sync(thread, state); },
       [](Thread& thread) { return be_the_mirror(thread); });
 }
-// One of each in turn, so that each finds the processor's caches full of the others'; some behind
-// each other; more than the log holds, so that the mirror has to keep up with what it applies.
+// Syncs or SENDs in a row: 1, so that each finds the processor's caches full of the others'; some;
+// and more than the log holds, so that the mirror has to keep up by applying them.
 BENCHMARK(sync_beside_sends)->ArgName("in_turn")->Arg(1)->Arg(64)->Arg(16384)->UseRealTime();
 
 }  // namespace

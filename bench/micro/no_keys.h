@@ -1,4 +1,4 @@
-// A pool without keys, for processes that work on its memory alone or on nothing.
+// A pool without keys, for plugin processes that use only its memory, or nothing.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
-// Measures what a simulated operation costs in real time: every system on the model of the Erda
-// paper's testbed, with one client and one operation in flight. `events` is how many events the
-// engine processes per second of real time.
+// Measures the real time that a simulated operation takes: every system on the model of the Erda
+// paper's testbed, with one client and one operation in flight. `events` is the number of events
+// that the engine processes per second of real time.
 #include <benchmark/benchmark.h>
 
 #include <optional>

@@ -1,4 +1,4 @@
-// For benchmarks of what two processes do with each other over shared memory.
+// Runs benchmarks between two processes over shared memory.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -21,7 +21,7 @@ inline void run_in_two_processes(benchmark::State& state, fabric::Port port,
   ShmOptions options;
   options.node_count = 2;
   options.accounting = pmem::WriteMeter::Level::issued;
-  // What is left of one that was killed is removed by the next one.
+  // Files left by a process that was killed are removed by the next one.
   options.job = fabric::shm::automatic_name("micro-" + std::to_string(::getpid()));
   // Forking is safe here: the process has no other threads, since a platform's threads end with its
   // run.

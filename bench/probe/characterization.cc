@@ -10,7 +10,7 @@
 namespace perdura::bench {
 namespace {
 
-// Whether the memory is local and interleaved over the DIMMs as usual.
+// Returns true if the memory is local and interleaved over the DIMMs as usual.
 bool in_usual_place(const Setting& setting) {
   return (setting.numa.empty() || setting.numa == "local") && setting.dimms != "one";
 }

@@ -10,7 +10,7 @@
 namespace perdura::bench {
 namespace {
 
-// What is drawn of one probe, for each medium and each placement of the memory.
+// The figure of one probe, for each medium and each placement of the memory.
 struct Plan {
   const char* probe;
   const char* title;

@@ -20,8 +20,8 @@
 
 namespace perdura::bench {
 
-// What was measured: each member is a column of probes.csv, empty or 0 where it does not apply to
-// the probe.
+// The parameters of a measurement: each member is a column of probes.csv, empty or 0 where it does
+// not apply to the probe.
 struct Setting {
   std::string probe{};      // idle-latency, bandwidth-over-threads, ...
   std::string medium{};     // dram, pm: the memory that is probed
@@ -45,11 +45,12 @@ struct Setting {
 // threads".
 std::string label(const Setting& setting);
 
-// How much work a probe does. Times are in the platform's time: virtual on `sim`, real elsewhere.
+// The amount of work that a probe does. Times are in the platform's time: virtual on `sim`, real
+// elsewhere.
 struct Effort {
   std::uint32_t repetitions = 5;
   std::uint32_t loads = 1'000'000;  // of a chain, per repetition
-  // Of a bandwidth measurement, per repetition.
+  // The duration of a bandwidth measurement, per repetition.
   Picoseconds interval = std::chrono::seconds(1) / 10;
   Bytes working_set = 256 * MiB;  // far beyond the caches
   // The simulation runs the threads of a node's cores one after the other, so a thread that ran far
@@ -116,8 +117,8 @@ struct Room {
 struct Probe {
   Setting setting;
   NodeId nodes = 1;
-  // What node 0 must have room for. It is allocated on trial first, so that a probe that does not
-  // fit is skipped.
+  // The memory for which node 0 must have room. It is allocated on trial first, so that a probe
+  // that does not fit is skipped.
   Room room{};
   // `compared` if the probe counts what the media write.
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;

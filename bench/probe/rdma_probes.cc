@@ -22,8 +22,7 @@ constexpr fabric::Port kFirstActivePort = 16;
 
 double nanoseconds(Picoseconds time) { return static_cast<double>(time.count()) * 1e-3; }
 
-// --- passive nodes
-// ---------------------------------------------------------------------------------
+// --- passive nodes -------------------------------------------------------------------------------
 
 // The location of a passive node's memory, with which it answers a connection request. At `keys`
 // there is a key for each registered part.
@@ -82,8 +81,7 @@ Task<> serve(Thread& thread, RdmaLoad load) {
   }
 }
 
-// --- active threads
-// --------------------------------------------------------------------------------
+// --- active threads ------------------------------------------------------------------------------
 
 bool has(const fabric::Capabilities& device, Opcode opcode) {
   if (opcode == Opcode::flush) return device.flush;
@@ -318,8 +316,7 @@ fabric::Capabilities capabilities(Platform& platform) {
   return found;
 }
 
-// --- the set
-// ---------------------------------------------------------------------------------------
+// --- the set -------------------------------------------------------------------------------------
 
 namespace {
 

@@ -18,7 +18,7 @@ namespace perdura::mojim {
 
 namespace {
 
-// libseccomp returns what `errno` would have been, negative.
+// libseccomp returns a negative errno.
 void require(int result) {
   if (result == 0) return;
   throw PlatformError(fmt::format("libseccomp makes no filter: {}", std::strerror(-result)));
@@ -29,7 +29,7 @@ void add(void* filter, std::uint32_t action, int call, Comparisons... comparison
   require(seccomp_rule_add(filter, action, call, sizeof...(comparisons), comparisons...));
 }
 
-// If the argument has these bits, of those of the mask.
+// Matches an argument whose bits in the mask are these.
 scmp_arg_cmp has_bits(unsigned argument, std::uint32_t mask, std::uint32_t bits) {
   return {argument, SCMP_CMP_MASKED_EQ, mask, bits};
 }
@@ -55,7 +55,7 @@ void add_rules(void* filter) {
   add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(io_setup));
 }
 
-// One byte, with a descriptor.
+// A message of one byte that carries a descriptor.
 struct Letter {
   char one = 0;
   iovec part{&one, 1};
@@ -74,9 +74,10 @@ struct Letter {
 CallFilter::CallFilter() : filter_(seccomp_init(SCMP_ACT_ALLOW)) {
   if (filter_ == nullptr) throw PlatformError("libseccomp makes no filter");
   try {
-    // Numbers mean other calls to code of 32 bits and of x32, which is refused all of them.
+    // In code of 32 bits and of x32, call numbers mean other calls, so all calls from there are
+    // refused.
     require(seccomp_attr_set(filter_, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)));
-    // Programs may get other rights by what they execute (sudo), if this process may let them.
+    // Lets programs gain other rights by what they execute (sudo), if this process may allow that.
     require(seccomp_attr_set(filter_, SCMP_FLTATR_CTL_NNP, 0));
     add_rules(filter_);
   } catch (...) {

@@ -35,7 +35,7 @@ using services::MemoryRange;
 
 namespace {
 
-// By which a call fails; 0: the kernel goes on with it.
+// The errno with which a call fails; 0: the kernel carries it out.
 using Error = int;
 
 void say(const std::string& line) { std::cerr << fmt::format("perdura mojim: {}\n", line); }
@@ -49,8 +49,8 @@ class CallWatcher {
   void watch();
 
  private:
-  // A call that a thread of a program has made. The answer goes to nobody if the thread has ended
-  // meanwhile, also if a new one has got its number.
+  // A call that a thread of a program has made. If the thread has ended meanwhile, the answer goes
+  // nowhere, even if a new thread has got its number.
   struct Call {
     int thread;
     int number;
@@ -81,7 +81,7 @@ class CallWatcher {
   int held_;
 };
 
-// Where this process may not look, as into a program with PR_SET_DUMPABLE, the name is taken for
+// If this process may not look, as into a program with PR_SET_DUMPABLE, it assumes that the name is
 // the file's: to sync once too often loses nothing.
 bool CallWatcher::is_file(const std::string& name) const {
   struct stat its {};
@@ -131,7 +131,8 @@ Error CallWatcher::sync_all(const Call& call) {
   return ask({.ranges = {&all, 1}});
 }
 
-// Also of another file: what a program has made to take the file's place is not replicated.
+// Fails for another file, too, if the name is no longer that of the replicated one: a file that a
+// program has made to take its place is not replicated.
 Error CallWatcher::sync_file(const Call& call) {
   if (is_file(call.name_of(call.descriptor(0)))) return sync_all(call);
   if (!requests_.has_begun() || is_file(file_)) return 0;
@@ -153,7 +154,7 @@ Error CallWatcher::sync_memory(const Call& call) {
 Error CallWatcher::map(const Call& call) {
   const int flags = call.descriptor(3);
   if (!is_file(call.name_of(call.descriptor(4)))) return 0;
-  // A program that gets such a mapping does not call msync any more.
+  // A program that gets such a mapping would not call msync.
   if ((flags & MAP_TYPE) == MAP_SHARED_VALIDATE && (flags & MAP_SYNC) != 0) return EOPNOTSUPP;
   if (const Error problem = use(call); problem != 0) return problem;
   const Bytes length = call.arguments[1];
@@ -230,7 +231,7 @@ Error CallWatcher::look_at(const Call& call) {
     case SYS_syncfs:
       return requests_.has_begun() ? sync_all(call) : 0;
     case SYS_sync:
-      // It cannot fail, so a line has to do.
+      // sync(2) cannot fail, so an error is only reported in a line.
       if (requests_.has_begun()) sync_all(call);
       return 0;
     case SYS_msync:

@@ -29,7 +29,7 @@ using services::MemorySystem;
 
 namespace {
 
-constexpr char kBetween = ':';  // files, in a variable
+constexpr char kBetween = ':';  // separates files in a variable
 constexpr Bytes kPage = 4 * KiB;
 
 std::string variable(const char* name) {
@@ -62,7 +62,7 @@ void give_size(const std::string& file, Bytes size, bool create) {
   struct stat found {};
   fstat(descriptor, &found);
   const auto has = static_cast<Bytes>(found.st_size);
-  // Allocated now, with its holes, so that a full medium is found now.
+  // Allocate it all now, including holes, so that a full medium is noticed now.
   constexpr Bytes kBlock = 512;
   const bool is_whole = has >= size && static_cast<Bytes>(found.st_blocks) * kBlock >= size;
   const int problem =
@@ -79,7 +79,7 @@ void give_size(const std::string& file, Bytes size, bool create) {
   }
 }
 
-// Where the node's persistent memory is.
+// The folder with the node's persistent memory.
 fs::path folder_of_memory(const std::string& file) {
   const fs::path elsewhere = fs::path(state_folder(file)) / "log";
   return is_link(elsewhere) ? elsewhere : fs::path(state_folder(file));
@@ -108,7 +108,7 @@ void give_log(const std::string& file, const std::string& log) {
   }
 }
 
-// Other names of a node's file, under which the service knows it.
+// Gives a node's file another name, under which the service knows it.
 void link_file(const std::string& file, const fs::path& known, bool is_same_medium) {
   std::error_code error;
   if (is_there(known)) return;
@@ -222,7 +222,7 @@ void link_folder(const fs::path& link, const fs::path& folder) {
   if (fs::read_symlink(link, error) == folder) return;
   fs::remove(link, error);
   fs::create_directory_symlink(folder, link, error);
-  // Another process of the cluster may be at it, too.
+  // Another process of the cluster may have made it meanwhile.
   if (error && fs::read_symlink(link) != folder) {
     throw PlatformError(fmt::format("{}: {}", link.string(), error.message()));
   }
@@ -231,7 +231,8 @@ void link_folder(const fs::path& link, const fs::path& folder) {
 }  // namespace
 
 std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> nodes) {
-  // Where the platform looks for a node's memory: links to the nodes' own folders.
+  // The platform looks for the nodes' memory in this folder, which has links to the nodes' own
+  // folders.
   const fs::path links = state_folder(cluster.files.front()) + ".nodes";
   const fs::path links_to_disk = links / "disk";
   std::error_code error;
@@ -250,8 +251,8 @@ std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> no
   options.pm_directory = links.string();
   options.disk_directory = links_to_disk.string();
   options.accounting = pmem::WriteMeter::Level::issued;
-  // A node that has died does not answer. All others are there before the program begins, but on a
-  // busy host they may have to wait for a processor.
+  // A node that has died does not answer. All others are running before the program begins, but on
+  // a busy host they may have to wait for a processor.
   options.fabric.connection_timeout = Milliseconds(5000);
   return std::make_unique<ShmPlatform>(std::move(options));
 }
@@ -288,8 +289,8 @@ bool recover_copy(const Cluster& cluster, NodeId node, bool missed) {
   platform->start(node, 0, CompletionMode::event, [&](Thread& thread) -> Task<> {
     const MemorySystem& system = cluster.system();
     const auto copy = system.open(thread, kRegion, config, cluster.role(node));
-    // A copy for which applications wait may be the only one that has what they were told: the
-    // primary may not have noticed that it was gone.
+    // A copy for which applications wait is not marked: it may be the only one that has what they
+    // were told is safe, if the primary had not noticed that it was gone.
     if (missed && node > system.synced_copies) copy->note_missed();
     complete = copy->is_complete();
     co_return;

@@ -38,8 +38,9 @@ struct Cluster {
   std::string domain = "dmp";
   bool ddio = true;
 
-  // From and to the environment of a process (PERDURA_MOJIM_*), which is how an application's
-  // process learns of it. Throws UsageError if a variable is missing or makes no sense.
+  // Read from and written to the environment of a process (PERDURA_MOJIM_*), by which an
+  // application's process learns of the cluster. Throws UsageError if a variable is missing or
+  // makes no sense.
   static Cluster from_environment();
   std::vector<std::string> environment() const;  // "NAME=VALUE"
 
@@ -49,21 +50,22 @@ struct Cluster {
   services::MemoryRole role(NodeId node) const;
 };
 
-// Makes the node's file, if there is none, and what belongs to it. The file of a primary is the
+// Creates the node's file, if there is none, and its folder. The file of a primary is the
 // application's, which must exist, and may be shorter; it gets its whole size here. Throws
-// UsageError if the file is longer, or another one than it was.
+// UsageError if the file is longer, or is not the one that the folder belongs to.
 void prepare_files(const Cluster& cluster, NodeId node);
 
-// The process' part of the cluster: of these nodes; of all of them, without others, if it is empty.
+// Joins the cluster as these nodes of it; with an empty list, as all nodes, without other
+// processes.
 std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> nodes);
 
-// Of a copy: receives what the application syncs, until the primary's process has ended. Calls
+// On a copy: receives what the application syncs, until the primary's process has ended. Calls
 // `serves` when it can be connected to.
 void serve_copy(const Cluster& cluster, NodeId node, const std::function<void()>& serves);
-// When no process has the file of a copy open: applies what had arrived. Then the file holds every
-// sync point that it has received, whole. `missed`: its process was gone before the application had
-// ended. False if the copy is incomplete, because the file was still being copied to it, or because
-// it has missed something for which nobody waits.
+// Applies the sync points that had arrived at a copy, whose file no process may have open. Then the
+// file holds every sync point that it has received, whole. `missed`: its process was gone before
+// the application had ended. False if the copy is incomplete, because the file was still being
+// copied to it, or because it has missed something for which nobody waits.
 bool recover_copy(const Cluster& cluster, NodeId node, bool missed);
 
 }  // namespace perdura::mojim

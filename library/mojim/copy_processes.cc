@@ -55,7 +55,7 @@ std::vector<bool> CopyProcesses::gone() const {
 
 void CopyProcesses::end() {
   for (const pid_t process : processes_) {
-    kill(process, SIGKILL);  // others are blocked
+    kill(process, SIGKILL);  // other signals are blocked
   }
   for (const pid_t process : processes_) wait_for(process);
   processes_.clear();

@@ -1,4 +1,4 @@
-// The processes of a run that have its copies, which end with this object, however the run goes on.
+// The processes that serve the copies of a run. They end with this object, however the run goes on.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@ class CopyProcesses {
   CopyProcesses(const CopyProcesses&) = delete;
   CopyProcesses& operator=(const CopyProcesses&) = delete;
 
-  // By node, from the first copy on: whether its process has been killed or stopped, so that it may
+  // By node, from the first copy on: true if its process has been killed or stopped, so that it may
   // have missed something.
   std::vector<bool> gone() const;
 

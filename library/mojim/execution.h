@@ -1,4 +1,5 @@
-// How processes of a run are started: words and variables as the calls of the kernel want them.
+// Command lines and environments of the processes of a run, in the form that the kernel's calls
+// take.
 #pragma once
 
 #include <string>
@@ -6,9 +7,9 @@
 
 namespace perdura::mojim {
 
-// Pointers to the texts, which must outlive them, and a null pointer.
+// Returns pointers to the texts, which must outlive them, followed by a null pointer.
 std::vector<char*> pointers(const std::vector<std::string>& texts);
-// The environment of this process with these variables ("NAME=VALUE") set.
+// Returns the environment of this process with these variables ("NAME=VALUE") set.
 std::vector<std::string> environment_with(const std::vector<std::string>& more);
 
 }  // namespace perdura::mojim

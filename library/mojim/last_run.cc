@@ -29,7 +29,7 @@ bool is_zero(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte one) { return one == std::byte{}; });
 }
 
-// The file that was changed last, which a reader of the line looks for first; it decides nothing.
+// Returns the file that was changed last, as a hint for the user; nothing is decided by it.
 std::string newer(const std::string& a, const std::string& b) {
   std::error_code error;
   const auto of_a = fs::last_write_time(a, error);
@@ -53,7 +53,7 @@ void remove_logs(const std::string& file) {
   fs::remove(folder / name);
 }
 
-// Into the file, which keeps its other names.
+// Copies the contents into the existing file, so that this keeps its other names.
 void copy_contents(const std::string& from, const std::string& to) {
   const MappedFile source(from);
   const auto bytes = source.bytes();
@@ -81,8 +81,8 @@ class Found {
     }
   }
 
-  // Why the contents of the files do not follow from what the last run has left; nothing if they
-  // do.
+  // Returns the reason why the contents of the files do not follow from what the last run has left;
+  // nothing if they do.
   std::optional<std::string> why_unclear() {
     if (std::all_of(is_blank_.begin() + 1, is_blank_.end(), [](bool blank) { return blank; })) {
       return why_alone_unclear();
@@ -92,13 +92,13 @@ class Found {
       if (is_blank_[node]) continue;
       if (const auto why = why_unclear(node)) return why;
     }
-    // The copy that has what was synced cannot be told from one that is new.
+    // The copy that has what was synced cannot be distinguished from a new one.
     if (has_new_copy() && records_[0]->end != RunRecord::End::settled) {
       return fmt::format("the last run of {} has failed, and a copy is new", files_[0]);
     }
     return std::nullopt;
   }
-  // A copy without contents of a file that a run has left.
+  // True if a run has left the primary's file, and some copy is new, without contents.
   bool has_new_copy() const {
     return records_[0] && std::count(is_blank_.begin() + 1, is_blank_.end(), true) > 0;
   }
@@ -112,8 +112,9 @@ class Found {
     return std::any_of(records_.begin(), records_.end(),
                        [&](const auto& record) { return record && record->cluster.size != size; });
   }
-  // But for copies that are new, or that would be given all of the file anyway. If there are only
-  // such, nothing says that the primary's file has what was synced, unless the last run has ended.
+  // True if the files are equal, not counting copies that are new or would be given the whole file
+  // anyway. If there are no others, nothing says that the primary's file has what was synced,
+  // unless the last run has ended.
   bool are_equal() const {
     bool is_known = !records_[0] || records_[0]->end == RunRecord::End::settled;
     for (NodeId node = 1; node < files_.size(); ++node) {
@@ -139,7 +140,7 @@ class Found {
   }
   const std::optional<RunRecord>& record(NodeId node) const { return records_[node]; }
 
-  // In what the primary's file differs from the first copy that has other contents.
+  // Describes how the primary's file differs from the first copy that has other contents.
   std::string describe_difference() const {
     NodeId other = 1;
     for (NodeId node = 1; node < files_.size(); ++node) {
@@ -233,10 +234,10 @@ Difference difference(const std::string& a, const std::string& b) {
 
 namespace {
 
-// Adds up how much room files need on each file system.
+// Adds up the room that files need on each file system.
 class Needs {
  public:
-  // The file is to have this size; room that it already takes counts for it.
+  // Counts a file that is to have this size, but for the room that it takes already.
   void add(const std::string& file, Bytes size) {
     struct stat found {};
     Bytes has = 0;
@@ -277,7 +278,7 @@ class Needs {
   std::map<dev_t, Need> needs_;
 };
 
-// How much room a node's folder needs besides the logs: for the record of the run twice, while it
+// The room that a node's folder needs besides the logs: for the record of the run twice, while it
 // is replaced, and for memory that processes share.
 Bytes for_folder(const Cluster& cluster) {
   constexpr Bytes kOfPage = 17;  // a checksum, as text
@@ -321,7 +322,8 @@ bool begin_where_last_run_ended(const Cluster& cluster, std::optional<Take> take
   Found found(cluster);
   const auto unclear = found.why_unclear();
   if (cluster.files.size() == 1) return false;
-  // By Mojim's logs the copies have what the primary is to load. A new one would give it zeros.
+  // According to Mojim's logs the copies have what the primary is to load, but a new one would give
+  // it zeros.
   if (!unclear && !take) return found.has_new_copy();
   found.complete_copies();
   if (found.are_equal() && !found.has_other_roles()) {
@@ -373,7 +375,7 @@ ThisRun::ThisRun(const Cluster& cluster, bool anew) : cluster_(cluster) {
     record.write(file);
   }
   if (!anew) return;
-  prepare_files(cluster_, 0);  // it is replicated from the begin on
+  prepare_files(cluster_, 0);  // it is replicated from the beginning
   for (const std::string& file : cluster_.files) remove_logs(file);
 }
 

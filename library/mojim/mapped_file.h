@@ -1,4 +1,4 @@
-// The contents of a file, to be looked at.
+// A read-only mapping of a file's contents.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace perdura::mojim {
 class MappedFile {
  public:
   static constexpr Bytes kPage = 4 * KiB;
-  // A file that does not exist is empty. Throws PlatformError if it cannot be had.
+  // A file that does not exist is empty. Throws PlatformError if the file cannot be mapped.
   explicit MappedFile(const std::string& file);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

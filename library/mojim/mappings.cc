@@ -36,11 +36,11 @@ constexpr std::uint64_t kCoveringOrNext = 0x10;
 constexpr std::uint64_t kOfFiles = 0x20;
 constexpr unsigned long kQuery = _IOWR('f', 17, ProcmapQuery);
 
-// By lines of text, as older kernels have it: "begin-end rwxs offset major:minor inode name".
+// The lines of /proc/PID/maps, for older kernels: "begin-end rwxs offset major:minor inode name".
 class Lines {
  public:
   explicit Lines(int descriptor) : descriptor_(descriptor) {}
-  // The next line without what is too long of it; false at the end.
+  // The next line, cut off where it is too long; false at the end.
   bool next(char (&line)[128]) {
     std::size_t length = 0;
     for (;;) {
@@ -103,7 +103,7 @@ int open_maps(std::int32_t process = 0) {
   return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
 }
 
-// 0, or an errno.
+// Returns 0, or an errno.
 int ask(int descriptor, std::uintptr_t address, std::uint64_t flags, Mapping& mapping) {
   ProcmapQuery query{};
   query.size = sizeof query;
@@ -114,7 +114,8 @@ int ask(int descriptor, std::uintptr_t address, std::uint64_t flags, Mapping& ma
   return 0;
 }
 
-// The mapping that holds this address, or else the first after it; nothing if there is none.
+// Returns the mapping that holds this address, or else the first after it; nothing if there is
+// none.
 std::optional<Mapping> mapping_at(std::uintptr_t address, std::int32_t process) {
   const int descriptor = open_maps(process);
   if (descriptor < 0) return std::nullopt;

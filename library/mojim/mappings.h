@@ -1,5 +1,5 @@
-// The files that are mapped at an address of a process, as the kernel says: a program may have
-// mapped, moved, replaced or unmapped it in any way.
+// The files that are mapped at addresses of a process, according to the kernel: a program may have
+// mapped, moved, replaced or unmapped them in any way.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Mapping {
 struct FoundParts {
   std::size_t count = 0;
   bool has_others = false;  // not all of the addresses are of the file
-  bool is_unknown = false;  // it cannot be found out, or there are too many
+  bool is_unknown = false;  // the kernel cannot tell, or there are too many
 };
 FoundParts find_parts(std::uintptr_t begin, std::size_t length, std::uint64_t inode,
                       std::span<services::MemoryRange> ranges, std::int32_t process = 0);

@@ -1,6 +1,6 @@
-// What `perdura mojim run` loads into the processes of a program: calls of the C library that sync
-// the file which is replicated, and some that are refused. All others go where they always go,
-// since what they change is found when the file is synced (sent_contents.h).
+// The library that `perdura mojim run` preloads into the processes of a program. It replaces calls
+// of the C library that sync the replicated file, and some that are refused. All others go where
+// they always go, since what they change is found when the file is synced (sent_contents.h).
 //
 //   msync, fsync, sync, ...    sync points, of what was changed in any way
 //   write, pwrite, ...         as always. If the file was opened with O_SYNC or O_DSYNC, each is a
@@ -37,8 +37,8 @@ using perdura::mojim::FoundParts;
 using perdura::mojim::Program;
 using perdura::services::MemoryRange;
 
-// From before main() on, and never destroyed, since other threads may call while the process ends.
-// Null in a process that is not of a run.
+// Set before main() and never destroyed, since other threads may make calls while the process ends.
+// Null in a process that does not belong to a run.
 std::atomic<Program*> current{nullptr};
 
 [[gnu::constructor]] void begin() {
@@ -54,7 +54,7 @@ std::atomic<Program*> current{nullptr};
   });
 }
 
-// An orderly end: what was not synced is not lost.
+// The process ends in an orderly way, so what it has not synced must not be lost.
 [[gnu::destructor]] void end() {
   Program* const program = current.load();
   if (program != nullptr && program->is_used()) program->settle();
@@ -62,7 +62,7 @@ std::atomic<Program*> current{nullptr};
 
 Program* program() { return current.load(std::memory_order_acquire); }
 
-// Null if the descriptor is not of the file.
+// Returns null if the descriptor is not of the file.
 Program* program_of(int descriptor) {
   Program* const one = program();
   return one != nullptr && descriptor >= 0 && one->is_file(descriptor) ? one : nullptr;
@@ -81,7 +81,7 @@ void* map(Map* otherwise, void* address, std::size_t length, int protection, int
   if ((flags & MAP_ANONYMOUS) != 0 || !is_shared) return make();
   Program* const one = program_of(descriptor);
   if (one == nullptr) return make();
-  // A program that gets such a mapping does not call msync any more (libpmem).
+  // A program that gets such a mapping would not call msync (libpmem).
   if (type == MAP_SHARED_VALIDATE && (flags & MAP_SYNC) != 0) {
     errno = EOPNOTSUPP;
     return MAP_FAILED;
@@ -101,7 +101,8 @@ void* map(Map* otherwise, void* address, std::size_t length, int protection, int
 
 // --- sync points ---------------------------------------------------------------------------------
 
-// Also of another file: what a program has made to take the file's place is not replicated.
+// Fails for another file, too, if the name is no longer that of the replicated one: a file that a
+// program has made to take its place is not replicated.
 int sync_file(int descriptor, int (*otherwise)(int)) {
   Program* const one = program();
   if (one == nullptr) return otherwise(descriptor);
@@ -133,8 +134,8 @@ int sync_memory(void* address, std::size_t length, int flags) {
   return one->sync({ranges, found.count});
 }
 
-// After a call that has changed the file through this descriptor, which may want it synced at once.
-// `length`: what the call returns.
+// To be called after a call that has changed the file through this descriptor, which may want it
+// synced at once. `length`: the call's result.
 template <class Integer>
 Integer written(int descriptor, Integer length, int flags = 0) {
   if (length <= 0) return length;
@@ -147,14 +148,14 @@ Integer written(int descriptor, Integer length, int flags = 0) {
   return one->sync_all() == 0 ? length : -1;
 }
 
-// The flags with which the kernel is called: its own sync is left to written(), and would be held
-// as a call that does not pass this library (call_filter.h).
+// Returns the flags with which to call the kernel: its own sync is left to written(), and would be
+// held as a call that does not pass this library (call_filter.h).
 int without_sync(int descriptor, int flags) {
   return program_of(descriptor) == nullptr ? flags : flags & ~(RWF_DSYNC | RWF_SYNC);
 }
 
-// Whether a write of this length would make the file longer than what is replicated. `offset`: -1
-// for that of the descriptor.
+// Returns true, and sets errno, if a write of this length would make the file longer than what is
+// replicated. `offset`: -1 for that of the descriptor.
 bool is_too_long(int descriptor, off_t offset, std::size_t length) {
   Program* const one = program_of(descriptor);
   if (one == nullptr || !one->has_begun()) return false;
@@ -182,8 +183,8 @@ std::size_t length_of(const iovec* parts, int count) {
 
 // --- the file itself -----------------------------------------------------------------------------
 
-// Programs give a file the size that they are about to map, and find that it has more. What they
-// cut off is zero afterwards, as if they had made it longer again.
+// Programs give a file the size that they are about to map, but the replicated file keeps its
+// larger size. The part that they cut off is zero afterwards, as if they had made it longer again.
 template <class Truncate>
 int truncate_file(Program* one, Truncate otherwise, int descriptor, off_t length) {
   if (length < 0) return otherwise();
@@ -201,7 +202,7 @@ int truncate_file(Program* one, Truncate otherwise, int descriptor, off_t length
     return -1;
   }
   const int before = errno;
-  fallocate(descriptor, 0, length, cut);  // there will be room for it, as there was
+  fallocate(descriptor, 0, length, cut);  // keeps room for it, as before
   errno = before;
   return 0;
 }
@@ -247,7 +248,7 @@ void* mmap64(void* address, size_t length, int protection, int flags, int descri
   return map(REAL(mmap64), address, length, protection, flags, descriptor, offset);
 }
 
-// Takes pages out of memory, and with them the kernel's note that they were stored to.
+// May drop pages from memory, and with them the kernel's note that they were stored to.
 int madvise(void* address, size_t length, int advice) noexcept {
   const int result = REAL(madvise)(address, length, advice);
   if (program() != nullptr) program()->note_mapping();
@@ -262,7 +263,7 @@ int syncfs(int descriptor) noexcept {
   if (one != nullptr && one->has_begun() && one->sync_all() != 0) return -1;
   return REAL(syncfs)(descriptor);
 }
-// It cannot fail, so a line has to do.
+// sync(2) cannot fail, so an error is only reported in a line.
 void sync() noexcept {
   Program* const one = program();
   if (one != nullptr && one->has_begun()) one->sync_all();
@@ -274,7 +275,8 @@ int sync_file_range(int descriptor, off64_t offset, off64_t length, unsigned fla
   return REAL(sync_file_range)(descriptor, offset, length, flags);
 }
 
-// Whoever waits for the end of it finds everything at the copies then.
+// Syncs at once: a program that waits for the end of the operation finds everything at the copies
+// then.
 int aio_fsync(int operation, struct aiocb* control) noexcept {
   if (program_of(control->aio_fildes) == nullptr) return REAL(aio_fsync)(operation, control);
   struct aiocb before {};  // ends after all that was begun
@@ -386,7 +388,7 @@ ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_
   return written(to, REAL(splice)(from, from_offset, to, to_offset, length, flags));
 }
 
-// Programs that make system calls by their numbers.
+// For programs that make system calls by their numbers.
 long syscall(long number, ...) noexcept {
   std::va_list given;
   va_start(given, number);
@@ -423,7 +425,7 @@ long syscall(long number, ...) noexcept {
                            a[3], static_cast<int>(a[5]));
       case SYS_io_uring_setup:
       case SYS_io_setup:
-        // As call_filter.h, where the kernel has no filters.
+        // As call_filter.h does, for kernels without filters.
         errno = ENOSYS;
         return -1;
       default:

@@ -1,10 +1,9 @@
-// What `perdura mojim read` loads into a program's process: calls of the C library that map the
-// file of a copy, or read it. All others go where they always go.
+// The library that `perdura mojim read` preloads into a program's process. It replaces calls of the
+// C library that map the file of a copy, or read it. All others go where they always go.
 //
 //   mmap, mprotect, ...   as always; pages are withdrawn while a checkpoint changes them
 //   read, pread, ...      of the file: no checkpoint is applied meanwhile, so they see all of a
-//   sync
-//                         point or nothing
+//                         sync point or nothing
 //   write, send, ...      of mapped pages: the kernel does not wait for pages that are withdrawn
 //                         (EFAULT), so the call is made again when they are back
 #include <sys/mman.h>
@@ -27,7 +26,7 @@
 #include "library/mojim/real_call.h"
 
 extern "C" {
-// What programs that are compiled with _FORTIFY_SOURCE call instead.
+// Programs that are compiled with _FORTIFY_SOURCE call this instead of read().
 ssize_t __read_chk(int descriptor, void* data, size_t length, size_t room);
 ssize_t __pread_chk(int descriptor, void* data, size_t length, off_t offset, size_t room);
 ssize_t __pread64_chk(int descriptor, void* data, size_t length, off64_t offset, size_t room);
@@ -39,7 +38,7 @@ using perdura::round_up;
 using perdura::mojim::kReaderPage;
 using perdura::mojim::Reader;
 
-// From before main() on; null in a process that is no reader.
+// Set before main(); null in a process that is no reader.
 std::atomic<Reader*> current{nullptr};
 std::string* file_name = nullptr;
 [[gnu::constructor]] void begin() {
@@ -206,8 +205,8 @@ void refuse_writing(int descriptor) {
   if (reading != nullptr && reading->is_copy(descriptor)) refuse("the program writes to it");
 }
 
-// The C library's streams do not come back to write() of this library, so they get what they are
-// given from elsewhere.
+// The C library's streams do not call this library's write(), so they are given copies of mapped
+// pages.
 template <class Write>
 std::size_t write_stream(Write* otherwise, const void* data, std::size_t size, std::size_t count,
                          std::FILE* stream) {

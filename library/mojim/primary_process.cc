@@ -44,7 +44,7 @@ constexpr Milliseconds kLookForPrograms{50};
 // but not stores to mappings.
 class Writes {
  public:
-  // From now on.
+  // Tells of calls from now on.
   explicit Writes(const std::string& file) : events_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
     is_known_ = events_ >= 0 && inotify_add_watch(events_, file.c_str(), IN_MODIFY) >= 0;
   }
@@ -53,7 +53,8 @@ class Writes {
   }
   Writes(const Writes&) = delete;
   Writes& operator=(const Writes&) = delete;
-  // Since the last call. True if the kernel has no more room for such questions.
+  // True if there have been any since this was called last, or if the kernel has no room for
+  // another watch.
   bool have_been_made() {
     bool are_there = !is_known_;
     std::array<char, 4096> events;
@@ -96,15 +97,15 @@ class Primary {
   Cluster cluster_;
   const pid_t parent_ = getppid();
   SharedRequests* shared_ = nullptr;
-  std::optional<ReaderProcesses> readers_;  // those of a copy that becomes the primary's file
+  std::optional<ReaderProcesses> readers_;  // readers from the time when the file was a copy
   std::unique_ptr<ShmPlatform> platform_;
   std::shared_ptr<services::MemoryReplica> replica_;
   std::unique_ptr<services::MappedMemory> mapped_;
   std::optional<Writes> writes_;
   std::optional<SentContents> contents_;
-  std::vector<MemoryRange> failed_;  // ranges that no sync has sent since one of them failed
-  std::vector<bool> lost_;           // by node, of which it has been told
-  std::function<void()> serves_;     // to be called when the file is mapped; or none
+  std::vector<MemoryRange> failed_;  // ranges whose sync failed and that none has sent since
+  std::vector<bool> lost_;           // by node: its loss has been reported
+  std::function<void()> serves_;     // to be called when the file is mapped; or empty
 };
 
 void Primary::make_requests() {
@@ -114,11 +115,11 @@ void Primary::make_requests() {
   const auto fail = [&] {
     throw PlatformError(fmt::format("{}: cannot be made: {}", path, std::strerror(errno)));
   };
-  // A new file: processes of a run that was killed may still have the former one.
+  // Make a new file: processes of a run that was killed may still use the former one.
   const std::string made = fmt::format("{}.{}", path, getpid());
   const int descriptor = open(made.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (descriptor < 0) fail();
-  // It lives as long as this process, and so does the lock.
+  // The descriptor stays open as long as this process lives, and so the lock stays.
   struct flock whole {};
   whole.l_type = F_WRLCK;
   if (fcntl(descriptor, F_OFD_SETLK, &whole) != 0 ||
@@ -150,7 +151,7 @@ void Primary::answer(SyncRequest& request, const std::optional<Failure>& failure
   wake_all(request.state);
 }
 
-// Nobody is there who might ask.
+// True if the process that has started this one and all programs are gone.
 bool Primary::is_alone() const {
   if (getppid() == parent_) return false;
   return std::none_of(std::begin(shared_->processes), std::end(shared_->processes),
@@ -161,10 +162,10 @@ bool Primary::is_alone() const {
 }
 
 void Primary::serve(const std::function<void()>& serves) {
-  // ^C is for the programs; this ends after them.
+  // ^C is for the programs; this process ends after them.
   for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTERM}) std::signal(signal, SIG_IGN);
   if (is_there(path()) && is_there(fs::path(state_folder(path())) / kRegion)) {
-    serves_ = serves;  // when it has the file as it was synced
+    serves_ = serves;  // called once the file is as it was last synced
     begin();
   } else {
     serves();
@@ -233,7 +234,7 @@ Task<> Primary::be_primary(Thread& thread) {
     const bool is_asked = co_await runtime::until(
         [&] { return shared_->work.load(std::memory_order_relaxed) != seen; },
         executor.now() + kLookForPrograms);
-    // As if the power had failed: what no program has synced is nobody's.
+    // As after a power failure: what no program has synced is given up.
     if (!is_asked && is_alone()) _exit(0);
   }
 }
@@ -249,7 +250,8 @@ Task<> Primary::serve_requests() {
   }
 }
 
-// A program that does not look whether its sync fails must not end as if all were well.
+// Keeps track of failed syncs, so that a program which ignores the result of its sync does not end
+// as if all were well.
 void Primary::note(std::span<const MemoryRange> ranges, bool is_done) {
   const auto covers = [](const MemoryRange& range, const MemoryRange& other) {
     return range.offset <= other.offset &&
@@ -263,8 +265,8 @@ void Primary::note(std::span<const MemoryRange> ranges, bool is_done) {
   shared_->failed = failed_.empty() ? 0 : 1;
 }
 
-// Programs may have made the file another one, or given it another size, which the mapping does not
-// follow.
+// Fails if the name stands for another file now, or if the file has grown. One that was truncated
+// is given its size again, since the mapping does not follow.
 std::optional<Failure> Primary::check_file() {
   struct stat found {};
   if (stat(path().c_str(), &found) != 0 || found.st_ino != shared_->inode ||
@@ -280,7 +282,7 @@ std::optional<Failure> Primary::check_file() {
                                       path(), size, cluster_.size)};
   }
   if (size == cluster_.size) return std::nullopt;
-  // It has been truncated, and keeps its size: with zeros.
+  // It has been truncated: give it its size again, with zeros.
   const int descriptor = open(path().c_str(), O_RDWR | O_CLOEXEC);
   const int problem =
       descriptor < 0 ? errno : posix_fallocate(descriptor, 0, static_cast<off_t>(cluster_.size));
@@ -319,8 +321,8 @@ Task<std::optional<Failure>> Primary::perform(const SyncRequest& request) {
   co_return std::nullopt;
 }
 
-// Before the program learns that its sync point is safe without them: who promotes such a copy must
-// know.
+// Reports copies that were lost, before the program learns that its sync point is safe without
+// them: a user who promotes such a copy must know.
 void Primary::tell_of_lost_copies() {
   for (NodeId node = 1; node < lost_.size(); ++node) {
     if (lost_[node] || !replica_->has_lost(node)) continue;
@@ -340,7 +342,7 @@ Task<std::optional<SyncError>> Primary::send(std::vector<MemoryRange> changed,
   if (whole.error() != SyncError::too_large || atomicity == Atomicity::required) {
     co_return whole.error();
   }
-  // One after the other: a program that calls msync expects no more of Linux.
+  // Send parts one after the other: Linux promises a program that calls msync no more than that.
   constexpr Bytes kPart = 1 * MiB;  // fits into a log
   for (const MemoryRange& range : changed) {
     for (Bytes sent = 0; sent < range.length; sent += kPart) {

@@ -19,7 +19,7 @@ using services::MemoryRange;
 
 namespace {
 
-// The first of the files that the environment names is the primary's.
+// The primary's file is the first one that the environment names.
 std::string file_of_environment() {
   const std::string files = std::getenv("PERDURA_MOJIM_FILES");
   return files.substr(0, files.find(':'));
@@ -98,7 +98,7 @@ int Program::ask(const Requests::Question& question) {
 int Program::sync(std::span<const MemoryRange> ranges, Atomicity atomicity) {
   if (!begin()) return -1;
   Requests::Question question{.ranges = ranges, .atomicity = atomicity};
-  // To compare so much takes as long as to ask the kernel.
+  // Comparing this much takes as long as asking the kernel.
   constexpr Bytes kLittle = 256 * KiB;
   Bytes length = 0;
   for (const MemoryRange& range : ranges) length += range.length;

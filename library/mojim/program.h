@@ -1,9 +1,9 @@
-// A process of `perdura mojim run`, as the library in it sees it: which descriptors and addresses
-// are those of the file that is replicated, and its sync points. The primary, which does the rest,
-// is another process (primary_process.h).
+// A process of `perdura mojim run`, as seen by the library in it: which descriptors and addresses
+// belong to the replicated file, and its sync points. The primary, which does the rest, is another
+// process (primary_process.h).
 //
-// Member functions may be called by any thread, in handlers of signals and in forked processes, so
-// they neither allocate memory nor take a lock.
+// Member functions may be called by any thread, in signal handlers and in forked processes, so they
+// neither allocate memory nor take a lock.
 #pragma once
 
 #include <sys/types.h>
@@ -28,34 +28,34 @@ class Program {
   bool has_begun() const { return requests_.has_begun(); }
   Bytes size() const { return requests_.size(); }
 
-  // Whether the descriptor is of the file, replicated or not yet.
+  // True if the descriptor is of the file, whether it is replicated already or not.
   bool is_file(int descriptor) const;
   bool is_replicated(int descriptor) const { return has_begun() && is_file(descriptor); }
-  // Whether this is a name of the file, which is replicated. `folder`: as for openat(2).
+  // True if this is a name of the file, and the file is replicated. `folder`: as for openat(2).
   bool is_replicated(int folder, const char* name, bool follows) const;
 
-  // This process uses the file, which is replicated from now on. False, with errno, if it cannot
-  // be.
+  // Notes that this process uses the file, which is replicated from now on. False, with errno, if
+  // it cannot be.
   bool begin();
   bool is_used() const { return is_used_.load(std::memory_order_relaxed); }
   void note_fork();  // in the child
-  // Something was mapped, or taken out of memory, so that stores may not be found.
+  // Notes that something was mapped, or dropped from memory, so that stores may not be found.
   void note_mapping() { written_.forget(); }
 
   // Sync points; each returns 0, or -1 with errno.
   int sync(std::span<const services::MemoryRange> ranges,
            Atomicity atomicity = Atomicity::if_possible);
   int sync_all();
-  // Fails if the name of the file, which is replicated, is that of another one now.
+  // Returns 0, or -1 with errno if the file is replicated and its name is that of another one now.
   int check_name() const;
   int settle();
-  void note_refused() { requests_.note_refused(); }  // a sync point
+  void note_refused() { requests_.note_refused(); }  // of a sync point
 
   // The parts of the file that are mapped at these addresses.
   FoundParts find(const void* address, std::size_t length,
                   std::span<services::MemoryRange> ranges) const;
 
-  // A line on standard error.
+  // Prints a line on standard error.
   static void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
  private:

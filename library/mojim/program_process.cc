@@ -27,13 +27,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The new process reports to its parent how far it has come on its way to be the program.
+// Sent by the new process to its parent: a step on its way to become the program, and its outcome.
 struct Report {
   enum Step : int { filtered, executed } step = filtered;
   int error = 0;  // an errno
 };
 
-// A signal that comes now is the program's: it must not meet the handlers of this process.
+// Signals that arrive now are the program's: they must not reach the handlers of this process.
 void forget_handlers() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction found {};
@@ -117,7 +117,7 @@ std::vector<pid_t> ProgramProcess::children(const std::vector<pid_t>& others) {
     if (id <= 0 || std::find(others.begin(), others.end(), id) != others.end()) continue;
     std::ifstream stat(folder / "stat");
     const std::string text((std::istreambuf_iterator<char>(stat)), {});
-    const std::size_t end = text.rfind(") ");  // where the name ends
+    const std::size_t end = text.rfind(") ");  // the end of the name
     if (end == std::string::npos) continue;
     if (std::atoi(text.c_str() + end + 4) == self) children.push_back(id);
   }

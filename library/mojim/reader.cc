@@ -70,7 +70,7 @@ void Reader::register_now() {
   start_watching();
 }
 
-// From then on the server waits for this process.
+// Registers this process, for which the server waits from then on.
 void Reader::take_slot() {
   SharedReaders& shared = **shared_;
   const ProcessId self = this_process();
@@ -89,8 +89,8 @@ void Reader::start_watching() {
   OsThread([this] { watch(); }, ThreadSignals::blocked).detach();
 }
 
-// Only the calling thread goes on in a child, and it is here. Nothing has been withdrawn from the
-// child's mappings yet that was not from its parent's.
+// In a child only the calling thread goes on, and it is here. No other pages have been withdrawn
+// from the child's mappings than from its parent's.
 void Reader::after_fork(bool is_child) {
   if (!is_child) return mappings_.unlock();
   closed_ = 1;
@@ -130,7 +130,7 @@ void Reader::end_if_unserved() {
 
 void Reader::withdraw(std::uint32_t sequence) {
   SharedReaders& shared = **shared_;
-  // Who has been let in gets on by an access before everything is withdrawn again.
+  // Lets threads that wait in the handler make an access before everything is withdrawn again.
   for (int tries = 0; tries < 10 && closed_ == 0; ++tries) {
     const std::uint32_t waiting = waiting_;
     if (waiting == 0) break;
@@ -186,7 +186,7 @@ void Reader::wait_until_open() {
   while (closed_ != 0) wait_while(closed_, 1, kNoLimit);
 }
 
-// A handler of a signal may call again what it has interrupted.
+// More than 1 if a signal handler makes such a call within one that it has interrupted.
 thread_local int readings = 0;
 
 Reader::Reading::Reading(Reader& reader) : reader_(reader) {
@@ -262,7 +262,7 @@ std::vector<Reader::Mapping::Part> Reader::Mapping::remove(std::uintptr_t begin,
   return removed;
 }
 
-// Whether the program may do this there, according to itself.
+// True if the program's own mapping at this address allows such an access.
 bool Reader::allows(std::uintptr_t at, int protection) const {
   for (;;) {
     const std::uint32_t changes = changes_;

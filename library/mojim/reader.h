@@ -1,9 +1,9 @@
-// A process that reads the file of a copy, and knows nothing of that: its mappings of the file, and
-// its calls that read it, wait while a checkpoint is applied (shared_readers.h).
+// A process that reads the file of a copy without knowing that it is one: its mappings of the file,
+// and its calls that read it, wait while a checkpoint is applied (shared_readers.h).
 //
-// A thread of its own takes the pages of a checkpoint from the process (mprotect(2)) and says so; a
-// thread of the application that touches one waits in the handler of SIGSEGV until it is given
-// back.
+// A thread of the library takes the pages of a checkpoint from the process (mprotect(2)) and says
+// so to the server; a thread of the application that touches one waits in the handler of SIGSEGV
+// until it is given back.
 //
 // All member functions may be called by any thread. Those that begin to read throw UsageError if
 // the copy cannot be read. A process whose copy is lost meanwhile is ended, with one line and exit
@@ -29,13 +29,13 @@ namespace perdura::mojim {
 // One for each process; is never destroyed, since threads may read until the process ends.
 class Reader {
  public:
-  // Does nothing else than to give back what this process had registered before it executed this
-  // program.
+  // Only releases the slots that this process had registered before it executed this program.
   explicit Reader(std::string file);
 
   bool is_copy(int descriptor) const;
 
-  // While this is held nothing is withdrawn, nor is the file changed; for calls that are soon over.
+  // While this is held, nothing is withdrawn and the file does not change; for calls that return
+  // soon.
   class Reading {
    public:
     explicit Reading(Reader& reader);
@@ -47,7 +47,8 @@ class Reader {
     Reader& reader_;
   };
 
-  // For changes of mappings: the same, and the mappings that are known stay as they are.
+  // While this is held, nothing is withdrawn either, and no other thread changes the known
+  // mappings; for calls that change mappings.
   class Mapping {
    public:
     explicit Mapping(Reader& reader);
@@ -60,7 +61,7 @@ class Reader {
       bool is_shared = false;
     };
     void add(const Part& part);
-    // Forgets what is in these bytes, and returns it in order.
+    // Removes the parts of mappings at these addresses, and returns them in order.
     std::vector<Part> remove(std::uintptr_t begin, std::uintptr_t end);
 
    private:
@@ -70,11 +71,12 @@ class Reader {
     std::unique_lock<std::mutex> held_;
   };
 
-  // Whether any of these bytes are in a mapping of the file.
+  // True if any of these bytes are in a mapping of the file, or in a shared one.
   bool has(const void* data, std::size_t length) const;
   bool has_shared(const void* data, std::size_t length) const;
-  // Touches those that are, which waits for them. A system call to which they are given then finds
-  // them, if nothing is withdrawn meanwhile. False if there are none.
+  // Reads from each page of these bytes that is in such a mapping, which waits until it is back. A
+  // system call to which they are given then finds them, if nothing is withdrawn meanwhile. False
+  // if there are none.
   bool touch(const void* data, std::size_t length) const;
 
   [[noreturn]] static void end_process(std::string_view line);
@@ -84,7 +86,7 @@ class Reader {
     std::atomic<std::uintptr_t> begin;
     std::atomic<std::uintptr_t> end;  // 0 if the entry is free
     std::atomic<std::uint64_t> page;
-    std::atomic<int> protection;  // that the program wants
+    std::atomic<int> protection;  // as the program wants it
     std::atomic<bool> is_shared;
   };
 
@@ -112,15 +114,15 @@ class Reader {
   std::atomic<bool> is_registered_{false};
   std::uint32_t slot_ = 0;
 
-  std::mutex mappings_;  // held to change entries, and while something is withdrawn or given back
+  std::mutex mappings_;  // guards entries, also while pages are withdrawn or given back
   std::array<Entry, 256> entries_{};
-  std::atomic<std::uint32_t> changes_{0};  // of entries; odd while one is under way
+  std::atomic<std::uint32_t> changes_{0};  // of entries; odd during one
   std::vector<PageRun> withdrawn_;
-  std::uint32_t withdrawn_in_ = 0;  // sequence
+  std::uint32_t withdrawn_in_ = 0;  // the sequence of the last withdrawal
 
   std::atomic<std::uint32_t> closed_{1};   // 1 while something is withdrawn
   std::atomic<std::uint32_t> waiting_{0};  // threads in the handler
-  std::atomic<std::uint32_t> calls_{0};    // Reading
+  std::atomic<std::uint32_t> calls_{0};    // that hold a Reading
 };
 
 }  // namespace perdura::mojim

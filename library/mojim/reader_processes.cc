@@ -16,7 +16,7 @@ namespace {
 constexpr auto kLimit = std::chrono::seconds(2);
 constexpr auto kLookAgain = std::chrono::milliseconds(1);
 
-// Pages in order, and so few runs of them that they fit.
+// Returns the pages as ascending runs, merged into one if there are more than kMostRuns.
 std::vector<PageRun> runs_of(std::span<const MemoryRange> ranges) {
   std::vector<PageRun> runs;
   for (const MemoryRange& range : ranges) {
@@ -95,7 +95,7 @@ void ReaderProcesses::end_change() {
   if (is_anybody_there()) wake_all(shared_->sequence);
 }
 
-// Under a new number, since readers may have seen the present one without these pages.
+// Asks under a new sequence, since readers may have seen the present one without these pages.
 void ReaderProcesses::ask(std::span<const MemoryRange> ranges) {
   const std::vector<PageRun> runs = runs_of(ranges);
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -123,7 +123,7 @@ std::optional<std::uint32_t> ReaderProcesses::first_who_has_not_left() {
   return first;
 }
 
-// Gives the slot of a reader back that has ended, and ends one that hangs.
+// Releases the slot of a reader that has ended, and kills one that has not left in time.
 bool ReaderProcesses::has_ended(std::uint32_t reader) {
   ProcessId id = shared_->readers[reader];
   if (id == 0) return true;
@@ -131,7 +131,7 @@ bool ReaderProcesses::has_ended(std::uint32_t reader) {
   if (!watched || watched->process.id() != id) watched.emplace(Process(id));
   if (watched->process.has_ended()) {
     watched.reset();
-    // Another one may have taken it from the dead one meanwhile.
+    // Another reader may have taken the dead one's slot meanwhile.
     return shared_->readers[reader].compare_exchange_strong(id, 0) || id == 0;
   }
   if (steady_clock::now() - asked_at_ < kLimit || watched->is_killed) return false;

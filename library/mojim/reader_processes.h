@@ -1,7 +1,7 @@
-// The process that serves a copy, towards those that read the copy's file through mappings of their
-// own (shared_readers.h). Nobody reads while nothing is the outcome of whole sync points; a reader
-// that ends is not waited for, and one that has not left the pages of a checkpoint after two
-// seconds is ended: if it went on later, it might see a sync point in part.
+// The side of the process that serves a copy, towards those that read the copy's file through
+// mappings of their own (shared_readers.h). Nobody reads while the file is not the outcome of whole
+// sync points. A reader that ends is not waited for, and one that has not left the pages of a
+// checkpoint after two seconds is killed: if it went on later, it might see a sync point in part.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace perdura::mojim {
 
 class ReaderProcesses final : public services::DirectReaders {
  public:
-  // primary: nobody reads the file any more, since it is the application's. Waits until those who
+  // `primary`: nobody reads the file any more, since it is the application's; waits until those who
   // have read it as a copy are gone.
   enum class Role : std::uint8_t { copy, primary };
   ReaderProcesses(const std::string& file, Role role);
@@ -37,7 +37,7 @@ class ReaderProcesses final : public services::DirectReaders {
   SharedReadersFile shared_;
   bool is_asked_ = false;
   std::chrono::steady_clock::time_point asked_at_{};
-  std::chrono::steady_clock::time_point looked_at_{};  // whether readers are alive
+  std::chrono::steady_clock::time_point looked_at_{};  // when readers were last found alive
   struct Watched {
     Process process;
     bool is_killed = false;
@@ -45,8 +45,8 @@ class ReaderProcesses final : public services::DirectReaders {
   std::array<std::optional<Watched>, SharedReaders::kMost> watched_{};
 };
 
-// The process that serves the copy is about to be ended, perhaps in the middle of a checkpoint,
-// which the calling process will complete: readers wait until then.
+// Called before the process that serves the copy is ended, perhaps in the middle of a checkpoint
+// that the calling process will complete: readers wait until then.
 void take_over_readers(const std::string& file);
 
 }  // namespace perdura::mojim

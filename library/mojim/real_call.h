@@ -1,4 +1,5 @@
-// For a library that is loaded in front of the C library: the functions behind its own.
+// For a library that is preloaded before the C library: access to the functions that its own
+// replace.
 #pragma once
 
 #include <dlfcn.h>

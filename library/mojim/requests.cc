@@ -28,7 +28,7 @@ namespace {
 constexpr Milliseconds kLookForPrimary{100};
 constexpr int kLooksBeforeWaiting = 300;
 
-// Files are opened by system calls: the library that is preloaded has functions of these names.
+// Files are opened by direct system calls, since the preloaded library replaces these functions.
 int open_now(const char* path, int flags) {
   return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC));
 }
@@ -77,7 +77,7 @@ Requests::Requests(const std::string& file) : path_(requests_file(file)) {
   shared_ = static_cast<SharedRequests*>(memory);
 }
 
-// The primary has locked the file.
+// True if the primary is there: it keeps the file locked.
 bool Requests::has_primary() const {
   const int descriptor = open_now(path_.c_str(), O_RDWR);
   if (descriptor < 0) return false;
@@ -102,13 +102,13 @@ bool Requests::has_used(std::int32_t process) const {
                      [&](const auto& place) { return place.load() == process; });
 }
 
-// Null if the primary has gone.
+// Waits for a free slot. Null if the primary has gone.
 SyncRequest* Requests::take() {
   for (;;) {
     for (SyncRequest& request : shared_->requests) {
       std::uint32_t state = SyncRequest::free;
       if (request.state.compare_exchange_strong(state, SyncRequest::taken)) return &request;
-      // Whoever has asked may have been killed since.
+      // The process that has asked may have been killed since.
       if (state != SyncRequest::answered || is_alive(request.process)) continue;
       if (request.state.compare_exchange_strong(state, SyncRequest::taken)) return &request;
     }

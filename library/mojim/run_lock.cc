@@ -25,7 +25,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A primary whose run was killed looks for its programs more often than this.
+// kForRemains is longer than the interval at which a primary whose run was killed looks for its
+// programs.
 constexpr const char* kName = "lock";
 constexpr auto kForRemains = std::chrono::seconds(2);
 
@@ -50,7 +51,7 @@ RunLock::RunLock(const std::vector<std::string>& files) {
 
 RunLock::~RunLock() { give_back(); }
 
-// Folders in which nothing has been made but the lock are removed again, before others can have it.
+// Folders that hold nothing but the lock are removed again, before another run can get the lock.
 void RunLock::give_back() {
   for (const std::string& folder : made_) {
     std::error_code error;
@@ -86,7 +87,7 @@ void RunLock::lock(const std::string& file) {
                           file, process)
             : fmt::format("{}: is in use by another run (process {})", file, process));
   }
-  // The one who had it may have removed it.
+  // The run that had the lock may have removed the file.
   struct stat ours {};
   struct stat named {};
   if (fstat(descriptor, &ours) != 0 || stat(path.c_str(), &named) != 0 ||

@@ -15,7 +15,7 @@ using services::MemoryRange;
 
 SentContents::SentContents(std::span<const std::byte> file)
     : file_(file), unsent_(file.size() / kPage) {
-  // Pages that are never written take no memory, as those of a file that is mostly empty.
+  // Pages that are never written take no memory, such as those of a mostly empty file.
   void* const memory = ::mmap(nullptr, file.size(), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
@@ -63,7 +63,7 @@ std::vector<MemoryRange> SentContents::take_unsent(std::span<const MemoryRange> 
   taken_.erase(std::unique(taken_.begin(), taken_.end()), taken_.end());
   std::vector<MemoryRange> lines;
   for (const std::size_t page : taken_) {
-    look_at(page);  // it may have changed since it was found
+    look_at(page);  // it may have changed since look()
     for (std::size_t number = 0; number < kLines; ++number) {
       if ((unsent_[page] >> number & 1) == 0) continue;
       const Bytes offset = page * kPage + number * kCacheLine;

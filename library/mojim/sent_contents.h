@@ -1,15 +1,16 @@
-// Which lines of a replicated file the copies lack.
+// Finds the lines of a replicated file that the copies lack.
 //
 // Programs change a file in many ways: by stores to mappings, by dozens of system calls, in other
-// processes. No list of them is complete, so nobody is asked. Instead the primary keeps, in its own
-// memory, the contents that the copies have, and compares: what differs has not been sent.
+// processes. No list of these is complete, so nothing is intercepted. Instead the primary keeps, in
+// its own memory, the contents that the copies have, and compares: lines that differ have not been
+// sent.
 //
 //   contents.look(range);                  // finds what differs, and takes a copy of it
 //   send(contents.take_unsent(ranges));    // from the file
-//   contents.note_sent();                  // or nothing, if it failed: so it is unsent still
+//   contents.note_sent();                  // not if that failed: the lines stay unsent
 //
-// Others may change the file meanwhile. A line that is not as it was when it was looked at may have
-// been sent as it was or as it is, so it counts as unsent. Belongs to one thread.
+// Others may change the file meanwhile. A line that has changed since it was looked at may have
+// been sent in either state, so it counts as unsent. Belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +25,16 @@ class SentContents {
  public:
   static constexpr Bytes kPage = 4 * KiB;
 
-  // The copies have the file as it is now. It is whole pages, and outlives this.
+  // The copies have the file as it is now. It consists of whole pages, and must outlive this.
   explicit SentContents(std::span<const std::byte> file);
   ~SentContents();
   SentContents(const SentContents&) = delete;
   SentContents& operator=(const SentContents&) = delete;
 
-  // Finds what differs in the pages of a range, as far as that is in the file.
+  // Finds the lines that differ in those pages of a range that are in the file.
   void look(services::MemoryRange range);
-  // The unsent parts of the pages of these ranges, as far as they have been found: runs of lines,
-  // ascending and apart.
+  // Returns the unsent parts of the pages of these ranges, as far as look() has found them:
+  // ascending runs of lines that do not touch.
   std::vector<services::MemoryRange> take_unsent(std::span<const services::MemoryRange> ranges);
   // The copies have what was taken last.
   void note_sent();

@@ -29,9 +29,9 @@ namespace perdura::mojim {
 
 namespace {
 
-constexpr int kNumberBits = 22;  // of a process: the kernel's limit
+constexpr int kNumberBits = 22;  // of a process number: the kernel's limit
 
-// Up to the size of the buffer, of a file of /proc.
+// Reads a file of /proc, up to the size of the buffer.
 template <std::size_t size>
 std::string_view read_whole(const char* path, std::array<char, size>& buffer) {
   const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
@@ -42,11 +42,11 @@ std::string_view read_whole(const char* path, std::array<char, size>& buffer) {
                     : std::string_view();
 }
 
-// 0 if there is none of this number.
+// Returns 0 if no process has this number.
 ProcessId process_of(pid_t number) {
   std::array<char, 1024> buffer{};
   const std::string_view stat = read_whole(fmt::format("/proc/{}/stat", number).c_str(), buffer);
-  // Its 22nd field; the second is a name in brackets, which may hold anything.
+  // The start time is the 22nd field; the second is a name in brackets, which may hold anything.
   std::size_t at = stat.rfind(')');
   for (int field = 2; field < 22 && at != std::string_view::npos; ++field) {
     at = stat.find(' ', at + 1);
@@ -115,7 +115,7 @@ namespace {
   throw PlatformError(fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
 }
 
-// Without waiting for ever for a process that is stopped while it holds the lock.
+// Locks the file, without waiting forever for a process that is stopped while it holds the lock.
 void lock(int descriptor, const std::string& path) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
@@ -130,7 +130,7 @@ void lock(int descriptor, const std::string& path) {
 
 void begin_boot(SharedReaders& shared, std::string_view boot) {
   for (auto& reader : shared.readers) reader = 0;
-  // A server of the boot before did not end, so that the file may be there in part.
+  // A server of the boot before did not end, so the file may hold a part of a change.
   if (shared.server.exchange(0) != 0 && shared.reason != SharedReaders::Reason::primary) {
     if (!shared.is_changing()) ++shared.sequence;
     shared.reason = SharedReaders::Reason::in_change;
@@ -148,7 +148,7 @@ SharedReadersFile::SharedReadersFile(const std::string& file) {
         fmt::format("{}: belongs to another user; a copy is read by the user who makes it", path));
   }
   if (descriptor < 0) fail(path, "cannot be opened");
-  // The mapping would keep the lock.
+  // Unlocked explicitly, since the mapping would keep the lock.
   struct UnlockAndClose {
     int descriptor;
     ~UnlockAndClose() {
@@ -170,7 +170,7 @@ SharedReadersFile::SharedReadersFile(const std::string& file) {
   if (memory == MAP_FAILED) fail(path, "cannot be mapped");
   shared_ = static_cast<SharedReaders*>(memory);
   if (shared_->version == 0) {
-    // A power failure may have lost all that was in it.
+    // If the file was there, a power failure may have lost its contents.
     shared_->sequence = found.st_size == 0 ? 0 : 1;
     shared_->version = SharedReaders::kVersion;
   }

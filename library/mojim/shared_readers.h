@@ -1,15 +1,18 @@
 // FILE.mojim/readers: memory that the process which serves a copy shares with those that read its
 // file through mappings of their own (`perdura mojim read`).
 //
-// `sequence` is odd while the file may be something else than the outcome of whole sync points. The
-// server makes it odd before it changes the file, says which pages it is about to change, and waits
-// until every reader has noted in its slot that it has left them since (the sequence of then). A
-// reader that registers while it is odd waits until it is even. Both store before they look
-// (sequentially consistent): of a server that begins and a reader that registers at the same time,
-// at least one sees the other.
+// `sequence` is odd while the file may be something else than the outcome of whole sync points. A
+// change of the file takes these steps:
+// 1. The server makes the sequence odd, and says which pages it is about to change.
+// 2. Each reader leaves these pages, and notes the present sequence in its slot.
+// 3. When all readers have, the server changes the file, and makes the sequence even.
+//
+// A reader that registers while it is odd waits until it is even. Both store before they look
+// (sequentially consistent): if a server begins and a reader registers at the same time, at least
+// one sees the other.
 //
 // The memory is a file, so that it outlives a server: one that is killed in the middle of a change
-// leaves an odd sequence, and nobody reads the file before somebody has completed it.
+// leaves an odd sequence, and nobody reads the file before another process has completed it.
 #pragma once
 
 #include <atomic>
@@ -23,11 +26,11 @@ namespace perdura::mojim {
 
 inline constexpr Bytes kReaderPage = 4 * KiB;
 
-// A process and when it began, in one word; 0: none.
+// The number of a process and the time of its start, in one word; 0: none.
 using ProcessId = std::uint64_t;
 ProcessId this_process();
 
-// Of another process. Does not take one for it that has got its number later.
+// A handle of another process, which is not confused with a later one of the same number.
 class Process {
  public:
   explicit Process(ProcessId id);
@@ -46,8 +49,8 @@ class Process {
   bool is_gone_ = true;  // it had ended when this was made
 };
 
-// Waits until the word has another value, somebody wakes, or the time is over. Also in a handler of
-// signals.
+// Waits until the word has another value, wake_all() is called, or the time has passed. May be
+// called in signal handlers.
 inline constexpr int kNoLimit = -1;
 void wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, int milliseconds);
 void wake_all(const std::atomic<std::uint32_t>& word);
@@ -61,10 +64,10 @@ struct SharedReaders {
   static constexpr std::uint64_t kVersion = 0x31737264616572;  // "readrs1"
   static constexpr std::uint32_t kMost = 64;
   static constexpr std::uint32_t kMostRuns = 1024;
-  // What an odd sequence means when nobody serves the file.
+  // The meaning of an odd sequence while no process serves the file.
   enum class Reason : std::uint32_t {
     in_change,   // the server was killed in the middle of a change
-    incomplete,  // the copy is no outcome of sync points
+    incomplete,  // the copy is not the outcome of sync points
     primary,     // it is the file of a program, or was one
   };
   struct Slot {
@@ -76,11 +79,11 @@ struct SharedReaders {
   };
 
   std::uint64_t version;
-  char boot[40];                  // of the machine, since process numbers are of one
-  std::atomic<ProcessId> server;  // who may make the sequence even
+  char boot[40];                  // of the machine; process numbers are valid for one boot
+  std::atomic<ProcessId> server;  // the process that may make the sequence even
   std::atomic<std::uint32_t> sequence;
   std::atomic<Reason> reason;
-  std::atomic<std::uint32_t> ever;  // no slot from this one on has ever been taken
+  std::atomic<std::uint32_t> ever;  // slots from this one on have never been taken
   std::atomic<std::uint32_t> run_count;
   std::atomic<ProcessId> readers[kMost];
   Slot slots[kMost];
@@ -89,8 +92,8 @@ struct SharedReaders {
   bool is_changing() const { return sequence.load(std::memory_order_acquire) % 2 != 0; }
 };
 
-// Maps it, or makes it, with an even sequence. Throws UsageError if it is of another user, or of
-// another version; PlatformError if it cannot be had.
+// Maps the file, or creates it with an even sequence. Throws UsageError if it belongs to another
+// user, or is of another version; PlatformError if it cannot be mapped.
 class SharedReadersFile {
  public:
   explicit SharedReadersFile(const std::string& file);
@@ -99,17 +102,17 @@ class SharedReadersFile {
   SharedReadersFile& operator=(const SharedReadersFile&) = delete;
   SharedReaders& operator*() const { return *shared_; }
   SharedReaders* operator->() const { return shared_; }
-  // Its first words are on the medium: a power failure may leave the file in part.
+  // Writes the first page to the medium: a power failure may leave the file in part.
   void persist() const;
 
  private:
   SharedReaders* shared_ = nullptr;
 };
 
-// Whether FILE has been a node's, so that it has a folder.
+// True if FILE has been a node's, so that it has a folder.
 bool has_state(const std::string& file);
-// Why a copy that nobody serves cannot be read, in one line; nothing if it can. Of one that is
-// served: nothing.
+// Returns one line that says why a file cannot be read as a copy; nothing if it can be, or while a
+// process serves it as a copy.
 std::optional<std::string> why_unreadable(const std::string& file, const SharedReaders& shared);
 
 }  // namespace perdura::mojim

@@ -1,4 +1,4 @@
-// The folder beside a replicated file (cluster.h says what is in it).
+// The folder beside a replicated file; cluster.h lists its contents.
 #pragma once
 
 #include <string>

@@ -47,7 +47,7 @@ int open_userfault() {
   const int made =
       static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | kUserModeOnly));
   if (made < 0) return -1;
-  // Where programs that name their descriptors do not meet it.
+  // A number that programs which choose their descriptors' numbers are unlikely to use.
   constexpr int kHigh = 500;
   const int high = fcntl(made, F_DUPFD_CLOEXEC, kHigh);
   if (high >= 0) syscall(SYS_close, made);
@@ -70,7 +70,7 @@ bool WrittenPages::Watched::operator==(const Watched& other) const {
                                             });
 }
 
-// The shared mappings of the file; false if there are too many, or if nobody can tell.
+// Lists the shared mappings of the file; false if there are too many, or if the kernel cannot tell.
 bool WrittenPages::list(std::uint64_t inode, Watched& now) {
   now.count = 0;
   const MappingsOfFiles all;
@@ -91,7 +91,7 @@ bool WrittenPages::list(std::uint64_t inode, Watched& now) {
   }
 }
 
-// Their pages are found by scan() from now on.
+// Makes the kernel track stores to these mappings, so that scan() finds them from now on.
 void WrittenPages::watch(const Watched& now) {
   const auto protect = [&] {
     return std::all_of(now.mappings, now.mappings + now.count, [&](const Mapping& mapping) {
@@ -106,7 +106,7 @@ void WrittenPages::watch(const Watched& now) {
     });
   };
   if (userfault_ >= 0 && protect()) return;
-  // The program may have closed the one before; if it does so again and again, so be it.
+  // The program may have closed the descriptor; after several times it is not opened again.
   constexpr int kTries = 8;
   if (opened_ == kTries) return;
   ++opened_;
@@ -149,7 +149,7 @@ std::optional<std::size_t> WrittenPages::scan(const Watched& now, std::span<Memo
 }
 
 std::optional<std::size_t> WrittenPages::take(std::uint64_t inode, std::span<MemoryRange> ranges) {
-  // Another thread, or this one, which a signal has interrupted: what that takes is compared by it.
+  // Another thread is here, or this one, interrupted by a signal; it has its own result compared.
   if (is_busy_.exchange(true, std::memory_order_acquire)) return std::nullopt;
   std::optional<std::size_t> taken;
   const std::uint32_t forgotten = forgotten_.load();
@@ -157,7 +157,7 @@ std::optional<std::size_t> WrittenPages::take(std::uint64_t inode, std::span<Mem
   if (list(inode, now)) {
     taken = scan(now, ranges);
     if (!taken) watch(now);
-    // Else what was stored until now is found by comparing all, after this.
+    // Stores until now may not all have been found: all is compared, once.
     if (forgotten != seen_forgotten_ || !(now == watched_)) taken = std::nullopt;
     watched_ = now;
     seen_forgotten_ = forgotten;

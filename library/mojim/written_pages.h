@@ -1,14 +1,13 @@
-// Which pages of the file a program may have changed since it was asked the last time, so that the
-// primary need not compare all of a large file at each sync point.
+// The pages of the file that a program may have changed since the last time, so that the primary
+// need not compare the whole of a large file at each sync point.
 //
 // The kernel tells which pages were stored to through the mappings of this process (userfaultfd's
-// asynchronous write protection with PAGEMAP_SCAN, Linux 6.7), and the file's change time that
-// there were no other calls that write. That is all only if no other process uses the file and no
-// mapping has come or gone. Whenever something of this is missing or not known, the answer is that
-// all pages may have changed.
+// asynchronous write protection with PAGEMAP_SCAN, Linux 6.7). That is all only if no mapping has
+// come or gone, if no other process uses the file (Requests::uses()), and if no call has written to
+// it, which the primary learns from inotify. If anything of this is missing or not known, all pages
+// may have changed.
 //
-// May be called by any thread and in handlers of signals: neither allocates memory nor takes a
-// lock.
+// May be called by any thread and in signal handlers: neither allocates memory nor takes a lock.
 #pragma once
 
 #include <atomic>
@@ -23,10 +22,11 @@ namespace perdura::mojim {
 
 class WrittenPages {
  public:
-  // How many ranges there are in `ranges` now; nothing if all pages may have changed. Whoever asks
-  // has them compared, or calls forget().
+  // Fills `ranges` with the changed ones and returns their number; nothing if all pages may have
+  // changed. The caller has them compared, or calls forget().
   std::optional<std::size_t> take(std::uint64_t inode, std::span<services::MemoryRange> ranges);
-  // All may have changed: something was mapped, or what was taken has not been compared.
+  // From now on all pages may have changed: something was mapped, or what was taken has not been
+  // compared.
   void forget() { forgotten_.fetch_add(1); }
 
  private:

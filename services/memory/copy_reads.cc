@@ -14,11 +14,12 @@ using Operation = MemorySpecification::Operation;
 using State = MemorySpecification::State;
 using Sync = ClientCall<Operation>;
 
-// How many sync points of the thread a copy is done with, and what its cells then hold.
+// The number of the thread's sync points that a copy is done with, and the contents of the thread's
+// cells then.
 using Position = std::pair<std::size_t, State>;
 
-// Adds what may follow on a position until a read ends. A sync point that was not acknowledged may
-// be missing.
+// Adds the positions that a copy may reach from these ones until a read ends. A sync point that was
+// not acknowledged may be missing.
 void add_later(const std::vector<const Sync*>& syncs, std::size_t first_cell, Time end,
                std::set<Position>& positions) {
   std::vector<Position> left(positions.begin(), positions.end());

@@ -1,7 +1,7 @@
-// What readers of a copy of replicated memory may see, if all that was acknowledged is durable: it
-// may be old, but it is the outcome of sync points, those of a thread in their order, and what was
-// seen stays. Linearizability as in services/judge.h says less of them, since to a copy no sync
-// point has ended when it is acknowledged, and takes exponential time then.
+// Checks the reads of a copy of replicated memory, if all that was acknowledged is durable. What is
+// read may be old, but it is the outcome of sync points, those of a thread in their order, and what
+// was seen stays. Linearizability as in services/judge.h would say less, since to a copy no sync
+// point has ended when it is acknowledged, and would take exponential time then.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,9 @@
 
 namespace perdura::services {
 
-// The sync points and the reads of a history; each thread stores to cells of its own, `cells` of
-// them, those of thread 0 first. Empty if the reads could be; else the first that could not.
+// Checks the sync points and the reads of a history. Each of `threads` threads stores to `cells`
+// cells of its own, those of thread 0 first. Returns a text on the first read that is impossible;
+// empty if there is none.
 std::string impossible_read(std::span<const ClientCall<MemorySpecification::Operation>> syncs,
                             std::span<const ClientCall<MemorySpecification::Operation>> reads,
                             std::uint32_t threads, std::size_t cells);

@@ -1,5 +1,5 @@
-// Cells of replicated memory in a history with failures: storing a version into one, and reading it
-// so that a torn one is told.
+// Cells of replicated memory in a history with failures: storing a version into one, and reading
+// one such that a torn one is recognized.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline void store_cell(pmem::Region& region, const MemoryCell& cell, std::uint64
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = version;
 }
 
-// The version, or kTornCell. `read_bytes(offset, into)` reads the region.
+// Returns the version, or kTornCell. `read_bytes(offset, into)` reads the region.
 template <class ReadBytes>
 std::uint64_t read_cell(const MemoryCell& cell, ReadBytes read_bytes) {
   std::vector<std::uint64_t> words(cell.length / kWord);

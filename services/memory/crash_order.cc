@@ -14,7 +14,8 @@ bool MemoryOrder::note_failure(const ServerFailure& failure, std::size_t last,
   failures_.emplace_back(failure, of_primary);
   if (!of_primary) return false;
   const std::size_t place = decided_ < moves_.size() ? moves_[decided_++] : 0;
-  // A copy that follows another one may have to wait for that one to be complete.
+  // Only the mirror takes the place of a primary that fails alone: a copy that follows another one
+  // may have to wait until that one is complete.
   const std::size_t furthest = failure.alone ? std::min<std::size_t>(last, 1) : last;
   const bool moves =
       place > 0 && place <= furthest && place < order_.size() && may_be_promoted(order_[place]);

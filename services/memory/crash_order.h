@@ -1,5 +1,5 @@
-// Which node is the primary, which the mirror, and which follow, in a history of replicated memory
-// with failures in which a copy may take the primary's place.
+// The order of the nodes, that is, which one is the primary, which the mirror, and which follow, in
+// a history of replicated memory with failures in which a copy may take the primary's place.
 #pragma once
 
 #include <algorithm>
@@ -24,11 +24,11 @@ class MemoryOrder {
   std::size_t place_of(NodeId node) const {
     return static_cast<std::size_t>(std::find(order_.begin(), order_.end(), node) - order_.begin());
   }
-  // Another node has taken its place while it was away. It follows that one when all are started
-  // again.
+  // True if another node has taken this one's place while it was away. It follows that one when all
+  // are started again.
   bool is_left_out(NodeId node) const { return place_of(node) == order_.size(); }
   MemoryRole role_of(NodeId node) const;
-  // The node follows again, and has not been told yet what went on without it.
+  // True if the node follows again, and has not been told yet that sync points went on without it.
   bool has_missed(NodeId node) const { return missed_.contains(node) && !is_left_out(node); }
   void end_missing(NodeId node) { missed_.erase(node); }
   // This node and those that follow it.
@@ -36,13 +36,14 @@ class MemoryOrder {
     return {order_.begin() + static_cast<std::ptrdiff_t>(place_of(node)), order_.end()};
   }
 
-  // Decides who is the primary after a failure. A copy is chosen from the first `last` for which
-  // `may_be_promoted` returns true. Returns true if it was the primary that failed.
+  // Decides who is the primary after a failure, by the next of the moves if it was the primary that
+  // failed: the copy at that place, if it is one of the first `last` copies and `may_be_promoted`
+  // returns true for it. Returns true if it was the primary that failed.
   bool note_failure(const ServerFailure& failure, std::size_t last,
                     const std::function<bool(NodeId)>& may_be_promoted);
-  // A copy has taken the primary's place at some failure.
+  // True if a copy has taken the primary's place at some failure.
   bool has_moved() const { return has_moved_; }
-  // For a failure that was noted: it was the primary that failed.
+  // True if it was the primary that failed, in a failure that was noted.
   bool was_of_primary(const ServerFailure& failure) const;
 
  private:
@@ -50,9 +51,9 @@ class MemoryOrder {
   std::vector<NodeId> left_out_;
   std::set<NodeId> missed_;
   std::vector<std::size_t> moves_;
-  std::size_t decided_ = 0;  // how many of the moves
+  std::size_t decided_ = 0;  // number of moves used
   bool has_moved_ = false;
-  std::vector<std::pair<ServerFailure, bool>> failures_;  // and whether it was of the primary
+  std::vector<std::pair<ServerFailure, bool>> failures_;  // true: of the primary
 };
 
 }  // namespace perdura::services

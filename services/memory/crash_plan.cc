@@ -7,10 +7,11 @@ namespace perdura::services {
 namespace {
 
 constexpr Bytes kLargeCell = 360;
-// Where systems keep something for each page of a region.
+// Systems keep state for each page of a region.
 constexpr Bytes kPage = 4 * KiB;
 
-// The large cell of each thread begins this many bytes before a page ends, and goes into the next.
+// The large cell of each thread begins this many bytes before the end of a page, and extends into
+// the next one.
 MemoryLayout layout_over_pages(Bytes before) {
   return {3 * kPage, {kPage - before, 2 * kPage - before}};
 }

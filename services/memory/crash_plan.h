@@ -27,7 +27,7 @@ bool goes_into_a_second_page(const MemoryCell& cell);
 // A cell that is stored to and never synced.
 inline constexpr MemoryCell kUnsyncedCell{2 * kCacheLine, kWord};
 
-// How large the region is, and where the large cell of each thread begins.
+// The size of the region, and the offset of the large cell of each thread.
 struct MemoryLayout {
   Bytes region = 1 * KiB;
   std::array<Bytes, kMemoryThreads> large{256, 640};
@@ -37,10 +37,10 @@ struct MemoryLayout {
   std::vector<MemoryCell> cells_of(std::uint32_t thread) const;
 };
 
-// Which cells of a thread it stores to at its sync point number `turn`.
+// The cells to which a thread stores for its sync point number `turn`.
 std::vector<std::size_t> cells_of_sync(std::uint32_t thread, std::size_t turn);
 
-// How often a thread syncs between two failures.
+// The sync points of a thread between two failures.
 struct MemoryThreadPlan {
   std::size_t syncs = 0;
   Picoseconds pause{};  // after each sync
@@ -51,10 +51,10 @@ struct MemoryPlan {
   MemoryLayout layout{};
   std::uint32_t copies = 0;
   bool reads = true;  // the copies are read meanwhile
-  // Places in the order of the nodes, of which the primary has 0.
+  // Places are positions in the order of the nodes, in which the primary has 0.
   std::size_t promoted = 0;  // for the inspection, if it may be; 0: the primary is inspected
-  // After each failure that the primary takes part in: who is the primary then, if it may be. The
-  // application goes on there.
+  // After each failure of the primary: the place of the node that is the primary then, if it may
+  // be. The application goes on there.
   std::vector<std::size_t> moves{};
   bool moves_any() const {
     return std::any_of(moves.begin(), moves.end(), [](std::size_t place) { return place > 0; });

@@ -23,9 +23,9 @@ namespace {
 using Operation = MemorySpecification::Operation;
 using State = MemorySpecification::State;
 
-constexpr Picoseconds kLook = Microseconds(10);  // at what is waited for
+constexpr Picoseconds kLook = Microseconds(10);  // between two checks of a condition
 constexpr Picoseconds kRead = Microseconds(3);   // between two reads of a copy
-// Versions that client number c stores are those between c and c + 1 times this.
+// Client number c stores versions between c and c + 1 times this number.
 constexpr std::uint64_t kVersionsOfClient = 1000;
 
 constexpr CrashSchedule kSchedules[] = {
@@ -69,7 +69,7 @@ class MemoryCrashScenario final : public CrashScenario {
   Task<> inspect(Thread&) override;
   void note_failure(const ServerFailure& failure) override;
 
-  // A copy that fails alone takes nothing from applications, which go on.
+  // Nothing may be lost if only copies failed: applications go on meanwhile.
   CrashVerdict judge(std::span<const ServerFailure> failures,
                      const CrashLevels& levels) const override {
     MemoryCrashHistory told = told_;
@@ -120,7 +120,7 @@ class MemoryCrashScenario final : public CrashScenario {
     kept_calls_ = told_.calls.size();
     kept_starts_ = starts_;
     kept_versions_ = versions_;
-    // This failure is not over yet.
+    // The failure is still in progress, so the replicas have not been closed (Opened).
     note_lost_copies();
     kept_ = {told_.seen, told_.losses};
     if (is_unreplicated(replicas_[primary()])) kept_.losses.failed_alone = true;
@@ -147,7 +147,7 @@ class MemoryCrashScenario final : public CrashScenario {
  private:
   static constexpr Picoseconds kForEver = std::chrono::seconds(1);
 
-  // A replica for as long as it is open.
+  // Keeps a replica while it is open; notes its losses and its events at the end.
   class Opened {
    public:
     Opened(MemoryCrashScenario& scenario, NodeId node, std::shared_ptr<MemoryReplica> replica)
@@ -181,7 +181,7 @@ class MemoryCrashScenario final : public CrashScenario {
   static bool is_unreplicated(const std::shared_ptr<MemoryReplica>& replica) {
     return replica && replica->is_unreplicated();
   }
-  // Who has given up a copy may have gone on without it.
+  // A node that has given up a copy may have gone on without it.
   void note_lost_copies() {
     MemoryLosses& losses = told_.losses;
     for (const auto& replica : replicas_) {
@@ -195,9 +195,9 @@ class MemoryCrashScenario final : public CrashScenario {
           losses.one_of_several || (first->has_lost(copy) && !first->is_unreplicated());
     }
   }
-  // Whether nobody waits for what the node gets.
+  // True if nobody waits until the node has what was synced.
   bool lags(NodeId node) const { return order_.place_of(node) > system_.synced_copies; }
-  // Whether a copy has all that was acknowledged, or all up to a sync point if it lags.
+  // True if a copy has all that was acknowledged, or, if it lags, all up to some sync point.
   bool may_be_promoted(NodeId copy) const {
     return copy != primary() && !told_.losses.any_copy && replicas_[copy] &&
            replicas_[copy]->is_complete();
@@ -207,8 +207,8 @@ class MemoryCrashScenario final : public CrashScenario {
 
   Task<bool> sync(MappedMemory& memory, std::uint32_t client, std::uint32_t thread,
                   std::size_t turn) {
-    // A thread that has worked without a pause, as to map the region, is ahead of the simulation's
-    // time: others would see its stores too early.
+    // A thread that has worked without a pause, as to map the region, is ahead of the simulated
+    // time: without this, others would see its stores too early.
     co_await yield();
     const std::size_t index = told_.calls.size();
     Operation operation;
@@ -227,7 +227,8 @@ class MemoryCrashScenario final : public CrashScenario {
     }
     const auto done = co_await memory.sync(ranges);
     note_lost_copies();
-    // So is one whose sync waits for nobody: a failure before the end must find it unanswered.
+    // The same holds for a sync that waits for nobody: a failure before its end must find it
+    // unanswered.
     co_await yield();
     if (!done) {
       note_problem(fmt::format("a sync ends with '{}'", to_string(done.error())));
@@ -256,7 +257,7 @@ class MemoryCrashScenario final : public CrashScenario {
     calls.push_back({{std::move(operation), start, Executor::current().now(), true}, client});
   }
 
-  // A reader of the thread's copy, as long as there are application threads.
+  // Reads the copy of the thread's node as long as application threads are at work.
   Task<> watch(Thread& thread) {
     const NodeId copy = thread.node.id();
     std::vector<ClientCall<Operation>>& seen = told_.seen[copy];
@@ -275,8 +276,8 @@ class MemoryCrashScenario final : public CrashScenario {
       }
       std::uint64_t unsynced = 0;
       replica->read(kUnsyncedCell.offset, std::as_writable_bytes(std::span(&unsynced, 1)));
-      // A copy that was made of a running primary, or of one that has gone on alone, has what had
-      // been stored by then.
+      // A copy that was given the region by a running primary, or by one that has gone on alone,
+      // holds everything that had been stored by then.
       const bool was_copied = told_.losses.any_copy || told_.losses.moved ||
                               std::any_of(starts_.begin() + 1, starts_.end(),
                                           [](std::uint32_t starts) { return starts > 1; });
@@ -292,7 +293,7 @@ class MemoryCrashScenario final : public CrashScenario {
     const NodeId self = thread.node.id();
     if (told_.inspected != self) co_return;
     if (self != primary()) {
-      // A node before it may have begun meanwhile to give it the region.
+      // It may be incomplete by now, since a preceding node may have begun to give it the region.
       if (!may_be_promoted(self)) told_.inspected = primary();
       if (told_.inspected != self) co_return;
       promoted_at_ = Executor::current().now();
@@ -324,8 +325,9 @@ class MemoryCrashScenario final : public CrashScenario {
   std::vector<std::size_t> epochs_;
   MemoryCrashHistory told_;
   MemoryOrder order_;
-  // So many copies, from the mirror on, have surely heard of the primary. Nobody promotes another
-  // one: what it then refuses to follow, and what follows it, it would not know.
+  // The number of copies, from the mirror on, that have surely heard of the primary. No other one
+  // is promoted: it would begin a term without knowing of this primary's, so neither it nor the
+  // copies that follow it could tell the two apart.
   std::size_t knowing_ = 0;
   bool promoting_ = false;
   std::vector<std::uint64_t> closed_;
@@ -380,8 +382,8 @@ Task<> MemoryCrashScenario::serve(Thread& thread) {
   co_await replicas_[node]->serve(thread);
 }
 
-// An application's thread. Where a copy has taken the place of a primary that is away, the first of
-// them promotes it.
+// An application's thread. If a copy has taken the place of a primary that is away, the first of
+// these threads promotes it.
 Task<> MemoryCrashScenario::use(Thread& thread, std::uint32_t number) {
   const std::size_t epoch = epochs_[number]++;
   if (epoch >= plan_.epochs[number].size()) co_return;
@@ -392,7 +394,7 @@ Task<> MemoryCrashScenario::use(Thread& thread, std::uint32_t number) {
   const std::shared_ptr<MemoryReplica> replica = replicas_[primary()];
   const std::unique_ptr<MappedMemory> memory = co_await replica->map(thread);
   knowing_ = std::max<std::size_t>(knowing_, 1);
-  // Without a copy it goes on with what it has stored itself, synced or not.
+  // A primary that was without a copy goes on with what it has stored itself, synced or not.
   const bool is_of_copies = told_.losses.moved && !told_.losses.failed_alone;
   if (is_of_copies) co_await read_promoted(*memory, number);
   for (std::size_t i = 0; i < plan.syncs; ++i) {
@@ -409,12 +411,12 @@ Task<> MemoryCrashScenario::promote_primary() {
   if (replica->role() == MemoryRole::primary) co_return;
   promoting_ = true;
   replica->promote(order_.nodes());
-  co_await yield();  // a task is ahead of time, and others must not go on before it is durable
+  co_await yield();  // others must not go on before it is durable
   promoting_ = false;
 }
 
-// The application reads all cells where it goes on. With another thread that stores meanwhile the
-// cells would not be of one instant, so nothing is noted then.
+// Reads all cells where the application goes on. Nothing is noted if another thread stores
+// meanwhile, since the cells would not be of one instant then.
 Task<> MemoryCrashScenario::read_promoted(MappedMemory& memory, std::uint32_t number) {
   co_await yield();  // as in sync()
   if (under_way_ > 0) co_return;
@@ -424,13 +426,13 @@ Task<> MemoryCrashScenario::read_promoted(MappedMemory& memory, std::uint32_t nu
   changed();
 }
 
-// A thread of the node itself inspects, as an application on it.
+// Has a thread of the inspected node itself inspect, as an application there would.
 Task<> MemoryCrashScenario::inspect(Thread&) {
   while (clients_at_work() > 0 || !all_open()) co_await sleep_for(kLook);
   note_lost_copies();
   const NodeId wanted =
       plan_.promoted < order_.nodes().size() ? order_.nodes()[plan_.promoted] : primary();
-  // An application that had nothing to do has not promoted the copy on which it goes on.
+  // Application threads that had nothing to do have not promoted the copy on which they go on.
   co_await promote_primary();
   told_.inspected = may_be_promoted(wanted) ? wanted : primary();
   asked_ = true;
@@ -450,7 +452,7 @@ void MemoryCrashScenario::note_failure(const ServerFailure& failure) {
   promoting_ = false;
   if (!was_moved) return;
   ++promoted_failed_;
-  // It had no copy.
+  // It was the last node, so it had no copy.
   if (was_last) told_.losses.failed_alone = true;
 }
 

@@ -15,9 +15,10 @@ namespace {
 
 using Operation = MemorySpecification::Operation;
 
-// By a reader of this copy. Of what it sees while the inspector works nothing can be said: copies
-// lag behind. But the inspector must see all that it has seen if its node has got it before this
-// copy, as the mirror, from which a primary that has failed is loaded, always has.
+// The reads by the reader of this copy, but for those made while the inspector works: copies are
+// late, so nothing can be said of these. The inspector must see everything that this reader has
+// seen if the inspected node got it before this copy did. That always holds for the mirror, from
+// which a primary that has failed is loaded.
 std::vector<ClientCall<Operation>> what_was_read(const MemoryCrashHistory& history, NodeId copy) {
   std::vector<ClientCall<Operation>> reads = history.seen[copy];
   const auto inspection =

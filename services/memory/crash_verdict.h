@@ -19,8 +19,8 @@ struct MemoryLosses {
   bool any_copy = false;        // a copy has been given up
   bool one_of_several = false;  // so has one of several; what was seen only there may be lost
   bool failed_alone = false;    // the primary has failed when it had no complete copy
-  // A copy has taken the primary's place before the inspection: what another one had of sync points
-  // that nobody had acknowledged was replaced by what that one had.
+  // A copy has taken the primary's place before the inspection. On other copies, sync points that
+  // nobody had acknowledged were replaced by those that this one had.
   bool moved = false;
 };
 
@@ -30,7 +30,7 @@ struct MemoryCrashHistory {
 
   MemorySpecification specification{};
   std::uint32_t threads = 0;    // the application's
-  std::uint32_t inspector = 0;  // its client number
+  std::uint32_t inspector = 0;  // the inspector's client number
   std::vector<ClientCall<Operation>> calls{};
   // By node: what the reader of its copy saw.
   std::vector<std::vector<ClientCall<Operation>>> seen{};
@@ -42,9 +42,9 @@ struct MemoryCrashHistory {
 // `failures` are those of the primary.
 CrashVerdict judge_memory(const MemoryCrashHistory& history, std::span<const Time> failures,
                           const CrashLevels& levels);
-// The same if the inspected copy gets sync points in the background: it may lack the last ones, as
-// if a failure at each of these times had taken them. It must have those before them, each as a
-// whole, and nothing else.
+// The same for an inspected copy that gets sync points in the background: it may lack the last
+// ones, as if a failure at each of these times had taken them. It must have those before them, each
+// as a whole, and nothing else.
 CrashVerdict judge_lagging_copy(const MemoryCrashHistory& history, std::span<const Time> failures,
                                 const CrashLevels& levels);
 

@@ -55,7 +55,7 @@ std::string name_on(pmem::Medium medium, const std::string& name) {
   return medium == pmem::Medium::disk ? name + ".disk" : name;
 }
 
-// The word of the header that says so.
+// Records durably, in the header of the logs, where the data area is.
 void set_medium_of_data(pmem::Region& logs, pmem::Medium medium) {
   auto header = logs.read_object<LogsHeader>(0);
   header.on_disk = medium == pmem::Medium::disk ? 1 : 0;
@@ -74,8 +74,8 @@ std::unique_ptr<pmem::Region> open_data(Node& node, const std::string& name, Byt
   return data;
 }
 
-// What the other medium held before is of a former life. As long as the word does not say
-// otherwise, the data area is where it was.
+// Copies the data area to `medium`, over whatever an earlier life has left there, and then records
+// that it has moved. Until that record is durable, the data area is where it was.
 std::unique_ptr<pmem::Region> move_data(Node& node, const std::string& name, pmem::Region& logs,
                                         const pmem::Region& from, pmem::Medium medium) {
   constexpr Bytes kAtOnce = 256 * KiB;
@@ -126,7 +126,7 @@ Regions open_regions(Node& node, const std::string& name, const Shape& shape, pm
     return region;
   };
   Regions regions{nullptr, used(node.open_region(logs_name))};
-  // The logs' header is what is written last.
+  // The header of the logs is written last.
   LogsHeader header;
   if (regions.logs != nullptr && regions.logs->size() >= sizeof header) {
     header = regions.logs->read_object<LogsHeader>(0);
@@ -136,7 +136,8 @@ Regions open_regions(Node& node, const std::string& name, const Shape& shape, pm
   regions.data = used(node.open_region(name_on(found, name)));
   if (regions.data != nullptr && header.magic != 0) {
     check(header, name, shape);
-    // A process that died leaves what is visible, not what is durable (docs/restart.md).
+    // The contents that a dead process left are visible, but not necessarily durable
+    // (docs/restart.md).
     regions.logs->persist(0, regions.logs->size());
     if (found != medium) {
       regions.data = move_data(node, name, *regions.logs, *regions.data, medium);
@@ -145,7 +146,7 @@ Regions open_regions(Node& node, const std::string& name, const Shape& shape, pm
     }
     return regions;
   }
-  // A file that somebody else has made may hold something.
+  // A data area that existed without a header of the logs may have contents, so it is not new.
   regions.created = regions.data == nullptr;
   regions.data = used(open_data(node, name, shape.size, medium));
   if (regions.logs == nullptr) {

@@ -23,8 +23,7 @@ Logs::Logs(pmem::Region& logs, pmem::Region& data, const Options& options)
     recover(log);
   }
   saved_ = applied_;
-  // The failure may have come in the middle of a checkpoint. Who reads must not see what it has
-  // left.
+  // The failure may have interrupted a checkpoint. What it has left must not be seen by readers.
   apply_ready(false);
   if (const std::uint64_t begun = logs.load(kBegunOffset); begun > term()) end_term(begun);
   let_readers_in();
@@ -34,7 +33,7 @@ RequestHeader Logs::header_at(std::uint32_t log, std::uint64_t position) const {
   return logs_region_.read_object<RequestHeader>(shape().slot_offset(log, position));
 }
 
-// Whether a request of this header can be in a log at all.
+// Returns true if a log can hold a request with this header at all.
 bool Logs::is_sound(const RequestHeader& header) const {
   return header.count > 0 && header.count <= shape().slots && header.index < header.count &&
          header.length <= shape().slot_bytes && header.offset <= shape().size &&
@@ -51,8 +50,9 @@ bool Logs::is_intact(std::uint32_t log, std::uint64_t position, const RequestHea
 
 namespace {
 
-// Whether the other requests of a sync point follow its first one; `behind` yields the header of
-// the slot that is so many behind it, or an empty one if that holds nothing of use.
+// Returns true if the other requests of a sync point follow its first one. `behind(i)` returns the
+// header in the slot that is i slots after that one, or an empty header if the slot holds nothing
+// usable.
 template <class Behind>
 bool is_whole(const RequestHeader& first, Behind behind) {
   for (std::uint32_t index = 1; index < first.count; ++index) {
@@ -68,8 +68,9 @@ bool is_whole(const RequestHeader& first, Behind behind) {
 
 // --- recovery ------------------------------------------------------------------------------------
 
-// Section 3.2.3: only whole sync points are taken, with the help of end marks and ids. Slots whose
-// requests have been applied still hold them, as do slots of primaries that were replaced.
+// Section 3.2.3: end marks and ids tell which sync points are whole, and only those are taken.
+// Slots still hold requests that have been applied, and requests of primaries that were replaced;
+// neither counts.
 void Logs::recover(std::uint32_t number) {
   Log& log = logs_[number];
   const std::uint64_t slots = shape().slots;
@@ -147,7 +148,7 @@ Logs::Arrival Logs::take(std::uint32_t number, std::uint64_t position) {
   ++log.part;
   ++since_checkpoint_;
   if (!ends) return Arrival::more;
-  // It was sent before the region was given to this copy, which holds it therefore.
+  // It was sent before the region was given to this copy, so the region holds it already.
   if (header.id <= log.last_id) {
     pass_over(log, log.received + log.part);
     return Arrival::complete;
@@ -196,9 +197,9 @@ bool Logs::is_newer(std::uint32_t log, std::uint64_t position, const RequestHead
          is_intact(log, position, header);
 }
 
-// Slots in front of it hold what was sent before the region was given to this copy: a connection
-// fills them in turn. A part of one is of a connection that has ended; the present one may not have
-// got so far.
+// The slots before it hold what was sent before the region was given to this copy, since a
+// connection fills slots in turn. A partial sync point is left over from a connection that has
+// ended; the present connection may not have got that far.
 std::optional<Logs::SyncPoint> Logs::first_newer(std::uint32_t log) const {
   const std::uint64_t begin = next_position(log);
   for (std::uint64_t position = begin; position < begin + shape().slots; ++position) {
@@ -249,8 +250,8 @@ void Logs::drop_done(Log& log) {
   }
 }
 
-// Copies the data of a sync point to where it belongs, and begins to write it back if that is to be
-// durable. Whether that is the end of a primary's copying.
+// Copies the data of a sync point into the data area, and starts to write it back if it is to be
+// durable. Returns true if this was the end of a primary's copying of the region.
 bool Logs::apply(std::uint32_t number, const SyncPoint& sync) {
   bool ends_copy = false;
   for (std::uint64_t position = sync.position; position < sync.end(); ++position) {
@@ -264,7 +265,8 @@ bool Logs::apply(std::uint32_t number, const SyncPoint& sync) {
   return ends_copy;
 }
 
-// To be called with data_lock_.
+// Requires data_lock_. Applies whole sync points by ascending ids up to `until_id`, with
+// `over_gaps` also after missing ones. False if none was applied.
 bool Logs::apply_ready(bool over_gaps, std::uint64_t until_id) {
   if (is_being_written()) return false;
   std::uint64_t last = applied();
@@ -312,7 +314,7 @@ bool Logs::apply_ready(bool over_gaps, std::uint64_t until_id) {
   return true;
 }
 
-// From then on recovery ignores these requests, and their slots may be filled again.
+// From then on recovery ignores requests up to this id, and their slots may be filled again.
 void Logs::store_applied(std::uint64_t id, bool durably) {
   write_applied(id, durably);
   applied_ = id;
@@ -363,9 +365,9 @@ Task<> Logs::save() {
     const std::lock_guard held(data_lock_);
     applied = to_save();
   }
-  // What is applied meanwhile may get to the disk, too; the logs still have it.
+  // Whatever is applied meanwhile may reach the disk, too, but the logs still have it.
   data_->persist(0, data_->size());
-  co_await yield();  // a task is ahead of time, and others must not use the slots before
+  co_await yield();  // others must not use the slots before this task's time
   const std::lock_guard held(data_lock_);
   note_saved(applied);
   let_readers_in();
@@ -404,13 +406,13 @@ void Logs::begin_term(std::uint64_t term) {
   const std::lock_guard applying(data_lock_);
   being_written_ = false;
   complete_from_.reset();
-  ++times_incomplete_;  // nobody has been told anything in this term
+  ++times_incomplete_;  // no copy has been told anything in this term
   logs_region_.store(kBegunOffset, term);
   logs_region_.persist(kBegunOffset, kWord);
   end_term(term);
 }
 
-// To be called with data_lock_.
+// Requires data_lock_.
 void Logs::end_term(std::uint64_t next) {
   exclude_readers();
   apply_ready(false);
@@ -435,7 +437,7 @@ void Logs::skip_to(std::uint64_t id) {
   apply_ready(false);
   if (applied() >= id) return let_readers_in();
   set_incomplete(true);
-  skip(id);  // no log of this node will have it for the copies behind
+  skip(id);  // no log of this node will hold it for the following copies
   save_now();
   store_applied(id, true);
   const std::lock_guard held(lock_);
@@ -458,7 +460,7 @@ std::uint64_t Logs::begin_writing(std::uint64_t id) {
 
 void Logs::end_writing(std::uint64_t writing, std::uint64_t complete_from) {
   const std::lock_guard applying(data_lock_);
-  // Another writing has begun, or a new term, of which this may not be the region.
+  // Another writing or a new term has begun, to which this region may not belong.
   if (!is_being_written() || writing != writings_) return;
   if (options_.flushes) data_->persist(0, data_->size());
   being_written_ = false;
@@ -470,7 +472,7 @@ void Logs::end_writing(std::uint64_t writing, std::uint64_t complete_from) {
   }
 }
 
-// To be called with lock_: of the sync points with ids up to this one.
+// Requires lock_. Drops the sync points up to this id that have not been applied.
 void Logs::forget_not_applied(Log& log, std::uint64_t id) {
   while (log.applied < log.whole.size() && log.whole[log.applied].last_id() <= id) {
     log.whole.take(log.applied);

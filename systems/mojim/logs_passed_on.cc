@@ -1,4 +1,4 @@
-// Logs: what the copies behind this one get, and who gives them the region.
+// Logs: what is passed on to the following copies, and which thread gives them the region.
 #include <algorithm>
 #include <mutex>
 
@@ -27,7 +27,7 @@ void Logs::pass(std::uint32_t number, std::uint64_t position) {
 
 std::uint64_t Logs::passed_id() const {
   const std::lock_guard held(lock_);
-  std::uint64_t id = applied();  // of what has not been applied, something may not have arrived
+  std::uint64_t id = applied();  // beyond it, something may not have arrived
   for (const Log& log : logs_) {
     for (std::size_t i = 0; i < log.whole.size(); ++i) {
       if (log.whole[i].position < log.passed_until) continue;

@@ -1,6 +1,7 @@
-// Logs: readers of the data area itself (services/memory/direct_readers.h), whom no checkpoint may
-// meet. A checkpoint is applied when they have left its pages; meanwhile sync points go on
-// arriving. While the copy is incomplete they are excluded from all of it.
+// Logs: readers of the data area itself (services/memory/direct_readers.h), who must not see a
+// checkpoint in progress. A checkpoint is applied when they have left its pages; meanwhile sync
+// points continue to arrive. While the copy is incomplete they are excluded from the whole data
+// area.
 #include <mutex>
 #include <utility>
 
@@ -25,7 +26,8 @@ bool Logs::checkpoint_before_readers() {
     withdrawing_ = next_change();
   }
   if (!withdrawing_->ranges.empty() && !readers.withdraw(withdrawing_->ranges)) return false;
-  // What has arrived meanwhile is of the next checkpoint: readers still have its pages.
+  // Sync points that have arrived meanwhile belong to the next checkpoint: readers still have their
+  // pages.
   const bool applied = apply_ready(false, withdrawing_->until);
   withdrawing_.reset();
   readers.end_change();
@@ -67,14 +69,15 @@ void Logs::exclude_readers() {
   options_.readers->exclude();
 }
 
-// A primary's data area is what applications make of it.
+// Never on a primary, whose data area changes whenever applications store to it.
 void Logs::let_readers_in() {
   if (options_.readers == nullptr || !readers_excluded_ || is_incomplete() || is_closed()) return;
   readers_excluded_ = false;
   options_.readers->end_change();
 }
 
-// Without readers nothing is decided by what is applied meanwhile, so that nobody has to wait.
+// Without readers it does not matter what is applied meanwhile, so there is no need to wait for the
+// lock.
 void Logs::await_region() {
   if (options_.readers == nullptr) return set_incomplete(true);
   const std::lock_guard held(data_lock_);

@@ -1,5 +1,6 @@
-// Mojim's modes, and the two existing schemes with which it is compared (Table 3.1): who gets what
-// a sync point names, whom the application waits for, and whether the primary flushes its caches.
+// Mojim's modes, and the two existing schemes with which it is compared (Table 3.1): where sync
+// points are copied, whether the application waits for that, and whether the primary flushes its
+// caches.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace perdura::systems::mojim {
 
-// Who has copies.
+// The nodes that have copies, and how sync points get there.
 enum class Copies : std::uint8_t {
   none,       // nobody but the primary
   mirror,     // the mirror

@@ -32,7 +32,7 @@ constexpr Mode kSyncDisk{.name = "m-syncdisk", .title = "M-syncdisk", .data_on_d
 constexpr Mode kChain{"e-chain", "E-chain", Copies::chain, true, false};
 constexpr Mode kBroadcast{"e-broadcast", "E-broadcast", Copies::broadcast, true, false};
 
-// Logs go around, and sync points have several requests.
+// So small that logs wrap around and sync points have several requests.
 constexpr std::array kSmall{services::Setting{"connections", 2}, services::Setting{"log_slots", 5},
                             services::Setting{"slot_bytes", 192}};
 

@@ -1,4 +1,4 @@
-// What `[systems.NAME]` of an experiment may say of a mode of Mojim.
+// The parameters that `[systems.NAME]` of an experiment may set for a mode of Mojim.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ inline constexpr std::array kParameters = std::to_array<Parameter>({
 
 struct Parameters {
   std::uint32_t connections = 0;
-  std::uint32_t log_slots = 0;  // of each log
+  std::uint32_t log_slots = 0;  // per log
   std::uint32_t slot_bytes = 0;
   std::uint64_t checkpoint_thresh = 0;
   Bytes secondary_tier_thresh = 0;

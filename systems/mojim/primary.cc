@@ -13,10 +13,10 @@ namespace perdura::systems::mojim {
 namespace {
 
 constexpr Bytes kPagesOfWord = 64;
-// How often a thread looks whether another one has done what it waits for.
+// The interval at which a thread checks if another one has done what it waits for.
 constexpr Picoseconds kLookAgain = Microseconds(10);
 constexpr Bytes kLoadedAtOnce = 256 * KiB;
-// Background threads of the primary that post listen at no port of a copy's thread.
+// The first port of background threads of the primary that post; threads of copies have lower ones.
 constexpr fabric::Port kPortOfPosting = 0x4000;
 
 }  // namespace
@@ -48,7 +48,7 @@ std::vector<NodeId> copies_behind(const Mode& mode, std::span<const NodeId> node
 
 namespace {
 
-// The first copy that has not been given up.
+// The first copy that has not been given up; the first of all if there is none.
 std::size_t source_of(std::uint64_t given_up, std::size_t copies) {
   const auto first = static_cast<std::size_t>(std::countr_one(given_up));
   return first < copies ? first : 0;
@@ -138,7 +138,7 @@ Task<> Primary::connect(Thread& thread, Channel& channel, std::uint32_t number) 
                                                acknowledgment_, lost_[copy], parameters_.timeout));
   }
   channel.senders = std::move(senders);
-  // What the others hold may be given up when the region is loaded.
+  // The source comes first: the others may give up what they hold only when the region is loaded.
   if (!is_lost(source_)) {
     co_await connect_first(*channel.senders[source_], source_);
     co_await load_once(thread, *channel.senders[source_]);
@@ -154,7 +154,7 @@ Task<> Primary::connect(Thread& thread, Channel& channel, std::uint32_t number) 
 
 Task<> Primary::note_completeness(const Sender& sender, std::size_t copy) {
   if (!sender.is_incomplete() || copying_ == Copying::begun) co_return;
-  // It has got the region, and only has to apply it.
+  // It has been given the region, and only has to apply it.
   if (sender.applied() < copied_until_) co_return;
   incomplete_[copy] = true;
   copying_ = Copying::wanted;
@@ -162,7 +162,7 @@ Task<> Primary::note_completeness(const Sender& sender, std::size_t copy) {
 }
 
 Task<std::optional<Refusal>> Primary::connect_again(Sender& sender) {
-  // All that has a lower id has been acknowledged, and will not be sent again.
+  // The least id under way. Those below it have been acknowledged and will not be sent again.
   std::uint64_t next = next_id_;
   for (const auto& channel : channels_) {
     const std::lock_guard held(channel->lock);
@@ -180,7 +180,7 @@ Task<std::optional<Refusal>> Primary::connect_again(Sender& sender) {
 }
 
 Task<> Primary::connect_first(Sender& sender, std::size_t copy) {
-  // A copy may not have heard yet that the one before is gone.
+  // A copy may not have noticed yet that the primary before is gone.
   constexpr int kAttempts = 100;
   const bool is_equal =
       contents_ == Contents::fresh || (contents_ == Contents::loaded && copy == source_);
@@ -225,8 +225,8 @@ Task<> Primary::wait_for_copying() {
   while (copying_ == Copying::begun) co_await sleep_for(kLookAgain);
 }
 
-// What this node holds may be less than was acknowledged, and more than was synced. Nobody may use
-// the region before it is loaded.
+// This node may hold less than was acknowledged, and more than was synced, so nobody may use the
+// region before it is loaded.
 Task<> Primary::load_once(Thread& thread, Sender& source) {
   for (;;) {
     Loading necessary = Loading::necessary;
@@ -303,9 +303,9 @@ bool Primary::has_complete_copy() const {
   return false;
 }
 
-// Section 3.1.3, "Sync": the primary flushes when the mirror is lost. From then on its own region
-// is what it has to begin with if it fails, too, and no longer the mirror's; as long as another
-// copy is complete, that one's.
+// Section 3.1.3, "Sync": the primary flushes when the mirror is lost. If it fails later it starts
+// from its own region then, and not from the mirror's; as long as another copy is complete, from
+// that copy's.
 Task<> Primary::note_lost(std::size_t copy) {
   bool is_first = false;
   {
@@ -318,7 +318,7 @@ Task<> Primary::note_lost(std::size_t copy) {
     }
     if (is_other_complete) logs_.set_given_up(logs_.given_up() | given_up());
   }
-  co_await yield();  // a task is ahead of time, and others must not go on before that is durable
+  co_await yield();  // others must not go on before that is durable
   while (!is_first && !is_lost(copy)) co_await sleep_for(kLookAgain);
   lost_[copy] = true;
   if (!has_complete_copy()) co_await keep_own();
@@ -327,7 +327,7 @@ Task<> Primary::note_lost(std::size_t copy) {
 Task<> Primary::keep_own() {
   {
     const std::lock_guard held(completeness_);
-    if (loading_ != Loading::done) co_return;  // it holds nothing yet
+    if (loading_ != Loading::done) co_return;  // it is not loaded yet
     if (keeps_own() || std::exchange(begins_to_keep_own_, true)) co_return;
     flush_unflushed();
     logs_.set_incomplete(false);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kAcknowledgments = 64;
 
-// Nobody WRITEs a file on a disk: a mirror of M-syncdisk is given the region as sync points.
+// A file on a disk is not WRITten to: a mirror of M-syncdisk is given the region as sync points.
 fabric::Access access_to(const pmem::Region& data) {
   if (data.medium() == pmem::Medium::disk) return fabric::Access::remote_read;
   return fabric::Access::remote_read | fabric::Access::remote_write;
@@ -67,7 +67,8 @@ Task<> Receiver::serve() {
       is_idle = false;
     }
     if (queue_pair_ && is_replaced()) close();
-    // Section 3.2.2: after so many requests, when a log is full, and when there is nothing to do.
+    // Section 3.2.2: a checkpoint is taken after a number of requests, when a log fills up, and
+    // when there is nothing else to do.
     if ((is_idle && logs_.has_work()) || logs_.wants_checkpoint()) {
       const bool applied = logs_.checkpoint();
       if (applied) {
@@ -97,7 +98,7 @@ Task<> Receiver::beat() {
 
 // --- connections ---------------------------------------------------------------------------------
 
-// The task keeps the endpoint on which it waits: tasks may be destroyed behind this object.
+// The task shares the endpoint on which it waits, since tasks may be destroyed after this object.
 Task<> Receiver::accept_over_tcp(std::shared_ptr<fabric::Endpoint> sockets) {
   co_await rpc::accept_connections(
       *sockets, [this](fabric::ConnectionRequest& request) { accept(request, *over_tcp_); });
@@ -117,7 +118,7 @@ void Receiver::accept(fabric::ConnectionRequest& request, const Way& way) {
   close();
   const bool is_new = term_of(hello.from) > logs_.term();
   if (is_new) {
-    // First of all: a failure must not leave a copy that is of this term and counts as complete.
+    // Before all else: a failure must not leave a copy that has this term and counts as complete.
     if (hello.contents != Hello::Contents::equal) logs_.await_region();
     logs_.begin_term(term_of(hello.from));
   }
@@ -165,13 +166,13 @@ bool Receiver::all_free() const {
   return !queue_pair_ || posted_until_ == logs_.next_position(log_) + logs_.shape().slots;
 }
 
-// Another log has heard of a new primary, and this one is still connected to the one before. What
-// was found in the log then may be of a life before a failure, so it does not say which slots the
-// connection has filled, and no more are posted: who waits for one has to be told by the end of the
-// connection.
+// True if another log's thread has accepted a new primary while this one is still connected to the
+// one before. What was found in the log then may be from a life before a failure, so it does not
+// say which slots the connection has filled, and no more are posted: a sender that waits for a slot
+// has to learn of this from the end of the connection.
 bool Receiver::is_replaced() const { return term_ < logs_.term(); }
 
-// serve() waits for arrivals, and none comes if the log is full of what close() has found, which
+// serve() waits for arrivals, and none comes while the log is full of what close() has found, which
 // may have to wait for what arrives in other logs.
 void Receiver::apply_without_arrivals() {
   if (all_free() && !logs_.has_work()) return;
@@ -207,10 +208,11 @@ Task<> Receiver::save_all() {
   saves_ = false;
 }
 
-// Nothing else has to be done until something arrives, or the disk has got what it is to have.
+// True if nothing else has to be done until something arrives or the disk is done.
 bool Receiver::saves_all() const { return saves_ && logs_.is_applied(log_); }
 
-// No message says that the data area is written: a log that is full has no slot for it.
+// Polls for the end of the writing: a message could not announce it, since a full log has no slot
+// for one.
 Task<> Receiver::await_written(std::uint64_t connection, std::uint64_t writing) {
   while (connection == connections_) {
     const std::uint64_t written = memory_->load(kWritten);
@@ -229,7 +231,8 @@ void Receiver::disconnect() {
   logs_.forget_part(log_);
 }
 
-// Nobody may ever connect to this log again, and others wait for what has arrived in it.
+// Takes what has arrived at once: others wait for it, and perhaps nobody connects to this log
+// again.
 void Receiver::close() {
   disconnect();
   logs_.look_for_arrived(log_);
@@ -256,8 +259,8 @@ void Receiver::handle(const fabric::ReceiveCompletion& completion) {
   acknowledge(logs_.last_id(log_));
 }
 
-// Sync points that came with the region, as a whole, are in no log from which they could be passed
-// on.
+// Sync points that the region held when it was given to this copy are in no log from which they
+// could be passed on. They are acknowledged as soon as safe() covers them.
 void Receiver::pass_or_wait() {
   if (logs_.whole_from(log_, passed_until_.front())) return;
   thread_.executor.spawn(await_other_logs(connections_, logs_.last_id(log_)));

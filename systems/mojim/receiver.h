@@ -1,5 +1,5 @@
 // A thread of a copy: receives into one log, takes checkpoints, and passes sync points on to the
-// copies behind this one (sections 3.2.1 and 3.2.2).
+// copies that follow this one (sections 3.2.1 and 3.2.2).
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@
 
 namespace perdura::systems::mojim {
 
-// How often a thread looks for what other threads have done, while something is left to do.
+// The interval at which a thread polls for what other threads have done, while something is left to
+// do.
 inline constexpr Picoseconds kLook = Microseconds(2);
 
 class Receiver {
  public:
   struct Options {
-    Acknowledgment acknowledgment{};  // of what is received over the RDMA device
-    bool passes_first = false;        // it is acknowledged when it has been passed on (E-chain)
+    Acknowledgment acknowledgment{};  // of requests received over the RDMA device
+    bool passes_first = false;        // acknowledge when it is passed on (E-chain)
     std::vector<NodeId> behind{};     // the copies to which it is passed on
     Acknowledgment behind_acknowledge{};
-    bool over_tcp = false;  // it is passed on over TCP, and received over it, too
+    bool over_tcp = false;  // pass on over TCP, and receive over it, too
     Bytes secondary_tier_thresh = 0;
     std::uint32_t resends = 0;
     Picoseconds timeout{};                     // after which a node that does not answer has failed
-    std::shared_ptr<BackgroundThread> disk{};  // which waits for the disk that has the data area
+    std::shared_ptr<BackgroundThread> disk{};  // waits for the disk of the data area
   };
 
-  // `logs` and the regions must outlive this. Uses the log that has the number of the thread's
-  // port.
+  // `logs` and the regions must outlive this. Uses the log whose number is the thread's port.
   Receiver(Thread& thread, Logs& logs, pmem::Region& logs_region, pmem::Region& data,
            Options options);
   ~Receiver();
@@ -46,7 +46,7 @@ class Receiver {
     Way(fabric::Endpoint& endpoint, Acknowledgment acknowledgment, pmem::Region& control,
         pmem::Region& logs, pmem::Region& data);
     fabric::Endpoint& endpoint;
-    Acknowledgment acknowledgment;  // of what comes here
+    Acknowledgment acknowledgment;  // of requests that arrive here
     fabric::MemoryRegion control;
     fabric::MemoryRegion slots;
     fabric::MemoryRegion data;
@@ -57,7 +57,7 @@ class Receiver {
   Task<> accept_over_tcp(std::shared_ptr<fabric::Endpoint> sockets);
   void accept(fabric::ConnectionRequest& request, const Way& way);
   Task<> await_written(std::uint64_t connection, std::uint64_t writing);
-  bool all_free() const;  // slots of the log, where there is a connection
+  bool all_free() const;  // all slots of the log, or there is no connection
   bool is_replaced() const;
   void apply_without_arrivals();
   Task<> apply_all();
@@ -66,7 +66,7 @@ class Receiver {
   bool saves_all() const;
   void handle(const fabric::ReceiveCompletion& completion);
   void disconnect();
-  // The same, and takes what has arrived and has not been reported.
+  // Disconnects, and takes the sync points that have arrived and have not been reported.
   void close();
   void keep_slots_posted();
   void acknowledge(std::uint64_t id);
@@ -89,27 +89,27 @@ class Receiver {
   pmem::Region& logs_region_;
   Options options_;
   std::uint32_t log_;
-  // The control word, which senders READ, then acknowledgments.
+  // The control memory (messages.h), then words from which acknowledgments are sent.
   std::unique_ptr<pmem::Region> memory_;
   Way device_;
   std::shared_ptr<fabric::Endpoint> sockets_;  // null unless Options::over_tcp
   std::optional<Way> over_tcp_;
-  const Way* way_;  // of the connection
+  const Way* way_;  // by which the present connection came
   fabric::CompletionQueue completions_;
   std::unique_ptr<fabric::ReceiveQueue> queue_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;
   std::uint64_t connections_ = 0;  // accepted so far
-  std::uint64_t term_ = 0;         // of the last one
+  std::uint64_t term_ = 0;         // of the last connection
   bool applies_ = false;           // apply_all() is under way
   bool saves_ = false;             // save_all() is under way
   std::uint64_t posted_until_ = 0;
   std::uint64_t acknowledged_ = 0;           // messages
-  std::uint64_t safe_ = 0;                   // the last id of them
-  std::uint64_t skipped_until_ = 0;          // ids that were not passed on: a region will be given
-  std::uint64_t awaited_until_ = 0;          // ids that the region holds which it is to be given
-  std::uint64_t applied_before_;             // this node was opened
-  bool is_caught_up_ = false;                // all of that has been passed on
-  std::vector<std::uint64_t> passed_until_;  // by copy behind
+  std::uint64_t safe_ = 0;                   // the last id acknowledged
+  std::uint64_t skipped_until_ = 0;          // ids up to here are not passed on: a region is given
+  std::uint64_t awaited_until_ = 0;          // ids up to here are in the region that it awaits
+  std::uint64_t applied_before_;             // Logs::applied() when the thread began
+  bool is_caught_up_ = false;                // that and all before has been passed on
+  std::vector<std::uint64_t> passed_until_;  // positions, by following copy
   WaitList arrived_;
 };
 

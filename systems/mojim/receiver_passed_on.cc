@@ -5,7 +5,7 @@
 
 namespace perdura::systems::mojim {
 
-// Keeps the endpoint, as accept_over_tcp() does.
+// Shares the endpoint, as accept_over_tcp() does.
 Task<> Receiver::pass_on(std::size_t copy, std::shared_ptr<fabric::Endpoint> sockets) {
   Sender sender(thread_, sockets ? *sockets : thread_.endpoint, options_.behind[copy], log_,
                 logs_.shape(), options_.behind_acknowledge, logs_.lost(copy), options_.timeout);
@@ -44,7 +44,8 @@ Task<> Receiver::pass_on(std::size_t copy, std::shared_ptr<fabric::Endpoint> soc
   }
 }
 
-// Sync points that a node of E-chain has recovered may not have been passed on before it failed.
+// Passes on the sync points that a node of E-chain has recovered: it may not have done so before it
+// failed.
 Task<> Receiver::catch_up(Sender& sender, std::size_t copy) {
   if (applied_before_ == begin_of(term_of(applied_before_))) co_return;
   const bool passed =
@@ -53,8 +54,8 @@ Task<> Receiver::catch_up(Sender& sender, std::size_t copy) {
   if (applied_before_ > std::max(safe_, skipped_until_)) acknowledge(applied_before_);
 }
 
-// The id up to which this copy and all after it have what they need, by whichever log it came. More
-// may be safe of what came by this log.
+// The id up to which this copy and all that follow it have what they need, whichever log it came
+// by. More may be safe of this log's own.
 std::uint64_t Receiver::safe() const {
   constexpr std::size_t kNext = 0;
   const bool is_given = !logs_.is_incomplete() && logs_.given_until(kNext) >= logs_.skipped();
@@ -62,8 +63,9 @@ std::uint64_t Receiver::safe() const {
   return is_caught_up_ && is_known ? std::max(safe_, logs_.passed_id()) : safe_;
 }
 
-// A node that was started again waits in each log until all that it has is safe here, also what
-// came by another log, of which no message of this one tells.
+// A preceding node that was restarted waits, in each log, until everything that it has is safe
+// here. Some of that came by other logs, of which no message of this log tells, so it is polled
+// for.
 Task<> Receiver::await_other_logs(std::uint64_t connection, std::uint64_t id) {
   for (; connection == connections_ && safe_ < id; co_await sleep_for(kLook)) {
     if (safe() >= id) co_return acknowledge(safe());
@@ -71,8 +73,8 @@ Task<> Receiver::await_other_logs(std::uint64_t connection, std::uint64_t id) {
 }
 
 // This copy will be given a region that holds the sync points up to this id, and is incomplete
-// until then. Others count on what it acknowledges. The copy after it must not be promoted as one
-// that has everything, so before that it is told that it lacks these sync points, too.
+// until then. In E-chain, others count on what it acknowledges: lest the next copy be promoted as
+// one that has everything, it is told first that it lacks these sync points, too.
 Task<> Receiver::skip(Sender& sender, std::size_t copy, std::uint64_t id) {
   if (options_.passes_first && !logs_.is_lost(copy)) {
     const bool awaits = co_await let_await_region(sender, copy, id);
@@ -115,9 +117,9 @@ void Receiver::note_passed(std::size_t copy, const Logs::SyncPoint& sync) {
 Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
   for (std::uint32_t attempt = 0; attempt <= options_.resends; ++attempt) {
     if (logs_.is_closed()) co_return true;
-    // A new primary has come meanwhile, of whose region this is part or not.
+    // A new primary has come meanwhile, whose region holds this or does not.
     if (term_of(sync.id) < logs_.term()) co_return true;
-    // The copy after this one gets all of the region when this one is complete.
+    // The next copy gets the whole region when this one is complete.
     if (logs_.is_incomplete()) {
       co_await skip(sender, copy, sync.last_id());
       co_return true;
@@ -127,7 +129,7 @@ Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoin
       if (!connected) continue;
       if (logs_.skip_until_given(copy, sync.last_id())) {
         skipped_until_ = std::max(skipped_until_, sync.last_id());
-        sender.disconnect();  // if it is not given after all, the next one finds the gap
+        sender.disconnect();  // if it is not given after all, the next connection finds the gap
         co_return true;
       }
     }
@@ -144,8 +146,8 @@ Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoin
 }
 
 // No log of this node holds the sync points that it applied before it was opened, nor those that it
-// has passed on since. A copy after it that has received all of them needs no more than what is in
-// the logs; another one, such as a new one in the place of one that has failed, needs the region.
+// has passed on since. A following copy that has received all of them needs only what is in the
+// logs; any other, such as a new one in the place of one that has failed, needs the region.
 Task<bool> Receiver::connect(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
   constexpr int kAttempts = 5;  // what has arrived at a copy may not have been applied yet
   const std::uint64_t term = term_of(sync.id);
@@ -173,8 +175,8 @@ Task<bool> Receiver::connect(Sender& sender, std::size_t copy, const Logs::SyncP
   co_return given;
 }
 
-// Writes the data area as it is. Sync points go on meanwhile, so what is written may hold more of
-// them than all up to an id; that is set right when those are applied there, too.
+// WRITEs the data area as it is. Sync points go on meanwhile, so the result may hold more than
+// everything up to some id; that is set right when the later ones are applied there, too.
 Task<bool> Receiver::give_region(Sender& sender, std::size_t copy) {
   std::optional<std::uint64_t> from = logs_.given_from(copy, sender.applied());
   for (; !from; from = logs_.given_from(copy, sender.applied())) {
@@ -185,17 +187,18 @@ Task<bool> Receiver::give_region(Sender& sender, std::size_t copy) {
     }
     co_await sleep_for(kLook);
   }
-  // It is for the new primary's connections to do.
+  // If it is needed, the new primary's connections see to it.
   if (logs_.is_closed() || logs_.is_incomplete()) co_return false;
   const auto refusal = co_await sender.connect(*from, Hello::Contents::written);
   if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
-  // Until this is acknowledged, the copies after that one may not know that they are incomplete.
+  // Until this is acknowledged, the copies that follow that one may not know that they are
+  // incomplete.
   const bool is_known = co_await sender.wait_for(*from);
   if (!is_known) co_return false;
   logs_.note_given(copy, *from);
   const bool written = co_await sender.write_data(device_.data, logs_.shape().size);
-  // In another term it has to be given from the beginning, as when something was not passed on
-  // meanwhile, since this copy was incomplete.
+  // The region has to be given again in another term, and if something was not passed on meanwhile
+  // because this copy was incomplete.
   if (!written || logs_.is_closed() || term_of(*from) < logs_.term() || logs_.skipped() > *from) {
     co_return false;
   }
@@ -203,7 +206,7 @@ Task<bool> Receiver::give_region(Sender& sender, std::size_t copy) {
   co_return ended;
 }
 
-// A request is passed on as it is, from its slot.
+// Requests are passed on as they are, from their slots.
 Task<bool> Receiver::try_to_pass(Sender& sender, const Logs::SyncPoint& sync) {
   for (std::uint64_t position = sync.position; position < sync.end(); ++position) {
     const Bytes slot = logs_.shape().slot_offset(log_, position);

@@ -46,20 +46,20 @@ Replica::Replica(Thread& thread, const std::string& name, const Mode& mode,
   if (medium() == pmem::Medium::disk) disk_ = node_.start_background_thread();
 }
 
-// A primary's is what applications map.
+// A primary's data area is in persistent memory, since applications map it.
 pmem::Medium Replica::medium() const {
   const bool is_on_disk = mode_.data_on_disk && role_ != MemoryRole::primary;
   return is_on_disk ? pmem::Medium::disk : pmem::Medium::pm;
 }
 
-// From now on the data area is what applications make of it.
+// Makes this node the primary: from now on applications change the data area.
 void Replica::be_primary(Primary::Contents contents) {
   logs_.close();
   logs_.begin_term(logs_.term() + 1);
-  // Until others have been given it, its own is the only one.
+  // Its own region stays complete, since it is the only one until the copies have been given it.
   if (contents != Primary::Contents::own) logs_.set_incomplete(true);
   if (regions_.data->medium() == pmem::Medium::disk) {
-    // Section 3.2.3: what applications map is in persistent memory.
+    // Section 3.2.3: applications map persistent memory.
     loaded_ = load_from_disk(node_, name_, *regions_.logs);
     logs_.use_data(*loaded_);
   }

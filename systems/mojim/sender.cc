@@ -15,7 +15,7 @@ constexpr Bytes kWrite = kWord;
 constexpr Bytes kReadHeartbeat = 2 * kWord;
 constexpr Bytes kBuffersOffset = kCacheLine;
 
-// Counts a task as one that waits for what the other node's processor has to do.
+// Counts a task as one that waits for something that the other node's processor has to do.
 class Waiting {
  public:
   explicit Waiting(std::uint32_t& tasks) : tasks_(tasks) { ++tasks_; }
@@ -97,9 +97,9 @@ Task<std::optional<Refusal>> Sender::connect(std::uint64_t from, Hello::Contents
 
 // --- heartbeats ----------------------------------------------------------------------------------
 
-// Nothing is read as long as nobody waits. What is read is looked at the next time, so that this
-// task waits for nothing of a connection, which others may end. Looks are counted instead of time,
-// since this thread may have stood still itself.
+// Reads the heartbeat while somebody waits. The result of a READ is examined the next time, so that
+// this task waits for nothing of a connection, which others may end. Looks are counted instead of
+// time, since this thread may have stood still itself.
 Task<> Sender::watch(std::shared_ptr<Sender*> watched, Picoseconds timeout) {
   std::uint64_t beat = 0;
   int unchanged = 0;  // looks
@@ -123,8 +123,8 @@ Task<> Sender::watch(std::shared_ptr<Sender*> watched, Picoseconds timeout) {
   }
 }
 
-// What waits goes on as if the connection had broken. Operations may still be under way on it, so
-// it is kept until the next connect() or disconnect().
+// Tasks that wait go on as if the connection had broken. Operations may still be under way on it,
+// so it is kept until the next connect() or disconnect().
 void Sender::give_up_waiting() {
   given_up_ = true;
   calls_->fail();
@@ -135,7 +135,7 @@ void Sender::give_up_waiting() {
 
 // --- requests ------------------------------------------------------------------------------------
 
-// A READ also tells which slots are free.
+// READs which slots are free, also where the READ itself is what is waited for.
 Task<bool> Sender::read_control() {
   const fabric::LocalBuffer word = registered_.local(kRead, kWord);
   const fabric::Completion done = co_await queue_pair_->read(word, {welcome_.control, kFreeUntil});
@@ -206,7 +206,7 @@ Task<bool> Sender::wait_for(std::uint64_t id) {
 }
 
 void Sender::take(const fabric::ReceiveCompletion& completion) {
-  // give_up_waiting() pushed it when no task waited for a completion; the connection is a new one.
+  // give_up_waiting() pushed it when no task waited for a completion; this is a new connection.
   if (completion.queue_pair == nullptr && !given_up_) return;
   if (completion.status != fabric::Status::success) return calls_->fail();
   const auto message = rpc::read_message<Acknowledged>(completion.buffer.bytes());
@@ -231,7 +231,7 @@ Task<bool> Sender::write_data(const fabric::MemoryRegion& data, Bytes size) {
     if (!written) co_return false;
     done += length;
   }
-  // All of it is placed when a READ behind it is answered.
+  // All of it is placed when a READ that follows is answered.
   const bool placed = co_await read_control();
   co_return placed;
 }

@@ -1,5 +1,5 @@
-// The sending end of a connection: SENDs requests into a log of the node behind this one. The
-// primary has one for each connection and copy, a mirror for each of its logs and each backup.
+// The sending end of a connection: SENDs requests into a log of a following node. The primary has
+// one for each connection and copy, a mirror one for each of its logs and each backup.
 //
 // Belongs to the thread that made it.
 #pragma once
@@ -21,28 +21,28 @@ namespace perdura::systems::mojim {
 
 class Sender {
  public:
-  // To the log `log` of the node `to`, over an endpoint of the thread. What is sent is acknowledged
-  // as `acknowledgment` says. `is_lost`: somebody has given up this node, which may then wait for
-  // ever for what another log does not get. It must outlive this. The connection ends when no
-  // heartbeat is seen for `timeout` while something is waited for that the node's processor has to
-  // do.
+  // Sends to the log `log` of the node `to`, over an endpoint of the thread. What is sent is
+  // acknowledged as `acknowledgment` says. `is_lost`: somebody has given up this node, which may
+  // then wait forever for what another log does not get. It must outlive this. While something is
+  // waited for that the node's processor has to do, the connection ends if no heartbeat is seen for
+  // `timeout`.
   Sender(Thread& thread, fabric::Endpoint& endpoint, NodeId to, std::uint32_t log,
          const Shape& shape, Acknowledgment acknowledgment, const std::atomic<bool>& is_lost,
          Picoseconds timeout);
   ~Sender();
-  // Nobody waits for what will be sent (Hello).
+  // Says, before connect(), that nobody waits for what will be sent (Hello::in_background).
   void send_in_background() { in_background_ = true; }
 
-  // Makes the connection, anew if it has been made before (Hello). Refusal::none if that succeeded;
-  // nothing if nobody answers: for `timeout`, or as long as the platform usually waits.
+  // Connects, or connects again (Hello). Refusal::Reason::none if that succeeded; nothing if nobody
+  // answers: for `timeout`, or, if that is zero, as long as the platform usually waits.
   Task<std::optional<Refusal>> connect(std::uint64_t from, Hello::Contents contents,
                                        Picoseconds timeout = {});
   bool connected() const { return queue_pair_ && !given_up_ && queue_pair_->connected(); }
-  // Behind connect(): the id up to which the log needs no requests.
+  // After connect(): the id up to which the log needs no requests.
   std::uint64_t last_id() const { return welcome_.last_id; }
-  // The same: up to this one all have arrived, in all logs.
+  // After connect(): everything up to this id is applied there, from all logs.
   std::uint64_t applied() const { return welcome_.applied; }
-  // Whether the region has to be copied there.
+  // After connect(): true if the region has to be given to the node.
   bool is_incomplete() const { return welcome_.incomplete != 0; }
   void disconnect();
   NodeId to() const { return to_; }
@@ -53,22 +53,23 @@ class Sender {
   // if the connection broke, or the node is lost. Their memory must not change until finish() has
   // returned.
   Task<bool> post(std::span<const fabric::LocalPieces> requests);
-  // The same of a last request, of this id, and waits until it has arrived, or, if it ends the sync
-  // point, until that is acknowledged.
+  // Posts the last one of these requests, which has this id, and waits until it has arrived, or, if
+  // it ends the sync point, until that is acknowledged. False as above.
   Task<bool> finish(const fabric::LocalPieces& request, std::uint64_t id, bool ends);
-  // Of a sync point that had arrived before the connection was made: waits until it is
-  // acknowledged.
+  // Waits until this id is acknowledged, as for a sync point that had arrived before the connection
+  // was made.
   Task<bool> wait_for(std::uint64_t id);
 
   // Reads a range of the node's data area into registered memory.
   Task<bool> read_data(Bytes offset, fabric::LocalBuffer into);
 
-  // Behind connect() with Contents::written: WRITEs a data area to that of the node, and says then
-  // that it is complete once this id is applied. It may change meanwhile.
+  // After connect() with Contents::written: write_data() WRITEs a data area, which may change
+  // meanwhile, to that of the node; end_data() says that it is complete once this id is applied
+  // there.
   Task<bool> write_data(const fabric::MemoryRegion& data, Bytes size);
   Task<bool> end_data(std::uint64_t complete_from);
 
-  // How often it had to wait because the log was full.
+  // How often it has had to wait because the log was full.
   std::uint64_t stalls() const { return stalls_; }
 
  private:
@@ -88,7 +89,7 @@ class Sender {
   Acknowledgment acknowledgment_;
   const std::atomic<bool>& is_lost_;
   Picoseconds timeout_;
-  // Words for what is read and written, then buffers for acknowledgments.
+  // Words to READ into and to WRITE from, then buffers for acknowledgments.
   std::unique_ptr<pmem::Region> memory_;
   fabric::MemoryRegion registered_;
   rpc::ReceiveBuffers buffers_;
@@ -105,10 +106,10 @@ class Sender {
   std::uint64_t term_ = 0;
   std::uint64_t position_ = 0;
   std::uint64_t stalls_ = 0;
-  std::uint32_t waiting_ = 0;  // tasks, for the node's processor
+  std::uint32_t waiting_ = 0;  // tasks that wait for the node's processor
   bool in_background_ = false;
   bool given_up_ = false;             // the connection: no heartbeat was seen
-  std::shared_ptr<Sender*> watched_;  // what watch() has; null when this is gone
+  std::shared_ptr<Sender*> watched_;  // shared with watch(); holds null when this is gone
 };
 
 }  // namespace perdura::systems::mojim

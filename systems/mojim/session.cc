@@ -14,7 +14,7 @@ using services::SyncError;
 
 namespace {
 
-// Rounded to whole units of flushing.
+// The range, extended to whole units of flushing.
 MemoryRange widened(MemoryRange range, Bytes unit, Bytes size) {
   const Bytes first = range.offset / unit * unit;
   return {first, std::min(round_up(range.offset + range.length, unit), size) - first};
@@ -45,13 +45,14 @@ Session::Session(Thread& thread, std::shared_ptr<Primary> primary, std::uint32_t
       staging_(thread.node.create_region(fmt::format("mojim staging {}", number),
                                          kAreas * kBatch * slot_size_, pmem::Medium::dram)) {}
 
-// The endpoint of an application's thread goes away with it.
+// The endpoint of an application's thread goes away with it, so its connections have to end first.
 Session::~Session() {
   if (primary_->posts_itself()) channel_.disconnect();
   primary_->give_back(number_);
 }
 
-// Keeps the connections of a background thread until its tasks are destroyed, before its endpoint.
+// Keeps the connections of a background thread until its tasks are destroyed, which is before its
+// endpoint is.
 Task<> keep_connected(Primary::Channel& channel) {
   struct Connected {
     Primary::Channel& channel;
@@ -97,7 +98,7 @@ Task<tl::expected<void, SyncError>> Session::sync(std::span<const MemoryRange> r
   }
   ++counts_.syncs;
   if (!primary_->mode().is_replicated()) {
-    flush(ranges, kPage);  // what an msync of Linux flushes at least (section 3.4.3)
+    flush(ranges, kPage);  // the least that an msync of Linux flushes (section 3.4.3)
     co_return tl::expected<void, SyncError>{};
   }
   Sending sending{.ranges = ranges, .count = requests_of(ranges)};
@@ -114,7 +115,7 @@ Task<tl::expected<void, SyncError>> Session::sync(std::span<const MemoryRange> r
   counts_.requests += sending.count;
   co_await send(sending);
   if (!primary_->has_complete_copy()) {
-    // No copy may have it, and others' flushing may have come before it was noted.
+    // Perhaps no copy has it, and another thread flushed before it was noted as unflushed.
     if (!flushes) flush(ranges, kCacheLine);
     co_await primary_->wait_until_own();
   }
@@ -128,7 +129,7 @@ Task<> Session::send(Sending& sending) {
   next_area_ = (next_area_ + 1) % kAreas;
   while (used_[sending.area]) co_await wait(freed_);
   used_[sending.area] = true;
-  // The id is taken first: what is gathered later holds all that was stored before it was taken.
+  // The id is taken first, so that what is gathered later holds all that was stored before.
   sending.turn = primary_->take_turn(channel_, sending.count);
   sending.is_staged = sending.count <= kBatch;
   if (sending.is_staged) {
@@ -149,7 +150,7 @@ Task<> Session::send(Sending& sending) {
   freed_.wake_all();
 }
 
-// Gives all of the region to copies that hold something else.
+// Gives the whole region to copies that hold something else.
 Task<> Session::copy_region() {
   const Bytes most = primary_->shape().slot_bytes;
   const Bytes size = region().size();
@@ -177,7 +178,8 @@ Task<> Session::settle() {
   while (std::find(used_.begin(), used_.end(), true) != used_.end()) co_await wait(freed_);
 }
 
-// On the thread that posts. The requests of a sync point are consecutive in each log.
+// On the thread that posts. Waits for the sync point's turn, so that its requests are consecutive
+// in each log.
 Task<> Session::transmit(const Sending& sending) {
   while (channel_.serving != sending.turn.number) co_await wait(channel_.waiting);
   for (std::size_t copy = 0; copy < channel_.senders.size(); ++copy) {
@@ -221,7 +223,7 @@ Task<bool> Session::try_to_send(Sender& sender, const Sending& sending) {
       const bool posted = co_await sender.post(requests.first(requests.size() - 1));
       if (!posted) co_return false;
     }
-    // The staging memory is used again for the next batch, so that waits, too.
+    // The next batch uses the same staging memory, so this is waited for at the end of each batch.
     const bool done = co_await sender.finish(requests.back(), sending.turn.first_id + end - 1,
                                              end == sending.count);
     if (!done) co_return false;
@@ -289,7 +291,8 @@ void Session::flush(std::span<const MemoryRange> ranges, Bytes unit) {
   region().drain();
 }
 
-// What only the copy had safe becomes durable here (section 3.1.3, "Sync").
+// Gives up a copy. If no complete one is left, what only copies had safe becomes durable here
+// (section 3.1.3, "Sync").
 Task<> Session::copy_is_lost(std::size_t copy) {
   const Time since = thread_.executor.now();
   co_await primary_->note_lost(copy);

@@ -1,4 +1,4 @@
-// The region as an application's thread on the primary has it, and its sync points.
+// An application thread's view of the region on the primary, and its sync points.
 #pragma once
 
 #include <array>
@@ -25,7 +25,8 @@ inline constexpr std::array kSessionMetrics = std::to_array<services::Metric>({
      .unit = "us"},
 });
 
-// What the application has may go away while sync points of M-async are under way, which keep this.
+// Shared with the sync points of M-async under way: the application may drop its MappedMemory
+// first.
 class Session final : public std::enable_shared_from_this<Session> {
  public:
   ~Session();
@@ -39,15 +40,15 @@ class Session final : public std::enable_shared_from_this<Session> {
 
  private:
   static constexpr std::uint32_t kBatch = 16;  // requests that are posted together
-  static constexpr std::uint32_t kAreas = 8;   // sync points under way, of M-async
+  static constexpr std::uint32_t kAreas = 8;   // sync points of M-async under way
 
   // A sync point on its way.
   struct Sending {
     std::span<const services::MemoryRange> ranges;
     std::uint32_t count = 0;  // requests
     Primary::Turn turn{};
-    std::uint32_t area = 0;    // of the staging memory: its requests, at most kBatch at a time
-    bool is_staged = false;    // all of them are there
+    std::uint32_t area = 0;    // in staging_: its requests, at most kBatch at a time
+    bool is_staged = false;    // all of its requests are there
     std::uint32_t copied = 0;  // RequestHeader::copied
   };
   struct Counts {
@@ -83,7 +84,8 @@ class Session final : public std::enable_shared_from_this<Session> {
   Primary::Channel& channel_;
   std::uint32_t number_;
   Bytes slot_size_;
-  // Requests, as far as they are not gathered from the region: headers, and with checksums data.
+  // The parts of requests that are not gathered from the region: headers, and data if
+  // Primary::copies_data().
   std::unique_ptr<pmem::Region> staging_;
   std::array<fabric::LocalPieces, kBatch> batch_;  // of the sync point whose turn it is
   std::uint32_t next_area_ = 0;
