@@ -1,4 +1,4 @@
-// Memory of a pool for a value that is under way; given back unless it has become one.
+// Memory of a pool for a value that is being written. It is released unless taken() is called.
 #pragma once
 
 #include <optional>
