@@ -28,7 +28,7 @@ struct ObjectsClientPlan {
 
 struct ObjectsPlan {
   std::size_t pools = 1;
-  std::size_t keys = 1;  // of each pool
+  std::size_t keys = 1;  // per pool
   // Lengths of values, longer than a word, which are used in turn.
   std::vector<Bytes> lengths{};
   // By client, then by the number of failures before: a client connects again after each failure.

@@ -88,7 +88,7 @@ struct InvokeFlags {
 // The attributes of a pool or a key (get_attributes).
 struct PoolAttributes {
   std::uint64_t items = 0;
-  Bytes capacity = 0;  // of its memory, and of what it may still be given
+  Bytes capacity = 0;  // its memory, and the memory that it may still be given
   Bytes free = 0;
   bool has_index = false;
 };
@@ -221,7 +221,7 @@ class Shard {
 };
 
 struct Config {
-  Bytes memory = 64 * MiB;             // of the shard, for all its pools
+  Bytes memory = 64 * MiB;             // the shard's, for all its pools
   Bytes max_message_value = 64 * KiB;  // longest value of a put or get that is not direct
   std::uint32_t sessions = 64;         // clients that may be connected at the same time
   GivenParameters parameters{};        // the system's own; unknown ones throw UsageError

@@ -131,7 +131,7 @@ class Pools {
   pmem::Region& region() const { return *region_; }
   const Memory& memory() const { return memory_; }
   Bytes capacity() const { return regions_.capacity(); }
-  std::uint64_t count() const;  // of pools that exist
+  std::uint64_t count() const;  // pools that exist
   // True if recovery has undone an interrupted change of the regions.
   bool undone_region_change() const { return undone_region_change_; }
   // Marks a pool whose memory has invalid contents as damaged. It is not served from now on; one

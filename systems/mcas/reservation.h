@@ -15,7 +15,7 @@ class Reservation {
   ~Reservation() {
     if (place_) pool_.engine->release(*place_);
   }
-  // Nothing if there was no room.
+  // The reserved memory; empty if there was no room.
   const std::optional<Place>& place() const { return place_; }
   void taken() { place_.reset(); }
 

@@ -163,7 +163,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // Active data objects (shard_invocations.cc).
   // The process of a pool's active data objects.
   PoolProcess& process_of(const Pool& pool) { return *processes_[pool.slot]; }
-  // Answers the request of an operation, after plugins have been told of it if they are to be.
+  // Answers an operation's request; if plugins are to be told of the operation, after that.
   void conclude(const Job& job, const Outcome& outcome);
   Task<> signal(Job job, Outcome outcome, Keeper keeper);
   Task<> invoke(Job job, Keeper keeper);
@@ -209,8 +209,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   bool signals_ = false;  // plugins are told of gets, puts and erases, too
   bool consent_ = false;  // a change fails if plugins cannot be told of it or refuse it
   Members members_;
-  std::vector<std::unique_ptr<PoolProcess>> processes_;  // by slot of the catalog; empty without
-                                                         // plugins
+  std::vector<std::unique_ptr<PoolProcess>> processes_;  // by catalog slot; empty without plugins
   WaitList pool_left_;                                   // woken when a pool has no users any more
 };
 

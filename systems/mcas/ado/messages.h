@@ -60,7 +60,7 @@ struct CompletionMessage {
   WorkId id = 0;
   WorkStatus status = WorkStatus::done;
   std::string error{};                   // one line; empty if done
-  std::vector<std::string> responses{};  // of all plugins, in their order
+  std::vector<std::string> responses{};  // all plugins', in the plugins' order
 
   template <class Coder>
   void code(Coder& coder) {

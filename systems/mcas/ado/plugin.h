@@ -32,7 +32,7 @@ inline constexpr std::uint32_t kPluginInterface = 4;
 
 struct Invocation {
   std::string key{};
-  Place value{};                  // of length 0 if it cannot be changed in place
+  Place value{};                  // length 0: it cannot be changed in place
   std::vector<Place> detached{};  // further memory of the pool, put by the client together with the
                                   // value
   std::string request{};

@@ -30,7 +30,7 @@ class Process {
         plugins_(std::move(plugins)),
         channel_(std::make_shared<Channel>(std::move(shard))) {}
 
-  // Serves the shard until it says so or is gone.
+  // Serves the shard until the shard tells it to shut down or is gone.
   Task<> serve();
 
  private:
@@ -46,7 +46,7 @@ class Process {
   Memory memory_;
   Plugins plugins_;
   std::shared_ptr<Channel> channel_;
-  std::deque<Channel::Message> waiting_;  // that arrived while an invocation waited for an answer
+  std::deque<Channel::Message> waiting_;  // messages that arrived while an invocation waited for an answer
   std::uint64_t last_call_ = 0;
 };
 

@@ -15,8 +15,8 @@ struct Hello {
   std::uint32_t version = kVersion;
 };
 
-// One life of a member, from the start of its process to its end. Its number is the start time in
-// picoseconds of the platform's clock, and at least 1. A successor's is larger.
+// The number of one life of a member, from the start of its process to its end. It is at least 1,
+// and a successor's is larger; shards use the time of their start.
 using Life = std::uint64_t;
 
 struct Beat {

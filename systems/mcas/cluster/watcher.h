@@ -31,7 +31,7 @@ namespace perdura::systems::mcas::cluster {
 
 struct Member {
   std::string name;
-  fabric::Address address;  // of its beacon
+  fabric::Address address;  // its beacon's
 };
 
 using Event = objects::MemberEvent;

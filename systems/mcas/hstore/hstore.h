@@ -61,7 +61,7 @@ class Hstore final : public Engine {
   // A key or a value that has been written but is not referred to yet.
   struct Kept {
     Field field;
-    std::uint32_t length = 0;      // of the field
+    std::uint32_t length = 0;      // the field's length in the entry's state
     std::optional<Place> place{};  // in the heap; flushed, but not durable yet
 
     static Kept at(Place place) { return {Field::at(place), State::kElsewhere, place}; }

@@ -113,7 +113,7 @@ class State {
   static constexpr std::uint64_t kUsed = 1;
   static constexpr std::uint32_t kWhich = 1;
   static constexpr std::uint32_t kKey = 2;
-  static constexpr std::uint32_t kValue = 7;  // of value 0; that of value 1 follows
+  static constexpr std::uint32_t kValue = 7;  // the length of value 0; that of value 1 follows
   static constexpr std::uint32_t kDistance = 17;
   static constexpr std::uint32_t kHash = 24;
 
@@ -126,7 +126,7 @@ class State {
 struct TableRoot {
   std::uint64_t segments = 0;  // the number of segments
   std::array<std::uint64_t, 7> unused{};
-  std::array<std::uint64_t, kMostSegments> offsets{};  // of the segments
+  std::array<std::uint64_t, kMostSegments> offsets{};  // the segments' offsets
 };
 static_assert(offsetof(TableRoot, offsets) == kCacheLine);
 static_assert(sizeof(TableRoot) == 320);

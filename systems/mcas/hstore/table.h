@@ -39,7 +39,7 @@ namespace perdura::systems::mcas::hstore {
 
 struct Item {
   EntryNumber entry = 0;
-  Bytes offset = 0;  // of the entry
+  Bytes offset = 0;  // the entry's
   State state{0};
 
   Bytes key_offset() const { return offset + offsetof(Entry, key); }

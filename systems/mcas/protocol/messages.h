@@ -31,7 +31,7 @@ struct Welcome {
   std::uint32_t session = 0;
   std::uint32_t queue_depth = 0;  // most requests in flight
   std::uint64_t max_key_size = 0;
-  std::uint64_t max_value_size = 0;  // of values that travel in messages
+  std::uint64_t max_value_size = 0;  // for values that travel in messages
 
   // The longest `value` of a request or a reply, of whatever kind, and the longest whole messages.
   Bytes longest_value() const { return std::max<Bytes>(max_value_size, kLongestArgument); }
@@ -79,7 +79,7 @@ struct Request {
   RequestKind kind = RequestKind::get;
   std::uint8_t flags = 0;
   std::uint16_t unused = 0;
-  std::uint32_t id = 0;  // of the call; less than Welcome::queue_depth
+  std::uint32_t id = 0;  // the call's; less than Welcome::queue_depth
   PoolHandle pool = kNoPool;
   std::uint32_t key_length = 0;
   std::uint32_t value_length = 0;
@@ -90,7 +90,7 @@ static_assert(sizeof(Request) == 24);
 
 // A part of a value, and its place in the client's memory.
 struct Transfer {
-  std::uint64_t value_offset = 0;  // of the part; 0 unless the kind has an offset
+  std::uint64_t value_offset = 0;  // where the part begins; 0 unless the kind has an offset
   std::uint64_t length = 0;
   std::uint64_t remote_offset = 0;
   std::uint32_t remote_key = 0;
@@ -106,7 +106,7 @@ struct Search {
 };
 // An invocation of an active data object.
 struct Call {
-  std::uint64_t value_length = 0;    // of the value to be created, if any
+  std::uint64_t value_length = 0;    // the length of the value to be created, if any
   std::uint64_t request_length = 0;  // the value that is put follows the request
 };
 

@@ -35,7 +35,7 @@ struct CatalogSlot {
   static constexpr Bytes kLongestName = 63;
 
   std::uint64_t state = 0;
-  std::uint64_t root = 0;   // of the pool's engine
+  std::uint64_t root = 0;   // the root of the pool's engine
   std::uint64_t limit = 0;  // the most bytes that the pool may have
   std::array<std::uint64_t, 5> unused{};
   std::array<char, kLongestName + 1> name{};

@@ -21,7 +21,7 @@ enum class PutOutcome : std::uint8_t {
 };
 
 struct EngineStatistics {
-  Bytes capacity = 0;  // of the pool's memory, and of what it may still be given
+  Bytes capacity = 0;  // the pool's memory, and the memory that it may still be given
   Bytes free = 0;
   std::uint64_t items = 0;
   std::uint64_t segments_added = 0;  // since the engine was opened, like all counts below

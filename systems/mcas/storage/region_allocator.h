@@ -38,7 +38,7 @@ namespace perdura::systems::mcas {
 struct RegionDescriptor {
   std::uint64_t offset = 0;      // from the beginning of the shard's memory
   std::uint64_t length = 0;      // 0: the descriptor is unused
-  std::uint64_t identifier = 0;  // of the pool that owns the region; 0: free
+  std::uint64_t identifier = 0;  // the pool that owns the region; 0: free
   std::uint64_t unused = 0;      // padding: no descriptor spans two lines
 
   Place place() const { return {offset, length}; }
@@ -49,7 +49,7 @@ static_assert(offsetof(RegionDescriptor, identifier) == 16);
 static_assert(sizeof(RegionDescriptor) == 32);
 
 struct UndoEntry {
-  std::uint64_t index = 0;  // of the descriptor
+  std::uint64_t index = 0;  // the descriptor's
   std::array<std::uint64_t, 3> unused{};
   RegionDescriptor before;
 };
