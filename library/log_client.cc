@@ -105,7 +105,7 @@ class LogClient::Impl {
 
   static ShmOptions platform_options(const LogOptions& options) {
     ShmOptions result = library::shm_options(options, library::kClient);
-    // connect() below makes the attempts again, within one limit for all of them, so each one is
+    // connect() below repeats the attempts, within one limit for all of them, so each one is
     // short.
     result.fabric.connection_timeout =
         std::min<Picoseconds>(library::picoseconds(options.connect_timeout), Milliseconds(100));
@@ -154,7 +154,8 @@ class LogClient::Impl {
     }
   }
 
-  // The client is left by an exception, since what its other tasks wait for may never come.
+  // The job is left by an exception, since the events for which its other tasks wait may never
+  // come.
   static Task<> leave_job() {
     Executor::current().spawn([]() -> Task<> {
       throw Leave{};
@@ -239,7 +240,7 @@ class LogClient::Impl {
   }
 
   // Prepares the record that is to be sent: again the one that was under way when a connection
-  // broke, or else the first in line. False if there is none.
+  // broke, or else the first in line. Returns false if there is none.
   bool take_next() {
     if (under_way_ != nullptr) return true;
     if (line_.empty()) return false;

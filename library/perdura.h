@@ -51,7 +51,7 @@ struct Configuration {
   std::optional<bool> flush{};  // FLUSH for global visibility; without it, READ emulates it
   std::optional<bool> flush_persistence{};
   std::optional<bool> atomic_write{};
-  std::optional<bool> atomics{};  // CAS; if it is left empty, all have it but iWARP
+  std::optional<bool> atomics{};  // CAS; if left empty, assumed except for iWARP
 };
 
 // Two updates of which the second is a link to the first that others read: how the link is set. CAS
@@ -203,12 +203,12 @@ struct LogOptions {
 
   // How long calls wait. Zero means not at all, max() without a limit.
 
-  // LogClient waits so long for the server; client and server, for other processes that join or
+  // LogClient waits this long for the server; client and server, for other processes that join or
   // leave the job.
   std::chrono::milliseconds connect_timeout{10'000};
-  // append() waits so long for its turn and for the server.
+  // append() waits this long for its turn and for the server.
   std::chrono::milliseconds append_timeout{60'000};
-  // run() waits so long, after stop(), for the client to end the append in progress.
+  // run() waits this long, after stop(), for the client to end the append in progress.
   std::chrono::milliseconds stop_timeout{1'000};
 };
 

@@ -108,8 +108,9 @@ class Pools {
   // belongs to another system, or was created with another shape.
   Pools(pmem::Region& region, const Parameters& parameters);
 
-  // Creates a pool that may have `limit` bytes. Returns `exists` if there is one of that name, and
-  // `out_of_space` if the catalog or the memory is full; then nothing has changed.
+  // Creates a pool that may have `limit` bytes. Returns `invalid` for an impossible name or limit,
+  // `exists` if there is a pool of that name, and `out_of_space` if the catalog or the memory is
+  // full; then nothing has changed.
   Result<Pool*> create(std::string_view name, Bytes limit);
   // Opens a pool. Its engine is recovered when the pool is first opened after a restart, and kept.
   // Returns `failed` and the reason if the pool is damaged; it can still be removed.

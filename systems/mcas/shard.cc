@@ -200,7 +200,7 @@ void Shard::end(Session& session) {
   --statistics_.sessions;
 }
 
-// A task has ended, or a request that was taken has been answered.
+// Must be called when a task has ended, or a request that was taken has been answered.
 void Shard::leave(Session& session) {
   if (--session.tasks == 0 && session.ended) give_up(session);
 }

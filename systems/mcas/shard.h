@@ -86,7 +86,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // A completion that was taken, until it has been answered or handed over to a task.
   struct Taken {
     Job job;
-    bool is_request = false;              // false: the connection has failed, and the session ends
+    bool is_request = false;              // false: broken connection or message; the session ends
     const Engine* prefetching = nullptr;  // the engine that prefetches its key, if one does
     std::uint64_t prefetched = 0;
     std::optional<Outcome> outcome{};

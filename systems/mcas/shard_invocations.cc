@@ -13,7 +13,7 @@ namespace {
 std::optional<objects::Error> error_of(ado::CallStatus status) {
   if (status == ado::CallStatus::done) return std::nullopt;
   // A client's request is valid at this point, so it is refused only if the value would be too
-  // long.
+  // long, or if the pool is found to be damaged.
   return status == ado::CallStatus::refused ? objects::Error::too_large
                                             : objects::Error::out_of_space;
 }

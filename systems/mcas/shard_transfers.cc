@@ -1,7 +1,7 @@
 // Direct transfers (MCAS, sections 3.1.1 and 3.1.2). The shard moves the data: it READs from the
 // client's memory straight into persistent memory, or WRITEs from there, and then answers by a
-// SEND. So no client ever has access to persistent memory, and the lock of a key covers the whole
-// transfer.
+// SEND. So no client ever has access to persistent memory, and the shard can keep a key locked
+// during a transfer; only put_direct() need not, since its value arrives in unused memory.
 //
 // The data of a READ may still be in CPU caches when the READ has completed; the shard flushes it
 // piece by piece while the next piece arrives.
@@ -166,7 +166,7 @@ Task<Shard::Outcome> Shard::put_direct_offset(const Job& job, Transfer from) {
   co_return 0;
 }
 
-// Moves the data into persistent memory and flushes it; the caller must drain.
+// Moves the data into persistent memory and flushes it. It is durable after the next drain().
 Task<bool> Shard::fetch(Session& session, const Transfer& from, Place into) {
   co_return co_await move_pieces(
       into.length, direct_piece_,

@@ -39,25 +39,25 @@ class Callbacks {
   // Returns a copy of a value, or nothing if the key does not exist.
   virtual std::optional<std::string> read(const std::string&) { return std::nullopt; }
   // Creates a value of zeros under a key that is locked and does not exist; it is durable when this
-  // returns. The status is `done`, `out_of_space`, `refused` if the key is not a valid one, or
-  // `unseen` if there is room only in memory that the process has not mapped. As with all functions
-  // below, nothing has changed unless the status is `done`.
+  // returns. The status is `done`, `out_of_space`, `unseen` if there is room only in memory that the
+  // process has not mapped, or `refused` if the key is invalid, the value too long or the pool
+  // damaged. As with all functions below, nothing has changed unless the status is `done`.
   virtual Task<Created> create(std::string key, Bytes length) = 0;
   // Changes the length of a value and keeps its bytes; durable when it returns. The status is
-  // `done`, `not_found`, `out_of_space` or `unseen`.
+  // `done`, `not_found`, `out_of_space`, `unseen` or `refused`.
   virtual Task<Created> resize(std::string key, Bytes length) = 0;
   // Returns false if the key does not exist.
   virtual bool erase(const std::string& key) = 0;
 
   // Allocates memory that belongs to no key until it is freed, also across restarts. The status is
-  // `done`, `out_of_space` or `unseen`.
+  // `done`, `out_of_space`, `unseen` or `refused`.
   virtual Task<Created> allocate(Bytes length) = 0;
   // Returns false unless exactly this place is allocated.
   virtual bool free(Place place) = 0;
 
   virtual void for_each(const std::function<void(const std::string&, Place)>& visit) = 0;
   // Finds the first key at or after a position that matches, and its position. The status is
-  // `refused` without a secondary index.
+  // `done`, `not_found`, or `refused` without a secondary index or for an invalid expression.
   struct Found {
     CallStatus status = CallStatus::refused;
     std::string key;

@@ -90,7 +90,8 @@ class Services {
   // the piece at `position`, and advances `position` to the next one. The last piece is empty.
   virtual Task<Answer<std::vector<Reference>>> iterate(std::uint64_t& position) = 0;
   // Finds the first key at or after `position` (initially 0) that matches; it is not locked.
-  // `position` advances past it. `refused` if the pool has no secondary index.
+  // `position` advances past it. `refused` if the pool has no secondary index or the expression is
+  // invalid.
   virtual Task<Answer<std::string>> find_key(std::string expression, Matching matching,
                                              std::uint64_t& position) = 0;
   virtual Task<Answer<PoolInfo>> get_pool_info() = 0;

@@ -26,7 +26,7 @@ struct Beat {
 };
 
 struct Timing {
-  Picoseconds heartbeat = std::chrono::milliseconds(50);   // from one to the next
+  Picoseconds heartbeat = std::chrono::milliseconds(50);   // the interval between them
   Picoseconds patience = std::chrono::milliseconds(1000);  // without a heartbeat for this long, a
                                                            // member has failed
 };
