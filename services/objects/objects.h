@@ -113,8 +113,7 @@ struct ShardStatistics {
 enum class Match : std::uint8_t { exact, prefix, regular_expression, next };
 struct Found {
   std::vector<std::byte> key;
-  std::uint64_t position = 0;  // the key's number in the order of keys; a search continues at the
-                               // next
+  std::uint64_t position = 0;  // the key's number in the order; a search continues at the next one
 };
 
 // Memory that a client has registered for direct transfers, until unregister_direct_memory.

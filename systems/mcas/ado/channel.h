@@ -61,8 +61,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::string encoded_;            // the message that is sent
   std::deque<std::string> parts_;  // parts that wait for room in the queue
   bool sending_ = false;           // true while a task sends `parts_`
-  std::uint64_t queued_ = 0;       // parts ever added to `parts_`, and how many of them have been
-                                   // sent
+  std::uint64_t queued_ = 0;       // parts ever added to `parts_`; `sent_` of them have been sent
   std::uint64_t sent_ = 0;
   WaitList part_sent_;
   bool ended_ = false;

@@ -33,8 +33,7 @@ inline constexpr std::uint32_t kPluginInterface = 4;
 struct Invocation {
   std::string key{};
   Place value{};                  // length 0: it cannot be changed in place
-  std::vector<Place> detached{};  // further memory of the pool, put by the client together with the
-                                  // value
+  std::vector<Place> detached{};  // further memory of the pool, put with the value by the client
   std::string request{};
   bool is_new = false;
 
@@ -103,6 +102,7 @@ class Services {
   // The following calls make the process a client of the shard that `plugin_peer` names (section 2:
   // back-flow), by messages over one connection that lives as long as the process.
   // ado/peer_client.h uses them.
+  //
   // Connects with the private data `hello`, and returns the peer's; an earlier connection ends.
   // `refused` without `plugin_peer`, `disconnected` if the peer cannot be reached or refuses.
   virtual Task<Answer<std::string>> connect_peer(std::string hello) = 0;

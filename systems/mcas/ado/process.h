@@ -46,7 +46,7 @@ class Process {
   Memory memory_;
   Plugins plugins_;
   std::shared_ptr<Channel> channel_;
-  std::deque<Channel::Message> waiting_;  // messages that arrived while an invocation waited for an answer
+  std::deque<Channel::Message> waiting_;  // messages that arrived before an answer
   std::uint64_t last_call_ = 0;
 };
 

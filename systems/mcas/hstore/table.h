@@ -16,6 +16,7 @@
 //            there; then the number of segments is stored. From then on hops of old entries that
 //            refer to items which have moved away are stale: the item's hash selects another home.
 //            They are cleared, and then the old copies become free
+//
 // Freeing an entry is not flushed: an entry to which no hops refer is free after a failure.
 // recover() clears stale hops and entries, as growing does. With a change log each change is logged
 // first, and freed entries are flushed, so that settle() examines the entries of one change only.
