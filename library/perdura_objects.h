@@ -208,8 +208,7 @@ struct Statistics {
 enum class Match : std::uint8_t { exact, prefix, regular_expression, next };
 struct Found {
   std::string key{};
-  std::uint64_t position = 0;  // the key's number in the order of keys; a search continues at the
-                               // next
+  std::uint64_t position = 0;  // the key's number in the order; a search continues at the next one
 };
 
 // A call's answers: one per response of the shard's plugins, in the plugins' order.

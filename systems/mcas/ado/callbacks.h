@@ -39,8 +39,8 @@ class Callbacks {
   // Returns a copy of a value, or nothing if the key does not exist.
   virtual std::optional<std::string> read(const std::string&) { return std::nullopt; }
   // Creates a value of zeros under a key that is locked and does not exist; it is durable when this
-  // returns. The status is `done`, `out_of_space`, `unseen` if there is room only in memory that the
-  // process has not mapped, or `refused` if the key is invalid, the value too long or the pool
+  // returns. The status is `done`, `out_of_space`, `unseen` if there is room only in memory that
+  // the process has not mapped, or `refused` if the key is invalid, the value too long or the pool
   // damaged. As with all functions below, nothing has changed unless the status is `done`.
   virtual Task<Created> create(std::string key, Bytes length) = 0;
   // Changes the length of a value and keeps its bytes; durable when it returns. The status is
