@@ -1,4 +1,4 @@
-// How the calls for C say what went wrong: a status, and the message of the exception behind it.
+// How the calls for C report errors: by a status, and by the message of the exception.
 #pragma once
 
 #include <stdexcept>
@@ -11,9 +11,9 @@ namespace perdura::c {
 // The message of this thread's last call that failed (perdura_last_error).
 std::string& last_error();
 
-// Notes the message and returns the status.
+// Records the message and returns the status.
 perdura_status failed(perdura_status status, const char* what) noexcept;
-// The status of the exception that is being handled, whose message is noted.
+// Returns the status of the exception that is being handled, and records its message.
 perdura_status status_of_exception() noexcept;
 
 // Runs the call, and returns what it throws as a status.

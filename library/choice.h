@@ -1,4 +1,4 @@
-// Translates the library's configurations and options into the suite's own types.
+// Conversions of the library's configurations and options to the suite's own types.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,9 @@ namespace perdura::library {
 
 // Chooses the methods for an update. Throws Refused or std::invalid_argument.
 persistence::Advice advise(const Configuration& configuration, const Update& update);
-// Throw std::invalid_argument if it cannot be the name of a job, or the directory of persistent
-// memory: it must exist, be writable, and be on DAX unless `emulated`. `whose`: "the log's".
+// Throw std::invalid_argument if the argument cannot be the name of a job, or the directory of
+// persistent memory: that must exist, be writable, and be on DAX unless `emulated`. `whose`: such
+// as "the log's".
 void check_job(const std::string& job);
 void check_directory(const std::string& directory, bool emulated, std::string_view whose);
 

@@ -31,11 +31,12 @@ std::string in_seconds(std::chrono::milliseconds limit) {
 
 }  // namespace
 
-// The platform runs on a thread of its own, which alone knows the line and the connection; calls
-// hand their work to its inbox.
+// The platform runs on a thread of its own. Only that thread uses the line and the connection;
+// calls hand their work to its inbox.
 //
-// While a record is under way its bytes are a copy, so that the call that brought it may give up
-// and return: the record stays where it is in line, and is tried until it is in the log.
+// While a record is being sent, the client uses a copy of its bytes, so that the call that brought
+// the record may give up and return: the record keeps its place in line, and is retried until it is
+// in the log.
 class LogClient::Impl {
  public:
   explicit Impl(const LogOptions& options)
@@ -104,7 +105,7 @@ class LogClient::Impl {
 
   static ShmOptions platform_options(const LogOptions& options) {
     ShmOptions result = library::shm_options(options, library::kClient);
-    // connect() below makes the attempts again, within one limit for all of them, so each one is
+    // connect() below repeats the attempts, within one limit for all of them, so each one is
     // short.
     result.fabric.connection_timeout =
         std::min<Picoseconds>(library::picoseconds(options.connect_timeout), Milliseconds(100));
@@ -145,7 +146,7 @@ class LogClient::Impl {
     } catch (...) {
       error = std::current_exception();
     }
-    begun_ = {};  // destroys the promise, so that the constructor does not wait for ever
+    begun_ = {};  // destroys the promise, so that the constructor does not wait forever
     if (error != nullptr) {
       end_.set_exception(error);
     } else {
@@ -153,7 +154,8 @@ class LogClient::Impl {
     }
   }
 
-  // The client is left by an exception, since what its other tasks wait for may never come.
+  // The job is left by an exception, since the events for which its other tasks wait may never
+  // come.
   static Task<> leave_job() {
     Executor::current().spawn([]() -> Task<> {
       throw Leave{};
@@ -238,7 +240,7 @@ class LogClient::Impl {
   }
 
   // Prepares the record that is to be sent: again the one that was under way when a connection
-  // broke, or else the first in line. False if there is none.
+  // broke, or else the first in line. Returns false if there is none.
   bool take_next() {
     if (under_way_ != nullptr) return true;
     if (line_.empty()) return false;
@@ -272,7 +274,7 @@ class LogClient::Impl {
   std::shared_ptr<Request> under_way_;
   std::string record_;        // a copy of the record that is under way
   std::uint64_t number_ = 0;  // the number of that record in the log
-  bool connected_ = false;    // whether there has ever been a connection
+  bool connected_ = false;    // true if there has ever been a connection
   WaitList connecting_;
   std::string problem_ = kNoAnswer;  // why the server cannot be reached
 };

@@ -51,10 +51,10 @@ struct Configuration {
   std::optional<bool> flush{};  // FLUSH for global visibility; without it, READ emulates it
   std::optional<bool> flush_persistence{};
   std::optional<bool> atomic_write{};
-  std::optional<bool> atomics{};  // CAS; if it is left empty, all have it but iWARP
+  std::optional<bool> atomics{};  // CAS; if left empty, assumed except for iWARP
 };
 
-// Two updates of which the second is a link to the first that others read: what sets the link. CAS
+// Two updates of which the second is a link to the first that others read: how the link is set. CAS
 // serves any number of writers, a WRITE or ATOMIC WRITE of 8 bytes only one at a time.
 enum class Publish : std::uint8_t { no, by_cas, by_write };
 
@@ -73,9 +73,9 @@ struct Update {
 // by the steps of `responder_of_reader`.
 enum class Agent : std::uint8_t { requester, responder, reader, responder_of_reader };
 
-// What a step does, for programs that execute steps themselves.
+// The action of a step, for programs that execute steps themselves.
 enum class Action : std::uint8_t {
-  // Of the requester.
+  // The requester's actions.
   write,              // RDMA WRITE of the step's update
   write_immediate,    // RDMA WRITE with an immediate that names the update
   send,               // SEND of a message that carries its updates
@@ -86,14 +86,14 @@ enum class Action : std::uint8_t {
   flush_persistence,  // RDMA FLUSH, placement type persistence, of the step's update
   completion,         // wait for the completion of the previous operation
   receive_ack,        // wait for the responder's message
-  // Of the responder.
+  // The responder's actions.
   receive,  // wait for the requester's next message
   copy,     // store the message's data at its destination
   flush,    // write back the lines of the updates (clwb), then fence
   send_ack,
-  // Of the requester, in methods that publish.
+  // The requester's, in methods that publish.
   compare_and_swap,  // CAS of the link: the writer's from the old link, others' from the same link
-  // Of the reader.
+  // The reader's.
   read_link,  // READ of the link
 };
 
@@ -113,8 +113,8 @@ struct Choice {
   std::string method;
   std::vector<Step> steps;  // each agent's steps in order, the requester's first
   bool wasteful = false;    // some step is redundant: the method is also correct without it
-  // Of Update::publish: whether a link that may not be durable yet bears a mark, which its steps
-  // remove and recovery ignores, and a sentence on what readers must do before they rely on a link.
+  // For Update::publish: true if a link that may not be durable yet bears a mark, which the steps
+  // remove and recovery ignores; and a sentence on what readers must do before they rely on a link.
   bool marks = false;
   std::string readers;
 };
@@ -180,7 +180,7 @@ class TimedOut : public std::runtime_error {
 };
 
 // Client and server, or the server and the existing log, differ in sizes, ordering or method:
-// what() says in which.
+// what() lists the differences.
 class OptionsDiffer : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -203,12 +203,12 @@ struct LogOptions {
 
   // How long calls wait. Zero means not at all, max() without a limit.
 
-  // LogClient waits so long for the server; client and server, for other processes that join or
+  // LogClient waits this long for the server; client and server, for other processes that join or
   // leave the job.
   std::chrono::milliseconds connect_timeout{10'000};
-  // append() waits so long for its turn and for the server.
+  // append() waits this long for its turn and for the server.
   std::chrono::milliseconds append_timeout{60'000};
-  // run() waits so long, after stop(), for the client to end the append in progress.
+  // run() waits this long, after stop(), for the client to end the append in progress.
   std::chrono::milliseconds stop_timeout{1'000};
 };
 

@@ -51,7 +51,7 @@ typedef struct perdura_configuration {
 #define PERDURA_CONFIGURATION_UNKNOWN \
   { -1, -1, -1, -1, -1, -1, -1, -1 }
 
-/* The second update is a link to the first that others read; what sets it. */
+/* How the second update sets a link to the first one, which others read. */
 enum { PERDURA_PUBLISH_NO = 0, PERDURA_PUBLISH_BY_CAS = 1, PERDURA_PUBLISH_BY_WRITE = 2 };
 
 typedef struct perdura_update {
@@ -123,7 +123,7 @@ const char* perdura_choice_method(const perdura_choices* choices, size_t choice)
 size_t perdura_choice_steps(const perdura_choices* choices, size_t choice);
 perdura_status perdura_choice_step(const perdura_choices* choices, size_t choice, size_t step,
                                    perdura_step* into);
-/* Of updates that publish: what readers must do before they rely on a link; else "". Valid until
+/* For updates that publish: what readers must do before they rely on a link; else "". Valid until
  * the choices are freed. */
 const char* perdura_choice_readers(const perdura_choices* choices, size_t choice);
 int perdura_choice_marks(const perdura_choices* choices, size_t choice);
@@ -134,13 +134,13 @@ void perdura_string_free(char* string);
 
 typedef struct perdura_log_options {
   const char* job;
-  const char* directory; /* NULL or "": memory that goes away with the job */
+  const char* directory; /* NULL or "": memory that is freed when the job ends */
   int emulated;
   perdura_configuration configuration;
   int ordered;
   size_t largest_record; /* bytes */
   uint64_t records;
-  int64_t connect_timeout_ms; /* INT64_MAX: for ever */
+  int64_t connect_timeout_ms; /* INT64_MAX: no limit */
   int64_t append_timeout_ms;
   int64_t stop_timeout_ms;
 } perdura_log_options;

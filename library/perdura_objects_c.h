@@ -1,9 +1,9 @@
 /*
  * Pools of keys and values on a shard (MCAS, Tables 1 to 3), for C: the calls of
  * perdura::mcas::Client and Pool, which perdura_objects.h documents, with the names of the tables.
- * Where an operation ends as anything but `ok`, the call returns that; perdura_last_error()
- * (perdura_c.h) has the message. An object that a call creates must be freed by the call that is
- * named with it; freeing NULL does nothing.
+ * Each call returns the status with which the operation has ended; if it is not PERDURA_OBJECTS_OK,
+ * perdura_last_error() (perdura_c.h) has the message. An object that a call creates must be freed
+ * by the call that is named with it; freeing NULL does nothing.
  *
  *   perdura_client_options options = perdura_client_options_of("accounts", 0);
  *   perdura_client* client;
@@ -30,7 +30,7 @@ typedef enum perdura_objects_status {
   PERDURA_OBJECTS_EXISTS,
   PERDURA_OBJECTS_OUT_OF_SPACE,
   PERDURA_OBJECTS_TOO_LARGE,
-  PERDURA_OBJECTS_INVALID, /* also of arguments that cannot be, such as NULL */
+  PERDURA_OBJECTS_INVALID, /* also for impossible arguments, such as NULL */
   PERDURA_OBJECTS_NO_PERMISSION,
   PERDURA_OBJECTS_BUSY,
   PERDURA_OBJECTS_LOCKED,
@@ -41,15 +41,15 @@ typedef enum perdura_objects_status {
   PERDURA_OBJECTS_TIMED_OUT
 } perdura_objects_status;
 
-/* Flags, joined by |. Of pools: */
+/* Flags, to be combined by |. For pools: */
 enum {
   PERDURA_POOL_CREATE_ONLY = 1,
   PERDURA_POOL_CREATE_ON_DEMAND = 2,
   PERDURA_POOL_READ_ONLY = 4
 };
-/* Of puts: */
+/* For puts: */
 enum { PERDURA_PUT_NO_OVERWRITE = 1 };
-/* Of calls of active data objects: */
+/* For calls of active data objects: */
 enum {
   PERDURA_INVOKE_CREATE_ON_DEMAND = 1,
   PERDURA_INVOKE_CREATE_ONLY = 2,
@@ -65,12 +65,12 @@ typedef struct perdura_client_options {
   const char* job;
   uint32_t node;
   unsigned queue_depth;
-  int64_t connect_timeout_ms; /* INT64_MAX: for ever */
+  int64_t connect_timeout_ms; /* INT64_MAX: no limit */
   int64_t call_timeout_ms;
   const char* address; /* "HOST:PORT" of a shard on the platform `verbs`; NULL: on this host */
-  const char* device;  /* for `verbs`, as ibv_devices shows it; NULL: one is chosen */
+  const char* device;  /* for `verbs`, as shown by ibv_devices; NULL: one is chosen */
   int device_port;     /* from 1; 0: one is chosen */
-  int gid_index;       /* as show_gids shows it; -1: one is chosen */
+  int gid_index;       /* as shown by show_gids; -1: one is chosen */
 } perdura_client_options;
 /* The default options for this shard; the strings must stay valid while the options are used. */
 perdura_client_options perdura_client_options_of(const char* job, uint32_t node);
@@ -124,8 +124,8 @@ enum {
   PERDURA_MATCH_REGULAR_EXPRESSION = 2,
   PERDURA_MATCH_NEXT = 3
 };
-/* *key must be freed by perdura_free_memory(). *position is where the search begins, and then the
- * position of what was found. */
+/* *key must be freed by perdura_free_memory(). The search begins at *position, which then becomes
+ * the position of the key found. */
 perdura_objects_status perdura_find(perdura_pool* pool, const void* expression,
                                     size_t expression_length, int match, uint64_t* position,
                                     void** key, size_t* key_length);
@@ -142,16 +142,16 @@ void perdura_free_memory(void* memory);
 
 /* ---- direct transfers ---- */
 
-/* Memory that the library allocates, all zeros, since shards reach only what is a file of the job.
- * Freed by perdura_unregister_direct_memory(), which may be called while it is in use: it takes
- * effect when that has ended. */
+/* Memory that the library allocates, all zeros, since shards reach only memory that is a file of
+ * the job. Must be freed by perdura_unregister_direct_memory(), which may be called during
+ * operations that use the memory: it takes effect when they have ended. */
 typedef struct perdura_direct_memory perdura_direct_memory;
 perdura_objects_status perdura_register_direct_memory(perdura_client* client, size_t size,
                                                       perdura_direct_memory** memory);
 void* perdura_direct_memory_address(perdura_direct_memory* memory);
 void perdura_unregister_direct_memory(perdura_direct_memory* memory);
 
-/* Each of a part of the memory: `length` bytes from `at` on. *value_length may be NULL. */
+/* Each transfers a part of the memory: `length` bytes from `at` on. *value_length may be NULL. */
 perdura_objects_status perdura_put_direct(perdura_pool* pool, const void* key, size_t key_length,
                                           perdura_direct_memory* memory, size_t at, size_t length,
                                           unsigned flags);
@@ -169,10 +169,10 @@ perdura_objects_status perdura_get_direct_offset(perdura_pool* pool, const void*
 
 /* ---- active data objects ---- */
 
-/* The answers, one of each plugin of the shard; freed by perdura_answers_free(). */
+/* The answers: one per response of the shard's plugins. Must be freed by perdura_answers_free(). */
 typedef struct perdura_answers perdura_answers;
 size_t perdura_answers_count(const perdura_answers* answers);
-/* NULL for an index beyond the count. */
+/* Returns NULL for an index beyond the count. */
 const void* perdura_answer(const perdura_answers* answers, size_t index, size_t* length);
 void perdura_answers_free(perdura_answers* answers);
 
@@ -188,16 +188,16 @@ perdura_objects_status perdura_invoke_put_ado(perdura_pool* pool, const void* ke
 
 /* ---- asynchronous forms ---- */
 
-/* An operation under way. Freed by the call that takes its result, which waits for it, or by
- * perdura_async_drop(), which lets it go on. Direct memory must be left alone until it has
- * completed; all else that a call is given is copied. */
+/* An operation under way. It is freed by the call that takes its result, which waits for it, or by
+ * perdura_async_drop(), after which the operation continues. Direct memory must be left alone until
+ * the operation has completed; all other arguments have been copied. */
 typedef struct perdura_async perdura_async;
 
-/* 1 if the operation has completed, so that taking its result does not wait, else 0. */
+/* Returns 1 if the operation has completed, so that taking its result does not wait, else 0. */
 int perdura_check_async_completion(perdura_async* async);
 /* Take the result: of any operation; of async_get; of async_get_direct; of calls of active data
- * objects. After PERDURA_OBJECTS_TIMED_OUT it has not been taken, and *async stays; otherwise
- * *async becomes NULL. */
+ * objects. After PERDURA_OBJECTS_TIMED_OUT the result has not been taken, and *async is unchanged;
+ * otherwise *async becomes NULL. */
 perdura_objects_status perdura_async_take(perdura_async** async);
 perdura_objects_status perdura_async_take_value(perdura_async** async, void** value,
                                                 size_t* value_length);

@@ -2,7 +2,7 @@
 // of a method that choose() returned. The caller provides the connection, the memory and the
 // responder's program.
 //
-//   const auto responder = perdura::responder_from_json(text);   // made there, sent by any means
+//   const auto responder = perdura::responder_from_json(text);   // from there, sent by any means
 //   const auto method = perdura::choose(responder, {.size = 512}, perdura::persist_features());
 //   perdura::persist(queue_pair, memory, {.local = record, .length = 512, .address = a, .rkey = k},
 //                    method.front(), {.landing = word});
@@ -28,7 +28,7 @@ struct RemoteRange {
   std::uint32_t length = 0;
   std::uint64_t address = 0;  // at the responder; for a SEND, any address that a READ may access
   std::uint32_t rkey = 0;     // remote key of the responder's memory region
-  // Of a WRITE_WITH_IMM: tells the responder's program which update it is.
+  // For a WRITE_WITH_IMM: tells the responder's program which update it is.
   std::uint32_t immediate = 0;
 };
 
@@ -46,7 +46,7 @@ struct PersistOptions {
   // A scratch word for READs: 8 bytes of the memory region, which must be registered with
   // IBV_ACCESS_LOCAL_WRITE.
   std::uint64_t* landing = nullptr;
-  // Polled until it returns true: whether the responder's next acknowledgment has arrived.
+  // Polled until it returns true, which means that the responder's next acknowledgment has arrived.
   std::function<bool()> acknowledged{};
   // Called with completions on the send queue's completion queue that do not belong to this call;
   // without it, such completions are an error.
@@ -62,11 +62,11 @@ struct PersistOptions {
 Features persist_features();
 
 // When it returns, the update is persistent, provided that the method is correct for the responder.
-// For its writer that is the level `durable-writes` of docs/guarantees.md; it is `durable` if
-// nobody reads the update before.
+// For its writer that is the level `durable-writes` of docs/guarantees.md; it is `durable` if no
+// one reads the update earlier.
 // The memory region must contain all local ranges. The queue pair must be a reliable connection in
-// the state ready-to-send, with room for six work requests, and must not be used by anybody else
-// during the call.
+// the state ready-to-send, with room for six work requests, and must not be used by others during
+// the call.
 //
 // Throws std::invalid_argument, before anything is posted, if an argument that the method needs is
 // missing; TimedOut, with in_doubt() true, if the limit expires; std::runtime_error if the queue

@@ -29,8 +29,8 @@ class Persist {
         method_(method),
         options_(options),
         deadline_(library::deadline_after(options.timeout)) {
-    // Completions of earlier calls for which nobody waited may still arrive. They are told apart by
-    // the number of the call.
+    // Completions of earlier calls that did not wait for them may still arrive. They are told apart
+    // by the number of the call.
     static std::atomic<std::uint64_t> calls{0};
     const std::uint64_t call = calls.fetch_add(1, std::memory_order_relaxed) & 0xFF'FFFF'FFFF;
     first_id_ = std::uint64_t{options.wr_id_prefix} << 48 | call << 8;
@@ -244,7 +244,7 @@ class Persist {
   std::uint64_t first_id_ = 0;
   std::vector<const Step*> steps_;
   const RemoteRange* last_written_ = &range_;
-  std::uint64_t completed_ = 0;  // the number of the last work request that is known to be complete
+  std::uint64_t completed_ = 0;  // the last work request known to be complete
 };
 
 }  // namespace

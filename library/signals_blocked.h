@@ -1,4 +1,4 @@
-// Threads that the library starts in somebody else's program.
+// For threads that the library starts in its user's program.
 #pragma once
 
 #include <pthread.h>
@@ -6,10 +6,11 @@
 
 namespace perdura::library {
 
-// A thread inherits the signals that are blocked where it is started. Without this the library's
-// threads would take signals that the program has blocked in its own, to wait for them, and run the
-// program's handlers, which then interrupt the library. Faults stay as they are: they are signals
-// of the thread that makes them, and the program may have a handler that reports them.
+// Blocks signals while threads are started, since a thread inherits the blocked signals of the
+// thread that starts it. Otherwise the library's threads would take signals that the program has
+// blocked in its own threads, to wait for them, and would run the program's handlers, which then
+// interrupt the library. Signals of faults stay as they are: they concern the thread that causes
+// them, and the program may have a handler that reports them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -1,4 +1,4 @@
-// The calls for C of a client, which wait. Each is its asynchronous form, waited for.
+// The calls for C of a client that wait. Each waits for its asynchronous form.
 #include "library/mcas/c_calls.h"
 
 using namespace perdura::mcas::c;

@@ -1,5 +1,5 @@
-// What the calls for C of clients have in common: the opaque types of the C header, which wrap
-// those of the C++ library, and how arguments and results are converted.
+// Common parts of the calls for C of clients: the opaque types of the C header, which wrap those of
+// the C++ library, and the conversion of arguments and results.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ static_assert(static_cast<int>(Status::locked) == PERDURA_OBJECTS_LOCKED);
 static_assert(static_cast<int>(Status::timed_out) == PERDURA_OBJECTS_TIMED_OUT);
 static_assert(static_cast<int>(mcas::Match::next) == PERDURA_MATCH_NEXT);
 
-// Notes the message, which is that of the exception for C++.
+// Records the message, which is that of the exception for C++.
 inline perdura_objects_status status_of(const mcas::Result<void>& result) {
   if (!result.ok()) {
     perdura::c::failed(PERDURA_FAILED, mcas::Failure(result.status(), result.reason()).what());
@@ -56,7 +56,8 @@ mcas::Result<void> without_value(const mcas::Result<T>& result) {
   return {result.status(), result.reason()};
 }
 
-// Runs the call, which returns a Status or a Result<void>, and returns what it throws as one, too.
+// Runs the call, which returns a Status or a Result<void>, and converts its result or its
+// exception.
 inline perdura_objects_status guarded(const auto& call) noexcept {
   perdura_objects_status result = PERDURA_OBJECTS_OK;
   switch (perdura::c::guarded([&] { result = status_of(call()); })) {
@@ -115,7 +116,7 @@ inline mcas::InvokeFlags invoke_flags(unsigned flags) {
           .no_overwrite = (flags & PERDURA_INVOKE_NO_OVERWRITE) != 0};
 }
 
-// To be freed by perdura_free_memory().
+// The memory must be freed by perdura_free_memory().
 inline void give(const std::string& bytes, void** into, size_t* length) {
   needed(length, "where to put the length") = bytes.size();
   void*& result = needed(into, "where to put the memory");
@@ -133,7 +134,8 @@ perdura_objects_status start(perdura_async** async, const auto& call) {
   });
 }
 
-// What of the operation is to be given, by `give(value)`; of void nothing.
+// Takes the operation's result, and passes its value, unless T is void, to `give_value`. An
+// operation that has timed out is kept.
 template <class T>
 perdura_objects_status take(perdura_async** async, const auto& give_value) {
   return guarded([&]() -> mcas::Result<void> {
@@ -151,7 +153,7 @@ perdura_objects_status take(perdura_async** async, const auto& give_value) {
   });
 }
 
-// The blocking form: an operation that has timed out goes on by itself.
+// The blocking form. An operation that has timed out continues by itself.
 template <class T>
 perdura_objects_status wait_for(const auto& call, const auto& give_value) {
   return guarded([&] {

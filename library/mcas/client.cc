@@ -6,7 +6,7 @@ namespace perdura::mcas {
 
 namespace {
 
-// Checks it before anything is opened.
+// Checks the options before anything is opened.
 Network network_of(const ClientOptions& options) {
   const Network network{.rdma = !options.address.empty(), .device = options.device};
   check_shard(network, options.node, options.address);

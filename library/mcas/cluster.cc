@@ -35,12 +35,12 @@ cluster::Timing timing_of(const ClusterOptions& options) {
     throw std::invalid_argument(
         "patience is no longer than zero; say how long a shard may be silent");
   }
-  // Watchers send nothing; how often they look for a shard that is not there is theirs.
+  // A watcher sends nothing; its heartbeat is only the interval in which it tries to connect again.
   return {.heartbeat = std::min<Picoseconds>(cluster::Timing{}.heartbeat, options.patience / 2),
           .patience = options.patience};
 }
 
-// A name stands for one shard, also on the ring, and a number for one connection.
+// A name identifies one shard, also on the ring, and a number one connection.
 void check_names(const Shard& shard, const std::vector<Shard>& others) {
   if (shard.name.empty()) {
     throw std::invalid_argument(
@@ -61,7 +61,7 @@ void check_names(const Shard& shard, const std::vector<Shard>& others) {
   }
 }
 
-// Checks them before anything is opened.
+// Checks the shards before anything is opened.
 Network network_of(const ClusterOptions& options) {
   if (options.shards.empty()) throw std::invalid_argument("the cluster has no shards; name them");
   const Network network{.rdma = !options.shards.front().address.empty(), .device = options.device};
@@ -76,7 +76,7 @@ Network network_of(const ClusterOptions& options) {
 
 }  // namespace
 
-// Which shards there are and what is open on them; any thread may use it.
+// The shards and the connections to them; may be used by any thread.
 class Cluster::Impl {
  public:
   explicit Impl(const ClusterOptions& options)
@@ -86,7 +86,7 @@ class Cluster::Impl {
             std::make_shared<Membership>(options.job, network_of(options),
                                          Limits{options.connect_timeout, options.call_timeout})),
         watch_(std::make_shared<Watch>()) {
-    // The watcher is made, used and destroyed on the membership's thread.
+    // The watcher is created, used and destroyed on the membership's thread.
     membership_->run([watch = watch_, &thread = membership_->thread(), timing = timing_,
                       tell = options.on_event]() -> Task<> {
       watch->watcher =
@@ -134,7 +134,7 @@ class Cluster::Impl {
     const std::scoped_lock lock(mutex_);
     return shards_.at(ring_.owner(std::as_bytes(std::span(key))));
   }
-  // The same one whenever the shard is named so.
+  // Returns the same connection for the same shard.
   std::shared_ptr<ShardConnection> connection(const Shard& shard) {
     const std::scoped_lock lock(mutex_);
     auto& connection = connections_[shard.node];
@@ -162,8 +162,8 @@ class Cluster::Impl {
   unsigned queue_depth_;
   cluster::Timing timing_;
   mutable std::mutex mutex_;
-  cluster::Ring ring_;                   // protected by the mutex, as the next two
-  std::map<std::string, Shard> shards_;  // its members
+  cluster::Ring ring_;                   // protected by the mutex, like the next two
+  std::map<std::string, Shard> shards_;  // the ring's members
   std::map<std::uint32_t, std::shared_ptr<ShardConnection>> connections_;
   std::shared_ptr<Membership> membership_;
   std::shared_ptr<Watch> watch_;
@@ -189,7 +189,7 @@ class ClusterPool::Impl {
   Result<std::uint64_t> move_keys(const std::vector<Shard>& from);
 
  private:
-  // False if the key stays. `position` is where the next key is.
+  // Moves one key. Returns false if the key stays.
   Result<bool> move(Pool& pool, const Shard& shard, const std::string& key);
 
   std::shared_ptr<Cluster::Impl> cluster_;
@@ -203,7 +203,7 @@ Result<std::uint64_t> ClusterPool::Impl::move_keys(const std::vector<Shard>& fro
   std::uint64_t moved = 0;
   for (const Shard& shard : from) {
     Pool pool = on(shard);
-    // A key that goes leaves its position to the next one.
+    // After a key has moved, the next one is at its position.
     for (std::uint64_t position = 0;;) {
       Result<Found> found = pool.find("", Match::prefix, position);
       if (found.status() == Status::not_found) break;
@@ -226,7 +226,7 @@ Result<bool> ClusterPool::Impl::move(Pool& pool, const Shard& shard, const std::
   if (value.ok()) {
     put = target.put(key, value.value(), {.no_overwrite = true});
   } else if (value.status() == Status::too_large) {
-    // It does not go into a message.
+    // The value does not fit into a message.
     Result<KeyAttributes> attributes = pool.attributes(key);
     if (!attributes.ok()) return attributes.status();
     Result<DirectMemory> memory = allocate(cluster_->membership(), attributes.value().value_length);
@@ -239,7 +239,7 @@ Result<bool> ClusterPool::Impl::move(Pool& pool, const Shard& shard, const std::
   } else if (value.status() != Status::not_found) {
     return value.status();
   }
-  // One that is there has been put since the key belongs there.
+  // A key that exists there was put after it came to belong there.
   if (!put.ok() && put.status() != Status::exists) return put.status();
   const Result<void> erased = pool.erase(key);
   if (!erased.ok() && erased.status() != Status::not_found) return erased.status();

@@ -30,7 +30,7 @@ using systems::kMcasObjects;
 constexpr std::array<std::string_view, 2> kCompletions{"event", "polling"};
 constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 44;
 
-// What a shard may be given besides the parameters of the system.
+// Keys of a shard other than the parameters of the system.
 constexpr std::array kShardKeys = std::to_array<Parameter>({
     {.name = "directory", .type = Name{}},
     {.name = "emulated", .type = Flag{}, .usual = false},
@@ -119,7 +119,8 @@ class Section {
     if (const auto real = node.value_exact<double>()) return *real;
     const auto number = node.value_exact<std::int64_t>();
     if (!number) return std::nullopt;
-    // Whole numbers are unsigned, so a negative one is kept as a decimal number, which fits none.
+    // Whole numbers are unsigned, so a negative one is kept as a decimal number, which fits no
+    // parameter.
     return *number < 0 ? ParameterValue(static_cast<double>(*number)) : ParameterValue(*number);
   }
   std::string title() const { return name_.empty() ? "the file" : fmt::format("[{}]", name_); }
@@ -129,7 +130,7 @@ class Section {
   std::string name_;
 };
 
-// A list of names is one parameter: its names, with commas between them.
+// A list of names becomes one parameter: the names, separated by commas.
 std::string joined_names(const Section& section, const toml::array& list) {
   if (list.empty()) section.wrong(list, kPlugins, "names none; leave it out, or name some");
   std::vector<std::string> names;
@@ -143,7 +144,7 @@ std::string joined_names(const Section& section, const toml::array& list) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-// Reads what a shard and [defaults] have in common; a shard is read behind the defaults.
+// Reads the keys that a shard and [defaults] have in common; a shard's replace the defaults.
 void read_common(const Section& section, ParameterValues& keys, GivenParameters& parameters) {
   for (const Parameter& parameter : kShardKeys) {
     if (const auto value = section.value(parameter)) {
@@ -189,7 +190,7 @@ bool is_file_name(std::string_view name) {
          });
 }
 
-// Where the process of a shard listens, which it does on `verbs` alone.
+// Returns the address on which the process of a shard listens; empty except on `verbs`.
 std::string address_of(const Section& section, const Network& network) {
   const toml::node* const node = section.table().get(kAddress.name);
   if (!network.rdma) {
@@ -304,7 +305,7 @@ Network network_of(const Section& root, const std::string& file) {
   return network;
 }
 
-// A file describes all shards of its job, so a peer that is not in it is nowhere.
+// A file describes all shards of its job, so a peer that is not in it does not exist.
 void check_peers(const Section& shards, const Config& config) {
   for (const ShardConfig& shard : config.shards) {
     const auto peer = shard.store.parameters.find("plugin_peer");

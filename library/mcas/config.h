@@ -1,19 +1,19 @@
 // The configuration file of shards (MCAS, section 3, Listing 1), in TOML:
 //
-//   # How the shards' processes and their clients find each other.
+//   # The name by which the shards' processes and their clients find each other.
 //   job = "accounts"
 //
-//   # "shm", which is the default, on one host; "verbs" on RDMA devices of any hosts.
+//   # "shm", the default: on one host; "verbs": on RDMA devices of any hosts.
 //   platform = "verbs"
 //
-//   # Its device, of any shard's host; each key may be left out.
+//   # The device, on every shard's host; each key may be left out.
 //   [verbs]
 //   device = "mlx5_0"
 //   port = 1
 //   gid_index = 3
 //   odp = false
 //
-//   # Of all shards; any key of a shard but `node`, `cores` and `numa_node`.
+//   # For all shards; any key of a shard except `node`, `cores` and `numa_node`.
 //   [defaults]
 //   directory = "/mnt/pmem0/accounts"
 //
@@ -23,10 +23,10 @@
 //   # A parameter of [systems.mcas]; any of them may be given.
 //   engine = "hstore-cc"
 //
-//   # Its number, by which clients reach it.
+//   # The number by which clients reach the shard.
 //   [shards.left]
 //   node = 0
-//   # On verbs: where its process listens, and clients find it.
+//   # On verbs: the address on which its process listens, and by which clients find it.
 //   address = "10.0.0.1:4711"
 //   cores = [2]
 //
@@ -36,7 +36,7 @@
 //   directory = "/dev/dax1.0/accounts"
 //   cores = [3]
 //
-//   # How shards notice each other's death; may be left out.
+//   # How shards detect the failure of others; may be left out.
 //   [cluster]
 //   heartbeat_ms = 50
 //   patience_ms = 1000
@@ -53,13 +53,13 @@
 
 namespace perdura::mcas {
 
-// Shards have the numbers below this; clients take any that is free from there on.
+// Shards have numbers below this, and clients from here on.
 inline constexpr NodeId kMostShards = 256;
 
-// What the processes of a job communicate by.
+// The network over which the processes of a job communicate.
 struct Network {
   bool rdma = false;    // RDMA devices (the platform `verbs`); else shared memory (`shm`)
-  RdmaDevice device{};  // if so
+  RdmaDevice device{};  // only with RDMA
 };
 
 struct ShardConfig {
@@ -67,7 +67,7 @@ struct ShardConfig {
   NodeId node = 0;
   std::string address{};  // on `verbs`, as in "10.0.0.1:4711"; else empty
   // A directory of a DAX file system, a DAX device or a path below one, in which the shard's memory
-  // has the shard's name. Empty: memory that goes away with the job.
+  // has the shard's name. Empty: memory that is freed when the job ends.
   std::string directory{};
   bool emulated = false;  // the directory need not be on DAX
   CompletionMode completion = CompletionMode::event;
@@ -81,13 +81,13 @@ struct Config {
   std::vector<ShardConfig> shards{};  // in the order of their numbers
   systems::mcas::cluster::Timing cluster{};
 
-  // Throws UsageError, one line with the file, the line and the key, if the file cannot be read or
-  // says something impossible. Directories are not looked at.
+  // Throws UsageError, with one line that has the file, the line and the key, if the file cannot be
+  // read or has impossible contents. Directories are not examined.
   static Config read(const std::string& file);
-  // The same of a text; `name` stands for the file in messages.
+  // The same for a text; `name` stands for the file in messages.
   static Config parse(std::string_view text, const std::string& name);
 
-  // Throws UsageError if there is none of that name.
+  // Throws UsageError if there is no shard of that name.
   const ShardConfig& shard(std::string_view name) const;
 };
 

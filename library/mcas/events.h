@@ -1,4 +1,4 @@
-// What happens in a cluster, as applications are told it.
+// Converts the events of a cluster for applications.
 #pragma once
 
 #include "library/perdura_objects.h"

@@ -21,11 +21,11 @@ namespace {
 
 constexpr NodeId kClients = kNodes - kMostShards;
 constexpr std::chrono::milliseconds kShardJoins{10'000};
-// The longest attempt to connect. Callers try again until their own limit; short attempts find a
-// shard soon after it has started.
+// The longest attempt to connect. Callers repeat attempts until their own limit; short attempts
+// find a shard soon after it has started.
 constexpr Picoseconds kOneAttempt = Milliseconds(100);
 
-// On one host shards are found by the name of the job alone.
+// On one host, shards are found by the name of the job alone.
 class ShmMember final : public Member {
  public:
   ShmMember(NodeId node, ShmOptions options) : node_(node), platform_(std::move(options)) {}
@@ -50,9 +50,10 @@ ShmOptions shm_options(const std::string& job, NodeId node, std::chrono::millise
   return options;
 }
 
-// Takes the place of a node that is free.
+// Takes a free node of the job.
 std::unique_ptr<Member> join_shm(const std::string& job, std::chrono::milliseconds limit) {
-  // Where to look first, so that processes that join at the same time do not all try the same ones.
+  // The node to try first. It differs between processes, so that those which join at the same time
+  // do not all try the same nodes.
   static std::atomic<NodeId> next{static_cast<NodeId>(getpid()) * 16};
   for (NodeId i = 0; i < kClients; ++i) {
     const NodeId node = kMostShards + next.fetch_add(1) % kClients;
@@ -61,7 +62,7 @@ std::unique_ptr<Member> join_shm(const std::string& job, std::chrono::millisecon
     try {
       return std::make_unique<ShmMember>(node, std::move(options));
     } catch (const NodeRuns&) {
-      // Another client's.
+      // The node is another client's.
     }
   }
   throw PlatformError(
@@ -73,7 +74,7 @@ std::unique_ptr<Member> join_shm(const std::string& job, std::chrono::millisecon
 bool is_address(const std::string& text) {
   const auto found = fabric::tcp::host_and_port(text);
   if (!found) return false;
-  // A name's last label has a letter, so digits and dots alone are meant as an address.
+  // The last label of a name has a letter, so digits and dots alone are meant as an address.
   if (found->host.find_first_not_of("0123456789.") != std::string::npos) return true;
   in_addr address{};
   if (::inet_pton(AF_INET, found->host.c_str(), &address) != 1) return false;

@@ -1,5 +1,5 @@
-// A process' part in a job: one node, on the platform that the job's shards are on. This is the
-// only place in the library where it matters which one that is.
+// A process's part in a job: one node, on the platform that the job's shards use. Only this part of
+// the library depends on which platform that is.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace perdura::mcas {
 
-// All processes of a job agree on these. Any number of its nodes may be missing.
+// All processes of a job agree on these numbers. Any number of its nodes may be missing.
 inline constexpr NodeId kNodes = 1024;
 inline constexpr fabric::Port kShardPort = 0;
 inline constexpr fabric::Port kClusterPort = 1;
@@ -21,12 +21,12 @@ class Member {
   virtual ~Member() = default;
 
   virtual HostPlatform& platform() = 0;
-  // The number by which it is a node of the platform.
+  // The number of this node on the platform.
   virtual NodeId node() const = 0;
-  // Where a shard is that this process is to connect to: its address on `verbs`, nothing on `shm`
-  // (check_shard). Throws UsageError if there is no such host.
+  // Announces a shard to which this process will connect: its address on `verbs`, an empty one on
+  // `shm` (check_shard). Throws UsageError if the host does not exist.
   virtual void add_shard(NodeId shard, const std::string& address) = 0;
-  // Why that shard could not be reached when it was last tried, if the platform knows.
+  // Why the last attempt to reach the shard failed, if the platform knows.
   virtual std::string problem(NodeId shard) const = 0;
 };
 
@@ -34,15 +34,15 @@ class Member {
 // address.
 void check_shard(const Network& network, std::uint32_t node, const std::string& address);
 
-// Whether it can be where a shard listens, and clients find it: a host, by its name, which is not
-// looked up, or its own IPv4 address, and a port.
+// True if this is a valid address of a shard: a host and a port. The host is a name, which is not
+// resolved, or an IPv4 address that a host can have.
 bool is_address(const std::string& text);
 
-// A client's. The limit is for joining. Throws UsageError or PlatformError.
+// Joins a job as a client. The limit is that of joining. Throws UsageError or PlatformError.
 std::unique_ptr<Member> join_as_client(const std::string& job, const Network& network,
                                        std::chrono::milliseconds limit);
-// A shard's, which knows the others. Throws NodeRuns if it is being served, UsageError or
-// PlatformError.
+// Joins a job as a shard, which knows the job's other shards. Throws NodeRuns if the shard is being
+// served already, UsageError or PlatformError.
 std::unique_ptr<Member> join_as_shard(const Config& config, const ShardConfig& shard);
 
 }  // namespace perdura::mcas

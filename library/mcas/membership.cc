@@ -53,7 +53,7 @@ Membership::Membership(const std::string& job, const Network& network, Limits li
 }
 
 Membership::~Membership() {
-  // The job is left by an exception, since what the tasks wait for may never come.
+  // The job is left by an exception, since the events for which tasks wait may never come.
   inbox_->post([]() -> Task<> {
     Executor::current().spawn([]() -> Task<> {
       throw Leave{};
@@ -64,7 +64,8 @@ Membership::~Membership() {
   thread_.join();
 }
 
-// The thread's work is what is posted to it. When the client leaves, this ends with all its tasks.
+// The thread executes the work that is posted to it. When the client leaves, this task ends with
+// all others.
 Task<> Membership::live(Thread& thread) {
   struct AtTheEnd {
     Membership& membership;
@@ -113,7 +114,7 @@ void Membership::run_platform() {
   } catch (const std::exception& problem) {
     error_ = std::make_exception_ptr(std::runtime_error(problem.what()));
   }
-  begun_ = {};  // destroys the promise, so that the constructor does not wait for ever
+  begun_ = {};  // destroys the promise, so that the constructor does not wait forever
 }
 
 // --- the connection to a shard -------------------------------------------------------------------
@@ -153,7 +154,7 @@ void ShardConnection::drop() {
   session_ = nullptr;
 }
 
-// The errors of the service have the same order in both, behind `ok`.
+// The service's errors have the same order as the statuses that follow `ok`.
 static_assert(static_cast<int>(Status::not_found) ==
               static_cast<int>(objects::Error::not_found) + 1);
 static_assert(static_cast<int>(Status::locked) == static_cast<int>(objects::Error::locked) + 1);

@@ -1,5 +1,5 @@
-// A client's membership of a job: a node of it, whose thread alone knows the connections to shards.
-// Calls of other threads hand their work to the thread's inbox.
+// A client's membership of a job: a node of the job, whose thread alone uses the connections to
+// shards. Calls of other threads hand their work to the thread's inbox.
 #pragma once
 
 #include <chrono>
@@ -21,25 +21,28 @@ namespace perdura::mcas {
 struct Limits {
   std::chrono::milliseconds connect;
   std::chrono::milliseconds call;
-  // Of one call from its beginning; max() if there is none.
+  // The limit of one call from its beginning; max() if there is none.
   std::chrono::milliseconds total() const;
 };
 
-// The connection to a shard, made again when it has broken. Used on the membership's thread only.
+// The connection to a shard, which is made again after it has broken. Used on the membership's
+// thread only.
 class ShardConnection {
  public:
   ShardConnection(Thread& thread, NodeId node, objects::Config config, Picoseconds limit)
       : thread_(thread), node_(node), config_(std::move(config)), limit_(limit) {}
 
-  // The session; null if the shard cannot be reached within the limit.
+  // Returns the session, and connects first if necessary; null if the shard cannot be reached
+  // within the limit.
   Task<std::shared_ptr<objects::Session>> session();
-  // An operation of this session has ended as disconnected.
+  // Must be called when an operation of this session has ended as disconnected.
   void lost(const std::shared_ptr<objects::Session>& session);
-  // Why the shard could not be reached last.
+  // Why the last attempt to reach the shard failed.
   const std::string& problem() const { return problem_; }
 
-  // Sessions and what belongs to them end with the thread, whatever else lives: so their pools are
-  // here, too, until the session is lost or they are given up.
+  // keep() stores an open pool of the current session until give_up() or the loss of the session.
+  // Sessions and their pools end with the thread, whoever else refers to them, so they are owned
+  // here.
   std::weak_ptr<objects::Pool> keep(std::unique_ptr<objects::Pool> pool);
   void give_up(const std::shared_ptr<objects::Pool>& pool) { std::erase(pools_, pool); }
   void drop();
@@ -60,31 +63,31 @@ class Membership {
  public:
   // Throws std::invalid_argument for impossible arguments, or std::runtime_error.
   Membership(const std::string& job, const Network& network, Limits limits);
-  // Leaves the job: what is under way ends as `disconnected`.
+  // Leaves the job; operations under way end as `disconnected`.
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Calls `work` on the thread; it returns a Task<Result<T>>. What it holds must not own this.
+  // Calls `work`, which returns a Task<Result<T>>, on the thread. `work` must not own this object.
   template <class T, class Work>
   Pending<T> post(Work work) {
     return Pending<T>(inbox_->post(std::move(work)), limits_.total());
   }
-  // The same of a Task<> that nobody waits for.
+  // The same for a Task<> whose end no one awaits.
   template <class Work>
   void run(Work work) {
     inbox_->post(std::move(work));
   }
-  // To be used by work that was posted.
+  // Must be used only by work that was posted.
   Thread& thread() { return *thread_of_platform_; }
 
-  // Says where a shard is. Throws std::invalid_argument if there can be no such shard,
+  // Announces a shard's address. Throws std::invalid_argument if the shard is impossible,
   // std::runtime_error if its host is unknown.
   void add_shard(std::uint32_t node, const std::string& address);
-  // The connection to one, which is not made yet. Throws std::invalid_argument if there can be
-  // none.
+  // Returns a connection to a shard; it is not connected yet. Throws std::invalid_argument if the
+  // queue depth is impossible.
   std::shared_ptr<ShardConnection> shard(std::uint32_t node, unsigned queue_depth);
-  // Why a shard could not be reached when it was last tried, if that is known.
+  // Why the last attempt to reach the shard failed, if that is known.
   std::string problem(std::uint32_t node) const { return member_->problem(node); }
 
  private:
@@ -96,11 +99,12 @@ class Membership {
   Limits limits_;
   std::unique_ptr<Member> member_;
   std::promise<std::shared_ptr<runtime::Inbox>> begun_;
-  std::exception_ptr error_;  // of the platform; to be read when its thread has been joined
+  std::exception_ptr error_;  // the platform's error; to be read after its thread has been joined
   Thread* thread_of_platform_ = nullptr;
   std::shared_ptr<runtime::Inbox> inbox_;
   std::mutex mutex_;
-  // Until the thread has ended, so that their sessions end there, whoever gives them up elsewhere.
+  // Kept until the thread has ended, so that their sessions end on it, even if they are given up
+  // elsewhere earlier.
   std::vector<std::shared_ptr<ShardConnection>> shards_;  // protected by the mutex
   OsThread thread_;
 };

@@ -23,7 +23,7 @@ std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// What is not, for whatever result it was asked.
+// Converts a failure, for any type of result.
 template <class T>
 Result<T> failure_of(const objects::Failure& failure) {
   return {status_of(failure), failure.reason};
@@ -60,7 +60,7 @@ Result<Found> converted(const objects::Result<objects::Found>& result) {
   return Found{text_of(result->key), result->position};
 }
 
-// Performs an operation of an open pool, `operation(use)`.
+// Performs an operation on an open pool, `operation(use)`.
 template <class T, class Operation>
 Task<Result<T>> on_pool(std::shared_ptr<OpenPool> pool, Operation operation) {
   Result<OpenPool::Use> use = co_await pool->use();
@@ -113,7 +113,8 @@ RegisteredMemory::~RegisteredMemory() {
   }
 }
 
-// The memory ends on the membership's thread, with this or the last operation that uses it.
+// The memory is destroyed on the membership's thread, together with this object or after the last
+// operation that uses it.
 DirectMemory::Impl::~Impl() {
   membership_->run([memory = std::move(memory_)]() -> Task<> { co_return; });
 }

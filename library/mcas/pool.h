@@ -1,5 +1,5 @@
-// A pool of the library's, opened again when the connection to its shard was made again, and memory
-// for direct transfers, registered for each connection that uses it.
+// The library's pools, which are opened again after the connection to their shard has been made
+// again, and memory for direct transfers, which is registered for each connection that uses it.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,7 @@
 
 namespace perdura::mcas {
 
-// Memory, and under which numbers sessions know it. Used on the membership's thread, but for the
-// bytes.
+// Memory, and its registrations with sessions. Used on the membership's thread, except for bytes().
 class RegisteredMemory {
  public:
   explicit RegisteredMemory(std::unique_ptr<pmem::Region> region) : region_(std::move(region)) {}
@@ -49,19 +48,19 @@ class DirectMemory::Impl {
 
 Result<DirectMemory> allocate(const std::shared_ptr<Membership>& membership, std::size_t size);
 
-// What opens a pool.
+// The parameters for opening a pool.
 struct PoolName {
   std::string name;
   PoolFlags flags{};
   std::uint64_t size = 0;
-  bool creates = false;  // by create_pool, at first
+  bool creates = false;  // the first time, by create_pool
 };
 
-// A pool on one shard, on the membership's thread. Operations share it, as they may outlive the
-// handle.
+// A pool on one shard, used on the membership's thread. Operations share its ownership, since they
+// may outlive the handle.
 class OpenPool {
  public:
-  // With it, as long as an operation uses the pool, its session lives.
+  // A pool in use by an operation; keeps the pool and its session alive.
   struct Use {
     std::shared_ptr<objects::Session> session;
     std::shared_ptr<objects::Pool> pool;
@@ -70,12 +69,12 @@ class OpenPool {
   OpenPool(std::shared_ptr<ShardConnection> shard, PoolName name)
       : shard_(std::move(shard)), name_(std::move(name)) {}
 
-  // The pool, opened if it is not, or not by the present session.
+  // Returns the pool, and opens it first if the current session has not opened it yet.
   Task<Result<Use>> use();
   void lost(const Use& use) { shard_->lost(use.session); }
-  // It has been opened once: from now on it is opened, and not made.
+  // Must be called after the first opening: from now on the pool is opened, but not created.
   void now_exists();
-  // Nothing is opened any more.
+  // Closes the pool; it cannot be used any more.
   static Task<Result<void>> close(std::shared_ptr<OpenPool> self);
 
  private:
@@ -83,7 +82,7 @@ class OpenPool {
 
   std::shared_ptr<ShardConnection> shard_;
   PoolName name_;
-  std::weak_ptr<objects::Session> session_;  // by which it is open
+  std::weak_ptr<objects::Session> session_;  // the session in which it is open
   std::weak_ptr<objects::Pool> pool_;
   bool opening_ = false;
   bool closed_ = false;
@@ -106,13 +105,13 @@ class Pool::Impl {
   std::shared_ptr<OpenPool> pool_;
 };
 
-// Opens it now.
+// Opens the pool before it returns.
 Result<Pool> open(const std::shared_ptr<Membership>& membership,
                   const std::shared_ptr<ShardConnection>& shard, PoolName name);
 
 Task<Result<void>> delete_pool_of(objects::Session& session, const std::string& name);
 
-// Performs an operation of the shard's session.
+// Performs an operation on the shard's session.
 template <class T, class Operation>
 Task<Result<T>> on_session(std::shared_ptr<ShardConnection> shard, Operation operation) {
   const std::shared_ptr<objects::Session> session = co_await shard->session();

@@ -33,7 +33,7 @@ namespace cluster = systems::mcas::cluster;
 namespace {
 
 constexpr Picoseconds kLook = Milliseconds(1);
-// How long a shard that ends waits until those that watch it have been told.
+// How long a shard that ends waits for its watchers to be told.
 constexpr Picoseconds kToSayGoodbye = Milliseconds(200);
 
 // Thrown to leave the job.
@@ -47,7 +47,8 @@ Config read(const std::string& file) {
   }
 }
 
-// What a shard needs of the host on which it is served, as far as can be seen without serving it.
+// Checks what a shard needs of the host on which it is served, as far as possible without serving
+// it.
 void check_on_this_host(const ShardConfig& shard, const std::string& file) {
   const std::string where = fmt::format("{}: [shards.{}]:", file, shard.name);
   if (!shard.directory.empty()) {
@@ -91,7 +92,8 @@ std::vector<ShardConfig> chosen(const Config& config, const ServerOptions& optio
   return shards;
 }
 
-// Nobody else, of another job perhaps, may serve the memory. There is none before it is made.
+// Ensures that no one else, perhaps of another job, serves the memory. Returns null if the memory
+// does not exist yet.
 std::shared_ptr<void> own(Node& node, const std::string& name) {
   if (node.open_region(name) == nullptr) return nullptr;
   std::shared_ptr<void> owned = node.own_region(name);
@@ -101,13 +103,14 @@ std::shared_ptr<void> own(Node& node, const std::string& name) {
 
 }  // namespace
 
-// A successor's is larger, on whatever host it is, if their clocks agree.
+// A successor's life is larger, also on another host if the hosts' clocks agree.
 cluster::Life new_life() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<cluster::Life>(std::chrono::duration_cast<Nanoseconds>(now).count());
 }
 
-// One shard: a node of the job, whose two threads serve requests and take part in the cluster.
+// One shard: a node of the job with two threads, one that serves requests and one that takes part
+// in the cluster.
 class ServedShard {
  public:
   ServedShard(const Config& config, const ShardConfig& shard, const ServerOptions& options,
@@ -146,7 +149,8 @@ class ServedShard {
     throw Stopped{};
   }
 
-  // What refuses memory knows neither the file that it is nor the file that asks for other sizes.
+  // Adds the file of the memory and the configuration file to the message of an error, which has
+  // neither.
   std::shared_ptr<objects::Shard> open(Thread& thread) const {
     try {
       return systems::kMcasObjects.open(thread, shard_.name, shard_.store);
@@ -159,7 +163,7 @@ class ServedShard {
     }
   }
 
-  // A shard joins when it serves: before that, clients could not use it.
+  // A shard joins the cluster when it serves: before that, clients could not use it.
   Task<> take_part(Thread& thread) {
     while (!serving_) co_await sleep_for(kLook);
     const auto beacon = std::make_shared<cluster::Beacon>(thread, config_.cluster, new_life());
@@ -181,10 +185,11 @@ class ServedShard {
     while (!told && thread.executor.now() < deadline) co_await sleep_for(kLook);
     said_goodbye_ = true;
     WaitList never;
-    co_await wait(never);  // what was spawned uses this
+    co_await wait(never);  // the tasks spawned above use this frame
   }
 
-  // To the shard, on its own thread, where work begins in the order in which it is posted.
+  // Hands the event to the shard on its own thread, where work begins in the order in which it is
+  // posted.
   void hand_over(const cluster::Event& event) {
     inbox_->post([shard = served_, event]() -> Task<> {
       if (const auto served = shard.lock()) served->cluster_event(event);
@@ -196,7 +201,7 @@ class ServedShard {
   const ShardConfig& shard_;
   const ServerOptions& options_;
   const std::atomic<bool>& stopping_;
-  // What the second thread may use once `serving_` is true.
+  // The second thread may use these once `serving_` is true.
   std::weak_ptr<objects::Shard> served_;
   std::shared_ptr<runtime::Inbox> inbox_;
   std::atomic<bool> serving_{false};
@@ -239,7 +244,7 @@ class Server::Impl {
   void stop() noexcept { stopping_ = true; }
 
  private:
-  // A shard that cannot be served ends the others.
+  // If one shard cannot be served, the others are ended.
   void run(ServedShard& shard) {
     std::string problem;
     try {
@@ -259,7 +264,7 @@ class Server::Impl {
   std::atomic<bool> stopping_{false};
   std::vector<std::unique_ptr<ServedShard>> served_;
   std::mutex mutex_;
-  std::string problem_;  // of the first shard that had one
+  std::string problem_;  // the problem of the first shard that had one
 };
 
 ShardList Server::check(const std::string& file) {

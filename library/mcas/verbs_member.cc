@@ -12,12 +12,12 @@ namespace {
 
 using fabric::tcp::host_and_port;
 
-// The longest attempt to connect. Callers try again until their own limit. Both ends make queue
-// pairs, which takes a busy host tens of milliseconds; attempts that end before that would keep it
-// busy with nothing else.
+// The longest attempt to connect. Callers repeat attempts until their own limit. Both ends create
+// queue pairs, which takes a busy host tens of milliseconds; shorter attempts would keep it busy
+// with nothing else.
 constexpr Picoseconds kOneAttempt = std::chrono::seconds(2);
 
-// Each process listens, or knows where others do.
+// A shard's process listens; each process knows the addresses of the shards that it connects to.
 class VerbsMember final : public Member {
  public:
   VerbsMember(NodeId node, VerbsOptions options) : node_(node), platform_(std::move(options)) {}
@@ -49,7 +49,8 @@ VerbsOptions verbs_options(const std::string& job, NodeId node, const Network& n
 
 }  // namespace
 
-// Shards give their clients numbers of their own, so all clients may have the same.
+// Shards assign numbers of their own to their clients, so all clients may have the same node
+// number.
 std::unique_ptr<Member> join_verbs(const std::string& job, const Network& network,
                                    std::chrono::milliseconds limit) {
   VerbsOptions options = verbs_options(job, kMostShards, network);

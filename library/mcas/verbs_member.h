@@ -1,4 +1,4 @@
-// Parts in jobs on the platform `verbs`. In a build without libibverbs these throw UsageError.
+// Members of jobs on the platform `verbs`. In a build without libibverbs these throw UsageError.
 #pragma once
 
 #include "library/mcas/member.h"

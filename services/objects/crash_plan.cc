@@ -17,10 +17,10 @@ const T& one_of(const std::array<T, N>& alternatives, pmem::Choices& choices) {
   return alternatives[choices.choose(N)];
 }
 
-// Within an entry of a table, within a line, over several lines.
+// Lengths within a line, within an entry of a table, and over several lines.
 constexpr std::array<Bytes, 3> kUsualLengths{64, 16, 304};
 
-// What clients do with a key, and how.
+// An operation on a key, and whether it is a direct transfer.
 struct Work {
   Kind kind{};
   bool direct = false;
@@ -92,7 +92,7 @@ ObjectsPlan generated_objects_plan(pmem::Tape& tape, std::uint32_t failures) {
   constexpr std::uint32_t kMostClients = 3;
   constexpr std::array<std::size_t, 4> kPools{1, 1, 2, 2};
   constexpr std::array<std::size_t, 4> kKeys{1, 2, 2, 3};
-  // The last one takes several packets.
+  // A value of the last length takes several packets.
   constexpr std::array<Bytes, 6> kLengths{64, 64, 16, 304, 304, 4504};
   ObjectsPlan plan;
   pmem::Choices& store = tape.stream("store");

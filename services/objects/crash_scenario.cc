@@ -28,7 +28,7 @@ using Words = ObjectsSpecification::Words;
 
 constexpr fabric::Address kShard{0, 0};
 constexpr std::uint32_t kSessions = 6;
-constexpr Picoseconds kLook = Microseconds(1);  // between two looks at what is waited for
+constexpr Picoseconds kLook = Microseconds(1);  // polling interval
 
 constexpr CrashSchedule kSchedules[] = {
     {"writers", "both clients put, write into parts, get and erase, also by direct transfers"},
@@ -45,7 +45,7 @@ std::array<std::byte, kWord> key_of(std::size_t number) {
   return key;
 }
 
-// What one client has open, for as long as it is connected.
+// Everything that a client has open while it is connected.
 struct Connection {
   std::unique_ptr<pmem::Region> memory;  // for direct transfers
   std::unique_ptr<objects::Session> session;
@@ -97,7 +97,7 @@ class ObjectsCrashScenario final : public CrashScenario {
   std::uint32_t inspector() const { return clients(); }  // its client number in the history
 
   Task<> connect(Thread& thread, std::uint32_t number, Connection& connection);
-  // False if the shard is gone, as of all of these.
+  // Returns false if the shard is gone, as all of the following functions do.
   Task<bool> take(Connection& connection, ObjectsStep step, std::uint32_t number);
   Task<bool> open(Connection& connection, std::size_t pool, std::uint32_t number);
   Task<bool> create(Connection& connection, std::size_t pool, std::uint32_t number);
@@ -115,7 +115,7 @@ class ObjectsCrashScenario final : public CrashScenario {
     return plan_.lengths[version % plan_.lengths.size()];
   }
   std::size_t begin(Operation operation, std::uint32_t client);
-  // Notes the answer, if there is one.
+  // Records the answer. Returns false if there is none, since the connection has ended.
   template <class T>
   bool end(std::size_t place, const objects::Result<T>& result) {
     return end(place, result ? std::nullopt : std::optional(result.error()));
@@ -131,7 +131,7 @@ class ObjectsCrashScenario final : public CrashScenario {
   std::vector<std::uint64_t> versions_;   // number of values so far, by client
   std::vector<std::uint32_t> connected_;  // how often each client has connected
   std::vector<ClientCall<Operation>> calls_;
-  std::uint32_t under_way_ = 0;  // operations that are waited for
+  std::uint32_t under_way_ = 0;  // operations waiting for an answer
   std::size_t kept_calls_ = 0;
   std::vector<std::uint64_t> kept_versions_;
   std::vector<std::uint32_t> kept_connected_;
@@ -147,10 +147,10 @@ Task<> ObjectsCrashScenario::serve(Thread& thread) {
   co_await shard->serve();
 }
 
-// A shard whose sessions are all in use refuses another client, until it has heard that those
-// before are gone.
+// A shard whose sessions are all in use refuses further clients until it has noticed that earlier
+// ones are gone. The inspector repeats its attempt meanwhile.
 Task<> ObjectsCrashScenario::connect(Thread& thread, std::uint32_t number, Connection& connection) {
-  constexpr int kAttempts = 100;  // longer than a server takes to hear of all ends
+  constexpr int kAttempts = 100;  // longer than a server takes to notice all ends
   for (int attempt = 1; !connection.session; ++attempt) {
     try {
       connection.session = co_await system_.connect(thread, kShard, config_);
@@ -202,7 +202,7 @@ Task<bool> ObjectsCrashScenario::inspect(Connection& connection) {
   co_return co_await read_all(connection);
 }
 
-// Of pools that are not there it notes that.
+// Pools that do not exist are recorded as such.
 Task<bool> ObjectsCrashScenario::read_all(Connection& connection) {
   for (std::size_t pool = 0; pool < plan_.pools; ++pool) {
     if (!co_await open(connection, pool, inspector())) co_return false;
@@ -223,7 +223,7 @@ Task<bool> ObjectsCrashScenario::take(Connection& connection, ObjectsStep step,
   if (answered && !connection.pools.contains(step.pool)) {
     answered = co_await create(connection, step.pool, number);
   }
-  // There may be no room for it, or another client may have created it meanwhile.
+  // There may be too little room, or another client may have created the pool meanwhile.
   if (!answered || !connection.pools.contains(step.pool)) co_return answered;
   if (step.kind == Kind::get) {
     answered = co_await get(connection, step, number);
@@ -267,7 +267,7 @@ Task<bool> ObjectsCrashScenario::remove(Connection& connection, std::size_t pool
   co_return end(place, co_await connection.session->delete_pool(pool_name(pool)));
 }
 
-// A part is the second half of the whole words that a value of some client has.
+// A part is the second half of the whole words of a value with this version's length.
 Task<bool> ObjectsCrashScenario::put(Connection& connection, ObjectsStep step,
                                      std::uint32_t number) {
   const std::uint64_t version = next_version(number);
@@ -321,7 +321,7 @@ Task<bool> ObjectsCrashScenario::erase(Connection& connection, ObjectsStep step,
   co_return end(place, co_await connection.pools.at(step.pool)->erase(key));
 }
 
-// --- what is noted -------------------------------------------------------------------------------
+// --- the record ----------------------------------------------------------------------------------
 
 std::size_t ObjectsCrashScenario::begin(Operation operation, std::uint32_t client) {
   ClientCall<Operation>& begun = calls_.emplace_back();
@@ -382,7 +382,8 @@ std::map<std::string, std::uint64_t, std::less<>> ObjectsCrashScenario::events()
   return events;
 }
 
-// What is under way, which of it is direct, and what the inspector has found.
+// Describes the operations under way, which of them are direct, and how much the inspector has
+// found.
 void ObjectsCrashScenario::describe(SystemState& state) const {
   CrashScenario::describe(state);
   std::uint64_t kinds = 0;
@@ -407,7 +408,7 @@ std::string ObjectsCrashScenario::found_since() const {
   return found;
 }
 
-// Pools have nothing to do with each other.
+// Each pool is an object of its own, since operations on different pools are independent.
 std::vector<CrashCall> ObjectsCrashScenario::calls() const {
   std::vector<CrashCall> calls;
   for (const ClientCall<Operation>& one : calls_) {
@@ -430,11 +431,11 @@ std::vector<CrashCall> ObjectsCrashScenario::calls() const {
   return calls;
 }
 
-// A shard that is as small as the system can be, and has room for what the plan puts, unless that
-// is crowded.
+// The configuration of a shard that is as small as the system can be, with room for the plan's
+// values unless the plan is crowded.
 objects::Config small_shard(const objects::System& system, const CrashSetup& setup,
                             const ObjectsPlan& plan) {
-  constexpr Bytes kForPool = 4 * KiB;  // besides its values
+  constexpr Bytes kForPool = 4 * KiB;  // besides the pool's values
   const Bytes longest = *std::max_element(plan.lengths.begin(), plan.lengths.end());
   const std::size_t values = plan.crowded ? 1 : plan.keys + plan.clients.size();
   objects::Config config{.memory = plan.pools * (kForPool + 2 * values * (longest + 512)),

@@ -1,5 +1,5 @@
 // The histories in which failures of stores of pools are tried: a small shard, and clients that use
-// the same few pools and keys as a plan prescribes (crash_plan.h).
+// a few pools and keys in common, as prescribed by a plan (crash_plan.h).
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // Objects: pools of keys and values on a shard, with transfers that bypass the CPUs and calls of
-// code that computes on a value where it lies (MCAS, sections 3.1 and 4.1, Tables 1 to 3).
+// code that computes on a value in place (MCAS, sections 3.1 and 4.1, Tables 1 to 3).
 //
 //   const auto session = co_await system.connect(thread, shard, config);
 //   const auto pool = co_await (*session)->create_pool("accounts", 64 * MiB, {});
@@ -7,16 +7,16 @@
 //   const auto length = co_await (*pool)->get(key, buffer);
 //
 // Every operation is a coroutine. The asynchronous forms of the tables are in `pending.h`, for all
-// operations alike: it starts one, and tells later whether it has completed.
+// operations alike: it starts an operation, and reports later whether it has completed.
 //
-// A task that an operation returns uses what it was given, the key, buffers and the object itself,
-// until it has ended.
+// The task that an operation returns uses the operation's arguments, such as the key and buffers,
+// and the object itself until the task has ended.
 //
-// A completed change is as durable as the system promises. An operation that fails has changed
-// nothing, with four exceptions: after `disconnected` it is unknown whether it took effect; a write
-// into a part of a value that a failure interrupts may leave any of its bytes new or old; a call of
-// an active data object that fails leaves what it has put, created or changed by then; and a put or
-// an erase that is `failed`, because active data objects did not agree to it, has taken effect.
+// A completed change is as durable as the system promises. A failed operation has changed nothing,
+// with four exceptions: after `disconnected` it is unknown whether it took effect; a write into a
+// part of a value that a failure interrupts may leave any of its bytes new or old; a failed call of
+// an active data object leaves what it has put, created or changed by then; and a put or an erase
+// that has `failed` because active data objects did not consent has taken effect.
 #pragma once
 
 #include <cstdint>
@@ -39,24 +39,24 @@ using Value = std::span<const std::byte>;
 
 enum class Error : std::uint8_t {
   not_found,      // no such pool or key
-  exists,         // and it was not to
+  exists,         // it exists and should not
   out_of_space,   // the shard or the pool is full; everything acknowledged is kept
-  too_large,      // longer than the store, a message or the buffer takes
-  invalid,        // arguments that cannot be: an empty key, a range outside of the value
+  too_large,      // longer than the store, a message or the buffer allows
+  invalid,        // impossible arguments: an empty key, a range outside of the value
   no_permission,  // the pool was opened read-only, has been closed, or is not this client's
   busy,           // the pool is in use and cannot be deleted
   locked,         // another operation has the key, and this one may not wait for it
   unsupported,    // the pool has no secondary index, or no active data objects are configured
-  failed,        // the active data object has died or refused, or cannot be started; or the pool is
+  failed,        // the active data object has died, refused, or cannot be started; or the pool is
                  // damaged
   disconnected,  // the shard is gone; whether the operation took effect is unknown
 };
 std::string_view to_string(Error error);
 
-// Why an operation has failed. Compared and handed on as the error that it is.
+// The reason of a failure. Converts to its error, and can be compared with one.
 struct Failure {
   Error error = Error::failed;
-  std::string reason{};  // for people; empty if the error says all
+  std::string reason{};  // for people; empty if the error says everything
 
   Failure(Error what, std::string why = {}) : error(what), reason(std::move(why)) {}
   operator Error() const { return error; }
@@ -68,8 +68,8 @@ using Result = tl::expected<T, Failure>;
 // Flags of opening a pool.
 struct PoolFlags {
   bool create_only = false;       // create_pool: an existing pool is an error, `exists`
-  bool create_on_demand = false;  // open_pool: creates a pool that is not there
-  bool read_only = false;         // changes of the pool through this handle are refused
+  bool create_on_demand = false;  // open_pool: a pool that does not exist is created
+  bool read_only = false;         // changes through this handle are refused
 };
 
 // Flags of a put, and of a call of an active data object.
@@ -77,18 +77,18 @@ struct PutFlags {
   bool no_overwrite = false;  // an existing key is an error, `exists`
 };
 struct InvokeFlags {
-  bool create_on_demand = false;  // a key that is not there is created, with `value_length` bytes
-  bool create_only = false;       // a key that is there is an error, `exists`
+  bool create_on_demand = false;  // a key that does not exist is created, with `value_length` bytes
+  bool create_only = false;       // an existing key is an error, `exists`
   bool read_only = false;         // the call does not change the value, so others may read it
-  bool detached = false;          // a put value is given to the call, and is not the key's value
-  bool zero_new_value = false;    // a value that is created is all zeros, and not of any bytes
-  bool no_overwrite = false;      // a key that is there is an error of invoke_put, `exists`
+  bool detached = false;          // the value put is given to the call, and is not the key's value
+  bool zero_new_value = false;    // a created value consists of zeros instead of arbitrary bytes
+  bool no_overwrite = false;      // invoke_put: an existing key is an error, `exists`
 };
 
-// What is remembered of a pool or a key (get_attributes).
+// The attributes of a pool or a key (get_attributes).
 struct PoolAttributes {
   std::uint64_t items = 0;
-  Bytes capacity = 0;  // of its memory, and of what it may still be given
+  Bytes capacity = 0;  // its memory, and the memory that it may still be given
   Bytes free = 0;
   bool has_index = false;
 };
@@ -96,7 +96,7 @@ struct KeyAttributes {
   Bytes value_length = 0;
 };
 
-// What a shard has done since it started (get_statistics).
+// Counts of a shard since it started (get_statistics).
 struct ShardStatistics {
   std::uint64_t requests = 0;
   std::uint64_t puts = 0;
@@ -105,18 +105,18 @@ struct ShardStatistics {
   std::uint64_t direct_transfers = 0;
   std::uint64_t invocations = 0;
   std::uint64_t failed_requests = 0;
-  std::uint64_t sessions = 0;  // now
-  std::uint64_t pools = 0;     // that exist
+  std::uint64_t sessions = 0;  // connected now
+  std::uint64_t pools = 0;     // existing now
 };
 
-// How find() compares the keys of the secondary index with what is asked for (section 3.3).
+// How find() compares the keys of the secondary index with the expression (section 3.3).
 enum class Match : std::uint8_t { exact, prefix, regular_expression, next };
 struct Found {
   std::vector<std::byte> key;
-  std::uint64_t position = 0;  // of the key in the order of keys: go on from the next one
+  std::uint64_t position = 0;  // the key's number in the order; a search continues at the next one
 };
 
-// What a client has registered for direct transfers, until unregister_direct_memory.
+// Memory that a client has registered for direct transfers, until unregister_direct_memory.
 struct DirectMemory {
   std::uint32_t number = 0;
 };
@@ -127,10 +127,10 @@ struct DirectBuffer {
   Bytes length = 0;
 };
 
-// A call's answers, one of each plugin of the shard.
+// A call's answers: one per response of the shard's plugins, in the plugins' order.
 using Answers = std::vector<std::vector<std::byte>>;
 
-// A handle of an open pool. Closed by close(); a session that ends closes all of its own.
+// A handle of an open pool. close() closes it; a session that ends closes all of its own.
 class Pool {
  public:
   virtual ~Pool() = default;
@@ -139,36 +139,37 @@ class Pool {
   virtual Task<Result<void>> put(Key key, Value value, PutFlags flags) = 0;
   // Copies the value to the beginning of `into` and returns its length.
   virtual Task<Result<Bytes>> get(Key key, std::span<std::byte> into) = 0;
-  // The same into memory that is allocated for it, which the caller owns: what free_memory is for
-  // where there are no destructors.
+  // The same, into allocated memory that the caller owns. The tables' free_memory is its
+  // destructor.
   virtual Task<Result<std::vector<std::byte>>> get(Key key) = 0;
   virtual Task<Result<void>> erase(Key key) = 0;
 
   // Without copies: the shard READs from or WRITEs to the client's memory (section 3.1.1).
   virtual Task<Result<void>> put_direct(Key key, DirectBuffer from, PutFlags flags) = 0;
   virtual Task<Result<Bytes>> get_direct(Key key, DirectBuffer into) = 0;
-  // Of the part of an existing value from `offset` on that is as long as the buffer (3.1.2).
+  // Transfers into or from the part of an existing value that begins at `offset` and is as long as
+  // the buffer (3.1.2).
   virtual Task<Result<void>> put_direct_offset(Key key, Bytes offset, DirectBuffer from) = 0;
   virtual Task<Result<void>> get_direct_offset(Key key, Bytes offset, DirectBuffer into) = 0;
 
-  // Calls the active data objects of the shard with the request, for this key; `not_found` if it is
-  // not there and no flag says that it is created, then with a value of `value_length` bytes.
-  // `read_only` goes with no other flag. `too_large` if the request does not fit a message, or,
-  // after the call, its answers do not.
+  // Calls the active data objects of the shard with the request, for this key. If the key does not
+  // exist, it is created with a value of `value_length` bytes if a flag says so; otherwise the
+  // error is `not_found`. `read_only` cannot be combined with other flags. `too_large` if the
+  // request does not fit into a message or, after the call, its answers do not.
   virtual Task<Result<Answers>> invoke(Key key, std::span<const std::byte> request,
                                        Bytes value_length, InvokeFlags flags) = 0;
-  // The same after putting the value. If that is `detached`, a key that is not there is created
-  // with a value of `root_length` bytes, which is of no account otherwise. Never `read_only`.
+  // The same after putting the value. If the value is `detached`, a key that does not exist is
+  // created with a value of `root_length` bytes, which is ignored otherwise. Never `read_only`.
   virtual Task<Result<Answers>> invoke_put(Key key, std::span<const std::byte> request, Value value,
                                            Bytes root_length, InvokeFlags flags) = 0;
 
   virtual Task<Result<PoolAttributes>> attributes() = 0;
   virtual Task<Result<KeyAttributes>> attributes(Key key) = 0;
-  // "AddIndex::NAME" and "RemoveIndex::", as the published code names them. The pool keeps it over
-  // restarts. `unsupported` if there is no such index.
+  // Executes "AddIndex::NAME" or "RemoveIndex::", as the published code names them. The pool keeps
+  // its index over restarts. `unsupported` if there is no such index.
   virtual Task<Result<void>> configure(std::string_view command) = 0;
-  // The first key from `position` on that matches, in the order of their bytes. A key that comes or
-  // goes moves the positions of those behind it.
+  // Finds the first key from `position` on that matches, in the order of the keys' bytes. Inserting
+  // or erasing a key moves the positions of the keys after it.
   virtual Task<Result<Found>> find(std::string_view expression, Match match,
                                    std::uint64_t position) = 0;
   virtual Task<Result<void>> close() = 0;
@@ -187,7 +188,7 @@ class Session {
   Task<Result<std::unique_ptr<Pool>>> open_pool(std::string_view name, PoolFlags flags) {
     return open_pool(name, flags, 0);
   }
-  // Overwrites what was in it and gives its memory back to the shard. `busy` while it is open.
+  // Overwrites the pool's contents and returns its memory to the shard. `busy` while it is open.
   virtual Task<Result<void>> delete_pool(std::string_view name) = 0;
   virtual Task<Result<ShardStatistics>> statistics() = 0;
 
@@ -196,30 +197,30 @@ class Session {
   virtual void unregister_direct_memory(DirectMemory memory) = 0;
 };
 
-// What has become of another member of a shard's cluster (section 5).
+// An event of another member of a shard's cluster (section 5).
 struct MemberEvent {
   enum class What : std::uint8_t { joined, left, failed };
   What what = What::joined;
   std::string member{};
-  std::uint64_t life = 0;  // of its processes; a successor's is larger
+  std::uint64_t life = 0;  // the number of its process's life; a successor's is larger
 };
 
-// A shard: one thread's pools.
+// A shard: the pools of one thread.
 class Shard {
  public:
   virtual ~Shard() = default;
   // Accepts sessions and serves them; does not end by itself.
   virtual Task<> serve() = 0;
-  // Hands the event to the shard's active data objects. To be called on its thread, in the order of
-  // the events.
+  // Reports the event to the shard's active data objects. Must be called on the shard's thread, in
+  // the order of the events.
   virtual void cluster_event(const MemberEvent&) {}
-  // What contradicts itself in the shard's memory, as a phrase; empty if nothing does. To be called
-  // on its thread before it serves.
+  // Returns an inconsistency in the shard's memory, as a phrase; empty if there is none. Must be
+  // called on the shard's thread before it serves.
   virtual std::string audit() = 0;
 };
 
 struct Config {
-  Bytes memory = 64 * MiB;             // of the shard, for all its pools
+  Bytes memory = 64 * MiB;             // the shard's, for all its pools
   Bytes max_message_value = 64 * KiB;  // longest value of a put or get that is not direct
   std::uint32_t sessions = 64;         // clients that may be connected at the same time
   GivenParameters parameters{};        // the system's own; unknown ones throw UsageError
@@ -234,7 +235,7 @@ struct System {
   // Throws UsageError if the configuration is impossible, as open() and connect() do.
   void (*check)(const Config& config) = [](const Config&) {};
   // Opens the memory `name` of the thread's node and recovers all its pools, or creates it. Throws
-  // UsageError if it is damaged or of another shape.
+  // UsageError if the memory is damaged or of another shape.
   std::unique_ptr<Shard> (*open)(Thread& thread, std::string name, const Config& config);
   // Connects to the shard that is served at `server`. Throws PlatformError if that fails.
   Task<std::unique_ptr<Session>> (*connect)(Thread& thread, fabric::Address server, Config config);

@@ -1,13 +1,12 @@
 // The asynchronous forms of operations (MCAS, Tables 1 to 3: async_put, async_get, ...), for all of
-// them alike: an operation is started, and its completion asked for later.
+// them alike: an operation is started, and its completion is polled or awaited later.
 //
 //   Pending<Bytes> pending(pool->get_direct(key, buffer));
 //   while (!pending.completed()) co_await something_else();     // check_async_completion
 //   const auto length = pending.take();
 //
-// An operation that nobody asks for any more goes on to its end, as the shard may have begun it. So
-// what it was given, such as the key and buffers, must stay until it has ended, whether or not this
-// object does.
+// An operation continues to its end even if this object is destroyed, since the shard may have
+// begun it. So its arguments, such as the key and buffers, must stay valid until it has ended.
 #pragma once
 
 #include <memory>
@@ -23,19 +22,19 @@ namespace perdura::objects {
 template <class T>
 class Pending {
  public:
-  // Starts it on this thread's executor.
+  // Starts the operation on this thread's executor.
   explicit Pending(Task<Result<T>> operation) : state_(std::make_shared<State>()) {
     Executor::current().spawn(run(std::move(operation), state_));
   }
 
-  // Whether take() has something to return. The operation gets on only while this thread's other
-  // tasks run, that is, while whoever asks waits for something.
+  // True if take() has something to return. The operation makes progress only while the calling
+  // task waits for something, so that this thread's other tasks run.
   bool completed() const { return state_->result.has_value(); }
   Task<> wait_for_completion() {
     const std::shared_ptr<State> state = state_;
     while (!state->result) co_await wait(state->waiting);
   }
-  // Once, after it has completed.
+  // Returns the result. May be called once, after the operation has completed.
   Result<T> take() { return std::move(state_->result).value(); }
 
  private:

@@ -11,7 +11,7 @@ namespace perdura::services {
 
 class ObjectsService final : public Service {
  public:
-  // `systems`: a table that outlives this.
+  // `systems` must outlive this object.
   explicit ObjectsService(std::span<const objects::System> systems) : systems_(systems) {}
 
   std::string_view name() const override { return "objects"; }

@@ -14,7 +14,7 @@ using Kind = ObjectsSpecification::Operation::Kind;
 
 namespace {
 
-// The last byte of a word in part: this, and how many bytes of it there are. No word that the
+// The last byte of a partial word is this plus the word's number of bytes. No word that the
 // scenarios store, the number of a value, is so large.
 constexpr unsigned kMarkShift = 8 * (kWord - 1);
 constexpr std::uint64_t kMark = 0xe0;
@@ -66,7 +66,7 @@ std::vector<ObjectsSpecification::State> ObjectsSpecification::after(const State
     case Kind::erase:
       break;
   }
-  // Who has opened a pool keeps it from being removed, unless it has died.
+  // A pool that a client has open cannot be removed, unless the client has died.
   if (!pool.there) return allowed_if(!answered);
   std::optional<Value> value = after(pool.values.at(operation.key), operation, answered);
   if (!value) return {};
@@ -146,7 +146,7 @@ bool ObjectsSpecification::changes(const Operation& operation) const {
 
 namespace {
 
-// Words that are equal are told once, with their number.
+// Lists each run of equal words once, with its length.
 std::string text_of(const ObjectsSpecification::Words& words) {
   std::vector<std::string> runs;
   for (std::size_t i = 0; i < words.size();) {

@@ -1,7 +1,6 @@
-// The sequential specification of the pools of a shard: which there are, and the values of their
-// keys. A value consists of 64-bit words, of which the last one may be there in part; what is
-// written into a part of a value begins and ends with a whole one, so a failure leaves each word
-// new or old.
+// The sequential specification of the pools of a shard: which pools exist, and the values of their
+// keys. A value consists of 64-bit words, of which the last one may be partial. A write into a part
+// of a value begins and ends at whole words, so a failure leaves each word new or old.
 #pragma once
 
 #include <compare>
@@ -18,18 +17,18 @@ namespace perdura::services {
 
 struct ObjectsSpecification {
   using Words = std::vector<std::uint64_t>;
-  // The words of some bytes. A last one in part is marked with how many bytes of it there are, so
-  // that values of different lengths differ.
+  // The words of some bytes. A partial last word is marked with its number of bytes, so that values
+  // of different lengths differ.
   static Words words_of(std::span<const std::byte> bytes);
-  // How many bytes there are of a word that is marked so; 0 of a whole one.
+  // The number of bytes of a word that is marked as partial; 0 for a whole one.
   static std::size_t bytes_in_part(std::uint64_t word);
   static std::size_t whole_words(const Words& words) {
     return words.empty() || bytes_in_part(words.back()) == 0 ? words.size() : words.size() - 1;
   }
   struct Value {
-    Words words;  // none: there is no such key
-    // By word: what it may be instead, since writes into a part that were interrupted have stored
-    // it or not. Nobody has read the value since.
+    Words words;  // empty: the key does not exist
+    // By word: other contents that it may have, since interrupted writes into a part have stored
+    // them or not, and no one has read the value since.
     std::vector<Words> perhaps;
     auto operator<=>(const Value&) const = default;
   };
@@ -45,14 +44,14 @@ struct ObjectsSpecification {
     Kind kind = Kind::get;
     std::size_t pool = 0;
     std::size_t key = 0;
-    bool direct = false;                    // of a put or a get
-    std::size_t first = 0;                  // of a part: its first word
-    Words words{};                          // that are put, or that a get has found
-    std::optional<objects::Error> error{};  // that it ended with
+    bool direct = false;                    // for a put or a get
+    std::size_t first = 0;                  // the first word of a part
+    Words words{};                          // those put, or found by a get
+    std::optional<objects::Error> error{};  // the error with which it ended
   };
 
   std::size_t pools = 0;
-  std::size_t keys = 0;  // of each pool
+  std::size_t keys = 0;  // in each pool
 
   State initial() const { return State(pools); }
   std::vector<State> after(const State& state, const Operation& operation, bool answered) const;

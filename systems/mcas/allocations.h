@@ -1,8 +1,8 @@
-// Memory of a pool that belongs to no key, which active data objects allocate (MCAS, Table 4).
+// Memory of a pool that belongs to no key, allocated by active data objects (MCAS, Table 4).
 //
-// It is the value of a key of a reserved form, which clients cannot have: 16 bytes, of which the
-// last 8 are the memory's offset. So an allocation is durable, whole and gone as a key is, whatever
-// the engine, and is found by its offset.
+// It is stored as the value of a key of a reserved form, which clients cannot use: 16 bytes, of
+// which the last 8 are the memory's offset. So, with any engine, allocating and freeing are as
+// durable and atomic as putting and erasing a key, and an allocation is found by its offset.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace perdura::systems::mcas {
 
-// Any number that nobody begins keys with.
+// An arbitrary number with which no one's keys are likely to begin.
 inline constexpr std::uint64_t kAllocationMark = 0x9D4C'17E8'F3A2'6B01;
 
 using AllocationKey = std::array<std::byte, 16>;

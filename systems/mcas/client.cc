@@ -23,7 +23,7 @@ template <>
 objects::Error error_of(ReplyStatus status) {
   return mcas::error_of(status);
 }
-// Of a store whose pool is always open, and whose keys and values are in its limits.
+// For a store, whose pool is always open, and whose keys and values are within its limits.
 template <>
 Error error_of(ReplyStatus status) {
   switch (mcas::error_of(status)) {
@@ -40,7 +40,8 @@ Error error_of(ReplyStatus status) {
   }
 }
 
-// No key is that long. So a key-value store, whose interface knows no limits, has no such key.
+// No stored key can be that long. So a key-value store, whose interface has no such limit, returns
+// not_found.
 template <class E>
 constexpr E kTooLongKey = E::too_large;
 template <>
@@ -48,7 +49,7 @@ constexpr Error kTooLongKey<Error> = Error::not_found;
 
 }  // namespace
 
-// The error of a reply, with its text if the interface has room for it.
+// Includes the reply's text if the interface's error has room for it.
 template <class E>
 auto Client::failure_of(rpc::Call call, const Reply& reply) const {
   if constexpr (std::is_same_v<E, objects::Error>) {

@@ -1,8 +1,8 @@
-// A client thread's connection to a shard, by which the sessions of both interfaces make their
-// requests: that of a key-value store (store_session.h) and that of pools (session.h). Each
-// operation is one request and its reply, which is read in the receive buffer in which it arrived.
+// A client thread's connection to a shard, over which the sessions of both interfaces make their
+// requests: a key-value store's (store_session.h) and the pools' (session.h). Each operation is one
+// request and its reply, which is read in the receive buffer in which it arrived.
 //
-// Operations of keys are functions of the error that they end with, E: that of either interface.
+// Operations on keys are templates over their error type E, which is that of either interface.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace perdura::systems::mcas {
 
 class Client {
  public:
-  // The results of pools also say why.
+  // Results of the pools' interface also carry the reason of a failure.
   template <class T, class E>
   using Expected =
       std::conditional_t<std::is_same_v<E, objects::Error>, objects::Result<T>, tl::expected<T, E>>;
@@ -48,7 +48,7 @@ class Client {
     if (!bytes) co_return tl::unexpected(bytes.error());
     co_return rpc::read_message<T>(*bytes);
   }
-  // create_pool or open_pool.
+  // `kind` is create_pool or open_pool.
   Task<objects::Result<PoolHandle>> open_pool(RequestKind kind, std::string_view name, Bytes size,
                                               std::uint8_t flags);
 
@@ -65,16 +65,16 @@ class Client {
   std::span<const std::byte> value_of(rpc::Call call, const Reply& reply) const {
     return kept_.kept(call).bytes().subspan(sizeof(Reply), reply.value_length);
   }
-  // Why the call has failed whose reply this is.
+  // The error of a failed call, from its reply.
   template <class E>
   auto failure_of(rpc::Call call, const Reply& reply) const;
-  // Nothing is sent of which the shard's limits say that it is in vain.
+  // Requests that exceed the shard's limits are not sent.
   bool is_too_long(Key key) const { return key.size() > welcome_.max_key_size; }
   bool is_too_long(Key key, Value value) const {
     return is_too_long(key) || value.size() > welcome_.longest_value();
   }
   void take(const fabric::ReceiveCompletion& completion);
-  // The shard is gone, or violates the protocol: ends all operations in flight.
+  // Called when the shard is gone or violates the protocol: ends all operations in flight.
   void fail();
 
   Thread& thread_;

@@ -15,7 +15,7 @@ namespace perdura::systems::mcas {
 enum class EngineKind : std::uint8_t {
   hstore,     // the table in persistent memory, the allocator in DRAM
   hstore_cc,  // both in persistent memory
-  mapstore,   // all in DRAM, so nothing outlives a restart
+  mapstore,   // everything in DRAM, so nothing outlives a restart
 };
 // Their names, in the order of EngineKind.
 inline constexpr std::array<std::string_view, 3> kEngineNames{"hstore", "hstore-cc", "mapstore"};
@@ -25,13 +25,14 @@ constexpr EngineKind engine_named(std::string_view name) {
   return static_cast<EngineKind>(number);
 }
 
-// What an engine takes of the memory that the region allocator divides, besides its table and its
-// items, and of that behind the allocator, for `heaps` bytes of heaps: its root, and its map.
+// Memory that an engine needs besides its table and its items: its root, from the memory that the
+// region allocator divides, and the map of `heaps` bytes of heaps, which lies in front of that
+// memory.
 Bytes root_size(EngineKind kind);
 Bytes heap_map_size(EngineKind kind, Bytes heaps, Bytes heap_region);
 
-// The engine of the pool with this identifier, in memory that the region allocator, which must
-// outlive it, gives to the pool. Engine::create() or recover() is to be called next.
+// Makes the engine of the pool with this identifier, in memory that `regions` gives to the pool.
+// `regions` must outlive it. Engine::create() or recover() must be called next.
 std::unique_ptr<Engine> make_engine(EngineKind kind, Memory memory, RegionAllocator& regions,
                                     std::uint64_t pool, const hstore::Shape& shape);
 

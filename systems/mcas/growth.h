@@ -1,5 +1,5 @@
-// How the tables of a shard's pools grow: in steps, so that whoever watches the shard, and its
-// other tasks, have their turn between them.
+// Grows the tables of a shard's pools in steps, between which the shard's other tasks and those who
+// observe the shard get a turn.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,13 @@ namespace perdura::systems::mcas {
 
 class Growth {
  public:
-  // An engine has answered `must_grow`.
+  // Must be called when an engine has returned `must_grow`.
   Task<> grow(Pool& pool);
-  // To be awaited before a pool is used by a task that has let others run.
+  // Must be awaited before a task uses a pool again after it has let other tasks run.
   static Task<> until_over(Pool& pool);
 
-  // Steps that have begun, of all pools, and whether one is under way; may be asked for on any
-  // thread.
+  // The number of steps begun, over all pools, and true while one is under way. May be called on
+  // any thread.
   std::uint64_t steps() const { return steps_.load(std::memory_order_relaxed); }
   bool under_way() const { return under_way_.load(std::memory_order_relaxed); }
 

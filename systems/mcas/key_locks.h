@@ -1,11 +1,11 @@
-// The locks of a pool's keys. A shard is one thread and executes most requests at once, so these
-// need no lock; it locks the keys of operations that last: direct transfers, and active data
-// objects (MCAS, section 4.2), while which it serves others.
+// The locks of a pool's keys. A shard is a single thread and executes most requests without
+// interruption, so these need no locks. It locks the keys of long-running operations, during which
+// it serves other requests: direct transfers and active data objects (MCAS, section 4.2).
 //
-// A key may have several shared locks, or one exclusive lock. Requests for it are granted in the
-// order in which they came, so that those who wait for an exclusive lock get their turn. A task
-// that waits may hold no other lock, or two could wait for each other for ever; one that does must
-// try_lock().
+// A key may have several shared locks or one exclusive lock. Locks of a key are granted in the
+// order in which they were requested, so that an exclusive lock is not starved. A task may wait for
+// a lock only while it holds no other one, or two tasks could deadlock; a task that holds one must
+// use try_lock().
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ class KeyLocks {
     using is_transparent = void;
     bool operator()(Key a, Key b) const;
   };
-  // By key. Only keys that are locked, or waited for, are there.
+  // By key. Has only keys that are locked or waited for.
   using Entries = std::map<std::vector<std::byte>, Entry, Less>;
 
  public:
-  // A lock that is held, until it is destroyed.
+  // A lock that is held until it is destroyed or unlock() is called.
   class Lock {
    public:
     Lock() = default;
@@ -59,16 +59,17 @@ class KeyLocks {
     LockMode mode_ = LockMode::shared;
   };
 
-  // Whether a lock would be granted at once. An operation that does not last need not take it.
+  // True if a lock would be granted at once. An operation without interruptions need not take the
+  // lock.
   bool allows(Key key, LockMode mode) const { return entries_.empty() || would_grant(key, mode); }
   std::optional<Lock> try_lock(Key key, LockMode mode);
-  // `key` must stay until the task has ended.
+  // `key` must stay valid until the task has ended.
   Task<Lock> lock(Key key, LockMode mode);
 
   bool empty() const { return entries_.empty(); }
 
  private:
-  // Lives in the task that waits, which may be destroyed at any time.
+  // Lives in the waiting task, which may be destroyed at any time.
   struct Waiter {
     Waiter(KeyLocks& its_locks, Entries::iterator its_entry, LockMode its_mode);
     Waiter(const Waiter&) = delete;
@@ -101,7 +102,7 @@ class KeyLocks {
   bool would_grant(Key key, LockMode mode) const;
   Entries::iterator entry_of(Key key);
   void release(Entries::iterator at, LockMode mode);
-  // Grants what can be granted now, and forgets the entry if nobody needs it any more.
+  // Grants the locks that can be granted now, and removes the entry if it is unused.
   void update(Entries::iterator at);
 
   Entries entries_;

@@ -9,22 +9,22 @@ namespace perdura::systems {
 
 namespace {
 
-// A table of a few entries, whose neighborhoods are so small that items are displaced and segments
-// are added; heap regions of four values; and granules of a few regions, so that the pool is given
-// more of them.
+// A table of a few entries, with neighborhoods so small that items are displaced and segments are
+// added; heap regions of four values; and granules of a few regions, so that the pool grows by
+// further granules.
 constexpr std::array kSmallSettings{
     services::Setting{"first_segment", 4}, services::Setting{"neighborhood", 3},
     services::Setting{"heap_region", 256}, services::Setting{"granule", 512}};
 constexpr std::array<std::uint64_t, 3> kFilling{1001, 1002, 1003};
 constexpr std::array kSmallStores{SmallStore{kSmallSettings, kFilling}};
 
-// The same of a shard; and direct transfers of several pieces.
+// The same for a shard with pools, and direct transfers of several pieces.
 constexpr std::array kSmallShard{
     services::Setting{"first_segment", 4},  services::Setting{"neighborhood", 3},
     services::Setting{"heap_region", 256},  services::Setting{"granule", 512},
     services::Setting{"direct_piece", 128}, services::Setting{"pools", 3}};
 
-// hstore-cc guarantees the same by other means. mapstore keeps nothing.
+// hstore-cc gives the same guarantee by other means. mapstore keeps nothing.
 constexpr std::array kEngines{
     services::Setting{"engine", "hstore-cc"},
     services::Setting{.name = "engine", .value = "mapstore", .keeps_nothing = true}};
@@ -49,7 +49,7 @@ std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConf
       std::make_shared<mcas::Shard>(thread, name, mcas::Parameters::of(config)));
 }
 
-// What the task that accepts connections shares with its owner.
+// Keeps the shard alive together with the task that accepts connections.
 class OpenShard final : public objects::Shard {
  public:
   explicit OpenShard(std::shared_ptr<mcas::Shard> shard) : shard_(std::move(shard)) {}

@@ -1,7 +1,8 @@
 // MCAS (Memory Centric Active Storage): a network-attached key-value store whose shards keep hash
 // table, keys and values in persistent memory, and answer a put when it is durable there ("An
 // Architecture for Memory Centric Active Storage (MCAS)", Waddington et al.; section 3).
-// docs/systems/mcas.md describes what the paper leaves open, and what of MCAS is here.
+// docs/systems/mcas.md describes what the paper leaves open and which parts of MCAS are
+// implemented.
 #pragma once
 
 #include "services/kv/kv.h"
@@ -10,7 +11,7 @@
 namespace perdura::systems {
 
 extern const KvSystem kMcas;
-// The same with pools, which clients create and open (section 3.1).
+// The same design with pools, which clients create and open (section 3.1).
 extern const objects::System kMcasObjects;
 
 }  // namespace perdura::systems

@@ -1,5 +1,5 @@
-// The other members of a shard's cluster, as it has been told of them, and what its active data
-// objects are told (MCAS, section 5).
+// The other members of a shard's cluster, as reported to the shard, and the events of which it
+// tells its active data objects (MCAS, section 5).
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace perdura::systems::mcas {
 
 class Members {
  public:
-  // Returns it as plugins are told it: the message is the number of the life.
+  // Records an event, and returns it in the plugins' form: the message is the number of the life.
   ado::ClusterEvent note(const objects::MemberEvent& event);
-  // For who has heard nothing yet: that each member which is there has joined.
+  // For a process that has heard of no events yet: one join for each current member.
   std::vector<ado::ClusterEvent> joins() const;
 
  private:
-  std::map<std::string, std::uint64_t> there_;  // their lives
+  std::map<std::string, std::uint64_t> there_;  // each member's life
 };
 
 }  // namespace perdura::systems::mcas

@@ -17,7 +17,7 @@ namespace perdura::systems::mcas {
 
 namespace {
 
-constexpr Bytes kPage = 4 * KiB;  // what the processor can protect
+constexpr Bytes kPage = 4 * KiB;  // the unit of memory protection
 
 constexpr Bytes kDefaultMaxKeySize = 512;
 constexpr std::uint64_t kMostRecords = std::uint64_t{1} << 31;
@@ -26,14 +26,14 @@ constexpr Bytes kMostMemory = Bytes{1} << 44;
 // The load factor, in percent, up to which the table is expected to take all records.
 constexpr std::uint64_t kRecordsPerHundredEntries = 75;
 
-// A store for few records has smaller regions and granules, so that it consists of several; but
-// objects of all lengths for which there are buckets fit into its regions.
+// A store for few records gets smaller regions and granules, so that it consists of several; but
+// its regions have room for objects of all lengths for which there are buckets.
 constexpr Bytes kLeastUsualRegion = kLeastSlots * kLongestInRegion;
 constexpr std::uint64_t kUsualRegions = 64;
 constexpr std::uint64_t kUsualGranules = 16;
 
-// Regions that are not full: one for each size of slots, and what a segment of the table may leave
-// unusable beside it.
+// Regions that may be only partly used: one for each size of slots, and what a segment of the table
+// may leave unused next to it.
 constexpr std::uint64_t kBuckets = 8;
 
 void require_power_of_two(std::string_view name, std::uint64_t value) {
@@ -49,7 +49,7 @@ std::uint32_t segments_for(std::uint64_t records, std::uint64_t first_segment) {
   return segments;
 }
 
-// Memory for keys and values, of which an update needs one more value, and for the table.
+// Bytes needed for the table, and for keys and values. An update needs one more value.
 Bytes memory_for(const KvConfig& config, const hstore::Shape& shape) {
   const auto of_field = [&](Bytes length) {
     return length <= hstore::kLongestInField ? 0 : shape.heap.slot_size(length);
@@ -60,7 +60,7 @@ Bytes memory_for(const KvConfig& config, const hstore::Shape& shape) {
          shape.heap.slot_size(sizeof(hstore::TableRoot));
 }
 
-// What stands between commas.
+// Splits a list at its commas.
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> names;
   if (list.empty()) return names;
@@ -121,7 +121,7 @@ void set_plugins(Parameters& result, const ParameterReader& given) {
         fmt::format("{}: the plugin replicate needs plugin_peer, the node of the other shard",
                     kName));
   }
-  // Otherwise a change would be acknowledged that the other shard does not have.
+  // Otherwise a change could be acknowledged that the other shard does not have.
   if (!result.plugin_consent) {
     throw ParameterError("plugins",
                          fmt::format("{}: the plugin replicate needs plugin_signals = true and "
@@ -130,7 +130,7 @@ void set_plugins(Parameters& result, const ParameterReader& given) {
   }
 }
 
-// What does not depend on what the store is for.
+// Reads the parameters that do not depend on the kind of store.
 Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes usual_max_key_size,
                   Bytes least_max_key_size) {
   given.require_within("sessions", sessions, 1, 1U << 16);
@@ -151,7 +151,7 @@ Parameters common(const ParameterReader& given, std::uint32_t sessions, Bytes us
   return result;
 }
 
-// A request with the longest key and the longest value is one message.
+// A request with the longest key and the longest value must fit into one message.
 void require_one_message(const Parameters& parameters) {
   const Welcome limits{.max_key_size = parameters.max_key_size,
                        .max_value_size = parameters.max_value_size};
@@ -164,7 +164,7 @@ void require_one_message(const Parameters& parameters) {
                   kName, limits.max_key_size, limits.longest_value(), kLongestMessage));
 }
 
-// What the state of an entry keeps of a hash chooses among all entries.
+// The bits of a hash that an entry's state keeps must suffice to number all entries.
 constexpr std::uint64_t kMostEntries = std::uint64_t{1} << hstore::State::kHashBits;
 
 void set_segments(Parameters& result, std::uint32_t segments) {
@@ -178,7 +178,7 @@ void set_segments(Parameters& result, std::uint32_t segments) {
   result.engine.most_segments = segments;
 }
 
-// Sizes of regions and granules for `needed` bytes of keys, values and table.
+// Sets the sizes of regions and granules for `needed` bytes of keys, values and table.
 void set_granularity(Parameters& result, const ParameterReader& given, Bytes needed) {
   const Bytes usual_region =
       std::clamp(std::bit_floor(needed / kUsualRegions), kLeastUsualRegion, kRegionSize);
@@ -197,7 +197,7 @@ void set_granularity(Parameters& result, const ParameterReader& given, Bytes nee
 
 void set_granules(Parameters& result, std::uint64_t granules) {
   result.granules = granules;
-  // The root and the first segment, each perhaps in a region and in granules of its own.
+  // The root and the first segment may each need a region and granules of their own.
   const hstore::Shape& engine = result.engine;
   const auto granules_of = [&](Bytes length) {
     return (engine.heap.slot_size(length) + engine.heap.region_size + result.granule - 1) /
@@ -223,7 +223,7 @@ Bytes Parameters::heap_map_offset() const {
 
 RegionAllocator::Extent Parameters::extent() const {
   const Bytes map = heap_map_size(kind, granules * granule, engine.heap.region_size);
-  // Pools whose granules are whole pages begin at one, so that a process can be given those alone.
+  // If granules are whole pages, pools begin at a page, so that a process can be given just those.
   const bool pages = planned.records == 0 && granule % kPage == 0;
   return {round_up(heap_map_offset() + map, pages ? kPage : kMediaLine), granules, granule};
 }

@@ -1,4 +1,4 @@
-// The parameters of MCAS, `[systems.mcas]`, and how a shard's memory is laid out for them:
+// The parameters of MCAS, `[systems.mcas]`, and the layout of a shard's memory:
 //
 //      0          256         multiple of a line, as the next    first
 //      +----------+-----------+--------------------+-------------+-----------+-----------+---
@@ -30,9 +30,9 @@ namespace perdura::systems::mcas {
 
 inline constexpr std::string_view kName = "mcas";
 
-inline constexpr Bytes kLongestMessage = GiB;  // of RDMA verbs, section 3.2.1
+inline constexpr Bytes kLongestMessage = GiB;  // the limit of RDMA verbs, section 3.2.1
 inline constexpr Bytes kLongestValue = kLongestMessage;
-// A key travels in a message, with what a request has besides.
+// A key travels in a message, together with the rest of a request.
 inline constexpr Bytes kLongestKey = kLongestMessage - 4 * KiB;
 inline constexpr Bytes kGranule = 32 * MiB;
 inline constexpr Bytes kCatalogOffset = 256;
@@ -127,10 +127,10 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
              "ensure that they are not started"},
 });
 
-// What a store was made for. Memory of another shape would be misread, or be too small.
+// The records that a store was created for. Memory of another shape would be misread or too small.
 struct Planned {
-  std::uint64_t key_size = 0;    // of the typical record; this and the next two are 0 of a shard
-  std::uint64_t value_size = 0;  // that was made for pools of any records
+  std::uint64_t key_size = 0;    // the typical record's; this and the next two are 0
+  std::uint64_t value_size = 0;  // for a shard that was created for pools of any records
   std::uint64_t records = 0;
   friend bool operator==(const Planned&, const Planned&) = default;
 };
@@ -139,29 +139,30 @@ struct Parameters {
   Planned planned;
   Flushing flushing = Flushing::lines;
   EngineKind kind = EngineKind::hstore;
-  hstore::Shape engine;  // of all pools of the shard
+  hstore::Shape engine;  // for all pools of the shard
   Bytes granule = 0;
   std::uint64_t granules = 0;
   Bytes max_key_size = 0;
-  Bytes max_value_size = 0;  // of values that travel in messages
+  Bytes max_value_size = 0;  // for values that travel in messages
   std::uint32_t queue_depth = 0;
   std::uint32_t sessions = 0;
   std::uint32_t pools = 0;
   Bytes direct_piece = 0;
-  std::vector<std::string> plugins;  // none: there are no active data objects
+  std::vector<std::string> plugins;  // empty: there are no active data objects
   bool plugin_signals = false;
   bool plugin_consent = false;  // only with signals
   std::optional<fabric::Address> plugin_peer;
   Picoseconds plugin_patience{};
-  ChildLimits plugin_limits{};  // of each process
+  ChildLimits plugin_limits{};  // per process
 
   Bytes allocator_offset() const { return kCatalogOffset + Catalog::size(pools); }
   Bytes heap_map_offset() const;
-  // What the region allocator divides: it begins behind the heap map.
+  // The memory that the region allocator divides; it follows the heap map.
   RegionAllocator::Extent extent() const;
 
-  // Of a shard for one pool with the records of the configuration, and of one for any pools. Both
-  // throw UsageError if the configuration has an unknown parameter or is impossible.
+  // The parameters of a shard for one pool with the records of the configuration, and of a shard
+  // for any pools. Both throw UsageError if the configuration has an unknown parameter or is
+  // impossible.
   static Parameters of(const KvConfig& config);
   static Parameters of(const objects::Config& config);
 };

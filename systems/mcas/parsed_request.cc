@@ -61,7 +61,8 @@ bool ParsedRequest::is_valid(const Welcome& limits) const {
   return false;
 }
 
-// Nobody but the shard tells plugins what other clients do.
+// Only the shard may report the operations of other clients to plugins, so a client's request must
+// not look like a signal.
 bool ParsedRequest::is_valid_call(const Welcome& limits) const {
   if (value.size() < sizeof(Call) || value.size() > limits.longest_value()) return false;
   if (call().request_length > value.size() - sizeof(Call)) return false;

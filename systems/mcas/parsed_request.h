@@ -1,4 +1,4 @@
-// A request as a shard reads it, which trusts no message (protocol/messages.h).
+// A request as parsed by a shard, which trusts no message (protocol/messages.h).
 #pragma once
 
 #include <optional>
@@ -13,13 +13,14 @@ struct ParsedRequest {
   Key key;
   Value value;
 
-  // Whether it has what its kind needs, nothing else, and no more than the limits allow.
+  // True if the request has everything that its kind needs, nothing else, and no more than the
+  // limits allow.
   bool is_valid(const Welcome& limits) const;
-  // Whether it is about a pool that is open.
+  // True if it is about an open pool.
   bool has_pool() const;
-  // Whether it changes that.
+  // True if it changes that pool.
   bool changes() const;
-  // Of an invocation that is valid: the request, and the value that is put.
+  // The parts of a valid invocation: its request, and the value that it puts.
   Value call_request() const { return value.subspan(sizeof(Call), call().request_length); }
   Value call_value() const { return value.subspan(sizeof(Call) + call().request_length); }
   Call call() const { return rpc::read_message<Call>(value); }
@@ -27,7 +28,7 @@ struct ParsedRequest {
  private:
   bool is_valid_call(const Welcome& limits) const;
 };
-// Nothing if the message is no request that could be answered.
+// Returns nothing if the message is not a request that could be answered.
 std::optional<ParsedRequest> parse(std::span<const std::byte> message, const Welcome& limits);
 
 }  // namespace perdura::systems::mcas

@@ -8,8 +8,8 @@ namespace perdura::systems::mcas {
 
 namespace {
 
-// Parameters::of() has made sure that there is room. A failure may have come between the creation
-// of the memory and that of the pool.
+// Opens the pool, or creates it: a failure may have come between the creation of the memory and
+// that of the pool. Parameters::of() has checked that there is room.
 Pool& pool_of(Pools& pools) {
   const auto there = pools.open(kPartitionPool);
   if (!there && there.error() == objects::Error::failed) {

@@ -1,6 +1,6 @@
-// The shard of a key-value store: a partition is one pool, which is made with the shard's memory
-// and has all of it. Clients of the key-value interface and of pools use the same shard in the same
-// way.
+// The shard of a key-value store: a partition is one pool, which is created with the shard's memory
+// and gets all of it. The shard serves clients of the key-value interface and of the pools'
+// interface in the same way.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ inline constexpr std::array kPartitionMetrics{
     services::Metric{"displaced_items", "items moved to make room", "Items displaced"},
     services::Metric{"returned_heap_regions", "heap regions returned", "Heap regions returned"}};
 
-// What the harness holds. The task that accepts connections shares ownership of the shard, which
-// lives as long as any of them.
+// The harness's handle of a shard. Ownership of the shard is shared with the task that accepts
+// connections, so the shard lives as long as either of them.
 class Partition final : public KvPartition {
  public:
   explicit Partition(std::shared_ptr<Shard> shard);
@@ -41,7 +41,7 @@ class Partition final : public KvPartition {
 
  private:
   std::shared_ptr<Shard> shard_;
-  Pool& pool_;  // never removed, since this uses it
+  Pool& pool_;  // never removed, since this object counts as one of its users
   Bytes capacity_;
 };
 

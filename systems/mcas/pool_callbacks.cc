@@ -152,7 +152,8 @@ Task<Created> PoolCallbacks::resize(std::string key, Bytes length) {
   co_return placed(co_await put(length, Where::seen, write, key_of), key);
 }
 
-// Where the process may use a value that has been put; by then the pool may be damaged.
+// The place at which the process may use a value that has been put. The pool may have been found to
+// be damaged meanwhile.
 Created PoolCallbacks::placed(Created created, const std::string& key) {
   if (created.status != CallStatus::done) return created;
   const std::optional<Place> value = find(key);
@@ -209,7 +210,7 @@ void PoolCallbacks::for_each(const std::function<void(const std::string&, Place)
   });
 }
 
-// As a search of a client, it lets others have their turn.
+// Lets other tasks run between parts of the search, as a client's search does.
 Task<ado::Callbacks::Found> PoolCallbacks::find_key(std::string expression, ado::Matching matching,
                                                     std::uint64_t position) {
   using Outcome = index::FindResult::Outcome;

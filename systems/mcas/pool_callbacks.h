@@ -1,8 +1,9 @@
-// What active data objects may do to a pool beside changing values in place: the callback interface
-// (MCAS, Table 4). The shard itself makes the values and memory of invocations by the same means.
+// The callback interface (MCAS, Table 4): what active data objects may do to a pool besides
+// changing values in place. The shard itself uses these functions to create the values and memory
+// of invocations.
 //
-// A process sees the memory that the pool had when it was launched. What would come to lie
-// elsewhere is not made for it, but answered `unseen`.
+// A process has mapped the memory that the pool had when it was launched. Nothing is created for a
+// process in other memory: the status is `unseen` instead.
 #pragma once
 
 #include <functional>
@@ -20,19 +21,20 @@ namespace perdura::systems::mcas {
 
 class PoolCallbacks final : public ado::Callbacks {
  public:
-  // For one pool at a time, which begins with use().
+  // Works on one pool at a time, which use() selects.
   PoolCallbacks(const Pools& pools, Growth& growth, Bytes max_key_size)
       : pools_(pools), growth_(growth), max_key_size_(max_key_size) {}
   void use(Pool& pool) { pool_ = &pool; }
   Pool& pool() const { return *pool_; }
 
-  // What the process sees from now on.
+  // Sets the memory that the process has mapped.
   void show(std::vector<Place> parts) { parts_ = std::move(parts); }
-  // Takes a lock that the shard has got for a work, which unlock() gives back.
+  // Takes over a lock that the shard got for an invocation; unlock() releases it.
   void hold(const std::string& key, ado::LockMode mode, KeyLocks::Lock lock);
 
-  // For the shard, in any memory of the pool: a value of a key that is not there, of zeros or of
-  // what its memory has had in it; and memory that belongs to no key, with these bytes.
+  // For the shard, in any memory of the pool: creates a value under a key that does not exist, with
+  // zeros or with the previous contents of its memory; and allocates memory that belongs to no key,
+  // with these bytes.
   Task<ado::Created> create_value(std::string key, Bytes length, bool zeros);
   Task<ado::Created> keep(std::span<const std::byte> bytes);
 
@@ -61,15 +63,15 @@ class PoolCallbacks final : public ado::Callbacks {
   using Write = std::function<void(Place)>;
   using KeyOf = std::function<Key(Place)>;
 
-  // Whether it may be the key of a value.
+  // Returns true if it is valid as the key of a value.
   bool is_key(const std::string& key) const;
-  // The result of `use(engine)`; nothing if the pool is damaged, or found to be.
+  // Returns the result of `use(engine)`, or nothing if the pool is damaged or is found to be by it.
   template <class Use>
   auto guarded(Use use) const -> std::optional<std::invoke_result_t<Use, Engine&>>;
-  // The place of a key's value, and how many bytes it has; nothing if there is none.
+  // The place and length of a key's value; nothing if there is none.
   std::optional<Place> place_of(Key key) const;
-  // Puts what `write` has written to memory that is reserved for it. `key` is told the place; what
-  // it returns must stay.
+  // Reserves memory, calls `write` to fill it, and puts it as the value of the key that
+  // `key(place)` returns. That key must stay valid until the task has ended.
   Task<ado::Created> put(Bytes length, Where where, Write write, KeyOf key);
   ado::Created placed(ado::Created created, const std::string& key);
   bool erase_item(Key key);

@@ -16,7 +16,7 @@ constexpr int kMostFailedLaunches = 3;  // in a row
 
 }  // namespace
 
-// While the process is launched or ended, by one task.
+// Marks the time during which one task launches or ends the process.
 class PoolProcess::Change {
  public:
   explicit Change(PoolProcess& process) : process_(process) {
@@ -63,14 +63,14 @@ Task<CompletionMessage> PoolProcess::work(ado::WorkMessage order, ado::LockMode 
     CompletionMessage completion = co_await std::move(working);
     if (completion.status != WorkStatus::unseen) co_return completion;
     if (!is_current()) continue;
-    // Another process would see no more.
+    // Another process would not see any more than this one.
     callbacks_.unlock(order.key, mode);
     completion.status = WorkStatus::failed;
     co_return completion;
   }
 }
 
-// Who has waited for a launch shares its failure.
+// Tasks that wait for a launch share its failure.
 Task<bool> PoolProcess::launch_if_needed() {
   while (changing_) {
     co_await wait(changed_);
@@ -80,7 +80,7 @@ Task<bool> PoolProcess::launch_if_needed() {
   const Change change(*this);
   for (int failures = 0; !is_current();) {
     std::string problem = co_await launch();
-    // One that lives and is not current sees too little: the pool has got memory meanwhile.
+    // A process that is alive but not current sees too little: the pool has got memory meanwhile.
     if (problem.empty() && !host_->attached()) problem = "it dies as soon as it is launched";
     failed_ = !problem.empty();
     if (!failed_ || ++failures < kMostFailedLaunches) continue;
@@ -91,12 +91,12 @@ Task<bool> PoolProcess::launch_if_needed() {
   co_return true;
 }
 
-// Returns why it has failed; empty if it has not.
+// Returns the reason of a failure; empty on success.
 Task<std::string> PoolProcess::launch() {
   co_await end();
   const std::vector<Place> parts = pools_.parts_of(callbacks_.pool());
   shown_ = pools_.memory_of(callbacks_.pool());
-  // Clients choose the names of pools, which are to stay within their line.
+  // Clients choose the names of pools; escaping keeps each name within its line.
   running_->title =
       fmt::format("shard '{}', pool {:?}, plugins {}", options_.memory,
                   pools_.name_of(callbacks_.pool()), fmt::join(options_.plugins, ", "));
@@ -133,7 +133,7 @@ Task<std::string> PoolProcess::launch() {
   co_return problem;
 }
 
-// Lets the works end that are under way.
+// Lets invocations that are under way end first.
 Task<> PoolProcess::end() {
   if (host_ && host_->attached()) co_await host_->shut_down();
   running_->end();

@@ -1,9 +1,10 @@
-// The process of a pool's active data objects, as the shard uses it (MCAS, section 4.2): started
-// with the first work, and there while a client has the pool open.
+// The process of a pool's active data objects, as the shard uses it (MCAS, section 4.2): started by
+// the first invocation, and kept while a client has the pool open.
 //
-// A process sees just the memory that its pool had when it was launched. If the pool has got more,
-// the process ends before the next work, and another one is launched, and likewise if it has died.
-// Works wait meanwhile. A launch that fails is tried a few times; then those who wait have failed.
+// A process has mapped exactly the memory that its pool had when it was launched. If the pool has
+// got more since, the process is ended before the next invocation and another one is launched; also
+// if it has died. Invocations wait meanwhile. A failed launch is repeated a few times; then the
+// waiting invocations fail.
 #pragma once
 
 #include <memory>
@@ -21,13 +22,14 @@ class PoolProcess {
  public:
   struct Options {
     std::shared_ptr<ado::Launcher> launcher;
-    std::string memory;  // the name of the shard's
+    std::string memory;  // the name of the shard's memory
     std::vector<std::string> plugins;
-    Picoseconds patience{};  // for one work
+    Picoseconds patience{};  // for one invocation
     std::optional<ado::PeerOptions> peer;
   };
 
-  // For the pools that have this slot of the catalog, one after the other. All must outlive it.
+  // Serves the pools that have this slot of the catalog, one after the other. All arguments must
+  // outlive it.
   PoolProcess(Thread& thread, const Pools& pools, Growth& growth, const Parameters& parameters,
               const Options& options, const Members& members, Catalog::SlotNumber slot)
       : thread_(thread),
@@ -40,38 +42,39 @@ class PoolProcess {
   PoolProcess& operator=(const PoolProcess&) = delete;
   ~PoolProcess();
 
-  // The callbacks for this pool, by which the caller prepares a work.
+  // The callbacks for this pool, with which the caller prepares an invocation.
   PoolCallbacks& of(Pool& pool) {
     callbacks_.use(pool);
     return callbacks_;
   }
-  // Executes a work, for which of() has been called. Its key is locked by hold() in
-  // this mode, and is not any more when this returns. `failed` if no process can be launched.
+  // Executes an invocation, after of() has been called for its pool. Its key must have been locked
+  // by hold() in this mode, and is unlocked when this returns. `failed` if no process can be
+  // launched.
   Task<ado::CompletionMessage> work(ado::WorkMessage order, ado::LockMode mode);
 
-  // Tells a process that runs. One that is launched later is told of the members that there are by
-  // then.
+  // Reports the event to a running process. A process that is launched later is told of the members
+  // present then.
   void cluster_event(const ado::ClusterEvent& event) {
     if (host_) host_->cluster_event(event);
   }
 
-  // Whether there is a process that nobody needs.
+  // True if there is a process and no one uses the pool.
   bool is_idle() const { return running_->launched != nullptr && callbacks_.pool().users == 0; }
-  // Ends it unless somebody has come to need it.
+  // Ends the process, unless the pool is in use again.
   Task<> stop();
 
  private:
   class Change;
-  // The process, which tasks of the host may end when this object is gone.
+  // The process. Shared with the host, whose tasks may end it after this object is gone.
   struct Running {
     std::unique_ptr<ado::Launched> launched;
-    std::string title;  // whose it is, in lines of the shard's log
+    std::string title;  // identifies the process in lines of the shard's log
     void end();
     void say(const std::string& what) const;
   };
-  // Whether there is a process that sees all of the pool.
+  // True if there is a process that has mapped all of the pool.
   bool is_current() const;
-  // False if there cannot be one.
+  // Returns false if no process can be launched; `problem_` has the reason.
   Task<bool> launch_if_needed();
   Task<std::string> launch();
   Task<> end();
@@ -84,9 +87,9 @@ class PoolProcess {
   PoolCallbacks callbacks_;
   std::shared_ptr<ado::Host> host_;
   std::shared_ptr<Running> running_ = std::make_shared<Running>();
-  Bytes shown_ = 0;        // how much of the pool's memory it sees
-  bool changing_ = false;  // it is being launched, or ended
-  bool failed_ = false;    // the last change was a launch, in vain
+  Bytes shown_ = 0;        // bytes of the pool's memory that the process has mapped
+  bool changing_ = false;  // the process is being launched or ended
+  bool failed_ = false;    // the last change was a launch that failed
   std::string problem_;    // why
   WaitList changed_;
 };

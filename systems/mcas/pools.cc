@@ -21,7 +21,7 @@ constexpr std::uint64_t kMagic = 0x5341434D44525050;  // "PPRDMCAS"
 constexpr std::uint32_t kVersion = 2;
 constexpr std::uint32_t kHeaderSeed = 0x4D434153;
 
-// How much of a pool that is removed is overwritten before others have their turn.
+// Bytes of a removed pool that are overwritten before other tasks get a turn.
 constexpr Bytes kOverwrittenAtOnce = MiB;
 
 std::uint32_t crc_of(const MemoryHeader& header) {
@@ -36,7 +36,7 @@ MemoryHeader header_of(const MemoryShape& shape) {
   return header;
 }
 
-// What differs, as the parameters are called: "granules is 16 in it, here 8".
+// Lists the differences with the names of parameters: "granule is 16 in it, here 8".
 std::string difference(const MemoryShape& found, const MemoryShape& here) {
   std::vector<std::string> differing;
   const auto compare = [&](std::string_view name, std::uint64_t in_it, std::uint64_t wanted) {
@@ -81,7 +81,7 @@ void check_header(const MemoryHeader& found, const std::string& name, const Memo
   }
 }
 
-// Those of clients.
+// Visits the clients' keys, but not those of allocations.
 template <class Visit>
 void for_each_key(const Engine& engine, Visit visit) {
   engine.iterate([&](Key key, Place) {
@@ -191,7 +191,7 @@ void Pools::recover() {
       catalog_.end_removal(slot);
     }
   }
-  // What a pool had that was being created when the power failed.
+  // Release the memory of pools whose creation was interrupted by the failure.
   std::set<std::uint64_t> orphans;
   regions_.for_each([&](const RegionDescriptor& one) {
     if (one.identifier != kFree && !owners.contains(one.identifier)) orphans.insert(one.identifier);
@@ -248,7 +248,7 @@ void Pools::close_damaged(Pool& pool, const DamagedPool& damage) const {
   if (pool.damage.empty()) pool.damage = tell_damage(pool.slot, damage);
 }
 
-// Clients choose the names of pools, which are to stay within their line.
+// Clients choose the names of pools; escaping keeps each name within its line.
 std::string Pools::tell_damage(Catalog::SlotNumber slot, const DamagedPool& damage) const {
   report_line(
       fmt::format("perdura: shard '{}', pool {:?}: it is damaged, as {}; it is not served "
@@ -326,7 +326,7 @@ void Pools::release_regions(std::uint64_t identifier) {
   for (const Place& region : regions_.regions_of(identifier)) regions_.release(region);
 }
 
-// Durable with the next drain().
+// Durable after the next drain().
 void Pools::overwrite(Place place) {
   static constexpr std::array<std::byte, 4 * KiB> kZeros{};
   for (Bytes done = 0; done < place.length; done += kZeros.size()) {
@@ -335,7 +335,7 @@ void Pools::overwrite(Place place) {
   }
 }
 
-// --- what is there -------------------------------------------------------------------------------
+// --- statistics and audit ------------------------------------------------------------------------
 
 std::uint64_t Pools::count() const {
   return static_cast<std::uint64_t>(

@@ -1,9 +1,9 @@
 // The persistent memory of a shard, and the pools in it (MCAS, section 3: a shard manages a set of
 // pools, which are the boundary of access rights and of memory).
 //
-// The header's checksum covers what never changes: all but the magic, the version and the checksum
-// itself. The magic is written last when a shard's memory is created, so memory whose magic is 0 is
-// that of a creation which was interrupted, and is created again.
+// The header's checksum covers all fields that never change: all but the magic, the version and the
+// checksum itself. The magic is written last when a shard's memory is created, so a magic of 0
+// means that the creation was interrupted; the memory is then created again.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ inline std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// All that memory of another shape would be misread with.
+// Everything that must match before existing memory may be opened.
 struct MemoryShape {
   Planned planned;
   std::uint64_t max_key_size = 0;
@@ -65,27 +65,28 @@ static_assert(sizeof(MemoryHeader) == 136 && sizeof(MemoryHeader) <= kCatalogOff
 // The secondary index that a pool may have (section 3.3).
 inline constexpr std::string_view kIndexName = "VolatileTree";
 
-// A pool whose engine has been made. It lives until the pool is removed.
+// A pool whose engine has been created or recovered. It lives until the pool is removed.
 struct Pool {
   Catalog::SlotNumber slot = 0;
   std::uint64_t identifier = 0;
   Bytes limit = 0;
   std::unique_ptr<Engine> engine;
-  Engine::Recovered recovered;  // what recovery has found to do
-  std::string damage;  // what was found to be damaged: it is not served any more; empty if nothing
+  Engine::Recovered recovered;  // actions that recovery has taken
+  // The damage that was found; the pool is not served any more. Empty if there is none.
+  std::string damage;
   std::unique_ptr<index::KeyIndex> index;  // the secondary index; null if it has none
   KeyLocks locks;
-  // Handles of sessions, and operations under way. A pool that has any cannot be removed.
+  // Handles of sessions and operations under way. A pool with users cannot be removed.
   std::uint32_t users = 0;
-  // An engine that grows does so in steps, between which other tasks run: they must wait before
-  // they use it.
+  // True while the engine grows. It does so in steps, between which other tasks run; they must wait
+  // before they use the engine.
   bool growing = false;
   WaitList grown;
-  // What is free in it, for other threads.
+  // Free bytes of the pool, for other threads to read.
   std::atomic<Bytes> free{0};
 
   void note_space() { free.store(engine->statistics().free, std::memory_order_relaxed); }
-  // To be called when a key has been put, or erased.
+  // Must be called after a key has been put or erased.
   void note_put(Key key) {
     note_space();
     add_to_index(key);
@@ -94,7 +95,7 @@ struct Pool {
   void note_erased(Key key);
 };
 
-// The memory `name` of a node, which is created if it is not there.
+// Opens the memory `name` of a node, or creates it if it does not exist.
 std::unique_ptr<pmem::Region> open_memory(Node& node, const std::string& name,
                                           const Parameters& parameters);
 
@@ -103,40 +104,41 @@ class Pools {
   template <class T>
   using Result = objects::Result<T>;
 
-  // Recovers what is in the memory, or makes it anew. Throws UsageError if it is damaged, belongs
-  // to another system or was created for another shape.
+  // Recovers the pools in the memory, or formats it. Throws UsageError if the memory is damaged,
+  // belongs to another system, or was created with another shape.
   Pools(pmem::Region& region, const Parameters& parameters);
 
-  // A pool that may have `limit` bytes. `exists` if there is one of that name; `out_of_space` if
-  // the catalog or the memory is full, then nothing has changed.
+  // Creates a pool that may have `limit` bytes. Returns `invalid` for an impossible name or limit,
+  // `exists` if there is a pool of that name, and `out_of_space` if the catalog or the memory is
+  // full; then nothing has changed.
   Result<Pool*> create(std::string_view name, Bytes limit);
-  // The engine of a pool is recovered when it is first opened after a restart, and kept. `failed`
-  // if the pool is damaged, with what is wrong; then it can be removed.
+  // Opens a pool. Its engine is recovered when the pool is first opened after a restart, and kept.
+  // Returns `failed` and the reason if the pool is damaged; it can still be removed.
   Result<Pool*> open(std::string_view name);
-  // Overwrites the memory of a pool with zeros and gives it back to the shard. From the first step
-  // on there is no pool of that name any more; other tasks run between the steps.
+  // Overwrites the memory of a pool with zeros and returns it to the shard. The name is unknown
+  // from the first step on; other tasks run between the steps.
   Task<Result<void>> remove(std::string_view name);
   // The pool if it has been opened since the restart, else null.
   Pool* opened(std::string_view name) const;
   const std::string& name_of(const Pool& pool) const { return catalog_.entries()[pool.slot].name; }
-  // How much memory a pool has been given, and its parts, in the order of their offsets. Regions
-  // beside each other are one part: a value may lie in both.
+  // The size of the memory that a pool has been given, and its parts in the order of their offsets.
+  // Adjacent regions form one part, since a value may extend over both.
   Bytes memory_of(const Pool& pool) const { return regions_.used_by(pool.identifier); }
   std::vector<Place> parts_of(const Pool& pool) const;
-  // Gives the pool a secondary index, of all its keys, or takes it away. Durable: an index is
-  // filled again when its pool is opened after a restart.
+  // Gives the pool a secondary index of all its keys, or removes it. Durable: an index is filled
+  // again when its pool is opened after a restart.
   void set_index(Pool& pool, bool wanted);
 
   pmem::Region& region() const { return *region_; }
   const Memory& memory() const { return memory_; }
   Bytes capacity() const { return regions_.capacity(); }
-  std::uint64_t count() const;  // of pools that exist
-  // Whether recovery has found a change of the regions to undo.
+  std::uint64_t count() const;  // pools that exist
+  // True if recovery has undone an interrupted change of the regions.
   bool undone_region_change() const { return undone_region_change_; }
-  // The pool's memory says what cannot be: from now on it is not served, and a line on stderr says
-  // so once.
+  // Marks a pool whose memory has invalid contents as damaged. It is not served from now on; one
+  // line on stderr reports it.
   void close_damaged(Pool& pool, const DamagedPool& damage) const;
-  // What contradicts itself, as a phrase; empty if nothing does. Opens all pools.
+  // Returns an inconsistency as a phrase; empty if there is none. Opens all pools.
   std::string audit();
 
  private:
@@ -147,7 +149,7 @@ class Pools {
   void release_regions(std::uint64_t identifier);
   static void fill_index(Pool& pool);
   void overwrite(Place place);
-  // Says on stderr which pool is damaged and how, and returns what clients are told.
+  // Reports on stderr which pool is damaged and how, and returns the reason for clients.
   std::string tell_damage(Catalog::SlotNumber slot, const DamagedPool& damage) const;
 
   pmem::Region* region_;
@@ -157,7 +159,7 @@ class Pools {
   Catalog catalog_;
   RegionAllocator regions_;
   std::vector<std::unique_ptr<Pool>> open_;  // by slot; null if not opened since the restart
-  std::vector<std::string> damage_;          // by slot; why it could not be opened
+  std::vector<std::string> damage_;          // by slot; why a pool could not be opened
   bool undone_region_change_ = false;
 };
 

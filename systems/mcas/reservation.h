@@ -1,4 +1,4 @@
-// Memory of a pool for a value that is under way; given back unless it has become one.
+// Memory of a pool for a value that is being written. It is released unless taken() is called.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ class Reservation {
   ~Reservation() {
     if (place_) pool_.engine->release(*place_);
   }
-  // Nothing if there was no room.
+  // The reserved memory; empty if there was no room.
   const std::optional<Place>& place() const { return place_; }
   void taken() { place_.reset(); }
 

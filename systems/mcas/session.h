@@ -1,4 +1,4 @@
-// A session of the interface of pools (services/objects/objects.h).
+// A session of the pools' interface (services/objects/objects.h).
 #pragma once
 
 #include <memory>
@@ -20,12 +20,12 @@ class DirectMemories {
 
   objects::DirectMemory add(pmem::Region& region);
   void remove(objects::DirectMemory memory);
-  // `invalid` if the buffer is not within registered memory.
+  // Returns `invalid` if the buffer is not within registered memory.
   objects::Result<Transfer> transfer_of(const objects::DirectBuffer& buffer, Bytes value_offset);
 
  private:
   fabric::Endpoint& endpoint_;
-  std::vector<fabric::MemoryRegion> memories_;  // by number; without a region if removed
+  std::vector<fabric::MemoryRegion> memories_;  // by number; without a region once removed
 };
 
 class PoolsSession final : public objects::Session {

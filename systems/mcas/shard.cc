@@ -13,15 +13,15 @@ namespace perdura::systems::mcas {
 
 namespace {
 
-// Of the requests that have arrived, how many are executed before all are answered. More of them
-// would save hardly more of a fence each, and the first one waits for the last.
+// The number of requests that are executed before all of them are answered. A higher number would
+// save hardly more of a fence per request, and the first request waits for the last.
 constexpr std::size_t kMostTaken = 16;
 
-// Of a session's operations, for each of its requests that may be in flight: a reply, two pieces of
-// a transfer, and a reply that has arrived and is not yet known to have.
+// Operations that a session may have queued per request in flight: a reply, two pieces of a
+// transfer, and a reply that has arrived but whose completion is not known yet.
 constexpr std::uint32_t kMostInLine = 4;
 
-// A process waits for its peer no longer than the shard waits for the process.
+// A process waits for its peer only half as long as the shard waits for the process.
 std::optional<ado::PeerOptions> peer_of(const Parameters& parameters, const Welcome& limits,
                                         fabric::Address self) {
   if (!parameters.plugin_peer) return std::nullopt;
@@ -77,7 +77,7 @@ Shard::Shard(Thread& thread, const std::string& name, const Parameters& paramete
 }
 
 Task<> Shard::serve() {
-  // Each task keeps alive what it uses: the others may be destroyed before it.
+  // Each task keeps what it uses alive, since the tasks may be destroyed in any order.
   const auto self = shared_from_this();
   Executor::current().spawn(rpc::accept_connections(
       thread_.endpoint, [self](fabric::ConnectionRequest& request) { self->accept(request); }));
@@ -100,7 +100,7 @@ Task<> Shard::serve() {
       }
       ++statistics_.requests;
       while (!execute(taken)) {
-        answer_taken();  // it takes long
+        answer_taken();  // growing takes long, so nothing should wait for it
         Pool& pool = *taken.job.pool;
         if (pool.growing) {
           co_await Growth::until_over(pool);
@@ -133,8 +133,8 @@ void Shard::accept(fabric::ConnectionRequest& request) {
   ++statistics_.sessions;
 }
 
-// A session is given up when none of its requests is being executed, so until release_taken() its
-// connection, by which a completion names it, is no other one's.
+// A session is given up only when none of its requests is being executed. So until release_taken()
+// no other session can have the queue pair by which a completion names its session.
 void Shard::take(const fabric::ReceiveCompletion& completion) {
   Session* const session = sessions_.of(completion.queue_pair);
   if (session == nullptr || session->ended) return;
@@ -147,7 +147,7 @@ void Shard::take(const fabric::ReceiveCompletion& completion) {
   taken.is_request = true;
 }
 
-// So the caches miss for all of them at the same time. Modelled memory has no caches to fill, and
+// Lets the cache misses of all taken requests overlap. Modeled memory has no caches to fill, and
 // the model would charge for the hashes.
 void Shard::prefetch_keys() {
   if (taken_.size() == 1 || pools_.region().model() != nullptr) return;
@@ -177,7 +177,7 @@ void Shard::answer_taken() {
   }
 }
 
-// Unless it has been, or a task will.
+// Does nothing if the request has been answered already or a task will answer it.
 void Shard::answer(Taken& taken) {
   if (!taken.outcome) return;
   conclude(taken.job, *taken.outcome);
@@ -200,7 +200,7 @@ void Shard::end(Session& session) {
   --statistics_.sessions;
 }
 
-// A task has ended, or a request that was taken has been answered.
+// Must be called when a task has ended, or a request that was taken has been answered.
 void Shard::leave(Session& session) {
   if (--session.tasks == 0 && session.ended) give_up(session);
 }
@@ -230,7 +230,7 @@ void Shard::finish(const Job& job, const Outcome& outcome) {
   rpc::write_message(buffer.bytes(), reply);
   rpc::send(*session.queue_pair, buffer.first(static_cast<std::uint32_t>(reply.size())),
             max_inline_);
-  // Who takes no replies would have the shard keep any number of them.
+  // A client that takes no replies would make the shard hold an unbounded number of them.
   if (session.queue_pair->in_line() > std::size_t{kMostInLine} * limits_.queue_depth) {
     return end(session);
   }

@@ -1,6 +1,6 @@
 // Active data objects (MCAS, section 4.1): invocations, and signals of other operations. The shard
-// locks the key, makes the value that the work is to have, and hands it to the pool's process; the
-// lock is given back when the work has ended, whichever way.
+// locks the key, creates the value that the invocation needs, and hands the invocation to the
+// pool's process. The lock is released when the invocation has ended, however it ends.
 #include <algorithm>
 
 #include "platform/runtime/work.h"
@@ -12,12 +12,13 @@ namespace {
 
 std::optional<objects::Error> error_of(ado::CallStatus status) {
   if (status == ado::CallStatus::done) return std::nullopt;
-  // A valid request of a client is refused only if the value would be too long.
+  // A client's request is valid at this point, so it is refused only if the value would be too
+  // long, or if the pool is found to be damaged.
   return status == ado::CallStatus::refused ? objects::Error::too_large
                                             : objects::Error::out_of_space;
 }
 
-// Nothing if nobody is told of such an operation.
+// Returns nothing for operations of which plugins are not told.
 std::optional<ado::Signal> signal_of(RequestKind kind) {
   switch (kind) {
     case RequestKind::put:
@@ -55,7 +56,8 @@ Task<Shard::Outcome> Shard::invoke(const Job& job) {
   const ParsedRequest& request = job.request;
   const bool reads = !request.changes();
   const LockMode lock_mode = reads ? LockMode::shared : LockMode::exclusive;
-  // What need not wait starts no tasks: a call is to take little longer than a get.
+  // No task is started if there is nothing to wait for: an invocation should take little longer
+  // than a get.
   std::optional<KeyLocks::Lock> lock = job.pool->locks.try_lock(request.key, lock_mode);
   if (!lock) lock = co_await job.pool->locks.lock(request.key, lock_mode);
   if (job.session->ended) co_return tl::unexpected(objects::Error::disconnected);
@@ -69,7 +71,8 @@ Task<Shard::Outcome> Shard::invoke(const Job& job) {
   pool.hold(order.key, mode, std::move(*lock));
   Task<ado::CompletionMessage> working = process.work(std::move(order), mode);
   const ado::CompletionMessage completion = co_await std::move(working);
-  // A work that has failed has kept nothing of what it was given. Of one that is lost nobody knows.
+  // A failed invocation has kept none of the memory that it was given. If the invocation is lost,
+  // nobody knows, so the memory is not freed.
   if (completion.status == ado::WorkStatus::failed) {
     co_await Growth::until_over(*job.pool);
     for (const Place& place : detached) pool.free(place);
@@ -135,8 +138,8 @@ void Shard::conclude(const Job& job, const Outcome& outcome) {
   Executor::current().spawn(signal(job, outcome, Keeper(*this, job)));
 }
 
-// The operation has been done, and is answered so whatever becomes of the signal, unless plugins
-// must consent.
+// The operation has been carried out. Its answer does not depend on the outcome of the signal,
+// unless plugins must consent.
 Task<> Shard::signal(Job job, Outcome outcome, [[maybe_unused]] Keeper keeper) {
   KeyLocks::Lock lock = co_await job.pool->locks.lock(job.request.key, LockMode::shared);
   PoolProcess& process = process_of(*job.pool);

@@ -1,5 +1,5 @@
-// What a task that a shard starts for a request keeps as long as it lives: the shard, the session
-// with its connection and buffers, and the pool.
+// Keeps alive what a request's task uses: the shard, the session with its connection and buffers,
+// and the pool.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace perdura::systems::mcas {
 
-// Made before the task, which may start when the session has ended already.
+// Must be created before the task, since the session may have ended before the task starts.
 class Shard::Keeper {
  public:
   Keeper(Shard& shard, const Job& job)

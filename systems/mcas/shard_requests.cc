@@ -1,4 +1,4 @@
-// What a shard does for each kind of request but the direct transfers.
+// The execution of each kind of request except direct transfers.
 #include <algorithm>
 
 #include "platform/runtime/work.h"
@@ -8,7 +8,7 @@ namespace perdura::systems::mcas {
 
 namespace {
 
-// Of a session.
+// Limit per session.
 constexpr std::size_t kMostHandles = 1024;
 constexpr std::uint32_t kIndexBits = 16;
 static_assert(kMostHandles <= std::size_t{1} << kIndexBits);
@@ -198,7 +198,7 @@ Shard::Outcome Shard::erase(const Job& job) {
   return 0;
 }
 
-// The length of a value does not change while its key is locked, so this need not wait.
+// The length of a value does not change while its key is locked, so this need not wait for a lock.
 Shard::Outcome Shard::key_attributes(const Job& job) {
   const std::optional<Place> value = job.pool->engine->get(job.request.key);
   if (!value) return tl::unexpected(objects::Error::not_found);
@@ -227,7 +227,8 @@ Shard::Outcome Shard::open_pool(const Job& job) {
   return add_handle(job, free, **pool);
 }
 
-// The number of one of its handles that is closed, or of a new one; kMostHandles if it has as many.
+// Returns the index of a closed handle of the session or of a new one, or kMostHandles if all are
+// open.
 std::size_t Shard::free_handle(Session& session) {
   std::vector<OpenPool>& handles = session.handles;
   const auto closed = std::find_if(handles.begin(), handles.end(),
@@ -267,7 +268,7 @@ Shard::Outcome Shard::close_pool(const Job& job) {
 
 Task<> Shard::delete_pool(Job job, [[maybe_unused]] Keeper keeper) {
   const std::string_view name = text_of(job.request.key);
-  // Others get the pool's memory when no process sees it any more.
+  // Others may get the pool's memory only when no process has it mapped any more.
   while (!processes_.empty()) {
     const Pool* const pool = pools_.opened(name);
     if (pool == nullptr || pool->users > 0 || !process_of(*pool).is_idle()) break;
@@ -283,7 +284,7 @@ Shard::Outcome Shard::pool_attributes(const Job& job) {
                                                  job.pool->index != nullptr});
 }
 
-// "AddIndex::VolatileTree" and "RemoveIndex::", as the published code names them.
+// The commands are "AddIndex::VolatileTree" and "RemoveIndex::", as the published code names them.
 Shard::Outcome Shard::configure_pool(const Job& job) {
   constexpr std::string_view kAdd = "AddIndex::";
   const std::string_view command = text_of(job.request.key);
@@ -312,8 +313,8 @@ std::optional<Shard::Outcome> Shard::find(const Job& job) {
   return std::nullopt;
 }
 
-// A search that compares many keys lets others have their turn. Keys that come or go meanwhile move
-// the positions of those behind them, as they do between two searches.
+// Yields between the parts of a long search. Keys inserted or erased meanwhile shift the positions
+// of the keys after them, as they do between two searches.
 Task<> Shard::find_further(Job job, std::uint64_t position, [[maybe_unused]] Keeper keeper) {
   const auto search = rpc::read_message<Search>(job.request.value);
   for (;;) {

@@ -1,10 +1,10 @@
 // Direct transfers (MCAS, sections 3.1.1 and 3.1.2). The shard moves the data: it READs from the
 // client's memory straight into persistent memory, or WRITEs from there, and then answers by a
-// SEND. So no client ever has access to persistent memory, and the lock of a key covers a whole
-// transfer.
+// SEND. So no client ever has access to persistent memory, and the shard can keep a key locked
+// during a transfer; only put_direct() need not, since its value arrives in unused memory.
 //
-// What a READ fetches may be in caches when it has completed; the shard flushes it piece by piece,
-// while the next piece arrives.
+// The data of a READ may still be in CPU caches when the READ has completed; the shard flushes it
+// piece by piece while the next piece arrives.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -17,12 +17,12 @@ namespace perdura::systems::mcas {
 
 namespace {
 
-// A value of at most so many bytes may lie within an entry of the table, and moves with it when
-// others make room. So it goes through the reply buffer, as it were that of a get.
+// A value of at most so many bytes may be stored inside an entry of the table, and moves with it
+// when other entries need room. So it is copied through the reply buffer, as for a get.
 constexpr Bytes kLongestThatMoves = hstore::kLongestInField;
 static_assert(kLongestThatMoves <= kLongestArgument);
 
-// Nothing if the value has no such part.
+// Returns nothing if the range is not within the value.
 std::optional<Place> part_of(const Place& value, const Transfer& transfer) {
   if (transfer.value_offset > value.length ||
       transfer.length > value.length - transfer.value_offset) {
@@ -35,8 +35,9 @@ fabric::RemoteAddress remote_of(const Transfer& transfer, Bytes at) {
   return {{transfer.remote_key}, transfer.remote_offset + at};
 }
 
-// The pieces of a transfer, two of which are under way at a time: the next one moves while the last
-// one is worked on. `Start` makes the operation of a piece.
+// Moves `length` bytes in pieces, two of which are in flight at a time: the next piece moves while
+// `completed` processes the last one. `start` creates the operation of a piece. Returns false if an
+// operation has failed.
 template <class Start, class Completed>
 Task<bool> move_pieces(Bytes length, Bytes piece, Start start, Completed completed) {
   std::array<std::optional<fabric::Operation>, 2> under_way;
@@ -85,7 +86,7 @@ Task<Shard::Outcome> Shard::transfer(const Job& job) {
   }
 }
 
-// Until the value has arrived the key is not locked: others see the value before.
+// The key is not locked until the value has arrived: others see the old value meanwhile.
 Task<Shard::Outcome> Shard::put_direct(const Job& job, Transfer from) {
   Pool& pool = *job.pool;
   const Key key = job.request.key;
@@ -111,7 +112,7 @@ Task<Shard::Outcome> Shard::put_direct(const Job& job, Transfer from) {
   }
 }
 
-// Of the whole value, or of a part.
+// Transfers the whole value or a part of it.
 Task<Shard::Outcome> Shard::get_direct(const Job& job, Transfer to) {
   const Key key = job.request.key;
   const bool whole = job.request.header.kind == RequestKind::get_direct;
@@ -135,7 +136,7 @@ Task<Shard::Outcome> Shard::get_direct(const Job& job, Transfer to) {
   co_return whole ? reply_with(job, std::uint64_t{part->length}) : Outcome(0);
 }
 
-// In place: a failure may leave any of the bytes new or old.
+// Writes in place: a failure may leave any of the bytes new or old.
 Task<Shard::Outcome> Shard::put_direct_offset(const Job& job, Transfer from) {
   Engine& engine = *job.pool->engine;
   const Key key = job.request.key;
@@ -155,8 +156,8 @@ Task<Shard::Outcome> Shard::put_direct_offset(const Job& job, Transfer from) {
   fabric::Operation read = job.session->queue_pair->read(copy, remote_of(from, 0));
   if (!co_await read) co_return tl::unexpected(objects::Error::disconnected);
   co_await Growth::until_over(*job.pool);
-  // The value may have moved. Its length changes only by others than the shard, as its key is
-  // locked.
+  // The value may have moved. Since its key is locked, its length can have changed only if
+  // something other than the shard wrote to the pool.
   const std::optional<Place> moved = engine.get(key);
   const std::optional<Place> now = moved ? part_of(*moved, from) : std::nullopt;
   if (!now) throw DamagedPool("a value has changed its length while its key was locked");
@@ -165,7 +166,7 @@ Task<Shard::Outcome> Shard::put_direct_offset(const Job& job, Transfer from) {
   co_return 0;
 }
 
-// Into persistent memory; flushed, but perhaps not yet durable.
+// Moves the data into persistent memory and flushes it. It is durable after the next drain().
 Task<bool> Shard::fetch(Session& session, const Transfer& from, Place into) {
   co_return co_await move_pieces(
       into.length, direct_piece_,

@@ -1,5 +1,6 @@
-// Nodes of a map whose entries come and go with every request: one that goes leaves its node, with
-// the memory of its key and its value, to one that comes. So a steady state allocates nothing.
+// Recycles the nodes of a map whose entries come and go with every request. An erased entry leaves
+// its node, with the memory of its key and its value, to a later one, so in a steady state nothing
+// is allocated.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +9,14 @@
 
 namespace perdura::systems::mcas {
 
-// `Map`: of strings or vectors of bytes.
+// `Map`: a map whose keys are strings or vectors of bytes.
 template <class Map>
 class SpareNodes {
  public:
   using Node = typename Map::node_type;
 
-  // A node to be filled and inserted. Its key and its value may be those of an entry that has gone.
+  // Returns a node to be filled and inserted. It may still have the key and the value of an erased
+  // entry.
   Node take() {
     if (nodes_.empty()) {
       Map one;
@@ -25,7 +27,7 @@ class SpareNodes {
     nodes_.pop_back();
     return node;
   }
-  // Removes an entry.
+  // Removes an entry and may keep its node.
   void erase(Map& map, typename Map::iterator at) {
     if (nodes_.size() < kMost && at->first.capacity() <= kLongestKey) {
       nodes_.push_back(map.extract(at));
@@ -35,8 +37,8 @@ class SpareNodes {
   }
 
  private:
-  // Bounds of what is kept: as many as a session usually has requests under way, twice, and keys
-  // that go into one message of the plugins' queue.
+  // Limits of what is kept: twice as many nodes as a session usually has requests in flight, and
+  // keys that fit into one message of the plugins' queue.
   static constexpr std::size_t kMost = 64;
   static constexpr std::size_t kLongestKey = 1024;
   std::vector<Node> nodes_;

@@ -1,4 +1,4 @@
-// A session of the key-value interface: a client of the shard that has its one pool open.
+// A session of the key-value interface: a client of the shard that has the shard's one pool open.
 #pragma once
 
 #include <memory>

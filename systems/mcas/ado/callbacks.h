@@ -1,5 +1,5 @@
-// What the host of active data objects needs of a shard to execute their callbacks (MCAS, Table 4).
-// The shard implements it for a pool. All functions are called on the shard's thread.
+// The operations of a pool that the host of active data objects needs to execute their callbacks
+// (MCAS, Table 4). The shard implements them. All functions are called on the shard's thread.
 #pragma once
 
 #include <functional>
@@ -20,42 +20,44 @@ class Callbacks {
  public:
   virtual ~Callbacks() = default;
 
-  // Returns when the pool can be used: no other task is in the middle of changing its table. To be
-  // awaited before the functions below that are no tasks.
+  // Returns when no other task is in the middle of changing the pool's table. Must be awaited
+  // before any of the functions below that are not tasks.
   virtual Task<> until_usable() { co_return; }
-  // Whether the process sees all of this place. A pool that gets more memory has some that its
-  // process does not see.
+  // Returns true if the process has mapped all of this place. A pool may have grown by memory that
+  // its process has not mapped.
   virtual bool sees(const Place&) { return true; }
 
-  // Locks of keys, also of those that do not exist. They are taken at once or not at all.
+  // Locks keys, also keys that do not exist. A lock is taken at once or not at all.
   virtual bool try_lock(const std::string& key, LockMode mode) = 0;
   virtual void unlock(const std::string& key, LockMode mode) = 0;
 
-  // The place of a value that another process may read and, if the key is locked for it, change
-  // there. It stays while the key is locked. Of length 0 if a change of another key may move the
-  // value, as when it lies in the table of the engine. Nothing if there is no such key.
+  // The place of a value, or nothing if the key does not exist. Another process may read the value
+  // there and, if the key is locked for it, change it. The place is valid while the key is locked.
+  // Its length is 0 if a change of another key may move the value, as when the value is stored in
+  // the engine's table.
   virtual std::optional<Place> find(const std::string& key) = 0;
-  // A copy of a value.
+  // Returns a copy of a value, or nothing if the key does not exist.
   virtual std::optional<std::string> read(const std::string&) { return std::nullopt; }
-  // A key that does not exist and is locked gets a value of zeros; durable when it returns. `done`,
-  // `out_of_space`, `refused` if a key cannot be so, or `unseen`: there is room only in memory that
-  // the process does not see. As in all that follows, nothing has changed unless it is done.
+  // Creates a value of zeros under a key that is locked and does not exist; it is durable when this
+  // returns. The status is `done`, `out_of_space`, `unseen` if there is room only in memory that
+  // the process has not mapped, or `refused` if the key is invalid, the value too long or the pool
+  // damaged. As with all functions below, nothing has changed unless the status is `done`.
   virtual Task<Created> create(std::string key, Bytes length) = 0;
-  // Changes the length of a value and keeps its bytes; durable when it returns. `done`,
-  // `not_found`, `out_of_space` or `unseen`.
+  // Changes the length of a value and keeps its bytes; durable when it returns. The status is
+  // `done`, `not_found`, `out_of_space`, `unseen` or `refused`.
   virtual Task<Created> resize(std::string key, Bytes length) = 0;
-  // False if there is no such key.
+  // Returns false if the key does not exist.
   virtual bool erase(const std::string& key) = 0;
 
-  // Memory that belongs to no key, until it is freed, over restarts too. `done`, `out_of_space` or
-  // `unseen`.
+  // Allocates memory that belongs to no key until it is freed, also across restarts. The status is
+  // `done`, `out_of_space`, `unseen` or `refused`.
   virtual Task<Created> allocate(Bytes length) = 0;
-  // False if not just this is allocated.
+  // Returns false unless exactly this place is allocated.
   virtual bool free(Place place) = 0;
 
   virtual void for_each(const std::function<void(const std::string&, Place)>& visit) = 0;
-  // The next key that matches and its position, from a position on. Without a secondary index:
-  // `refused`.
+  // Finds the first key at or after a position that matches, and its position. The status is
+  // `done`, `not_found`, or `refused` without a secondary index or for an invalid expression.
   struct Found {
     CallStatus status = CallStatus::refused;
     std::string key;

@@ -10,16 +10,16 @@ namespace perdura::systems::mcas::ado {
 
 namespace {
 
-// Parts of one message that are taken before others have their turn. All but lists of a pool's
-// references usually have one part.
+// Parts of one message that are taken before other tasks get a turn. Usually only lists of a pool's
+// references have more than one part.
 constexpr int kPartsAtOnce = 64;
-// A buffer that has grown beyond this is freed behind its message, so that one long message does
-// not hold its memory for ever; all others are used again. As long as the queue in one direction.
+// A buffer that has grown beyond this is freed after its message, so that one long message does not
+// hold its memory forever; smaller ones are reused. This is the size of one direction's queue.
 constexpr Bytes kKept = kQueue.slots * kQueue.message_size;
 
 struct PartHeader {
   MessageKind kind = MessageKind::work;
-  std::uint32_t last = 0;  // whether the message ends with this part
+  std::uint32_t last = 0;  // 1 if the message ends with this part
 };
 
 }  // namespace
@@ -66,7 +66,8 @@ void Channel::end() {
   part_sent_.wake_all();
 }
 
-// False if it is none, or one too many: whoever sends that is not trusted any more.
+// Appends a part to the message. Returns false if the part is malformed or makes the message too
+// long; the sender is then not trusted any more.
 bool Channel::take_part(Message& message, std::span<const std::byte> part, bool& last) {
   if (part.size() < sizeof(PartHeader)) return false;
   const auto header = rpc::read_message<PartHeader>(part);

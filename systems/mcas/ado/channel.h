@@ -1,6 +1,6 @@
 // The user-level IPC between a shard and the process of its active data objects (MCAS, section
-// 4.1), over the two queues that a platform gives a process and its child. A message may be longer
-// than a queue's: it goes in parts.
+// 4.1), over the two queues that a platform provides between a process and its child. A message
+// that is longer than a slot of the queue is sent in parts.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace perdura::systems::mcas::ado {
 
-// Of all parts together.
+// The limit for all parts of a message together.
 inline constexpr Bytes kLongestMessage = 16 * MiB;
 inline constexpr RingShape kQueue{.slots = 64, .message_size = 1024};
 
-// One end. Must be created by make_shared; belongs to a thread.
+// One end of the channel. Must be created by make_shared, and used by one thread only.
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
   struct Message {
@@ -27,11 +27,12 @@ class Channel : public std::enable_shared_from_this<Channel> {
     std::string body;
   };
 
-  // `peer`: whose messages have room for more than a header.
+  // A message of `peer` must have room for more than a PartHeader.
   explicit Channel(std::shared_ptr<PeerProcess> peer)
       : peer_(std::move(peer)), room_(peer_->longest_message()), part_(room_.size()) {}
 
-  // Sends in the order of calls, when there is room. False: it is too long, and nothing is sent.
+  // Sends in the order of calls, as soon as there is room. Returns false if the message is too
+  // long; then nothing is sent.
   template <class Body>
   bool send(MessageKind kind, const Body& body) {
     Encoder encoder(std::move(encoded_));
@@ -39,12 +40,14 @@ class Channel : public std::enable_shared_from_this<Channel> {
     encoded_ = encoder.take();
     return send_encoded(kind);
   }
-  // The next message, in the memory of the last one; false if the peer is gone, has sent what is no
-  // message, or end() was called. One task at a time, which has the message.
+  // Receives the next message into `message`, reusing its memory. Returns false if the peer is
+  // gone, has sent something that is not a message, or end() was called. Only one task may receive
+  // at a time.
   Task<bool> receive(Message& message);
-  // Returns when the peer has taken all that send() was called with, or made room for it.
+  // Returns when everything passed to send() so far is in the queue to the peer, or end() was
+  // called.
   Task<> until_sent();
-  // From now on nothing is sent, and what is received is dropped.
+  // From now on nothing is sent, and messages received are dropped.
   void end();
 
  private:
@@ -53,12 +56,12 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool take_part(Message& message, std::span<const std::byte> part, bool& last);
 
   std::shared_ptr<PeerProcess> peer_;
-  std::vector<std::byte> room_;    // for the part that is received
-  std::vector<std::byte> part_;    // for the part that is sent
+  std::vector<std::byte> room_;    // the part that is received
+  std::vector<std::byte> part_;    // the part that is sent
   std::string encoded_;            // the message that is sent
-  std::deque<std::string> parts_;  // to be sent when there is room, by a task
-  bool sending_ = false;           // whether there is such a task
-  std::uint64_t queued_ = 0;       // parts that were put there, and of these, that have been sent
+  std::deque<std::string> parts_;  // parts that wait for room in the queue
+  bool sending_ = false;           // true while a task sends `parts_`
+  std::uint64_t queued_ = 0;       // parts ever added to `parts_`; `sent_` of them have been sent
   std::uint64_t sent_ = 0;
   WaitList part_sent_;
   bool ended_ = false;

@@ -39,7 +39,7 @@ class Encoder {
       const auto number = static_cast<std::uint64_t>(value);
       bytes_.append(reinterpret_cast<const char*>(&number), sizeof number);
     } else {
-      const_cast<Field&>(value).code(*this);  // which only reads it
+      const_cast<Field&>(value).code(*this);  // code() only reads it here
     }
   }
   void field(const std::string& text) {
@@ -56,7 +56,7 @@ class Encoder {
   std::string bytes_;
 };
 
-// What is missing at the end of a message is zero or empty.
+// Fields that are missing at the end of a message become zero or empty.
 class Decoder {
  public:
   explicit Decoder(std::string_view bytes) : left_(bytes) {}
@@ -65,7 +65,7 @@ class Decoder {
   void operator()(Fields&... fields) {
     (field(fields), ...);
   }
-  // Whether nothing was missing and nothing is left.
+  // Returns true if no field was missing and no bytes are left.
   bool complete() const { return !short_ && left_.empty(); }
 
  private:

@@ -12,9 +12,9 @@ namespace perdura::systems::mcas::ado {
 
 namespace {
 
-constexpr std::size_t kPiece = 64;  // references that one call of iterate() gets
-// Of a process: what is looked at before others have their turn, and calls under way at a time. A
-// plugin waits for each of its calls, so one that means no harm has one of either.
+constexpr std::size_t kPiece = 64;  // references that one call of iterate() returns
+// Limits per process: messages handled before other tasks get a turn, and calls under way at a
+// time. A plugin waits for each of its calls, so a well-behaved process needs one of either.
 constexpr int kMessagesAtOnce = 16;
 constexpr std::size_t kMostCalls = 64;
 
@@ -22,8 +22,8 @@ AnswerMessage failed(CallStatus status) { return {.status = status}; }
 
 }  // namespace
 
-// A work is known as long as somebody waits for it. If the waiting task is destroyed, the process
-// may go on with the work; nobody is left who could use the locks.
+// Registers an invocation while a task waits for it. If that task is destroyed, the process may
+// continue the invocation, but nobody is left who could use its locks.
 class Host::Registration {
  public:
   Registration(Host& host, Pending& pending) : host_(host), pending_(pending) {
@@ -113,7 +113,7 @@ Task<> Host::receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> ch
     if (message.kind == MessageKind::completion) {
       CompletionMessage completion;
       decoder(completion);
-      // It reaches clients and the shard's log.
+      // The text reaches clients and the shard's log.
       completion.error = printable(completion.error);
       if (Pending* const pending = self->find(launch, completion.id)) {
         pending->completion = std::move(completion);
@@ -125,13 +125,13 @@ Task<> Host::receive_all(std::shared_ptr<Host> self, std::shared_ptr<Channel> ch
       decoder(call);
       Executor::current().spawn(answer(self, launch, std::move(call), CallUnderWay(self)));
     }
-    // Works end once. Of other messages there is no end.
+    // Each invocation completes only once, but a process may send any number of other messages.
     if (++others % kMessagesAtOnce == 0) co_await yield();
   }
 }
 
-// Finds a work that takes too long within twice the time: it was under way at the last look. So no
-// work needs the clock.
+// Detects an invocation that takes longer than `patience`, within twice that time: it was already
+// under way at the last check. So invocations need not read the clock.
 Task<> Host::watch_time(std::shared_ptr<Host> self, std::uint64_t launch) {
   for (;;) {
     co_await sleep_for(self->options_.patience);
@@ -160,7 +160,7 @@ void Host::cluster_event(const ClusterEvent& event) {
   if (attached()) channel_->send(MessageKind::cluster_event, event);
 }
 
-// --- works ---------------------------------------------------------------------------------------
+// --- invocations ---------------------------------------------------------------------------------
 
 Task<CompletionMessage> Host::work(WorkMessage& order, LockMode mode) {
   std::vector<Held> held;
@@ -189,8 +189,8 @@ Task<CompletionMessage> Host::run(MessageKind kind, WorkMessage& order, std::vec
   co_return conclude(pending, order.key);
 }
 
-// A work that has failed for want of sight goes on elsewhere, if it still has its key; then the
-// caller keeps the lock of that.
+// An invocation that failed only because its process has not mapped some memory (`unseen`) will be
+// run again by another process: if it still has the lock of its key, the caller keeps that.
 CompletionMessage Host::conclude(Pending& pending, const std::string& key) {
   CompletionMessage completion = std::move(*pending.completion);
   if (completion.status == WorkStatus::failed && pending.unseen && lock_of(pending, key)) {
@@ -232,7 +232,7 @@ Task<> Host::answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessag
   co_await channel->until_sent();
 }
 
-// A call of a work that is not under way is refused.
+// Calls of an invocation that is not under way are refused.
 Task<AnswerMessage> Host::execute(std::uint64_t launch, CallMessage call) {
   Pending* const pending = find(launch, call.work);
   if (pending == nullptr) co_return failed(CallStatus::refused);
@@ -283,7 +283,7 @@ const Host::Held* Host::lock_of(const Pending& pending, const std::string& key) 
   return found == pending.held.end() ? nullptr : &*found;
 }
 
-// A lock that the work has already is enough unless it is for reading only.
+// A lock that the invocation already holds suffices, unless it is a read lock and `mode` is write.
 CallStatus Host::lock(Pending& pending, const std::string& key, LockMode mode) {
   if (const Held* const held = lock_of(pending, key); held != nullptr) {
     return mode == LockMode::write && held->mode == LockMode::read ? CallStatus::locked
@@ -302,8 +302,8 @@ CallStatus Host::unlock(Pending& pending, const std::string& key) {
   return CallStatus::done;
 }
 
-// While the shard changes a key, the call owns its lock: the work may be lost meanwhile, and nobody
-// else may use the key before the change has ended.
+// While the shard changes a key, the call owns the key's lock instead of the invocation. The
+// invocation may be lost meanwhile, and nobody may use the key before the change is complete.
 Host::Held Host::borrow(Pending& pending, const std::string& key) {
   const auto held = pending.held.begin() + (lock_of(pending, key) - pending.held.data());
   Held borrowed = std::move(*held);
@@ -362,7 +362,7 @@ Task<AnswerMessage> Host::resize_value(std::uint64_t launch, CallMessage call) {
   co_return AnswerMessage{.status = resized.status, .place = resized.value};
 }
 
-// If the work has ended meanwhile nobody will learn the address: the memory is freed.
+// If the invocation has ended meanwhile, nobody will learn the address, so the memory is freed.
 Task<AnswerMessage> Host::allocate(std::uint64_t launch, CallMessage call) {
   const Created allocated = co_await callbacks_.allocate(call.place.length);
   if (allocated.status == CallStatus::done && find(launch, call.work) == nullptr) {
@@ -429,7 +429,7 @@ Task<AnswerMessage> Host::connect_peer(std::uint64_t launch, CallMessage call) {
     link = std::make_shared<PeerLink>(thread_, *options_.peer);
     welcome = co_await link->connect(std::move(call.key));
   } catch (const std::exception&) {
-    // Whatever hinders it, there is no connection.
+    // Any error means that there is no connection.
   }
   if (!welcome || launch != launch_) co_return failed(CallStatus::disconnected);
   set_peer(std::move(link));

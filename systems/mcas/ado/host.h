@@ -1,14 +1,15 @@
-// The shard's side of active data objects (MCAS, section 4): hands works to the process of a pool,
-// executes its callbacks, and gives back the locks that works hold when they end, whichever way.
+// The shard's side of active data objects (MCAS, section 4): hands invocations to the process of a
+// pool, executes its callbacks, and releases the locks that an invocation holds when it ends,
+// however it ends.
 //
-// That the process has died is learnt from the platform.
-// One that runs and does not answer is noticed by `patience`. Either must be ended by `end_process`
-// before anything else is done: until then it may still write to the pool. Then all works are
-// `lost`. What they have changed by halves is undone when a process is attached again.
+// The platform reports when the process dies; one that hangs is detected by `patience`. In both
+// cases `end_process` must have returned before anything else happens, since until then the process
+// may still write to the pool. Pending invocations then end as `lost`. Changes that they have only
+// half made are undone when the next process attaches.
 //
-// The process is not trusted to leave its shard time and memory for others: between two turns of
-// theirs only a few of its messages are looked at, and no more while a number of its calls are
-// under way, of which it has not taken the answer.
+// A process is not trusted to leave the shard time and memory for others. Only a few of its
+// messages are handled before other tasks get a turn, and none while too many of its calls are
+// under way, that is, while it has not taken their answers.
 #pragma once
 
 #include <functional>
@@ -25,35 +26,35 @@
 namespace perdura::systems::mcas::ado {
 
 struct HostOptions {
-  Picoseconds patience{};  // for one work; 0: endless
-  // Needed with patience; may be called again. Returns how the process has ended, as a phrase.
+  Picoseconds patience{};  // for one invocation; 0: unlimited
+  // Needed with `patience`; may be called again. Returns how the process has ended, as a phrase.
   std::function<std::string()> end_process{};
-  // Told why, when a process that has been launched is lost before it was told to end.
+  // Called with the reason when a launched process is lost before it was told to end.
   std::function<void(const std::string& why)> on_lost{};
-  std::optional<PeerOptions> peer{};  // the shard that plugins may be clients of
+  std::optional<PeerOptions> peer{};  // the shard that plugins may connect to as clients
 };
 
-// Must be created by make_shared. Belongs to the shard's thread.
+// Must be created by make_shared, and used on the shard's thread only.
 class Host : public std::enable_shared_from_this<Host> {
  public:
-  // `callbacks` must outlive it.
+  // `callbacks` must outlive the host.
   Host(Thread& thread, Callbacks& callbacks, HostOptions options = {});
 
-  // Waits until the plugins of a process are prepared. A process that was attached before is given
-  // up. Throws PlatformError if it has died or a plugin fails; the message says why. Behind the
-  // launch and before all else, plugins are told `events`.
+  // Launches the plugins of a process and waits until they are ready. A process that was attached
+  // before is given up. Plugins are told of `events` right after the launch, before anything else.
+  // Throws PlatformError, with the reason, if the process has died or a plugin fails.
   Task<> attach(std::shared_ptr<PeerProcess> process, std::vector<ClusterEvent> events = {});
   bool attached() const { return launch_ != 0; }
 
-  // Invokes the plugins, and waits for their responses. The caller has locked the key in this mode;
-  // the host gives the lock back before this returns, unless the work was `unseen`, and the locks
-  // of keys that the work has opened. `order` must stay until then, and is given its number. Many
-  // works may wait at a time.
+  // Invokes the plugins, and waits for their responses. The caller has locked the key in this mode.
+  // Before this returns, the host releases that lock and the locks of keys that the invocation has
+  // opened; if the status is `unseen`, the caller keeps the lock of the key. `order` must stay
+  // alive until then, and is given its id. Any number of invocations may wait at a time.
   Task<CompletionMessage> work(WorkMessage& order, LockMode mode);
-  // Tells the plugins, when the process has done what it was given before. Does nothing without a
-  // process.
+  // Tells the plugins of the event, after everything that the process was sent before. Does nothing
+  // without a process.
   void cluster_event(const ClusterEvent& event);
-  // Lets the works end that wait, and the process with them.
+  // Waits until all pending invocations have ended, then makes the process end and waits for that.
   Task<> shut_down();
 
  private:
@@ -61,19 +62,19 @@ class Host : public std::enable_shared_from_this<Host> {
     std::string key;
     LockMode mode = LockMode::read;
   };
-  // A work under way.
+  // An invocation under way.
   struct Pending {
     WorkId id = 0;
-    bool was_under_way = false;         // when watch_time() last looked
-    std::vector<Held> held{};           // locks to be given back: the deferred unlock list
-    std::vector<Reference> iterated{};  // the pool as it was when the work began to iterate
-    bool unseen = false;                // a call was answered so
+    bool was_under_way = false;         // at the last check of watch_time()
+    std::vector<Held> held{};           // locks to be released: the deferred unlock list
+    std::vector<Reference> iterated{};  // snapshot of the pool, taken by the first iterate()
+    bool unseen = false;                // a call of it was answered `unseen`
     std::optional<CompletionMessage> completion{};
     WaitList waiting{};
   };
   class Registration;
 
-  // `then` is sent right behind the order.
+  // `then` is sent right after the order.
   Task<CompletionMessage> run(MessageKind kind, WorkMessage& order, std::vector<Held> held,
                               std::vector<ClusterEvent> then = {});
   CompletionMessage conclude(Pending& pending, const std::string& key);
@@ -83,10 +84,12 @@ class Host : public std::enable_shared_from_this<Host> {
   static Task<> watch_time(std::shared_ptr<Host> self, std::uint64_t launch);
   static Task<> answer(std::shared_ptr<Host> self, std::uint64_t launch, CallMessage call,
                        CallUnderWay under_way);
-  // The process is gone, by itself, so that how it has ended belongs to why, or is ended now.
+  // Gives up the process of this launch, unless that has happened already: ends it, and ends all
+  // pending invocations as `lost`, for the reason `why`. `by_itself`: the process has died, so how
+  // it ended is added to the reason.
   void lose(std::uint64_t launch, const std::string& why, bool by_itself = false);
 
-  // The work, if it is still under way.
+  // The invocation, or null if it is not under way any more.
   Pending* find(std::uint64_t launch, WorkId work) const;
   static const Held* lock_of(const Pending& pending, const std::string& key);
   CallStatus lock(Pending& pending, const std::string& key, LockMode mode);
@@ -106,7 +109,7 @@ class Host : public std::enable_shared_from_this<Host> {
   Task<AnswerMessage> send_to_peer(CallMessage call);
   Task<AnswerMessage> receive_from_peer();
   void set_peer(std::shared_ptr<PeerLink> peer);
-  // Nothing if the process does not see one of them.
+  // Returns nothing if the process has not mapped one of the values.
   std::optional<std::vector<Reference>> references();
 
   Thread& thread_;
@@ -115,12 +118,12 @@ class Host : public std::enable_shared_from_this<Host> {
   std::shared_ptr<Channel> channel_;
   std::uint64_t launch_ = 0;  // 0: no process is attached
   std::uint64_t last_launch_ = 0;
-  bool serves_ = false;  // the process has been launched, and not been told to end
+  bool serves_ = false;  // a process has been launched, and not been told to end
   WorkId last_work_ = 0;
-  std::vector<Pending*> pending_;   // in the order of their numbers
-  WaitList ended_;                  // who waits until no work is under way
-  std::shared_ptr<PeerLink> peer_;  // the process' connection; null if it has none
-  std::size_t calls_ = 0;           // whose answers the process has not taken
+  std::vector<Pending*> pending_;   // in the order of their ids
+  WaitList ended_;                  // woken when no invocation is under way
+  std::shared_ptr<PeerLink> peer_;  // the process's connection; null if it has none
+  std::size_t calls_ = 0;           // calls whose answers the process has not taken yet
   WaitList call_ended_;
 };
 

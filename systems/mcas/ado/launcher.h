@@ -1,5 +1,5 @@
-// Who starts the process of a pool's active data objects when it is first needed (MCAS, section
-// 4.2: "launched on-demand"). How it is started and isolated is the platform's affair
+// Starts the process of a pool's active data objects when it is first needed (MCAS, section 4.2:
+// "launched on-demand"). How the process is started and isolated is up to the platform
 // (platform/child_process.h); program/program.h makes a launcher.
 #pragma once
 
@@ -13,9 +13,9 @@
 namespace perdura::systems::mcas::ado {
 
 struct LaunchOrder {
-  std::string pool{};                  // its number in the shard's catalog
+  std::string pool{};                  // the pool's number in the shard's catalog
   std::string memory{};                // the name of the shard's memory
-  std::vector<Place> parts{};          // of it, those of the pool: the process sees no others
+  std::vector<Place> parts{};          // the pool's parts of it; the process sees no others
   std::vector<std::string> plugins{};  // as in plugins/plugins.h
 };
 
@@ -25,14 +25,15 @@ class Launched {
   virtual ~Launched() = default;
   // For Host::attach().
   virtual std::shared_ptr<PeerProcess> process() const = 0;
-  // It executes nothing more when this returns, which says how it has ended. May be called again.
+  // Ends the process, and returns how it has ended. It executes nothing any more when this returns.
+  // May be called again.
   virtual std::string end() = 0;
 };
 
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  // Throws PlatformError: why it cannot be started.
+  // Throws PlatformError, with the reason, if the process cannot be started.
   virtual Task<std::unique_ptr<Launched>> launch(LaunchOrder order) = 0;
 };
 

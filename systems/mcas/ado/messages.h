@@ -1,12 +1,12 @@
 // The messages between a shard and the process of its active data objects (MCAS, sections 4.1 and
 // 4.2).
 //
-//   shard -> process   launch   plugins may prepare, and undo what was interrupted
-//                      work     an invocation, or a signal
-//                      answer   to a call
+//   shard -> process   launch          plugins may prepare, and undo what was interrupted
+//                      work            an invocation or a signal
+//                      answer          the result of a call
 //                      cluster event, shut down
-//   process -> shard   call     of the callback interface (Table 4)
-//                      completion   of a work, or of the launch
+//   process -> shard   call            a call of the callback interface (Table 4)
+//                      completion      the result of an invocation or of the launch
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace perdura::systems::mcas::ado {
 
-// Of the shard's program and of that of its processes, which must be the same.
+// The version of these messages. A shard's program and that of its processes must have the same.
 inline constexpr std::uint32_t kProtocolVersion = 3;
 
 enum class MessageKind : std::uint32_t {
@@ -30,14 +30,14 @@ enum class MessageKind : std::uint32_t {
   completion,
 };
 
-using WorkId = std::uint64_t;  // counts the works of a host from 1
+using WorkId = std::uint64_t;  // counts a host's invocations from 1
 
-// Also a launch, which has no key.
+// An invocation or a signal; also a launch, which has no key.
 struct WorkMessage {
   WorkId id = 0;
   std::string key{};
   Place value{};                  // in the shard's memory
-  std::vector<Place> detached{};  // memory of the pool besides, that belongs to the value
+  std::vector<Place> detached{};  // further memory of the pool that belongs to the value
   bool is_new = false;            // the key was created for this invocation
   std::string request{};
 
@@ -49,18 +49,18 @@ struct WorkMessage {
 
 enum class WorkStatus : std::uint32_t {
   done,
-  failed,    // a plugin says why
-  lost,      // the process has died, or does not answer; what it has changed may be half done
+  failed,    // a plugin reports why
+  lost,      // the process died or hung; changes may be half done
   too_long,  // the request, or the responses
-  unseen,    // failed, having changed nothing, for something in memory that the process does not
-             // see; to be executed by another process, which sees it. The key is still locked
+  unseen,    // failed without any change, since something is in memory that the process has not
+             // mapped; a new process will execute it. Its key is still locked
 };
 
 struct CompletionMessage {
   WorkId id = 0;
   WorkStatus status = WorkStatus::done;
   std::string error{};                   // one line; empty if done
-  std::vector<std::string> responses{};  // of all plugins in turn
+  std::vector<std::string> responses{};  // all plugins', in the plugins' order
 
   template <class Coder>
   void code(Coder& coder) {
@@ -81,7 +81,7 @@ enum class CallKind : std::uint32_t {
   get_pool_info,
   unlock,
   read_value,
-  connect_peer,  // and what follows: to be a client of another shard
+  connect_peer,  // from here on: being a client of another shard
   send_to_peer,
   receive_from_peer,
 };
@@ -90,12 +90,12 @@ enum class CallStatus : std::uint32_t {
   done,
   not_found,
   exists,
-  locked,      // by somebody else
-  not_locked,  // by this work
+  locked,      // by someone else
+  not_locked,  // by this invocation
   out_of_space,
-  refused,       // what it asks for cannot be
-  unseen,        // it lies in memory that the process does not see yet
-  disconnected,  // the peer is not reached, or the connection to it has ended
+  refused,       // the call asks for something impossible
+  unseen,        // it is in memory that the process has not mapped
+  disconnected,  // the peer cannot be reached, or the connection has ended
 };
 
 enum class LockMode : std::uint32_t { read, write };
@@ -105,7 +105,7 @@ struct CallMessage {
   std::uint64_t id = 0;
   WorkId work = 0;
   CallKind kind = CallKind::create_key;
-  std::string key{};       // or what keys are to match, or bytes for the peer
+  std::string key{};       // or the expression to match, or bytes for the peer
   std::uint64_t mode = 0;  // a LockMode or a Matching
   Place place{};           // or a length, or a position
 
@@ -115,7 +115,7 @@ struct CallMessage {
   }
 };
 
-// A key and where its value is.
+// A key and the place of its value.
 struct Reference {
   std::string key{};
   Place value{};
@@ -129,7 +129,7 @@ struct Reference {
 
 struct PoolInfo {
   std::string name{};
-  Bytes limit = 0;  // how many bytes it may have
+  Bytes limit = 0;  // the most bytes that the pool may have
   std::uint64_t items = 0;
   Bytes capacity = 0;
   Bytes free = 0;
@@ -141,13 +141,13 @@ struct PoolInfo {
 };
 
 struct AnswerMessage {
-  std::uint64_t id = 0;  // of the call
+  std::uint64_t id = 0;  // the call's
   CallStatus status = CallStatus::done;
   Place place{};
   std::vector<Reference> references{};
-  std::uint64_t next = 0;  // the position to go on from
+  std::uint64_t next = 0;  // the position to continue from
   PoolInfo info{};
-  std::string bytes{};  // of a value, or of the peer
+  std::string bytes{};  // a value, or a message of the peer
 
   template <class Coder>
   void code(Coder& coder) {
@@ -155,11 +155,11 @@ struct AnswerMessage {
   }
 };
 
-// Something that has happened in a cluster (section 5).
+// An event in the shard's cluster (section 5).
 struct ClusterEvent {
   std::string sender{};   // the member
   std::string type{};     // "JOIN", "LEAVE" or "FAIL"
-  std::string message{};  // the number of its life, which is larger in a successor
+  std::string message{};  // the number of its life; a successor's is larger
 
   template <class Coder>
   void code(Coder& coder) {
@@ -172,8 +172,8 @@ struct ShutDownMessage {
   void code(Coder&) {}
 };
 
-// Experimental hooks of section 4.1.1: an operation of a client that is no invocation, of which the
-// process is told. The request of such a work begins with kSignalPrefix.
+// Experimental hooks of section 4.1.1: the process is told of clients' operations that are not
+// invocations. The request of such a signal begins with kSignalPrefix.
 enum class Signal : std::uint32_t { put, get, erase };
 inline constexpr std::string_view kSignalPrefix = "ADO::Signal";
 inline std::string signal_request(Signal signal) {

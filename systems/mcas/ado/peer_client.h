@@ -1,8 +1,8 @@
-// What a plugin is a client of another shard by: the shard's messages over the connection that
-// Services gives it (MCAS, section 2: back-flow). One request at a time. Keys and values travel in
-// messages, and those of the peer limit how long they may be.
+// A plugin's client of another shard (MCAS, section 2: back-flow). It sends that shard's messages
+// over the connection that Services provides. One request at a time. Keys and values travel in
+// messages, whose length the peer limits.
 //
-// Every function is given the Services of the work that is under way.
+// Every function takes the Services of the current invocation.
 #pragma once
 
 #include <string>
@@ -19,13 +19,13 @@ class PeerClient {
   template <class T>
   using Expected = objects::Result<T>;
 
-  // `unsupported` if the shard is configured to be no client, `disconnected` if the peer is not
-  // reached. A connection that there was ends.
+  // Connects, and ends an earlier connection. Returns `unsupported` if the shard is not configured
+  // to be a client, and `disconnected` if the peer cannot be reached.
   Task<Expected<void>> connect(Services& services);
-  // Whether there was a connection when it was last used.
+  // True if the connection existed when it was last used.
   bool connected() const { return connected_; }
 
-  // Creates it, with `size` bytes, if it is not there.
+  // Opens the pool, and creates it with `size` bytes if it does not exist.
   Task<Expected<PoolHandle>> open_pool(Services& services, std::string name, Bytes size);
   // A change is as durable as the peer's engine makes it.
   Task<Expected<void>> put(Services& services, PoolHandle pool, std::string_view key,

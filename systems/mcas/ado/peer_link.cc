@@ -50,7 +50,7 @@ Task<std::optional<std::string>> PeerLink::receive() {
   const auto self = shared_from_this();
   const fabric::ReceiveCompletion got = co_await completions_.next();
   if (got.status != fabric::Status::success) {
-    // It stays for whoever else waits.
+    // The event is put back, for other tasks that wait.
     close();
     co_return std::nullopt;
   }

@@ -4,11 +4,11 @@
 
 namespace perdura::systems::mcas::ado {
 
-// The callback interface during one work. Messages have names before they are awaited: GCC 12
-// destroys an aggregate twice that is made within a co_await.
+// The callback interface during one invocation. Messages are named variables before they are
+// awaited: GCC 12 destroys an aggregate twice that is created within a co_await.
 class Process::Calls final : public Services {
  public:
-  // `work` is told where its value is if that changes.
+  // Updates the value's place in `work` when it changes.
   Calls(Process& process, WorkId id, Invocation& work) : process_(process), id_(id), work_(work) {}
 
   Memory memory() const override { return process_.memory_; }
@@ -70,7 +70,7 @@ class Process::Calls final : public Services {
     return bytes(CallKind::connect_peer, std::move(hello));
   }
   Task<CallStatus> send_to_peer(std::string message) override {
-    // The call has more than the message.
+    // The encoded call is longer than the message.
     if (message.size() > kLongestMessage / 2) co_return CallStatus::refused;
     co_return co_await status(CallKind::send_to_peer, std::move(message), {});
   }
@@ -94,7 +94,7 @@ class Process::Calls final : public Services {
     AnswerMessage answer = co_await ask(std::move(call));
     co_return Answer<std::string>{answer.status, std::move(answer.bytes)};
   }
-  // Other messages wait until the work has ended.
+  // Sends a call and waits for its answer. Other messages are kept until the invocation has ended.
   Task<AnswerMessage> ask(CallMessage call) {
     call.id = ++process_.last_call_;
     call.work = id_;
@@ -148,12 +148,12 @@ Task<> Process::serve() {
         tell([](Plugin& plugin) { plugin.shut_down(); });
         co_return;
       default:
-        break;  // an answer that nobody waits for
+        break;  // an answer for which no call waits
     }
   }
 }
 
-// Nobody waits for an answer that could have what one throws; the others are told all the same.
+// An exception cannot be reported to anyone; the other plugins are called all the same.
 void Process::tell(const std::function<void(Plugin&)>& what) {
   for (const auto& plugin : plugins_) {
     try {
@@ -163,7 +163,7 @@ void Process::tell(const std::function<void(Plugin&)>& what) {
   }
 }
 
-// --- works ---------------------------------------------------------------------------------------
+// --- invocations ---------------------------------------------------------------------------------
 
 Task<Result> Process::call(Plugin& plugin, MessageKind kind, Services& services,
                            const Invocation& work) {

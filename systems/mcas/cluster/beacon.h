@@ -1,9 +1,9 @@
-// A member's end of clustering (MCAS, section 5): says to all who watch it that it lives, once in
-// each heartbeat, and in the end that it leaves. It uses an endpoint of its own, on a thread of its
-// own, so that a shard whose requests take long is not taken for dead.
+// A member's side of clustering (MCAS, section 5): sends a heartbeat to all watchers once per
+// interval, and finally a message that the member leaves. It uses an endpoint and a thread of its
+// own, so that a shard whose requests take long is not considered dead.
 //
-// Whoever watches asks for it by connecting, so a member keeps no list of others, and clients
-// watch in the same way as members do.
+// Watchers subscribe by connecting, so a member keeps no list of others, and clients watch in the
+// same way as members do.
 #pragma once
 
 #include <memory>
@@ -16,25 +16,25 @@ namespace perdura::systems::mcas::cluster {
 
 class Beacon : public std::enable_shared_from_this<Beacon> {
  public:
-  // `life`: of this process; larger than those of the member's processes before it.
+  // `life` identifies this process; it must be larger than those of the member's earlier processes.
   Beacon(Thread& thread, const Timing& timing, Life life);
 
   // Accepts watchers and sends them heartbeats; does not end by itself.
   Task<> serve();
-  // Tells all watchers that this member ends of its own accord. Those that can be told have been
-  // when the task ends, and none is accepted any more.
+  // Tells all watchers that this member ends of its own accord. Returns when all that can be
+  // reached have been told; no more watchers are accepted.
   Task<> leave();
 
  private:
   struct Session {
-    std::unique_ptr<fabric::ReceiveQueue> nothing;  // a watcher sends no message
+    std::unique_ptr<fabric::ReceiveQueue> nothing;  // a watcher sends no messages
     std::unique_ptr<fabric::QueuePair> queue_pair;
   };
 
   void accept(fabric::ConnectionRequest& request);
-  // One heartbeat is under way at a time: a watcher that stands still takes none.
+  // Sends heartbeats to one watcher, one at a time: a watcher that does not respond gets no more.
   Task<> tell(std::shared_ptr<Session> session);
-  // The message lies in the region, and does not change.
+  // The message in the region, which never changes: a heartbeat, or the last message.
   fabric::LocalBuffer message(bool leaves) const;
 
   Thread& thread_;
@@ -43,7 +43,7 @@ class Beacon : public std::enable_shared_from_this<Beacon> {
   bool leaving_ = false;
   std::unique_ptr<pmem::Region> messages_;
   fabric::MemoryRegion memory_;
-  fabric::CompletionQueue completions_;  // of which nothing is expected
+  fabric::CompletionQueue completions_;  // no receive completion is expected here
   std::vector<std::shared_ptr<Session>> sessions_;
 };
 

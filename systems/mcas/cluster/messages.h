@@ -1,4 +1,4 @@
-// What the members of a cluster tell those who watch them. A watcher connects, with a Hello; the
+// The messages of a cluster's members to those who watch them. A watcher connects with a Hello; the
 // answer and every message of the connection is a Beat.
 #pragma once
 
@@ -15,8 +15,8 @@ struct Hello {
   std::uint32_t version = kVersion;
 };
 
-// One life of a member, from the start of its process to its end: when it started, in picoseconds
-// of the platform's clock, and at least 1. A successor's is larger.
+// The number of one life of a member, from the start of its process to its end. It is at least 1,
+// and a successor's is larger; shards use the time of their start.
 using Life = std::uint64_t;
 
 struct Beat {
@@ -26,8 +26,9 @@ struct Beat {
 };
 
 struct Timing {
-  Picoseconds heartbeat = std::chrono::milliseconds(50);   // from one to the next
-  Picoseconds patience = std::chrono::milliseconds(1000);  // without one, a member has failed
+  Picoseconds heartbeat = std::chrono::milliseconds(50);   // the interval between them
+  Picoseconds patience = std::chrono::milliseconds(1000);  // without a heartbeat for this long, a
+                                                           // member has failed
 };
 
 }  // namespace perdura::systems::mcas::cluster

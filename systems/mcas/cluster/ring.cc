@@ -9,8 +9,8 @@ namespace perdura::systems::mcas::cluster {
 
 namespace {
 
-// Apart from the hash of a key in its shard's table, so that the keys of one shard are spread over
-// all of its table.
+// Differs from the hash of a key in its shard's table, so that the keys of one shard are spread
+// over all of its table.
 constexpr std::uint64_t kSeed = 0x72696E67;
 
 }  // namespace
@@ -29,14 +29,15 @@ void Ring::remove(std::string_view member) {
 void Ring::place_points() {
   points_.clear();
   for (std::uint32_t member = 0; member < members_.size(); ++member) {
-    // The number of a point is the data and not the seed: of names that are short, seeds would only
-    // exchange the points.
+    // The point's number is the hashed data and not the seed: a seed would be XORed with a short
+    // name, so that several members would have the same points in another order.
     const std::uint64_t of_member = hash64(std::as_bytes(std::span(members_[member])));
     for (std::uint32_t number = 0; number < kPoints; ++number) {
       points_.push_back({hash64(std::as_bytes(std::span(&number, 1)), of_member), member});
     }
   }
-  // Of two points at one place, which is unlikely, the member of the first name has the place.
+  // If two points are at the same place, which is unlikely, the member whose name sorts first has
+  // it.
   std::sort(points_.begin(), points_.end(), [](const Point& a, const Point& b) {
     return std::tie(a.place, a.member) < std::tie(b.place, b.member);
   });

@@ -9,7 +9,7 @@ namespace perdura::systems::mcas::cluster {
 
 namespace {
 
-// Heartbeats that may have arrived and not been looked at.
+// Heartbeats that may have arrived and not been processed yet.
 constexpr std::uint32_t kBeats = 8;
 constexpr Bytes kPlace = round_up(sizeof(Beat), kCacheLine);
 
@@ -27,7 +27,7 @@ std::string_view to_string(What what) {
   return "";
 }
 
-// A member as this watcher knows it. Two tasks share it: one that listens, one that loses patience.
+// A member as this watcher knows it. It is shared by two tasks: listen() and lose_patience().
 class Watcher::Watched : public std::enable_shared_from_this<Watched> {
  public:
   Watched(Thread& thread, const Timing& timing, Member member, std::weak_ptr<const Notify> notify)
@@ -47,7 +47,7 @@ class Watcher::Watched : public std::enable_shared_from_this<Watched> {
   bool is_there() const { return life_ != 0; }
 
  private:
-  // Each holds what it works on.
+  // Each task keeps the object alive.
   static Task<> listen(std::shared_ptr<Watched> self) {
     while (!self->forgotten_) {
       co_await self->hear_connection();
@@ -63,7 +63,7 @@ class Watcher::Watched : public std::enable_shared_from_this<Watched> {
     }
   }
 
-  // Connects, and hears what comes until the connection ends.
+  // Connects, and processes heartbeats until the connection ends.
   Task<> hear_connection() {
     fabric::CompletionQueue completions;
     const auto queue = thread_.endpoint.create_receive_queue(kBeats);
@@ -84,7 +84,7 @@ class Watcher::Watched : public std::enable_shared_from_this<Watched> {
   }
 
   void hear(const Beat& beat) {
-    // Who has left, and still answers, is not taken back.
+    // A life that has left does not join again, even if it still answers.
     if (beat.life == left_) return;
     heard_ = thread_.executor.now();
     if (life_ != 0 && beat.life != life_) end(What::failed);
@@ -114,8 +114,8 @@ class Watcher::Watched : public std::enable_shared_from_this<Watched> {
   std::unique_ptr<pmem::Region> buffers_;
   fabric::MemoryRegion memory_;
   bool forgotten_ = false;
-  Life life_ = 0;  // that has joined; 0: none
-  Life left_ = 0;  // the last one that has left
+  Life life_ = 0;  // the life that has joined; 0: none
+  Life left_ = 0;  // the last life that has left
   Time heard_{};
 };
 

@@ -27,7 +27,8 @@ struct Arena::Header {
 
 // --- layout --------------------------------------------------------------------------------------
 
-// The bits take their words from what they would describe, so a few units may have no bit.
+// The bitmap takes its memory from the heap that it describes; rounding may leave a few units of
+// the heap unused.
 Arena::Layout Arena::layout_of(Bytes size, Sizes sizes) {
   Layout layout;
   layout.log = {kCacheLine, round_up(sizes.log, kCacheLine)};
@@ -89,7 +90,8 @@ Arena::Arena(const Memory& memory, Place place)
       layout_(layout_of_existing(piece_)),
       log_(piece_, layout_.log, offsetof(Header, transaction)) {
   // A process that died leaves what is visible, not what is durable (docs/restart.md). If the
-  // number of its transaction was lost later, its completed transaction would be undone.
+  // visible transaction number were lost in a later failure, the completed transaction that it
+  // belongs to would be undone.
   piece_.persist({0, sizeof(Header)});
   undone_ = log_.undo();
 }

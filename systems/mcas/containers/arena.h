@@ -1,16 +1,16 @@
 // An arena: a heap with transactions inside one piece of a pool's memory, in which plugins keep
 // containers (MCAS, section 4.3 and Appendix B).
 //
-//   Arena arena(memory, value);             // undoes what a failure has interrupted
+//   Arena arena(memory, value);             // undoes an interrupted transaction
 //   Vector<Version> versions(arena, 0);     // its root is at the beginning of the arena's roots
 //   List<std::string> names(arena, Vector<Version>::kRootSize);
 //   const bool done = arena.transact([&] {
 //     versions.push_back(version);
 //     names.push_front("latest");
-//   });                                     // both, or neither if this is false: out of space
+//   });                                     // both changes, or neither if out of space (false)
 //
-// A transaction is durable when transact() returns. After a failure at any moment the arena is as
-// after the last transaction that was completed, or as after the one that was interrupted.
+// A transaction is durable when transact() returns. After a failure at any time the arena has the
+// state after the last completed transaction or after the interrupted one.
 //
 //      0                            64         64 + log
 //      +----------------------------+----------+--------+---------------+-------------------
@@ -18,9 +18,10 @@
 //      +----------------------------+----------+--------+---------------+-------------------
 //                                                         a bit for each
 //
-// All that a transaction changes is saved in the undo log before, also which units are in use, so
-// that no memory leaks. What it allocates is not saved, as nobody misses what was in free memory;
-// for the same reason what it frees is not allocated again before its end.
+// Everything that a transaction changes is saved in the undo log first, including the bitmap of
+// units in use, so that no memory leaks. Newly allocated blocks are not saved, since the old
+// contents of free memory do not matter; for the same reason a block that a transaction frees is
+// not allocated again before the transaction ends.
 #pragma once
 
 #include <cstdint>
@@ -38,33 +39,32 @@ namespace perdura::systems::mcas::containers {
 class Arena {
  public:
   struct Sizes {
-    Bytes log = 4 * KiB;       // of the undo log: what a transaction changes, and 24 bytes a change
+    Bytes log = 4 * KiB;       // bytes of the undo log: a transaction's changes and 24 bytes each
     Bytes roots = kCacheLine;  // for the roots of containers
   };
 
-  // Makes an empty arena of a piece of memory; durable when it returns. The roots are zeros. Throws
-  // UsageError if the piece is too small, or does not begin at a line.
+  // Creates an empty arena in a piece of memory; durable when it returns. The roots are zeros.
+  // Throws UsageError if the piece is too small or does not begin at a cache line.
   static void format(const Memory& memory, Place place, Sizes sizes);
   static void format(const Memory& memory, Place place) { format(memory, place, Sizes{}); }
-  // Whether format() has made one here and has ended.
+  // Returns true if format() was completed here.
   static bool exists(const Memory& memory, Place place);
 
-  // Opens an arena, and undoes a transaction that was interrupted. Throws UsageError if there is
-  // none.
+  // Opens an arena, and undoes an interrupted transaction. Throws UsageError if there is no arena.
   Arena(const Memory& memory, Place place);
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Whether opening has found an interrupted transaction.
+  // True if the constructor has undone an interrupted transaction.
   bool undone() const { return undone_; }
 
-  // Runs `change`, and makes what it has changed durable. False if the arena has no room for it:
-  // then all is as before, as it is if `change` throws.
+  // Runs `change`, and makes its changes durable. Returns false if the arena has too little space.
+  // The changes are undone then, and also if `change` throws.
   template <class Change>
   bool transact(Change change);
 
   Bytes free_bytes() const;
-  // What contradicts itself, as a phrase; empty if nothing does. `visit_blocks(visit)` is to call
+  // Returns an inconsistency as a phrase; empty if there is none. `visit_blocks(visit)` must call
   // `visit(place)` for each block that containers have allocated.
   template <class VisitBlocks>
   std::string audit(VisitBlocks visit_blocks) const {
@@ -76,8 +76,8 @@ class Arena {
   // --- for containers. Changes are possible in a transaction only; else they throw
   // std::logic_error. ---
 
-  // The offset in the arena of a byte of the roots. Throws std::out_of_range if `length` bytes do
-  // not fit there.
+  // Converts an offset within the roots to an offset in the arena. Throws std::out_of_range if
+  // `length` bytes do not fit there.
   Bytes root(Bytes offset, Bytes length) const;
   void read(Bytes offset, std::span<std::byte> into) const { piece_.read(offset, into); }
   template <class T>
@@ -88,7 +88,7 @@ class Arena {
   template <class T>
   requires std::is_trivially_copyable_v<T>
   void write(Bytes offset, const T& object) { write(offset, std::as_bytes(std::span(&object, 1))); }
-  // The offset of a new block, whose contents are unspecified.
+  // Returns the offset of a new block, whose contents are unspecified.
   Bytes allocate(Bytes length);
   void free(Place block);
 
@@ -97,9 +97,9 @@ class Arena {
   struct Header;
 
   static constexpr Bytes kUnit = 32;
-  static constexpr std::uint64_t kBits = 64;  // of a word of the bitmap
+  static constexpr std::uint64_t kBits = 64;  // per word of the bitmap
 
-  // Where everything is in an arena of this size.
+  // The places of an arena's parts.
   struct Layout {
     Place log;
     Place roots;
@@ -108,7 +108,7 @@ class Arena {
     Bytes first_unit = 0;
   };
   static Layout layout_of(Bytes size, Sizes sizes);
-  // A layout without units if there is no arena.
+  // Returns a layout without units if there is no arena.
   static Layout layout_at(const Piece& piece);
   static Layout layout_of_existing(const Piece& piece);
   static Piece piece_at(const Memory& memory, Place place);
@@ -128,9 +128,9 @@ class Arena {
   Layout layout_;
   UndoLog log_;
   bool undone_ = false;
-  // Of the transaction that runs:
+  // State of the running transaction.
   bool running_ = false;
-  Ranges kept_;     // saved, or free before it
+  Ranges kept_;     // saved, or free before the transaction
   Ranges changed_;  // in whole lines
   Ranges freed_;
 };

@@ -24,10 +24,10 @@ class List {
 
  public:
   static constexpr Bytes kRootSize = sizeof(Root);
-  using Position = Bytes;  // of an element; kEnd: behind the last one
+  using Position = Bytes;  // an element's offset, or kEnd, which follows the last one
   static constexpr Position kEnd = 0;
 
-  // `root`: its offset in the arena's roots.
+  // `root`: the offset of the list's root in the arena's roots.
   List(Arena& arena, Bytes root) : arena_(&arena), root_at_(arena.root(root, kRootSize)) {}
 
   std::uint64_t size() const { return root().size; }
@@ -36,10 +36,10 @@ class List {
   Position next(Position position) const { return node(position).next; }
   T get(Position position) const { return Stored<T>::value(*arena_, node(position).form); }
 
-  // Changes, in a transaction.
+  // Changes; only within a transaction.
   void push_front(const T& value) { insert(begin(), value); }
   void push_back(const T& value) { insert(kEnd, value); }
-  // Inserts an element before the one at a position, and returns the position of the new one.
+  // Inserts an element before the one at `before`, and returns its position.
   Position insert(Position before, const T& value) {
     Root now = root();
     Node created{before == kEnd ? now.last : node(before).previous, before,
@@ -68,7 +68,7 @@ class List {
       Stored<T>::visit_blocks(node(at).form, visit);
     }
   }
-  // What contradicts itself, as a phrase; empty if nothing does.
+  // Returns an inconsistency as a phrase; empty if there is none.
   std::string audit() const {
     const Root now = root();
     std::uint64_t count = 0;
@@ -84,8 +84,8 @@ class List {
  private:
   Root root() const { return arena_->template read<Root>(root_at_); }
   Node node(Position position) const { return arena_->template read<Node>(position); }
-  // Between two elements, `next` is what follows the first one, and `previous` what precedes the
-  // other.
+  // `first` and `second` are neighbors; sets the successor of `first` to `next`, and the
+  // predecessor of `second` to `previous`.
   void link(Root& root, Position first, Position second, Position next, Position previous) {
     if (first == 0) {
       root.first = next;

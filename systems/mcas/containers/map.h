@@ -1,5 +1,5 @@
 // A hash table in an arena, by linear hashing: each key that is added beyond the number of buckets
-// adds one bucket and divides one other, so no transaction has to save more than a bucket's chain.
+// adds one bucket and splits another one, so no transaction has to save more than a bucket's chain.
 // A map whose root is zeros is empty.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace perdura::systems::mcas::containers {
 template <class K, class V>
 class Map {
   static_assert(std::is_same_v<K, std::string> || std::has_unique_object_representations_v<K>);
-  using Buckets = Vector<std::uint64_t>;  // the offset of the first node of each; 0: none
+  using Buckets = Vector<std::uint64_t>;  // the offset of each bucket's first node; 0: none
   struct Node {
     std::uint64_t next = 0;
     std::uint64_t hash = 0;
@@ -28,7 +28,7 @@ class Map {
  public:
   static constexpr Bytes kRootSize = Buckets::kRootSize + kWord;
 
-  // `root`: its offset in the arena's roots.
+  // `root`: the offset of the map's root in the arena's roots.
   Map(Arena& arena, Bytes root)
       : arena_(&arena),
         buckets_(arena, root),
@@ -48,7 +48,7 @@ class Map {
     });
   }
 
-  // Changes, in a transaction.
+  // Changes; only within a transaction.
   void put(const K& key, const V& value) {
     const std::uint64_t hash = hash_of(key);
     if (const Bytes found = find(key, hash); found != 0) {
@@ -65,7 +65,7 @@ class Map {
     buckets_.set(bucket, at);
     arena_->write(size_at_, size() + 1);
   }
-  // False if there is no such key.
+  // Returns false if the key does not exist.
   bool erase(const K& key) {
     const std::uint64_t hash = hash_of(key);
     const std::uint64_t bucket = bucket_of(hash);
@@ -91,7 +91,7 @@ class Map {
       Stored<V>::visit_blocks(one.value, visit);
     });
   }
-  // What contradicts itself, as a phrase; empty if nothing does.
+  // Returns an inconsistency as a phrase; empty if there is none.
   std::string audit() const {
     std::uint64_t count = 0;
     std::string problem;
@@ -113,7 +113,8 @@ class Map {
     }
   }
   Node node(Bytes at) const { return arena_->template read<Node>(at); }
-  // Of n buckets, those that are not divided yet go by one bit of the hash less than the others.
+  // A bucket that has not been split in the current round is selected by one bit of the hash less
+  // than the others.
   std::uint64_t bucket_of(std::uint64_t hash) const {
     const std::uint64_t buckets = buckets_.size();
     if (buckets == 0) return 0;
@@ -140,7 +141,8 @@ class Map {
       }
     }
   }
-  // `to` is what follows a node of a bucket, or the first node if there is no previous one.
+  // Makes `to` the successor of the node `previous`, or the first node of the bucket if `previous`
+  // is 0.
   void refer(std::uint64_t bucket, Bytes previous, Bytes to) {
     if (previous == 0) {
       buckets_.set(bucket, to);

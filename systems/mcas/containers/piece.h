@@ -1,6 +1,6 @@
-// One piece of a pool's memory: the value of a key, or memory that belongs to none. Offsets are
-// relative to its beginning, so what is kept in it may be moved and mapped anywhere, and what is
-// outside of it is out of reach: such an access throws std::out_of_range, as a region does.
+// One piece of a pool's memory: the value of a key, or memory that belongs to no key. Offsets are
+// relative to its beginning, so its contents may be moved and mapped anywhere. An access outside of
+// the piece throws std::out_of_range, as for a region.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ class Piece {
 
   Bytes size() const { return place_.length; }
 
-  // Accesses as those of a region, and persistence as that of a shard's memory.
+  // Accesses like those of a region, and persistence like that of a shard's memory.
   std::uint64_t load(Bytes offset) const { return memory_.region().load(at({offset, kWord})); }
   void store(Bytes offset, std::uint64_t value) const {
     memory_.region().store(at({offset, kWord}), value);

@@ -27,7 +27,7 @@ class Ranges {
     }
     ends_.emplace(begin, end);
   }
-  // Whether it contains all bytes of the range.
+  // Returns true if the set contains all bytes of the range.
   bool contains(Place range) const {
     const auto next = ends_.upper_bound(range.offset);
     return next != ends_.begin() && std::prev(next)->second >= range.end();
@@ -38,7 +38,7 @@ class Ranges {
   }
 
  private:
-  std::map<Bytes, Bytes> ends_;  // by where a range begins
+  std::map<Bytes, Bytes> ends_;  // from each range's beginning to its end
 };
 
 }  // namespace perdura::systems::mcas::containers

@@ -1,5 +1,5 @@
-// How containers keep their elements: objects that are trivially copyable as their bytes, strings
-// of bytes as the place of a block of the arena.
+// How containers store their elements: trivially copyable objects as their bytes, strings as the
+// place of a block of the arena.
 #pragma once
 
 #include <span>

@@ -9,9 +9,9 @@ namespace perdura::systems::mcas::containers {
 
 namespace {
 
-// The number is among the bytes. As the seed of the hash it would only be XORed with the first
-// word, the offset: an old entry of transaction 6 for the offset 4 would be one of transaction 5
-// for 7.
+// The number is hashed as one of the bytes. As the hash's seed it would only be XORed with the
+// first word, the offset: an old entry of transaction 6 for offset 4 would then be valid for
+// transaction 5 and offset 7.
 template <class Entry>
 std::uint64_t check_of(Entry entry, std::span<std::byte> bytes, std::uint64_t number) {
   entry.check = number;
@@ -21,8 +21,8 @@ std::uint64_t check_of(Entry entry, std::span<std::byte> bytes, std::uint64_t nu
 
 }  // namespace
 
-// Entries of an earlier log in the same memory could have the number of a new transaction, so all
-// of them are overwritten.
+// Overwrites all of the log, since entries of an earlier log in the same memory could have the
+// number of a new transaction.
 void UndoLog::format(const Piece& piece, Place log, Bytes number) {
   const std::vector<std::byte> zeros(log.length);
   piece.write(log.offset, zeros);
@@ -62,8 +62,8 @@ UndoLog::Entry UndoLog::entry_at(Bytes offset) {
   return check_of(entry, scratch_, number_) == entry.check ? entry : Entry{};
 }
 
-// The last copies first: where a range was saved twice, the first copy has what was there before
-// the transaction.
+// Writes back the latest copies first: if a range was saved twice, its first copy has the contents
+// from before the transaction.
 bool UndoLog::undo() {
   std::vector<Bytes> entries;
   Bytes end = 0;

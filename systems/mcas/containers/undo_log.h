@@ -1,6 +1,6 @@
-// The undo log of a piece of a pool's memory (MCAS, section 4.3): what a transaction changes is
-// copied before, and the copy is durable before the change is made. A transaction that is not
-// completed is undone from these copies.
+// The undo log of a piece of a pool's memory (MCAS, section 4.3): before a transaction changes a
+// range, the range's old contents are copied to the log and made durable there. A transaction that
+// is not completed is undone from these copies.
 //
 //      0        8        16       24
 //      +--------+--------+--------+---------------------------+
@@ -8,9 +8,9 @@
 //      +--------+--------+--------+---------------------------+  each of whole words
 //
 // An entry is valid if its check is the hash of its other fields and of the transaction's number.
-// So it needs no second fence to be atomic: an entry that a failure has torn is the
-// end of the log (one in 2^64 of them is not recognized), and storing the next number clears the
-// whole log at once.
+// So an entry needs no second fence to be atomic: one torn by a failure ends the log (except for
+// one in 2^64, which is not recognized as torn), and storing the next number clears the whole log
+// at once.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,21 @@ namespace perdura::systems::mcas::containers {
 
 class UndoLog {
  public:
-  // `log`: where its entries are, aligned to a line. `number`: the offset of the word that holds
-  // the transaction's number.
+  // `log`: the place of the entries, aligned to a cache line. `number`: the offset of the word that
+  // holds the transaction's number.
   UndoLog(const Piece& piece, Place log, Bytes number)
       : piece_(piece), log_(log), number_at_(number), number_(piece.load(number)) {}
 
-  // Makes an empty log of whatever is there; durable when it returns.
+  // Initializes an empty log, whatever the memory contains; durable when it returns.
   static void format(const Piece& piece, Place log, Bytes number);
 
   bool empty() const { return used_ == 0; }
-  // Makes a copy of the range durable. False if the log has no room for it.
+  // Makes a copy of the range durable. Returns false if the log has no room for it.
   bool save(Place range);
-  // The changes stand, which the caller has made durable. Durable when it returns.
+  // Ends the transaction; its changes must be durable by then. Durable when it returns.
   void clear();
-  // Writes back what was saved, and clears the log. Durable when it returns. Returns whether
-  // anything was saved; after a restart, too.
+  // Writes back the saved ranges, also after a restart, and clears the log. Durable when it
+  // returns. Returns true if there was anything to write back.
   bool undo();
 
  private:
@@ -48,15 +48,15 @@ class UndoLog {
   static_assert(sizeof(Entry) == 24);
 
   static Bytes size_of(Bytes length) { return sizeof(Entry) + round_up(length, kWord); }
-  // The entry at this offset from the beginning of the log, with its bytes in `scratch_`; one of
-  // length 0 if none is valid there.
+  // The entry at this offset of the log, with its bytes in `scratch_`; of length 0 if none is valid
+  // there.
   Entry entry_at(Bytes offset);
 
   Piece piece_;
   Place log_;
   Bytes number_at_;
   std::uint64_t number_;
-  Bytes used_ = 0;  // by entries of the transaction
+  Bytes used_ = 0;  // by entries of the running transaction
   std::vector<std::byte> scratch_;
 };
 

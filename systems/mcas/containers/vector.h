@@ -21,15 +21,15 @@ class Vector {
  public:
   static constexpr Bytes kRootSize = sizeof(Root);
 
-  // `root`: its offset in the arena's roots.
+  // `root`: the offset of the vector's root in the arena's roots.
   Vector(Arena& arena, Bytes root) : arena_(&arena), root_at_(arena.root(root, kRootSize)) {}
 
   std::uint64_t size() const { return root().size; }
   bool empty() const { return size() == 0; }
-  // Indices must be below size(), or std::out_of_range is thrown.
+  // Throws std::out_of_range unless the index is below size().
   T get(std::uint64_t index) const { return Stored<T>::value(*arena_, form(root(), index)); }
 
-  // Changes, in a transaction.
+  // Changes; only within a transaction.
   void set(std::uint64_t index, const T& value) {
     const Root now = root();
     Stored<T>::release(*arena_, form(now, index));

@@ -1,6 +1,6 @@
-// What hstore writes down before it changes its table, if its heap is to be persistent: then a
-// restart finishes or undoes the change that a failure interrupted, and looks at no others. Each
-// change takes or gives back at most two objects of the heap.
+// The record that hstore writes before it changes its table, if its heap is persistent: a restart
+// then completes or undoes the one change that a failure interrupted, and examines no others. Each
+// change allocates or frees at most two objects of the heap.
 #pragma once
 
 #include <array>
@@ -14,24 +14,25 @@
 
 namespace perdura::systems::mcas::hstore {
 
-// No object, if its offset is 0, where no heap is.
+// An object of offset 0, where there is no heap, stands for none.
 using Objects = std::array<Place, 2>;
 
 struct Change {
-  // With the objects: what is allocated for it, and then what is free when it has happened.
+  // The kinds, with what a change does to its objects: first those allocated for it, then those
+  // that are free after it.
   enum class Kind : std::uint8_t {
     none,
     insert,  // allocates the key and the value
     update,  // allocates the new value, frees the old one
     erase,   // frees the key and the value
-    move,    // of an item that makes room
+    move,    // moves an item to make room
     grow,    // allocates the segment
   };
 
   Kind kind = Kind::none;
-  EntryNumber home = 0;        // of the item; its entry is `distance` behind it, after a move
-  std::uint32_t distance = 0;  //
-  // Before the change: which of its values is that of an item, the distance of one that moves, or
+  EntryNumber home = 0;        // the item's; its entry is `distance` further on, after a move
+  std::uint32_t distance = 0;
+  // The state before the change: which value is the item's, the distance of an item that moves, or
   // the number of segments.
   std::uint32_t before = 0;
   std::uint64_t items = 0;  // in the table, before the change
@@ -50,25 +51,27 @@ class ChangeLog {
  public:
   virtual ~ChangeLog() = default;
 
-  // The bytes that it needs behind the root of the table, at a multiple of a line.
+  // The bytes that it needs after the table's root, at a multiple of a cache line.
   virtual Bytes size() const = 0;
-  // For an empty pool: its own data lies at `offset`, and these objects are allocated. All of it is
-  // durable when it returns.
+  // Initializes the log of an empty pool: the log's data is at `offset`, and `objects` are the ones
+  // that are allocated. Everything is durable when it returns.
   virtual void create(Bytes offset, std::span<const Place> objects) = 0;
 
-  // Before the first store of a change: the change is durable when this returns, and so is what was
-  // flushed before it; that its objects are allocated is flushed.
+  // Must be called before the first store of a change. When it returns, the record is durable, and
+  // so is everything flushed before the call; the allocation of its objects is flushed only.
   virtual void begin(const Change& change) = 0;
-  // When a change has happened and is durable: what it frees is durably free.
+  // Must be called when a change has happened and is durable. The objects that it frees are durably
+  // free when this returns.
   virtual void finish(const Change& change) = 0;
 
-  // After a restart: the last change that began.
+  // After a restart: returns the last change that was begun.
   virtual Change recover(Bytes offset) = 0;
-  // Which has happened, or never will, as the table says. Tells the heap, whose memory is all free,
-  // which objects are allocated.
+  // Completes the last change if it has `happened`, according to the table, or undoes it. Tells the
+  // heap, all of whose memory is free so far, which objects are allocated.
   virtual void settle(const Change& last, bool happened, Heap& heap) = 0;
 
-  // What contradicts itself if these are all objects, as a phrase; empty if nothing does.
+  // Returns an inconsistency, given that these are all objects, as a phrase; empty if there is
+  // none.
   virtual std::string audit(const std::vector<Place>& objects) const = 0;
 };
 

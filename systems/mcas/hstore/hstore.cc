@@ -11,7 +11,7 @@ namespace perdura::systems::mcas::hstore {
 
 namespace {
 
-// Of a key, so that a long one needs no copy as long.
+// Bytes of a key that are compared at a time, so that a long key needs no copy of its length.
 constexpr Bytes kComparedAtOnce = MiB;
 
 }  // namespace
@@ -54,9 +54,10 @@ TableBounds Hstore::bounds() const {
   return {shape_.most_segments, [this](Place segment) { return heap_.contains(segment); }};
 }
 
-// The record lies in the memory of the pool, the map of the heap that it is to change does not.
+// The record is in the pool's memory, which may be damaged; the heap map that it would change is
+// outside of it.
 void Hstore::check_change(const Change& change) const {
-  if (change.kind == Change::Kind::none) return;  // the rest may be half written
+  if (change.kind == Change::Kind::none) return;  // the other fields may be torn
   if (change.kind > Change::Kind::grow) throw DamagedPool("its last change is of no kind");
   for (const Place& object : change.objects) {
     if (object == Place{}) continue;
@@ -197,7 +198,7 @@ Place Hstore::object_at(std::uint32_t length, Place place) const {
   return place;
 }
 
-// An object that is freed twice would be given to two.
+// An object that is freed twice could be allocated twice.
 bool Hstore::are_apart(const Objects& objects) const {
   const auto [a, b] = objects;
   if (a == Place{} || b == Place{}) return true;
@@ -209,7 +210,7 @@ PutOutcome Hstore::overwrite(const Item& item, const Kept& value) {
   const Place before = object_at(item.state.value_length(), value_of(item));
   table_->update(item, value.field, value.length, {value.place.value_or(Place{}), before});
   if (before == Place{}) return put_in_table();
-  // What was there before may be overwritten when nothing durable refers to it.
+  // The old value may be overwritten only when nothing durable refers to it.
   const PutOutcome outcome = drained(put_in_table());
   heap_.free(before);
   return outcome;
@@ -243,7 +244,7 @@ void Hstore::iterate(const std::function<void(Key, Place)>& visit) const {
   });
 }
 
-// --- what is there -------------------------------------------------------------------------------
+// --- statistics and audit ------------------------------------------------------------------------
 
 EngineStatistics Hstore::statistics() const {
   EngineStatistics result = heap_.statistics();

@@ -1,10 +1,10 @@
 // hstore, the storage engine with its hash table in persistent memory and its heap allocator in
 // DRAM (MCAS, section 3.2). With a change log it is hstore-cc, whose heap is persistent.
 //
-// A put that creates a key makes its bytes and its item durable before the item exists; one that
-// overwrites makes the new value durable before the item refers to it, and frees the old one after
-// that. An erase frees what the item referred to when the item is durably gone. So the memory of
-// what survives a failure is never overwritten, and all other memory is free after it. A put that
+// A put that creates a key makes the bytes and the item durable before the item exists. A put that
+// overwrites makes the new value durable before the item refers to it, and then frees the old one.
+// An erase frees the objects of an item when the item is durably gone. So memory that a failure may
+// leave in use is never overwritten, and all other memory is free after the failure. A put that
 // frees nothing can leave its last fence to its caller.
 #pragma once
 
@@ -26,13 +26,14 @@ struct Shape {
   TableShape table;
   std::uint32_t most_segments = kMostSegments;
   Heap::Geometry heap;
-  Bytes heap_map = 0;  // where the shard has the state of persistent heaps (hstore_cc/heap_map.h)
-  Bytes longest_key = ~Bytes{};  // a longer one is damage
+  Bytes heap_map = 0;  // the offset of the shard's heap map (hstore_cc/heap_map.h)
+  Bytes longest_key = ~Bytes{};  // a longer one means damage
 };
 
 class Hstore final : public Engine {
  public:
-  // The engine of the pool with this identifier. Without a log its heap is reconstituted.
+  // The engine of the pool with this identifier. Without a log its heap is reconstituted on
+  // recovery.
   Hstore(Memory memory, RegionAllocator& regions, std::uint64_t pool, const Shape& shape,
          std::unique_ptr<ChangeLog> log = nullptr);
 
@@ -57,19 +58,19 @@ class Hstore final : public Engine {
   const Heap& heap() const { return heap_.heap(); }
 
  private:
-  // A key or a value that is written but not yet referred to.
+  // A key or a value that has been written but is not referred to yet.
   struct Kept {
     Field field;
-    std::uint32_t length = 0;      // of the field
-    std::optional<Place> place{};  // in the heap, flushed but not yet durable
+    std::uint32_t length = 0;      // the field's length in the entry's state
+    std::optional<Place> place{};  // in the heap; flushed, but not durable yet
 
     static Kept at(Place place) { return {Field::at(place), State::kElsewhere, place}; }
   };
 
   std::optional<Item> find(Key key, std::uint64_t hash) const;
   bool has_key(const Item& item, Key key) const;
-  // Where the bytes of a field are that lies at `field`, in the memory of the pool. This and what
-  // follows throw DamagedPool if it says a place that cannot be.
+  // The place of the bytes of the field at offset `field` of the pool's memory. This function and
+  // the following ones throw DamagedPool if the field has an impossible place.
   Place place_of(Bytes field, std::uint32_t length) const;
   Place key_of(const Item& item) const;
   Place value_of(const Item& item) const;
@@ -77,7 +78,7 @@ class Hstore final : public Engine {
   // The object outside of its entry that an item refers to and that is to be freed, or none.
   Place object_at(std::uint32_t length, Place place) const;
   bool are_apart(const Objects& objects) const;
-  // If it is one.
+  // Does nothing if there is no object.
   void free(Place object) {
     if (object != Place{}) heap_.free(object);
   }
@@ -88,17 +89,17 @@ class Hstore final : public Engine {
   template <class KeepValue>
   PutOutcome create(Key key, std::uint64_t hash, KeepValue keep_value);
   PutOutcome overwrite(const Item& item, const Kept& value);
-  // What the table has put, as an outcome.
+  // The outcome of a put that the table has carried out.
   PutOutcome put_in_table() const { return log_ ? PutOutcome::done : PutOutcome::flushed; }
   PutOutcome drained(PutOutcome outcome) const;
   bool begin_to_grow();
   TableBounds bounds() const;
   void check_change(const Change& change) const;
-  // The root of the table, and behind it the data of the log.
+  // The table's root followed by the data of the log.
   Bytes root_size() const { return sizeof(TableRoot) + (log_ ? log_->size() : 0); }
   void reconstitute();
   void recover_by_log();
-  // All that is in the heap, as the persistent memory says.
+  // Visits all objects in the heap, according to persistent memory.
   template <class Visit>
   void for_each_object(Visit visit) const;
 
@@ -108,7 +109,7 @@ class Hstore final : public Engine {
   Place root_;
   PoolHeap heap_;
   std::optional<Table> table_;
-  std::uint32_t segments_opened_ = 0;   // that the table had when it was opened
+  std::uint32_t segments_opened_ = 0;   // the table's segments when it was opened
   mutable std::vector<std::byte> key_;  // scratch: a key that is compared or visited
 };
 

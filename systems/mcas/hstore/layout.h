@@ -2,7 +2,7 @@
 //
 // The table consists of segments. Segment 0 has a number of entries that is a power of two; each
 // further segment has as many as all before it, so it doubles the table. The entries of all
-// segments are numbered, those of a segment behind those of the one before:
+// segments are numbered consecutively, segment after segment:
 //
 //                    64-bit hash of the key
 //      63                                                      0
@@ -18,9 +18,9 @@
 //      | hops   | state  | key             | value 0         | value 1         |
 //      +--------+--------+-----------------+-----------------+-----------------+
 //
-//   hops      bit d: the entry d places further on holds an item whose home is this entry. It alone
-//             makes the item exist.
-//   state     of the item that is in this entry:
+//   hops      bit d: the entry d places further on holds an item whose home is this entry. An item
+//             exists only if such a bit refers to it.
+//   state     the state of the item in this entry:
 //
 //      63                    24  23   22      17 16      12 11       7 6       2   1      0
 //      +------------------------+----+----------+----------+----------+----------+------+------+
@@ -29,13 +29,13 @@
 //
 //             distance    of this entry from the item's home
 //             key, length 0, length 1   the length of a field's bytes if they are in the field, or
-//                         31 if the field says where they are
-//             which       which of the two values is that of the item
-//             used        whether there is an item; if so, and no hops refer to it, there is none
+//                         31 if the field has their place
+//             which       the index of the item's current value
+//             used        1 if the entry holds an item; without hops it does not exist
 //   key, ...  up to 16 bytes, or the place of more in the pool's heap: offset and length
 //
-// There are two values so that an update never overwrites the value that it replaces: the new one
-// is written to the other field, and the store of the state chooses it. Both are in one line, whose
+// There are two values so that an update never overwrites the value that it replaces: the new value
+// is written to the other field, and the store of the state selects it. Both are in one line, whose
 // stores become durable in order, so one flush is enough.
 //
 // The table's root lists its segments. The number of segments is stored last when one is added.
@@ -56,7 +56,7 @@ inline constexpr Bytes kLongestInField = 16;
 
 using EntryNumber = std::uint64_t;
 
-// A key or a value as an entry holds it: its first bytes, or where it is.
+// A key or a value as an entry holds it: its bytes, or their place.
 struct Field {
   std::array<std::uint64_t, 2> words{};
 
@@ -79,11 +79,11 @@ static_assert(sizeof(Entry) == kCacheLine);
 // The state of an entry. 0: it holds no item.
 class State {
  public:
-  static constexpr std::uint32_t kElsewhere = 31;  // the length of a field that says where
+  static constexpr std::uint32_t kElsewhere = 31;  // the length of a field that has a place
   static constexpr std::uint32_t kHashBits = 40;
 
   constexpr explicit State(std::uint64_t word) : word_(word) {}
-  // Of a new item, whose value is value 0. Lengths are those of fields.
+  // The state of a new item, whose value is value 0. Lengths are those of fields.
   static constexpr State created(std::uint64_t hash, std::uint32_t distance, std::uint32_t key,
                                  std::uint32_t value) {
     return State(hash << kHash | std::uint64_t{distance} << kDistance |
@@ -98,7 +98,7 @@ class State {
   constexpr std::uint32_t which() const { return bits(kWhich, 1); }
   constexpr std::uint32_t value_length() const { return bits(kValue + 5 * which(), 5); }
 
-  // The other value is the item's, and this is the length of its field.
+  // The state after an update: the other value is current, and its field has this length.
   constexpr State updated(std::uint32_t value) const {
     const std::uint32_t at = kValue + 5 * (1 - which());
     return State(((word_ & ~(std::uint64_t{31} << at)) | std::uint64_t{value} << at) ^
@@ -113,7 +113,7 @@ class State {
   static constexpr std::uint64_t kUsed = 1;
   static constexpr std::uint32_t kWhich = 1;
   static constexpr std::uint32_t kKey = 2;
-  static constexpr std::uint32_t kValue = 7;  // of value 0; that of value 1 follows
+  static constexpr std::uint32_t kValue = 7;  // the length of value 0; that of value 1 follows
   static constexpr std::uint32_t kDistance = 17;
   static constexpr std::uint32_t kHash = 24;
 
@@ -124,14 +124,14 @@ class State {
 };
 
 struct TableRoot {
-  std::uint64_t segments = 0;  // that the table has
+  std::uint64_t segments = 0;  // the number of segments
   std::array<std::uint64_t, 7> unused{};
-  std::array<std::uint64_t, kMostSegments> offsets{};  // of the segments
+  std::array<std::uint64_t, kMostSegments> offsets{};  // the segments' offsets
 };
 static_assert(offsetof(TableRoot, offsets) == kCacheLine);
 static_assert(sizeof(TableRoot) == 320);
 
-// Which entries there are. `first_segment` is a power of two.
+// The numbers of entries of segments. `first_segment` is a power of two.
 struct TableShape {
   std::uint64_t first_segment = 128;  // entries
   std::uint32_t hops = kHops;         // H, at most kHops

@@ -7,15 +7,15 @@ namespace perdura::systems::mcas::hstore {
 
 namespace {
 
-// How far behind its home an item looks for a free entry, in multiples of H. At the load factors at
-// which a table grows, one is much nearer.
+// How far from its home a free entry is looked for, in multiples of H. At the load factors at which
+// a table grows, there is one much nearer.
 constexpr std::uint64_t kReachesProbed = 16;
-// Entries that a step of growing handles, between which other tasks of the thread may run.
+// Entries that a step of growing handles. Other tasks of the thread may run between steps.
 constexpr EntryNumber kEntriesOfAStep = 256;
 
 constexpr std::uint64_t bit(std::uint64_t distance) { return std::uint64_t{1} << distance; }
 
-// What inserting an item writes of its entry.
+// The part of its entry that inserting an item writes.
 struct NewItem {
   std::uint64_t state = 0;
   Field key;
@@ -31,7 +31,7 @@ std::uint32_t Table::distance_of(std::uint64_t hops) {
   return static_cast<std::uint32_t>(std::countr_zero(hops));
 }
 
-// The highest bit of an entry's number tells its segment, and the other bits its place there.
+// The highest bit of an entry's number selects its segment, and the other bits its place there.
 Bytes Table::offset_of(EntryNumber entry) const {
   const std::uint64_t first = shape_.first_segment;
   if (entry < first) return offsets_[0] + entry * sizeof(Entry);
@@ -61,7 +61,7 @@ void Table::finish(const Change& change) {
   if (log_ != nullptr) log_->finish(change);
 }
 
-// With a log it is durable at once: the log may forget the change then.
+// With a log the word is durable at once, since the log may then forget the change.
 void Table::finish_by(Bytes offset, std::uint64_t word, const Change& change) {
   memory_.region().store(offset, word);
   memory_.flush({offset, kWord});
@@ -114,8 +114,8 @@ void Table::recover() {
   }
 }
 
-// A process that died leaves what is visible, not what is durable (docs/restart.md), so what the
-// change may have stored is flushed before it decides anything.
+// A process that died leaves what is visible, not what is durable (docs/restart.md). So the lines
+// that the change may have stored to are flushed before they decide anything.
 bool Table::settle(const Change& last) {
   memory_.persist({root_, sizeof(TableRoot)});
   read_root();
@@ -298,8 +298,8 @@ bool Table::grow_step() {
   return true;
 }
 
-// The entry of the new segment that corresponds to an old one: its hops are those to items that
-// move away from there, and it holds the old entry's item if that belongs here.
+// Returns the entry of the new segment that corresponds to an old one. Its hops refer to the items
+// that move away from the old home, and it holds the old entry's item if that belongs here.
 Entry Table::grown_entry(EntryNumber old) const {
   const EntryNumber mask = 2 * entries_ - 1;
   const EntryNumber grown = entries_ + old;
@@ -316,7 +316,7 @@ Entry Table::grown_entry(EntryNumber old) const {
   return result;
 }
 
-// --- what is stale -------------------------------------------------------------------------------
+// --- stale hops and entries ----------------------------------------------------------------------
 
 bool Table::is_referred_to(EntryNumber entry) const {
   const State state = state_of(entry);
@@ -344,7 +344,8 @@ std::uint64_t Table::clear_stale_hops(EntryNumber begin, EntryNumber end) {
     memory_.flush({offset_of(home), kWord});
     cleared += static_cast<std::uint64_t>(std::popcount(hops ^ kept));
   }
-  // Before entries become free: what is stored there next must not be referred to.
+  // The hops must be cleared durably before entries become free, since they must not refer to items
+  // stored there later.
   if (cleared > 0) memory_.drain();
   return cleared;
 }

@@ -1,30 +1,29 @@
 // The hash table of hstore: hopscotch hashing (Herlihy, Shavit, Tzafrir) in persistent memory, in
-// segments, each of which doubles the table (MCAS, section 3.2.2). hstore/layout.h has pictures.
+// segments each of which doubles the table (MCAS, section 3.2.2). hstore/layout.h has pictures.
 //
-// The table does not know what keys and values are: whoever uses it writes the fields, makes what
-// they refer to durable first, and compares keys.
+// The table does not interpret keys and values: its user fills the fields, first makes durable what
+// they refer to, and compares keys.
 //
-// Between any two stores the table is what it was before or after an operation:
+// Between any two stores the table has the state before or after an operation:
 //
 //   insert   the item is written into a free entry and flushed, then the hops of its home are
 //            stored: they make it exist
 //   move     to make room near a home, an item is copied into a free entry and flushed, then one
 //            store of its home's hops drops the old place and adds the new one
-//   update   in one line (layout.h)
-//   erase    the hops are stored; what they referred to is free
+//   update   within one line (layout.h)
+//   erase    the hops are stored; the entry to which they referred is then free
 //   grow     the new segment is written whole and flushed, with copies of the items that belong
 //            there; then the number of segments is stored. From then on hops of old entries that
-//            refer to items which have moved away are stale: the item's hash says that its home is
-//            another one. They are cleared, and then the old copies become free
+//            refer to items which have moved away are stale: the item's hash selects another home.
+//            They are cleared, and then the old copies become free
 //
-// Where an entry is free is not flushed: an entry that no hops refer to is free after a failure.
-// recover() clears what is stale, as growing does. With a change log each change is logged first,
-// and free entries are flushed, so that settle() needs to look at the entries of one change only.
+// Freeing an entry is not flushed: an entry to which no hops refer is free after a failure.
+// recover() clears stale hops and entries, as growing does. With a change log each change is logged
+// first, and freed entries are flushed, so that settle() examines the entries of one change only.
 //
-// An item's new home, when the table of n entries grows, is its old one or n entries further on,
-// and so is its new place; the distance between them remains. This holds at the table's end, too,
-// where the entries behind the last one are those at the beginning. So two items never want the
-// same place, and growing cannot fail.
+// When a table of n entries grows, an item's new home is its old one or n entries further on, and
+// so is its new place; their distance remains. This also holds at the table's end, where the first
+// entries follow the last one. So no two items need the same place, and growing cannot fail.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +40,7 @@ namespace perdura::systems::mcas::hstore {
 
 struct Item {
   EntryNumber entry = 0;
-  Bytes offset = 0;  // of the entry
+  Bytes offset = 0;  // the entry's
   State state{0};
 
   Bytes key_offset() const { return offset + offsetof(Entry, key); }
@@ -50,26 +49,27 @@ struct Item {
   }
 };
 
-// The limits of a table, by which its root is checked after a restart.
+// The limits of a table, against which its root is checked after a restart.
 struct TableBounds {
   std::uint32_t segments = kMostSegments;
-  std::function<bool(Place)> contains{};  // whether a segment can lie there; empty: anywhere
+  std::function<bool(Place)> contains{};  // true if a segment may be there; empty: anywhere
 };
 
 class Table {
  public:
-  // A table whose root is at `root`; `log`, which must outlive it, may be null. create(), recover()
-  // or settle() must be called first. The latter two throw DamagedPool if the table cannot be so.
+  // A table whose root is at `root`. `log` may be null, and must outlive the table. create(),
+  // recover() or settle() must be called first. The latter two throw DamagedPool if the memory has
+  // contents that no table can have.
   Table(Memory memory, Bytes root, const TableShape& shape, ChangeLog* log = nullptr,
         TableBounds bounds = {})
       : memory_(memory), root_(root), shape_(shape), log_(log), bounds_(std::move(bounds)) {}
 
-  // Makes an empty table of one segment, which lies at `segment`.
+  // Creates an empty table of one segment, at the offset `segment`.
   void create(Bytes segment);
-  // After a restart without a log.
+  // Opens the table after a restart without a log.
   void recover();
-  // After a restart with a log, whose last change this is: completes or undoes what it has left in
-  // the table. Returns whether it has happened.
+  // Opens the table after a restart with a log whose last change is `last`: completes or undoes its
+  // effects on the table. Returns true if the change has happened.
   bool settle(const Change& last);
 
   std::uint32_t segments() const { return segments_; }
@@ -79,7 +79,7 @@ class Table {
     return {offsets_[number], shape_.entries_of(number) * sizeof(Entry)};
   }
 
-  // The item of this hash for which `is_wanted(item)`.
+  // Returns the item of this hash for which `is_wanted(item)`.
   template <class IsWanted>
   std::optional<Item> find(std::uint64_t hash, IsWanted is_wanted) const {
     const EntryNumber home = home_of(hash);
@@ -90,7 +90,7 @@ class Table {
     return std::nullopt;
   }
 
-  // Has the caches fetch the home of this hash, or the items there, which needs the home.
+  // Prefetches the home of this hash, or the items of that home, which reads the home.
   void prefetch_home(std::uint64_t hash) const { prefetch(home_of(hash)); }
   void prefetch_items(std::uint64_t hash) const {
     const EntryNumber home = home_of(hash);
@@ -99,27 +99,28 @@ class Table {
     }
   }
 
-  // A free entry for a new item of this hash, at most H - 1 behind its home. Items are moved for it
-  // if necessary. Nothing if the table must grow.
+  // Returns a free entry for a new item of this hash, at most H - 1 after its home, and moves items
+  // for that if necessary. Returns nothing if the table must grow.
   std::optional<EntryNumber> make_room(std::uint64_t hash);
-  // These refer to objects of the heap, or free them: their key and value, or the new and the old
-  // value. What was flushed of them becomes durable before an item refers to it. Without a log
-  // inserts and updates are durable with the next drain() only, whatever else is changed before it:
-  // an item that lies in another line than the hops which make it exist is durable before them, and
-  // all that is stored later in the same line becomes durable later.
+  // Change the table. `objects` are the heap's objects that the change refers to or frees: key and
+  // value, or new and old value. Everything of them that has been flushed becomes durable before an
+  // item refers to it. Without a log, inserts and updates are durable only after the next drain(),
+  // whatever else is changed before it. The order is right all the same: an item outside of the
+  // line of its hops is durable before the hops are stored, and stores to the same line become
+  // durable in their order.
   void insert(EntryNumber entry, std::uint64_t hash, const Field& key, std::uint32_t key_length,
               const Field& value, std::uint32_t value_length, const Objects& objects);
   void update(const Item& item, const Field& value, std::uint32_t value_length,
               const Objects& objects);
   void erase(const Item& item, const Objects& objects);
 
-  // Adds a segment, which lies there and has as many entries as the table: grow_step() is to be
-  // called until it returns false. The table must not be used in between.
+  // Begins to add the segment at this place, which has as many entries as the table. Then
+  // grow_step() must be called until it returns false. The table must not be used before that.
   void begin_to_grow(Place segment);
   bool grow_step();
 
-  // Calls `visit(item)` for each item. Throws DamagedPool where hops refer to none: otherwise an
-  // entry could be visited once for each of its neighbors.
+  // Calls `visit(item)` for each item. Throws DamagedPool if hops refer to an item that is not
+  // theirs: otherwise an entry could be visited once for each of its neighbors.
   template <class Visit>
   void for_each(Visit visit) const {
     for (EntryNumber home = 0; home < entries_; ++home) {
@@ -133,13 +134,13 @@ class Table {
       }
     }
   }
-  // What contradicts itself, as a phrase; empty if nothing does.
+  // Returns an inconsistency as a phrase; empty if there is none.
   std::string audit() const;
 
-  // Since it was opened.
-  std::uint64_t moves() const { return moves_; }                  // of items, to make room
-  std::uint64_t stale_hops() const { return stale_hops_; }        // that recovery has cleared
-  std::uint64_t stale_entries() const { return stale_entries_; }  // that recovery has freed
+  // Counts since the table was opened.
+  std::uint64_t moves() const { return moves_; }                  // items moved to make room
+  std::uint64_t stale_hops() const { return stale_hops_; }        // cleared by recovery
+  std::uint64_t stale_entries() const { return stale_entries_; }  // freed by recovery
 
  private:
   enum class Growth : std::uint8_t { copy, add, clear_hops, free_entries };
@@ -163,12 +164,13 @@ class Table {
 
   void prefetch(EntryNumber entry) const { memory_.region().prefetch(offset_of(entry)); }
   void store_hops(EntryNumber home, std::uint64_t hops);
-  // Ends a change by a word that is stored and flushed, and durable with the next drain().
+  // Completes a change by a store of one word, which is flushed, and durable after the next
+  // drain().
   void finish_by(Bytes offset, std::uint64_t word, const Change& change);
   void free_entry(EntryNumber entry);
   std::optional<std::uint64_t> free_distance(EntryNumber home) const;
-  // Moves an item into the free entry, from one that is nearer to the home; the distance of that
-  // one from `entry`, or nothing if there is no such item.
+  // Moves an item that is nearer to its home into the free `entry`. Returns the distance from the
+  // item's old entry to `entry`, or nothing if there is no such item.
   std::optional<std::uint64_t> move_into(EntryNumber entry);
 
   EntryNumber home_of(const Item& item) const {
@@ -187,7 +189,7 @@ class Table {
   }
   bool is_referred_to(EntryNumber entry) const;
   void clear_stale();
-  // Of the entries from `begin` to `end`; both return how many there were.
+  // For the entries from `begin` to `end`. Both return the number of hops or entries.
   std::uint64_t clear_stale_hops(EntryNumber begin, EntryNumber end);
   std::uint64_t free_stale_entries(EntryNumber begin, EntryNumber end);
 
@@ -200,8 +202,8 @@ class Table {
   std::uint32_t segments_ = 0;
   std::uint64_t entries_ = 0;
   std::uint64_t items_ = 0;
-  Growth growth_ = Growth::copy;  // what grow_step() does next
-  EntryNumber grown_ = 0;         // from this entry on
+  Growth growth_ = Growth::copy;  // the next action of grow_step()
+  EntryNumber grown_ = 0;         // the entry at which it continues
   Change growing_;
   std::uint64_t moves_ = 0;
   std::uint64_t stale_hops_ = 0;

@@ -8,15 +8,15 @@ namespace perdura::systems::mcas::hstore_cc {
 
 namespace {
 
-constexpr std::uint64_t kBits = 64;  // of a word
-constexpr std::uint64_t kPool = 8;   // the bits of a region's word from here on
+constexpr std::uint64_t kBits = 64;  // per word
+constexpr std::uint64_t kPool = 8;   // the lowest bit of the pool's number in a region's word
 
-// What a bit stands for.
+// The memory that a bit stands for.
 Bytes unit_of(Bytes slot_size) { return slot_size == 0 ? kCacheLine : slot_size; }
 
 Bytes bit_bytes_of(Bytes region_size) { return std::max(kWord, region_size / kSmallestSlot / 8); }
 
-// The bits of a word from `first` to `end`, which both may lie outside of it.
+// The bits of a word from `first` to `end`, both of which may be outside of it.
 std::uint64_t mask_of(std::uint64_t word, std::uint64_t first, std::uint64_t end) {
   const std::uint64_t from = first > word * kBits ? first - word * kBits : 0;
   const std::uint64_t to = std::min(end - word * kBits, kBits);
@@ -24,7 +24,7 @@ std::uint64_t mask_of(std::uint64_t word, std::uint64_t first, std::uint64_t end
   return below & ~((std::uint64_t{1} << from) - 1);
 }
 
-// The first bit from `bit` on that is such, or how many there are.
+// Returns the first bit from `bit` on that is used, or free; the number of bits if there is none.
 std::uint64_t next(std::span<const std::uint64_t> bits, std::uint64_t bit, bool used) {
   while (bit < bits.size() * kBits) {
     const std::uint64_t word = used ? bits[bit / kBits] : ~bits[bit / kBits];
@@ -108,8 +108,8 @@ bool HeapMap::is_used(Place object) const {
   return used;
 }
 
-// The bits are durably 0 before the word says that they mean anything. If they belong to the pool
-// already, with slots of another size, they are: the heap divides no region that has objects.
+// The bits must be durably 0 before the word makes them valid. If the region belongs to the pool
+// already, with slots of another size, they are 0: the heap divides no region that has objects.
 void HeapMap::divide(std::uint64_t region, Bytes slot_size) {
   if (memory_.region().load(word_offset(region)) >> kPool != pool_) {
     for (Bytes at = 0; at < bit_bytes(); at += kWord) {
@@ -133,7 +133,7 @@ void HeapMap::set(const Bits& bits, bool used) {
   memory_.flush({bits_offset(bits.region) + first * kWord, (end - first) * kWord});
 }
 
-// --- all of it -----------------------------------------------------------------------------------
+// --- areas ---------------------------------------------------------------------------------------
 
 template <class Visit>
 void HeapMap::for_each_region(Place area, Visit visit) const {

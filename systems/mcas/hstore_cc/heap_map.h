@@ -1,6 +1,6 @@
-// Which memory of a shard's heaps is in use, in persistent memory: the state of hstore-cc's
-// allocator (MCAS, section 3.2). It covers all memory that the region allocator divides, so a pool
-// needs none of its own for it, and takes 1/256 of that.
+// The map of memory in use in a shard's heaps, in persistent memory: the state of hstore-cc's
+// allocator (MCAS, section 3.2). It covers all memory that the region allocator divides, and takes
+// 1/256 of it, so a pool needs no memory of its own for it.
 //
 //      0          64          64 + stride        + stride
 //      +----------+-----------+------------------+----
@@ -9,13 +9,14 @@
 //
 //      a region   | word 8 | bits, region size / 256, or 8 |
 //
-//   pools   how many have been created, of any engine of this kind
-//   word    63 .. 8: the pool that the region belongs to, by that number; 7 .. 0: the logarithm of
+//   pools   the number of pools created so far with this engine
+//   word    63 .. 8: the number of the pool that the region belongs to; 7 .. 0: the logarithm of
 //           the size of its slots, or 0 if it is not divided into slots
-//   bits    one for each slot, or else for each line: in use
+//   bits    one for each slot, or else for each line: 1 if it is in use
 //
-// The bits of a region whose word has another pool than its owner mean nothing: it is free. So
-// memory that a pool is given needs no preparation, and what it gives back no clearing.
+// If a region's word has the number of a pool other than the region's owner, its bits are
+// meaningless and the region is free. So memory that is given to a pool needs no preparation, and
+// memory that it returns no clearing.
 #pragma once
 
 #include <cstdint>
@@ -27,31 +28,33 @@ namespace perdura::systems::mcas::hstore_cc {
 
 class HeapMap {
  public:
-  // What the map of so much memory needs. It begins at a multiple of a line.
+  // The size of the map of so much memory. The map must begin at a multiple of a cache line.
   static Bytes size(Bytes memory, Bytes region_size);
 
   // The map at `offset` of the regions that the geometry describes.
   HeapMap(Memory memory, Bytes offset, const Heap::Geometry& geometry)
       : memory_(memory), offset_(offset), geometry_(geometry) {}
 
-  // Gives a new pool its number, which is durable, or notes that of a pool that there is. All below
-  // is of this pool.
+  // add_pool() gives a new pool its number, which is durable; open_pool() sets that of an existing
+  // one. Everything below concerns this pool.
   std::uint64_t add_pool();
   void open_pool(std::uint64_t number) { pool_ = number; }
-  // The number of the pool that an object of it was allocated for.
+  // The number of the pool for which an object of the heap was allocated.
   std::uint64_t pool_of(Place object) const;
 
-  // Flushed, but not yet durable. A failure may leave a part of a large object in use.
+  // Mark an object as in use or free. Flushed, but not durable yet. A failure may leave a part of a
+  // large object in use.
   void use(Place object);
   void free(Place object);
-  // The same after a restart that may have interrupted use() or free(). A process that died leaves
-  // what is visible, not what is durable (docs/restart.md).
+  // Frees an object after a restart that may have interrupted use() or free(). Flushes also the
+  // word of its region, since a process that died leaves what is visible, not what is durable
+  // (docs/restart.md).
   void free_again(Place object);
   bool is_used(Place object) const;
 
-  // Tells the heap what is in use of this area of it.
+  // Reports to the heap everything in use in this area.
   void read(Place area, Heap& heap) const;
-  // So many bytes are.
+  // The number of bytes in use in this area.
   Bytes used_bytes(Place area) const;
   Bytes bytes_of(Place object) const { return geometry_.slot_size(object.length); }
 
@@ -59,14 +62,14 @@ class HeapMap {
   // Bits of one region: those of an object, or of a part of it.
   struct Bits {
     std::uint64_t region = 0;  // its number
-    Bytes slot_size = 0;       // 0: it is not divided
+    Bytes slot_size = 0;       // 0: the region is not divided
     std::uint64_t first = 0;
     std::uint64_t end = 0;
   };
 
   template <class Visit>
   void for_each_bits(Place object, Visit visit) const;
-  // Calls `visit(region, slot size, bits)` for each region of the area of which a part is in use.
+  // Calls `visit(region, slot size, bits)` for each region of the area that is partly in use.
   template <class Visit>
   void for_each_region(Place area, Visit visit) const;
 
@@ -85,7 +88,7 @@ class HeapMap {
   std::uint64_t load(std::uint64_t region, std::uint64_t word) const {
     return memory_.region().load(bits_offset(region) + word * kWord);
   }
-  // Divides the region into slots of another size, of which none is in use.
+  // Divides the region into slots of another size, none of which is in use.
   void divide(std::uint64_t region, Bytes slot_size);
   void set(const Bits& bits, bool used);
 

@@ -10,7 +10,7 @@ namespace {
 
 using hstore::Change;
 
-// The first word: which change, of how many items.
+// The first word: the change and the number of items.
 //
 //      63              16 15  13 12      7 6        1 0
 //      | items           | kind | before  | distance | unused |
@@ -64,8 +64,8 @@ void Log::create(Bytes offset, std::span<const Place> objects) {
   memory_.drain();
 }
 
-// Stores of one line become durable in their order, so there is no record while it is written, and
-// the number of items is right at any time.
+// Stores to one line become durable in their order. So there is no record while it is being
+// written, and the number of items is correct at any time.
 void Log::begin(const Change& change) {
   memory_.region().store(offset_, Head::of({.items = change.items}).word());
   const Record record{Head::of(change).word(), change.home, change.objects, {}};
@@ -78,7 +78,8 @@ void Log::begin(const Change& change) {
 }
 
 void Log::finish(const Change& change) {
-  // What inserts and updates store in the table is durable already; entries that are free are not.
+  // The table's stores of inserts and updates are durable already, but entries that were freed are
+  // not.
   bool drains = change.kind != Change::Kind::insert && change.kind != Change::Kind::update;
   for (const Place& object : change.freed()) {
     if (object == Place{}) continue;
@@ -90,11 +91,11 @@ void Log::finish(const Change& change) {
 
 Change Log::recover(Bytes offset) {
   offset_ = offset;
-  // It may be visible and not durable, if the process died (docs/restart.md): then it is of a
-  // change that has stored nothing.
+  // If the process died, the record may be visible but not durable (docs/restart.md). Then its
+  // change has stored nothing in the table yet.
   const std::uint64_t number = memory_.region().load(pool_number());
-  // The map is the shard's own memory, the record is not; and by another number the pool would mark
-  // memory as that of another one.
+  // The map is the shard's own memory, but the number is in the pool's. With a wrong number the
+  // pool would mark its memory as that of another pool.
   if (map_.pool_of({offset, size()}) != number) {
     throw DamagedPool("its heap has the number of another pool");
   }

@@ -1,21 +1,22 @@
 // The change log of hstore-cc, the variant of hstore whose allocator is in persistent memory (MCAS,
-// section 3.2): one record, of the last change of the table, and the map of the heap. They stand
-// behind the root of the table:
+// section 3.2): a record of the last change of the table, besides the map of the heap. The log's
+// data follows the root of the table:
 //
 //      0        64       72
 //      +--------+--------+
-//      | record | pool   |   by the number that the map has given it
+//      | record | pool   |   the pool's number in the map
 //      +--------+--------+
 //
-//   1. the record of the change is written and flushed: in one line, its first word last
-//   2. the objects that it allocates are in use in the map; flushed with the next store
+//   1. the record of the change is written and flushed: it is one line, its first word last
+//   2. the objects that the change allocates are marked in the map, flushed with the next store
 //   3. the table changes, by one store of 8 bytes
-//   4. what it frees is free in the map, and flushed
+//   4. the objects that the change frees are free in the map, which is flushed
 //
-// A record remains until the next change begins, when the change that it is of has been durable for
-// long. After a failure the table says whether step 3 has happened: then 4 is done, else 2 undone.
-// Both may be done again, so the record remains, and a failure of recovery does no harm. The first
-// word also has the number of items, so none is counted at a restart.
+// A record remains until the next change begins; by then its own change has long been durable.
+// After a failure the table tells whether step 3 has happened: if so, step 4 is carried out, else
+// step 2 is undone. Both may be repeated, so the record remains valid, and a failure during
+// recovery does no harm. The first word also has the number of items, so a restart need not count
+// them.
 #pragma once
 
 #include "systems/mcas/hstore/change_log.h"
@@ -28,7 +29,7 @@ class Log final : public hstore::ChangeLog {
  public:
   static constexpr Bytes kSize = 2 * kCacheLine;
 
-  // Of the pool with this identifier. The heap's map lies at `map`.
+  // The log of the pool with this identifier. The heap map is at offset `map`.
   Log(Memory memory, const RegionAllocator& regions, std::uint64_t pool, Bytes map,
       const Heap::Geometry& geometry)
       : memory_(memory), regions_(regions), pool_(pool), map_(memory, map, geometry) {}

@@ -1,5 +1,5 @@
 // The volatile tree: the paper's is the standard library's map; this one also counts, so that the
-// key at a position need not be searched for from the first one on.
+// key at a position is found without a walk from the first key.
 #include <re2/re2.h>
 
 #include <algorithm>
@@ -14,14 +14,14 @@ namespace perdura::systems::mcas::index {
 
 namespace {
 
-// With how many keys a regular expression is compared in one call.
+// The number of keys compared with a regular expression in one call.
 constexpr std::uint64_t kMostComparisons = 1000;
 
 std::string_view text_of(Key key) {
   return {reinterpret_cast<const char*>(key.data()), key.size()};
 }
 
-// Bytes are compared as numbers without a sign, as by memcmp().
+// Compares bytes as unsigned numbers, as memcmp() does.
 struct Less {
   using is_transparent = void;
   bool operator()(std::string_view a, std::string_view b) const { return a < b; }
@@ -62,7 +62,7 @@ class TreeIndex final : public KeyIndex {
                                    boost::multi_index::indexed_by<boost::multi_index::ranked_unique<
                                        boost::multi_index::identity<std::string>, Less>>>;
 
-  // This key, or the one at `position` if that is behind it.
+  // The given key, or the key at `position` if that is later in the order.
   FindResult at(Keys::iterator key, std::uint64_t position) const {
     const std::uint64_t rank = std::max<std::uint64_t>(keys_.rank(key), position);
     if (rank >= keys_.size()) return {};
@@ -73,7 +73,7 @@ class TreeIndex final : public KeyIndex {
     RE2::Options options(RE2::Latin1);  // a character is a byte
     options.set_log_errors(false);
     options.set_dot_nl(true);
-    // Its own type of such a view; newer versions of the library do not take the standard's.
+    // RE2's own type of string view: newer versions of the library do not take the standard's.
     const RE2 pattern({expression.data(), expression.size()}, options);
     if (!pattern.ok()) return {.outcome = FindResult::Outcome::invalid};
     std::uint64_t compared = 0;

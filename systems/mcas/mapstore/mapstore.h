@@ -1,6 +1,6 @@
 // mapstore, the storage engine for DRAM (MCAS, section 3.2): an ordered container of the standard
-// library. Keys and the index are in the process' own memory. Values lie in the shard's memory,
-// from which messages and direct transfers take them, and are not flushed.
+// library. Keys and the index are in the process's own memory. Values are in the shard's memory, so
+// that messages and direct transfers can use them, and are not flushed.
 //
 // Nothing outlives a restart: recover() finds an empty pool.
 #pragma once
@@ -20,9 +20,9 @@ class Mapstore final : public Engine {
            const Heap::Geometry& geometry)
       : memory_(memory), heap_(regions, pool, geometry) {}
 
-  // There is nothing to recover it by: the root is 0.
+  // There is no root, since nothing can be recovered.
   std::optional<Bytes> create() override { return 0; }
-  // The memory that the pool has remains its own.
+  // The pool keeps the memory that it has been given.
   Recovered recover(Bytes root) override;
 
   std::optional<Place> get(Key key) const override;
@@ -38,7 +38,7 @@ class Mapstore final : public Engine {
   std::string audit() const override;
 
  private:
-  // Gives the key this value, and frees the one that it had.
+  // Makes this the value of the key, and frees the previous one.
   void refer(Key key, Place value);
 
   Memory memory_;

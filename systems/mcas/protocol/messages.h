@@ -1,10 +1,10 @@
-// The messages between clients and shards. A request is a SEND, and so is its reply: a client may
-// take an operation for durable when it has the reply (MCAS, section 3.1.1: persistent on
-// completion). Keys and small values travel in the messages; of a direct transfer the request says
-// where the client's memory is, and the shard READs or WRITEs that.
+// The messages between clients and shards. A request is a SEND, and so is its reply. When the reply
+// has arrived the operation is durable (MCAS, section 3.1.1: persistent on completion). Keys and
+// small values travel in the messages; the request of a direct transfer has the address of the
+// client's memory, which the shard READs or WRITEs.
 //
-// A shard trusts no message. One that is no request ends the connection, since it cannot be
-// answered; one that cannot be carried out is answered with an error.
+// A shard trusts no message. A message that is not a request ends the connection, since it cannot
+// be answered; a request that cannot be carried out is answered with an error.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace perdura::systems::mcas {
 
 inline constexpr std::uint32_t kProtocolVersion = 3;
 
-// What `value` of a request or a reply holds besides values of keys, and calls, is at most so long.
+// The most bytes of the `value` of a request or a reply, other than values of keys and calls.
 inline constexpr Bytes kLongestArgument = 72;
 
-// The private data of a connection, of the client and of the shard's answer.
+// The private data of a connection: the client's, and that of the shard's answer.
 struct Hello {
   std::uint32_t version = 0;
 };
@@ -31,16 +31,16 @@ struct Welcome {
   std::uint32_t session = 0;
   std::uint32_t queue_depth = 0;  // most requests in flight
   std::uint64_t max_key_size = 0;
-  std::uint64_t max_value_size = 0;  // of values that travel in messages
+  std::uint64_t max_value_size = 0;  // for values that travel in messages
 
-  // Of the "value" of a request or a reply, whatever it is, and of both with all that they have.
+  // The longest `value` of a request or a reply, of whatever kind, and the longest whole messages.
   Bytes longest_value() const { return std::max<Bytes>(max_value_size, kLongestArgument); }
   Bytes longest_request() const;
   Bytes longest_reply() const;
 };
 static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
 
-// What is the "key" of a request and the "value" behind it stands beside the kind.
+// The comments list the "key" of a request and the "value" that follows it.
 enum class RequestKind : std::uint8_t {
   put,                // key, value
   get,                // key
@@ -50,20 +50,20 @@ enum class RequestKind : std::uint8_t {
   put_direct_offset,  // key, Transfer
   get_direct_offset,  // key, Transfer
   key_attributes,     // key
-  pool_attributes,    //
+  pool_attributes,
   create_pool,        // name, PoolSize
   open_pool,          // name, PoolSize if it is created on demand
-  close_pool,         //
+  close_pool,
   delete_pool,        // name
   configure_pool,     // command
   find,               // expression, Search
-  statistics,         //
+  statistics,
   invoke,             // key; Call, request
   invoke_put,         // key; Call, request, value
 };
 
-// A pool that a session has open, as the session names it. Never given twice by a shard, so one
-// that was closed, or is another session's, means nothing.
+// A pool that a session has open. A shard gives each handle only once, so one that was closed or
+// belongs to another session is invalid.
 using PoolHandle = std::uint64_t;
 inline constexpr PoolHandle kNoPool = 0;
 
@@ -79,7 +79,7 @@ struct Request {
   RequestKind kind = RequestKind::get;
   std::uint8_t flags = 0;
   std::uint16_t unused = 0;
-  std::uint32_t id = 0;  // of the call, below Welcome::queue_depth
+  std::uint32_t id = 0;  // the call's; less than Welcome::queue_depth
   PoolHandle pool = kNoPool;
   std::uint32_t key_length = 0;
   std::uint32_t value_length = 0;
@@ -88,9 +88,9 @@ struct Request {
 };
 static_assert(sizeof(Request) == 24);
 
-// A part of a value, and where it is, or is to be, in the client's memory.
+// A part of a value, and its place in the client's memory.
 struct Transfer {
-  std::uint64_t value_offset = 0;  // of the part; 0 unless the kind has an offset
+  std::uint64_t value_offset = 0;  // where the part begins; 0 unless the kind has an offset
   std::uint64_t length = 0;
   std::uint64_t remote_offset = 0;
   std::uint32_t remote_key = 0;
@@ -100,14 +100,14 @@ struct PoolSize {
   std::uint64_t bytes = 0;
 };
 struct Search {
-  std::uint64_t position = 0;  // of the first key that may be found
+  std::uint64_t position = 0;  // the first key that may be found has at least this one
   objects::Match match = objects::Match::exact;
   std::array<std::uint8_t, 7> unused{};
 };
-// Of an active data object.
+// An invocation of an active data object.
 struct Call {
-  std::uint64_t value_length = 0;    // of the value that is created, if one is
-  std::uint64_t request_length = 0;  // what follows the request is the value that is put
+  std::uint64_t value_length = 0;    // the length of the value to be created, if any
+  std::uint64_t request_length = 0;  // the value that is put follows the request
 };
 
 static_assert(sizeof(Transfer) <= kLongestArgument);
@@ -119,15 +119,16 @@ inline constexpr ReplyStatus kDone = 0;
 constexpr ReplyStatus status_of(objects::Error error) {
   return static_cast<ReplyStatus>(error) + 1;
 }
-// Of an operation that is not done.
+// The error of a status other than kDone.
 constexpr objects::Error error_of(ReplyStatus status) {
   return static_cast<objects::Error>(status - 1);
 }
 
-// What the operation yields follows: a value, its length (get_direct, key_attributes: 8 bytes), a
-// PoolHandle, objects::PoolAttributes, objects::ShardStatistics, the position of a key, 8 bytes,
-// and the key (find), or the answers as ado/codec.h encodes a list (invoke, invoke_put). Behind a
-// reply that is not `done` it is a text for people, of any length: why.
+// The result of the operation follows as the `value`: a value, its length (get_direct,
+// key_attributes: 8 bytes), a PoolHandle, objects::PoolAttributes, objects::ShardStatistics, the
+// position of a key (8 bytes) and the key (find), or the answers, encoded as a list by ado/codec.h
+// (invoke, invoke_put). If the status is not kDone, it is the reason, a text of any length for
+// people to read.
 struct Reply {
   std::uint32_t id = 0;
   ReplyStatus status = kDone;

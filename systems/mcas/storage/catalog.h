@@ -10,13 +10,13 @@
 //              | identifier           | 0     | index | phase   |
 //              +----------------------+-------+-------+---------+
 //
-// A pool exists when the store of its state is durable; all else of its slot is durable before
-// that. So a failure while one is created leaves none, and perhaps regions of an identifier that no
-// pool has, which recovery gives back. A pool that is being removed is marked so first, and its
-// slot is free when nothing of its memory is left; recovery completes that.
+// A pool exists when the store of its state is durable; the rest of its slot is durable before
+// that. So a failure during its creation leaves no pool, and perhaps regions of an identifier that
+// no pool has, which recovery releases. A pool that is being removed is first marked so, and its
+// slot becomes free when all of its memory has been released; recovery completes that.
 //
-// A free slot keeps the identifier of its last pool. An identifier is one more than the largest in
-// any slot, so none is used twice, and that needs no counter of its own.
+// A free slot keeps the identifier of its last pool. A new identifier is one more than the largest
+// in any slot, so none is used twice, without a counter of its own.
 #pragma once
 
 #include <array>
@@ -35,8 +35,8 @@ struct CatalogSlot {
   static constexpr Bytes kLongestName = 63;
 
   std::uint64_t state = 0;
-  std::uint64_t root = 0;   // of the pool's engine
-  std::uint64_t limit = 0;  // how many bytes the pool may have
+  std::uint64_t root = 0;   // the root of the pool's engine
+  std::uint64_t limit = 0;  // the most bytes that the pool may have
   std::array<std::uint64_t, 5> unused{};
   std::array<char, kLongestName + 1> name{};
 };
@@ -50,34 +50,34 @@ class Catalog {
   using SlotNumber = std::uint32_t;
   enum class Phase : std::uint8_t { free, exists, being_removed };
 
-  // What a slot says; all but `identifier` is meaningless if it is free.
+  // The contents of a slot; if it is free, only `identifier` has a meaning.
   struct Entry {
     Phase phase = Phase::free;
-    bool has_index = false;  // a secondary index, which is built when the pool is opened
+    bool has_index = false;  // a secondary index, built when the pool is opened
     std::uint64_t identifier = 0;
     Bytes root = 0;
     Bytes limit = 0;
     std::string name;
   };
 
-  // Size of the catalog, which must begin at a multiple of a line.
+  // The size of the catalog, which must begin at a multiple of a cache line.
   static Bytes size(std::uint32_t slots) { return Bytes{slots} * sizeof(CatalogSlot); }
   Catalog(Memory memory, Bytes offset, std::uint32_t slots)
       : memory_(memory), offset_(offset), entries_(slots) {}
 
   // Either format() or recover() must be called first.
-  // Makes all slots free, whatever was there before.
+  // Makes all slots free, whatever they contain.
   void format();
   void recover();
 
-  // By their number. A pool that is being removed is not found by its name any more.
+  // By number. A pool that is being removed is no longer found by its name.
   const std::vector<Entry>& entries() const { return entries_; }
   std::optional<SlotNumber> find(std::string_view name) const;
   std::optional<SlotNumber> find_free() const;
   std::uint64_t next_identifier() const;
 
-  // Each is durable when it returns, and a failure leaves it either done or not.
-  // `name` has 1 to CatalogSlot::kLongestName bytes, none of them 0.
+  // Each of these is durable when it returns, and atomic with regard to failures.
+  // `name` must have 1 to CatalogSlot::kLongestName bytes, none of them 0.
   void add(SlotNumber slot, std::string_view name, std::uint64_t identifier, Bytes root,
            Bytes limit);
   void set_has_index(SlotNumber slot, bool has_index);

@@ -10,7 +10,7 @@ namespace perdura::systems::mcas {
 
 namespace {
 
-constexpr std::uint64_t kBits = 64;  // of a word of a region's bitmap
+constexpr std::uint64_t kBits = 64;  // per word of a region's bitmap
 
 bool is_used(const std::vector<std::uint64_t>& slots, std::uint64_t slot) {
   return (slots[slot / kBits] >> slot % kBits & 1) != 0;
@@ -171,7 +171,7 @@ Heap::Region& Heap::make_region(RegionNumber number, Bytes slot_size) {
   region.slot_size = slot_size;
   const std::uint64_t slots = slots_of(region);
   region.used_slots.resize((slots + kBits - 1) / kBits);
-  // The bits behind the last slot never are free.
+  // The bits after the last slot are never free.
   if (slots % kBits != 0) region.used_slots.back() = ~std::uint64_t{0} << slots % kBits;
   with_free_slots_[bucket_of(slot_size)].insert(number);
   return region;

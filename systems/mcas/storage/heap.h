@@ -1,17 +1,17 @@
 // The heap of a pool: an allocator for keys, values and table segments whose state is in DRAM only,
 // so that allocating and freeing write nothing to persistent memory (MCAS, section 3.2.1: the
 // reconstituting allocator). After a restart the state is rebuilt from the places and lengths of
-// the objects that something persistent refers to: `take` is called for each of them. What was
-// allocated and never referred to is then free, so a failure leaks nothing.
+// the objects to which persistent data refers: take() is called for each of them. An object that
+// was allocated and never referred to is then free, so a failure leaks nothing.
 //
 //   area      memory that the region allocator has given to the pool
 //   region    an aligned part of an area, divided into slots of one size, a power of two
 //   bucket    the regions whose slots have the same size
 //
-// An object of up to 4 KiB gets a slot of the next power of two: the first one that is free in the
-// regions of its bucket, or one of a new region. Regions, and objects that are longer, come from
-// the free ranges of the areas, by best fit. When all slots of a region have become free, the
-// region is a free range again.
+// An object of up to 4 KiB gets a slot of the next power of two: the first free one in the regions
+// of its bucket, or one of a new region. Regions, and longer objects, are taken from the free
+// ranges of the areas, by best fit. When all slots of a region have become free, the region becomes
+// a free range again.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ namespace perdura::systems::mcas {
 inline constexpr Bytes kLongestInRegion = 4 * KiB;
 inline constexpr Bytes kRegionSize = MiB;
 inline constexpr Bytes kSmallestSlot = 32;
-// A smaller region has fewer slots; so that it has several, objects in it are smaller, too.
+// A smaller region has fewer slots. It must have several, so its objects are smaller, too.
 inline constexpr Bytes kLeastSlots = 4;
 inline constexpr Bytes kSmallestRegion = kLeastSlots * kSmallestSlot;
 
@@ -42,46 +42,45 @@ class Heap {
   struct Geometry {
     Bytes first = 0;                  // regions begin at this offset plus multiples of their size
     Bytes region_size = kRegionSize;  // a power of two, at least kSmallestRegion
-    // For tests: asked before each allocation of a pool, which fails if it says so.
+    // For tests: called before each allocation of a pool, which fails if it returns true.
     std::function<bool()> refuses{};
 
     Bytes longest_in_region() const;
-    // What an object of this length occupies.
+    // The memory that an object of this length occupies.
     Bytes slot_size(Bytes length) const;
   };
 
   explicit Heap(const Geometry& geometry) : geometry_(geometry) {}
 
-  // Whether all of this place lies in the memory that was added.
+  // True if all of this place is in the memory that was added.
   bool contains(Place place) const;
-  // Whether just this is an object that allocate() has returned or take() was called for: only then
-  // may it be freed.
+  // True if exactly this is an object that allocate() has returned or for which take() was called;
+  // nothing else may be freed.
   bool is_allocated(Place object) const;
 
-  // Adds memory. Its offset from `first`, and its length, are multiples of the region size.
+  // Adds memory. Its offset from `first` and its length must be multiples of the region size.
   void add_area(Place area);
 
-  // The place of a new object; nothing if there is no room. It is aligned to its slot's size, or to
-  // a line if that is less.
+  // Returns the place of a new object; nothing if there is no room. It is aligned to its slot's
+  // size, or to a cache line if that is less.
   std::optional<Place> allocate(Bytes length);
-  // Frees an object that allocate() has returned or take() was called for.
+  // Frees an object that allocate() has returned or for which take() was called.
   void free(Place object);
-  // After a restart: notes that an object is there. All areas must have been added. Throws
-  // DamagedPool if no object can be there, or no memory is free.
+  // After a restart: marks an object as allocated. All areas must have been added. Throws
+  // DamagedPool if no object can be there, or the memory is not free.
   void take(Place object);
-  // The same of a range in which objects outside of regions lie, and of a region that begins at
-  // `offset`, of whose slots these are in use, a bit for each.
+  // The same for a range in which there are objects outside of regions, and for a region that
+  // begins at `offset`, with a bit for each slot: 1 if it is in use.
   void take_range(Place range);
   void take_region(Bytes offset, Bytes slot_size, std::span<const std::uint64_t> used_slots);
 
-  Bytes free_bytes() const { return free_bytes_; }  // outside of the slots in use
+  Bytes free_bytes() const { return free_bytes_; }  // bytes outside of the slots and objects in use
   Bytes used_bytes() const { return area_bytes_ - free_bytes_; }
   std::uint64_t returned() const { return returned_; }  // regions that became free ranges again
   std::uint64_t regions() const;                        // in all buckets
 
-  // Compares the state with what it should be: whether exactly these objects are allocated, none of
-  // them overlaps another one, and all other memory is free. What contradicts this, as a phrase;
-  // empty if nothing does.
+  // Checks that exactly these objects are allocated, that none of them overlaps another one, and
+  // that all other memory is free. Returns a contradiction as a phrase; empty if there is none.
   std::string audit(std::vector<Place> objects) const;
 
   // Equal if both would allocate the same places from now on.
@@ -91,7 +90,7 @@ class Heap {
   }
 
  private:
-  // A region, by the number of its place: its offset from `first` divided by the region size.
+  // A region's number is its offset from `first` divided by the region size.
   using RegionNumber = std::uint64_t;
   struct Region {
     Bytes slot_size = 0;
@@ -123,14 +122,14 @@ class Heap {
 
   void add_to_areas(Place area);
   void add_range(Place range);
-  // Takes a part out of the free range in which it lies.
+  // Removes a part from the free range that contains it.
   void remove_range(Place part);
   std::optional<Place> best_fit(Bytes length) const;
   bool same_regions(const Heap& other) const;
 
   Geometry geometry_;
-  std::vector<Place> areas_;  // in the order of their offsets; those beside each other are one
-  std::vector<std::unique_ptr<Region>> regions_;  // null: no region is at this place
+  std::vector<Place> areas_;  // by offset; adjacent ones are joined
+  std::vector<std::unique_ptr<Region>> regions_;  // null: there is no region at this place
   std::array<std::set<RegionNumber>, kBuckets> with_free_slots_;
   std::map<Bytes, Bytes> free_ranges_;                // length by offset
   std::set<std::pair<Bytes, Bytes>> ranges_by_size_;  // (length, offset)

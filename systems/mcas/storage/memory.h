@@ -6,7 +6,7 @@
 
 namespace perdura::systems::mcas {
 
-// Where something lies in the memory of a shard.
+// A range of a shard's memory.
 struct Place {
   Bytes offset = 0;
   Bytes length = 0;
@@ -22,8 +22,8 @@ class Memory {
 
   pmem::Region& region() const { return *region_; }
 
-  // What was stored to a flushed range is durable after the next drain(). Where the caches are in
-  // the persistence domain nothing is flushed.
+  // Everything stored to a flushed range is durable after the next drain(). If the caches are in
+  // the persistence domain, flush() does nothing.
   void flush(Place place) const {
     if (flushes_) region_->flush(place.offset, place.length);
   }

@@ -1,5 +1,5 @@
-// The memory of a pool: a heap in what the region allocator has given to the pool, which is given
-// more when the heap is full; and which of it is reserved.
+// The memory of a pool: a heap in the memory that the region allocator has given to the pool. The
+// pool is given more when the heap is full. Also tracks which of it is reserved.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class PoolHeap {
   PoolHeap(RegionAllocator& regions, std::uint64_t pool, const Heap::Geometry& geometry)
       : regions_(regions), pool_(pool), geometry_(geometry), heap_(geometry) {}
 
-  // After a restart: all memory that the pool has is free, until Heap::take(). Calls `visit(area)`
-  // for each part of it.
+  // After a restart: adds all memory that the pool has, free until Heap::take() is called. Calls
+  // `visit(area)` for each part of it.
   template <class Visit>
   void recover(Visit visit) {
     regions_.for_each([&](const RegionDescriptor& region) {
@@ -30,23 +30,24 @@ class PoolHeap {
     });
   }
 
-  // As Heap does; with more memory for the pool if there is no room.
+  // As in Heap; requests more memory for the pool if there is no room.
   std::optional<Place> allocate(Bytes length);
   void free(Place object) { heap_.free(object); }
 
-  // Whether all of this place lies in the pool's memory.
+  // True if all of this place is in the pool's memory.
   bool contains(Place place) const { return heap_.contains(place); }
-  // Whether it may be freed: it is an object, and no reserved one.
+  // True if it may be freed: it is an object, and not a reserved one.
   bool is_object(Place place) const;
 
-  // Allocates what nothing refers to until own() or release() is called for it.
+  // Allocates memory to which nothing refers until own() or release() is called for it.
   std::optional<Place> reserve(Bytes length);
   void own(Place reserved) { reserved_.erase(reserved.offset); }
   void release(Place reserved);
 
-  // Those of the memory; the others are 0.
+  // Sets the values that concern memory; the others are 0.
   EngineStatistics statistics() const;
-  // What contradicts itself, as a phrase, if these objects are referred to; empty if nothing does.
+  // Returns an inconsistency, given that these objects are referred to, as a phrase; empty if there
+  // is none.
   std::string audit(std::vector<Place> objects) const;
 
   Heap& heap() { return heap_; }

@@ -127,7 +127,8 @@ void RegionAllocator::write_descriptor(std::uint64_t index, const RegionDescript
   memory_.flush({descriptor_offset(index), sizeof descriptor});
 }
 
-// There is one: a region has at least one granule, and there are as many descriptors as granules.
+// There is an unused descriptor: a region has at least one granule, and there are as many
+// descriptors as granules.
 std::uint64_t RegionAllocator::unused_descriptor() const {
   std::uint64_t index = 0;
   while (descriptor(index).length > 0) ++index;

@@ -38,8 +38,8 @@ namespace perdura::systems::mcas {
 struct RegionDescriptor {
   std::uint64_t offset = 0;      // from the beginning of the shard's memory
   std::uint64_t length = 0;      // 0: the descriptor is unused
-  std::uint64_t identifier = 0;  // of the pool that owns the region; 0: free
-  std::uint64_t unused = 0;      // so that no descriptor spans two lines
+  std::uint64_t identifier = 0;  // the pool that owns the region; 0: free
+  std::uint64_t unused = 0;      // padding: no descriptor spans two lines
 
   Place place() const { return {offset, length}; }
   friend bool operator==(const RegionDescriptor&, const RegionDescriptor&) = default;
@@ -49,7 +49,7 @@ static_assert(offsetof(RegionDescriptor, identifier) == 16);
 static_assert(sizeof(RegionDescriptor) == 32);
 
 struct UndoEntry {
-  std::uint64_t index = 0;  // of the descriptor
+  std::uint64_t index = 0;  // the descriptor's
   std::array<std::uint64_t, 3> unused{};
   RegionDescriptor before;
 };
@@ -60,7 +60,7 @@ inline constexpr std::uint64_t kFree = 0;  // the identifier of memory that no p
 
 class RegionAllocator {
  public:
-  // What is allocated: `granules` times `granule_size` bytes from offset `first` on.
+  // The memory that is allocated: `granules` times `granule_size` bytes from offset `first` on.
   struct Extent {
     Bytes first = 0;
     std::uint64_t granules = 0;
@@ -69,7 +69,7 @@ class RegionAllocator {
     Bytes size() const { return granules * granule_size; }
   };
 
-  // Size of the allocator's own data, which must begin at a multiple of a line.
+  // The size of the allocator's own data, which must begin at a multiple of a cache line.
   static Bytes size(std::uint64_t granules) {
     return kDescriptors + granules * sizeof(RegionDescriptor);
   }
@@ -77,18 +77,19 @@ class RegionAllocator {
       : memory_(memory), offset_(offset), extent_(extent) {}
 
   // Either format() or recover() must be called first.
-  // Makes all memory free, whatever was there before.
+  // Makes all memory free, whatever the allocator's data contains.
   void format();
-  // After a restart: undoes a change that was interrupted. Returns whether there was one.
+  // After a restart: undoes an interrupted change. Returns true if there was one.
   bool recover();
 
-  // Gives a pool a region of at least `length` bytes, the one with the lowest offset that is free.
-  // Nothing if no free region is long enough, or the pool would have more than its limit. What the
-  // region contains is unspecified.
+  // Gives a pool a region of at least `length` bytes: the free one with the lowest offset. Returns
+  // nothing if no free region is long enough, or the pool would exceed its limit. The contents of
+  // the region are unspecified.
   std::optional<Place> allocate(Bytes length, std::uint64_t pool);
-  // Takes a region back from its pool.
+  // Returns a region from its pool to the free memory.
   void release(Place region);
-  // How many bytes a pool may have, rounded up to granules. A pool without a limit may have all.
+  // Sets the most bytes that a pool may have, rounded up to granules. A pool without a limit may
+  // have all memory.
   void set_limit(std::uint64_t pool, Bytes limit);
 
   // Calls `visit(descriptor)` for each region, in no particular order.
@@ -101,14 +102,14 @@ class RegionAllocator {
   }
   Bytes capacity() const { return extent_.size(); }
   Bytes free_bytes() const { return free_bytes_; }
-  // What the pool has, what it may have, and what it may still be given.
+  // The bytes that the pool has, that it may have, and that it may still be given.
   Bytes used_by(std::uint64_t pool) const;
   Bytes capacity_of(std::uint64_t pool) const;
   Bytes free_bytes_of(std::uint64_t pool) const;
   // The regions of a pool, in the order of their offsets.
   std::vector<Place> regions_of(std::uint64_t pool) const;
-  // What contradicts itself, as a phrase; empty if nothing does: the regions are to cover the
-  // shard's memory, each part of it once.
+  // Checks that the regions cover the shard's memory, each part of it once. Returns an
+  // inconsistency as a phrase; empty if there is none.
   std::string audit() const;
 
  private:
@@ -132,17 +133,17 @@ class RegionAllocator {
   }
   void write_descriptor(std::uint64_t index, const RegionDescriptor& descriptor);
   std::uint64_t unused_descriptor() const;
-  // Changes descriptors such that a failure leaves all of them changed or none.
+  // Changes descriptors atomically: a failure leaves all of them changed or none.
   void change(std::span<const Change> changes);
-  // Counts what is free and what each pool has.
+  // Counts the free bytes and the bytes of each pool.
   void count();
 
   Memory memory_;
   Bytes offset_;
   Extent extent_;
   Bytes free_bytes_ = 0;
-  std::map<std::uint64_t, Bytes> used_;    // by pools that have regions
-  std::map<std::uint64_t, Bytes> limits_;  // of pools that have one
+  std::map<std::uint64_t, Bytes> used_;    // by pool
+  std::map<std::uint64_t, Bytes> limits_;  // by pool, of those that have one
 };
 
 }  // namespace perdura::systems::mcas

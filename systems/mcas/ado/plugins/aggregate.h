@@ -1,7 +1,7 @@
-// A plugin that computes over the values of a pool where they are: the sum of numbers, of which the
-// client gets 16 bytes however many there are. Values are numbers of 8 bytes, or begin with one;
-// shorter ones count as 0. Nobody is locked out meanwhile, so the sum is that of no one moment if
-// others write.
+// A plugin that computes over the values of a pool in place: the sum of numbers, for which the
+// client receives 16 bytes, however many values there are. Values are numbers of 8 bytes, or begin
+// with one; shorter ones count as 0. Keys are not locked meanwhile, so if others write, the sum is
+// not that of a single point in time.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class Aggregate final : public Plugin {
     std::uint64_t sum = 0;
   };
 
-  // Of the values of all keys from `first` to `last`, in the order of bytes; neither may contain a
-  // line break.
+  // Requests the sum over all keys from `first` to `last`, in the order of bytes; neither may
+  // contain a line break.
   static std::string request(const std::string& first, const std::string& last) {
     return first + '\n' + last;
   }

@@ -1,5 +1,5 @@
-// A plugin that answers each request with itself: what an invocation costs without any work (MCAS,
-// section 6.7).
+// A plugin that answers each request with itself: it measures the cost of an invocation that does
+// nothing (MCAS, section 6.7).
 #pragma once
 
 #include "systems/mcas/ado/plugin.h"

@@ -23,8 +23,8 @@ constexpr std::string_view kReplicate = "replicate";
 
 std::string without_argument(const std::string& text) { return text.substr(0, text.find(':')); }
 
-// The path that keeps a user who owns nothing from a file: the file itself, or a folder on the way
-// to it; empty if nothing does.
+// Returns the path that keeps a user who owns nothing from reading a file: the file itself, or a
+// folder on the way to it; empty if nothing does.
 std::string what_is_closed(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored;

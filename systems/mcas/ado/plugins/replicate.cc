@@ -13,7 +13,7 @@ Task<Result> Replicate::do_work(Services& services, const Invocation& work) {
     co_return Result{{}, fmt::format("the value of '{}' cannot be read", work.key)};
   }
   const std::optional<std::string> value = found ? std::optional(found.value) : std::nullopt;
-  // That an old connection has broken says nothing of a peer which may run again.
+  // An old connection may have broken although the peer runs again, so a second attempt is made.
   const bool was_connected = peer_.connected();
   objects::Result<void> copied = co_await copy(services, work.key, value);
   if (!copied && copied.error() == Error::disconnected && was_connected) {

@@ -21,14 +21,14 @@ class ElfFile {
   }
   bool is_open() const { return stream_.is_open(); }
 
-  // The object at an offset; nothing where the file has none.
+  // The object at an offset; nothing if it does not lie within the file.
   template <class T>
   std::optional<T> at(std::uint64_t offset) {
     T object;
     if (!read(offset, reinterpret_cast<char*>(&object), sizeof object)) return std::nullopt;
     return object;
   }
-  // So does the text behind an offset.
+  // Returns true if the text, with a terminating zero, is at this offset.
   bool has_text(std::uint64_t offset, std::string_view text) {
     std::vector<char> found(text.size() + 1);
     return read(offset, found.data(), found.size()) && found.back() == 0 &&
@@ -47,7 +47,7 @@ class ElfFile {
   std::uint64_t size_ = 0;
 };
 
-// The machine of this program, as ELF calls it.
+// The machine of this program, as an ELF constant.
 std::optional<Elf64_Half> this_machine() {
   const auto header = ElfFile("/proc/self/exe").at<Elf64_Ehdr>(0);
   return header ? std::optional(header->e_machine) : std::nullopt;

@@ -1,4 +1,5 @@
-// What a file of a shared object exports, without loading it: that would execute code of it.
+// Examines the symbols that a shared object exports, without loading it: that would execute its
+// code.
 #pragma once
 
 #include <string>
@@ -6,8 +7,8 @@
 
 namespace perdura::systems::mcas::ado {
 
-// Why the file is no shared object for this machine that defines the symbol, as a phrase that
-// follows its name ("is no shared object"); empty if it is one.
+// Returns why the file is not a shared object for this machine that defines the symbol, as a phrase
+// that follows its name ("is no shared object"); empty if it is one.
 std::string why_not_exported(const std::string& path, std::string_view symbol);
 
 }  // namespace perdura::systems::mcas::ado

@@ -1,11 +1,11 @@
-// A plugin that keeps the last versions of a value (MCAS, Appendix C). Requests are made and
-// responses read by the client's half of the personality, which is in this header, too.
+// A plugin that keeps the last versions of a value (MCAS, Appendix C). The client's half, which
+// makes requests and reads responses, is in this header, too.
 //
 // The value of a key is an arena (containers/arena.h) with a list of versions, the newest one
 // first. A put adds a version and drops the oldest one in one transaction, so after a failure at
-// any moment there are the versions from before it or from after it. The first put of a key
-// formats the arena, for which the value is given its length. A key that an invocation creates must
-// be created as zeros.
+// any time there are either the versions from before it or those from after it. The first put of a
+// key resizes its value to the length of an arena and formats it. A key that an invocation creates
+// must be created as zeros.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class Versioning final : public Plugin {
  public:
   struct Settings {
     std::uint64_t versions = 4;
-    Bytes arena = 64 * KiB;  // length of each value, for all versions and their undo log
+    Bytes arena = 64 * KiB;  // length of each value, with all versions and their undo log
     Bytes log = 4 * KiB;
   };
   explicit Versioning(const Settings& settings) : settings_(settings) {}
@@ -30,11 +30,11 @@ class Versioning final : public Plugin {
 
   // The response to a put is empty.
   static std::string put_request(std::string_view value) { return "put " + std::string(value); }
-  // Of the detached value that is put with the invocation.
+  // Puts the detached value that comes with the invocation.
   static std::string put_request() { return "put"; }
-  // The value of `back` puts before the last one.
+  // Requests the value from `back` puts before the last one.
   static std::string get_request(std::uint64_t back) { return "get " + std::to_string(back); }
-  // Nothing if there is no such version.
+  // Returns nothing if there is no such version.
   static std::optional<std::string> version_of(const std::string& response) {
     if (response.empty()) return std::nullopt;
     return response.substr(1);
@@ -42,7 +42,7 @@ class Versioning final : public Plugin {
 
   // --- the shard's half --------------------------------------------------------------------------
 
-  // Undoes what was interrupted, in all values that are arenas and nobody uses.
+  // Undoes what was interrupted, in all values that are arenas and not locked by others.
   Task<> launched(Services& services) override;
   Task<Result> do_work(Services& services, const Invocation& work) override;
 

@@ -1,4 +1,4 @@
-// The program of processes of active data objects, perdura-ado, and what launches it.
+// The program that executes active data objects, perdura-ado, and its launcher.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 namespace perdura::systems::mcas::ado {
 
 struct LaunchOptions {
-  Flushing flushing = Flushing::lines;          // as the shard's own
+  Flushing flushing = Flushing::lines;          // the shard's own
   CompletionMode mode = CompletionMode::event;  // how the processes wait
   ChildLimits limits{};
 };
 
-// Launches processes of the shard on this thread, to which they belong.
+// Makes a launcher for the shard on this thread; the processes belong to this thread.
 std::shared_ptr<Launcher> make_launcher(Thread& thread, LaunchOptions options);
 
-// The program that they execute, perdura-ado.
+// The program that the processes execute, perdura-ado.
 ChildProgram ado_program();
 
 }  // namespace perdura::systems::mcas::ado
