@@ -142,7 +142,7 @@ enum class RenameMode : std::uint8_t {
 
 enum class AllocationMode : std::uint8_t {
   extend,     // space for the range, also after the end of the file
-  keep_size,  // space for the range, also behind the end of the file
+  keep_size,  // space for the range, also after the end of the file
   punch,      // frees the whole blocks of the range and zeros the rest; the size stays
   zero,       // zeroed space for the range, with the size growing
   zero_keep_size,
@@ -250,8 +250,8 @@ class Session {
                                              Timestamp now) = 0;
 
   // --- data of regular files; invalid_argument for others, directories included
-  // Operations that change data set `modified` and `changed`; truncate() and allocate() do so even if
-  // nothing changes, write() and append() without data do not.
+  // Operations that change data set `modified` and `changed`; truncate() and allocate() do so even
+  // if nothing changes, write() and append() without data do not.
   //
   // Returns the number of bytes read, which ends at the end of the file. Holes read as zeros.
   // `accessed` does not change.
@@ -327,7 +327,7 @@ struct FsConfig {
   GivenParameters parameters{};
 };
 
-// What a system promises about writes beyond Session.
+// The promises of a system about writes, beyond those of Session.
 struct FsPromises {
   bool durable_writes = true;  // durable when they return; else after sync()
   bool atomic_writes = true;   // atomic even if a failure interrupts them

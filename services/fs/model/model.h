@@ -33,7 +33,7 @@ struct ModelConfig {
 
 // Operations check for errors in this order, and change nothing if they return one:
 //
-//  1. An inode that does not exist: no_such_file_or_directory (a Session's user must not ask for it).
+//  1. An inode that does not exist: no_such_file_or_directory (a Session's user must not ask).
 //  2. An inode of the wrong type: not_a_directory; invalid_argument for data of an inode that is no
 //     regular file, and for the target of one that is no symbolic link.
 //  3. Names: invalid_argument, filename_too_long; then what is special to the operation.
