@@ -30,7 +30,7 @@ constexpr services::Metric kMetrics[] = {
     {"written_bytes_per_op", "bytes written", "Bytes written per operation", "bytes"},
     {"transferred_mb_s", "bytes read and written", "Read and written", "MB/s"},
 };
-// Of systems of the table.
+// Only for systems of the table.
 constexpr services::Metric kAmplification[] = {
     {"write_amplification", "write amplification", "NVM bytes written per byte written"},
 };
