@@ -21,7 +21,7 @@ class Properties {
  public:
   struct Entry {
     std::string value;
-    std::string where;  // "file:line", or what set() was told; for messages
+    std::string where;  // "file:line", or the text given to set(); for messages
   };
 
   // `name` is the file's name in messages.
