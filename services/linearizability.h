@@ -20,11 +20,11 @@
 // The search is that of Wing and Gong (1993), which tries the orders that the times allow, with
 // Lowe's (2017) memoization of visited configurations. It is exact, but may take exponential time
 // if many operations are concurrent, so it gives up at a limit. It first goes depth-first, which is
-// fast where a wrong choice soon contradicts something. If that takes long, a choice far back may
-// be the wrong one; then it begins anew with limited discrepancy search (Harvey and Ginsberg,
-// 1995): orders that differ from the likely one in fewer choices come first. What has been placed
-// is kept as a position in the order of starts and the few calls beyond it, so a step costs as much
-// as there are concurrent calls, however long the history is. If the specification says which
+// fast if a wrong choice soon leads to a contradiction. If that takes long, a choice far back may
+// be the wrong one; then it starts again with limited discrepancy search (Harvey and Ginsberg,
+// 1995): orders that differ from the likely one in fewer choices come first. The calls placed so
+// far are kept as a position in the order of starts and the few calls beyond it, so a step costs as
+// much as there are concurrent calls, however long the history is. If the specification says which
 // operations change the object,
 //
 //     bool changes(const Operation& operation) const;
@@ -36,9 +36,9 @@
 //
 //     bool interchangeable(const Operation& a, const Operation& b) const;
 //
-// then of those without an answer the one that began first is placed first: where the other could
-// be, it could be, too. Without this, as many writes of few values as clients lost would be tried
-// in all orders.
+// then of two such calls without an answer, the one that began first is placed first, since it fits
+// wherever the other would. Without this, unanswered writes of the same values would be tried in
+// all orders.
 //
 // It is meant for the histories of explorations and tests. Services whose histories have millions
 // of operations need a search of their own, as keys and values have

@@ -36,8 +36,9 @@ struct Kind {
 struct Result {
   std::map<std::uint32_t, Kind> kinds;  // by workload::OperationKind
   Picoseconds elapsed{};
-  Time all_begin{};  // all clients were at work from here ...
-  Time all_end{};    // ... to here, and completed:
+  // The interval in which all clients were at work, and the operations completed in it.
+  Time all_begin{};
+  Time all_end{};
   std::uint64_t operations_at_work = 0;
   std::uint64_t entries = 0;  // in the database at the end
   bool failed = false;

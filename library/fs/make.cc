@@ -25,8 +25,8 @@ using pmem::mapped::error_text;
 using pmem::mapped::File;
 using pmem::mapped::PoolLock;
 
-// Removes a file at its end, also if the user interrupts the process; after a rename there is
-// nothing to remove. One at a time.
+// Removes the temporary name of a file at the end, also if the user interrupts the process; after a
+// rename there is none to remove. One at a time.
 class Removal {
  public:
   explicit Removal(const std::string& path) : path_(path) {

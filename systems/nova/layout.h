@@ -37,7 +37,7 @@ inline constexpr std::uint32_t kVersion = 1;
 struct Superblock {
   std::uint64_t magic = 0;
   std::uint32_t version = 0;
-  std::uint32_t crc = 0;  // of the fields that follow
+  std::uint32_t crc = 0;  // covers the fields that follow
   std::uint64_t size = 0;
   std::uint64_t inodes = 0;
   std::uint64_t log_page_bytes = 0;  // bytes that are used of each log page
@@ -80,7 +80,7 @@ bool is_intact(const Superblock& superblock);
 inline constexpr std::size_t kInlineTarget = 104;
 
 struct InodeBase {
-  std::uint32_t crc = 0;  // of the fields that follow
+  std::uint32_t crc = 0;  // covers the fields that follow
   std::uint32_t mode = 0;
   std::uint64_t number = 0;
   std::uint64_t generation = 0;
@@ -163,7 +163,7 @@ inline constexpr std::uint8_t kCuts = 2;       // SizeEntry: blocks after the en
 inline constexpr std::uint8_t kInBlocks = 1;   // ExtendedEntry: the value is in blocks
 
 struct EntryHeader {
-  std::uint32_t crc = 0;  // of the rest of the entry, seeded with inode, generation and offset
+  std::uint32_t crc = 0;  // covers the rest of the entry; seeded with inode, generation and offset
   EntryType type{};
   std::uint8_t flags = 0;
   std::uint16_t lines = 1;  // length of the entry in cache lines
@@ -261,7 +261,7 @@ struct JournalWord {
 // Words that change together. If the checksum is right, recovery stores `after` in every word that
 // still is `before`.
 struct JournalRecord {
-  std::uint32_t crc = 0;  // of the fields that follow
+  std::uint32_t crc = 0;  // covers the fields that follow
   std::uint32_t count = 0;
   std::uint64_t sequence = 0;
   std::array<JournalWord, kJournalWords> words{};

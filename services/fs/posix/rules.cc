@@ -108,7 +108,7 @@ Result<PreparedChange> change_owner(const Credentials& credentials, const Attrib
     mode &= ~static_cast<std::uint32_t>(S_ISGID);
   }
   if (mode == (inode.mode & 07777)) return prepared;
-  // Only the owner may change the mode, even if neither owner nor group is given.
+  // Only the owner or a privileged process may change the mode, even if no id is given.
   if (!credentials.owns(inode.uid)) return tl::unexpected(std::errc::operation_not_permitted);
   if (!in_group_or_privileged(credentials, gid.value_or(inode.gid))) {
     mode &= ~static_cast<std::uint32_t>(S_ISGID);
