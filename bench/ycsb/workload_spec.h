@@ -55,7 +55,7 @@ struct Overrides {
 // handles differently; kept so that the driver can report them (bench/ycsb/workload_remarks.h).
 struct AskedOfYcsb {
   std::optional<std::uint64_t> thread_count = {};
-  std::optional<std::uint64_t> target = {};                 // operations a second
+  std::optional<std::uint64_t> target = {};                 // operations per second
   std::optional<std::uint64_t> max_execution_seconds = {};  // empty also if it is 0: no limit
   std::optional<std::uint64_t> insertion_retry_limit = {};
   std::uint32_t field_count = 1;  // even if the experiment's value_size replaces the fields
@@ -65,11 +65,11 @@ struct AskedOfYcsb {
   std::vector<std::string> of_bindings = {};  // names of properties of database bindings
 };
 
-// A workload as YCSB's CoreWorkload describes it, with the same defaults. What differs:
-//  - A record is one value of fieldcount * fieldlength bytes; reads and updates concern all of it.
+// A workload as YCSB's CoreWorkload describes it, with the same defaults. Differences:
+//  - A record is one value of fieldcount * fieldlength bytes; reads and updates apply to all of it.
 //  - Every value that is read is checked, which YCSB does with dataintegrity=true.
 //  - Keys have a fixed size, see KeyFormat. `zeropadding` is accepted and checked against it.
-//  - recordcount=0 is an empty store, where YCSB takes two thousand million.
+//  - recordcount=0 is an empty store, where YCSB takes two billion records.
 //  - deleteproportion, keyprefix, keysize, zipfianconstant and requestdistribution=plain_zipfian
 //    are extensions of ours.
 struct WorkloadSpec {

@@ -26,7 +26,7 @@ Result<Bytes> Operations::read(std::uint64_t number, Bytes offset, std::span<std
   if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
   const Bytes length = std::min<Bytes>(into.size(), inode->size - std::min(offset, inode->size));
   if (length == 0) return Bytes{0};
-  // Adjacent blocks are read at once.
+  // Adjacent blocks are read with one call.
   Bytes done = 0;  // bytes of the range that are read or zeroed
   Bytes run_begin = 0;
   Bytes run_end = 0;  // offset in the range
