@@ -1,8 +1,7 @@
-// Draws lengths around the places at which something may be kept apart: the end of a word, which is
-// what memory writes as a whole, of a cache line, of what allocators give at once, and of a page.
-// Where a generated history has only a few usual lengths, what goes wrong at such an end alone
-// never happens in it. How often it happened is counted, so that a run that never met it is found
-// out.
+// Draws lengths around boundaries: the end of a word, which memory writes as a whole, of a cache
+// line, of an allocator's unit, and of a page. If a generated history had only a few common
+// lengths, it would never meet an error that occurs at such a boundary only. The lengths that meet
+// one are counted, so that a run that never did is noticed.
 #pragma once
 
 #include <array>
@@ -17,11 +16,12 @@
 namespace perdura::services {
 
 inline constexpr Bytes kPageSize = 4 * KiB;
-// Longer than a word, so that what is stored can tell by whom, and does not end with a word.
+// Longer than a word, so that the contents can identify the writer, and do not end with a word.
 inline constexpr Bytes kLeastDrawnLength = kWord + 1;
 
-// A length from so far before one of these ends that what a system stores beside a value or record
-// may reach over it, to one that goes over it itself.
+// Draws a length from a boundary's neighborhood: from just short enough that a value or record
+// reaches over the boundary only with what a system stores beside it, to one that reaches over it
+// by itself.
 inline Bytes length_around_a_boundary(pmem::Choices& choices) {
   constexpr std::array<Bytes, 4> kEnds{2 * kWord, kCacheLine, 4 * kCacheLine, kPageSize};
   constexpr Bytes kBefore = 48;
@@ -30,10 +30,10 @@ inline Bytes length_around_a_boundary(pmem::Choices& choices) {
   return end > back + kLeastDrawnLength ? end - back : kLeastDrawnLength;
 }
 
-// How often something of a length was stored that ends within a word, or goes over an end.
+// Counts the stored objects whose length ends within a word or reaches over a boundary.
 class BoundariesMet {
  public:
-  // `what`: in the plural. Of an end beyond `longest` nothing is counted.
+  // `what` names the objects, in the plural. Boundaries beyond `longest` are not counted.
   BoundariesMet(std::string what, Bytes longest) : what_(std::move(what)), longest_(longest) {}
 
   void note(Bytes length) {

@@ -1,6 +1,7 @@
-// What a service provides so that its systems can be explored under failures (bench/crash):
-// small histories, and a judge of what is found after a failure. The exploration provides the rest:
-// the crash points, the crash images, the restart, and which runs can be skipped.
+// The interface by which a service lets its systems be explored under failures (bench/crash): it
+// provides small histories, and a judge of the state found after a failure. The exploration
+// provides the rest: the crash points, the crash images, the restart, and which runs can be
+// skipped.
 //
 // In a run, nodes 0, 1, ... hold what must survive (CrashScenario::servers()). The clients' nodes
 // follow. The last node is that of the inspector, a client that connects when the power is back.
@@ -26,7 +27,7 @@
 
 namespace perdura::services {
 
-// Which system to run, and how.
+// The system to run, and how to run it.
 struct CrashSetup {
   pmem::PersistenceModel model;
   GivenParameters parameters{};  // of the system, in addition to those that make its store small
@@ -34,8 +35,8 @@ struct CrashSetup {
   // paper's; for a system that can (SystemInfo::chooses_method).
   bool correct = false;
   std::uint64_t seed = 1;  // seeds the clients' operations
-  // Whether, in generated runs, what a device has received may be late in memory, so that a WRITE
-  // may complete before others can see it.
+  // In generated runs, data that a device has received may reach memory late, so that a WRITE may
+  // complete before others can see it.
   bool late_placements = false;
 };
 
@@ -46,22 +47,22 @@ struct CrashSchedule {
   std::string_view what;  // a short description
 };
 
-// Which guarantees a run kept (services/guarantee.h). A field is empty if the guarantee was kept;
-// else it says why not, and its last line names what is wrong. The service's page says what each
-// guarantee means for it.
+// The guarantees that a run kept (services/guarantee.h). A field is empty if the guarantee was
+// kept; else it explains the violation, and its last line names what is wrong. The service's page
+// says what each guarantee means for it.
 struct CrashVerdict {
   std::string durable;       // nothing is lost that any completed operation has reported
   std::string acknowledged;  // the same for changes alone
   std::string observed;      // the same for reads alone
   std::string ordered;       // only the last changes are lost
   std::string atomic;        // the state found is one that was possible
-  // What each of these losses is about, if it is about one of several objects (CrashCall).
+  // The object that each of these losses is about, if there are several (CrashCall).
   struct About {
     std::optional<std::uint64_t> durable{}, acknowledged{}, observed{}, ordered{}, atomic{};
   };
   About about{};
 
-  // What another one of several independent objects kept, or did not.
+  // Adds the verdict of another one of several independent objects.
   void add(const CrashVerdict& other) {
     add(durable, about.durable, other.durable, other.about.durable);
     add(acknowledged, about.acknowledged, other.acknowledged, other.about.acknowledged);
@@ -69,7 +70,7 @@ struct CrashVerdict {
     add(ordered, about.ordered, other.ordered, other.about.ordered);
     add(atomic, about.atomic, other.atomic, other.about.atomic);
   }
-  // Where nothing may be lost, whatever is lost breaks all guarantees.
+  // To be called where nothing may be lost: any loss violates all guarantees.
   void let_nothing_be_lost() {
     acknowledged = observed = ordered = atomic = durable;
     about.acknowledged = about.observed = about.ordered = about.atomic = about.durable;
@@ -84,7 +85,7 @@ struct CrashVerdict {
   }
 };
 
-// A failure that may lose something: of all servers, or of one of them alone.
+// A failure of servers that may lose something: of all of them, or of a single one.
 struct ServerFailure {
   Time when{};
   std::optional<NodeId> alone{};
@@ -95,20 +96,20 @@ inline std::vector<Time> times_of(std::span<const ServerFailure> failures) {
   return times;
 }
 
-// What a client called, and what it was told; for an explanation of what a failure has undone.
+// A client's call and its answer; used to explain what a failure has undone.
 struct CrashCall {
-  // A value that a client wrote or was told: by what it is known, and its bytes, by which it is
+  // A value that a client wrote or was told: its identifying version, and its bytes, by which it is
   // found in memory.
   struct Value {
     std::uint64_t version = 0;
     std::vector<std::byte> bytes;
   };
   std::uint32_t client = 0;  // the inspector follows the clients
-  // Calls of different objects, such as keys, have nothing to do with each other.
+  // Calls of different objects, such as keys, are independent of each other.
   std::uint64_t object = 0;
   Time start{};
-  Time end = Time::max();  // if it was answered
-  bool changes = false;    // or it only observes
+  Time end = Time::max();  // unless it was answered
+  bool changes = false;    // if false, it only observes
   std::string what;        // "put of version 3 of key 0"
   std::string told;        // "done", "version 3"; empty if it was not answered
   std::vector<Value> values;
@@ -116,22 +117,22 @@ struct CrashCall {
   bool answered() const { return end != Time::max(); }
 };
 
-// Which of these are still to be judged: one that was found broken in another run of the same
-// exploration stays so.
+// The guarantees that are still to be judged: one that was violated in another run of the same
+// exploration stays violated.
 struct CrashLevels {
   bool durable = true;
   bool acknowledged = true;
   bool observed = true;
   bool ordered = true;
   bool atomic = true;
-  // To be called now and then while judging takes long. An exception that it throws, such as that
-  // of an interrupted program, ends the exploration; judge_history() does so.
+  // Called regularly while judging takes long. An exception that it throws, such as that of an
+  // interrupted program, ends the exploration; judge_history() calls it.
   std::function<void()> attend{};
 
   bool any() const { return durable || acknowledged || observed || ordered || atomic; }
 };
 
-// Adds one to a count as long as it lives.
+// Increments a count for its lifetime.
 class ScopedCount {
  public:
   explicit ScopedCount(std::uint32_t& count) : count_(count) { ++count_; }
@@ -155,81 +156,82 @@ class CrashScenario {
   virtual NodeId servers() const { return 1; }
   virtual std::uint32_t clients() const = 0;
 
-  // Threads of each server. They listen at ports 0, 1, ... (bench/crash/servers.h starts them).
+  // Threads of each server. They listen on ports 0, 1, ... (bench/crash/servers.h starts them).
   virtual std::uint32_t workers() const { return 1; }
-  // Called on each of those threads. The first opens, and if necessary recovers, what its node
-  // holds, and serves it; the others help to serve it. Does not return. Called again on the same
-  // node when its power is back, or when its process is started again.
-  // Throws if it cannot be opened.
+  // Called on each of those threads. The first thread opens, and if necessary recovers, what its
+  // node holds, and serves it; the others help to serve it. Does not return. Called again on the
+  // same node when its power is back, or when its process is started again. Throws if it cannot be
+  // opened.
   virtual Task<> serve(Thread& thread) = 0;
-  // The node on which client `number` runs: one of its own, or that of a server, whose power and
-  // process it then shares, as an application does that has a server's memory mapped. It may be
-  // another one after note_failure().
+  // The node on which client `number` runs: one of its own, or that of a server. In the latter case
+  // the client fails with the server's power and process, like an application that has mapped a
+  // server's memory. The node may change after note_failure().
   virtual NodeId node_of_client(std::uint32_t number) const { return servers() + number; }
   bool has_node_of_its_own(std::uint32_t client) const {
     return node_of_client(client) >= servers();
   }
   // The operations of client `number`. Returns when they are done, or when the server is gone. In
-  // runs of several failures, called again after each but the last.
-  // Throws PlatformError if the client cannot connect.
+  // runs with several failures, called again after each but the last. Throws PlatformError if the
+  // client cannot connect.
   virtual Task<> use(Thread& thread, std::uint32_t number) = 0;
-  // Reads what recovery has left once clients_at_work() is 0, and checks that the system can be
-  // used.
+  // Waits until clients_at_work() is 0, reads what recovery has left, and checks that the system
+  // can be used.
   virtual Task<> inspect(Thread& thread) = 0;
 
-  // `failures` are those of servers, by power or as processes, in the order of time. If there was
-  // none, be it that a client or a connection failed, everything that is wrong goes to `durable`.
+  // `failures` are the failures of servers, of power or of processes, in the order of time. If
+  // there were none, or only clients or connections failed, all problems go to `durable`.
   virtual CrashVerdict judge(std::span<const ServerFailure> failures,
                              const CrashLevels& levels) const = 0;
-  // How often what the history is about has happened in this run, such as "cleanings".
+  // Counts of the events that the history is meant to cause in this run, such as "cleanings".
   virtual std::map<std::string, std::uint64_t, std::less<>> events() const { return {}; }
-  // Those of them that an exploration must meet, with their counts 0 if they have not happened.
+  // Those of events() that an exploration must meet; their counts are 0 if they have not happened.
   virtual std::span<const Event> expected_events() const { return {}; }
 
-  // Whether the clients first fill the system with what the history needs. Failures are tried from
-  // then on, when `call` is called, once, or never if a client dies before.
+  // True if the clients first fill the system as the history needs. Failures are then tried only
+  // after `call` has been called, which happens once, or never if a client dies before.
   virtual bool prepares() const { return false; }
   void when_prepared(std::function<void()> call) { prepared_ = std::move(call); }
 
-  // Servers are about to fail; called before they are gone. Where another one takes the place of
-  // the one that clients share (node_of_client()), it is this that decides which.
+  // Called just before servers fail. If a client shares a server's node and another server takes
+  // over (node_of_client()), this function chooses that server.
   virtual void note_failure(const ServerFailure& /*failure*/) {}
 
-  // Whether the death of the servers' processes may take what was acknowledged, though memory keeps
-  // what was stored: where it waits in a process to be sent.
+  // True if the death of the servers' processes may lose acknowledged changes although memory keeps
+  // what was stored: changes that wait in a process to be sent.
   virtual bool loses_with_processes() const { return false; }
 
-  // What all clients and the inspector have called.
+  // The calls of all clients and the inspector.
   virtual std::vector<CrashCall> calls() const { return {}; }
 
-  // What the run looks like now, as far as the service can see it. By default how often each of
-  // events() has occurred.
+  // Describes the current state of the run, as far as the service can see it. By default the counts
+  // of events().
   virtual void describe(SystemState& state) const {
     for (const auto& [name, count] : events()) state.add(name, magnitude(count));
   }
-  // Calls `look` whenever describe() may tell something new.
+  // Calls `look` whenever describe() may have changed.
   void watch(std::function<void()> look) { look_ = std::move(look); }
 
-  // How often a client has been told what is not acknowledged yet. A promise that only an observer
-  // was given is the easiest to break.
+  // Number of times that a client has been told of a change that is not acknowledged yet. Such a
+  // promise, given only to an observer, is the easiest to break.
   virtual std::uint64_t early_observations() const { return 0; }
 
-  // How many steps of cleaning logs or of growing the servers have begun since they were started
-  // last. Recovery treats a failure in each of these steps in its own way, and few failures happen
-  // to meet one.
+  // Number of steps of cleaning logs or of growing that the servers have begun since their last
+  // start. Recovery treats a failure in each of these steps differently, and few failures happen to
+  // hit one.
   virtual std::uint64_t steps_begun() const { return 0; }
 
-  // Whether a client that is alive and connected, or the inspector, waits for an operation.
+  // True if a client that is alive and connected, or the inspector, waits for an operation.
   virtual bool waits_for_operation() const { return false; }
 
-  // Whether all servers that were started last have recovered what they hold, and serve it.
+  // True once a server has opened what it holds (note_serving()) since the last stop_serving(). If
+  // several have, the latest note counts.
   bool serves(Time now) const { return serving_since_ && *serving_since_ <= now; }
   void stop_serving() { serving_since_.reset(); }
 
   // --- for many inspections of one failure (bench/crash/image_exploration.h)
 
-  // Remembers what the observers know when the servers have failed and no client is left, and
-  // forgets everything that they have noted since then.
+  // keep() saves the observers' knowledge after the servers have failed and all clients are gone;
+  // return_to_kept() drops everything noted since then.
   void keep() {
     kept_problem_ = problem_;
     keep_observations();
@@ -238,10 +240,10 @@ class CrashScenario {
     problem_ = kept_problem_;
     return_to_observations();
   }
-  // What has been noted since keep(), times apart. Inspections after the same failure for which it
-  // is equal are judged alike.
+  // Everything noted since keep(), except times. Inspections after the same failure with equal
+  // notes get the same verdict.
   std::string found() const { return problem_ + '\0' + found_since(); }
-  // What serve() and inspect() depend on besides persistent memory.
+  // The state outside of persistent memory on which serve() and inspect() depend.
   virtual std::string kept_apart() const { return {}; }
 
   // Notes why the system could not be used; only the first reason is kept. It counts as the loss of
@@ -253,7 +255,7 @@ class CrashScenario {
 
   // For inspect(): the number of clients that have not noticed the failure yet.
   std::uint32_t clients_at_work() const { return clients_at_work_; }
-  // Counts a client as long as it lives, however it ends.
+  // Counts a client for its lifetime, however it ends.
   class AtWork : public ScopedCount {
    public:
     explicit AtWork(CrashScenario& scenario) : ScopedCount(scenario.clients_at_work_) {}
@@ -263,14 +265,14 @@ class CrashScenario {
   void changed() const {
     if (look_) look_();
   }
-  // To be called by serve() when it has opened what its node holds.
+  // serve() calls this when it has opened what its node holds.
   void note_serving() { serving_since_ = Executor::current().now(); }
-  // Once: whoever waits for it may be gone when a system recovers.
+  // Has an effect only once: after a recovery nobody may be waiting for it any more.
   void note_prepared() {
     if (const auto call = std::exchange(prepared_, {})) call();
   }
 
-  // Of keep(), return_to_kept() and found(), what the scenario itself has noted.
+  // The scenario's part of keep(), return_to_kept() and found().
   virtual void keep_observations() { throw std::logic_error("it can be inspected once only"); }
   virtual void return_to_observations() {}
   virtual std::string found_since() const { return {}; }
@@ -287,7 +289,7 @@ class CrashScenario {
 // Makes identical runs.
 using CrashHistory = std::function<std::unique_ptr<CrashScenario>()>;
 
-// A history of few operations, one of many (Service::sequences).
+// A history of few operations, one of the many of Service::sequences.
 struct CrashSequence {
   std::string name;  // the operations
   CrashHistory make;

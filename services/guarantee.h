@@ -1,5 +1,5 @@
-// What the completion of an operation guarantees if the server's power fails. Each level includes
-// those before it. docs/guarantees.md defines them and says where they come from:
+// The guarantees of a completed operation if the server's power fails. Each level includes those
+// before it. docs/guarantees.md defines them and says where they come from:
 //
 //   none            not even atomic: a mix of values, an invented value, an error, or a lost store
 //   visible         others see the change; nothing is said about power failures
@@ -10,8 +10,8 @@
 //                   yet acknowledged may be lost
 //   durable         the same, and what a reader saw is kept, too: durable linearizability
 //
-// What a system promises is declared (KvSystem::level). What it keeps is found by exploration
-// (bench/crash/crash.h), and only that is reported in results.
+// A system declares its promise (KvSystem::level). The level that it really keeps is found by
+// exploration (bench/crash/crash.h), and only that is reported in results.
 #pragma once
 
 #include <array>

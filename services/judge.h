@@ -1,6 +1,6 @@
-// Which guarantees a history with a power failure kept, for any service that has a sequential
-// specification (services/linearizability.h). The specification must also tell which operations are
-// changes, and describe calls:
+// Judges which guarantees a history with a power failure kept, for any service that has a
+// sequential specification (services/linearizability.h). The specification must also tell which
+// operations are changes, and describe calls:
 //
 //   struct Queue {
 //     ...
@@ -45,8 +45,8 @@ class HistoryJudge {
   CrashVerdict judge(const CrashLevels& levels) {
     attend_ = levels.attend;
     CrashVerdict verdict;
-    // What is durable keeps every level. That it is not takes long to find out, and need not be
-    // found out again.
+    // A durable history keeps every level. Finding that it is not durable takes long, and need not
+    // be repeated.
     if (levels.durable || levels.acknowledged || levels.observed) {
       verdict.durable = broken(specification_, calls_);
       if (verdict.durable.empty()) return verdict;
@@ -60,7 +60,7 @@ class HistoryJudge {
     return verdict;
   }
 
-  // The history, and what is wrong with it.
+  // The history as text, with the conclusion.
   std::string trace(const std::string& conclusion) const {
     Calls ordered = calls_;
     std::stable_sort(ordered.begin(), ordered.end(),
@@ -97,14 +97,15 @@ class HistoryJudge {
     return specification_.changes(call.call.operation);
   }
 
-  // What clients were told of their own changes, and what the inspector finds.
+  // The answers to clients' changes, and the state that the inspector finds.
   Calls changes_alone() const {
     Calls some = calls_;
     std::erase_if(some, [&](const auto& call) { return before(call) && !changes(call); });
     return some;
   }
-  // What clients have read, and what the inspector finds. A change counts as acknowledged only if
-  // it was acknowledged before the last read began, since only then can a read have reported it.
+  // The answers to clients' reads, and the state that the inspector finds. A change counts as
+  // acknowledged only if it was acknowledged before the last read began, since only then can a read
+  // have reported it.
   Calls what_was_told() const {
     Time last_read = Time::min();
     for (const auto& call : calls_) {
@@ -148,8 +149,8 @@ class HistoryJudge {
   Attend attend_{};
 };
 
-// The verdict of HistoryJudge. If the scenario noted a problem, that counts as the loss of
-// everything instead. Without a failure, whatever is wrong goes to `durable`.
+// Returns the verdict of HistoryJudge. If the scenario noted a problem, that counts as the loss of
+// everything instead. Without a failure, all problems go to `durable`.
 template <SequentialSpecification S>
 CrashVerdict judge_history(const S& specification,
                            const std::vector<ClientCall<typename S::Operation>>& calls,

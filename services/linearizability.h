@@ -20,11 +20,11 @@
 // The search is that of Wing and Gong (1993), which tries the orders that the times allow, with
 // Lowe's (2017) memoization of visited configurations. It is exact, but may take exponential time
 // if many operations are concurrent, so it gives up at a limit. It first goes depth-first, which is
-// fast where a wrong choice soon contradicts something. If that takes long, a choice far back may
-// be the wrong one; then it begins anew with limited discrepancy search (Harvey and Ginsberg,
-// 1995): orders that differ from the likely one in fewer choices come first. What has been placed
-// is kept as a position in the order of starts and the few calls beyond it, so a step costs as much
-// as there are concurrent calls, however long the history is. If the specification says which
+// fast if a wrong choice soon leads to a contradiction. If that takes long, a choice far back may
+// be the wrong one; then it starts again with limited discrepancy search (Harvey and Ginsberg,
+// 1995): orders that differ from the likely one in fewer choices come first. The calls placed so
+// far are kept as a position in the order of starts and the few calls beyond it, so a step costs as
+// much as there are concurrent calls, however long the history is. If the specification says which
 // operations change the object,
 //
 //     bool changes(const Operation& operation) const;
@@ -36,9 +36,9 @@
 //
 //     bool interchangeable(const Operation& a, const Operation& b) const;
 //
-// then of those without an answer the one that began first is placed first: where the other could
-// be, it could be, too. Without this, as many writes of few values as clients lost would be tried
-// in all orders.
+// then of two such calls without an answer, the one that began first is placed first, since it fits
+// wherever the other would. Without this, unanswered writes of the same values would be tried in
+// all orders.
 //
 // It is meant for the histories of explorations and tests. Services whose histories have millions
 // of operations need a search of their own, as keys and values have
@@ -92,7 +92,7 @@ struct Linearizability {
   bool accepted() const { return decision == Decision::linearizable; }
 };
 
-// Called every now and then by work that may take long. An exception that it throws ends the work.
+// Called regularly by work that may take long. An exception that it throws ends the work.
 using Attend = std::function<void()>;
 
 template <SequentialSpecification S>
@@ -131,8 +131,8 @@ class LinearizabilitySearch {
   static constexpr std::size_t kVisitsBetweenAttending = 256;
   static constexpr std::size_t kMostDepthFirst = 1 << 13;
 
-  // Which calls have taken effect, and how many failures have passed. Numbers are places in
-  // `order_`.
+  // The calls that have taken effect, and the number of failures that have passed. Calls are
+  // identified by their index in `order_`.
   struct Placed {
     std::size_t before = 0;           // all answered calls before this one
     std::vector<std::size_t> beyond;  // and these, in ascending order
@@ -156,19 +156,19 @@ class LinearizabilitySearch {
   struct Configuration {
     Placed placed;
     typename S::State state;
-    // One that is the only successor of another need not be remembered, which keeps the memory of
-    // long histories small: what follows it is found again at the next choice.
+    // A configuration that is the only successor of another need not be remembered, which keeps the
+    // memory of long histories small: a repetition is noticed at the next choice.
     bool has_alternatives = true;
-    std::size_t discrepancies = 0;  // choices that were not the likeliest
+    std::size_t discrepancies = 0;  // number of choices that were not the likeliest
   };
 
-  // For each place, that of the call without an answer that must be placed before it, or itself.
+  // For each call, the index of the unanswered call that must be placed before it, or its own.
   void find_twins() {
     for (std::size_t i = 0; i < order_.size(); ++i) twins_.push_back(i);
     if constexpr (requires(const typename S::Operation& operation) {
                     { specification_.interchangeable(operation, operation) } -> std::same_as<bool>;
                   }) {
-      std::vector<std::size_t> last;  // one of each kind that no other stands for
+      std::vector<std::size_t> last;  // the latest of each class of interchangeable calls
       for (std::size_t i = answered_; i < order_.size(); ++i) {
         const auto found = std::find_if(last.begin(), last.end(), [&](std::size_t other) {
           return specification_.interchangeable(call(other).operation, call(i).operation);
@@ -206,7 +206,7 @@ class LinearizabilitySearch {
     return std::nullopt;
   }
 
-  // The likeliest of the new ones, which is the last, is to be visited first.
+  // Queues the new configurations so that the likeliest, which is the last, is visited first.
   void keep_new(std::size_t discrepancies) {
     for (Configuration& one : new_) {
       const bool likeliest = &one == &new_.back();
@@ -230,7 +230,7 @@ class LinearizabilitySearch {
     beyond.erase(beyond.begin(), beyond.begin() + static_cast<std::ptrdiff_t>(done));
   }
 
-  // Whether an operation is known to leave every state as it is.
+  // Returns true if an operation is known to leave every state as it is.
   bool only_observes(const typename S::Operation& operation) const {
     if constexpr (requires {
                     { specification_.changes(operation) } -> std::same_as<bool>;
@@ -245,7 +245,7 @@ class LinearizabilitySearch {
     const Placed& placed = from.placed;
     const Time failure =
         placed.failures < failures_.size() ? failures_[placed.failures] : Time::max();
-    // Earliest end of the missing answered calls: nothing may begin later.
+    // The earliest end of the missing answered calls: no call that begins later can be next.
     Time first_end = Time::max();
     std::size_t due = placed.before;
     for (std::size_t i = placed.before; i < answered_ && call(i).start <= first_end; ++i) {
@@ -275,8 +275,8 @@ class LinearizabilitySearch {
         new_.push_back(std::move(next));
       }
     }
-    // The one that is added last is tried first: what ended first has probably taken effect first,
-    // and what was not answered, probably never.
+    // The one that is added last is tried first: the call that ended first has probably taken
+    // effect first, and an unanswered one probably never.
     std::sort(candidates_.begin(), candidates_.end(), [&](std::size_t a, std::size_t b) {
       const auto late = [&](std::size_t i) {
         return std::pair(!call(i).answered, call(i).answered ? call(i).end : call(i).start);
@@ -287,12 +287,12 @@ class LinearizabilitySearch {
     if (new_.size() == 1) new_.back().has_alternatives = false;
   }
 
-  // Adds the successors in which a call takes effect next. False if there are none.
+  // Adds the successors in which a call takes effect next. Returns false if there are none.
   bool add(const Configuration& from, std::size_t candidate) {
     const auto& next_call = call(candidate);
     bool added = false;
     for (auto& state : specification_.after(from.state, next_call.operation, next_call.answered)) {
-      // Without an answer, nothing shows whether it had no effect now or has not happened.
+      // For a call without an answer, having no effect now is the same as not having happened yet.
       if (!next_call.answered && state == from.state) continue;
       Configuration next{from.placed, std::move(state)};
       place(next.placed, candidate);
@@ -317,11 +317,12 @@ class LinearizabilitySearch {
   std::size_t limit_;
   const Attend& attend_;
   std::vector<std::size_t> order_;  // calls: the answered ones, then the others, each by its start
-  std::size_t answered_ = 0;        // how many are answered
+  std::size_t answered_ = 0;        // number of answered calls
   std::vector<std::size_t> twins_;  // find_twins()
   bool counts_discrepancies_ = false;
-  std::vector<std::vector<Configuration>> to_visit_;  // by their discrepancies
-  std::vector<Configuration> new_;                    // successors of the one that is visited
+  std::vector<std::vector<Configuration>> to_visit_;  // by number of discrepancies
+  std::vector<Configuration> new_;                    // successors of the configuration being
+                                                      // visited
   std::vector<std::size_t> candidates_;
   std::unordered_map<Placed, std::set<typename S::State>, HashOfPlaced> tried_;
   std::size_t farthest_ = 0;
@@ -330,7 +331,7 @@ class LinearizabilitySearch {
 
 inline constexpr std::size_t kMostConfigurations = 1 << 20;
 
-// A specification whose operations take long says fewer.
+// A specification with slow operations sets a lower limit.
 template <class S>
 constexpr std::size_t most_configurations() {
   if constexpr (requires { S::kMostConfigurations; }) return S::kMostConfigurations;
@@ -338,7 +339,7 @@ constexpr std::size_t most_configurations() {
 }
 
 // `failures` are the times of power failures, in any order. `attend` is called every few hundred
-// configurations; what it throws is passed on.
+// configurations; exceptions from it are passed on.
 template <SequentialSpecification S>
 Linearizability check_linearizability(const S& specification,
                                       std::span<const Call<typename S::Operation>> calls,

@@ -1,5 +1,6 @@
-// What a system counts in addition to what is measured of every system. Metrics are declared in the
-// system's entry of the table, and appear under their names in results, figures and comparisons.
+// The quantities that a system counts in addition to those measured for every system. Metrics are
+// declared in the system's entry of the table, and appear under their names in results, figures and
+// comparisons.
 #pragma once
 
 #include <span>
@@ -24,7 +25,7 @@ inline void add_metrics(std::span<const double> values, std::vector<double>& sum
   for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
 }
 
-// What has been counted since the values were `before`.
+// The increase of each metric since its value in `before`.
 inline std::vector<double> metrics_since(std::vector<double> now, std::span<const double> before) {
   for (std::size_t i = 0; i < before.size(); ++i) now[i] -= before[i];
   return now;

@@ -1,6 +1,6 @@
-// What all services tell about themselves and their systems: enough to list the systems, to explore
-// their power failures and to report their guarantees without knowing what they do. A new service
-// needs a folder here and a line in the table (systems/registry/registry.cc).
+// The interface of all services: enough to list their systems, to explore their power failures and
+// to report their guarantees without knowing their operations. A new service needs a folder here
+// and a line in the table (systems/registry/registry.cc).
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,18 @@ struct SystemInfo {
   std::string_view name;       // as on the command line: lower case with dashes
   std::string_view title;      // as in a legend
   std::string_view paper;      // title, authors, year; section
-  std::string_view guarantee;  // what the completion of a change means
+  std::string_view guarantee;  // the meaning of a change's completion
   // The same as a level, as the paper promises it on its own testbed.
   GuaranteeLevel level = GuaranteeLevel::visible;
   // Parameters of the system that change what it guarantees. Exploration also tries the system with
   // each.
   std::span<const Setting> changes_guarantee{};
-  // All that it has of its own, `[systems.NAME]` of an experiment.
+  // All of the system's own parameters, `[systems.NAME]` of an experiment.
   std::span<const Parameter> parameters{};
-  // Whether CrashSetup::correct means anything: the system can persist by a method that is chosen
+  // True if CrashSetup::correct has an effect: the system can persist by a method that is chosen
   // for the server, instead of in its own way.
   bool chooses_method = false;
-  // Operations of RDMA devices without which it cannot run; settings may add to them.
+  // Operations of RDMA devices that the system needs to run; settings may add to them.
   fabric::DeviceNeeds needs{};
 
   fabric::DeviceNeeds needs_with(const GivenParameters& given) const {
@@ -54,22 +54,22 @@ class Service {
   // A short description of what the service's clients can do.
   virtual std::string_view what() const = 0;
   virtual std::vector<SystemInfo> systems() const = 0;
-  // What durability is about, in the words of the service: changes whose completion was told, and
-  // what was told of changes that had not completed. "acknowledged writes", "what gets returned".
+  // The subjects of durability, in the words of the service: changes whose completion was reported,
+  // and reports of changes that had not completed. "acknowledged writes", "what gets returned".
   virtual std::string_view acknowledged() const = 0;
   virtual std::string_view observed() const = 0;
 
   // The histories in which power failures are tried; at least one.
   virtual std::span<const CrashSchedule> schedules() const = 0;
   // A factory of identical runs of a schedule with one system of this service. Throws UsageError,
-  // here or when a run is made, if the system does not accept the parameters.
-  // `setup.correct` only of a system that chooses a method.
+  // here or when a run is made, if the system does not accept the parameters. `setup.correct` is
+  // allowed only if the system chooses a method.
   virtual CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                                      const CrashSchedule& schedule) const = 0;
 
-  // Sequences of so many operations each, all that there are, for explorations of every one of them
+  // The number of all sequences of `length` operations, for explorations of every one of them
   // (bench/crash/sequences.h); 0 if the service has none. They are numbered from 0. A failure is
-  // tried in the last operation; those before it are the last ones of shorter sequences.
+  // tried in the last operation only; those before it are the last ones of shorter sequences.
   virtual std::uint64_t sequences([[maybe_unused]] std::uint32_t length) const { return 0; }
   virtual CrashSequence crash_sequence([[maybe_unused]] std::string_view system,
                                        [[maybe_unused]] const CrashSetup& setup,
@@ -78,15 +78,15 @@ class Service {
     return {};
   }
 
-  // If set, the guarantees of its systems are explored by so many recoveries at each moment of a
-  // history, from images that are decided word by word, instead of by repeating the history for the
-  // images that keep least, most, and some at random. Takes less time where recovery is short.
+  // If set, the guarantees of its systems are explored by this many recoveries at each crash point
+  // of a history, from images that are decided word by word, instead of by repeating the history
+  // for the images that keep least, most, and some at random. Takes less time if recovery is short.
   virtual std::optional<std::uint64_t> recoveries() const { return std::nullopt; }
 
   // A scenario for `failures` failures whose store and clients are drawn from the tape: the same
-  // choices make identical runs. Throws as crash_history() does. Each client has a stream of its
-  // own, "client-0", "client-1", ..., and 0 is always the simplest choice, so that a client or an
-  // operation can be left out of a run without a change of the others.
+  // choices make identical runs. Throws like crash_history(). Each client has a stream of its own,
+  // "client-0", "client-1", ..., and 0 is always the simplest choice, so that a client or an
+  // operation can be left out of a run without changing the others.
   virtual std::unique_ptr<CrashScenario> generated_scenario(std::string_view system,
                                                             const CrashSetup& setup,
                                                             pmem::Tape& tape,

@@ -1,4 +1,4 @@
-// A value of one of a system's own parameters, as its entry in a table of systems specifies it.
+// A value of one of a system's own parameters, given in the system's entry in a table of systems.
 #pragma once
 
 #include <string>
@@ -12,9 +12,10 @@ namespace perdura::services {
 struct Setting {
   std::string_view name;
   UsualValue value = 0;
-  fabric::DeviceNeeds needs{};  // that the system has with this value, besides its own
-  // With this value nothing outlives the server, on purpose. Then what it guarantees is `none`,
-  // which is not explored: to find that all is gone each time says nothing of moments or servers.
+  fabric::DeviceNeeds needs{};  // of the system with this value, besides its own
+  // With this value nothing survives the server, on purpose. Then the system guarantees `none`,
+  // which is not explored: always finding that all is gone says nothing about crash points or
+  // servers.
   bool keeps_nothing = false;
 };
 

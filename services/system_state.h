@@ -1,7 +1,7 @@
-// What a system under exploration looks like at one moment, in named small numbers: how many puts
-// are under way, whether a log is being cleaned, how full a store is. Exploration at random
-// (bench/crash/soak.h) prefers runs that meet combinations which no earlier run has met, so each
-// number is to have few values that differ in kind, and an order of magnitude where it counts.
+// The state of a system under exploration at one time, as small named numbers: how many puts are
+// under way, if a log is being cleaned, how full a store is. Random exploration
+// (bench/crash/soak.h) prefers runs with combinations that no earlier run has met, so each number
+// should have few values that differ in kind, and an order of magnitude where it counts something.
 #pragma once
 
 #include <bit>
@@ -29,7 +29,7 @@ class SystemState {
   std::uint64_t digest_ = 0xCBF29CE484222325;
 };
 
-// 0, 1, 2, then one number for each power of two.
+// Maps 0, 1 and 2 to themselves, and each larger power-of-two range to one number.
 constexpr std::uint64_t magnitude(std::uint64_t count) {
   return count < 3 ? count : static_cast<std::uint64_t>(std::bit_width(count)) + 1;
 }

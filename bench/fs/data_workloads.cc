@@ -1,5 +1,5 @@
 // Workloads on the data of a file, as jobs of fio: read, write, rw, randread, randwrite, randrw,
-// and append and fsync. Each lane has a file of its own, which it has open.
+// and append and fsync. Each lane has a file of its own, which it keeps open.
 #include <fmt/format.h>
 
 #include "bench/fs/file_workload.h"
@@ -65,7 +65,7 @@ class JobLane final : public FileLane {
   Job job_;
   workload::Random random_;
   std::uint64_t place_ = 0;
-  std::uint64_t writes_ = 0;  // since fsync
+  std::uint64_t writes_ = 0;  // since the last fsync
 };
 
 class DataWorkload final : public FileWorkload {

@@ -71,7 +71,8 @@ std::optional<FileSet::Id> FileSet::take(Rotor& rotor, Next next) {
       if (next(states_[id].load(std::memory_order_relaxed))) found = id;
     }
     if (!found) return std::nullopt;
-    // If another thread has moved the rotor, or changed the file meanwhile, the search begins anew.
+    // If another thread has moved the rotor, or changed the file meanwhile, the search starts
+    // again.
     if (!rotor.compare_exchange_weak(at, *found + 1, std::memory_order_relaxed)) continue;
     std::uint32_t state = states_[*found].load(std::memory_order_relaxed);
     for (auto wanted = next(state); wanted; wanted = next(state)) {

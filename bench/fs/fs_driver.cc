@@ -30,7 +30,7 @@ constexpr services::Metric kMetrics[] = {
     {"written_bytes_per_op", "bytes written", "Bytes written per operation", "bytes"},
     {"transferred_mb_s", "bytes read and written", "Read and written", "MB/s"},
 };
-// Of systems of the table.
+// Only for systems of the table.
 constexpr services::Metric kAmplification[] = {
     {"write_amplification", "write amplification", "NVM bytes written per byte written"},
 };
@@ -166,7 +166,7 @@ void FsDriver::check_platform_of(const Point& point, std::string_view platform,
 
 harness::Roles FsDriver::roles(const harness::PointSettings& settings, NodeId) const {
   std::vector<harness::Role> roles{{"application", 1}, {"mirror", 1}, {"backup", 1}};
-  if (settings.system.text.empty()) return roles;  // of all points together
+  if (settings.system.text.empty()) return roles;  // for all points together
   const services::MemorySystem* const memory = replication_of(settings);
   const NodeId copies = memory == nullptr ? 0 : memory->copies.least;
   roles.resize(std::min<std::size_t>(1 + copies, roles.size()));

@@ -1,6 +1,6 @@
 // The driver `fs`: threads of an application use a file system. Its systems are those of
-// services/fs, in the process itself, and `path`: a directory of this machine, by system calls,
-// whatever file system is mounted there. Latency is that of each operation of the workload, by its
+// services/fs, in this process, and `path`: a directory of this machine, used by system calls,
+// whatever file system is mounted there. Latency is measured per operation of the workload, by
 // kind.
 #pragma once
 
@@ -14,14 +14,14 @@ namespace perdura::bench {
 
 class FsDriver final : public harness::Driver {
  public:
-  // Tables that outlive this: of what runs, and of the replicated memory that it may stand on.
+  // Both tables must outlive this: the file systems, and the replicated memories they may use.
   FsDriver(std::span<const fs::FsSystem> systems, std::span<const services::MemorySystem> memories)
       : systems_(systems), memories_(memories) {}
 
   std::string_view name() const override { return "fs"; }
   std::span<const Parameter> parameters() const override;
   std::vector<harness::DriverDeclarations::System> systems() const override;
-  // Gives what the point leaves open the values that are usual with its workload.
+  // Sets settings that the point leaves open to the usual values of its workload.
   void prepare(harness::Point& point, const harness::Locations& locations) const override;
   void check(const harness::Point& point) const override;
   void check_platform_of(const harness::Point& point, std::string_view platform,

@@ -36,12 +36,12 @@ constexpr std::array kWebserver{Usual{"files", 1000}, Usual{"directory_width", 2
 constexpr std::array kTree{Usual{"depth", 2}, Usual{"branching", 2}, Usual{"directory_width", 100},
                            Usual{"file_size", 0}, Usual{"io_size", 1 * MiB}};
 
-constexpr std::uint64_t kOfPersonalities = 8;  // threads, as Orion has it
+constexpr std::uint64_t kOfPersonalities = 8;  // threads, as in Orion
 
-// Files are created with other sizes than those that there are at first, and grow until they are
-// deleted, so what an operation reads and writes settles when most of the first files have been
-// deleted. Of those that exist, 80 % of all, one is deleted in each round of 13 or 11 operations:
-// this is about four times as many rounds as there are files.
+// Files are created with other sizes than the initial ones, and grow until they are deleted, so the
+// sizes of reads and writes settle once most of the initial files have been deleted. 80 % of all
+// files exist, and one of them is deleted in each round of 13 or 11 operations: this is about four
+// times as many rounds as there are files.
 constexpr std::uint64_t kUntilSettled = 40;
 
 constexpr FileWorkloadEntry kWorkloads[] = {

@@ -1,5 +1,5 @@
-// The parameters of points of file systems (experiments/README.md), and which of them each workload
-// takes. These tables are the only lists of them.
+// The parameters of points of file systems (experiments/README.md), and those that each workload
+// takes. These tables are their only lists.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 namespace perdura::bench {
 
 std::span<const Parameter> fs_parameters();
-// Of the system `path`: a directory of this machine.
+// For the system `path`: a directory of this machine.
 std::span<const Parameter> path_parameters();
 
-// A workload by its name, with the parameters that have an effect on it and what they are if the
-// point does not say.
+// A workload: its name, the parameters that have an effect on it, and their values if the point
+// does not set them.
 struct FileWorkloadEntry {
   struct Usual {
     std::string_view parameter;
@@ -23,14 +23,14 @@ struct FileWorkloadEntry {
   };
   std::string_view name;
   std::string_view what;  // a phrase
-  std::uint64_t threads;  // unless the point says
+  std::uint64_t threads;  // unless the point sets it
   std::span<const Usual> takes;
-  // The operations of the warm-up for each file that there may be, unless the point says how many
-  // operations it has.
+  // Operations of the warm-up per possible file, unless the point sets the number of its
+  // operations.
   std::uint64_t warmup_per_file = 0;
 };
 std::span<const FileWorkloadEntry> file_workloads();
-// One of them; throws std::logic_error for another name.
+// Finds a workload by name; throws std::logic_error for an unknown name.
 const FileWorkloadEntry& file_workload(std::string_view name);
 // The parameters that only some workloads take.
 std::span<const std::string_view> parameters_of_workloads();

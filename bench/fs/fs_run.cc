@@ -22,7 +22,7 @@ using workload::operations_of_client;
 namespace {
 
 constexpr std::size_t kActions = static_cast<std::size_t>(FileAction::open_read_close) + 1;
-// Writes begin at different places of the same data, so that no two of them in a row are equal.
+// Writes start at varying offsets of the same data, so that no two in a row are equal.
 constexpr Bytes kShifts = 4 * KiB;
 
 std::string in_words(std::errc error) { return std::make_error_code(error).message(); }
@@ -108,7 +108,7 @@ harness::Measurement FsRun::collect() const {
   phases_->costs().add_to(costs, point_.roles);
   for (const harness::Measurement& of_copy : copies_) result.merge(of_copy);
   if (system_ == nullptr) {
-    // What a file system of the kernel writes to memory is not known.
+    // The writes of a kernel's file system to memory are not known.
     constexpr std::string_view kCpu = "application_cpu_us_per_op";
     result.declared[std::string(kCpu)] += costs.declared.find(kCpu)->second;
     if (costs.noise) result.note_noise(*costs.noise);
@@ -139,18 +139,18 @@ class FsRun::Application final : public harness::PhaseWork {
   Task<> settle() override {
     if (run_.replication_ && target_) co_await run_.replication_->settle(index_);
   }
-  // Behind the phases: looks at what remains, and unmounts.
+  // After the phases: checks the files that remain, and unmounts.
   Task<> leave();
 
  private:
   struct Lane {
-    std::uint32_t number = 0;  // of all lanes of the point
+    std::uint32_t number = 0;  // among all lanes of the point
     std::unique_ptr<FileLane> work;
     std::array<FileTarget::Handle, 2> files{};  // by OpenFile
     bool keeps_file = false;
-    std::vector<std::byte> buffer;  // of reads
+    std::vector<std::byte> buffer;  // for reads
     std::uint64_t writes = 0;
-    Bytes read = 0;  // bytes, since the stretch began
+    Bytes read = 0;  // bytes since the stretch began
     Bytes written = 0;
   };
 
@@ -161,7 +161,7 @@ class FsRun::Application final : public harness::PhaseWork {
   Task<> make_files();
   Task<> run(std::string_view number, Crew* crew);
   Task<> run_lane(Lane& lane, std::uint64_t operations, Crew* crew);
-  // Returns how many bytes it has read or written.
+  // Returns the number of bytes read or written.
   Task<fs::Result<Bytes>> perform(Lane& lane, const FileOperation& operation);
   Task<fs::Result<Bytes>> read_whole(Lane& lane, FileTarget::Handle file);
   Task<fs::Result<Bytes>> write_pieces(Lane& lane, FileTarget::Handle file, Bytes length);
@@ -176,12 +176,12 @@ class FsRun::Application final : public harness::PhaseWork {
 
   FsRun& run_;
   Thread& thread_;
-  Thread* file_system_thread_ = &thread_;  // what the file system has instead
+  Thread* file_system_thread_ = &thread_;  // the thread that the file system sees
   std::uint32_t index_;
   harness::Measurement& result_;
-  Bytes piece_ = 0;  // the largest read or write
+  Bytes piece_ = 0;  // size of the largest read or write
   std::vector<Lane> lanes_;
-  std::vector<std::byte> data_;  // what is written
+  std::vector<std::byte> data_;  // data to write
   std::unique_ptr<FileTarget> target_;
   std::array<harness::KindMeasurement*, kActions> kinds_{};
   bool yields_ = false;
@@ -205,8 +205,7 @@ FsRun::Application::Application(FsRun& run, Thread& thread, std::uint32_t index)
     lanes_[i].work = run.workload_->lane(lanes_[i].number);
     lanes_[i].buffer.resize(piece_);
   }
-  // An operation that waits for nobody lets no simulated time pass for others, and no other lane
-  // run.
+  // An operation that does not wait lets no simulated time pass for others, and no other lane run.
   yields_ = run.platform_.modelled() || depth > 1;
 }
 
@@ -437,7 +436,7 @@ Task<fs::Result<Bytes>> FsRun::Application::perform(Lane& lane, const FileOperat
       const auto read = co_await target.read(file, operation.offset,
                                              std::span(lane.buffer).first(operation.length));
       if (!read) co_return read;
-      // The whole range was written before.
+      // The whole range was written before, so it must be there.
       if (*read != operation.length) co_return tl::unexpected(std::errc::io_error);
       lane.read += *read;
       break;
@@ -519,7 +518,7 @@ Task<> FsRun::Application::unmount(bool whole) {
   co_await run_.replication_->settle(index_);
 }
 
-// A thread of a node that has a copy of the region.
+// A thread of a node that holds a copy of the region.
 class FsRun::Copy final : public harness::PhaseWork {
  public:
   Copy(FsRun& run, Thread& thread) : run_(run), thread_(thread) {}

@@ -1,6 +1,6 @@
-// One point of a sweep of file systems on one process: makes and mounts the file system, starts the
-// threads of the application, defines what they do in each phase (harness/run/phases.h), and
-// collects what they measured.
+// Runs one point of a sweep of file systems in one process: makes and mounts the file system,
+// starts the threads of the application, defines their work in each phase (harness/run/phases.h),
+// and collects their measurements.
 #pragma once
 
 #include <atomic>
@@ -21,11 +21,11 @@ namespace perdura::bench {
 
 class FsRun {
  public:
-  // `system`: null for a directory of this machine. `memory`: null if the file system has
-  // persistent memory of its own.
+  // `system` is null for a directory of this machine, `memory` if the file system has persistent
+  // memory of its own.
   FsRun(Platform& platform, const harness::Point& point, const fs::FsSystem* system,
         const services::MemorySystem* memory);
-  // Rethrows the exception that left the platform's run(); nothing more is known of such a run.
+  // Rethrows the exception that ended the platform's run(); such a run has no results.
   harness::Measurement execute();
 
  private:
@@ -43,19 +43,19 @@ class FsRun {
   std::uint32_t threads_;
   std::unique_ptr<FileWorkload> workload_;
   std::optional<harness::Phases> phases_;
-  std::unique_ptr<Platform::Barrier> barrier_;  // of preparations and of the end
+  std::unique_ptr<Platform::Barrier> barrier_;  // for preparations and the end
   std::optional<Crew> crew_;
-  std::atomic<bool> stop_{false};  // somebody cannot go on
+  std::atomic<bool> stop_{false};  // a thread cannot go on
 
   std::optional<Replication> replication_;
 
-  // What the threads work on; one of the two.
+  // The file system or folder that the threads use; only one of the two exists.
   std::shared_ptr<fs::FileSystem> files_;
   std::optional<PathFolder> folder_;
-  std::unique_ptr<Platform::Barrier> opened_;  // with the threads of copies
+  std::unique_ptr<Platform::Barrier> opened_;  // shared with the threads of copies
   std::unique_ptr<Platform::Barrier> served_;
 
-  // By the thread's index.
+  // Indexed by thread.
   std::vector<harness::Measurement> applications_;
   std::vector<Time> first_starts_;
   std::vector<Time> last_ends_;
@@ -64,9 +64,9 @@ class FsRun {
   std::vector<harness::Measurement> copies_;  // by node
 };
 
-// Of a point that runs a system of the table.
+// The point must run a system of the table.
 fs::FsConfig fs_config(const harness::Point& point);
-// The directory of a point that runs the system `path`; empty if it says none.
+// The directory of a point that runs the system `path`; empty if it names none.
 std::string path_of(const harness::Point& point);
 
 }  // namespace perdura::bench

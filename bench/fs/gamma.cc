@@ -7,7 +7,7 @@
 namespace perdura::bench {
 namespace {
 
-// Standard normal, by the polar method. sqrt() is exact by IEEE 754.
+// Draws a standard normal number by the polar method. sqrt() is exact by IEEE 754.
 double draw_normal(workload::Random& random) {
   while (true) {
     const double x = 2 * random.uniform_unit() - 1;

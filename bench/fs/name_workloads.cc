@@ -1,5 +1,5 @@
-// Workloads of one operation on names: create, mkdir, unlink, rmdir, stat, rename, open-read-close.
-// Each lane has directories of its own, with as many entries as the point says.
+// Workloads of a single operation on names: create, mkdir, unlink, rmdir, stat, rename,
+// open-read-close. Each lane has directories of its own, with as many entries as the point says.
 #include <fmt/format.h>
 
 #include "bench/fs/file_workload.h"
@@ -9,13 +9,13 @@
 namespace perdura::bench {
 namespace {
 
-// Where the entries of the lanes are.
+// The paths of the lanes' entries.
 class Places {
  public:
   explicit Places(const harness::PointSettings& settings)
       : width_(settings.number("directory_width")), depth_(settings.number("depth")) {}
 
-  // The directories of so many entries, parents first.
+  // Adds the directories that this many entries need, parents first.
   void add_directories(std::uint32_t lane, std::uint64_t entries,
                        std::vector<std::string>& directories) const {
     for (std::uint64_t number = 0; number * width_ < entries; ++number) {
@@ -89,7 +89,7 @@ class NameWorkload final : public FileWorkload {
   bool takes_each_once() const {
     return makes_directories() || action_ == FileAction::create || action_ == FileAction::unlink;
   }
-  // That the lane's operations need, or make.
+  // The number of entries that the lane's operations need or make.
   std::uint64_t entries(std::uint32_t lane) const {
     if (!takes_each_once()) return settings_.number("files");
     std::uint64_t all = 0;
@@ -141,7 +141,7 @@ class NameWorkload::Lane final : public FileLane {
   std::uint32_t lane_;
   std::uint64_t entries_;
   std::uint64_t taken_ = 0;
-  bool renamed_ = false;  // all entries from taken_ on
+  bool renamed_ = false;  // the entries from taken_ on have their new names
   workload::Random random_;
   std::string path_;
   std::string new_path_;

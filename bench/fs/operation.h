@@ -1,4 +1,4 @@
-// What the workloads of file systems consist of, and how results name it.
+// The operations of file-system workloads, and their names in results.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ enum class FileAction : std::uint8_t {
   open,             // a file that exists
   close,            // the open file
   read,             // a range
-  read_whole,       // from the beginning until there is no more
+  read_whole,       // from the beginning to the end
   write,            // a range
-  write_whole,      // from the beginning, as many bytes as a file is to have
-  append,           // at the end, wherever that is
-  fsync,            // all that was written to the open file
-  stat,             // of a name
-  rename,           // within a directory, to a name that is not there
-  unlink,           // of a file
-  rmdir,            // of an empty directory
+  write_whole,      // from the beginning, the full size of the file
+  append,           // at the end, wherever it is
+  fsync,            // of the open file
+  stat,             // by name
+  rename,           // within a directory, to a new name
+  unlink,           // a file
+  rmdir,            // an empty directory
   open_read_close,  // a file is opened, read whole and closed
 };
 
@@ -39,22 +39,22 @@ inline harness::OperationKind kind_of(FileAction action) {
   return {static_cast<std::uint32_t>(action), std::string(to_string(action))};
 }
 
-// A lane has two places for open files: one for files that its operations open, and one for the
-// file that is open all the time (FileWorkload::kept_file).
+// A lane has two slots for open files: one for the file that its operations open, and one for the
+// file that it keeps open (FileWorkload::kept_file).
 enum class OpenFile : std::uint8_t { current, kept };
 
-// One operation. Whatever is needed to choose it has been done, so that only the file system is
-// measured.
+// One operation. Everything that is needed to choose it has been done, so that only the file system
+// is measured.
 struct FileOperation {
   FileAction action{};
-  // Of what has a name, from the root of the workload on; valid until the lane's next operation.
+  // The path of the object from the workload's root; valid until the lane's next operation.
   std::string_view path{};
-  std::string_view new_path{};  // of rename
+  std::string_view new_path{};  // only of rename
   OpenFile file = OpenFile::current;
   Bytes offset = 0;
-  Bytes length = 0;      // of read, write, append and write_whole; of create what is then written
-  bool closes = false;   // create: the file is closed again, as part of the operation
-  std::uint64_t id = 0;  // of the file, for the workload that has chosen it
+  Bytes length = 0;      // bytes to read or write; for create, those written afterwards
+  bool closes = false;   // create: also closes the file, as part of the operation
+  std::uint64_t id = 0;  // identifies the file to the workload
 };
 
 }  // namespace perdura::bench

@@ -32,7 +32,7 @@ using tl::unexpected;
 
 std::errc error() { return static_cast<std::errc>(errno); }
 
-// The system calls take strings that end with a zero.
+// A path as a zero-terminated string, for system calls.
 class Path {
  public:
   explicit Path(std::string_view path) {
@@ -79,7 +79,7 @@ class PathTarget final : public FileTarget {
     }
     co_return Result<void>();
   }
-  // As a program appends that does not open its files for nothing else: a write at the end.
+  // Appends like a program that has not opened the file for appending: a write at the end.
   Task<Result<void>> append(Handle file, std::span<const std::byte> data) override {
     iovec piece{const_cast<std::byte*>(data.data()), data.size()};
     const ssize_t count = pwritev2(descriptor(file), &piece, 1, -1, RWF_APPEND);
@@ -141,8 +141,8 @@ std::string file_system_at(const std::string& path) {
     errno = ENOTDIR;
     refuse(path);
   }
-  // statfs() has a number only, and file systems share them; the list of mounts has the name, also
-  // that of a FUSE file system. Of mounts at one place the last one is seen.
+  // statfs() returns only a number, which some file systems share; the list of mounts has the name,
+  // even of FUSE file systems. If several are mounted at one place, the last one is visible.
   const std::string device =
       fmt::format("{}:{}", gnu_dev_major(found.st_dev), gnu_dev_minor(found.st_dev));
   std::ifstream mounts("/proc/self/mountinfo");

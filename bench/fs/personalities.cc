@@ -1,4 +1,4 @@
-// Filebench's personalities, by their definitions (workloads/varmail.f, fileserver.f and
+// Filebench's personalities, after their definitions (workloads/varmail.f, fileserver.f and
 // webserver.f of Filebench 1.5).
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using enum FileAction;
 
-// What each lane does, again and again.
+// The operations that each lane repeats.
 constexpr std::array kVarmail{unlink,                                    //
                               create, append,     fsync,  close,         //
                               open,   read_whole, append, fsync, close,  //
@@ -113,8 +113,8 @@ class Personality final : public FileWorkload {
   std::uint32_t lanes_;
   Bytes append_size_;
   FileSet files_;
-  std::unique_ptr<std::atomic<Bytes>[]> sizes_;  // of the files, as they should be
-  std::optional<FileSet> log_;                   // one file
+  std::unique_ptr<std::atomic<Bytes>[]> sizes_;  // sizes that the files should have
+  std::optional<FileSet> log_;                   // a single file
   std::atomic<Bytes> log_size_{0};
 };
 
@@ -125,7 +125,7 @@ class Personality::Lane final : public FileLane {
 
   std::optional<FileOperation> next() override {
     FileAction action{};
-    // A deletion that is left out, since the file is open, is no operation.
+    // A deletion that is skipped because the file is open does not count as an operation.
     do {
       action = all_.definition_.actions[step_];
       if (++step_ == all_.definition_.actions.size()) step_ = 0;
@@ -186,9 +186,9 @@ class Personality::Lane final : public FileLane {
   }
 
   Personality& all_;
-  workload::Random random_;  // of appends
+  workload::Random random_;  // for appends
   std::size_t step_ = 0;
-  FileSet::Id id_ = 0;  // of the file that was taken last
+  FileSet::Id id_ = 0;  // the file that was taken last
   std::string path_;
   std::string_view missing_;
 };

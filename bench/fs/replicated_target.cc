@@ -4,7 +4,7 @@
 namespace perdura::bench {
 namespace {
 
-// What has changed is synced before an operation returns.
+// Syncs all changes before an operation returns.
 class ReplicatedTarget final : public FileTarget {
  public:
   ReplicatedTarget(std::unique_ptr<fs::Session> session, Replication& replication,

@@ -15,22 +15,22 @@ using services::MappedMemory;
 using services::MemoryRange;
 using services::MemoryRole;
 
-// Logs of replicated memory are finite (SyncError::too_large), and what mounting flushes may be
-// more: that becomes several sync points. An operation of a file system takes less.
+// Logs of replicated memory are finite (SyncError::too_large), and a mount may flush more than
+// fits: that becomes several sync points. An operation of a file system needs less.
 constexpr Bytes kPage = 4 * KiB;
 constexpr Bytes kMostPages = 2048;
 
-// What a thread has of it.
+// A thread's access to the region.
 struct Replication::Mapping {
   std::atomic<Executor*> executor{nullptr};  // of the thread
   std::unique_ptr<MappedMemory> memory;
   std::vector<MemoryRange> flushed;  // since the last sync point
   std::vector<MemoryRange> syncing;
   std::unique_ptr<FileSystemNode> node;
-  std::optional<Thread> thread;  // as the file system has it
+  std::optional<Thread> thread;  // as the file system sees it
 };
 
-// The replicated region; notes what the running thread flushes.
+// The replicated region. Records the ranges that the running thread flushes.
 class Replication::NotingModel final : public pmem::RegionModel {
  public:
   NotingModel(pmem::Region& region, std::span<const std::unique_ptr<Mapping>> mappings)
@@ -74,7 +74,7 @@ class Replication::NotingModel final : public pmem::RegionModel {
   std::span<const std::unique_ptr<Mapping>> mappings_;
 };
 
-// The node, but for the file system's region.
+// The real node, except that the file system's region is the replicated one.
 class Replication::FileSystemNode final : public Node {
  public:
   FileSystemNode(Node& node, std::shared_ptr<NotingModel> model, pmem::Region& region)
@@ -159,7 +159,8 @@ Task<fs::Result<void>> Replication::sync(std::uint32_t index) {
   ranges.swap(mapping.flushed);
   mapping.flushed.clear();
   if (ranges.empty()) co_return fs::Result<void>();
-  // Lines are flushed one by one, and some several times; a range for each would be a request each.
+  // Lines are flushed one by one, some of them several times; merge them, since each range would be
+  // a request.
   std::sort(ranges.begin(), ranges.end(),
             [](const MemoryRange& a, const MemoryRange& b) { return a.offset < b.offset; });
   std::size_t last = 0;

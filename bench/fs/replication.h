@@ -1,14 +1,14 @@
-// A file system in a region of replicated memory, of which it knows nothing ("Mojim",
-// section 3.4.4: PMFS in a region of Mojim). Its node gives it that region where it asks for one of
-// its own; what it flushes there, or stores around the caches, is noted instead of flushed, and
-// becomes a sync point, whole or not at all, before the operation returns.
+// Runs a file system in a region of replicated memory without the file system knowing it ("Mojim",
+// section 3.4.4: PMFS in a region of Mojim). Its node hands out that region where the file system
+// asks for one of its own. Ranges that it flushes there, or stores around the caches, are recorded
+// instead of flushed, and become one sync point, all or nothing, before the operation returns.
 //
-//   file system ─ stores, flushes ─▶ region that notes ─ stores ─▶ replicated region
+//   file system ─ stores, flushes ─▶ recording region ── stores ─▶ replicated region
 //                                          │ flushed ranges             ▲
 //   operation ends ─────────────────▶ sync() ─ sync point of all of them ┘ ─▶ mirror
 //
-// So copies have whole operations only. An operation's fences order nothing on the primary any
-// more: what a failure leaves there is what the replicated memory promises of stores that no sync
+// So copies hold whole operations only. The fences of an operation have no effect on the primary:
+// after a failure its memory holds what the replicated memory promises for stores that no sync
 // point has named.
 #pragma once
 
@@ -25,7 +25,7 @@ namespace perdura::bench {
 
 class Replication {
  public:
-  // `threads` use the file system on the node that is the first of `config`.
+  // `threads` threads use the file system on the first node of `config`.
   Replication(const services::MemorySystem& system, services::MemoryConfig config,
               std::uint32_t threads);
   ~Replication();
@@ -33,25 +33,27 @@ class Replication {
   Replication& operator=(const Replication&) = delete;
 
   const services::MemoryConfig& config() const { return config_; }
-  std::uint32_t workers() const { return system_.workers(config_); }  // of each copy
+  std::uint32_t workers() const { return system_.workers(config_); }  // for each copy
 
-  // Opens the copy of the thread's node: the primary, or what serve() then serves.
+  // Opens the copy of the thread's node: the primary's, or one that serve() then serves.
   void open(Thread& thread);
-  // Of a copy: receives what is synced. Does not return.
+  // Receives synced ranges on a node with a copy. Does not return.
   Task<> serve(Thread& thread);
-  // Of a thread of the primary, `index` of them, when all copies serve. What the file system gets
-  // instead of the thread, which both must outlive.
+  // Maps the region for thread `index` of the primary; all copies must be serving. Returns the
+  // thread to pass to the file system in place of `thread`; both must outlive the file system's
+  // use.
   Task<Thread*> map(Thread& thread, std::uint32_t index);
-  // A sync point of all that the file system has flushed in this thread since the last one.
+  // Makes a sync point of all ranges that the file system has flushed in this thread since the last
+  // one. Very large ones, such as at mount, become several.
   Task<fs::Result<void>> sync(std::uint32_t index);
-  // Waits until all has arrived.
+  // Waits until everything has arrived.
   Task<> settle(std::uint32_t index);
-  // To be called by the thread when it has settled and nobody uses the file system any more.
+  // Must be called by the thread after settle(), when nobody uses the file system any more.
   void unmap(std::uint32_t index);
-  // Whether a copy has all sync points; only where the primary is of the same process, and when
-  // nothing is under way.
+  // True if a copy has all sync points. The primary must be in the same process, and nothing under
+  // way.
   bool has_all(NodeId node) const;
-  // What reads of a node see.
+  // The memory that readers on a node see.
   services::MemoryReplica& replica(NodeId node) { return *replicas_[place_of(node)]; }
 
  private:
@@ -63,7 +65,8 @@ class Replication {
 
   const services::MemorySystem& system_;
   services::MemoryConfig config_;
-  std::vector<std::shared_ptr<services::MemoryReplica>> replicas_;  // by place among the nodes
+  std::vector<std::shared_ptr<services::MemoryReplica>> replicas_;  // by position of the node in
+                                                                    // config_
   std::vector<std::unique_ptr<Mapping>> mappings_;                  // by thread
 };
 

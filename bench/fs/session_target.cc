@@ -8,7 +8,7 @@ using tl::unexpected;
 
 namespace {
 
-// Nobody looks at what time it is, so it counts from when the platform began.
+// The actual time does not matter, so it counts from the start of the platform.
 fs::Timestamp now() {
   constexpr std::int64_t kSecond = 1'000'000'000'000;  // picoseconds
   const std::int64_t time = Executor::current().now().time_since_epoch().count();

@@ -1,4 +1,4 @@
-// What a workload works on: a file system of the table of systems, or a directory of this machine.
+// The target of a workload: a file system of the table of systems, or a directory of this machine.
 #pragma once
 
 #include <memory>
@@ -12,21 +12,22 @@
 
 namespace perdura::bench {
 
-// As a thread uses it, whose lanes may have an operation under way each. Paths begin at the root of
-// the workload, an empty directory at first: "0003/00000042". Errors are those of POSIX.
+// A thread's access to the target; each of its lanes may have an operation under way. Paths are
+// relative to the root of the workload, an empty directory at first: "0003/00000042". Errors are
+// those of POSIX.
 class FileTarget {
  public:
-  enum class Handle : std::uint64_t {};  // of an open file
+  enum class Handle : std::uint64_t {};  // an open file
   template <class T>
   using Result = fs::Result<T>;
 
   virtual ~FileTarget() = default;
   virtual Task<Result<void>> make_directory(std::string_view path) = 0;
   virtual Task<Result<void>> remove_directory(std::string_view path) = 0;
-  virtual Task<Result<Handle>> create(std::string_view path) = 0;  // and opens
+  virtual Task<Result<Handle>> create(std::string_view path) = 0;  // and opens it
   virtual Task<Result<Handle>> open(std::string_view path) = 0;
   virtual Task<Result<void>> close(Handle file) = 0;
-  // Returns how much there was up to the end of the file.
+  // Returns the number of bytes read, which ends at the end of the file.
   virtual Task<Result<Bytes>> read(Handle file, Bytes offset, std::span<std::byte> into) = 0;
   virtual Task<Result<void>> write(Handle file, Bytes offset, std::span<const std::byte> data) = 0;
   virtual Task<Result<void>> append(Handle file, std::span<const std::byte> data) = 0;
@@ -34,12 +35,12 @@ class FileTarget {
   virtual Task<Result<Bytes>> size(std::string_view path) = 0;  // stat
   virtual Task<Result<void>> rename(std::string_view path, std::string_view new_path) = 0;
   virtual Task<Result<void>> unlink(std::string_view path) = 0;
-  // What the system counts of itself, by FsSystem::session_metrics.
+  // The system's own counters, in the order of FsSystem::session_metrics.
   virtual std::vector<double> metrics() const { return {}; }
 };
 
-// Sessions of a file system of the table. Each look-up of a component of a path is one of the
-// system's; an open file is held (fs::Session::hold).
+// Uses a session of a file system of the table. Each path component costs one look-up by the
+// system; an open file is held (fs::Session::hold).
 class SessionTarget final : public FileTarget {
  public:
   explicit SessionTarget(std::unique_ptr<fs::Session> session) : session_(std::move(session)) {}
@@ -70,16 +71,16 @@ class SessionTarget final : public FileTarget {
 };
 
 class Replication;
-// The same of a file system in replicated memory, as the thread of this index uses it
+// The same for a file system in replicated memory, for the thread with this index
 // (bench/fs/replication.h).
 std::unique_ptr<FileTarget> create_replicated_target(std::unique_ptr<fs::Session> session,
                                                      Replication& replication, std::uint32_t index);
 
-// A new directory below `path`, for all threads of a point; removed with all that is in it when
-// this object is destroyed.
+// A new directory below `path`, for all threads of a point. The destructor removes it with all its
+// contents.
 class PathFolder {
  public:
-  // Throws UsageError if there is no such directory, or if nothing can be made in it.
+  // Throws UsageError if `path` is no directory, or if nothing can be created in it.
   explicit PathFolder(const std::string& path);
   ~PathFolder();
   PathFolder(const PathFolder&) = delete;
@@ -91,11 +92,11 @@ class PathFolder {
   int descriptor_ = -1;
 };
 
-// The type of the file system that a path is on, as the kernel names it: "ext4". Throws UsageError
-// if there is no such directory.
+// The type of the file system that contains a path, as the kernel names it: "ext4". Throws
+// UsageError if there is no such directory.
 std::string file_system_at(const std::string& path);
 
-// A directory of this machine, by system calls that block the thread.
+// Uses a directory of this machine by system calls, which block the thread.
 std::unique_ptr<FileTarget> create_path_target(const PathFolder& folder);
 
 }  // namespace perdura::bench

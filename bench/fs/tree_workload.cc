@@ -1,5 +1,5 @@
-// mdtest's phases: each lane makes a tree of directories, creates files in each of them, looks at
-// all, reads all, removes all, and removes the tree; then it begins again.
+// mdtest's phases: each lane makes a tree of directories, creates files in each of them, stats them
+// all, reads them all, removes them all, and removes the tree; then it starts again.
 #include <fmt/format.h>
 
 #include "bench/fs/file_workload.h"
@@ -20,7 +20,7 @@ class TreeLane final : public FileLane {
  public:
   TreeLane(const Shape& shape, std::uint32_t lane) : shape_(shape) {
     directories_.push_back(root_of(lane));
-    // Level by level, so that each stands behind the one that it is in.
+    // Level by level, so that each directory comes after its parent.
     std::size_t first = 0;
     for (std::uint64_t level = 0; level < shape.depth; ++level) {
       const std::size_t last = directories_.size();
@@ -61,7 +61,7 @@ class TreeLane final : public FileLane {
  private:
   Shape shape_;
   std::vector<std::string> directories_;  // the root first
-  std::uint64_t step_ = 0;                // of a round
+  std::uint64_t step_ = 0;                // within a round
   std::string path_;
 };
 

@@ -20,10 +20,10 @@ namespace {
 
 const auto kStart = std::chrono::steady_clock::now();
 
-// Whether a value is one of the record whose key it is found under.
+// True if a value belongs to the record with this key.
 bool belongs(const WorkloadSpec& spec, const KeyFormat& format, Entry key, Entry value) {
   const auto number = workload::stored_key_number(value);
-  if (!number) return true;  // too short to say it
+  if (!number) return true;  // too short to contain its number
   if (*number >= format.capacity() || !workload::check_value(value, *number)) return false;
   std::vector<std::byte> expected(spec.key_size);
   format.write(*number, expected);
@@ -89,7 +89,7 @@ void Client::operate(std::uint64_t operations, Crew* crew) {
     }
     if (operation->kind == OperationKind::scan && !are_right()) outcome = Outcome::wrong_value;
     if (outcome == Outcome::wrong_value) fail(*operation, "yielded a value that nobody wrote");
-    // Deletes are drawn so that each finds its record; others may meet records that are deleted.
+    // Deletes are drawn so that each finds its record; other operations may meet deleted records.
     if (outcome == Outcome::not_found &&
         (operation->kind == OperationKind::erase || !spec_.uses(OperationKind::erase))) {
       fail(*operation, "found nothing, though the record exists");
@@ -160,7 +160,8 @@ bool Client::is_right(std::uint64_t key_number) const {
   return has_right_size(spec_, read_) && workload::check_value(read_, key_number).has_value();
 }
 
-// In the order of their keys, from the one that was asked for.
+// True if the entries are in the order of their keys, starting at the requested one, and each is
+// right.
 bool Client::are_right() const {
   Entry before;
   for (const Scanned& one : scanned_) {
@@ -183,7 +184,7 @@ void Client::fail(const Operation& operation, const std::string& what) {
 }
 
 void load(Database& database, const WorkloadSpec& spec, std::uint64_t seed) {
-  constexpr int kAtOnce = 1000;  // records of a transaction
+  constexpr int kAtOnce = 1000;  // records per transaction
   workload::LoadGenerator records(spec, seed, 0, 1);
   const KeyFormat format = spec.key_format();
   std::vector<std::byte> key(spec.key_size);

@@ -1,5 +1,5 @@
-// A thread that performs the operations of a YCSB client on a database, one after the other, and
-// measures them. Every value that it reads is checked, after the operation has ended.
+// A thread that performs and measures the operations of a YCSB client on a database, one at a time.
+// Every value that it reads is checked after the operation.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace perdura::bench::lmdb {
 
-// Since this process has started.
+// Time since the start of this process.
 Time now();
 
 class Client {
@@ -21,10 +21,10 @@ class Client {
   Client(Database& database, const workload::WorkloadSpec& spec, std::uint64_t seed,
          std::uint32_t index, std::uint32_t clients);
 
-  // Performs this client's share of so many operations. Measures them if there is a crew.
+  // Performs this client's share of `operations`. Measures them if there is a crew.
   void operate(std::uint64_t operations, Crew* crew);
 
-  // What was measured, and problems of all operations.
+  // The measurements, and the problems of all operations, measured or not.
   const Result& result() const { return result_; }
   Time first_start() const { return first_start_; }
   Time last_end() const { return last_end_; }
@@ -33,8 +33,8 @@ class Client {
   enum class Outcome : std::uint8_t { success, not_found, wrong_value };
 
   Outcome perform(const workload::Operation& operation);
-  bool is_right(std::uint64_t key_number) const;  // what was read
-  bool are_right() const;                         // what was scanned
+  bool is_right(std::uint64_t key_number) const;  // the value that was read
+  bool are_right() const;                         // the entries that were scanned
   void fail(const workload::Operation& operation, const std::string& what);
 
   workload::WorkloadSpec spec_;
@@ -48,7 +48,7 @@ class Client {
   std::vector<std::byte> written_;
   std::vector<std::byte> read_;
   struct Scanned {
-    std::size_t begin = 0;  // in read_: the key, then the value
+    std::size_t begin = 0;  // offset in read_ of the key; the value follows
     std::size_t value = 0;
     std::size_t end = 0;
   };
@@ -60,8 +60,8 @@ class Client {
 
 // Loads the records of a workload.
 void load(Database& database, const workload::WorkloadSpec& spec, std::uint64_t seed);
-// How many entries a database has; throws Error if one of them is not what some operation of the
-// workload has written.
+// Returns the number of entries of a database. Throws Error if one of them cannot have been written
+// by any operation of the workload.
 std::uint64_t checked_entries(Database& database, const workload::WorkloadSpec& spec);
 
 }  // namespace perdura::bench::lmdb

@@ -33,7 +33,7 @@ Database::Database(const Options& options) {
   try {
     check(mdb_env_set_mapsize(env_, options.size), "mdb_env_set_mapsize");
     check(mdb_env_set_maxreaders(env_, kMostReaders), "mdb_env_set_maxreaders");
-    // A reader belongs to its object, not to the thread that made it.
+    // A reader belongs to its Reader object, not to the thread that made it.
     unsigned flags = MDB_NOSUBDIR | MDB_NOTLS;
     if (!options.syncs) flags |= MDB_NOSYNC;
     if (options.write_map && !options.read_only) flags |= MDB_WRITEMAP;

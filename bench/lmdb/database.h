@@ -1,8 +1,9 @@
-// A database of LMDB in a file of its own, as an application that knows nothing of replication uses
-// it. Each change is a transaction, which is durable when it has returned if the database syncs.
+// A database of LMDB in a file of its own, used by an application that knows nothing of
+// replication. Each change is a transaction, which is durable when it returns if the database
+// syncs.
 //
-// Errors of LMDB are exceptions with its own words; a full file and a sync that failed are among
-// them. An operation that has thrown has changed nothing.
+// Errors of LMDB are exceptions with its messages, including a full file and a failed sync. An
+// operation that throws changes nothing.
 #pragma once
 
 #include <lmdb.h>
@@ -29,9 +30,9 @@ class Database {
  public:
   struct Options {
     std::string file;
-    Bytes size = 0;         // of the file, at the most
-    bool syncs = true;      // else MDB_NOSYNC
-    bool write_map = true;  // MDB_WRITEMAP: pages are stored to where they are mapped
+    Bytes size = 0;         // limit of the file's size
+    bool syncs = true;      // if false, MDB_NOSYNC
+    bool write_map = true;  // MDB_WRITEMAP: pages are changed in the mapped file
     bool read_only = false;
   };
   explicit Database(const Options& options);
@@ -41,17 +42,17 @@ class Database {
 
   std::uint64_t entries() const;
 
-  // Changes in one transaction, of one thread at a time; another one waits.
+  // Several changes in one transaction. Only one thread can have one at a time; others wait.
   class Change {
    public:
     explicit Change(Database& database);
-    ~Change();  // gives it up unless commit() was called
+    ~Change();  // aborts it unless commit() was called
     Change(const Change&) = delete;
     Change& operator=(const Change&) = delete;
-    // The memory of what is returned is valid until the next change. Empty: there is none.
+    // Returns null if there is no such key. The memory is valid until the next change.
     const Entry* get(Entry key);
     void put(Entry key, Entry value);
-    bool erase(Entry key);  // false: there was none
+    bool erase(Entry key);  // false: there was no such key
     void commit();
 
    private:
@@ -60,17 +61,17 @@ class Database {
     Entry found_;
   };
 
-  // Reads of one thread, each of the state that was committed last.
+  // A thread's reads, each of the state that was committed last.
   class Reader {
    public:
     explicit Reader(Database& database);
     ~Reader();
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
-    // Calls `use` with the value; false if there is none.
+    // Calls `use` with the value; returns false if there is no such key.
     bool get(Entry key, const std::function<void(Entry)>& use);
-    // Calls `use` with up to `count` entries in the order of their keys, from the first one that is
-    // not less than `from`. Returns how many there were.
+    // Calls `use` with up to `count` entries in the order of their keys, starting at the first key
+    // that is not less than `from`. Returns the number of entries.
     std::uint64_t scan(Entry from, std::uint64_t count,
                        const std::function<void(Entry key, Entry value)>& use);
 

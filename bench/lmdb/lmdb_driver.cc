@@ -41,7 +41,7 @@ using workload::WorkloadSpec;
 
 namespace {
 
-// LMDB without replication: its file is in memory (tmpfs), which no failure of power outlives.
+// LMDB without replication: its file is in memory (tmpfs), which does not survive a power failure.
 struct Unreplicated {
   std::string_view name;
   std::string_view title;
@@ -59,7 +59,7 @@ const Unreplicated* unreplicated(const Point& point) {
   return found == kUnreplicated.end() ? nullptr : found;
 }
 
-// A folder in memory, with one for each node. Removes those of processes that were killed.
+// A folder in memory with a subfolder for each node. Removes folders of processes that were killed.
 class Folder {
  public:
   explicit Folder(NodeId nodes) {
@@ -90,8 +90,8 @@ class Folder {
     throw PlatformError(
         fmt::format("{}: no folder can be made: {}", kMemory.string(), std::strerror(errno)));
   }
-  // The kernel unlocks it when this process ends, however that happens. Less than 0 if another
-  // process has locked it.
+  // Locks a folder. The kernel unlocks it when this process ends, however that happens. Returns
+  // less than 0 if another process has locked it.
   static int locked(const fs::path& folder) {
     const int file = open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0 || flock(file, LOCK_EX | LOCK_NB) == 0) return file;
@@ -102,7 +102,8 @@ class Folder {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(kMemory, ignored)) {
       if (!entry.path().filename().string().starts_with(kBegin)) continue;
-      const bool has_lock = fs::exists(entry.path() / "lock", ignored);  // else it is just made
+      const bool has_lock = fs::exists(entry.path() / "lock", ignored);  // else it has just been
+                                                                         // made
       const int lock = has_lock ? locked(entry.path()) : -1;
       if (lock < 0) continue;
       fs::remove_all(entry.path(), ignored);
@@ -114,12 +115,12 @@ class Folder {
   int lock_ = -1;
 };
 
-// Room for all records that there may ever be, in pages that are half full, and as much for what
-// readers still look at.
+// Room for all records that there may ever be, in half-full pages, and as much again for pages that
+// readers still use.
 Bytes map_size_of(const Point& point) {
   if (const auto given = point.settings.number_if_given("map_size")) return *given;
   constexpr Bytes kPage = 4 * KiB;
-  constexpr Bytes kNode = 16;       // LMDB adds 8 bytes and 2 of an index, and rounds up
+  constexpr Bytes kNode = 16;       // LMDB adds 8 bytes and 2 for an index, and rounds up
   constexpr Bytes kLargest = 2000;  // larger entries get pages of their own (LMDB: above 2,038)
   constexpr Bytes kLeast = 16 * MiB;
   const WorkloadSpec& spec = workload_of(point);
@@ -130,7 +131,7 @@ Bytes map_size_of(const Point& point) {
   return round_up(2 * (spec.loaded_keys() + inserts) * taken + kLeast, kPage);
 }
 
-// What both commands of perdura-lmdb need.
+// The arguments that both commands of perdura-lmdb need.
 std::vector<std::string> program_arguments(const Point& point, const std::string& command,
                                            const std::string& file) {
   std::vector<std::string> arguments{
@@ -182,7 +183,7 @@ std::vector<std::string> mojim_arguments(const Point& point, const Folder& folde
   const bool correct = settings.text("persistence") == "correct";
   arguments.insert(arguments.end(), {"--persistence", correct ? "correct" : "paper"});
   for (const char* const property : {"domain", "ddio"}) {
-    if (!settings.given(property)) continue;  // then it is the strictest
+    if (!settings.given(property)) continue;  // by default the strictest
     arguments.insert(arguments.end(), {fmt::format("--{}", property), settings.text(property)});
   }
   arguments.emplace_back("--");
@@ -204,7 +205,8 @@ lmdb::Result result_of(lmdb::Program& program) {
   throw PlatformError("perdura-lmdb ended while it gave its result");
 }
 
-// Each node's file is a database of its own, which LMDB opens, with all that was committed.
+// Checks a node's file as a database of its own: LMDB must open it, with everything that was
+// committed.
 void check_copy(const Point& point, const Folder& folder, NodeId node, std::uint64_t entries,
                 Measurement& measurement) {
   const std::string file = folder.file(node);
@@ -246,7 +248,7 @@ std::span<const Parameter> LmdbDriver::parameters() const { return lmdb_paramete
 std::vector<harness::DriverDeclarations::System> LmdbDriver::systems() const {
   std::vector<harness::DriverDeclarations::System> declared;
   for (const Unreplicated& each : kUnreplicated) declared.push_back({each.name, {}, each.title});
-  // perdura mojim run has no options for their parameters.
+  // perdura mojim run has no options for the systems' parameters.
   for (const MemorySystem& each : systems_) {
     declared.push_back({each.info.name, {}, each.info.title});
   }
@@ -354,7 +356,7 @@ Measurement LmdbDriver::run(Platform&, const Point& point) const {
     measurement.judge(Verdict::failed, program.complaint());
   }
   if (measurement.verdict != Verdict::valid) return measurement;
-  // Those that a sync point does not wait for may lack the last ones.
+  // Copies that a sync point does not wait for may lack the last changes, so they are not checked.
   const NodeId synced = alone != nullptr ? 0 : system_of(point, systems_).synced_copies;
   for (NodeId node = 0; node <= std::min(copies, synced); ++node) {
     check_copy(point, folder, node, result->entries, measurement);

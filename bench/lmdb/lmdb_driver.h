@@ -1,6 +1,6 @@
-// The driver `lmdb`: YCSB on LMDB, an application that knows nothing of replication, whose file a
-// mode of Mojim replicates, or which keeps it in memory alone. It stands for the MongoDB of
-// "Mojim", section 3.4.3: a database that maps its file and calls msync.
+// The driver `lmdb`: YCSB on LMDB, an application that knows nothing of replication. Its file is
+// replicated by a mode of Mojim, or is kept in memory only. It stands for the MongoDB of "Mojim",
+// section 3.4.3: a database that maps its file and calls msync.
 //
 // A point starts `perdura mojim run` with the program perdura-lmdb, on this host and in real time.
 // Its systems are those of services/memory, and LMDB without replication.
@@ -15,7 +15,7 @@ namespace perdura::bench {
 
 class LmdbDriver final : public harness::Driver {
  public:
-  // `systems`: a table that outlives this.
+  // The table `systems` must outlive this.
   explicit LmdbDriver(std::span<const services::MemorySystem> systems) : systems_(systems) {}
 
   std::string_view name() const override { return "lmdb"; }

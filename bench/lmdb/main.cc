@@ -1,5 +1,5 @@
 // perdura-lmdb: a YCSB client on a database of LMDB. It knows nothing of replication; the driver
-// `lmdb` starts it, as perdura mojim run does any program.
+// `lmdb` starts it through perdura mojim run, like any other program.
 //
 //   perdura-lmdb run --file a.db --size 64MiB --workload workloads/workloada
 //   perdura-lmdb check --file b.db --size 64MiB --workload workloads/workloada
@@ -33,7 +33,7 @@ struct Arguments {
   std::uint64_t warmup = 0;
   std::uint32_t clients = 1;
   std::uint64_t seed = 1;
-  int said = -1;  // descriptors (result.h); -1: nobody listens
+  int said = -1;  // descriptors (result.h); -1: no parent listens
   int told = -1;
 };
 
@@ -121,7 +121,7 @@ Result measure(const Arguments& arguments, Database& database, const workload::W
     together.arrive_and_wait();
     together.arrive_and_wait();
   });
-  // Also if nobody listens any more, so that the threads end.
+  // Goes on even if the parent no longer listens, so that the threads end.
   const auto tell_between = [&](char what) {
     together.arrive_and_wait();
     try {

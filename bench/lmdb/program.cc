@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(50);  // for an interrupt
+constexpr auto kLook = std::chrono::milliseconds(50);  // interval of checks for an interrupt
 
 [[noreturn]] void fail(std::string_view what) {
   throw PlatformError(fmt::format("{}: {}", what, std::strerror(errno)));
@@ -42,7 +42,7 @@ std::pair<int, int> new_pipe() {
 fs::path output_in(const fs::path& folder) { return folder / "output"; }
 fs::path complaints_in(const fs::path& folder) { return folder / "complaints"; }
 
-// The process group of a process; 0 if there is no such process any more.
+// The process group of a process; 0 if the process no longer exists.
 pid_t group_of(const fs::path& process) {
   const std::string stat = harness::read_whole(process / "stat").value_or("");
   const std::size_t behind_name = stat.rfind(')');
@@ -73,7 +73,8 @@ Program::Program(const Arguments& arguments, const fs::path& folder) : folder_(f
   const auto [to_hear, told] = new_pipe();
   said_ = said;
   told_ = told;
-  // All that may allocate comes before the fork: other threads of this process hold locks.
+  // Everything that may allocate comes before the fork, since other threads of this process may
+  // hold locks.
   const std::vector<std::string> given = arguments(to_say, to_hear);
   std::vector<char*> pointers;
   for (const std::string& argument : given) pointers.push_back(const_cast<char*>(argument.c_str()));
@@ -98,7 +99,7 @@ Program::Program(const Arguments& arguments, const fs::path& folder) : folder_(f
   for (const int descriptor : {to_say, to_hear, output, complaints}) close(descriptor);
   errno = problem;
   if (process_ < 0) fail("fork");
-  setpgid(process_, process_);  // whichever of the two comes first
+  setpgid(process_, process_);  // in both processes, since either may be first
 }
 
 Program::~Program() {
@@ -125,7 +126,7 @@ bool Program::read(std::span<std::byte> into) {
 }
 
 void Program::answer(char what) {
-  // A program that has ended does not hear it, which read() will tell.
+  // If the program has ended, nobody hears this; read() will tell.
   if (write(told_, &what, 1) != 1) return;
 }
 

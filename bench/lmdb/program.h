@@ -1,5 +1,5 @@
-// A program that is started on this host, with all processes that it starts: they are a process
-// group, which is ended with this object.
+// A program that is started on this host, with all processes that it starts. They form a process
+// group, which the destructor kills.
 #pragma once
 
 #include <sys/types.h>
@@ -18,8 +18,8 @@ namespace perdura::bench::lmdb {
 
 class Program {
  public:
-  // The arguments, the program first, for the descriptors at which the program is listened to and
-  // at which it listens. What it prints goes to files in this folder.
+  // Makes the arguments, beginning with the program, from the descriptors at which the program
+  // writes (`said`) and reads (`told`). Its output goes to files in the given folder.
   using Arguments = std::function<std::vector<std::string>(int said, int told)>;
   // Throws PlatformError if it cannot be started.
   Program(const Arguments& arguments, const std::filesystem::path& folder);
@@ -27,20 +27,20 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Fills this with what the program says. False if it has ended before, or if this process is
-  // interrupted.
+  // Fills `into` with bytes from the program. Returns false if it ends before, or if this process
+  // is interrupted.
   bool read(std::span<std::byte> into);
   void answer(char what);
-  // The CPU time of all its processes so far, separately for those whose command line holds `of`.
+  // The CPU time of all its processes so far, split by whether their command lines contain `of`.
   struct CpuTime {
     Picoseconds with{};
     Picoseconds without{};
   };
   CpuTime cpu_time(std::string_view of) const;
-  // Waits until it has ended; its exit code, or 128 and the number of the signal that ended it.
-  // Less than 0 if this process is interrupted.
+  // Waits until it has ended. Returns its exit code, or 128 plus the number of the signal that
+  // ended it; less than 0 if this process is interrupted.
   int wait();
-  // What it has printed, and the last line of what it has said on standard error.
+  // Its standard output, and the last line of its standard error.
   std::string output() const;
   std::string complaint() const;
 

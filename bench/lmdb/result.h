@@ -1,5 +1,5 @@
-// What the program perdura-lmdb tells the process that has started it: when its measured interval
-// begins and ends, and at last what it has measured.
+// The messages from the program perdura-lmdb to the process that has started it: the begin and end
+// of the measured interval, and finally the measurements.
 //
 //   perdura-lmdb        perdura
 //      kBegins   ---->             counts the CPU time of all processes
@@ -25,7 +25,7 @@ inline constexpr char kEnds = 'e';
 inline constexpr char kResult = 'r';
 inline constexpr char kGoOn = '+';
 
-// The operations of one kind, as harness::KindMeasurement.
+// The operations of one kind, like harness::KindMeasurement.
 struct Kind {
   std::uint64_t operations = 0;
   std::uint64_t errors = 0;
@@ -36,8 +36,9 @@ struct Kind {
 struct Result {
   std::map<std::uint32_t, Kind> kinds;  // by workload::OperationKind
   Picoseconds elapsed{};
-  Time all_begin{};  // all clients were at work from here ...
-  Time all_end{};    // ... to here, in which
+  // The interval in which all clients were at work, and the operations completed in it.
+  Time all_begin{};
+  Time all_end{};
   std::uint64_t operations_at_work = 0;
   std::uint64_t entries = 0;  // in the database at the end
   bool failed = false;

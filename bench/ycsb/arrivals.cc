@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kPicosecondsPerSecond = 1'000'000'000'000;
 
-// Random streams of one seed that differ from all streams of the generators of operations
+// A random stream of the seed that differs from all streams of the operation generators
 // (generator.cc).
 std::uint64_t arrival_stream(std::uint32_t client, std::uint32_t stretch) {
   return (std::uint64_t{stretch} + 1) << 40 | client;

@@ -1,5 +1,6 @@
-// When the operations of an open loop are due ("arrive"): drawn beforehand from the seed, never
-// from how the system answers, so that a system that stalls still meets all that arrive meanwhile.
+// The times at which the operations of an open loop are due ("arrive"). They are drawn in advance
+// from the seed and never depend on the system's answers, so a system that stalls still gets all
+// operations that arrive meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 namespace perdura::workload {
 
 enum class ArrivalProcess : std::uint8_t {
-  fixed,    // at equal intervals; those of several clients take turns
+  fixed,    // at equal intervals; the clients take turns
   poisson,  // at exponentially distributed intervals
 };
 
@@ -18,8 +19,8 @@ enum class ArrivalProcess : std::uint8_t {
 class Arrivals {
  public:
   // `rate`: operations per second of all clients together, of which each has an equal share.
-  // `stretch` numbers periods of load that have nothing in common, such as warm-up and measurement.
-  // Precondition: rate > 0, client < clients.
+  // `stretch` numbers independent periods of load, such as warm-up and measurement. Precondition:
+  // rate > 0, client < clients.
   Arrivals(ArrivalProcess process, std::uint64_t rate, std::uint64_t seed, std::uint32_t client,
            std::uint32_t clients, std::uint32_t stretch);
 
@@ -31,8 +32,8 @@ class Arrivals {
   std::uint64_t rate_;
   std::uint64_t clients_;
   Random random_;
-  std::uint64_t position_;  // fixed: the number of the next arrival among those of all clients
-  std::uint64_t last_ = 0;  // poisson: the time of the last one
+  std::uint64_t position_;  // fixed: number of the next arrival among those of all clients
+  std::uint64_t last_ = 0;  // poisson: time of the last arrival
   double mean_gap_;         // poisson: in picoseconds
 };
 

@@ -4,7 +4,8 @@
 
 namespace perdura::workload {
 
-// Why a workload cannot be used: one line for a human, what is wrong, where, and what to do.
+// The reason why a workload cannot be used, in one line for a human: what is wrong, where, and what
+// to do.
 struct Error {
   std::string message;
 };

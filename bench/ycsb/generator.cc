@@ -105,7 +105,7 @@ std::optional<Operation> OperationGenerator::next_of_many() {
       if (writes(operation.kind)) add_value(operation);
       continue;
     }
-    // Without a branch on what is as good as random.
+    // No branch, because the kind is practically random.
     const std::uint64_t one_if_writing = writes(operation.kind) ? 1 : 0;
     operation.value_size = static_cast<std::uint32_t>(one_if_writing) * value_sizes_.constant();
     operation.version = one_if_writing * next_version();

@@ -13,8 +13,8 @@ namespace perdura::workload {
 
 struct Operation {
   OperationKind kind;
-  std::uint64_t key_number;       // KeyFormat makes the key of it
-  std::uint32_t value_size = 0;   // bytes; only where something is written
+  std::uint64_t key_number;       // KeyFormat turns it into the key
+  std::uint32_t value_size = 0;   // bytes; only for kinds that write
   std::uint32_t scan_length = 0;  // records; only for scans
   std::uint64_t version = 0;  // for fill_value; unique among all puts of all clients; loading is 0
 };
@@ -26,7 +26,7 @@ class ValueSizes {
   explicit ValueSizes(const WorkloadSpec& spec);
 
   std::uint32_t next(Random& random) const;
-  // If they do not vary, drawing one takes nothing from the generator.
+  // True if sizes vary. If they do not, next() takes nothing from the random generator.
   bool vary() const { return distribution_ != LengthDistribution::constant; }
   std::uint32_t constant() const { return fields_ * max_length_; }
 
@@ -38,8 +38,8 @@ class ValueSizes {
   Zipfian zipfian_;
 };
 
-// What one client does before the measurement: create its part of the loaded keys, each once.
-// Client i of n takes each n-th key. Deterministic like OperationGenerator.
+// Draws the operations of one client before the measurement: it creates its part of the loaded
+// keys, each once. Client i of n takes each n-th key. Deterministic like OperationGenerator.
 class LoadGenerator {
  public:
   // Throws std::invalid_argument if the specification is invalid or client >= clients.
@@ -56,9 +56,9 @@ class LoadGenerator {
   std::uint64_t position_;
 };
 
-// What one client does during the measurement, one operation after the other. An object belongs to
-// one client and is never shared. What it yields depends on the specification, the seed, the
-// client's number, the number of clients and the acknowledgments given so far, on nothing else.
+// Draws the operations of one client during the measurement. An object belongs to one client and is
+// never shared. The operations depend on the specification, the seed, the client's number, the
+// number of clients and the acknowledgments given so far, on nothing else.
 //
 // Inserts create new key numbers, each once, those of KeyNumbering. Deletes take the client's own
 // part of the loaded keys, then its own acknowledged inserts, oldest first, each once: so every
@@ -81,18 +81,19 @@ class OperationGenerator {
     return next_of_many();
   }
 
-  // Tells that the store acknowledged an insert that next() returned; any order. From then on the
-  // key may be drawn, once all earlier inserts of this client are acknowledged too. An insert that
-  // failed for good is never acknowledged, and neither it nor the client's later ones are drawn.
+  // Notes that the store has acknowledged an insert that next() returned; in any order. From then
+  // on the key may be drawn, once all earlier inserts of this client are acknowledged too. If an
+  // insert has failed for good and is never acknowledged, neither it nor the client's later ones
+  // are drawn.
   void acknowledge_insert(std::uint64_t key_number);
 
-  // The client's own inserts that may be drawn.
+  // The number of the client's own inserts that may be drawn.
   std::uint64_t acknowledged_inserts() const { return acknowledged_; }
 
  private:
-  // Where no operation depends on what became of an earlier one, many are drawn at once: the
-  // processor computes several at the same time, and between two operations of a client there is
-  // less to do. The sequence is the same.
+  // If no operation depends on the outcome of an earlier one, many are drawn at once: the processor
+  // overlaps their computation, and less remains to be done between two operations of a client. The
+  // sequence is the same.
   static constexpr std::size_t kAhead = 32;
   std::optional<Operation> next_of_many();
   std::optional<Operation> draw();

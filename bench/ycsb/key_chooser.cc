@@ -7,7 +7,7 @@
 namespace perdura::workload {
 namespace {
 
-// How many records the run is expected to create, times two: YCSB's margin for an uneven draw.
+// Twice the number of records that the run is expected to create: YCSB's margin for an uneven draw.
 std::uint64_t expected_new_keys(const WorkloadSpec& spec) {
   const double expected =
       static_cast<double>(spec.operation_count) * spec.share(OperationKind::insert) * 2.0;
@@ -22,7 +22,7 @@ KeyChooser::KeyChooser(const WorkloadSpec& spec, const KeyNumbering& numbering)
 
 KeyChooser::Distribution KeyChooser::distribution_of(const WorkloadSpec& spec,
                                                      const KeyNumbering& numbering) {
-  // An empty store has no keys to draw, but the object must exist for a workload that only creates.
+  // An empty store has no keys to draw, but a workload of inserts alone still needs the object.
   const std::uint64_t loaded = std::max<std::uint64_t>(numbering.loaded, 1);
   switch (spec.request_distribution) {
     case RequestDistribution::uniform:

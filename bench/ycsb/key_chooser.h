@@ -43,9 +43,9 @@ class KeyChooser {
   // Precondition: spec.validate(); at least one key is loaded if next() is to be called.
   KeyChooser(const WorkloadSpec& spec, const KeyNumbering& numbering);
 
-  // `own_new_keys`: how many of the client's own new records are known to exist.
+  // `own_new_keys`: the number of the client's own new records that are known to exist.
   std::uint64_t next(Random& random, std::uint64_t own_new_keys) {
-    // YCSB's own choice, and the one that most experiments use, without the visit.
+    // YCSB's default, which most experiments use, without std::visit.
     if (auto* zipfian = std::get_if<ScrambledZipfian>(&distribution_)) {
       return draw(*zipfian, random, own_new_keys);
     }

@@ -16,7 +16,7 @@ const PointWorkload& prepared(const harness::Point& point) {
   return *found;
 }
 
-// Of a file that has been read already.
+// The settings of a workload file that has been read successfully before.
 harness::FileSettings settings_of(const std::filesystem::path& workload_file) {
   harness::FileSettings settings;
   if (const auto properties = workload::Properties::read_file(workload_file)) {

@@ -12,8 +12,8 @@ namespace perdura::bench {
 
 struct PointWorkload final : harness::PreparedPoint {
   workload::WorkloadSpec spec;
-  std::string name;                    // as results have it
-  workload::Overrides overrides = {};  // what the experiment says instead of the file
+  std::string name;                    // as it appears in results
+  workload::Overrides overrides = {};  // settings of the experiment that replace the file's
 };
 
 // For Driver::prepare, of drivers whose points have the parameters workload, records, operations,

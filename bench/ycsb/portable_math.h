@@ -12,7 +12,7 @@ namespace perdura::workload {
 // key, and a simulation another history. These use IEEE additions, multiplications and divisions
 // only. They err by a few units in the last place, which no workload notices.
 //
-// Arguments and results must be normal numbers: no zeros, infinities or NaN are looked for.
+// Arguments and results must be normal numbers: zeros, infinities and NaN are not handled.
 
 namespace portable_math_detail {
 

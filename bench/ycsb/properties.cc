@@ -90,7 +90,7 @@ std::optional<unsigned> hexadecimal_digits(std::string_view digits) {
   return value;
 }
 
-// Nothing if an \u escape is malformed.
+// Resolves escapes. Returns nothing if a \u escape is malformed.
 std::optional<std::string> unescaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -126,7 +126,7 @@ std::optional<std::string> unescaped(std::string_view text) {
   return out;
 }
 
-// Where the key ends: at the first =, : or blank that no backslash precedes.
+// The end of the key: the first =, : or blank without a backslash before it.
 std::size_t end_of_key(std::string_view line) {
   for (std::size_t i = 0; i < line.size(); ++i) {
     if (line[i] == '\\') {

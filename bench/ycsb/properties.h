@@ -11,9 +11,9 @@
 
 namespace perdura::workload {
 
-// The contents of a property file, the format in which YCSB describes workloads: Java's
-// .properties. Understood are comments (# and !), key=value, key:value, key value, continuation by
-// a backslash at the end of a line, and the escapes \t \n \r \f \uXXXX \<any other character>.
+// The contents of a property file in Java's .properties format, in which YCSB describes workloads.
+// It supports comments (# and !), key=value, key:value, key value, continuation by a backslash at
+// the end of a line, and the escapes \t \n \r \f \uXXXX \<any other character>.
 //
 // Two departures from Java: white space at the end of a value is dropped (Java keeps it, and YCSB
 // then fails on numbers), and text is UTF-8. As in Java, a key's last entry counts.
@@ -21,7 +21,7 @@ class Properties {
  public:
   struct Entry {
     std::string value;
-    std::string where;  // "file:line", or what set() was told; for messages
+    std::string where;  // "file:line", or the text given to set(); for messages
   };
 
   // `name` is the file's name in messages.

@@ -4,16 +4,16 @@
 
 namespace perdura::workload {
 
-// Whether a workload file may contain this property: one of YCSB's core (used here or not), or one
-// of our extensions. Anything else is a misspelling or meant for a database binding, and silence
-// about it would let a benchmark run that is not the one asked for.
+// True if a workload file may contain this property: one of YCSB's core (used here or not), or one
+// of our extensions. Any other is a misspelling or meant for a database binding; if it were ignored
+// silently, a different benchmark than the intended one would run.
 bool is_known_property(std::string_view key);
 
 // The known property that `key` most likely misspells, or an empty text if none is close.
 std::string_view closest_known_property(std::string_view key);
 
-// A property of another program that reads YCSB's files and has names of its own, such as YCSB-C's
-// field_len_dist: the program, and the property that stands for it here. Null for others.
+// A property of another program that reads YCSB's files but uses names of its own, such as YCSB-C's
+// field_len_dist: the program, and the property to use here. Null for other names.
 struct ForeignProperty {
   std::string_view name;
   std::string_view program;

@@ -134,7 +134,7 @@ class Reader {
   std::optional<Error> error_;
 };
 
-// Properties of database bindings begin with the name of the database, such as
+// Properties of database bindings start with the name of the database, such as
 // google.bigtable.project.id.
 bool may_be_of_binding(std::string_view key) { return key.find('.') != std::string_view::npos; }
 
@@ -183,7 +183,7 @@ void read_what_is_asked(Reader& reader, AskedOfYcsb& asked) {
   asked.load_only = !run;
 }
 
-// The beginning of messages that are about a specification and not about a line of a file.
+// The start of messages about a specification that do not refer to a line of a file.
 constexpr std::string_view kOfNoLine = "workload: ";
 
 std::optional<double> number_at_beginning(std::string_view text) {
@@ -215,7 +215,7 @@ tl::expected<WorkloadSpec, Error> workload_from_properties(const Properties& pro
                                                            const Overrides& overrides) {
   WorkloadSpec spec;
   Reader reader(properties);
-  // First the class: that of another workload says what its properties mean.
+  // The class comes first, since another workload class would give the properties other meanings.
   refuse_other_workloads(properties, reader);
   sort_out_unknown_properties(properties, reader, spec.asked.of_bindings);
   read_what_is_asked(reader, spec.asked);

@@ -63,7 +63,7 @@ class Remarks {
     }
   }
 
-  // Also empty if the driver's points have no such parameter.
+  // Returns nothing also if the driver's points have no such parameter.
   static std::optional<std::uint64_t> given(const PointSettings& settings, std::string_view name) {
     return settings.declares(name) ? settings.number_if_given(name) : std::nullopt;
   }
@@ -93,7 +93,7 @@ class Remarks {
         spec().max_value_size(), done);
   }
 
-  // The value sizes of all points with the workload, for one line about all of them: "64", "16 to
+  // The value sizes of all points with this workload, for one line about all of them: "64", "16 to
   // 4096".
   std::string value_sizes() const {
     std::uint32_t least = spec().max_value_size();

@@ -1,4 +1,4 @@
-// Remarks on what a workload file asks for and a run does differently.
+// Remarks on requests of a workload file that a run handles differently.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace perdura::bench {
 
-// Returns one line per remark, which says what is done instead and how to get what the file asks
-// for. Each remark appears once, however many points it concerns. A setting that a run obeys is not
-// mentioned.
+// Returns one line per remark, which says what the run does instead and how to get the requested
+// behavior. Each remark appears once, however many points it concerns. Settings that a run follows
+// are not mentioned.
 std::vector<std::string> remarks_on_workloads(const std::vector<harness::Point>& points);
 
 }  // namespace perdura::bench

@@ -183,7 +183,7 @@ tl::expected<WorkloadSpec, Error> with_overrides(WorkloadSpec spec, const Overri
   if (overrides.operation_count) spec.operation_count = *overrides.operation_count;
   if (overrides.key_size) {
     spec.key_size = *overrides.key_size;
-    // The padding of a file is a wish for its own key size; the sweep's key size takes its place.
+    // The file's padding was meant for its own key size, which the sweep's replaces.
     spec.zero_padding = 1;
   }
   if (overrides.value_size) {

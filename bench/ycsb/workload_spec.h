@@ -20,12 +20,12 @@ namespace perdura::workload {
 enum class OperationKind : std::uint8_t { read, update, insert, scan, read_modify_write, erase };
 inline constexpr std::size_t kOperationKinds = 6;
 
-// The properties that say how often each kind occurs, in their order.
+// The properties that set the proportion of each kind, in the order of OperationKind.
 inline constexpr std::array<std::string_view, kOperationKinds> kProportionProperties{
     "readproportion", "updateproportion",          "insertproportion",
     "scanproportion", "readmodifywriteproportion", "deleteproportion"};
 
-// "read", "update", "insert", "scan", "read_modify_write", "delete": as in results.
+// The name in results: "read", "update", "insert", "scan", "read_modify_write", "delete".
 std::string_view to_string(OperationKind kind);
 
 enum class RequestDistribution : std::uint8_t {
@@ -38,7 +38,7 @@ enum class RequestDistribution : std::uint8_t {
   exponential,
 };
 
-// As in property files, such as "plain_zipfian".
+// The name in property files, such as "plain_zipfian".
 std::string_view to_string(RequestDistribution distribution);
 
 enum class LengthDistribution : std::uint8_t { constant, uniform, zipfian };
@@ -51,25 +51,25 @@ struct Overrides {
   std::optional<std::uint32_t> value_size = {};  // bytes; the largest if lengths vary
 };
 
-// Settings of a file for YCSB's client, or for the fields of its records, that a run handles
-// differently; kept so that the driver can report them (bench/ycsb/workload_remarks.h).
+// Settings in a file that are for YCSB's client, or for the fields of its records, and that a run
+// handles differently; kept so that the driver can report them (bench/ycsb/workload_remarks.h).
 struct AskedOfYcsb {
   std::optional<std::uint64_t> thread_count = {};
-  std::optional<std::uint64_t> target = {};                 // operations a second
-  std::optional<std::uint64_t> max_execution_seconds = {};  // nothing, too, if it is 0: no limit
+  std::optional<std::uint64_t> target = {};                 // operations per second
+  std::optional<std::uint64_t> max_execution_seconds = {};  // empty also if it is 0: no limit
   std::optional<std::uint64_t> insertion_retry_limit = {};
-  std::uint32_t field_count = 1;  // also where the experiment's value_size takes their place
+  std::uint32_t field_count = 1;  // even if the experiment's value_size replaces the fields
   bool write_all_fields = false;  // YCSB's default: an update writes one field
   bool read_all_fields = true;
   bool load_only = false;                     // dotransactions=false
-  std::vector<std::string> of_bindings = {};  // names of properties that databases' bindings have
+  std::vector<std::string> of_bindings = {};  // names of properties of database bindings
 };
 
-// A workload as YCSB's CoreWorkload describes it, with the same defaults. What differs:
-//  - A record is one value of fieldcount * fieldlength bytes; reads and updates concern all of it.
+// A workload as YCSB's CoreWorkload describes it, with the same defaults. Differences:
+//  - A record is one value of fieldcount * fieldlength bytes; reads and updates apply to all of it.
 //  - Every value that is read is checked, which YCSB does with dataintegrity=true.
 //  - Keys have a fixed size, see KeyFormat. `zeropadding` is accepted and checked against it.
-//  - recordcount=0 is an empty store, where YCSB takes two thousand million.
+//  - recordcount=0 is an empty store, where YCSB takes two billion records.
 //  - deleteproportion, keyprefix, keysize, zipfianconstant and requestdistribution=plain_zipfian
 //    are extensions of ours.
 struct WorkloadSpec {
@@ -120,13 +120,13 @@ struct WorkloadSpec {
   std::uint32_t max_value_size() const { return field_count * field_length; }
   KeyFormat key_format() const { return {key_size, key_prefix, insert_order}; }
 
-  // Whether the parts fit together. The message names the property to change.
+  // Checks that the settings fit together. The message names the property to change.
   tl::expected<void, Error> validate() const;
 };
 
-// A valid workload, or why there is none. Refused are properties that neither YCSB's core nor we
-// know (a name with a dot may be a database binding's), workload classes other than CoreWorkload,
-// malformed numbers, and combinations that validate() rejects.
+// Returns a valid workload, or the reason why there is none. Rejects properties that neither YCSB's
+// core nor we know (a name with a dot may be a database binding's), workload classes other than
+// CoreWorkload, malformed numbers, and combinations that validate() rejects.
 tl::expected<WorkloadSpec, Error> workload_from_properties(const Properties& properties,
                                                            const Overrides& overrides = {});
 tl::expected<WorkloadSpec, Error> workload_from_file(const std::filesystem::path& path,
@@ -136,7 +136,7 @@ tl::expected<WorkloadSpec, Error> workload_from_file(const std::filesystem::path
 // that size; a record count replaces insertstart and insertcount: all records are loaded.
 tl::expected<WorkloadSpec, Error> with_overrides(WorkloadSpec spec, const Overrides& overrides);
 
-// How many of `total` operations fall to one of several clients; together, all of them.
+// The share of one client in `total` operations; the shares add up to `total`.
 std::uint64_t operations_of_client(std::uint64_t total, std::uint32_t client,
                                    std::uint32_t clients);
 

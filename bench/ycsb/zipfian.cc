@@ -77,7 +77,7 @@ void Zipfian::set_items(std::uint64_t items) {
 void Zipfian::derive(double zeta, double n_to_1_less) {
   items_as_double_ = static_cast<double>(items_);
   zeta_ = zeta;
-  // With one or two items the first two comparisons of a draw decide, and eta would be 0 / 0.
+  // With one or two items, the first two comparisons of a draw decide, and eta would be 0 / 0.
   eta_ = items_ <= 2
              ? 0.0
              : (1.0 - portable_pow(2.0, 1.0 - theta_) / n_to_1_less) / (1.0 - zeta_of_two_ / zeta);

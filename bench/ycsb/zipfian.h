@@ -102,11 +102,11 @@ class Zipfian {
   double eta_ = 0.0;
 };
 
-// YCSB's "zipfian": popular items scattered over the item space. A Zipfian rank out of ten thousand
-// million is hashed, and the hash is reduced modulo the number of items. The head is flatter than
-// the plain distribution's, because the ranks span far more than the items: of one million items
-// the most popular gets 3.8 % and the most popular tenth 55 % (60 % when the keys are ranked by two
-// million draws).
+// YCSB's "zipfian": popular items scattered over the item space. A Zipfian rank out of 10^10 is
+// hashed, and the hash is reduced modulo the number of items. The head is flatter than the plain
+// distribution's, because the ranks span far more than the items: of one million items the most
+// popular gets 3.8 % and the most popular tenth 55 % (60 % when the keys are ranked by two million
+// draws).
 class ScrambledZipfian {
  public:
   // YCSB counts the ranks from 0 to 10^10 inclusive, but its zeta is the sum of 10^10 terms,

@@ -1,11 +1,11 @@
-// Attributes as libfuse wants them, and how long the kernel may remember them.
+// Converts attributes to libfuse's types, and says how long the kernel may remember them.
 #pragma once
 
 #include "library/fs/handler.h"
 
 namespace perdura::fs::fuse {
 
-// Nothing changes except through the kernel, so it may remember names and attributes for ever.
+// All changes go through the kernel, so it may remember names and attributes forever.
 inline constexpr double kForEver = 1e9;  // seconds
 
 inline struct stat stat_of(const Attributes& attributes) {
@@ -33,7 +33,7 @@ inline fuse_entry_param entry_of(const Attributes& attributes) {
   entry.ino = static_cast<fuse_ino_t>(attributes.inode);
   entry.generation = attributes.generation;
   entry.attr = stat_of(attributes);
-  // A damaged inode can have its name removed; each other call is an error.
+  // The name of a damaged inode can be removed; all other calls must reach us and return an error.
   entry.attr_timeout = attributes.damaged ? 0 : kForEver;
   entry.entry_timeout = attributes.damaged ? 0 : kForEver;
   return entry;

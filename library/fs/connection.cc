@@ -25,14 +25,16 @@ namespace {
 using pmem::mapped::error_text;
 
 constexpr const char* kDevice = "/dev/fuse";
-constexpr std::size_t kBuffer = MiB + 4 * KiB;  // the largest write and what stands before it
+constexpr std::size_t kBuffer = MiB + 4 * KiB;  // the largest write with its headers
 
-// Where this thread's answers go, and whether the request that it handles is the first of all.
+// The descriptor for this thread's answers, and a flag that it is handling the first request of
+// all.
 thread_local int answers_to = -1;
 thread_local bool initializing = false;
 
-// libfuse 3.14 does not know FUSE_HANDLE_KILLPRIV_V2. Without it, the kernel asks for an extended
-// attribute before every write, and clears set-user-ID by a request of its own.
+// Adds FUSE_HANDLE_KILLPRIV_V2, which libfuse 3.14 does not know, to the answer of the first
+// request. Without it, the kernel asks for an extended attribute before every write, and clears
+// set-user-ID by a request of its own.
 ssize_t write_answer(int, iovec* parts, int count, void*) {
   if (initializing && count == 2 && parts[1].iov_len >= offsetof(fuse_init_out, max_background)) {
     static_cast<fuse_init_out*>(parts[1].iov_base)->flags |= FUSE_HANDLE_KILLPRIV_V2;
@@ -44,7 +46,7 @@ ssize_t read_request(int device, void* into, std::size_t most, void*) {
   return read(device, into, most);
 }
 
-// Later versions of libfuse have members that 3.14 does not have.
+// Later versions of libfuse have members that 3.14 lacks.
 constexpr fuse_custom_io kIo = [] {
   fuse_custom_io io{};
   io.writev = write_answer;
@@ -52,8 +54,8 @@ constexpr fuse_custom_io kIo = [] {
   return io;
 }();
 
-// For others than root libfuse starts fusermount3, which says on standard error why it cannot
-// mount.
+// Captures standard error: for users other than root libfuse starts fusermount3, which prints there
+// why it cannot mount.
 class CapturedErrors {
  public:
   CapturedErrors()
@@ -79,7 +81,7 @@ class CapturedErrors {
   pmem::mapped::File before_;
 };
 
-// What libfuse says, which becomes the message of an exception.
+// libfuse's messages, which become the message of an exception.
 std::string said;  // NOLINT: libfuse has one function for all sessions
 void note(fuse_log_level, const char* format, std::va_list arguments) {
   std::array<char, 512> line{};
@@ -105,7 +107,7 @@ Connection::Connection(const ConnectionOptions& options, const fuse_lowlevel_ops
   }
   said.clear();
   fuse_set_log_func(note);
-  // In a list of options a comma within a value has a backslash before it.
+  // In a list of options, a comma within a value is escaped by a backslash.
   std::string source;
   for (const char character : options.source) {
     if (character == ',' || character == '\\') source += '\\';
@@ -160,7 +162,7 @@ std::optional<Message> Channel::receive() {
     received_ = static_cast<std::size_t>(got);
     return Message(std::span(buffer_).first(received_));
   }
-  // ENOENT: whoever had asked was interrupted before the request was read.
+  // ENOENT: the caller was interrupted before the request was read.
   unmounted_ = got >= 0 || (errno != EINTR && errno != EAGAIN && errno != ENOENT);
   return std::nullopt;
 }
@@ -191,7 +193,7 @@ bool Channel::answer(const fuse_in_header& request, int error, std::span<const s
 }
 
 void Channel::forget_attributes(InodeNumber inode) {
-  // A negative offset: of none of its data.
+  // A negative offset: only the attributes, none of the data.
   fuse_lowlevel_notify_inval_inode(session_, static_cast<fuse_ino_t>(inode), -1, 0);
 }
 

@@ -1,8 +1,8 @@
-// The kernel's side of a mount: a session of libfuse, and a descriptor of /dev/fuse for each thread
-// (FUSE_DEV_IOC_CLONE), so that threads neither wait for each other in the kernel nor wake each
-// other.
+// The kernel's side of a mount: a session of libfuse, and for each thread a descriptor of /dev/fuse
+// of its own (FUSE_DEV_IOC_CLONE), so that threads neither wait for each other in the kernel nor
+// wake each other.
 //
-// Every request is read, handled and answered by one thread, by its own descriptor.
+// Each request is read, handled and answered by one thread through its own descriptor.
 #pragma once
 
 #define FUSE_USE_VERSION 314
@@ -23,20 +23,20 @@
 namespace perdura::fs::fuse {
 
 struct ConnectionOptions {
-  std::string directory;           // on which it is mounted
+  std::string directory;           // the mount point
   std::string source;              // the first column of /proc/mounts
   std::string type;                // "fuse.TYPE" is the third one
-  std::string options;             // of mount(8), separated by commas
-  std::string given;               // those of them that the user gave, for messages
-  bool no_symbolic_links = false;  // programs cannot go through one there
+  std::string options;             // options of mount(8), separated by commas
+  std::string given;               // the options that the user gave, for messages
+  bool no_symbolic_links = false;  // programs cannot follow symbolic links there
 };
 
 class Connection {
  public:
-  // Mounts. Throws UsageError if an option is unknown or cannot be had, PlatformError if the kernel
-  // refuses.
+  // Mounts. Throws UsageError if an option is unknown or impossible, PlatformError if the kernel
+  // refuses to mount.
   Connection(const ConnectionOptions& options, const fuse_lowlevel_ops& operations);
-  // Unmounts what has not been unmounted yet.
+  // Unmounts, unless that has happened already.
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -58,18 +58,18 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // The next request, valid until the next call; waits for it. Nothing if it was unmounted, or if a
-  // signal came.
+  // Waits for the next request and returns it; it is valid until the next call. Returns nothing if
+  // the file system was unmounted or a signal arrived.
   std::optional<Message> receive();
   bool is_unmounted() const { return unmounted_; }
-  // Whether receive() would return at once.
+  // Returns true if receive() would return at once.
   bool has_request() const;
   // Calls the operation that handles the request.
   void process(const Message& message);
-  // Answers a request that libfuse does not know; false if the kernel does not want the answer any
-  // more.
+  // Answers a request that libfuse does not know. Returns false if the kernel no longer wants the
+  // answer.
   bool answer(const fuse_in_header& request, int error, std::span<const std::byte> bytes);
-  // Makes the kernel ask again for the attributes of an inode.
+  // Makes the kernel ask for the attributes of an inode again.
   void forget_attributes(InodeNumber inode);
 
  private:

@@ -1,10 +1,10 @@
-// What each request of the kernel does: coroutines over a thread's Session, which answer the
-// request by libfuse (fuse_reply_*). Names and data lie in the request's buffer, which stays until
-// the task has ended.
+// Handles the requests of the kernel: each is a coroutine on a thread's Session that answers
+// through libfuse (fuse_reply_*). Names and data are in the request's buffer, which stays valid
+// until the task has ended.
 //
-// The kernel has checked permissions (default_permissions), keeps locks, and orders what is done to
-// one directory or file, so that what it has been told stays true as long as it remembers it. For
-// each inode that it has been told of, the session holds the inode until the kernel forgets it.
+// The kernel checks permissions (default_permissions), keeps locks, and serializes conflicting
+// operations on a directory or file, so that its cached answers stay true. The session holds each
+// inode that the kernel knows until the kernel forgets it.
 #pragma once
 
 #include <atomic>
@@ -18,13 +18,13 @@
 namespace perdura::fs::fuse {
 
 enum class AccessTimes : std::uint8_t {
-  none,      // reading changes nothing (noatime)
-  relative,  // reading sets them if they are older than the last change, or than a day (relatime)
+  none,      // reading does not change them (noatime)
+  relative,  // set by reading if older than the last change, or than a day (relatime)
 };
 
-// What is about to become free. The kernel forgets an inode behind the call that removed its last
-// name or closed it, so that one thread still frees its blocks while another already writes where
-// the program expects room.
+// Counts releases under way, whose space is about to become free. The kernel forgets an inode only
+// after the call that removed its last name or closed it, so one thread may still be freeing its
+// blocks when another already writes where the program expects room.
 class Releases {
  public:
   void begin() { ++under_way_; }
@@ -76,17 +76,18 @@ class Handler {
   Task<> read(fuse_req_t request, InodeNumber inode, Bytes offset, std::size_t size, int flags);
   Task<> write(fuse_req_t request, InodeNumber inode, Bytes offset, std::span<const std::byte> data,
                bool clear_set_id);
+  // Writes as much of `data` as there is space for, from its start. Returns the number of bytes.
   Task<Bytes> write_what_fits(InodeNumber inode, Bytes offset, std::span<const std::byte> data,
                               WriteOptions options);
   Task<> allocate(fuse_req_t request, InodeNumber inode, int mode, Bytes offset, Bytes length);
   Task<> seek(fuse_req_t request, InodeNumber inode, Bytes offset, int whence);
   Task<> sync(fuse_req_t request, InodeNumber inode);
 
-  // Sets access times at reading, and so wants to know of files that are opened.
+  // True if reads set access times, so that open requests are needed.
   bool wants_open() const { return access_times_ == AccessTimes::relative; }
 
  private:
-  // Answers with an inode that the kernel then knows, and that is held for it.
+  // Answers with an inode, which the kernel then knows, and holds it for the kernel.
   Task<> answer_entry(fuse_req_t request, Attributes found);
   Task<> answer_result(fuse_req_t request, Task<Result<void>> work);
   Task<Result<Attributes>> find(InodeNumber directory, std::string_view name);
@@ -95,11 +96,11 @@ class Handler {
   Task<Result<std::optional<AccessList>>> access_list(InodeNumber inode, std::string_view name);
   Task<> set_access_list(fuse_req_t request, InodeNumber inode, std::span<const std::byte> value,
                          Timestamp now);
-  // Those of a change of data, behind which set-user-ID and set-group-ID bits are gone, if they are
-  // to be cleared.
+  // The options of a data change. If set-user-ID and set-group-ID are to be cleared, clears those
+  // that WriteOptions cannot, and makes the kernel forget the mode.
   Task<WriteOptions> write_options(fuse_req_t request, InodeNumber inode, bool clear_set_id);
   Task<> note_read(InodeNumber inode);
-  // Does what needs space, anew as long as some may become free.
+  // Runs an operation that needs space, and retries it while space may become free.
   template <class Operation>
   auto with_space(Operation operation) -> decltype(operation()) {
     for (int pauses = 0;; ++pauses) {
@@ -110,18 +111,18 @@ class Handler {
     }
   }
   Task<> releases_end();
-  // Calls another thread for the requests that come meanwhile, if this many bytes take long.
+  // Calls another thread to take further requests if this many bytes to allocate or free take long.
   void expect_work(Bytes bytes) const {
     if (bytes >= kMuch) readers_.call_another();
   }
-  // Before what is done to blocks of the inode.
+  // The same, before an operation on all blocks of the inode.
   Task<> expect_work_on(InodeNumber inode);
 
-  // A thread that has been told to forget an inode may not have run since, so that it does not
-  // count yet.
+  // A thread that has been told to forget an inode may not have run since, so it is not counted
+  // yet; hence more than one pause.
   static constexpr int kPauses = 4;
   static constexpr Picoseconds kPause = Milliseconds(5);
-  static constexpr Bytes kMuch = 16 * MiB;  // to be allocated or freed
+  static constexpr Bytes kMuch = 16 * MiB;  // bytes to allocate or free
 
   Session& session_;
   Channel& channel_;
@@ -129,12 +130,12 @@ class Handler {
   Readers& readers_;
   Releases& releases_;
   Listings& listings_;
-  std::vector<std::byte> buffer_;  // of data and directories that are read
+  std::vector<std::byte> buffer_;  // for data and directories that are read
 };
 
 Timestamp time_now();
 void fail(fuse_req_t request, std::errc error);
-// Of who asks, with supplementary groups, which are read from /proc.
+// The caller's credentials, including supplementary groups, which are read from /proc.
 Credentials credentials_of(fuse_req_t request);
 Credentials credentials_of(uid_t uid, gid_t gid, pid_t thread);
 

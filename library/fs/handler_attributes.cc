@@ -18,7 +18,7 @@ constexpr int kAll = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID 
                      FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME |
                      FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
 
-// What an extended attribute of that name ends with, if there can be none.
+// The error for an extended attribute of a name that no attribute can have.
 std::optional<std::errc> problem_with(std::string_view name) {
   constexpr std::array<std::string_view, 3> kNamespaces{"user.", "trusted.", "security."};
   if (name == kAccessList || name == kDefaultList) return std::nullopt;
@@ -33,7 +33,7 @@ Timestamp timestamp_of(const timespec& time) {
   return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
 }
 
-// The permissions of a file that gets another owner.
+// The permissions of a file after a change of owner.
 std::uint32_t without_set_id(fuse_req_t request, const Attributes& before) {
   std::uint32_t mode = before.mode & 07777 & ~static_cast<std::uint32_t>(S_ISUID);
   if ((mode & S_ISGID) == 0) return mode;
@@ -96,8 +96,8 @@ Task<> Handler::set_attributes(fuse_req_t request, InodeNumber inode, struct sta
   if (given(FUSE_SET_ATTR_ATIME_NOW)) change.accessed = now;
   if (given(FUSE_SET_ATTR_MTIME_NOW)) change.modified = now;
   if ((which & kAll) == 0) {
-    // chown() of neither owner nor group; or a write by somebody who need not be the owner, and
-    // that says itself that these bits go.
+    // A chown() of neither owner nor group; or a write that clears the set-id bits by a request of
+    // its own, by a user who need not be the owner.
     const Result<Attributes> before = co_await session_.attributes(inode);
     if (!before) {
       fail(request, before.error());
@@ -166,7 +166,7 @@ Task<> Handler::extended_names(fuse_req_t request, InodeNumber inode, std::size_
   }
   std::string all;
   for (const std::string& name : *names) {
-    // Those are of who administers the system.
+    // Only administrators see these.
     if (name.starts_with("trusted.") && fuse_req_ctx(request)->uid != 0) continue;
     all.append(name).push_back('\0');
   }
@@ -199,7 +199,7 @@ Task<> Handler::set_extended(fuse_req_t request, InodeNumber inode, std::string_
   fuse_reply_err(request, done ? 0 : static_cast<int>(done.error()));
 }
 
-// The list and the permissions say the same, so both change at once.
+// Sets an access list. It says the same as the permissions, so both change at once.
 Task<> Handler::set_access_list(fuse_req_t request, InodeNumber inode,
                                 std::span<const std::byte> value, Timestamp now) {
   const Result<Attributes> before = co_await session_.attributes(inode);
@@ -219,7 +219,7 @@ Task<> Handler::set_access_list(fuse_req_t request, InodeNumber inode,
   fuse_reply_err(request, changed ? 0 : static_cast<int>(changed.error()));
 }
 
-// Nothing if there is none.
+// Returns nothing if there is no list.
 Task<Result<std::optional<AccessList>>> Handler::access_list(InodeNumber inode,
                                                              std::string_view name) {
   const Result<std::vector<std::byte>> value = co_await session_.extended(inode, name);
@@ -234,7 +234,7 @@ Task<> Handler::remove_extended(fuse_req_t request, InodeNumber inode, std::stri
     co_return;
   }
   const Result<void> done = co_await session_.remove_extended(inode, name, time_now());
-  // An access list that is not there is one that says nothing.
+  // Removing an access list that does not exist succeeds.
   const bool is_list = name == kAccessList || name == kDefaultList;
   const bool was_none = !done && done.error() == std::errc::no_message_available && is_list;
   fuse_reply_err(request, done || was_none ? 0 : static_cast<int>(done.error()));

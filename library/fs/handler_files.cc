@@ -42,7 +42,7 @@ Handler::Handler(Session& session, Channel& channel, AccessTimes access_times, R
       listings_(listings) {}
 
 Task<> Handler::releases_end() {
-  // The kernel may still have to say what is to be freed.
+  // The kernel may not have said yet what is to be freed.
   readers_.call_another();
   do {
     co_await sleep_for(kPause);
@@ -69,11 +69,12 @@ Task<> Handler::note_read(InodeNumber inode) {
   if (!found || !updates_accessed(*found, now)) co_return;
   const AttributeChange change{.accessed = now};
   const Result<Attributes> changed = co_await session_.change(inode, change);
-  // A time that cannot be set, on a full medium, keeps nobody from reading.
+  // Reading goes on even if the time cannot be set because the file system is full.
   static_cast<void>(changed);
 }
 
-// The kernel's cache is as good as the file, as long as nobody needs to know that it is read.
+// The kernel may keep its cache of the file, unless the next read must reach us to set the access
+// time.
 Task<> Handler::open(fuse_req_t request, InodeNumber inode, fuse_file_info file) {
   const Result<Attributes> found = co_await session_.attributes(inode);
   if (!found) {
@@ -102,13 +103,13 @@ Task<WriteOptions> Handler::write_options(fuse_req_t request, InodeNumber inode,
   if (!clear_set_id) co_return options;
   const Result<Attributes> before = co_await session_.attributes(inode);
   if (!before || (before->mode & (S_ISUID | S_ISGID)) == 0) co_return options;
-  // The kernel remembers the mode, and does not know that it will change.
+  // The kernel caches the mode and does not know that it will change.
   channel_.forget_attributes(inode);
   const auto permissions = permissions_after_write(credentials_of(request), *before);
   if (permissions) {
     const AttributeChange change{.permissions = permissions, .changed = options.now};
     const Result<Attributes> changed = co_await session_.change(inode, change);
-    static_cast<void>(changed);  // the write says whether there is a medium
+    static_cast<void>(changed);  // the write will report any error
   }
   co_return options;
 }
@@ -129,8 +130,8 @@ Task<> Handler::write(fuse_req_t request, InodeNumber inode, Bytes offset,
   }
 }
 
-// POSIX wants as much to be written as there is room for, where a session writes all or nothing. A
-// new copy of data that is there needs space for a moment, so it may fit in parts, too.
+// POSIX wants as much written as there is space for, but a session writes all or nothing.
+// Overwriting needs space for a new copy temporarily, so it may also succeed in parts.
 Task<Bytes> Handler::write_what_fits(InodeNumber inode, Bytes offset,
                                      std::span<const std::byte> data, WriteOptions options) {
   constexpr Bytes kLeast = kBlock;
@@ -156,7 +157,7 @@ Task<> Handler::allocate(fuse_req_t request, InodeNumber inode, int mode, Bytes 
     fuse_reply_err(request, EOPNOTSUPP);
     co_return;
   }
-  // The kernel leaves it to the file system who may keep set-user-ID bits here (CAP_FSETID).
+  // The kernel leaves it to the file system who may keep set-user-ID here (CAP_FSETID).
   const WriteOptions options =
       co_await write_options(request, inode, fuse_req_ctx(request)->uid != 0);
   expect_work(length);

@@ -11,11 +11,11 @@ namespace perdura::fs::fuse {
 
 namespace {
 
-// "." and ".." stand before the entries of a directory.
+// "." and ".." come before the entries of a directory.
 constexpr std::uint64_t kBehindItself = 1;
 constexpr std::uint64_t kBehindParent = 2;
 
-constexpr std::size_t kUsualName = 16;  // to guess how many entries an answer has room for
+constexpr std::size_t kUsualName = 16;  // to estimate how many entries fit in an answer
 
 template <class Part>
 void append(std::vector<std::byte>& bytes, const Part& part) {
@@ -23,7 +23,7 @@ void append(std::vector<std::byte>& bytes, const Part& part) {
   bytes.insert(bytes.end(), begin, begin + sizeof part);
 }
 
-// Supplementary groups matter only to whom set-group-ID may be kept from.
+// The creator's credentials. Supplementary groups are only needed if set-group-ID might be cleared.
 Credentials creator(uid_t uid, gid_t gid, pid_t thread, std::uint32_t mode) {
   const bool of_group = (mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
   return of_group ? credentials_of(uid, gid, thread) : Credentials{.uid = uid, .gid = gid};
@@ -51,8 +51,8 @@ Task<> Handler::answer_result(fuse_req_t request, Task<Result<void>> work) {
   fuse_reply_err(request, result ? 0 : static_cast<int>(result.error()));
 }
 
-// Servers of network file systems look for an inode by its number and generation, and for the
-// directory that it is in.
+// Servers of network file systems look for an inode by its number and generation ("."), and for the
+// directory that contains it ("..").
 Task<Result<Attributes>> Handler::find(InodeNumber directory, std::string_view name) {
   if (name == ".") co_return co_await session_.attributes(directory);
   if (name == "..") {
@@ -68,7 +68,7 @@ Task<> Handler::look_up(fuse_req_t request, InodeNumber directory, std::string_v
   if (found) {
     co_await answer_entry(request, *found);
   } else if (found.error() == std::errc::no_such_file_or_directory && name != "." && name != "..") {
-    // That there is none may be remembered, too.
+    // The kernel may also remember that the name does not exist.
     fuse_entry_param none{};
     none.entry_timeout = kForEver;
     fuse_reply_entry(request, &none);
@@ -241,7 +241,7 @@ Task<> Handler::entries(fuse_req_t request, InodeNumber directory, std::size_t m
   if (buffer_.size() < most) buffer_.resize(most);
   auto* const begin = reinterpret_cast<char*>(buffer_.data());
   std::size_t used = 0;
-  // False if there is no more room.
+  // Returns false if the answer is full.
   const auto add = [&](const char* name, const fuse_entry_param& entry, std::uint64_t behind) {
     const std::size_t room = most - used;
     const auto next = static_cast<off_t>(behind);
@@ -252,7 +252,7 @@ Task<> Handler::entries(fuse_req_t request, InodeNumber directory, std::size_t m
     used += needs;
     return true;
   };
-  // Neither is looked up by this, so its number is 0 to the kernel.
+  // This is not a look-up of the two, so the kernel must see inode number 0.
   const auto add_dots = [&](const char* name, InodeNumber inode, std::uint64_t behind) {
     fuse_entry_param entry{};
     entry.attr.st_ino = static_cast<ino_t>(inode);

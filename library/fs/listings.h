@@ -1,4 +1,4 @@
-// Directories that programs have opened to read them, and where the reading of each ends.
+// The directories that programs have opened to read them, and where each reading ends.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,13 @@
 
 namespace perdura::fs::fuse {
 
-// A program may rename or create an entry for each that it reads. New names come after all others,
-// so that such a reading would never end. So it ends with what there was when it began: when the
-// directory was opened, or was read from its start again (rewinddir). Several threads may use it.
+// A program may rename or create an entry for each one that it reads. New names come after all
+// others, so such a reading would never end. So a reading ends with the entries that existed when
+// it began: when the directory was opened, or was read from its start again (rewinddir). May be
+// used by several threads.
 class Listings {
  public:
-  // Returns the handle that the kernel names at each read.
+  // Returns the handle that the kernel passes with each read.
   std::uint64_t begin(std::uint64_t last_cookie) {
     const std::lock_guard lock(mutex_);
     last_[++handle_] = last_cookie;

@@ -25,15 +25,15 @@ using pmem::mapped::error_text;
 using pmem::mapped::File;
 using pmem::mapped::PoolLock;
 
-// A file that is removed unless it has got another name, also if the user interrupts the process.
-// One at a time.
+// Removes the temporary name of a file at the end, also if the user interrupts the process; after a
+// rename there is none to remove. One at a time.
 class Removal {
  public:
   explicit Removal(const std::string& path) : path_(path) {
     removed_ = path_.c_str();
     for (std::size_t i = 0; i < std::size(kEnding); ++i) {
       ::sigaction(kEnding[i], nullptr, &before_[i]);
-      // Others are ignored, as by nohup, or the program has a handler of its own.
+      // Other signals are ignored, as by nohup, or the program has a handler of its own.
       if (before_[i].sa_handler != SIG_DFL) continue;
       struct sigaction removes {};
       removes.sa_handler = remove_and_end;
@@ -67,13 +67,13 @@ std::string exists_already(const Place& place) {
                      place.path());
 }
 
-// A process with this one's number that has made any was an earlier one.
+// This process has made nothing yet, so a leftover with its number is of an earlier process.
 bool is_alive(pid_t process) {
   return process != getpid() && (::kill(process, 0) == 0 || errno != ESRCH);
 }
 
-// Removes what other processes were making when they were killed: a region of PLACE.new-PROCESS-0,
-// or the file that was to become it (create_pool_file()), which earlier versions gave two suffixes.
+// Removes the leftovers of processes that were killed: a region of PLACE.new-PROCESS-0, or the file
+// that was to become it (create_pool_file()), which had two suffixes in earlier versions.
 void remove_leftovers(const Place& place) {
   static const std::regex kMade(R"(\.new-(\d{1,9})-\d+(\.new-\d+-\d+)?)");
   std::error_code error;
@@ -88,7 +88,7 @@ void remove_leftovers(const Place& place) {
   }
 }
 
-// Also of a file that is sparse: of what it takes.
+// The space that a new file could use if the old one, which may be sparse, were removed.
 Bytes room_without(const Place& place) {
   std::error_code error;
   const auto free = files::space(files::path(place.path()).parent_path(), error).available;
@@ -106,7 +106,7 @@ void make_names_durable(const Place& place) {
   }
 }
 
-// Returns the size of what was made.
+// Returns the size of the new file system.
 Bytes make_in(const FsSystem& system, const Place& place, const FsConfig& config) {
   Bytes size = 0;
   place.run([&](Thread& thread) -> Task<> {
@@ -116,8 +116,9 @@ Bytes make_in(const FsSystem& system, const Place& place, const FsConfig& config
   return size;
 }
 
-// A page of a file in memory that was allocated gets its zeros when it is touched first, which
-// makes the first write through a mount ten times as slow as later ones. mkfs can wait for that.
+// Touches all pages. A page that was allocated in memory gets its zeros when it is first touched,
+// which makes the first write through a mount ten times as slow as later ones. mkfs can wait for
+// that.
 void take_memory(const Place& made) {
   const auto pool = pmem::mapped::open_pool_file(made.path());
   if (pool) pmem::mapped::populate(*pool, {});
@@ -163,7 +164,7 @@ Bytes make(const FsSystem& system, const Place& place, const FsConfig& config, b
   const bool exists = place.exists();
   if (exists && !replaces) throw UsageError(exists_already(place));
   system.check(config);
-  std::optional<File> ownership;  // of the old one, until it has no name any more
+  std::optional<File> ownership;  // of the old file, until it has lost its name
   if (exists) {
     wait_until_free(place);
     ownership = pmem::mapped::lock_pool_file(place.path(), PoolLock::ownership);

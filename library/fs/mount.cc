@@ -29,10 +29,10 @@ namespace perdura::fs::fuse {
 namespace {
 
 constexpr Picoseconds kBetweenLooks = Microseconds(100);
-// How often the waiting threads look for the connection; the cores are for recovery meanwhile.
+// Interval at which waiting threads look for the connection; meanwhile recovery needs the cores.
 constexpr Picoseconds kBetweenConnectionLooks = Milliseconds(1);
 
-// Many programs that read or write at once get more with more threads than cores.
+// If many programs read or write at once, more threads than cores increase their throughput.
 constexpr unsigned kThreadsOfCore = 4;
 constexpr unsigned kMostThreads = 32;
 
@@ -45,7 +45,7 @@ sigset_t ending_signals() {
   return set;
 }
 
-// Ends the mount at a signal. Signals that end a program are blocked in all threads.
+// Ends the mount at a signal. The signals that end a program are blocked in all threads.
 class SignalThread {
  public:
   explicit SignalThread(Readers& readers)
@@ -54,7 +54,7 @@ class SignalThread {
     end();
     thread_.join();
   }
-  // As the signal would. May be called more than once.
+  // Has the effect of the signal. May be called more than once.
   void end() const { pthread_kill(handle_, SIGTERM); }
   SignalThread(const SignalThread&) = delete;
   SignalThread& operator=(const SignalThread&) = delete;
@@ -72,7 +72,8 @@ class SignalThread {
   pthread_t handle_;
 };
 
-// Nor ends the process when nobody reads its output any more.
+// Blocks the ending signals; also ignores SIGPIPE, so that the process survives if nobody reads its
+// output any more.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -146,7 +147,7 @@ class Mount {
     try {
       platform->run();
     } catch (...) {
-      // While there is a platform: they stand on it.
+      // These use the platform, so they must go before it.
       connection_.reset();
       files_.reset();
       throw;
@@ -154,11 +155,12 @@ class Mount {
   }
 
  private:
-  // Whether nothing of what the system does in memory is kept.
+  // Returns true if the system's changes to memory are discarded.
   bool is_private() const { return access_ == Access::private_copy && !place_.is_in_device(); }
 
-  // The first thread mounts and unmounts. All others have begun before, since a thread that cannot
-  // begin would leave a directory that nobody answers for; they sleep until there is a connection.
+  // The first thread mounts and unmounts. All others are started before, because a thread that
+  // cannot be started would leave a directory that nobody serves; they sleep until there is a
+  // connection.
   Task<> lead(Thread& thread, Platform& platform) {
     serving_ = threads_;
     for (std::uint32_t port = 1; port < threads_; ++port) {
@@ -169,17 +171,19 @@ class Mount {
     files_ = co_await system_.mount(
         thread, place_.name(),
         {.threads = threads_, .now = time_now(), .read_only = is_private(), .parameters = {}});
-    // Not silently: nobody may look at it for weeks.
+    // Print the damage, since nobody may look at the file system for weeks.
     if (const std::string damage = files_->damage(); !damage.empty()) {
       std::fputs(fmt::format("perdura: '{}': {}; perdura fs check --repair mends what can be\n",
                              place_.path(), damage)
                      .c_str(),
                  stderr);
     }
-    // The one that the system has mapped; of a private copy no pages, which would all be copied.
+    // The file that the system has mapped. Pages of a private copy are not populated, as each would
+    // be copied.
     auto pool = std::make_shared<std::optional<pmem::mapped::PoolFile>>();
     if (!is_private()) *pool = pmem::mapped::open_pool_file(place_.path());
-    // What other users of the machine may do there is up to who mounts it as root.
+    // If root mounts, other users may use the file system, with devices and set-user-ID unless the
+    // options say otherwise.
     std::string options = geteuid() == 0 ? "allow_other,dev,suid," : "";
     options += "default_permissions";
     if (!kernel_options_.list.empty()) options += "," + kernel_options_.list;
@@ -212,8 +216,8 @@ class Mount {
     co_await work(thread);
   }
 
-  // A thread that answers requests. When it fails, the mount ends: the others may wait in the
-  // kernel for requests, and programs for answers that no thread gives any more.
+  // Marks a thread that answers requests. If it fails, the mount ends: the other threads may be
+  // waiting in the kernel for requests, and programs for answers that no thread will give.
   class Answering {
    public:
     explicit Answering(Mount& mount) : mount_(mount) { mount_.readers_.enter(); }
@@ -251,7 +255,7 @@ class Mount {
         readers_.begin_answer();
         co_await handle_one(handler, channel, *message);
         readers_.end_answer();
-        // The system may have begun something in the background.
+        // Lets background work of the system run.
         co_await yield();
       } else if (channel.is_unmounted()) {
         mark_.end();
@@ -260,7 +264,7 @@ class Mount {
     }
   }
 
-  // Without a task, the request has been answered at once.
+  // If there is no task, the request has been answered already.
   static Task<> handle_one(Handler& handler, Channel& channel, Message message) {
     Task<> task = handle(handler, channel, message);
     if (task.handle()) co_await std::move(task);
@@ -281,10 +285,10 @@ class Mount {
   std::optional<Connection> connection_;
   const SignalThread* signals_ = nullptr;
   std::atomic<bool> connected_{false};
-  std::atomic<std::uint32_t> followers_{0};  // threads that have begun, but for the first
+  std::atomic<std::uint32_t> followers_{0};  // threads that have begun, without the first
   std::atomic<std::uint32_t> serving_{0};
   std::mutex problem_mutex_;
-  std::exception_ptr problem_;  // the one of the first thread that had one
+  std::exception_ptr problem_;  // of the first thread that failed
 };
 
 }  // namespace

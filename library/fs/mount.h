@@ -1,4 +1,4 @@
-// A file system that any program can use: mounted on a directory by the kernel's FUSE.
+// Mounts a file system on a directory by the kernel's FUSE, so that any program can use it.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 namespace perdura::fs::fuse {
 
 struct MountOptions {
-  std::string directory;      // an empty one
-  std::string options{};      // more of mount(8): "ro,noatime"; with "ro" the place is only read
+  std::string directory;      // the mount point, which must be empty
+  std::string options{};      // options of mount(8): "ro,noatime"; with "ro" the place is only read
   std::uint32_t threads = 0;  // 0: four for each core, at most 32
-  // Called when programs can use the directory.
+  // Called as soon as programs can use the directory.
   std::function<void()> ready = [] {};
 };
 
-// Whether this build can mount.
+// Returns true if this build can mount.
 bool is_available();
 
-// Serves the mount until it is unmounted, or until SIGINT, SIGTERM or SIGHUP. Throws UsageError if
-// the place or the directory cannot be used, before anything is changed.
+// Serves the mount until it is unmounted, or until SIGINT, SIGTERM or SIGHUP. Throws UsageError,
+// before anything is changed, if the place or the directory cannot be used.
 void serve(const FsSystem& system, const Place& place, const MountOptions& options);
 
 }  // namespace perdura::fs::fuse

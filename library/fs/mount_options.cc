@@ -19,7 +19,7 @@ constexpr std::array kLeftOut{"defaults"sv, "auto"sv,       "noauto"sv,     "use
                               "nofail"sv,   "_netdev"sv,    "diratime"sv,   "nodiratime"sv,
                               "lazytime"sv, "nolazytime"sv, "norelatime"sv, "nostrictatime"sv};
 constexpr std::array kBeginnings{"x-"sv, "X-"sv, "comment="sv, "user="sv};
-// Both mean what relatime does.
+// Both have the effect of relatime.
 constexpr std::array kNoteReads{"atime"sv, "relatime"sv};
 
 struct Refused {

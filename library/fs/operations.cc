@@ -6,7 +6,7 @@ namespace perdura::fs::fuse {
 
 namespace {
 
-// Of the request that this thread has received: libfuse hands over no more than its own handle.
+// The state of the request that this thread handles: libfuse passes nothing but its own handle.
 struct Current {
   Handler* handler = nullptr;
   bool clears_set_id = false;
@@ -28,11 +28,13 @@ void init(void*, fuse_conn_info* connection) {
                                FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO |
                                FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK | FUSE_CAP_EXPORT_SUPPORT |
                                FUSE_CAP_CACHE_SYMLINKS;
-  // Left out: a write is durable when it returns, so the kernel may not keep it
-  // (FUSE_CAP_WRITEBACK_CACHE). Its cache needs no looking after, as all changes come through it
-  // (FUSE_CAP_AUTO_INVAL_DATA). Data are copied once into or out of persistent memory, so a pipe
-  // between would save nothing (FUSE_CAP_SPLICE_*). The kernel truncates at open by a request of
-  // its own (FUSE_CAP_ATOMIC_O_TRUNC), and says whether set-user-ID goes (protocol.h).
+  // Capabilities that are left out:
+  // - FUSE_CAP_WRITEBACK_CACHE: a write is durable when it returns, so the kernel may not defer it.
+  // - FUSE_CAP_AUTO_INVAL_DATA: all changes come through the kernel's cache, so it is never stale.
+  // - FUSE_CAP_SPLICE_*: data is copied once, into or out of persistent memory, so a pipe would save
+  //   nothing.
+  // - FUSE_CAP_ATOMIC_O_TRUNC: the kernel truncates at open by a request of its own, and says if
+  //   set-user-ID is to be cleared (protocol.h).
   connection->want = connection->capable & kWanted;
 }
 
@@ -108,8 +110,8 @@ void remove_extended(fuse_req_t request, fuse_ino_t inode, const char* name) {
 }
 void statistics(fuse_req_t request, fuse_ino_t) { begin(handler().statistics(request)); }
 
-// A file that is not opened by a request needs none to be closed, either: what it refers to is held
-// since it was looked up.
+// If opening a file needs no request, closing it needs none either: the inode is held since its
+// look-up.
 void open(fuse_req_t request, fuse_ino_t inode, fuse_file_info* file) {
   if (handler().wants_open()) {
     begin(handler().open(request, inode_of(inode), *file));
@@ -146,7 +148,7 @@ void sync(fuse_req_t request, fuse_ino_t inode, int, fuse_file_info*) {
 
 }  // namespace
 
-// What is not here the kernel then does by itself: locks, copy_file_range, flush at close.
+// The kernel itself does what is missing here: locks, copy_file_range, flush at close.
 const fuse_lowlevel_ops& operations() {
   static const fuse_lowlevel_ops all = [] {
     fuse_lowlevel_ops made{};

@@ -1,4 +1,4 @@
-// The operations of libfuse, each of which begins what Handler does.
+// The operations of libfuse, each of which starts a coroutine of Handler.
 #pragma once
 
 #include "library/fs/handler.h"
@@ -7,8 +7,9 @@ namespace perdura::fs::fuse {
 
 const fuse_lowlevel_ops& operations();
 
-// Begins to handle a request; the task is to be awaited before the next one. Threads do so at the
-// same time, each with its own handler and channel.
+// Starts to handle a request. The caller awaits the task, which is empty if the request has been
+// answered already, before the next request. Several threads may do so at the same time, each with
+// its own handler and channel.
 Task<> handle(Handler& handler, Channel& channel, const Message& message);
 
 }  // namespace perdura::fs::fuse

@@ -19,7 +19,7 @@ namespace {
 using pmem::mapped::lock_pool_file;
 using pmem::mapped::PoolLock;
 
-// How long a mount may take to end behind umount(8), and to notice that it was unmounted.
+// Time that a mount may take to end after umount(8), and to notice that it was unmounted.
 constexpr std::chrono::seconds kToEnd(60);
 constexpr std::chrono::seconds kToNotice(1);
 constexpr std::chrono::milliseconds kBetweenLooks(5);

@@ -1,5 +1,5 @@
-// What the kernel's protocol of file systems in user space has (linux/fuse.h) and libfuse 3.14 does
-// not know: it is read from the messages themselves.
+// The parts of the kernel's protocol of file systems in user space (linux/fuse.h) that libfuse 3.14
+// does not know. They are read from the messages themselves.
 #pragma once
 
 #include <linux/fuse.h>
@@ -11,15 +11,15 @@
 
 namespace perdura::fs::fuse {
 
-// A request as the kernel has sent it.
+// A request in the form that the kernel sends.
 class Message {
  public:
   explicit Message(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  // Valid messages begin with it.
+  // Every valid message has a header.
   fuse_in_header header() const { return read<fuse_in_header>(0); }
   bool is(fuse_opcode opcode) const { return header().opcode == opcode; }
-  // What follows the header of a request; must be there.
+  // The arguments that follow the header; has_arguments() must be true.
   template <class Arguments>
   Arguments arguments() const {
     return read<Arguments>(sizeof(fuse_in_header));
@@ -29,7 +29,7 @@ class Message {
     return bytes_.size() >= sizeof(fuse_in_header) + sizeof(Arguments);
   }
 
-  // Set-user-ID and set-group-ID bits are to be cleared with this write or change of attributes
+  // Returns true if this write or change of attributes must clear set-user-ID and set-group-ID
   // (FUSE_HANDLE_KILLPRIV_V2).
   bool clears_set_id() const {
     if (is(FUSE_WRITE) && has_arguments<fuse_write_in>()) {

@@ -1,9 +1,9 @@
-// Which of the threads of a mount wait for requests.
+// Decides which threads of a mount wait for requests.
 //
-// The kernel gives requests in turn to all that wait, and so to cores that sleep: with two threads,
-// a program that wrote 4 KiB at a time waited 45 µs for each write instead of 6. So one thread
-// alone waits as long as there mostly is one request at a time, and all of them as long as there
-// are several: then it is the other way round.
+// The kernel gives requests in turn to all waiting threads, and so to cores that sleep: with two
+// threads, a program that wrote 4 KiB at a time waited 45 µs for each write instead of 6. So only
+// one thread waits as long as there is mostly one request at a time, and all of them as long as
+// there are several, when the opposite is faster.
 #pragma once
 
 #include <pthread.h>
@@ -19,10 +19,10 @@ namespace perdura::fs::fuse {
 
 class Readers {
  public:
-  // Ends reads of /dev/fuse, and does nothing else.
+  // Interrupts reads of /dev/fuse and has no other effect.
   static constexpr int kWake = SIGUSR1;
 
-  // A thread that will read requests, until it calls leave().
+  // Registers this thread as one that reads requests, until it calls leave().
   void enter() {
     const std::scoped_lock lock(mutex_);
     threads_.push_back(pthread_self());
@@ -32,10 +32,10 @@ class Readers {
     std::erase_if(threads_, [](pthread_t each) { return pthread_equal(each, pthread_self()); });
   }
 
-  // Before a request is read: returns when this thread is to do it, or when all is over.
+  // Returns when this thread is to read a request, or when the mount ends.
   //
-  // A thread only stops here while another one reads, which comes back when it has answered. So
-  // there always is one that does not stop.
+  // A thread stops here only while another one reads, which comes back after its answer. So there
+  // is always one that does not stop.
   void await_turn() {
     int none = 0;
     if (!are_many_ && reading_.compare_exchange_strong(none, 1)) return;
@@ -48,16 +48,16 @@ class Readers {
     }
     ++reading_;
   }
-  // Behind it. `has_request()`: whether another request waits already.
+  // Called after the read. `has_request()` returns true if another request is already waiting.
   void end_turn(auto has_request) {
     --reading_;
     note_if_several(answering_ > 0 || has_request());
   }
-  // What is done for a request.
+  // Enclose the handling of a request.
   void begin_answer() { ++answering_; }
   void end_answer() { --answering_; }
 
-  // Another thread is to read requests meanwhile.
+  // Makes another thread read requests meanwhile.
   void call_another() {
     if (stopped_ == 0) return;
     const std::scoped_lock lock(mutex_);
@@ -71,7 +71,8 @@ class Readers {
     ended_ = true;
     called_.notify_all();
   }
-  // False if nobody reads any more. A thread may just be about to read, so this is to be repeated.
+  // Interrupts all readers. Returns false if no thread is registered. Must be repeated until then,
+  // since a thread may just be about to read.
   bool wake() {
     const std::scoped_lock lock(mutex_);
     for (const pthread_t thread : threads_) pthread_kill(thread, kWake);
@@ -79,8 +80,8 @@ class Readers {
   }
 
  private:
-  // There are several requests at a time as long as two of three find another one. What is sent
-  // without waiting for an answer, as when a file is closed, makes it one of three.
+  // Requests count as several at a time while two of three meet another one. Requests that are sent
+  // without waiting for an answer, as when a file is closed, make it one of three.
   static constexpr int kOften = 32;
 
   void note_if_several(bool are_several) {

@@ -21,7 +21,7 @@ std::string text_of(Timestamp time) {
 
 std::uint64_t plain(InodeNumber inode) { return static_cast<std::uint64_t>(inode); }
 
-// Adds bytes behind the last extent, or to it.
+// Appends bytes to the last extent if they are adjacent to it, else as a new extent.
 void add_bytes(std::vector<Extent>& data, Bytes offset, std::span<const std::byte> bytes) {
   if (data.empty() || data.back().offset + data.back().bytes.size() != offset) {
     data.push_back({offset, {}});
@@ -150,7 +150,7 @@ class Reader {
         co_return;
       }
       for (offset = *data; offset < *hole;) {
-        // Whole blocks, so that those of zeros are seen.
+        // Reads whole blocks, so that blocks of zeros are noticed.
         const Bytes length = std::min(kReadAtOnce - offset % kBlock, *hole - offset);
         const std::span<std::byte> into = std::span(buffer).first(length);
         const auto read = co_await session_.read(at.inode, offset, into);
@@ -200,7 +200,7 @@ class Reader {
       }
     }
     std::uint32_t directories = 0;
-    // The last is visited first.
+    // The entry that is pushed last is visited first.
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
       const auto& [name, found] = *entry;
       const std::string path = (at.path == "/" ? "" : at.path) + "/" + name;
@@ -238,11 +238,11 @@ class Reader {
   Tree tree_;
   std::vector<Pending> pending_;
   std::map<InodeNumber, std::size_t> numbers_;
-  std::vector<std::uint32_t> names_;  // of each file
+  std::vector<std::uint32_t> names_;  // by file
 };
 
-// The first byte in which two files' contents differ, if one does. A hole is zeros, but where
-// extents were read with their holes, a hole differs from zeros.
+// The first byte in which two files' contents differ, in words; empty if they are equal. A hole
+// reads as zeros; but if the extents were read with their holes, a hole differs from zeros.
 std::string data_difference(const TreeFile& found, const TreeFile& expected) {
   const auto pair = std::mismatch(found.data.begin(), found.data.end(), expected.data.begin(),
                                   expected.data.end());

@@ -36,7 +36,7 @@ constexpr CrashSchedule kSchedules[] = {
     {"appends", "a client appends to a log that goes around"},
 };
 
-// What the client does, before the first failure and after each one.
+// The client's appends before the first failure, or after one.
 struct Appends {
   std::size_t count = 0;
   Picoseconds pause{};  // after each
@@ -44,18 +44,18 @@ struct Appends {
 };
 struct LogPlan {
   std::uint64_t records = kLogRecords;
-  // The lengths of records, used in turn: a record's content tells which it has.
+  // The lengths of records, used in turn: a record's content determines its length.
   std::vector<Bytes> lengths{kRecordSize};
   std::vector<Appends> epochs;
-  // Boundaries that runs must meet are counted (LogCrashScenario::events()).
+  // Generated plans count the boundaries that they must meet (LogCrashScenario::events()).
   bool is_generated = false;
 
   Bytes longest() const { return *std::max_element(lengths.begin(), lengths.end()); }
   Bytes length_of(std::uint64_t content) const { return lengths[content % lengths.size()]; }
 };
 
-// Streams of the tape: "store", "lengths", which says whether records have lengths around
-// boundaries instead, and "client-0"; 0 is no append and no delay.
+// Streams of the tape: "store"; "lengths", which decides if records have lengths around boundaries
+// instead; and "client-0". 0 is no append and no delay.
 LogPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
   // Within a line, over several lines, and over several packets.
   constexpr std::array<Bytes, 4> kSizes{64, 16, 200, 4800};
@@ -81,7 +81,7 @@ LogPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
 }
 
 // Every word of a record holds the same value, which no other record has, so that a torn record
-// cannot be taken for an intact one. A last word in part holds the beginning of that.
+// cannot be taken for an intact one. A last partial word holds the beginning of the value.
 using Record = std::vector<std::byte>;
 
 Record record_of(std::uint64_t content, Bytes length) {
@@ -109,7 +109,7 @@ class LogCrashScenario final : public CrashScenario {
   Task<> serve(Thread& thread) override {
     const std::unique_ptr<LogStore> store = system_.open(
         thread, "log", config_, [this](std::uint64_t number, std::span<const std::byte> payload) {
-          // A server that takes remains for records would apply them for ever.
+          // A server that takes leftovers for records would apply them forever.
           if (number > appends_begun()) {
             throw PlatformError(
                 fmt::format("record {} is applied, and was never appended", number));
@@ -123,8 +123,8 @@ class LogCrashScenario final : public CrashScenario {
       ~Opened() { scenario.store_ = nullptr; }
     } opened{*this};
     store_ = store.get();
-    // The effects of records behind the head that survived the failure are forgotten: recovery
-    // applies these records again, or they count as never appended.
+    // Forget the effects of records beyond the server's count of applied ones: recovery applies
+    // these records again, or they count as never appended.
     applied_.erase(applied_.upper_bound(store->applied()), applied_.end());
     note_serving();
     changed();
@@ -230,7 +230,7 @@ class LogCrashScenario final : public CrashScenario {
     return text;
   }
 
-  // A server that lives on keeps a client's session until it has heard of the client's end.
+  // A server that survives keeps a client's session until it has learned that the client is gone.
   Task<std::unique_ptr<LogWriter>> connect_after_another(Thread& thread) {
     for (;;) {
       try {
@@ -241,7 +241,8 @@ class LogCrashScenario final : public CrashScenario {
     }
   }
 
-  // Each takes the number behind the last one, or one that a failure has taken back.
+  // Number of appends begun so far. Each takes the number after the last one, or a number that a
+  // failure has taken back.
   std::uint64_t appends_begun() const {
     return static_cast<std::uint64_t>(
         std::count_if(calls_.begin(), calls_.end(), [](const ClientCall<Operation>& one) {
@@ -249,7 +250,7 @@ class LogCrashScenario final : public CrashScenario {
         }));
   }
 
-  // Notes the beginning of an operation; returns its index.
+  // Records the start of an operation; returns its index.
   std::size_t begin(const Operation& operation, std::uint32_t client) {
     ClientCall<Operation>& begun = calls_.emplace_back();
     begun.call.operation = operation;
@@ -265,7 +266,7 @@ class LogCrashScenario final : public CrashScenario {
     changed();
   }
 
-  // False if the server is gone.
+  // Returns false if the server is gone.
   Task<bool> append(LogWriter& writer, std::uint64_t content, std::uint32_t client) {
     Operation operation;
     operation.record = content;
@@ -283,7 +284,7 @@ class LogCrashScenario final : public CrashScenario {
     co_return true;
   }
 
-  // Notes which records the server has applied once it has applied all of them.
+  // Waits until the server has applied all records, and records which ones it has applied.
   Task<> read(const LogWriter& writer) {
     Operation operation;
     operation.kind = Operation::Kind::read;
@@ -303,10 +304,10 @@ class LogCrashScenario final : public CrashScenario {
   const LogSystem& system_;
   const LogConfig config_;
   const LogPlan plan_;
-  std::uint32_t connected_ = 0;  // how often the client has connected
-  std::uint32_t under_way_ = 0;  // operations that are waited for
-  std::uint64_t content_ = 0;    // of the last record of the client
-  // Records by number, as an application would make them durable.
+  std::uint32_t connected_ = 0;  // number of connections by the client
+  std::uint32_t under_way_ = 0;  // operations that someone waits for
+  std::uint64_t content_ = 0;    // content of the client's last record
+  // The contents of applied records by number, which an application would make durable.
   std::map<std::uint64_t, std::uint64_t> applied_;
   const LogStore* store_ = nullptr;
   std::vector<ClientCall<Operation>> calls_;

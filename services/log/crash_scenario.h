@@ -1,5 +1,5 @@
 // The histories of a log in which failures are tried: a client appends to a log of few records,
-// which goes around several times; after the failures, what was applied is what there is.
+// which wraps around several times; after the failures, the inspector reads the applied records.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ std::span<const CrashSchedule> log_schedules();
 // `system` must outlive the runs.
 CrashHistory log_crash_history(const LogSystem& system, const CrashSetup& setup);
 
-// A scenario drawn from choices: the client connects again after each failure and goes on.
+// A scenario drawn from the tape: the client reconnects after each failure and goes on.
 std::unique_ptr<CrashScenario> log_generated_scenario(const LogSystem& system,
                                                       const CrashSetup& setup, pmem::Tape& tape,
                                                       std::uint32_t failures);

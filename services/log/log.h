@@ -1,5 +1,5 @@
-// What a log in the persistent memory of a server offers: a client appends records, and the server
-// applies them in their order, each after it was appended, until its place can be used again.
+// A log in a server's persistent memory: a client appends records, and the server applies them in
+// their order, after which their space can be reused.
 #pragma once
 
 #include <cstdint>
@@ -18,59 +18,59 @@
 namespace perdura::services {
 
 struct LogConfig {
-  std::uint64_t records = 4096;       // that the log holds
+  std::uint64_t records = 4096;       // capacity of the log
   std::uint32_t largest_record = 64;  // bytes of payload
-  // By which an append persists what it writes.
+  // The method by which an append persists its data.
   persistence::Method method{};
 };
 
-// What becomes of a record when it is its turn; numbers begin at 1. What it changes must be durable
-// when it returns. After a power failure records may be applied again that were not acknowledged.
+// Applies a record when its turn has come; numbers start at 1. Its effects must be durable when it
+// returns. After a power failure, records that were not acknowledged may be applied again.
 using ApplyRecord = std::function<void(std::uint64_t number, std::span<const std::byte> payload)>;
 
 // The server's side. Lives on the thread that opened it.
 class LogStore {
  public:
   virtual ~LogStore() = default;
-  // Serves a client and applies records; does not end by itself.
+  // Serves a client and applies records; does not return by itself.
   virtual Task<> serve() = 0;
-  // How many records were applied since the log was made.
+  // The number of records applied since the log was made.
   virtual std::uint64_t applied() const = 0;
 };
 
 enum class LogError : std::uint8_t {
   too_large,
-  disconnected,  // the server is gone; whether the record was appended is unknown
+  disconnected,  // the server is gone; the record may or may not have been appended
 };
 
 // The client's side. A log has one client.
 class LogWriter {
  public:
   virtual ~LogWriter() = default;
-  // Returns the record's number when it is appended, with the guarantee of the method. Waits while
+  // Returns the record's number once it is appended, with the guarantee of the method. Waits while
   // the log is full.
   virtual Task<tl::expected<std::uint64_t, LogError>> append(
       std::span<const std::byte> payload) = 0;
-  // How many records there are, those included that were there when this connected.
+  // The number of records, including those that existed when this writer connected.
   virtual std::uint64_t tail() const = 0;
 };
 
 // An entry of the table of systems (systems/registry/registry.cc).
 struct LogSystem {
   SystemInfo info;
-  // The method of the paper for a server, as the system's parameters want it. Throws UsageError for
-  // parameters that it does not have.
+  // The paper's method for a server, given the system's parameters. Throws UsageError for
+  // parameters that the system does not have.
   persistence::Method (*published)(const pmem::PersistenceModel& model,
                                    const GivenParameters& parameters);
-  // What an append asks of a method that makes it durable. Absent if the system persists in its own
-  // way only.
+  // The needs of an append when a durable method is chosen. Absent if the system only persists in
+  // its own way.
   std::optional<persistence::UpdateNeeds> append{};
 
-  // Opens the log `name` of the thread's node, recovering it, or makes it. Throws UsageError if it
-  // is there with another configuration.
+  // Opens the log `name` on the thread's node and recovers it, or makes it. Throws UsageError if it
+  // exists with another configuration.
   std::unique_ptr<LogStore> (*open)(Thread& thread, std::string name, const LogConfig& config,
                                     ApplyRecord apply);
-  // Appends go on behind the last record that is there. Throws PlatformError if it cannot connect.
+  // Appends continue after the last existing record. Throws PlatformError if it cannot connect.
   Task<std::unique_ptr<LogWriter>> (*connect)(Thread& thread, fabric::Address server,
                                               LogConfig config);
 };

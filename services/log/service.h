@@ -1,4 +1,4 @@
-// Logs: the entry of the service in the table of services.
+// The entry of logs in the table of services.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace perdura::services {
 
 class LogService final : public Service {
  public:
-  // `systems`: a table that outlives this.
+  // The table `systems` must outlive this.
   explicit LogService(std::span<const LogSystem> systems) : systems_(systems) {}
 
   std::string_view name() const override { return "log"; }

@@ -13,12 +13,12 @@
 namespace perdura::services {
 
 struct LogSpecification {
-  using State = std::vector<std::uint64_t>;  // what each record holds
+  using State = std::vector<std::uint64_t>;  // content of each record
   struct Operation {
     enum class Kind : std::uint8_t { append, read } kind = Kind::append;
-    std::uint64_t record = 0;  // of an append: what it holds
-    std::uint64_t number = 0;  // of an append: the answer
-    State found{};             // of a read
+    std::uint64_t record = 0;  // append: the content
+    std::uint64_t number = 0;  // append: the answer
+    State found{};             // read: the answer
   };
 
   State initial() const { return {}; }

@@ -10,7 +10,7 @@ Allocator::Allocator(std::uint64_t first, std::uint64_t end, std::uint32_t arena
     : first_(first),
       end_(end),
       reserve_(reserve),
-      // Whole words, so that no two arenas share one.
+      // In whole words, so that no two arenas share one.
       per_arena_(std::max<std::uint64_t>(1, (end + arenas * 64 - 1) / (arenas * 64)) * 64),
       words_((end + 63) / 64),
       arenas_(arenas),
@@ -26,7 +26,7 @@ Allocator::Allocator(std::uint64_t first, std::uint64_t end, std::uint32_t arena
 }
 
 Extent Allocator::allocate(std::uint32_t arena, std::uint64_t most, Urgency urgency) {
-  // What is free is counted down before it is looked for, so that the reserve stays.
+  // The free count is reduced before the search, so that the reserve stays.
   const std::uint64_t keep = urgency == Urgency::frees     ? 0
                              : urgency == Urgency::changes ? reserve_ / 2
                                                            : reserve_;
@@ -37,7 +37,7 @@ Extent Allocator::allocate(std::uint32_t arena, std::uint64_t most, Urgency urge
     wanted = std::min(most, free - keep);
   } while (!free_.compare_exchange_weak(free, free - wanted, std::memory_order_relaxed));
   Extent found;
-  // Others free and allocate meanwhile, so what is counted may be anywhere.
+  // Others allocate and free meanwhile, so the numbers counted may be in any arena.
   for (std::size_t i = 0; found.count == 0; ++i) {
     found = take(arenas_[(arena + i) % arenas_.size()], wanted);
   }
@@ -67,7 +67,7 @@ Extent Allocator::take(Arena& arena, std::uint64_t most) {
 
 Extent Allocator::find(std::uint64_t from, std::uint64_t to, std::uint64_t most,
                        Extent best) const {
-  constexpr int kRuns = 256;  // after so many, what was found must do
+  constexpr int kRuns = 256;  // after that many, the best run so far is taken
   int runs = 0;
   while (from < to) {
     const std::uint64_t free = ~words_[from / 64] >> from % 64;

@@ -1,6 +1,7 @@
-// Which numbers of a range, of blocks or of inodes, are free: a bitmap in DRAM, divided among the
-// sessions, so that they seldom wait for each other. What one of them lacks it takes from the next
-// one. A clean unmount saves the bitmap; after a failure recovery makes it anew.
+// Tracks which numbers of a range, of blocks or of inodes, are free: a bitmap in DRAM, divided into
+// one arena for each session, so that sessions seldom wait for each other. A session whose arena is
+// full takes from the next one. A clean unmount saves the bitmap; after a failure recovery rebuilds
+// it.
 #pragma once
 
 #include <array>
@@ -19,33 +20,36 @@ struct Extent {
   std::uint64_t count = 0;
 };
 
-// What an operation does to the space in use, in the end. Of the reserve, what only changes gets a
-// half and what frees gets all, so that a full file system can be changed, and emptied.
+// How an operation changes the used space in the end. Operations that only change something may use
+// half of the reserve, and those that free space all of it, so that a full file system can still be
+// changed, and emptied.
 enum class Urgency : std::uint8_t { grows, changes, frees };
 
 class Allocator {
  public:
-  // Numbers from `first` to `end` - 1, in `arenas` parts.
+  // Manages the numbers from `first` to `end` - 1, in `arenas` parts. The last `reserve` free
+  // numbers are kept for operations that do not grow (Urgency).
   Allocator(std::uint64_t first, std::uint64_t end, std::uint32_t arenas, std::uint64_t reserve);
 
-  // Up to `most` adjacent numbers, preferably so many; count is 0 if none is free.
+  // Allocates up to `most` adjacent numbers, preferably that many. Returns a count of 0 if none is
+  // free for this urgency.
   Extent allocate(std::uint32_t arena, std::uint64_t most, Urgency urgency);
   void free(std::uint64_t first, std::uint64_t count);
 
   std::uint64_t free_count() const { return free_.load(std::memory_order_relaxed); }
   std::uint64_t capacity() const { return end_ - first_; }
-  // Without the reserve.
+  // Free numbers without the reserve.
   std::uint64_t available() const {
     const std::uint64_t free = free_count();
     return free - std::min(free, reserve_);
   }
 
-  // --- while nobody allocates
+  // --- only while nobody allocates
   bool is_used(std::uint64_t number) const { return (words_[number / 64] >> number % 64 & 1) != 0; }
-  // Returns how many of them were used before. Several threads may mark.
+  // Returns how many of them were used before. May be called by several threads at once.
   std::uint64_t mark_used(std::uint64_t first, std::uint64_t count);
   std::span<const std::uint64_t> words() const { return words_; }
-  // Takes the bits of a saved bitmap.
+  // Takes over a saved bitmap.
   void assign(std::span<const std::uint64_t> words);
 
  private:
@@ -53,9 +57,9 @@ class Allocator {
     SpinLock lock;
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
-    std::uint64_t next = 0;  // where the search goes on
-    // Numbers that were freed last and may be free still. Whoever wants one gets such a one: its
-    // memory may be in the caches, and is mapped.
+    std::uint64_t next = 0;  // where the search continues
+    // Numbers that were freed last and may still be free. A request for one number takes one of
+    // them first: its memory may be in the caches, and is mapped.
     std::array<std::uint64_t, 32> recent{};
     std::size_t recent_count = 0;
   };
@@ -68,7 +72,7 @@ class Allocator {
   std::uint64_t end_;
   std::uint64_t reserve_;
   std::uint64_t per_arena_;
-  std::vector<std::uint64_t> words_;  // bit: used
+  std::vector<std::uint64_t> words_;  // a set bit: used
   std::vector<Arena> arenas_;
   std::atomic<std::uint64_t> free_;
 };

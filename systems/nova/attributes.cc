@@ -186,7 +186,7 @@ Result<void> Operations::hold(std::uint64_t number) {
   const Locked locked(volume_, Locked::For::changing, {number});
   Inode* const inode = locked[0];
   if (inode == nullptr) return fail(std::errc::no_such_file_or_directory);
-  // A damaged inode can be held, too: it has a name that can be removed.
+  // A damaged inode can be held, too: its name can be removed.
   const std::errc error = volume_.use(*inode);
   if (error != std::errc{} && error != std::errc::io_error) return fail(error);
   ++inode->holds;

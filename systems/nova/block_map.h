@@ -1,6 +1,6 @@
-// Which block holds each block of a file: a radix tree in DRAM, 64 children a node, as high as the
-// file is long. A file of one block has no node. Also tells in which page of the inode's log the
-// entry is that says so, so that the log knows its dead pages.
+// Maps the blocks of a file to blocks of memory: a radix tree in DRAM with 64 children a node, as
+// high as the length of the file needs. A file of one block has no node. Also records in which page
+// of the inode's log the mapping's entry is, so that the log knows its dead pages.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace perdura::systems::nova {
 
-// A block of a file: where it is. Packed into a word, 0 is a hole.
+// Where a block of a file is, packed into a word; 0 is a hole.
 class Mapped {
  public:
   static constexpr std::uint64_t kPages = std::uint64_t{1} << 23;
@@ -42,19 +42,19 @@ class BlockMap {
   ~BlockMap() { clear(); }
 
   Mapped get(std::uint64_t index) const;
-  // Returns what was there.
+  // Returns the previous mapping.
   Mapped set(std::uint64_t index, Mapped mapped);
   void clear();
   bool empty() const { return root_ == 0; }
 
-  // Calls visit(index, mapped) for all blocks from `first` to `last` that are not holes, in order.
-  // Ends when visit() returns false.
+  // Calls visit(index, mapped) for all blocks from `first` to `last` that are not holes, in order,
+  // until visit() returns false.
   template <class Visit>
   void visit(std::uint64_t first, std::uint64_t last, Visit&& visit) const {
     if (root_ == 0 || !reaches(first)) return;
     walk(root_, height_, 0, first, last, visit);
   }
-  // Removes all from `first` to `last`, calling removed(index, mapped).
+  // Removes the mappings of `first` to `last`, calling removed(index, mapped) for each.
   template <class Removed>
   void erase(std::uint64_t first, std::uint64_t last, Removed&& removed) {
     if (root_ == 0 || !reaches(first)) return;
@@ -70,7 +70,7 @@ class BlockMap {
     std::uint32_t used = 0;
   };
   static Node& node(std::uint64_t slot) { return *reinterpret_cast<Node*>(slot); }
-  // The indexes that a subtree of this height has, minus one.
+  // The number of indexes below a subtree of this height, minus one.
   static constexpr std::uint64_t span(int height) {
     return height * kBits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << height * kBits) - 1;
   }
@@ -111,7 +111,7 @@ class BlockMap {
     return 0;
   }
 
-  std::uint64_t root_ = 0;  // of height 0: a Mapped; else a Node
+  std::uint64_t root_ = 0;  // at height 0 a Mapped, else a Node; 0 if empty
   int height_ = 0;
 };
 

@@ -1,15 +1,16 @@
 // Garbage collection of logs.
 //
-// Fast: pages in which nothing holds any more are unlinked, by one atomic word each: the inode's
-// head, or the link of the page before. Pages with entries that end others stay as long as there
-// are older pages, in which those others may be.
+// Fast collection: pages without live entries are unlinked, each by one atomic word: the inode's
+// head, or the link of the previous page. A page with entries that supersede others stays as long
+// as there are older pages, which may hold those others.
 //
-// Thorough: when a log has grown to twice what it had and less than half of it holds, what holds is
-// written to a new log, and the tail word switches to it: its version's parity says which of the
-// two heads is meant. If the file system is full, a log of two pages is collected already.
+// Thorough collection: when a log has grown to twice its length after the last one, and less than
+// half of it is live, the live entries are written to a new log and the tail word switches to it:
+// its version's parity selects one of the two heads. If the file system is full, a log of two pages
+// is already collected.
 //
-// A version is never used twice for the same pages (commit.cc relies on it): the one that a log
-// has after pages were freed is greater than the one before.
+// A version is never used twice for the same pages (commit.cc relies on it): freeing pages
+// increases the version of the log.
 #include <algorithm>
 
 #include "systems/nova/volume.h"
@@ -49,8 +50,8 @@ void Volume::free_dead_pages(Context& context, Inode& inode) {
       is_first = false;
       continue;
     }
-    // Each unlinking takes effect by itself, and the links stay whole in every order in which they
-    // become durable: a page that is freed here is not changed before the fence.
+    // Each page is unlinked on its own. The links are intact in whatever order they become durable:
+    // a page that is freed here is not changed before the fence.
     store_metadata(context, link, region_.load(own_link));
     if (link != head) count(Happened::links_changed);
     add_extent(context.freed, std::exchange(page.offset, 0) / kBlock, 1);
@@ -125,7 +126,7 @@ bool Volume::rewrite_log(Context& context, Inode& inode) {
   write_entries(context);
   const std::uint64_t tail = tail_word(inode.log.version, inode.log.end);
   context.words.assign({{geometry_.inode_offset(inode.number) + kTailWord, old.tail, tail}});
-  // The new log and its head are durable before the word that switches to them.
+  // change_words() makes the new log and its head durable before the word that switches to them.
   change_words(context);
   const std::vector<LogPage> pages = inode.log.pages;
   const Bytes end = inode.log.end;

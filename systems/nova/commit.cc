@@ -1,22 +1,23 @@
-// How the changes of an operation become durable, all at once.
+// Makes the changes of an operation durable, atomically.
 //
 // One inode, two fences:
 //
 //   data, log entries, links of pages ..... flushed ... fence ... tail ... flushed ... fence
 //
-// Several inodes, or an inode that begins or ends, three:
+// Several inodes, or an inode that is created or deleted, three:
 //
 //   the same ... fence ... journal record ... flushed ... fence ... words ... flushed ... fence
 //
-// What the first fence waits for is not part of any log before the tail lies behind it, so its
-// order does not matter; after it the tail may become durable at any time. The operation takes
-// effect when the tail, or the journal record, is durable. The record need not be removed: recovery
-// stores a word only where there still is what was there before, and no word ever has an earlier
-// value again. (A tail does not return to a page without a greater version, nor a state to an
-// earlier generation.) The last fence is what lets the next operation of the session overwrite the
-// record, and others change the words.
+// The data that the first fence waits for is not part of any log before the tail points past it, so
+// its order does not matter; after the fence the tail may become durable at any time. The operation
+// takes effect when the tail, or the journal record, is durable. The record need not be removed:
+// recovery stores a word only where the word still has its previous value, and no word ever takes
+// an earlier value again. (A tail does not return to a page without a greater version, nor a state
+// to an earlier generation.) The last fence allows the next operation of the session to overwrite
+// the record, and others to change the words.
 //
-// Inodes stay locked until all of this is durable, so nobody sees what a failure could undo.
+// Inodes stay locked until all of this is durable, so nobody sees a change that a failure could
+// undo.
 #include <algorithm>
 
 #include "systems/nova/volume.h"
@@ -25,7 +26,7 @@ namespace perdura::systems::nova {
 
 namespace {
 
-// The entries of a page before the tail; of the page that `end` lies in or at the end of.
+// Bytes of entries in the last page, which `end` lies in or at the end of.
 Bytes used_in_page(const Log& log) { return log.end - log.pages.back().offset; }
 
 }  // namespace
@@ -57,14 +58,14 @@ std::errc Volume::commit(Context& context, Urgency urgency) {
           {std::span(context.bytes).subspan(entry.begin, entry.length), entry.place, entry.page},
           &context.freed);
   }
-  // Only now does nothing durable refer to them.
+  // Only now does no durable word refer to them.
   for (const Extent& extent : context.freed) blocks_.free(extent.first, extent.count);
   context.freed.clear();
   for (Inode* const inode : context.changed) collect(context, *inode);
   return {};
 }
 
-// Gives the inode's log the pages that its entries need.
+// Reserves the pages that the entries of this inode's log need.
 bool Volume::reserve_pages(Context& context, Inode& inode, Urgency urgency) {
   Log& log = inode.log;
   const Bytes room = geometry_.trailer_in_page();
@@ -104,7 +105,8 @@ void Volume::write_entries(Context& context) {
   }
 }
 
-// The link to a page counts only once the tail lies in it, so nothing needs to be durable before.
+// The link to a page counts only once the tail lies in that page, so nothing needs to be durable
+// yet.
 void Volume::add_page(Context& context, Inode& inode) {
   Log& log = inode.log;
   const Bytes page = log.spare.front();
@@ -142,7 +144,7 @@ void Volume::change_words(Context& context) {
     count(Happened::journaled);
   }
   for (const JournalWord& word : context.words) region_.store(word.offset, word.after);
-  // A line that has several of them is flushed once.
+  // A line that holds several words is flushed once.
   for (std::size_t i = 0; i < context.words.size(); ++i) {
     const Bytes line = context.words[i].offset / kCacheLine;
     const auto is_same = [&](const JournalWord& word) { return word.offset / kCacheLine == line; };

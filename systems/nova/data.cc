@@ -1,4 +1,5 @@
-// Data of regular files. Writes go to new blocks, which the commit puts in place of the old ones.
+// Data of regular files. A write goes to new blocks, which the commit puts in place of the old
+// ones.
 #include <algorithm>
 
 #include "systems/nova/operations.h"
@@ -25,14 +26,14 @@ Result<Bytes> Operations::read(std::uint64_t number, Bytes offset, std::span<std
   if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
   const Bytes length = std::min<Bytes>(into.size(), inode->size - std::min(offset, inode->size));
   if (length == 0) return Bytes{0};
-  // Adjacent blocks are read at once.
-  Bytes done = 0;  // of the range, read or zeroed
+  // Adjacent blocks are read with one call.
+  Bytes done = 0;  // bytes of the range that are read or zeroed
   Bytes run_begin = 0;
-  Bytes run_end = 0;  // in the range
+  Bytes run_end = 0;  // offset in the range
   Bytes run_place = 0;
   const auto finish = [&](Bytes until) {
     if (run_end > run_begin) {
-      // Who has mapped a file may write it without our locks.
+      // A process that has mapped the file may write to it without our locks.
       const auto part = into.subspan(run_begin, run_end - run_begin);
       inode->mappings > 0 ? volume_.region().read(run_place, part)
                           : volume_.region().read_unchanging(run_place, part);
@@ -64,9 +65,9 @@ Result<Bytes> Operations::read(std::uint64_t number, Bytes offset, std::span<std
   return length;
 }
 
-// Where a write to these blocks goes: to new ones, or to those that were allocated and never
-// written, of which nobody sees the contents before the commit says that they are written. So space
-// that was allocated can be written when there is no other.
+// Finds the blocks that a write to these file blocks goes to: new ones, or blocks that were
+// allocated and never written, whose contents nobody sees before the commit marks them as written.
+// So allocated space can be written to even if there is no other.
 bool Operations::find_blocks(Inode& inode, std::uint64_t first, std::uint64_t last,
                              Urgency urgency) {
   context_.extents.clear();
@@ -96,14 +97,14 @@ bool Operations::find_blocks(Inode& inode, std::uint64_t first, std::uint64_t la
   return found && add_new(last + 1 - next);
 }
 
-// Then a write gives back as many blocks as it takes.
+// True if the range has no hole: then a write frees as many blocks as it takes.
 bool Operations::has_no_hole(const Inode& inode, std::uint64_t first, std::uint64_t last) {
   std::uint64_t next = first;
   inode.blocks.visit(first, last, [&](std::uint64_t index, Mapped) { return index == next++; });
   return next == last + 1;
 }
 
-// What a block of a file has, up to the end of the file; the rest is zeros.
+// Reads a block of the file up to the end of the file; the rest is zeros.
 void Operations::read_block(Inode& inode, std::uint64_t index, std::span<std::byte> into) {
   const Mapped mapped = inode.blocks.get(index);
   const Bytes valid = !mapped || mapped.is_unwritten()
@@ -113,8 +114,8 @@ void Operations::read_block(Inode& inode, std::uint64_t index, std::span<std::by
   std::fill(into.begin() + static_cast<std::ptrdiff_t>(valid), into.end(), std::byte{0});
 }
 
-// What the last block has behind the end of the file may be anything; before the file grows, it
-// becomes zero. As long as the size is not committed, nobody can see it, so in place is safe.
+// Zeroes the rest of the last block before the file grows, since it may hold anything. Nobody can
+// see these bytes before the new size is committed, so writing in place is safe.
 void Operations::zero_behind_end(Inode& inode, Bytes size) {
   const Bytes begin = inode.size % kBlock;
   if (size <= inode.size || begin == 0) return;
@@ -157,10 +158,10 @@ Result<Bytes> Operations::write(std::uint64_t number, std::optional<Bytes> place
       !(has_no_hole(*inode, first, last) && find_blocks(*inode, first, last, Urgency::changes))) {
     return fail(std::errc::no_space_on_device);
   }
-  // The last block's rest is copied by the write itself if the write begins in that block.
+  // If the write begins in the last block, it copies the rest of that block itself.
   if (inode->size / kBlock < first) zero_behind_end(*inode, size);
 
-  // Blocks that the data fills in part begin as copies of what is there.
+  // Blocks that the data fills only in part start as copies of the current contents.
   const Bytes before = offset % kBlock;
   const Bytes behind = last * kBlock + kBlock - end;
   std::span<const std::byte> rest = data;
@@ -180,7 +181,7 @@ Result<Bytes> Operations::write(std::uint64_t number, std::optional<Bytes> place
         ++index, ++block, --left;
         continue;
       }
-      // As many whole blocks as are adjacent.
+      // As many adjacent whole blocks as there are.
       const std::uint64_t whole = std::min<std::uint64_t>(left, rest.size() / kBlock);
       volume_.write_data(context_, block * kBlock, rest.first(whole * kBlock));
       rest = rest.subspan(whole * kBlock);
@@ -195,7 +196,7 @@ Result<Bytes> Operations::write(std::uint64_t number, std::optional<Bytes> place
                                     extent.first, extent.count, size});
     index += extent.count;
   }
-  // Here it has its blocks, and needs no more than room for its entries.
+  // The data has its blocks; the commit needs only space for its entries.
   if (const std::errc error = volume_.commit(context_, Urgency::changes); error != std::errc{}) {
     volume_.undo(context_);
     return fail(error);
@@ -203,7 +204,7 @@ Result<Bytes> Operations::write(std::uint64_t number, std::optional<Bytes> place
   return offset;
 }
 
-// A file that is mapped keeps its blocks, so its data changes in place, not atomically.
+// A mapped file keeps its blocks, so its data changes in place, not atomically.
 Result<Bytes> Operations::write_mapped(Inode& inode, Bytes offset, std::span<const std::byte> data,
                                        const fs::WriteOptions& options) {
   const Bytes end = offset + data.size();
@@ -224,7 +225,7 @@ Result<Bytes> Operations::write_mapped(Inode& inode, Bytes offset, std::span<con
   return offset;
 }
 
-// What has space is data, whether or not it was written.
+// Allocated blocks count as data, written or not.
 Result<Bytes> Operations::seek(std::uint64_t number, Bytes offset, bool for_data) {
   const Locked locked(volume_, Locked::For::reading, {number});
   Inode* const inode = locked[0];

@@ -41,13 +41,13 @@ Name* Directory::find_cookie(std::uint64_t cookie) {
 }
 
 void Directory::add(const Name& name) {
-  // Removed names keep their place in the table until it is made anew.
+  // Removed names keep their slot in the table until it is rebuilt.
   if ((names_.size() + 1) * 2 > table_.size()) rebuild();
   ++live_;
   lines_ += name.lines;
   if (name.is_directory()) ++subdirectories_;
   if (name.cookie < next_cookie_) {
-    // It replaced a name of a log page that is gone since.
+    // It replaced a name whose log page has been freed since.
     names_.insert(names_.begin() + static_cast<std::ptrdiff_t>(behind(name.cookie)), name);
     rebuild();
     return;

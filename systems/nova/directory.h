@@ -1,5 +1,5 @@
-// The names of a directory, in DRAM: found by a hash, walked by cookies. The names themselves are
-// only in the log entries.
+// The names of a directory, in DRAM: found by hash, walked by cookie. The text of a name is only in
+// its log entry.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace perdura::systems::nova {
 struct Name {
   std::uint64_t cookie = 0;  // ascending in the order in which names were added
   std::uint64_t inode = 0;
-  Bytes place = 0;         // of its AddEntry
-  std::uint64_t page = 0;  // of the log, by number
+  Bytes place = 0;         // offset of its AddEntry
+  std::uint64_t page = 0;  // number of the log page
   std::uint32_t hash = 0;
-  std::uint16_t lines = 0;  // of the entry
-  std::uint8_t length = 0;  // of the name
+  std::uint16_t lines = 0;  // length of the entry
+  std::uint8_t length = 0;  // length of the name
   std::uint8_t type = 0;    // S_IFMT >> 12; 0: removed
 
   bool is_directory() const { return type == S_IFDIR >> 12; }
@@ -28,22 +28,23 @@ class Directory {
  public:
   static std::uint32_t hash_of(std::string_view name);
 
-  // Null if there is none. Valid until the next change.
+  // Returns null if there is no such name. The pointer is valid until the next change.
   Name* find(pmem::Region& region, std::string_view name);
   Name* find_cookie(std::uint64_t cookie);
-  // Seldom has it a cookie that is not above all others.
+  // Adds a name. Slow if its cookie is not greater than all others, which is rare.
   void add(const Name& name);
   void remove(Name& name);
-  // The name stays and names another inode, by another entry.
+  // Replaces the inode and the entry of a name, which keeps its place in the directory.
   void replace(Name& name, const Name& by);
 
   std::uint64_t next_cookie() const { return next_cookie_; }
   std::size_t size() const { return live_; }
   bool empty() const { return live_ == 0; }
-  std::uint64_t lines() const { return lines_; }  // of all names' entries
+  std::uint64_t lines() const { return lines_; }  // of the entries of all names
   std::uint32_t subdirectories() const { return subdirectories_; }
 
-  // Calls visit(name) in the order of cookies, from behind `cookie` on, until it returns false.
+  // Calls visit(name) for the names after `cookie`, in the order of cookies, until it returns
+  // false.
   template <class Visit>
   void visit(std::uint64_t cookie, Visit&& visit) {
     for (std::size_t i = behind(cookie); i < names_.size(); ++i) {
@@ -52,10 +53,11 @@ class Directory {
   }
 
  private:
+  // Index of the first name after `cookie`.
   std::size_t behind(std::uint64_t cookie) const;
   void rebuild();
 
-  std::vector<Name> names_;           // by cookie; with removed ones
+  std::vector<Name> names_;           // by cookie; includes removed ones
   std::vector<std::uint32_t> table_;  // by hash: index + 1; 0: never used
   std::size_t live_ = 0;
   std::uint64_t lines_ = 0;

@@ -11,7 +11,7 @@ namespace perdura::systems::nova {
 
 namespace {
 
-// Names may have any bytes.
+// Escapes names, which may contain any bytes.
 std::string printable(std::string_view text) {
   std::string result;
   for (const char c : text) {

@@ -129,7 +129,7 @@ void apply_write(Inode& inode, const EntryView& entry, std::vector<Extent>* free
     for (std::uint64_t i = 0; i < write.count; ++i) {
       const Mapped mapped(write.block + i, unwritten, entry.page);
       const Mapped old = inode.blocks.set(write.file_block + i, mapped);
-      // The same block again, with another state, is not freed.
+      // The same block with another state is not freed.
       if (old) drop_block(inode, old, old.block() == mapped.block() ? nullptr : freed);
     }
   }
@@ -225,7 +225,7 @@ void apply(Inode& inode, const EntryView& entry, std::vector<Extent>* freed) {
       break;
     case EntryType::remove: {
       inode.log.page(entry.page).ends_others = true;
-      // The page in which it was added may be gone.
+      // The page with the entry that added the name may be gone.
       if (Name* const name = inode.directory->find_cookie(entry.as<RemoveEntry>().cookie)) {
         inode.log.drop(name->page);
         inode.directory->remove(*name);

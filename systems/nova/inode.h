@@ -1,5 +1,5 @@
-// An inode as it is in DRAM while the file system is mounted: what its log says, and where that
-// stands. Made when the inode is first used, by reading the log.
+// The DRAM copy of an inode of a mounted file system: its current state and where in its log each
+// part of that state is recorded. Built when the inode is first used, by reading its log.
 #pragma once
 
 #include <atomic>
@@ -22,20 +22,20 @@ inline constexpr std::uint64_t kNoPage = ~std::uint64_t{0};
 
 struct LogPage {
   Bytes offset = 0;        // 0: it has been freed
-  std::uint64_t live = 0;  // what stands in it and still holds
-  // It has entries that end what others say, so it must stay as long as older pages do.
+  std::uint64_t live = 0;  // blocks, names and attributes whose latest entry is in this page
+  // The page has entries that supersede others, so it must stay as long as older pages do.
   bool ends_others = false;
 };
 
 struct Log {
-  std::uint64_t tail = 0;     // the word, as it is in memory
-  std::uint64_t version = 0;  // that the next word gets
+  std::uint64_t tail = 0;     // the tail word, as it is in memory
+  std::uint64_t version = 0;  // version that the next tail word gets
   Bytes end = 0;              // where the next entry goes if it fits; 0: there is no page
   std::vector<LogPage> pages{};
   std::uint64_t first_page = 0;    // the number of pages[0]
-  std::uint64_t dead_pages = 0;    // about, that can be freed
-  std::uint64_t collected_at = 0;  // pages, when garbage was last collected thoroughly
-  std::vector<Bytes> spare{};      // for the operation under way
+  std::uint64_t dead_pages = 0;    // pages that can be freed, approximately
+  std::uint64_t collected_at = 0;  // length in pages at the last thorough collection
+  std::vector<Bytes> spare{};      // pages reserved for the operation under way
 
   std::uint64_t last_page() const { return first_page + pages.size() - 1; }
   // `number` may be given modulo Mapped::kPages.
@@ -46,20 +46,21 @@ struct Log {
   }
 };
 
+// An extended attribute. Its name and value stay in persistent memory.
 struct Extended {
-  Bytes place = 0;  // of its entry
+  Bytes place = 0;  // offset of its log entry
   std::uint64_t page = 0;
   std::uint32_t name_length = 0;
   std::uint32_t value_length = 0;
   std::uint16_t lines = 0;
-  std::vector<Extent> blocks{};  // of a long value
+  std::vector<Extent> blocks{};  // blocks of a long value
 };
-// A value that is in blocks; nothing if its checksum is wrong.
+// Reads a value that is stored in blocks. Returns nothing if its checksum is wrong.
 std::optional<std::vector<std::byte>> read_long_value(pmem::Region& region,
                                                       const Extended& extended);
 
 struct Inode {
-  std::atomic<bool> used{false};  // since inodes that are not were looked for
+  std::atomic<bool> used{false};  // since the eviction hand last passed
   bool loaded = false;
   bool exists = false;
   bool damaged = false;
@@ -69,7 +70,7 @@ struct Inode {
   std::uint32_t mode = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::uint32_t links = 0;  // of a directory 1 as long as it is not removed
+  std::uint32_t links = 0;  // a directory has 1 until it is removed
   std::uint64_t device = 0;
   Bytes size = 0;
   fs::Timestamp accessed{};
@@ -79,16 +80,16 @@ struct Inode {
   std::uint64_t target_block = 0;
 
   std::uint64_t holds = 0;
-  std::uint64_t mappings = 0;  // for direct access
-  // Of a directory; changes under the lock of renames.
+  std::uint64_t mappings = 0;  // direct mappings (Operations::map)
+  // The parent of a directory, as the word in memory; changes only under the lock of renames.
   std::atomic<std::uint64_t> parent_word{0};
   std::uint64_t parent() const { return parent_of(parent_word.load()); }
 
   Log log;
-  std::uint64_t attributes_page = kNoPage;  // with the last entry of all attributes
-  std::uint64_t modified_page = kNoPage;    // with the last one that set `modified` or the size
+  std::uint64_t attributes_page = kNoPage;  // the last entry that sets all attributes
+  std::uint64_t modified_page = kNoPage;    // the last entry that set `modified` or the size
   BlockMap blocks;
-  std::uint64_t block_count = 0;  // of data
+  std::uint64_t block_count = 0;  // data blocks
   std::unique_ptr<Directory> directory;
   std::unique_ptr<std::map<std::string, Extended, std::less<>>> extended;
 
@@ -98,18 +99,19 @@ struct Inode {
     return directory != nullptr && links != 0 ? 2 + directory->subdirectories() : links;
   }
   fs::Attributes attributes() const;
-  // What a log with nothing dead in it would have.
+  // The length of the log after a thorough collection, in cache lines.
   std::uint64_t live_lines() const;
-  // Everything that is in the log, and the log itself.
+  // Drops the cached log and all state that was read from it.
   void forget_log();
+  // Sets the state that a new inode has, as `base` describes it, with an empty log.
   void begin(const InodeBase& base);
 };
 
-// An entry in front of its application.
+// A log entry that has yet to be applied.
 struct EntryView {
   std::span<const std::byte> bytes;
   Bytes place = 0;
-  std::uint64_t page = 0;  // number
+  std::uint64_t page = 0;  // number of its log page
 
   template <class T>
   T as() const {
@@ -122,25 +124,28 @@ struct EntryView {
   }
 };
 
-// That says all attributes that such an entry says, as they are.
+// Returns a log entry that sets all attributes to their current values.
 AttributesEntry attributes_entry(const Inode& inode);
 
-// Does to the inode what the entry says; what it no longer has is appended to `freed`.
+// Applies the entry to the inode in DRAM. Blocks that the inode loses are appended to `freed`,
+// unless it is null.
 void apply(Inode& inode, const EntryView& entry, std::vector<Extent>* freed);
 
-// The damage of what an inode was made with, but for the generation, or with an entry of its
-// log, as a phrase; empty if it can be believed.
+// Returns what is wrong with an inode's base record, whose generation is not checked, or with an
+// entry of its log, as a phrase; empty if nothing is.
 std::string problem_with(const Geometry& geometry, std::uint64_t number, const InodeBase& base);
 std::string problem_with(const Geometry& geometry, const Inode& inode, const EntryView& entry);
 
-// Makes the inode from its record and its log, without believing either. Returns what is wrong, as
-// a phrase with its place; then the inode is what the log says before that.
+// Builds the inode from its record and its log, neither of which is trusted. Returns what is wrong,
+// as a phrase that gives the place, or an empty string; if something is wrong, the inode is marked
+// damaged and has the state that the log describes before that place.
 std::string load(pmem::Region& region, const Geometry& geometry, Inode& inode);
-// The same with a record that was read before. `seen`, if there is one, is called with each entry.
+// The same for a record that the caller has read. Calls `seen`, unless it is empty, for each entry.
 using SeenEntry = std::function<void(const EntryView&)>;
 std::string load(pmem::Region& region, const Geometry& geometry, Inode& inode,
                  const InodeRecord& record, const SeenEntry& seen = {});
 
+// Appends a run of blocks, merging it with the last extent if they are adjacent.
 void add_extent(std::vector<Extent>& extents, std::uint64_t first, std::uint64_t count);
 
 }  // namespace perdura::systems::nova

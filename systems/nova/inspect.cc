@@ -97,11 +97,11 @@ class Inspection {
     return true;
   }
 
-  // What recovery would redo counts as done.
+  // Changes that recovery would redo count as done.
   void read_journals() {
     for (std::uint32_t i = 0; i < kJournals; ++i) {
       const auto record = region_.read_object<JournalRecord>(kJournalOffset + i * kJournalBytes);
-      // A record that is not whole belongs to an operation that has not taken effect.
+      // A damaged record belongs to an operation that has not taken effect.
       if (!has_possible_count(record) || record.crc != checksum(record)) continue;
       for (std::uint32_t word = 0; word < record.count; ++word) {
         const JournalWord& change = record.words[word];
@@ -212,12 +212,12 @@ class Inspection {
         name.has_wrong_type = true;
         say(where, fmt::format("It has another type than inode {}.", name.inode));
       } else if (name.type == S_IFDIR) {
-        // It is where it says that it is, if there is such a name.
+        // A directory is where its parent word says, if there is such a name.
         if (named.named_in == 0 || name.directory == named.parent) named.named_in = name.directory;
         if (named.names > 1) say(where, fmt::format("Directory {} has two names.", name.inode));
       }
     }
-    // Names are sorted by their directories.
+    // The names are sorted by directory.
     std::vector<std::uint64_t> open{kRoot};
     root.is_reached = true;
     while (!open.empty()) {
@@ -237,7 +237,8 @@ class Inspection {
     Known& known = found_.inodes[number];
     if (!known.exists || !known.is_whole) return;
     if (known.names == 0) {
-      // Recovery reclaims it if it was held at the failure; else it has lost its name.
+      // If its link count is 0, it was held at the failure and recovery reclaims it; else it has
+      // lost its name.
       if (known.links > 0) say(inode_name(number), "It has no name.");
       return;
     }
@@ -246,7 +247,7 @@ class Inspection {
       say(inode_name(number),
           fmt::format("It has {} names, but says {}.", known.names, known.links));
     }
-    // A directory that is named as a file only, say, has no parent to compare with.
+    // A directory that is only named as a file, for example, has no parent to compare with.
     if ((known.mode & S_IFMT) == S_IFDIR && known.named_in != 0 && known.parent != known.named_in) {
       say(inode_name(number),
           fmt::format("It is in directory {}, but says {}.", known.named_in, known.parent));
@@ -265,7 +266,7 @@ class Inspection {
     for (std::uint64_t block = geometry_.first_block; what.empty() && block < geometry_.blocks;
          ++block) {
       const bool used = (blocks[block / 64] >> block % 64 & 1) != 0;
-      // It may belong to what cannot be read.
+      // It may belong to a damaged inode.
       if (used && owners_[block] == 0 && !found_.all_whole) continue;
       if (used != (owners_[block] != 0)) what = fmt::format("Block {} is wrong", block);
     }
@@ -290,7 +291,7 @@ std::vector<fs::Damage> inspect(pmem::Region& region, bool repair) {
   Findings found = look_at(region);
   std::vector<fs::Damage> damage = found.damage;
   if (!repair || damage.empty()) return damage;
-  // Each round repairs what the one before has made clear; there are fewer kinds of damage.
+  // Each round repairs damage that the previous one has brought to light; there are fewer kinds.
   constexpr int kRounds = 24;
   for (int round = 0; round < kRounds && !found.damage.empty(); ++round) {
     if (!repair_once(region, found)) break;

@@ -1,4 +1,4 @@
-// What can be said of a file system that is not mounted, without believing anything in it.
+// Examines a file system that is not mounted, trusting nothing in it.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,17 @@
 
 namespace perdura::systems::nova {
 
-// By the superblock at `offset`; nothing if it is not intact, or says what cannot be.
+// The geometry by the superblock at `offset`; nothing if that is not intact or has impossible
+// values.
 std::optional<Geometry> stored_geometry(pmem::Region& region, Bytes offset);
-// Why there is none by either superblock, in words that follow the region's name.
+// Says why neither superblock gives a geometry, in words that follow the region's name.
 std::string problem_of_superblocks(pmem::Region& region);
 
-// Throws UsageError if there is nothing of a file system.
+// Lists the damage and repairs it if `repair` is set. Throws UsageError if the region holds no nova
+// file system at all.
 std::vector<fs::Damage> inspect(pmem::Region& region, bool repair);
-// Throws UsageError if there can be no such inode, or if no superblock is intact.
+// The file system, or one inode of it, as text. Throws UsageError if there can be no such inode, or
+// if no superblock is intact.
 std::string dump(pmem::Region& region, std::optional<fs::InodeNumber> inode);
 
 }  // namespace perdura::systems::nova

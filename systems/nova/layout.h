@@ -1,7 +1,6 @@
-// What nova keeps in persistent memory, in one region of the file system's name. The unit is the
-// block of 4 KiB; numbers of blocks count from the start of the region, and block 0 is never data,
-// so that 0 can say "none". Nothing is a pointer: all that is stored means the same on another node
-// that reads it.
+// The persistent layout of nova: one region, named after the file system. The unit is the block of
+// 4 KiB; blocks are numbered from the start of the region, and block 0 is never data, so that 0 can
+// mean "none". Nothing stored is a pointer: it means the same on another node that reads it.
 //
 //   block 0  +--------------------------------------------------------------+
 //            | superblock | at 256: the mark of a clean unmount             |
@@ -12,10 +11,10 @@
 //            | pages of logs, and blocks of data, in any order              |
 //            +--------------------------------------------------------------+
 //
-// An inode (InodeRecord) is a line of words that change atomically, and what it was made with,
-// which never changes. Everything that happens to it later is in its log: entries of whole cache
-// lines, in pages that are linked. An entry never changes; it belongs to the log once the inode's
-// tail word, eight bytes, lies behind it.
+// An inode (InodeRecord) is a line of words that change atomically, followed by what the inode was
+// created with (InodeBase), which never changes. Everything that happens to it later is in its log:
+// entries of whole cache lines, in linked pages. An entry never changes; it belongs to the log once
+// the inode's tail word, eight bytes, points past it.
 //
 //   tail word   | version: 24 bits | end of the log, in units of 64 bytes: 40 bits, 0: empty |
 //   log page    | entry | entry | ...                      | trailer: next, used, owner      |
@@ -38,19 +37,19 @@ inline constexpr std::uint32_t kVersion = 1;
 struct Superblock {
   std::uint64_t magic = 0;
   std::uint32_t version = 0;
-  std::uint32_t crc = 0;  // of what follows
+  std::uint32_t crc = 0;  // covers the fields that follow
   std::uint64_t size = 0;
   std::uint64_t inodes = 0;
-  std::uint64_t log_page_bytes = 0;  // of each log page, those that are used
+  std::uint64_t log_page_bytes = 0;  // bytes that are used of each log page
 };
 static_assert(sizeof(Superblock) == 40);
 inline constexpr Bytes kSuperblockCopy = kBlock;
 
-// 0 while it is mounted, or was not unmounted. Else kClean and the checksum of what was saved.
+// 0 while it is mounted, or was not unmounted; else kClean and the checksum of the saved bitmaps.
 inline constexpr Bytes kCleanOffset = 256;
 inline constexpr std::uint64_t kClean = std::uint64_t{0xC1EA} << 32;
 
-// Where things are; follows from the superblock.
+// Where things are, computed from the superblock.
 struct Geometry {
   Bytes size = 0;
   std::uint64_t blocks = 0;
@@ -59,7 +58,7 @@ struct Geometry {
   Bytes inode_table = 0;
   Bytes saved_blocks = 0;         // bitmap: a bit for each block
   Bytes saved_inodes = 0;         // bitmap: a bit for each inode number
-  std::uint64_t first_block = 0;  // that logs and data may have
+  std::uint64_t first_block = 0;  // the first one for logs and data
 
   Geometry() = default;
   Geometry(Bytes size, std::uint64_t inodes, Bytes log_page_bytes);
@@ -81,18 +80,18 @@ bool is_intact(const Superblock& superblock);
 inline constexpr std::size_t kInlineTarget = 104;
 
 struct InodeBase {
-  std::uint32_t crc = 0;  // of what follows
+  std::uint32_t crc = 0;  // covers the fields that follow
   std::uint32_t mode = 0;
   std::uint64_t number = 0;
   std::uint64_t generation = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::uint32_t links = 0;  // of a directory 1 as long as it is not removed
+  std::uint32_t links = 0;  // a directory has 1 until it is removed
   std::uint32_t created_nanoseconds = 0;
   std::int64_t created_seconds = 0;
   std::uint64_t device = 0;
-  std::uint64_t target_length = 0;  // of a symbolic link
-  std::uint64_t target_block = 0;   // of a long one
+  std::uint64_t target_length = 0;  // a symbolic link's
+  std::uint64_t target_block = 0;   // if it is longer than kInlineTarget
   std::uint32_t target_crc = 0;
   std::uint32_t reserved = 0;
   std::array<char, kInlineTarget> target{};
@@ -103,8 +102,9 @@ static_assert(sizeof(InodeBase) == 192);
 struct InodeRecord {
   std::uint64_t state = 0;  // generation << 1 | 1 if it exists
   std::uint64_t tail = 0;
-  std::array<std::uint64_t, 2> head{};  // offset of the first log page; which: the version's parity
-  std::uint64_t parent = 0;             // of a directory: how often it changed << 32 | inode
+  std::array<std::uint64_t, 2> head{};  // offset of the first log page, indexed by the version's
+                                        // parity
+  std::uint64_t parent = 0;             // a directory's: count of changes << 32 | inode
   std::array<std::uint64_t, 3> reserved{};
   InodeBase base{};
 };
@@ -139,8 +139,8 @@ std::uint32_t checksum(const InodeBase& base);
 // --- logs
 
 struct PageTrailer {
-  std::uint64_t next = 0;  // offset of the next page; means nothing in the page with the tail
-  std::uint64_t used = 0;  // bytes of entries, as next
+  std::uint64_t next = 0;  // offset of the next page; undefined in the page with the tail
+  std::uint64_t used = 0;  // bytes of entries; undefined like `next`
   std::uint64_t inode = 0;
   std::uint64_t generation = 0;
   std::array<std::uint64_t, 4> reserved{};
@@ -151,25 +151,25 @@ enum class EntryType : std::uint8_t {
   none,
   write,         // blocks of a file
   size,          // truncate
-  attributes,    // all that are not the size
+  attributes,    // all but the size
   add,           // a name in a directory
-  remove,        // of a name
+  remove,        // a name from a directory
   set_extended,  // an extended attribute
   remove_extended,
 };
 inline constexpr std::uint8_t kLastEntryType = 7;
 inline constexpr std::uint8_t kUnwritten = 1;  // WriteEntry: blocks that read as zeros
-inline constexpr std::uint8_t kCuts = 2;       // SizeEntry: blocks behind the end are freed
+inline constexpr std::uint8_t kCuts = 2;       // SizeEntry: blocks after the end are freed
 inline constexpr std::uint8_t kInBlocks = 1;   // ExtendedEntry: the value is in blocks
 
 struct EntryHeader {
-  std::uint32_t crc = 0;  // of the rest of the entry; its seed is whose and where it is
+  std::uint32_t crc = 0;  // covers the rest of the entry; seeded with inode, generation and offset
   EntryType type{};
   std::uint8_t flags = 0;
-  std::uint16_t lines = 1;  // of 64 bytes, altogether
+  std::uint16_t lines = 1;  // length of the entry in cache lines
   std::int64_t seconds = 0;
   std::uint32_t nanoseconds = 0;
-  std::uint32_t mode = 0;  // of a name: only the type
+  std::uint32_t mode = 0;  // only the type if the entry is a name's
 };
 static_assert(sizeof(EntryHeader) == 24);
 
@@ -177,8 +177,8 @@ struct WriteEntry {
   EntryHeader header;
   std::uint64_t file_block = 0;
   std::uint64_t block = 0;  // 0: a hole
-  std::uint64_t count = 0;  // of blocks
-  std::uint64_t size = 0;   // of the file
+  std::uint64_t count = 0;  // number of blocks
+  std::uint64_t size = 0;   // size of the file
 };
 static_assert(sizeof(WriteEntry) == 56);
 
@@ -203,8 +203,8 @@ static_assert(sizeof(AttributesEntry) == kCacheLine);
 struct AddEntry {
   EntryHeader header;  // `modified` and `changed` of the directory
   std::uint64_t inode = 0;
-  std::uint64_t cookie = 0;  // of an entry that exists: it names another inode from now on
-  std::uint32_t length = 0;  // of the name, which follows
+  std::uint64_t cookie = 0;  // if a name has this cookie, it names `inode` from now on
+  std::uint32_t length = 0;  // length of the name, which follows
   std::uint32_t reserved = 0;
 };
 static_assert(sizeof(AddEntry) == 48);
@@ -215,7 +215,7 @@ struct RemoveEntry {
   std::uint64_t cookie = 0;
 };
 
-// Followed by the name and the value, or by the name and the blocks' extents (block << 16 | count).
+// Followed by the name and either the value or the extents of its blocks (block << 16 | count).
 struct ExtendedEntry {
   EntryHeader header;
   std::uint32_t name_length = 0;
@@ -240,8 +240,8 @@ constexpr std::uint16_t lines_of(Bytes bytes) {
   return static_cast<std::uint16_t>((bytes + kCacheLine - 1) / kCacheLine);
 }
 
-// Of an entry of whole lines, whose header begins it. What is left of an earlier use of its page,
-// or belongs to another inode, does not have it.
+// The checksum of an entry of whole lines, which begins with its header. What an earlier use of the
+// page left there, or what belongs to another inode, does not have it.
 std::uint32_t checksum(std::span<const std::byte> entry, std::uint64_t inode,
                        std::uint64_t generation, Bytes offset);
 
@@ -258,10 +258,10 @@ struct JournalWord {
   std::uint64_t after = 0;
 };
 
-// Words that change together. Valid if its checksum is right; then recovery stores `after` where
-// there still is `before`.
+// Words that change together. If the checksum is right, recovery stores `after` in every word that
+// still is `before`.
 struct JournalRecord {
-  std::uint32_t crc = 0;  // of what follows
+  std::uint32_t crc = 0;  // covers the fields that follow
   std::uint32_t count = 0;
   std::uint64_t sequence = 0;
   std::array<JournalWord, kJournalWords> words{};
@@ -272,10 +272,11 @@ std::uint32_t checksum(const JournalRecord& record);
 constexpr bool has_possible_count(const JournalRecord& record) {
   return record.count > 0 && record.count <= kJournalWords;
 }
-// Whether a record that is intact changes only what records may change.
+// Returns true if the word is one that journals may change. Recovery asks this even of records
+// whose checksum is right.
 bool is_possible(const Geometry& geometry, const JournalWord& word);
 
-// The mark of a clean unmount that saved these bitmaps.
+// The word that marks a clean unmount with these saved bitmaps.
 std::uint64_t clean_mark(std::span<const std::uint64_t> blocks,
                          std::span<const std::uint64_t> inodes);
 

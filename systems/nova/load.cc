@@ -1,4 +1,4 @@
-// Reads inodes and their logs, and checks each word before it is used.
+// Reads inodes and their logs, checking each value before it is used.
 #include <fmt/format.h>
 
 #include <array>

@@ -84,7 +84,7 @@ Result<fs::Attributes> Operations::look_up(std::uint64_t directory, std::string_
     const Name* const found = in->directory->find(volume_.region(), name);
     if (found == nullptr) return fail(std::errc::no_such_file_or_directory);
     if (found->inode != number) {
-      // Both locks are taken in order; the name may be another's by then.
+      // Both locks must be taken in order; by then the name may refer to another inode.
       number = found->inode;
       continue;
     }
@@ -107,11 +107,12 @@ Result<std::uint64_t> Operations::parent(std::uint64_t directory) {
   return in->parent();
 }
 
-// Its number may have been used until now, and somebody who looks for the inode that had it may
-// hold its lock and wait for one of ours; then another one must do. If all that are free are locked
-// by others, `busy_` is one of them.
+// The number may have belonged to an inode that somebody is still looking for, holding its lock and
+// waiting for one of ours; then another number is tried. If all free numbers are locked by others,
+// `busy_` becomes one of them.
 Result<Inode*> Operations::take_free_inode(Locked& locked) {
-  // Stay allocated until one has been found, since the allocator would give them again.
+  // These stay allocated until a number has been found, since the allocator would return them
+  // again.
   std::vector<std::uint64_t> busy;
   Inode* found = nullptr;
   while (found == nullptr) {
@@ -133,13 +134,13 @@ Result<fs::Attributes> Operations::until_not_busy(const Make& make) {
     busy_ = 0;
     const Result<fs::Attributes> made = make();
     if (busy_ == 0) return made;
-    // Nothing else is locked now, so this cannot be a deadlock.
+    // No other lock is held now, so this cannot deadlock.
     const Locked wait(volume_, Locked::For::changing, {busy_});
   }
 }
 
-// The record is durable with the first fence of the operation; nobody looks at it before the state
-// word says that it exists.
+// The record is durable after the first fence of the operation; nobody reads it before the state
+// word says that the inode exists.
 Result<Inode*> Operations::prepare(Locked& locked, const fs::NewInode& inode, std::uint32_t links,
                                    std::uint64_t parent, fs::Timestamp now) {
   const Result<Inode*> free = take_free_inode(locked);
@@ -148,7 +149,7 @@ Result<Inode*> Operations::prepare(Locked& locked, const fs::NewInode& inode, st
   const std::uint32_t type = inode.mode & S_IFMT;
   const Bytes offset = volume_.geometry().inode_offset(made.number);
   const std::uint64_t before = volume_.region().load(offset + kStateWord);
-  // No word of an earlier inode of the number comes again (commit.cc).
+  // No word of an earlier inode with this number may take the same value again (commit.cc).
   InodeRecord record{
       .state = before,
       .tail = tail_word((version_of(volume_.region().load(offset + kTailWord)) + 1) % kVersions, 0),
@@ -180,7 +181,7 @@ Result<Inode*> Operations::prepare(Locked& locked, const fs::NewInode& inode, st
     }
   }
   base.crc = checksum(base);
-  // The state stays as it is; all other words are of the new inode.
+  // The state word stays as it is; all other words are the new inode's.
   volume_.write_metadata(context_, offset + kTailWord, bytes_of(record).subspan(kTailWord));
   context_.words.push_back({offset + kStateWord, before, state_word(base.generation, true)});
   made.begin(base);
@@ -205,7 +206,7 @@ void Operations::give_up(Inode& inode) {
   inode.target_block = 0;
   inode.forget_log();
   inode.directory.reset();
-  // Its record says so, too, with the generation that it had.
+  // The record also says so, with the previous generation.
   inode.loaded = false;
   volume_.numbers().free(inode.number, 1);
 }
@@ -308,7 +309,7 @@ Result<void> Operations::remove(std::uint64_t directory, std::string_view name, 
     if (volume_.use(*child) != std::errc{}) {
       if (is_directory && !found->is_directory()) return fail(std::errc::not_a_directory);
       if (!is_directory && found->is_directory()) return fail(std::errc::is_a_directory);
-      // There may be names in it.
+      // It may contain names.
       if (is_directory) return fail(std::errc::io_error);
       context_.begin();
       remove_name(*in, *found, now);

@@ -15,8 +15,8 @@ using nova::InodeRecord;
 using nova::Parameters;
 using nova::Superblock;
 
-// Pages of few entries, so that logs have several and garbage is collected; and so few inodes in
-// DRAM that logs are read again.
+// Log pages of few entries, so that logs have several pages and garbage is collected; and so few
+// inodes in DRAM that logs are read again.
 constexpr std::array kSmall{
     services::Setting{"inodes", 32}, services::Setting{"log_page_bytes", nova::kSmallestLogPage},
     services::Setting{"gc_pages", 4}, services::Setting{"cached_inodes", 4}};
@@ -54,8 +54,8 @@ Task<> make(Thread& thread, std::string name, fs::FsConfig config) {
       thread.node.create_region(name, geometry.blocks * nova::kBlock, pmem::Medium::pm);
   Geometry stored = geometry;
   stored.size = geometry.blocks * nova::kBlock;
-  // The root directory, then the superblock's copy, and the superblock itself last: before that it
-  // is no file system.
+  // The root directory, then the superblock's copy, and the superblock itself last: until it is
+  // there, the region is no file system.
   InodeRecord root{.state = nova::state_word(1, true),
                    .parent = static_cast<std::uint64_t>(fs::kRootInode)};
   root.base.mode = S_IFDIR | (config.root_mode & 07777);
@@ -77,14 +77,14 @@ Task<> make(Thread& thread, std::string name, fs::FsConfig config) {
   co_return;
 }
 
-// A file system of which nobody else has or changes anything as long as this exists.
+// A file system that nobody else mounts or changes as long as this object exists.
 struct Owned {
   std::unique_ptr<pmem::Region> region;
   std::shared_ptr<void> ownership;
 };
 
 Owned open(Thread& thread, const std::string& name) {
-  // First, so that nobody puts another file system in its place between the two.
+  // Ownership first, so that nobody replaces the file system between the two calls.
   auto ownership = thread.node.own_region(name);
   if (ownership == nullptr) {
     throw UsageError(fmt::format("the file system '{}' is mounted; unmount it first", name));
@@ -116,7 +116,7 @@ Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread, std::string name, fs
         fmt::format("'{}' is damaged: its root directory, {}; perdura fs check --repair mends it",
                     name, damage));
   }
-  // From here on what was saved does not count.
+  // From here on the saved bitmaps do not count.
   memory.store(nova::kCleanOffset, 0);
   memory.persist(nova::kCleanOffset, kWord);
   co_return std::make_shared<nova::FileSystem>(std::move(region), std::move(ownership),

@@ -1,5 +1,5 @@
-// What Session does (services/fs/fs.h), for one session: each operation from its locks to its
-// commit. The order of errors is that of the specification (services/fs/model/model.h).
+// The operations of fs::Session (services/fs/fs.h) for one session, each from its locks to its
+// commit. They check for errors in the order of the specification (services/fs/model/model.h).
 #pragma once
 
 #include "systems/nova/volume.h"
@@ -51,7 +51,7 @@ class Operations {
   void release(std::uint64_t inode, std::uint64_t holds);
   // --- data.cc
   Result<Bytes> read(std::uint64_t inode, Bytes offset, std::span<std::byte> into);
-  // At the end of the file if there is no offset; returns where that was.
+  // Writes at the end of the file if there is no offset. Returns the offset of the data.
   Result<Bytes> write(std::uint64_t inode, std::optional<Bytes> offset,
                       std::span<const std::byte> data, const fs::WriteOptions& options);
   Result<Bytes> seek(std::uint64_t inode, Bytes offset, bool for_data);
@@ -59,7 +59,7 @@ class Operations {
   Result<void> truncate(std::uint64_t inode, Bytes size, const fs::WriteOptions& options);
   Result<void> allocate(std::uint64_t inode, fs::AllocationMode mode, Bytes offset, Bytes length,
                         const fs::WriteOptions& options);
-  // Gives a range blocks of its own that are written, and keeps them in place until unmap().
+  // Gives each block of the range written blocks of its own, which stay in place until unmap().
   Result<std::vector<fs::MappedExtent>> map(std::uint64_t inode, Bytes offset, Bytes length);
   void unmap(std::uint64_t inode);
   Result<void> sync(std::uint64_t inode);
@@ -74,7 +74,7 @@ class Operations {
             .nanoseconds = now.nanoseconds,
             .mode = mode};
   }
-  // Entries for the context.
+  // The following add entries to the context.
   void add_name(Inode& directory, std::uint64_t cookie, std::string_view name, std::uint64_t inode,
                 std::uint32_t mode, fs::Timestamp now);
   void remove_name(Inode& directory, const Name& name, fs::Timestamp now);
@@ -92,13 +92,13 @@ class Operations {
   template <class Make>
   Result<fs::Attributes> until_not_busy(const Make& make);
   Result<Inode*> take_free_inode(Locked& locked);
-  // An inode with a number and a record, which is flushed, that the commit makes exist; it is then
-  // locked, too.
+  // Takes a free inode number, locks it, and writes and flushes its record. The commit will make
+  // the inode exist; if it fails, give_up() must be called.
   Result<Inode*> prepare(Locked& locked, const fs::NewInode& inode, std::uint32_t links,
                          std::uint64_t parent, fs::Timestamp now);
-  // Undoes that.
   void give_up(Inode& inode);
-  // A locked inode loses a name, in the operation under way. True if it ends with that.
+  // Removes one name from a locked inode's link count, as part of the operation under way. Returns
+  // true if the inode ends with it; then the caller calls discard() after the commit.
   bool lose_name(Inode& inode, fs::Timestamp now);
 
   std::errc own_blocks(Inode& inode, std::uint64_t first, std::uint64_t last);
@@ -113,7 +113,7 @@ class Operations {
 
   Volume& volume_;
   Context context_;
-  std::uint64_t busy_ = 0;  // an inode that an operation waits for, or 0
+  std::uint64_t busy_ = 0;  // an inode that until_not_busy() waits for, or 0
 };
 
 }  // namespace perdura::systems::nova

@@ -1,4 +1,4 @@
-// What `[systems.nova]` of an experiment may say.
+// The parameters of an experiment's `[systems.nova]`.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ struct Parameters {
   std::uint64_t gc_pages = 0;
   std::uint64_t cached_inodes = 0;
 
-  // Throws UsageError if the configuration has other parameters, or is impossible.
+  // Throws UsageError if the configuration has unknown parameters or impossible values.
   static Parameters of(const fs::FsConfig& config);
 };
 

@@ -1,4 +1,4 @@
-// Mounting after a failure, unmounting, and what must hold while the file system is mounted.
+// Mounting after a failure, unmounting, and the audit of a mounted file system.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 
 namespace perdura::systems::nova {
 
-// A record that is whole belongs to an operation that has taken effect, though its words may not
-// have reached memory. Where a later operation has changed a word, that stays.
+// An intact record belongs to an operation that has taken effect, although its words may not have
+// reached memory. A word that a later operation has changed keeps its value.
 void Volume::redo_journals() {
-  // A process that died may have left a record in caches only. If words were changed by it before
-  // it is durable, a power failure could keep some of them and forget the record, and the others.
+  // A process that died may have left a record in caches only. If the words were changed before the
+  // record is durable, a power failure could keep some of them and lose the record and the others.
   for (std::uint32_t i = 0; i < kJournals; ++i) {
     const Bytes offset = kJournalOffset + i * kJournalBytes;
     if (region_.load(offset) != 0) region_.flush(offset, kJournalBytes);
@@ -41,7 +41,7 @@ void Volume::redo_journals() {
 }
 
 struct Volume::Scanned {
-  std::vector<Bytes> pages{};            // of logs
+  std::vector<Bytes> pages{};            // log pages
   std::vector<std::uint64_t> orphans{};  // inodes without names
   std::vector<std::uint64_t> damaged{};  // inodes whose logs cannot be read
   bool has_shared_blocks = false;
@@ -60,14 +60,14 @@ struct Volume::Scanned {
 
 namespace {
 
-// Fewer are read sooner than another thread has begun.
+// A thread for fewer inodes would not have started before they are read.
 constexpr std::size_t kInodesForAThread = 1024;
-constexpr std::size_t kTurn = 64;  // so many adjacent ones are read by one thread
+constexpr std::size_t kTurn = 64;  // number of adjacent inodes that a thread reads at a time
 
 }  // namespace
 
-// The part of one of several threads. Each inode is read by itself: nothing here depends on another
-// one, but that no block is in two.
+// Reads part `part` of `parts` of the inodes. Threads share only the bitmap of blocks, in which a
+// block of two inodes is noticed.
 void Volume::scan(std::span<const std::uint64_t> numbers, std::size_t part, std::size_t parts,
                   Scanned& found) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -106,7 +106,7 @@ void Volume::scan(std::span<const std::uint64_t> numbers, std::size_t part, std:
 
 namespace {
 
-// Calls visit(block) for each block of the inode, of its log and of its data.
+// Calls visit(block) for each block of the inode's log and data.
 template <class Visit>
 void visit_blocks(const Inode& inode, Visit&& visit) {
   for (const LogPage& page : inode.log.pages) visit(page.offset / kBlock);
@@ -126,8 +126,8 @@ void visit_blocks(const Inode& inode, Visit&& visit) {
 
 }  // namespace
 
-// All that can be read of a damaged inode keeps its blocks, for a later repair. What cannot be
-// found may be written over: it could not be read either.
+// Keeps the blocks of all readable parts of a damaged inode, for a later repair. Parts that cannot
+// be found may be overwritten: nobody could read them anyway.
 void Volume::keep_readable(std::uint64_t number) {
   Inode inode;
   inode.number = number;
@@ -137,8 +137,8 @@ void Volume::keep_readable(std::uint64_t number) {
   visit_blocks(inode, [this](std::uint64_t block) { blocks_.mark_used(block, 1); });
 }
 
-// One of those that share a block is damaged, and nobody can say which. As long as neither is
-// changed, neither loses anything.
+// Returns the inodes that share a block with another one. One of the two is damaged, and nobody can
+// tell which. As long as neither is changed, neither loses anything.
 std::vector<std::uint64_t> Volume::sharing_blocks(std::span<const std::uint64_t> numbers) {
   std::vector<std::uint8_t> owners(geometry_.blocks);
   const auto visit_all = [&](const auto& visit) {
@@ -184,7 +184,7 @@ Task<Volume::Scanned> Volume::scan_all(Thread& thread, std::span<const std::uint
                               scan_part(this, numbers, part, parts, &found[part]), &running,
                               &ended));
   }
-  if (running > 0) co_await yield();  // now they begin
+  if (running > 0) co_await yield();  // lets the spawned tasks start the other threads
   scan(numbers, 0, parts, found[0]);
   while (running > 0) co_await wait(ended);
   for (std::size_t part = 1; part < parts; ++part) found[0].add(found[part]);
@@ -192,9 +192,9 @@ Task<Volume::Scanned> Volume::scan_all(Thread& thread, std::span<const std::uint
   co_return std::move(found[0]);
 }
 
-// What recovery finds may be in caches only, if a process has died and not the machine
-// (docs/restart.md). So it flushes all words that it builds upon, and what it changes, before
-// anything else is written. Other threads only read.
+// The state that recovery finds may be in caches only, if a process has died but not the machine
+// (docs/restart.md). So before anything else is written, recovery flushes all words that it relies
+// on, and its own changes. Other threads only read.
 Task<> Volume::recover(Thread& thread, bool only_reads) {
   redo_journals();
   std::vector<std::uint64_t> numbers;
@@ -222,7 +222,8 @@ Task<> Volume::recover(Thread& thread, bool only_reads) {
   for (const Bytes page : found.pages) {
     region_.flush(page + geometry_.trailer_in_page(), kCacheLine);
   }
-  // Inodes that have no name any more. Their blocks have not been marked, so they are free.
+  // Delete the inodes that have no name any more. Their blocks have not been marked, so they are
+  // free.
   for (const std::uint64_t orphan : found.orphans) {
     const Bytes state = geometry_.inode_offset(orphan) + kStateWord;
     region_.store(state, region_.load(state) & ~std::uint64_t{1});
@@ -231,8 +232,8 @@ Task<> Volume::recover(Thread& thread, bool only_reads) {
     count(Happened::orphans);
   }
   region_.drain();
-  // The words that they would change are durable, so the records have done their service; and a
-  // session of this mount begins to count anew.
+  // The words that the records would change are durable, so the records are not needed any more;
+  // and sessions of this mount start their sequence numbers anew.
   constexpr std::array<std::byte, kJournalBytes> kNothing{};
   for (std::uint32_t i = 0; i < kJournals; ++i) {
     const Bytes offset = kJournalOffset + i * kJournalBytes;
@@ -262,12 +263,12 @@ bool Volume::load_saved(std::uint64_t mark) {
   return true;
 }
 
-// What is saved is durable before the mark that says so.
+// The saved bitmaps are durable before the mark that says so.
 void Volume::save() {
   Context context;
   for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
     Inode* const inode = find(number);
-    // Without sessions nothing is held.
+    // Without sessions there are no holds, so inodes without names can go.
     if (inode == nullptr || !inode->loaded || !inode->exists || inode->damaged || inode->links > 0)
       continue;
     context.begin();
@@ -288,7 +289,7 @@ void Volume::save() {
     region_.flush(offset, kJournalBytes);
   }
   region_.drain();
-  // Without the mark the next mount recovers, which finds the blocks that are nobody's.
+  // Without the mark the next mount recovers, which finds the blocks that no inode owns.
   if (needs_recovery_) return;
   region_.store(kCleanOffset, clean_mark(blocks, inodes));
   region_.persist(kCleanOffset, kWord);
@@ -326,7 +327,7 @@ std::string Volume::audit() {
       say(fmt::format("inode {} is damaged", number));
       continue;
     }
-    // What recovery would make of it is what it is.
+    // The state in DRAM must be the state that recovery would read.
     Inode read;
     read.number = number;
     if (const std::string damage = load(region_, geometry_, read); !damage.empty()) {

@@ -5,13 +5,14 @@ namespace perdura::systems::nova {
 
 namespace {
 
-// Whether a directory is another one or lies below it. Under the lock of renames no parent changes.
+// Returns true if a directory is `directory` or lies below it. The caller holds the lock of
+// renames, under which no parent changes.
 bool lies_in(Volume& volume, std::uint64_t inode, std::uint64_t directory) {
   constexpr auto kRoot = static_cast<std::uint64_t>(fs::kRootInode);
   for (std::uint64_t steps = 0; inode != directory; ++steps) {
     if (inode == kRoot || steps > volume.geometry().inodes) return false;
     if (!volume.can_be(inode)) return false;
-    // Its word in memory is there before its log has been read.
+    // The word in memory can be read before the inode's log has been loaded.
     inode = parent_of(volume.region().load(volume.geometry().inode_offset(inode) + kParentWord));
   }
   return true;
@@ -35,8 +36,8 @@ Result<void> Operations::rename(std::uint64_t from, std::string_view name, std::
   std::optional<RenameLock> renames;
   if (from != to) renames.emplace(volume_.rename_lock());
   const bool exchanges = mode == fs::RenameMode::exchange;
-  std::uint64_t number = 0;      // of what is moved
-  std::uint64_t met_number = 0;  // of what has the new name, if anything
+  std::uint64_t number = 0;      // the inode that is moved
+  std::uint64_t met_number = 0;  // the inode that has the new name, 0 if none
   for (;;) {
     const Locked locked(volume_, Locked::For::changing, {from, to, number, met_number});
     Inode* const source = locked[0];
@@ -59,7 +60,7 @@ Result<void> Operations::rename(std::uint64_t from, std::string_view name, std::
     Inode* const met = locked[3];
     if (mode == fs::RenameMode::keep && met != nullptr) return fail(std::errc::file_exists);
     if (exchanges && met == nullptr) return fail(std::errc::no_such_file_or_directory);
-    // A file that is damaged can be moved and replaced; there may be names in a directory.
+    // A damaged file can be moved and replaced; a damaged directory may contain names.
     const bool moves_damaged = volume_.use(*moved) != std::errc{};
     const bool meets_damaged = met != nullptr && volume_.use(*met) != std::errc{};
     const bool moves_directory = moves_damaged ? old->is_directory() : moved->directory != nullptr;
@@ -97,7 +98,7 @@ Result<void> Operations::rename(std::uint64_t from, std::string_view name, std::
     } else {
       remove_name(*source, *old, now);
     }
-    // A name that is there stays where it is for those who walk the directory.
+    // A replaced name keeps its cookie, and so its place for those who walk the directory.
     add_name(*target, met != nullptr ? other->cookie : target->directory->next_cookie(), new_name,
              moved->number, static_cast<std::uint32_t>(old->type) << 12, now);
     if (!moves_damaged) set_links(*moved, moved->links, now);

@@ -1,15 +1,15 @@
-// Repairing a file system that is not mounted. In this order, each step in a round of its own:
+// Repairs a file system that is not mounted. Damage is repaired in this order, each kind in a round
+// of its own:
 //
-//   superblocks        the one that is lost from the other
-//   damaged inodes     get a new log of what can be read. A directory stays where it is; a file
-//   loses
-//                      its names, so that nobody takes it for the one that it was
-//   shared blocks      are copied, so that each inode has what it read
-//   names              of nothing, of another type, or that come twice, are removed or set right
-//   what has no name   gets one in lost+found: "#" and its number
+//   superblocks        a lost one is copied from the other
+//   damaged inodes     get a new log of the entries that can be read. A directory keeps its name; a
+//                      file loses its names, so that nobody takes it for the original
+//   shared blocks      are copied, so that each inode keeps the data that it read
+//   names              that lead nowhere or come twice are removed, those of a wrong type corrected
+//   nameless inodes    get a name in lost+found: "#" and the number
 //   link counts, parents
 //
-// Where saved bitmaps are wrong, each of them suffices: they do not count afterwards.
+// Saved bitmaps that are wrong are mended by any of these steps, since each invalidates them.
 #include "systems/nova/repair.h"
 
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ class Repair {
   }
 
  private:
-  // And what journals say is done, as recovery would do it.
+  // Invalidates the saved bitmaps and applies the journals as recovery would.
   void forget_what_was_saved() {
     region_.store(kCleanOffset, 0);
     region_.flush(kCleanOffset, kWord);
@@ -73,8 +73,9 @@ class Repair {
     return *locked[0];
   }
 
-  // Pages of logs first: each page and entry says whose it is, so they are nobody else's. Then
-  // data, of which the first one keeps what is claimed twice.
+  // Marks the blocks of intact inodes. Log pages come first: each page and entry names its owner,
+  // so they can belong to no other inode. Then data: if two inodes claim a block, the first one
+  // keeps it.
   void mark_what_is_whole() {
     for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
       if (!found_.inodes[number].exists) continue;
@@ -109,7 +110,8 @@ class Repair {
 
   // --- damaged inodes
 
-  // The kinds that names give to each inode that cannot be read, and inodes that names say exist.
+  // The damaged inodes, and those that are missing although names refer to them, each with the type
+  // that its names give it.
   std::map<std::uint64_t, std::uint32_t> damaged() {
     std::map<std::uint64_t, std::uint32_t> types;
     for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
@@ -121,8 +123,8 @@ class Repair {
     for (const Findings::NameOf& name : found_.names) {
       const auto type = types.find(name.inode);
       if (type != types.end() && type->second == 0) type->second = name.type;
-      // An inode ends together with its last name. If it is as it was and has a name, it has lost
-      // the bit that says that it exists.
+      // An inode is deleted together with its last name. If its record is intact and it has a name,
+      // it has lost the bit that says that it exists.
       if (name.is_wrong) {
         const auto record = record_of(name.inode);
         if (problem_with(geometry_, name.inode, record.base).empty() &&
@@ -179,7 +181,7 @@ class Repair {
     if (inode.target_block != 0) volume_.blocks().mark_used(inode.target_block, 1);
   }
 
-  // But for one that an earlier repair has given it.
+  // Removes all names of the inode but those that an earlier repair has given it.
   void remove_names_of(std::uint64_t number) {
     for (const Findings::NameOf& name : found_.names) {
       if (name.inode != number || !found_.inodes[name.directory].is_whole) continue;
@@ -194,8 +196,8 @@ class Repair {
     });
   }
 
-  // Names of what has as many names as it says, elsewhere, were removed from here: the entry that
-  // says so is lost.
+  // Removes names that the directory no longer had, which reappear because the entry that removed
+  // them is lost: names of inodes that have all their links elsewhere, or that do not exist.
   void leave_out_past_names(Inode& directory) {
     std::vector<std::uint64_t> past;
     directory.directory->visit(0, [&](const Name& name) {
@@ -232,7 +234,7 @@ class Repair {
     }
     if (number == kRoot) record.parent = inode.parent_word = kRoot;
     if (!volume_.rewrite_log(context_, inode)) {
-      // Nothing of it can be kept.
+      // There is no space for a new log, so the entries are lost.
       inode.begin(record.base);
       store(number, kTailWord, tail_word((version_of(record.tail) + 1) % kVersions, 0));
     }
@@ -281,7 +283,7 @@ class Repair {
     context_.add(inode, WriteEntry{header(inode, EntryType::write,
                                           shared.is_unwritten() ? kUnwritten : std::uint8_t{0}),
                                    index, copy.first, 1, inode.size});
-    // Times stay.
+    // The times do not change.
     context_.add(inode, attributes_entry(inode));
     if (volume_.commit(context_, Urgency::frees) != std::errc{}) {
       volume_.undo(context_);
@@ -301,7 +303,7 @@ class Repair {
       changed = inode.changed;
     }
     const auto value = operations_.extended(number, name);
-    // A value whose checksum is wrong is not what it was, and stays with the other one.
+    // A value with a wrong checksum has been overwritten, so it stays with the other inode only.
     const auto done =
         value ? operations_.set_extended(number, name, *value, fs::AttributeMode::replace, changed)
               : operations_.remove_extended(number, name, changed);
@@ -366,7 +368,8 @@ class Repair {
 
   bool mend_names() {
     bool changed = false;
-    // The name of a directory is the last one that it got where it says that it is.
+    // A directory's right name is the last one that it got in the directory that it names as its
+    // parent.
     std::map<std::uint64_t, std::uint64_t> last;
     for (const Findings::NameOf& name : found_.names) {
       if (name.directory != found_.inodes[name.inode].named_in || name.is_again) continue;
@@ -392,11 +395,11 @@ class Repair {
       return there->is_directory() && !there->damaged ? static_cast<std::uint64_t>(there->inode)
                                                       : 0;
     }
-    // Others than root see nothing of what they could not see where it was.
+    // Only root may look inside, so that nobody sees what was hidden from him at its old place.
     const auto made = operations_.create(kRoot, kLostAndFound, {.mode = S_IFDIR | 0700}, now());
     return made ? static_cast<std::uint64_t>(made->inode) : 0;
   }
-  // As late as the last change of the root directory: repairs have no clock.
+  // The last change of the root directory: repairs have no clock.
   fs::Timestamp now() {
     const Locked locked(volume_, Locked::For::changing, {kRoot});
     return use(locked).changed;
@@ -417,7 +420,8 @@ class Repair {
     return changed;
   }
 
-  // Directories that contain each other are reached from nowhere: one of them loses its name.
+  // Directories that contain each other cannot be reached from the root: one of them loses its
+  // name.
   bool break_circle() {
     for (const Findings::NameOf& name : found_.names) {
       const Findings::Known& known = found_.inodes[name.inode];
@@ -460,12 +464,14 @@ class Repair {
   Volume volume_;
   Operations operations_;
   Context context_;
-  std::map<std::uint64_t, std::vector<std::uint64_t>> shared_;  // indexes in files
+  std::map<std::uint64_t, std::vector<std::uint64_t>> shared_;  // indexes of shared blocks, by
+                                                                // inode
   std::vector<std::pair<std::uint64_t, std::string>> shared_values_;
   std::vector<std::uint64_t> shared_targets_;
-  std::map<std::uint64_t, InodeRecord> records_;  // damaged inodes, as they are to be
-  std::map<std::uint64_t, bool> readable_;        // damaged inodes
-  std::set<std::uint64_t> directories_;           // those of them that are directories
+  std::map<std::uint64_t, InodeRecord> records_;  // new records of the damaged inodes
+  std::map<std::uint64_t, bool> readable_;        // by damaged inode: whether anything of it can be
+                                                  // read
+  std::set<std::uint64_t> directories_;           // damaged inodes that are directories
 };
 
 }  // namespace

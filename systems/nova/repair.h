@@ -1,4 +1,4 @@
-// What `inspect` finds, and how it is repaired.
+// The findings of `inspect`, and their repair.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 namespace perdura::systems::nova {
 
 struct Findings {
-  // A summary of an inode; not all that is in its log, of which there may be a million.
+  // A summary of an inode. A log may have a million entries, so they are not kept.
   struct Known {
     bool exists = false;
     bool is_whole = false;
@@ -30,25 +30,25 @@ struct Findings {
     std::uint32_t type = 0;
     std::uint64_t cookie = 0;
     std::string name;
-    bool is_again = false;  // the directory has the same name before
-    bool is_wrong = false;  // there is no such inode
+    bool is_again = false;  // an earlier entry of the directory has the same name
+    bool is_wrong = false;  // the inode does not exist
     bool has_wrong_type = false;
   };
 
   std::vector<fs::Damage> damage;
   Geometry geometry;
-  std::optional<Bytes> lost_superblock;   // where it is
+  std::optional<Bytes> lost_superblock;   // its offset
   std::vector<Known> inodes;              // by number
   std::vector<NameOf> names;              // by directory
   std::map<Bytes, std::uint64_t> redone;  // words that recovery would change by journals
-  bool all_whole = true;                  // logs and journals
+  bool all_whole = true;                  // all logs and journals
   bool has_shared_blocks = false;
 };
 
 Findings look_at(pmem::Region& region);
 
-// Repairs one kind of what was found, the one on which others depend first; false if it can do
-// nothing. Each step is whole or not there if a failure comes. Afterwards the next mount recovers.
+// Repairs one kind of damage, the one on which others depend first. Returns false if it can do
+// nothing. A failure leaves each step either done or not begun. The next mount recovers.
 bool repair_once(pmem::Region& region, const Findings& found);
 
 }  // namespace perdura::systems::nova

@@ -28,8 +28,8 @@ class Salvage {
         generation_(generation),
         is_anothers_(is_anothers) {}
 
-  // In the order of the log. A page that cannot be found by its link is missing, but the last one
-  // is known by the tail.
+  // The intact entries in the order of the log. The walk ends at a page whose link is damaged; but
+  // the last page is also known from the tail.
   std::vector<Entry> entries(Bytes head, std::uint64_t tail) {
     found_.clear();
     seen_.clear();
@@ -50,8 +50,8 @@ class Salvage {
     return page % kBlock == 0 && geometry_.is_data(page / kBlock) && !is_anothers_(page / kBlock);
   }
 
-  // Returns where the next page should be. `used` is 0 if only the page itself says how much of it
-  // there is.
+  // Reads the entries of a page and returns where the next page should be. `used` is 0 if only the
+  // page itself says how much of it is used.
   Bytes read_page(Bytes page, Bytes used) {
     const Bytes room = geometry_.trailer_in_page();
     const auto trailer = region_.read_object<PageTrailer>(page + room);
@@ -71,7 +71,7 @@ class Salvage {
         region_.read(entry.place, entry.bytes);
         is_whole = entry.header().crc == checksum(entry.bytes, number_, generation_, entry.place);
       }
-      // The next entry may begin with any of the next lines.
+      // The next entry may begin at any of the following lines.
       at += is_whole ? length : kCacheLine;
       if (is_whole) found_.push_back(std::move(entry));
     }
@@ -87,7 +87,7 @@ class Salvage {
   std::unordered_set<Bytes> seen_;
 };
 
-// By the entries, of which each but one of an extended attribute says it.
+// The type of the inode according to its entries: all but those of extended attributes tell it.
 std::uint32_t type_by(const std::vector<Entry>& entries, std::uint32_t otherwise) {
   for (const Entry& entry : entries) {
     const EntryHeader header = entry.header();
@@ -99,8 +99,8 @@ std::uint32_t type_by(const std::vector<Entry>& entries, std::uint32_t otherwise
   return otherwise;
 }
 
-// An entry that cannot be read may be the one that replaced a value or removed it. The entry before
-// that one is read then, whose blocks may have been written to since.
+// Drops long values whose checksum is wrong. The entry that replaced or removed such a value may be
+// unreadable; then an older entry counts, whose blocks may have been written to since.
 void leave_out_wrong_values(pmem::Region& region, Inode& inode) {
   if (inode.extended == nullptr) return;
   std::erase_if(*inode.extended, [&](const auto& each) {
@@ -108,7 +108,7 @@ void leave_out_wrong_values(pmem::Region& region, Inode& inode) {
   });
 }
 
-// Blocks that are another inode's, or that are in it twice.
+// Drops blocks that belong to another inode, or that this one has twice.
 void leave_out_shared(Inode& inode, const std::function<bool(std::uint64_t)>& is_anothers) {
   std::unordered_set<std::uint64_t> own;
   for (const LogPage& page : inode.log.pages) own.insert(page.offset / kBlock);
@@ -152,7 +152,7 @@ bool salvage(pmem::Region& region, const Geometry& geometry, Inode& inode, Inode
 
   if (!has_base) {
     type = type_by(entries, type);
-    // The target of a symbolic link is in the record.
+    // A symbolic link cannot be salvaged: its target is in the record.
     if (type != S_IFREG && type != S_IFDIR) return false;
     const bool is_root = inode.number == static_cast<std::uint64_t>(fs::kRootInode);
     base = InodeBase{.mode = type | (is_root           ? 0755U

@@ -32,8 +32,8 @@ class Mapping final : public fs::FileMapping {
   std::vector<fs::MappedExtent> extents_;
 };
 
-// An operation never suspends, so several of one session do not meet, and what it has of its own is
-// used by one at a time.
+// An operation never suspends, so the operations of a session do not overlap and can share its
+// working state.
 class Session final : public fs::Session {
  public:
   explicit Session(std::shared_ptr<FileSystem> files)
@@ -127,8 +127,8 @@ class Session final : public fs::Session {
   Task<Result<Bytes>> seek(InodeNumber inode, Bytes offset, Seek what) override {
     co_return operations_.seek(number_of(inode), offset, what == Seek::data);
   }
-  // What operations have returned is durable already. Only what was stored by direct access may not
-  // be flushed.
+  // The effects of operations that have returned are durable already. Only stores by direct access
+  // may still have to be flushed.
   Task<Result<void>> sync(InodeNumber inode) override {
     co_return operations_.sync(number_of(inode));
   }

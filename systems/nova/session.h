@@ -1,4 +1,4 @@
-// The service's interface on a mounted volume.
+// Implements the service's interface on a mounted volume.
 #pragma once
 
 #include "systems/nova/operations.h"
@@ -7,7 +7,8 @@ namespace perdura::systems::nova {
 
 class FileSystem final : public fs::FileSystem, public std::enable_shared_from_this<FileSystem> {
  public:
-  // `ownership`: of the region; kept as long as it is mounted.
+  // `ownership` is the exclusive ownership of the region; it is kept while the file system is
+  // mounted.
   FileSystem(std::unique_ptr<pmem::Region> region, std::shared_ptr<void> ownership,
              std::unique_ptr<Volume> volume)
       : region_(std::move(region)), ownership_(std::move(ownership)), volume_(std::move(volume)) {}

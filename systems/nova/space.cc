@@ -1,7 +1,8 @@
-// The size of files, and the space that they have.
+// The size of files and their allocated space.
 //
-// Space that was allocated and not written is marked as unwritten and reads as zeros, so that an
-// allocation takes no longer for a gibibyte than for a block, and zeroing a range costs no writes.
+// Space that was allocated but not written is marked as unwritten and reads as zeros, so that
+// allocating a gibibyte takes no longer than allocating a block, and zeroing a range costs no
+// writes.
 #include <algorithm>
 
 #include "systems/nova/operations.h"
@@ -28,10 +29,10 @@ Result<void> Operations::truncate(std::uint64_t number, Bytes size,
 
 namespace {
 
-// The blocks of a range: those that lie in it entirely, and those at its ends that do not.
+// The blocks of a range: those that lie entirely in it, and those at its ends that do not.
 struct Range {
-  std::uint64_t first = 0;  // of the whole ones
-  std::uint64_t end = 0;    // behind them
+  std::uint64_t first = 0;  // first whole block
+  std::uint64_t end = 0;    // one past the last whole block
   struct Edge {
     std::uint64_t index = 0;
     Bytes begin = 0;
@@ -78,7 +79,7 @@ Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode,
   context_.begin();
 
   if (!punches) {
-    // Unwritten blocks for all holes.
+    // Fill all holes with unwritten blocks.
     const std::uint64_t first = offset / kBlock;
     const std::uint64_t last = (offset + length - 1) / kBlock;
     if (last - first >= volume_.geometry().blocks) return fail(std::errc::no_space_on_device);
@@ -110,7 +111,7 @@ Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode,
     }
   }
   if (zeros) {
-    // Parts of blocks are copied with zeros in them.
+    // Blocks that are zeroed in part are copied.
     for (std::size_t i = 0; i < range.edge_count; ++i) {
       const Range::Edge& edge = range.edges[i];
       const Mapped mapped = inode->blocks.get(edge.index);
@@ -131,7 +132,7 @@ Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode,
       if (punches) {
         context_.add(*inode, WriteEntry{write, range.first, 0, range.end - range.first, size});
       } else {
-        // What was written there becomes unwritten, in the same blocks.
+        // Written blocks become unwritten, in place.
         WriteEntry run;
         const auto end_run = [&] {
           if (run.count > 0) context_.add(*inode, run);
@@ -193,7 +194,7 @@ Result<std::vector<fs::MappedExtent>> Operations::map(std::uint64_t number, Byte
   return extents;
 }
 
-// Written blocks for the whole range, with zeros where there were none. Times stay.
+// Gives the whole range written blocks, zeroed where there were none. Times do not change.
 std::errc Operations::own_blocks(Inode& inode, std::uint64_t first, std::uint64_t last) {
   context_.begin();
   static constexpr std::array<std::byte, kBlock> kZeros{};
@@ -228,7 +229,7 @@ std::errc Operations::own_blocks(Inode& inode, std::uint64_t first, std::uint64_
   return error;
 }
 
-// Flushes what may have been stored to a mapped file.
+// Flushes all blocks of a mapped file, since stores to it may be in the caches.
 Result<void> Operations::sync(std::uint64_t number) {
   const Locked locked(volume_, Locked::For::reading, {number});
   Inode* const inode = locked[0];

@@ -71,7 +71,7 @@ Inode* Locked::try_add(std::uint64_t number) {
 
 namespace {
 
-// For what frees space when there is none: pages of logs.
+// Blocks that are kept for operations that free space when there is none left: they need log pages.
 std::uint64_t reserve_of(const Geometry& geometry) {
   return std::max<std::uint64_t>(8, geometry.blocks / 64);
 }
@@ -118,8 +118,8 @@ Inode& Volume::make(std::uint64_t number) {
   return *((*group.load(std::memory_order_relaxed))[number % kGroup] = made.release());
 }
 
-// The hand goes round the inodes in DRAM. What was used since it was here the last time stays for
-// another round.
+// The clock algorithm: the hand goes around the inodes in DRAM. An inode that was used since the
+// hand last passed stays for another round.
 void Volume::evict_some(const std::function<bool(const SharedSpinLock*)>& is_busy) {
   constexpr int kLooks = 8;
   cached_lock_.lock();
@@ -147,8 +147,8 @@ bool Volume::try_evict(std::uint64_t number) {
   Inode*& place = (*groups_[number / kGroup].load(std::memory_order_relaxed))[number % kGroup];
   Inode& inode = *place;
   if (inode.used.exchange(false) || inode.holds > 0 || inode.mappings > 0) return false;
-  // What is only in DRAM is the version that the log's next tail gets, where pages were freed since
-  // the last one; without it, a tail could come again (commit.cc).
+  // One value is in DRAM only: the version of the log's next tail, if pages were freed since the
+  // last one. Without it a tail value could come again (commit.cc).
   if (inode.exists && inode.log.version != version_of(inode.log.tail)) {
     const Bytes tail = geometry_.inode_offset(number) + kTailWord;
     region_.store(tail, tail_word(inode.log.version, inode.log.end));
@@ -177,8 +177,8 @@ bool Volume::will_end_damaged(Context& context, const Inode& inode) {
 void Volume::end_damaged(Inode& inode) {
   inode.exists = false;
   needs_recovery_ = true;
-  // A number that somebody still holds stays his, and one that is known to be damaged is not used
-  // again before the next mount.
+  // A number that is still held stays taken, and one that is known to share blocks is not reused
+  // before the next mount.
   if (inode.holds == 0 && !sharing_.contains(inode.number)) numbers_.free(inode.number, 1);
 }
 

@@ -1,9 +1,12 @@
-// A mounted file system: what its sessions share, and the steps of which operations consist. An
-// operation locks its inodes, says by log entries what it does to each, and commits them all at
-// once (commit()); the same entries then change the inodes in DRAM, as they will when the log is
-// read again.
+// A mounted file system: the state that its sessions share, and the steps of which operations
+// consist. An operation
 //
-// Nothing here suspends, so a lock is held only by a thread that is in an operation.
+// 1. locks its inodes (Locked),
+// 2. describes by log entries what it does to each of them (Context::add()),
+// 3. commits all entries at once (commit()), which then applies them to the inodes in DRAM, in the
+//    same way as reading the log will.
+//
+// Nothing here suspends, so a lock is held only by a thread that is inside an operation.
 #pragma once
 
 #include <array>
@@ -20,12 +23,14 @@
 
 namespace perdura::systems::nova {
 
+// Bytes written to persistent memory.
 struct Written {
   Bytes metadata = 0;
   Bytes data = 0;
   Bytes journal = 0;
 };
 
+// Events that are counted.
 enum class Happened : std::uint8_t {
   log_pages,
   fast_collections,
@@ -37,29 +42,29 @@ enum class Happened : std::uint8_t {
 };
 inline constexpr std::size_t kHappened = 7;
 
-// What a session has of its own, used again by each operation.
+// The working state of a session, reused by each operation.
 struct Context {
-  std::uint32_t number = 0;  // of its arenas and its journal
+  std::uint32_t number = 0;  // selects the session's arenas and its journal
   std::uint64_t sequence = 0;
   Written written;
 
   struct Entry {
     Inode* inode = nullptr;
-    std::size_t begin = 0;  // in `bytes`
+    std::size_t begin = 0;  // offset in `bytes`
     std::size_t length = 0;
     Bytes place = 0;
     std::uint64_t page = 0;
   };
   std::vector<Entry> entries;
   std::vector<std::byte> bytes;
-  std::vector<JournalWord> words;  // that change with the tails
+  std::vector<JournalWord> words;  // words that change together with the tails
   std::vector<Inode*> changed;
   std::vector<Extent> freed;
-  std::vector<Extent> allocated;  // by the operation, and not yet committed
-  std::vector<Extent> extents;    // that the operation writes
+  std::vector<Extent> allocated;  // by the operation under way, not yet committed
+  std::vector<Extent> extents;    // blocks that the operation writes to
   std::array<std::byte, kBlock> block{};
 
-  // Starts an operation's entries.
+  // Starts an operation without entries.
   void begin() {
     entries.clear();
     bytes.clear();
@@ -67,7 +72,7 @@ struct Context {
     freed.clear();
     allocated.clear();
   }
-  // Appends an entry that ends with up to two texts.
+  // Appends an entry that ends with up to two byte strings.
   template <class T>
   void add(Inode& inode, T entry, std::span<const std::byte> one = {},
            std::span<const std::byte> two = {}) {
@@ -88,20 +93,20 @@ struct Context {
 
 class Volume;
 
-// Locks up to four inodes, and makes them exist in DRAM. What only reads shares the locks with
-// others that do; but if an inode's log has yet to be read, nobody shares them.
+// Locks up to four inodes and makes sure that they are in DRAM. Readers share the locks; but if the
+// log of one of the inodes has yet to be read, the locks are taken exclusively.
 class Locked {
  public:
   enum class For : std::uint8_t { reading, changing };
-  // Numbers of which no inode can be are left out.
+  // Skips numbers that no inode can have.
   Locked(Volume& volume, For what, std::initializer_list<std::uint64_t> numbers);
   ~Locked();
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
-  // In the order in which they were given; null of what was left out.
+  // The inodes in the order of `numbers`; null for a number that was skipped.
   Inode* operator[](std::size_t index) const { return inodes_[index]; }
-  // Another one, to be changed, if that does not wait; else null.
+  // Locks one more inode for changing. Returns null if that would have to wait.
   Inode* try_add(std::uint64_t number);
 
  private:
@@ -115,8 +120,8 @@ class Locked {
   Volume& volume_;
   For what_;
   std::array<Inode*, kMost> inodes_{};
-  std::array<SharedSpinLock*, kMost> locks_{};  // ascending
-  std::size_t count_ = 0;                       // of locks
+  std::array<SharedSpinLock*, kMost> locks_{};  // in ascending order
+  std::size_t count_ = 0;                       // number of locks
 };
 
 class Volume {
@@ -132,48 +137,54 @@ class Volume {
   SpinLock& rename_lock() { return rename_lock_; }
 
   bool can_be(std::uint64_t number) const { return number >= 1 && number <= geometry_.inodes; }
-  // Several inodes have the same lock.
+  // Several inodes share a lock.
   SharedSpinLock& lock_of(std::uint64_t number) { return locks_[number % kLocks].lock; }
-  // Of one that is locked and can be: null if it is not in DRAM. Lasts until it is unlocked, or as
-  // long as it is held.
+  // Returns the inode in DRAM, or null if it is not there. `number` must be valid and locked; the
+  // pointer stays valid as long as the lock or a hold.
   Inode* find(std::uint64_t number);
-  // The same; it is made if it is not there. For changing.
+  // As find(), but adds the inode to DRAM if it is not there. Needs the exclusive lock.
   Inode& make(std::uint64_t number);
-  // Takes some inodes that are not in use out of DRAM, if there are more than there may be. `busy`
-  // says what must stay locked.
+  // Evicts some unused inodes from DRAM if there are more than `cached_inodes`. `busy(lock)` tells
+  // whether the caller itself holds the lock.
   template <class Busy>
   void evict(Busy&& busy) {
     if (cached_count_.load(std::memory_order_relaxed) > parameters_.cached_inodes) [[unlikely]]
       evict_some(busy);
   }
-  // For a locked one: an error if it does not exist. Reads its log if that has not been done.
+  // Reads the log of a locked inode if that has not been done. Returns an error if the inode does
+  // not exist or is damaged.
   std::errc use(Inode& inode);
   std::uint64_t cached_inodes() const { return cached_count_.load(std::memory_order_relaxed); }
 
-  // Makes the entries and words of the context durable, all at once, and does them. Fails if there
-  // is no room for entries.
+  // Makes the entries and words of the context durable, atomically, and applies the entries to the
+  // inodes in DRAM. If there is no space for the entries, returns no_space_on_device and changes
+  // nothing; the caller then calls undo().
   std::errc commit(Context& context, Urgency urgency);
-  // Adds the word that ends a locked inode that is damaged, unless what can be read of it says that
-  // it has other names. True if it ends.
+  // Queues the state word that marks a locked, damaged inode free, and returns true, unless what
+  // can be read of it says that it has other names.
   bool will_end_damaged(Context& context, const Inode& inode);
-  // When that is durable. Its blocks stay used until the next mount, since only recovery, which
-  // reads all that is whole, can tell which are nobody's.
+  // Marks the damaged inode as gone in DRAM. The word of will_end_damaged() must have been
+  // committed. Its blocks stay allocated until the next mount, since only recovery, which reads all
+  // intact inodes, can tell which blocks no other inode owns.
   void end_damaged(Inode& inode);
-  // Gives the inode, as it is in DRAM, a new log. False if there is no room for one.
+  // Writes a new log that holds the inode's state in DRAM, and frees the old one. Returns false if
+  // there is no space for it.
   bool rewrite_log(Context& context, Inode& inode);
-  // Gives back what an operation that failed had allocated.
+  // Frees the blocks that a failed operation had allocated.
   void undo(Context& context);
 
-  // Frees a locked inode that has neither names nor holds, of which that is durable.
+  // Frees a locked inode that has neither names nor holds, with its blocks and its number. The word
+  // of will_discard() must have been committed.
   void discard(Context& context, Inode& inode);
-  // Adds what discard() must not be called without: the word that says that it does not exist.
+  // Queues the state word that marks the inode free, which must be committed before discard().
   void will_discard(Context& context, Inode& inode);
 
-  // Data, by non-temporal stores; durable with the next fence.
+  // Writes data by non-temporal stores; it is durable after the next fence.
   void write_data(Context& context, Bytes offset, std::span<const std::byte> data) {
     region_.write_streaming(offset, data);
     context.written.data += data.size();
   }
+  // Writes metadata and flushes it; it is durable after the next fence.
   void write_metadata(Context& context, Bytes offset, std::span<const std::byte> bytes) {
     region_.write(offset, bytes);
     region_.flush(offset, bytes.size());
@@ -186,20 +197,24 @@ class Volume {
   }
 
   // --- recovery.cc
-  // Damage costs the damaged inode alone: an inode whose log cannot be read, or that shares blocks
-  // with another one, is an I/O error from then on, and all that can be read of it keeps its
-  // blocks. If nothing is going to be written, inodes that share blocks are read. As many threads
-  // as there may be sessions read logs.
+  // Rebuilds the bitmaps after a failure. Damage makes only the damaged inode unusable: an inode
+  // whose log cannot be read, or that shares blocks with another one, gives I/O errors from then
+  // on, and all blocks of it that can be found stay allocated. With `only_reads`, inodes that share
+  // blocks can still be read. Logs are read by at most as many threads as there may be sessions.
   Task<> recover(Thread& thread, bool only_reads);
   // The damage that recovery has met, in words that follow the name of the file system; empty if
-  // nothing.
+  // there was none.
   const std::string& damage() const { return damage_; }
-  // Why nothing can be reached in the file system; empty if the root directory is whole. Before
-  // anybody uses it.
+  // Returns why the root directory cannot be used, so that nothing in the file system can be
+  // reached; empty if it is intact. Must be called before the first session.
   std::string root_damage();
-  // False if what a clean unmount saved is not intact.
+  // Takes the bitmaps that a clean unmount saved. Returns false if they do not match `mark`, the
+  // word at kCleanOffset.
   bool load_saved(std::uint64_t mark);
+  // Unmounts: frees inodes without names and saves the bitmaps. The volume must have no sessions.
   void save();
+  // Compares the state in DRAM with what recovery would read. Returns the first contradiction;
+  // empty if there is none.
   std::string audit();
 
   void count(Happened what, std::uint64_t times = 1) {
@@ -209,7 +224,7 @@ class Volume {
     return happened_[static_cast<std::size_t>(what)].load(std::memory_order_relaxed);
   }
 
-  // Numbers of sessions.
+  // Session numbers. take_session() throws UsageError if all are taken.
   std::uint32_t take_session();
   void give_back_session(std::uint32_t number);
 
@@ -248,7 +263,7 @@ class Volume {
   SpinLock rename_lock_;
   std::vector<InodeLock> locks_;
   std::vector<std::atomic<Group*>> groups_;
-  // Of inodes in DRAM: their numbers, and which of them is looked at next when there are too many.
+  // Numbers of the inodes in DRAM, and the clock hand of eviction, an index into them.
   SpinLock cached_lock_;
   std::vector<std::uint64_t> cached_;
   std::size_t hand_ = 0;
@@ -256,7 +271,8 @@ class Volume {
   SpinLock sessions_lock_;
   std::vector<bool> sessions_;
   std::array<std::atomic<std::uint64_t>, kHappened> happened_{};
-  std::set<std::uint64_t> sharing_;  // inodes that share blocks with others; does not change
+  std::set<std::uint64_t> sharing_;  // inodes that share blocks with others; constant after
+                                     // recovery
   std::string damage_;
   std::atomic<bool> needs_recovery_{false};  // also after a clean unmount
 };

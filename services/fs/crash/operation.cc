@@ -12,7 +12,7 @@ namespace {
 using Kind = Operation::Kind;
 
 constexpr TreeOptions kTree{.times = true};
-constexpr Bytes kChunk = 512;  // neighboring ones of a write hold different bytes
+constexpr Bytes kChunk = 512;  // neighboring chunks of a write hold different bytes
 
 std::vector<std::byte> bytes_of(std::uint64_t content, Bytes offset, Bytes length) {
   std::vector<std::byte> bytes(length);
@@ -26,7 +26,7 @@ std::vector<std::byte> bytes_of(std::uint64_t content, Bytes offset, Bytes lengt
   return bytes;
 }
 
-// "1f*512 20*38": each byte and how often it follows.
+// "1f*512 20*38": each byte value and its number of repetitions.
 std::string text_of(std::span<const std::byte> bytes) {
   std::string text;
   for (std::size_t i = 0; i < bytes.size();) {
@@ -42,7 +42,8 @@ std::string text_of(const Timestamp& time) {
   return fmt::format("{}.{:09}", time.seconds, time.nanoseconds);
 }
 
-// All but the inode, and but the blocks, of which a system may need more than another.
+// All attributes except the inode number and the blocks, of which one system may need more than
+// another.
 std::string text_of(const Attributes& attributes) {
   return fmt::format("mode {:o}, owner {}:{}, {} links, device {}, {} B, times {} {} {} {}",
                      attributes.mode, attributes.uid, attributes.gid, attributes.links,

@@ -28,11 +28,11 @@ std::vector<std::size_t> steps_of(std::uint32_t length, std::uint64_t number) {
   return steps;
 }
 
-// Names that sessions share are in directories that nobody removes or moves.
+// Sessions share names in directories that nobody removes or moves.
 constexpr std::array<const char*, 6> kNames{"A/new", "new", "B/new", "bar", "A/foo", "B/hard"};
 constexpr std::array<const char*, 4> kDirectoryNames{"A/sub", "E", "dir", "B/dir"};
 
-// Five draws for each, so that another kind leaves what follows as it is.
+// Always makes five draws, so that changing the kind does not change what the later draws mean.
 std::optional<Step> generated_step(pmem::Choices& choices) {
   constexpr std::array<Bytes, 6> kOffsets{0, 4090, 100, 4096, 8192, 20000};
   constexpr std::array<Bytes, 6> kLengths{10, 4096, 100, 5000, 1, 9000};
@@ -128,7 +128,7 @@ FsCrashPlan one_session_plan() {
   for (std::size_t i = 0; i < all_steps().size(); i += 3) {
     session.steps.push_back(all_steps()[i]);
   }
-  // What is soon of no use any more, alone in its log and beside what stays, so that garbage is
+  // Data that soon becomes garbage, alone in its log and beside live entries, so that garbage is
   // collected in every way.
   session.steps.push_back(
       {.operation = {.kind = Kind::create, .mode = kPlainFile}, .path = "plain"});

@@ -1,4 +1,4 @@
-// What the sessions of a file system do in a history in which failures are tried.
+// The operations that sessions do in a history in which failures are tried.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +10,36 @@
 
 namespace perdura::fs {
 
-// A session between two failures.
+// The operations of a session between two failures.
 struct SessionPlan {
   std::vector<Step> steps{};
-  Picoseconds pause{};  // behind each
+  Picoseconds pause{};  // after each step
 };
 
 struct FsCrashPlan {
-  // By session, then by the number of failures before it.
+  // By session, then by the number of failures before.
   std::vector<std::vector<SessionPlan>> sessions{};
-  // So many steps of the first session are done before failures are tried.
+  // Number of steps that the first session does before failures are tried.
   std::size_t steps_before = 0;
-  // In each epoch the first session opens so many files that all of them use.
+  // Number of files that all sessions share; the first session opens them after each failure.
   std::size_t shared = 0;
-  Bytes size = 1 * MiB;      // of the file system
-  bool may_be_full = false;  // operations may be refused for want of space
+  Bytes size = 1 * MiB;      // size of the file system
+  bool may_be_full = false;  // operations may fail for lack of space
 };
 
-// Every operation in a row by one session.
+// One session that does every third of all_steps(), and then work that leads to garbage collection.
 FsCrashPlan one_session_plan();
 // Two sessions that change the same files and names.
 FsCrashPlan two_sessions_plan();
 
-// The sequences of `length` steps, all of all_steps(): how many, and one of them. Failures are
-// tried in its last step; those before it are the last ones of other sequences.
+// The sequences of `length` steps drawn from all_steps(): their number, and one of them. Failures
+// are tried in its last step only; the steps before it are the last ones of other sequences.
 std::uint64_t sequences(std::uint32_t length);
 FsCrashPlan sequence_plan(std::uint32_t length, std::uint64_t number);
 std::string name_of_sequence(std::uint32_t length, std::uint64_t number);
 
-// One to three sessions that share files. Streams of the tape: "store", how large the file system
-// is; "client-0", "client-1", ... each session's operations. 0 is no operation.
+// Up to three sessions that share files. Each draws its operations from its stream of the tape:
+// "client-0", "client-1", ... A draw of 0 is no operation.
 FsCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures);
 
 }  // namespace perdura::fs

@@ -28,7 +28,7 @@ using services::ServerFailure;
 using services::SystemState;
 using Kind = Operation::Kind;
 
-constexpr Picoseconds kLook = Microseconds(5);  // at what is waited for
+constexpr Picoseconds kLook = Microseconds(5);  // interval of polling
 constexpr Picoseconds kForEver = std::chrono::seconds(1);
 constexpr std::string_view kName = "files";
 
@@ -99,11 +99,11 @@ class FsCrashScenario final : public services::CrashScenario {
       }
       if (plan.pause > Picoseconds{}) co_await sleep_for(plan.pause);
     }
-    // A run ends with its clients; a failure may come behind the last operation, too.
+    // A run ends with its clients, but a failure may also come after the last operation.
     co_await sleep_for(kLook);
   }
 
-  // A thread of the node itself inspects, as a program on it.
+  // The inspector runs on a thread of the node itself, as a program there.
   Task<> inspect(Thread& thread) override {
     while (clients_at_work() > 0 || !serves(thread.executor.now())) co_await sleep_for(kLook);
     asked_ = true;
@@ -194,7 +194,7 @@ class FsCrashScenario final : public services::CrashScenario {
   }
 
  private:
-  // The file system as long as it is mounted.
+  // Holds the file system as long as it is mounted.
   class Mounted {
    public:
     Mounted(FsCrashScenario& scenario, std::shared_ptr<FileSystem> files) : scenario_(scenario) {
@@ -219,16 +219,15 @@ class FsCrashScenario final : public services::CrashScenario {
     files_.reset();
   }
 
-  // What an operation writes, and when it says that it is: nothing else has these. Those of the
-  // inspector do not depend on what was before.
+  // Gives the operation contents and a time that no other operation has. Those of the inspector do
+  // not depend on the number of operations before.
   void distinguish(Operation& operation, std::uint32_t client) {
     const std::uint64_t number = client == inspector() ? 1'000'000 + ++of_inspector_ : ++number_;
     operation.content = number;
     operation.now = {static_cast<std::int64_t>(1000 + number), static_cast<std::uint32_t>(number)};
   }
 
-  // What was done before failures are tried; the state that it leads to is what histories begin
-  // with.
+  // The operations before failures are tried. Histories start with the state that these lead to.
   Task<> set_up(Session& session) {
     std::optional<ModelState> state = specification_.initial();
     for (const Step& step : set_up_steps()) co_await do_step(session, 0, step);
@@ -246,7 +245,7 @@ class FsCrashScenario final : public services::CrashScenario {
     is_set_up_ = true;
   }
 
-  // Files that are there, and new ones if there are not so many.
+  // Opens existing files, and makes unnamed ones if there are too few.
   Task<> open_shared(Session& session) {
     constexpr const char* kFiles[] = {"A/foo", "bar", "B/hard", "A/new", "B/new", "new"};
     std::size_t open = 0;
@@ -272,7 +271,7 @@ class FsCrashScenario final : public services::CrashScenario {
     shared_open_ = open;
   }
 
-  // A call of a client, which begins now.
+  // Notes that a client starts a call now. Returns its index in `calls_`.
   std::size_t begin(const Operation& operation, std::uint32_t client) {
     const std::size_t place = calls_.size();
     ClientCall<Operation>& begun = calls_.emplace_back();
@@ -293,20 +292,20 @@ class FsCrashScenario final : public services::CrashScenario {
     changed();
   }
 
-  // Notes the operation and what it answers.
+  // Calls the operation and records it with its answer.
   Task<Answer> call(Session& session, std::uint32_t client, Operation operation) {
-    // A thread that has worked without a pause is ahead of the simulation's time: others would see
-    // its stores too early.
+    // A thread that has run without a pause is ahead of the simulated time: others would see its
+    // stores too early.
     co_await yield();
     const std::size_t place = begin(operation, client);
     Answer answer = co_await perform(session, operation);
-    // Only then has it been told.
+    // The client has the answer only after this.
     co_await yield();
     end(place, answer);
     co_return answer;
   }
 
-  // Nobody has a session.
+  // No session may exist.
   Task<> remount(Thread& thread, std::uint32_t client) {
     co_await yield();
     const Operation operation{.kind = Kind::remount};
@@ -384,7 +383,7 @@ class FsCrashScenario final : public services::CrashScenario {
     if (!contradiction.empty()) note_problem(contradiction);
     Operation read_tree{.kind = Kind::read_tree};
     const Answer found = co_await call(session, inspector(), std::move(read_tree));
-    // What has no name and is not held must be gone, and its number free.
+    // Inodes without names that nobody holds must be gone, and their numbers free.
     const bool held =
         std::any_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot; });
     if (!found.tree || held) co_return;
@@ -397,7 +396,8 @@ class FsCrashScenario final : public services::CrashScenario {
     }
   }
 
-  // Whatever recovery has left, it can be used: new names, data, and removal of both.
+  // Checks that the file system can be used in whatever state recovery has left it: new names,
+  // data, and removal of both.
   static std::span<const Step> work_of_inspector() {
     constexpr std::uint32_t kPrivate = S_IFREG | 0600;
     static const std::vector<Step> steps{
@@ -415,8 +415,8 @@ class FsCrashScenario final : public services::CrashScenario {
     return steps;
   }
 
-  // Of one session: what the inspector has first found, compared with what was there before and
-  // behind its last operation.
+  // For a single session: the differences between the first tree that the inspector has found and
+  // the states before and after the session's last operation.
   std::string how_it_differs() const {
     ModelState state = specification_.initial();
     for (const ClientCall<Operation>& one : calls_) {
@@ -460,10 +460,10 @@ class FsCrashScenario final : public services::CrashScenario {
   std::vector<std::optional<InodeId>> slots_;  // inodes that are held
   std::size_t shared_open_ = 0;
   std::shared_ptr<FileSystem> files_;
-  std::vector<std::uint64_t> closed_;  // events of file systems that are not mounted any more
+  std::vector<std::uint64_t> closed_;  // event counts of earlier mounts
   std::vector<ClientCall<Operation>> calls_;
-  std::vector<std::size_t> under_way_;  // places of calls
-  std::uint64_t number_ = 0;            // of operations
+  std::vector<std::size_t> under_way_;  // indexes in calls_
+  std::uint64_t number_ = 0;            // operations so far
   std::uint64_t of_inspector_ = 0;
   bool made_ = false;
   bool is_set_up_ = false;

@@ -1,4 +1,4 @@
-// File systems: the entry of the service in the table of services.
+// The entry of file systems in the table of services.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace perdura::fs {
 
 class FsService final : public services::Service {
  public:
-  // `systems`: a table that outlives this.
+  // The table `systems` must outlive this.
   explicit FsService(std::span<const FsSystem> systems) : systems_(systems) {}
 
   std::string_view name() const override { return "fs"; }

@@ -10,7 +10,7 @@ namespace perdura::fs {
 
 namespace {
 
-// An inode that the system has named, as the model knows it. Nothing if it is gone.
+// Translates an inode of the system to the model's; nothing if it is gone.
 std::optional<InodeId> in_model(const ModelState& state, InodeId inode) {
   const auto known = state.inodes().find(inode);
   if (known == state.inodes().end()) return std::nullopt;
@@ -19,7 +19,8 @@ std::optional<InodeId> in_model(const ModelState& state, InodeId inode) {
   return id_of(*found);
 }
 
-// Notes that the system and the model name an inode so. False if one of them has meant another one.
+// Notes that an inode of the system is this one of the model. Returns false if either is already
+// paired with another one.
 bool unite(ModelState::Inodes& inodes, InodeId system, InodeNumber model) {
   const auto known = inodes.find(system);
   if (known != inodes.end()) return known->second == model;
@@ -34,8 +35,8 @@ bool creates(const Operation& operation) {
          operation.kind == Operation::Kind::create_unnamed;
 }
 
-// Of the inode that an operation makes: its own, so that creates lead to the same state in any
-// order, and no number is used again.
+// Number of the inode that an operation creates. Each operation has its own, so that creates lead
+// to the same state in any order, and no number is reused.
 InodeNumber number_in_model(const Operation& operation) {
   return InodeNumber{static_cast<std::uint64_t>(kRootInode) + 1 + operation.content};
 }
@@ -64,10 +65,10 @@ std::vector<ModelState> Specification::after(const State& state, const Operation
                                              bool answered) const {
   const Answer& told = operation.answer;
   if (answered && may_be_full_ && told.error == std::errc::no_space_on_device) return {state};
-  if (operation.kind == Operation::Kind::remount) return after_failure(state);  // no holds
+  if (operation.kind == Operation::Kind::remount) return after_failure(state);  // holds end
   const auto inode = in_model(state, operation.inode);
   const auto directory = in_model(state, operation.directory);
-  // Nobody may ask for inodes that are gone.
+  // Operations on inodes that are gone are not allowed.
   if (!inode || !directory) return answered ? std::vector<State>{} : std::vector{state};
   Operation of_model = operation;
   of_model.inode = *inode;

@@ -1,6 +1,6 @@
-// The sequential specification of a file system, for histories of several sessions and for what a
-// failure has left of them (services/linearizability.h, services/judge.h): the model
-// (services/fs/model), and which of its inodes are those that the system has named.
+// The sequential specification of a file system, for judging histories of several sessions and the
+// state that a failure has left (services/linearizability.h, services/judge.h): the model
+// (services/fs/model), and the mapping between the inode numbers of the system and the model.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@
 
 namespace perdura::fs {
 
-// A file system as it may be. States that no operation can tell apart are equal.
+// A possible state of a file system. States that no operation can tell apart are equal.
 class ModelState {
  public:
-  using Inodes = std::map<InodeId, InodeNumber>;  // of the system, and what they are in the model
+  using Inodes = std::map<InodeId, InodeNumber>;  // from the system to the model
 
   ModelState() : ModelState(Model(), {{kRoot, kRootInode}}) {}
   ModelState(Model model, Inodes inodes);
@@ -26,7 +26,7 @@ class ModelState {
   const Inodes& inodes() const { return value_->inodes; }
 
   bool operator==(const ModelState& other) const;
-  // Some order.
+  // An arbitrary order.
   std::strong_ordering operator<=>(const ModelState& other) const;
 
  private:
@@ -42,12 +42,12 @@ class Specification {
  public:
   using State = ModelState;
   using Operation = fs::Operation;
-  // Each takes tens of microseconds. A history that is right needs some hundreds.
+  // A configuration takes tens of microseconds. A correct history needs some hundreds.
   static constexpr std::size_t kMostConfigurations = 1 << 14;
 
   Specification() = default;
   explicit Specification(State begin) : begin_(std::move(begin)) {}
-  // Whether operations may be refused because of space, of which the model knows nothing.
+  // True if operations may fail for lack of space, which the model does not account for.
   void set_may_be_full(bool may) { may_be_full_ = may; }
 
   State initial() const { return begin_; }

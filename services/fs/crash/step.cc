@@ -79,7 +79,7 @@ void add_names(std::vector<Step>& all) {
   const std::vector<Step> names{
       on("new", create(kFile)),
       on("A/new", create(kFile)),
-      on("A/foo", create(kFile)),  // is there
+      on("A/foo", create(kFile)),  // exists
       on("B/new", with_attribute),
       on("A/new", create(kDirectory)),
       on("dir", create(kDirectory)),
@@ -90,7 +90,7 @@ void add_names(std::vector<Step>& all) {
       {.operation = {.kind = Kind::create_unnamed, .mode = kFile}, .into = kOpen},
       link("bar", "A/new"),
       link("A/foo", "new"),
-      link("A/foo", "bar"),  // is there
+      link("A/foo", "bar"),  // exists
       {.operation = {.kind = Kind::link}, .new_path = "B/new", .slot = kUnnamed},
       {.operation = {.kind = Kind::link}, .new_path = "A/new", .slot = kOpen},
       on("bar", unlink),
@@ -115,7 +115,7 @@ void add_names(std::vector<Step>& all) {
       rename("A", "E"),
       rename("A", "A/sub/new"),  // into itself
       rename("A/foo", "B/new", keep),
-      rename("A/foo", "bar", keep),  // is there
+      rename("A/foo", "bar", keep),  // exists
       rename("A/foo", "bar", exchange),
       rename("A/foo", "B/hard", exchange),
       rename("A/sub", "E", exchange),

@@ -1,4 +1,5 @@
-// What the clients of a history do: operations on paths, and on inodes that several of them hold.
+// The steps of the clients of a history: operations on paths, and on inodes that several clients
+// hold.
 #pragma once
 
 #include <cstddef>
@@ -13,28 +14,27 @@ namespace perdura::fs {
 
 struct Step {
   Operation operation;  // without inodes, names, content and times
-  // Of what it is done to, "A/foo", from the root on; "": the root. Of operations on names the last
-  // part is the name.
+  // Path of the object from the root, "A/foo"; "" is the root. For operations on names, the last
+  // component is the name.
   std::string path{};
-  std::string new_path{};  // of a rename and a link
-  // In place of a path: one of the inodes that are held, by its number. A step on one that is not
-  // there does nothing.
+  std::string new_path{};  // only of a rename and a link
+  // Instead of a path: the number of a held inode. The step does nothing if the slot is empty.
   std::optional<std::size_t> slot{};
-  // The inode that is found or made is held, under this number.
+  // The inode that is found or made is held in this slot.
   std::optional<std::size_t> into{};
 };
 
-// "rename A/foo B/new".
+// Such as "rename A/foo B/new".
 std::string text_of(const Step& step);
 
-// A path without its last part, and that.
+// A path without its last component, and that component.
 struct SplitPath {
   std::string directory;
   std::string name;
 };
 SplitPath split_path(const std::string& path);
 
-// Makes the tree that the sequences below begin with:
+// Makes the tree that the sequences start with:
 //
 //   A/ foo (a block and a part of one, user.x), sub/
 //   B/ bar (two blocks with a hole between them), hard
@@ -44,9 +44,9 @@ SplitPath split_path(const std::string& path);
 // and in slot 0 an inode without a name.
 std::span<const Step> set_up_steps();
 
-// All operations, each in the cases that differ: within a block and across, replacing and not, in
-// one directory and across, with an error and without; on that tree, on names that it does not
-// have, and on what other steps make. In the manner of ACE (Mohan et al., "Finding
+// All operations, each in the cases that differ: within a block and across blocks, replacing and
+// not, in one directory and across directories, with an error and without; on that tree, on names
+// that it lacks, and on files that other steps make. In the manner of ACE (Mohan et al., "Finding
 // Crash-Consistency Bugs with Bounded Black-Box Crash Testing", OSDI 2018).
 std::span<const Step> all_steps();
 

@@ -8,12 +8,12 @@
 namespace perdura::fs {
 namespace {
 
-// A block's part of a range.
+// The part of a range that is in one block.
 struct Part {
   std::uint64_t block;
-  Bytes begin;     // in the block
+  Bytes begin;     // offset in the block
   Bytes length;    // at least 1
-  Bytes in_range;  // how much of the range comes before
+  Bytes in_range;  // offset in the range
 };
 
 // Calls `visit` with each block's part of the range.

@@ -67,7 +67,7 @@ Model::Inode& Model::edit(InodeNumber inode) {
   return *found;
 }
 
-// --- what several operations do
+// --- parts of several operations
 
 std::errc Model::why_not(const NewInode& inode) const {
   switch (inode.mode & S_IFMT) {
@@ -281,7 +281,7 @@ Result<void> Model::rename(InodeNumber from, std::string_view name, InodeNumber 
     if (!moves_directory && meets_directory) return fail(std::errc::is_a_directory);
     if (!target->entries.empty()) return fail(std::errc::directory_not_empty);
   }
-  // A directory that `from` or `to` gets without losing one.
+  // True if the directory would gain a subdirectory beyond the limit of links.
   const auto gains = [&](InodeNumber directory) {
     const bool gets = directory == to && moves_directory;
     const bool gets_other = directory == from && meets_directory && mode == RenameMode::exchange;

@@ -1,9 +1,9 @@
-// The specification of the service: a whole file system as a value in DRAM. What the operations of
-// Session do, and which errors they have, is what these functions do; everything here is decided,
-// except what differs from system to system: inode numbers, generations, cookies, and how much
-// space anything needs. Comparisons with a system go through trees (services/fs/tree.h).
+// The specification of the service: a whole file system as a value in DRAM. These functions define
+// what the operations of Session do and which errors they return. They decide everything, except
+// what differs from system to system: inode numbers, generations, cookies, and the space that
+// anything needs. Comparisons with a system go through trees (services/fs/tree.h).
 //
-// A copy shares what is not changed afterwards, so that many states can be kept.
+// Copies share what does not change afterwards, so that many states can be kept.
 #pragma once
 
 #include <functional>
@@ -20,24 +20,25 @@
 namespace perdura::fs {
 
 struct ModelConfig {
-  // Of the root directory.
+  // The root directory's attributes.
   std::uint32_t root_mode = 0755;
   std::uint32_t root_uid = 0;
   std::uint32_t root_gid = 0;
   Timestamp now{};
-  // Space for blocks of data; nothing else needs any.
+  // Space for data blocks; nothing else needs any.
   Bytes capacity = GiB;
   std::uint64_t inodes = 1 << 20;
   std::uint32_t most_links = std::numeric_limits<std::uint32_t>::max();
 };
 
-// Operations have the errors below in their order, and leave everything as it was with an error.
-//  1. An inode that does not exist: no_such_file_or_directory (no user of a Session may ask).
-//  2. One of the wrong type: not_a_directory; invalid_argument for data of what is not regular, and
-//     for the target of what is not a symbolic link.
+// Operations check for errors in this order, and change nothing if they return one:
+//
+//  1. An inode that does not exist: no_such_file_or_directory (a Session's user must not ask).
+//  2. An inode of the wrong type: not_a_directory; invalid_argument for data of an inode that is no
+//     regular file, and for the target of one that is no symbolic link.
 //  3. Names: invalid_argument, filename_too_long; then what is special to the operation.
-//  4. A directory that has been removed and is held takes no names: no_such_file_or_directory.
-//  5. What is found by the names, in the order in which the functions say it.
+//  4. A removed directory that is held takes no names: no_such_file_or_directory.
+//  5. The inodes that the names lead to, in the order of checks in the functions.
 //  6. Space, inodes, links: no_space_on_device, too_many_links.
 class Model {
  public:
@@ -45,7 +46,7 @@ class Model {
 
   // --- names
   Result<Attributes> look_up(InodeNumber directory, std::string_view name) const;
-  // Of a directory that has been removed: no_such_file_or_directory.
+  // no_such_file_or_directory if the directory has been removed.
   Result<InodeNumber> parent(InodeNumber directory) const;
   Result<Attributes> create(InodeNumber directory, std::string_view name, const NewInode& inode,
                             Timestamp now);
@@ -89,16 +90,16 @@ class Model {
 
   Result<Statistics> statistics() const;
 
-  // What a failure does: all holds end.
+  // Has the effect of a failure: all holds end.
   void end_holds();
-  // The number that the next inode gets, which must be free: with that which a system has chosen, a
-  // history's numbers mean the same here.
+  // Sets the number of the next inode, which must be free. With the number that a system has
+  // chosen, a history's numbers mean the same here.
   void choose_next_inode(InodeNumber number) { next_ = number; }
   bool exists(InodeNumber inode) const { return inodes_.contains(inode); }
-  // What contradicts itself, as a phrase; empty if nothing does. A check of the model itself.
+  // Checks the model itself. Returns a contradiction as a phrase; empty if there is none.
   std::string audit() const;
 
-  // Whether no operation can tell them apart, but by cookies and generations.
+  // True if no operation can tell the two apart, except by cookies and generations.
   bool operator==(const Model& other) const;
   std::size_t hash() const;
 
@@ -111,9 +112,9 @@ class Model {
     Attributes attributes{};  // without `blocks`
     std::map<std::string, std::vector<std::byte>, std::less<>> extended;
     std::uint64_t holds = 0;
-    Contents data;                                      // of a regular file
-    std::string target;                                 // of a symbolic link
-    std::map<std::string, Entry, std::less<>> entries;  // of a directory
+    Contents data;                                      // only of a regular file
+    std::string target;                                 // only of a symbolic link
+    std::map<std::string, Entry, std::less<>> entries;  // only of a directory
     std::map<std::uint64_t, std::string> by_cookie;
     std::uint64_t next_cookie = 1;
     std::optional<InodeNumber> parent;
@@ -125,20 +126,20 @@ class Model {
 
   Found find(InodeNumber inode) const;
   Found find_directory(InodeNumber inode) const;
-  // A directory and a name that may be in it.
+  // Finds a directory and checks a name that may be in it.
   Found find_place(InodeNumber directory, std::string_view name) const;
   Found find_regular(InodeNumber inode) const;
-  // What a directory has under a name; null if nothing.
+  // The inode that a directory has under a name; null if none.
   const Inode* at(const Inode& directory, std::string_view name) const;
   bool lies_in(InodeNumber inode, InodeNumber directory) const;
-  // To be changed; no longer shared with copies of the model.
+  // The inode for changing, no longer shared with copies of the model.
   Inode& edit(InodeNumber inode);
   void free_if_unused(InodeNumber inode);
 
   std::errc why_not(const NewInode& inode) const;
   Inode& add_inode(const NewInode& inode, Timestamp now);
   void add_entry(InodeNumber directory, std::string_view name, InodeNumber inode, Timestamp now);
-  // With it goes the directory's link of a directory; the inode's own links stay.
+  // Also removes the link that a subdirectory gives its parent; the inode's own link count stays.
   void remove_entry(InodeNumber directory, std::string_view name, Timestamp now);
   void drop_name(InodeNumber inode, Timestamp now);
   bool has_space(std::uint64_t blocks) const;
@@ -150,7 +151,7 @@ class Model {
   std::map<InodeNumber, std::shared_ptr<Inode>> inodes_;
   std::uint64_t used_blocks_ = 0;
   std::uint64_t generation_ = 0;
-  InodeNumber lowest_free_ = kRootInode;  // or below
+  InodeNumber lowest_free_ = kRootInode;  // or lower
   std::optional<InodeNumber> next_;
 };
 

@@ -1,4 +1,4 @@
-// The specification as a file system that threads use. Nothing of it is persistent.
+// The specification as a file system that threads can use. Nothing in it is persistent.
 #pragma once
 
 #include <memory>
@@ -18,11 +18,11 @@ class ModelFileSystem final : public FileSystem {
   explicit ModelFileSystem(Model model = Model()) : model_(std::move(model)) {}
 
   std::unique_ptr<Session> attach(Thread& thread) override;
-  std::unique_ptr<Session> attach();  // to a model no thread matters
+  std::unique_ptr<Session> attach();  // the thread does not matter to a model
   Task<> unmount() override { co_return; }
   Task<std::string> audit() override;
 
-  Model model() const;  // as it is at the moment
+  Model model() const;  // a copy of the current state
 
  private:
   friend class ModelSession;
@@ -76,7 +76,7 @@ class ModelSession final : public Session {
   Task<Result<Statistics>> statistics() override;
 
  private:
-  // Calls a function of the model.
+  // Calls a function of the model under the lock.
   template <class Function, class... Arguments>
   auto call(Function function, const Arguments&... arguments) {
     const std::lock_guard lock(files_.mutex_);
@@ -86,7 +86,8 @@ class ModelSession final : public Session {
   ModelFileSystem& files_;
 };
 
-// Runs a task that never waits, as those of a model do, outside of any executor.
+// Runs a task that never waits, such as a model's, outside of any executor. Throws logic_error if
+// it waits.
 template <class T>
 T run_at_once(Task<T> task) {
   task.handle().resume();

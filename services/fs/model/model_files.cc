@@ -13,7 +13,7 @@ std::errc why_not_extended(std::string_view name, std::span<const std::byte> val
   return value.size() > kLargestAttribute ? std::errc::argument_list_too_long : std::errc{};
 }
 
-// What a change of contents does to attributes.
+// Updates the attributes after a change of contents.
 void note_write(Attributes& attributes, const WriteOptions& options) {
   attributes.modified = attributes.changed = options.now;
   if (!options.clear_set_id) return;
@@ -123,7 +123,7 @@ Result<Bytes> Model::read(InodeNumber inode, Bytes offset, std::span<std::byte> 
 
 Result<void> Model::store(InodeNumber inode, Bytes offset, std::span<const std::byte> data,
                           const WriteOptions& options) {
-  if (data.empty()) return {};  // which changes nothing, not even times
+  if (data.empty()) return {};  // changes nothing, not even times
   if (data.size() > kLargestFile || offset > kLargestFile - data.size()) {
     return fail(std::errc::file_too_large);
   }

@@ -6,7 +6,7 @@
 namespace perdura::fs {
 namespace {
 
-// Numbers of the attribute's value are little endian, as are all machines that we run on.
+// The format of the attribute's value. Numbers are little endian, as are all machines we run on.
 //
 //   | version 2 (4) | tag (2) | permissions (2) | id (4) | tag ...
 constexpr std::uint32_t kVersion = 2;
@@ -58,7 +58,8 @@ Result<std::optional<AccessList>> AccessList::parse(std::span<const std::byte> v
   return list;
 }
 
-// Tags ascend, those without an id are there once, and the mask if there is anything to mask.
+// Tags must ascend, tags without an id must be there once, and the mask if there are entries to
+// mask.
 bool AccessList::is_valid() const {
   using enum Tag;
   std::uint16_t seen = 0;
@@ -129,7 +130,7 @@ bool AccessList::permits(const Credentials& credentials, std::uint32_t owner, st
   for (const Entry& entry : entries) {
     if (entry.tag == Tag::user && entry.id == credentials.uid) return masked(entry.permissions);
   }
-  // Of all groups that the process is in, one that grants it suffices.
+  // It suffices that one of the process's groups grants the access.
   bool in_group = false;
   for (const Entry& entry : entries) {
     const bool is_group = entry.tag == Tag::owning_group || entry.tag == Tag::group;

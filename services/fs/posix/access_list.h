@@ -1,6 +1,6 @@
-// Access control lists of POSIX (draft 1003.1e), as Linux has them: the extended attributes
-// system.posix_acl_access of any file, and system.posix_acl_default of a directory, which what is
-// created in it inherits.
+// Access control lists of POSIX (draft 1003.1e), as Linux stores them: the extended attributes
+// system.posix_acl_access of any file, and system.posix_acl_default of a directory, which files
+// created in the directory inherit.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace perdura::fs {
 inline constexpr std::string_view kAccessList = "system.posix_acl_access";
 inline constexpr std::string_view kDefaultList = "system.posix_acl_default";
 
-// Permissions, as in each digit of a mode.
+// Permission bits, as in each digit of a mode.
 inline constexpr std::uint32_t kMayRead = 4;
 inline constexpr std::uint32_t kMayWrite = 2;
 inline constexpr std::uint32_t kMayExecute = 1;
@@ -35,30 +35,30 @@ struct AccessList {
   struct Entry {
     Tag tag{};
     std::uint16_t permissions = 0;
-    std::uint32_t id = 0;  // of a user or a group
+    std::uint32_t id = 0;  // only of a user or a group
     bool operator==(const Entry&) const = default;
   };
   std::vector<Entry> entries;  // in the order of the tags
 
-  // From the attribute's value. An empty list, or no value, is none: nullopt.
-  // operation_not_supported for another version of the format, invalid_argument for what does not
-  // follow it.
+  // Parses the attribute's value. An empty value or list is no list: nullopt.
+  // operation_not_supported for another version of the format, invalid_argument for a malformed
+  // value.
   static Result<std::optional<AccessList>> parse(std::span<const std::byte> value);
-  // False if entries are out of order, if one that must be there is missing or there twice, or if
-  // users or groups have no mask. All below is of valid lists.
+  // False if entries are out of order, if a required entry is missing or there twice, or if there
+  // are entries of users or groups but no mask. All functions below need a valid list.
   bool is_valid() const;
   std::vector<std::byte> format() const;
 
-  // Whether it says no more than a mode.
+  // True if the list says no more than a mode does.
   bool is_mode() const;
-  // The nine bits of a mode that a file with it has: the group's are those of the mask if there is
-  // one.
+  // The nine permission bits of the mode of a file with this list. The group's bits are those of
+  // the mask if there is one.
   std::uint32_t permissions() const;
-  // What chmod does to it.
+  // Changes the list as chmod does.
   void set_permissions(std::uint32_t permissions);
-  // What a default list becomes as the access list of a file that is created with a mode.
+  // Turns a default list into the access list of a file that is created with these permissions.
   void restrict_to(std::uint32_t permissions);
-  // `wanted`: some of kMayRead, kMayWrite and kMayExecute. Without privileges.
+  // `wanted` is a combination of kMayRead, kMayWrite and kMayExecute. Does not consider privileges.
   bool permits(const Credentials& credentials, std::uint32_t owner, std::uint32_t group,
                std::uint32_t wanted) const;
 

@@ -1,4 +1,4 @@
-// On whose behalf something is done.
+// The user on whose behalf an operation is done.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,9 @@ struct Credentials {
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> groups{};  // supplementary ones
 
-  // User 0 has what Linux divides into capabilities: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH,
-  // CAP_CHOWN, CAP_FOWNER, CAP_FSETID, CAP_MKNOD, and for extended attributes CAP_SYS_ADMIN.
+  // User 0 has the privileges that Linux divides into capabilities: CAP_DAC_OVERRIDE,
+  // CAP_DAC_READ_SEARCH, CAP_CHOWN, CAP_FOWNER, CAP_FSETID, CAP_MKNOD, and for extended attributes
+  // CAP_SYS_ADMIN.
   bool is_privileged() const { return uid == 0; }
   bool owns(std::uint32_t owner) const { return uid == owner || is_privileged(); }
   bool is_in(std::uint32_t group) const {

@@ -41,7 +41,7 @@ void LockTable::replace(std::vector<Held>& held, Owner owner, const RangeLock& l
     } else {
       if (old.begin < lock.begin) changed.push_back({owner, {old.type, old.begin, lock.begin}});
       if (lock.end < old.end) changed.push_back({owner, {old.type, lock.end, old.end}});
-      // One that only touches it is whole among these two.
+      // A lock that only touches the range is kept whole by one of these two.
     }
   }
   if (lock.type != LockType::none) changed.push_back({owner, grown});
@@ -111,7 +111,7 @@ Result<bool> LockTable::set_or_wait(InodeNumber inode, Owner owner, const RangeL
       return tl::unexpected(std::errc::resource_deadlock_would_occur);
     }
     waiting_.push_back({inode, owner, lock, std::move(granted)});
-    // Somebody may have made way in between.
+    // The excluding lock may have been released since set().
     calls = grant(inode);
     tidy(inode);
   }
@@ -129,7 +129,7 @@ LockTable::Calls LockTable::grant(InodeNumber inode) {
     replace(files_[inode].ranges, next->owner, next->lock);
     calls.push_back(std::move(next->granted));
     waiting_.erase(next);
-    // What it has given up by this may suit one that came before.
+    // The owner may have given up a lock by this (exclusive to shared), so start again.
     next = waiting_.begin();
   }
   return calls;

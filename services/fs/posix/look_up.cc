@@ -17,7 +17,7 @@ Task<Result<Attributes>> look_up_and_hold(Session& session, InodeNumber director
     const Result<Attributes> found = co_await session.look_up(directory, name);
     if (!found) co_return found;
     const Result<Attributes> held = co_await hold_found(session, *found);
-    // What was removed in between has perhaps been replaced.
+    // The inode was removed in between; another one may have its name by now.
     if (held || held.error() != std::errc::no_such_file_or_directory) co_return held;
   }
 }

@@ -6,10 +6,10 @@
 
 namespace perdura::fs {
 
-// look_up(), and holds what it finds, though others may remove it meanwhile.
+// Looks up a name and holds the inode that it finds, even if others remove names meanwhile.
 Task<Result<Attributes>> look_up_and_hold(Session& session, InodeNumber directory,
                                           std::string_view name);
-// Holds what an operation has returned before; no_such_file_or_directory if it exists no more.
+// Holds an inode that an operation has returned; no_such_file_or_directory if it no longer exists.
 Task<Result<Attributes>> hold_found(Session& session, Attributes found);
 
 }  // namespace perdura::fs

@@ -1,4 +1,4 @@
-// Processes, their descriptors, and the way of a path.
+// Processes, their descriptors, and the resolution of paths.
 #include "services/fs/posix/process.h"
 
 #include <utility>
@@ -118,7 +118,7 @@ Task<Result<Process::Place>> Process::walk(Walk& walk) {
   while (true) {
     const std::size_t begin = walk.rest.find_first_not_of('/');
     if (begin == std::string::npos) {
-      // The root, or a symbolic link to it.
+      // The path is the root, or a symbolic link to it.
       co_return Place{.directory = walk.at, .name = ".", .is_normal = false, .slash = true};
     }
     const bool searchable = co_await may(walk.at, kMayExecute);

@@ -1,13 +1,13 @@
-// A file system as a program sees it: paths, open files, permissions. Stands on any Session.
+// A file system as a program sees it: paths, open files, permissions. Works on any Session.
 //
 //   Process process(session, {.uid = 1000, .gid = 1000}, clock);
 //   const auto file = co_await process.open("notes", O_CREAT | O_WRONLY, 0644);
 //   co_await process.write(*file, text);
 //   co_await process.exit();
 //
-// Functions are called as the system calls, with their flags, errors and the order of their errors
-// as in Linux. Not offered: opening pipes, sockets and devices (they exist as names; open() is
-// operation_not_supported, ENXIO of a socket), mounts, quotas, immutable files.
+// Functions are named after the system calls; their flags, errors and order of errors are those of
+// Linux. Not offered: opening pipes, sockets and devices (they exist as names; open() returns
+// operation_not_supported, for sockets ENXIO), mounts, quotas, immutable files.
 #pragma once
 
 #include <fcntl.h>
@@ -30,15 +30,15 @@
 namespace perdura::fs {
 
 inline constexpr std::size_t kLongestPath = 4095;
-inline constexpr int kMostSymlinks = 40;  // that a path may go through
+inline constexpr int kMostSymlinks = 40;  // followed along a path
 
-// Which file is meant: by a path, or by a descriptor.
+// Names a file by a path or by a descriptor.
 struct Where {
   Where(std::string_view by_path) : path(by_path) {}       // NOLINT(google-explicit-constructor)
   Where(const char* by_path) : path(by_path) {}            // NOLINT(google-explicit-constructor)
   Where(const std::string& by_path) : path(by_path) {}     // NOLINT(google-explicit-constructor)
   Where(int by_descriptor) : descriptor(by_descriptor) {}  // NOLINT(google-explicit-constructor)
-  // A symbolic link itself, as lstat() and lchown().
+  // Names a symbolic link itself, as lstat() and lchown() do.
   static Where not_through(std::string_view by_path) {
     Where where(by_path);
     where.follow = false;
@@ -50,7 +50,7 @@ struct Where {
   std::optional<int> descriptor{};
 };
 
-// A time for utimensat(): one of these, or UTIME_NOW, or UTIME_OMIT.
+// A time for utimensat(): the given one, UTIME_NOW or UTIME_OMIT.
 struct NewTime {
   Timestamp time{};
   bool now = false;
@@ -61,23 +61,23 @@ class Process {
  public:
   struct Options {
     std::uint32_t umask = 022;
-    // Who does not own a file may give it another name only if the file is regular, and the process
+    // A process that does not own a file may link to it only if the file is regular and the process
     // may read and write it (Linux' fs.protected_hardlinks).
     bool protected_hard_links = true;
   };
   using Clock = std::function<Timestamp()>;
 
-  // Its current directory is the root. Processes that share locks get the same table.
+  // Starts with the root as current directory. Processes that share locks get the same table.
   Process(Session& session, Credentials who, Clock clock, Options with, LockTable* locks = nullptr);
   Process(Session& session, Credentials who, Clock clock)
       : Process(session, std::move(who), std::move(clock), Options()) {}
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Another process with the same open files, current directory and credentials, and no locks of
-  // ranges. Uses the same session.
+  // Makes another process with the same open files, current directory and credentials, and without
+  // locks of ranges. It uses the same session.
   Task<std::unique_ptr<Process>> fork();
-  // Closes all files and leaves the current directory. The last call.
+  // Closes all files and leaves the current directory. Must be the last call.
   Task<> exit();
 
   Credentials credentials;
@@ -87,8 +87,8 @@ class Process {
   Task<Result<void>> mkdir(std::string_view path, mode_t mode);
   Task<Result<void>> rmdir(std::string_view path);
   Task<Result<void>> unlink(std::string_view path);
-  // By a path, Where::not_through() is what link() means. By a descriptor, of a file that was
-  // opened with O_TMPFILE and without O_EXCL also if it has no name.
+  // With a path, Where::not_through() has the semantics of link(). With a descriptor of a file that
+  // was opened with O_TMPFILE and without O_EXCL, the file need not have a name.
   Task<Result<void>> link(Where existing, std::string_view path);
   Task<Result<void>> symlink(std::string_view target, std::string_view path);
   Task<Result<std::string>> readlink(std::string_view path);
@@ -103,7 +103,7 @@ class Process {
   Task<Result<void>> chown(Where where, std::optional<std::uint32_t> uid,
                            std::optional<std::uint32_t> gid);
   Task<Result<void>> utimens(Where where, NewTime accessed, NewTime modified);
-  Task<Result<void>> access(Where where, std::uint32_t wanted);  // 0: that it exists
+  Task<Result<void>> access(Where where, std::uint32_t wanted);  // 0: checks that it exists
   Task<Result<Statistics>> statfs(Where where);
   Task<Result<std::vector<std::byte>>> getxattr(Where where, std::string_view name);
   Task<Result<void>> setxattr(Where where, std::string_view name, std::span<const std::byte> value,
@@ -114,60 +114,61 @@ class Process {
   // --- open files
   Task<Result<int>> open(std::string_view path, int flags, mode_t mode = 0);
   Task<Result<void>> close(int descriptor);
-  Result<int> dup(int descriptor);  // shares the offset and what was locked by it
+  Result<int> dup(int descriptor);  // shares the offset and the locks
   Task<Result<Bytes>> read(int descriptor, std::span<std::byte> into);
   Task<Result<Bytes>> pread(int descriptor, std::span<std::byte> into, std::int64_t offset);
   Task<Result<Bytes>> write(int descriptor, std::span<const std::byte> data);
   Task<Result<Bytes>> pwrite(int descriptor, std::span<const std::byte> data, std::int64_t offset);
-  // SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA, SEEK_HOLE.
+  // `whence` is SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA or SEEK_HOLE.
   Task<Result<Bytes>> lseek(int descriptor, std::int64_t offset, int whence);
   Task<Result<void>> truncate(std::string_view path, std::int64_t size);
   Task<Result<void>> ftruncate(int descriptor, std::int64_t size);
   Task<Result<void>> fallocate(int descriptor, AllocationMode mode, std::int64_t offset,
                                std::int64_t length);
   Task<Result<void>> fsync(int descriptor);
-  // The next entry, "." and ".." among them; none at the end.
+  // The next entry, including "." and ".."; none at the end.
   Task<Result<std::optional<DirectoryEntry>>> readdir(int descriptor);
   Result<std::uint64_t> telldir(int descriptor) const;
   Result<void> seekdir(int descriptor, std::uint64_t position);
 
-  // --- advisory locks; without a table operation_not_supported
-  // Of ranges, owned by the process, or by the open file (open-file-description locks). A lock that
-  // another one excludes is resource_unavailable_try_again (EAGAIN).
+  // --- advisory locks; operation_not_supported without a table
+  // Locks a range for the process or for the open file (open-file-description locks). If another
+  // lock excludes it: resource_unavailable_try_again (EAGAIN).
   Result<void> lock_range(int descriptor, const RangeLock& lock, LockOwnership ownership);
-  // The first lock that excludes it, if there is one.
+  // The first lock that excludes this one, if any.
   Result<std::optional<RangeLock>> test_range(int descriptor, const RangeLock& lock,
                                               LockOwnership ownership) const;
   Result<void> flock(int descriptor, LockType type);
 
  private:
-  // What descriptors refer to: an open file description.
+  // An open file description, which descriptors refer to.
   struct OpenFile {
     InodeNumber inode{};
     std::uint32_t type = 0;
     int flags = 0;
-    std::uint32_t descriptors = 0;       // of all processes
+    std::uint32_t descriptors = 0;       // in all processes
     bool is_linkable = false;            // has no name yet, and may get one
-    Bytes offset = 0;                    // of a directory telldir()'s
-    std::deque<DirectoryEntry> ahead{};  // entries that come next
-    std::uint64_t last = 0;              // cookie that a reading began at the start ends with
+    Bytes offset = 0;                    // for a directory, the position of telldir()
+    std::deque<DirectoryEntry> ahead{};  // the next entries, read ahead
+    std::uint64_t last = 0;              // cookie at which a reading that began at the start ends
 
     bool is_open_for(std::uint32_t wanted) const;
   };
   using OpenFiles = std::map<int, std::shared_ptr<OpenFile>>;
 
-  // A path on its way: what is left of it, from a directory on, which is held.
+  // A path that is being resolved: the directory reached so far, which is held, and the rest of the
+  // path.
   struct Walk {
     Attributes at{};
     std::string rest;
     int symlinks = 0;
   };
-  // Where a path ends: a name in a directory, which is held.
+  // The end of a path: a name in a directory, which is held.
   struct Place {
     Attributes directory{};
     std::string name;
     bool is_normal = true;  // not ".", ".." or the root
-    bool slash = false;     // behind the name
+    bool slash = false;     // after the name
   };
 
   Timestamp now() const { return clock_(); }
@@ -175,21 +176,22 @@ class Process {
   int add_descriptor(std::shared_ptr<OpenFile> file);
   Task<> close_file(std::shared_ptr<OpenFile> file);
 
-  // --- paths. Results are held by who asked for them.
+  // --- paths. The caller must release the inodes of results.
   Task<Result<Walk>> begin(std::string_view path);
   // Goes on to the last component.
   Task<Result<Place>> walk(Walk& walk);
-  // From a symbolic link on, `in` being the directory that it is in.
+  // Continues with the target of a symbolic link in directory `in`, followed by `behind`.
   Task<Result<void>> follow(Walk& walk, const Attributes& in, InodeNumber symlink,
                             std::string_view behind);
   Task<Result<Attributes>> parent_of(const Attributes& directory);
-  // What a place names.
+  // The inode that a place names, held.
   Task<Result<Attributes>> find_at(const Place& place);
   Task<Result<Attributes>> find(std::string_view path, bool follow);
-  // `without_opening`: what O_PATH suffices for.
+  // `without_opening`: a descriptor that was opened with O_PATH suffices.
   Task<Result<Attributes>> find(Where where, bool without_opening = false);
   Task<Result<Place>> find_place(std::string_view path);
-  // Where there is nothing; and whether something may be made there.
+  // find_free() finds a place without an inode; find_new() also checks that something may be made
+  // there.
   Task<Result<Place>> find_free(std::string_view path, bool directory);
   Task<Result<Place>> find_new(std::string_view path, bool directory);
   Task<std::optional<std::errc>> why_not_link(const Attributes& inode, const Place& place,
@@ -212,7 +214,7 @@ class Process {
   Task<Result<WriteOptions>> before_write(InodeNumber inode);
   struct Written {
     Bytes bytes = 0;
-    Bytes end = 0;  // in the file
+    Bytes end = 0;  // offset in the file
   };
   Task<Result<Written>> append_to(OpenFile& file, std::span<const std::byte> data,
                                   const WriteOptions& with);
@@ -230,7 +232,7 @@ class Process {
   Clock clock_;
   LockTable* locks_;
   OpenFiles descriptors_;
-  std::optional<InodeNumber> current_{};  // directory, held; none is the root
+  std::optional<InodeNumber> current_{};  // directory, held; the root if there is none
 };
 
 }  // namespace perdura::fs

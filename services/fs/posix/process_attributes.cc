@@ -1,4 +1,4 @@
-// What a process does to attributes.
+// The operations of a process on attributes.
 #include "services/fs/posix/process.h"
 
 namespace perdura::fs {
@@ -68,7 +68,7 @@ Task<Result<void>> Process::chown(Where where, std::optional<std::uint32_t> uid,
 }
 
 Task<Result<void>> Process::utimens(Where where, NewTime accessed, NewTime modified) {
-  // Then not even the path is looked at.
+  // In this case not even the path is checked.
   if (accessed.omit && modified.omit) co_return Result<void>();
   const Result<Attributes> found = co_await find(where);
   if (!found) co_return tl::unexpected(found.error());
@@ -76,7 +76,7 @@ Task<Result<void>> Process::utimens(Where where, NewTime accessed, NewTime modif
   if (!is_time(accessed) || !is_time(modified)) {
     done = tl::unexpected(std::errc::invalid_argument);
   } else if (!credentials.owns(found->uid)) {
-    // Who may write may set both to the present, and nothing else.
+    // A process that may write may set both times to the present, but nothing else.
     if (!accessed.now || !modified.now) {
       done = tl::unexpected(std::errc::operation_not_permitted);
     } else {

@@ -1,4 +1,4 @@
-// What a process does by descriptors.
+// The operations of a process on descriptors.
 #include <algorithm>
 
 #include "services/fs/posix/look_up.h"
@@ -10,12 +10,12 @@ namespace {
 constexpr int kUnnamed = O_TMPFILE & ~O_DIRECTORY;
 constexpr std::size_t kEntriesAhead = 32;
 
-// Of a directory's positions, the first two are "." and "..", which entries() does not return.
+// The first two positions of a directory are "." and "..", which entries() does not return.
 constexpr std::uint64_t kBehindDots = 2;
 
 bool has_flags(int flags, int bits) { return (flags & bits) == bits; }
 
-// What an open() asks for, as of an inode's permissions.
+// The permissions that an open() needs.
 std::uint32_t wanted_by(int flags) {
   std::uint32_t wanted = 0;
   if ((flags & O_ACCMODE) != O_WRONLY) wanted |= kMayRead;
@@ -23,7 +23,7 @@ std::uint32_t wanted_by(int flags) {
   return wanted;
 }
 
-// A signed offset and a length of system calls; nullopt if there are no such bytes.
+// Converts the signed offset of a system call; nullopt if it is negative.
 std::optional<Bytes> as_offset(std::int64_t offset) {
   return offset < 0 ? std::nullopt : std::optional(static_cast<Bytes>(offset));
 }
@@ -103,12 +103,12 @@ Task<Result<Attributes>> Process::open_path(std::string_view path, int flags, mo
         Result<Attributes> made = co_await make(*place, S_IFREG | (mode & 07777), 0, {});
         if (made) made = co_await hold_found(session_, *made);
         if (!made && made.error() == std::errc::file_exists) {
-          // Another process was quicker. From here on again.
+          // Another process was faster. Start again from here.
           walk->at = directory;
           walk->rest = place->name;
           continue;
         }
-        // Who has created a file may use it, whatever its mode.
+        // The creator of a file may use it whatever its mode.
         co_await session_.release(directory.inode);
         co_return made;
       }
@@ -164,7 +164,7 @@ Task<std::optional<std::errc>> Process::why_not_open(const Attributes& inode, in
 
 // --- data
 
-// Ranges that end behind the largest offset are EINVAL in Linux.
+// Linux returns EINVAL for ranges that end after the largest offset.
 Task<Result<Bytes>> Process::read_at(OpenFile& file, std::span<std::byte> into, Bytes offset) {
   if (into.size() > kLargestFile - offset) co_return tl::unexpected(std::errc::invalid_argument);
   if (file.type == S_IFDIR) co_return tl::unexpected(std::errc::is_a_directory);
@@ -213,7 +213,7 @@ Task<Result<Process::Written>> Process::append_to(OpenFile& file, std::span<cons
     const Result<Bytes> at = co_await session_.append(file.inode, data, with);
     if (at) co_return Written{.bytes = data.size(), .end = *at + data.size()};
     if (at.error() != std::errc::file_too_large) co_return tl::unexpected(at.error());
-    // As much as there is room for.
+    // Write as much as there is room for.
     const Result<Attributes> attributes = co_await session_.attributes(file.inode);
     if (!attributes) co_return tl::unexpected(attributes.error());
     const Bytes room = kLargestFile - attributes->size;
@@ -222,7 +222,7 @@ Task<Result<Process::Written>> Process::append_to(OpenFile& file, std::span<cons
   }
 }
 
-// With O_APPEND at the end, whatever the offset.
+// With O_APPEND, writes at the end whatever the offset.
 Task<Result<Process::Written>> Process::write_at(OpenFile& file, std::span<const std::byte> data,
                                                  Bytes offset) {
   if (data.empty()) co_return Written{.bytes = 0, .end = offset};
@@ -373,7 +373,7 @@ Task<Result<std::optional<DirectoryEntry>>> Process::readdir(int descriptor) {
       const Result<Attributes> attributes = co_await session_.attributes(file.inode);
       if (attributes) co_await note_access(*attributes);
     }
-    // Names made from now on may be left out, so that the reading comes to an end.
+    // Names that are made from now on may be left out, so that the reading ends.
     if (file.offset == 0) {
       const Result<std::uint64_t> last = co_await session_.last_cookie(file.inode);
       if (!last) co_return tl::unexpected(last.error());

@@ -1,4 +1,4 @@
-// What a process does to names.
+// The operations of a process on names.
 #include "services/fs/posix/look_up.h"
 #include "services/fs/posix/process.h"
 
@@ -187,7 +187,7 @@ Task<Result<void>> Process::rmdir(std::string_view path) {
   if (place->name == "..") {
     done = tl::unexpected(std::errc::directory_not_empty);
   } else if (!place->is_normal) {
-    // "." of a path, or "/" alone.
+    // The path ends with ".", or is "/".
     const bool is_root = path.find_first_not_of('/') == path.npos;
     done =
         tl::unexpected(is_root ? std::errc::device_or_resource_busy : std::errc::invalid_argument);
@@ -261,7 +261,7 @@ Task<std::optional<std::errc>> Process::why_not_rename(const Place& from, const 
     if (!writable) co_return std::errc::permission_denied;
   }
   if (from.directory.inode == to.directory.inode) co_return std::nullopt;
-  // A directory that gets another parent is written.
+  // Moving a directory to another parent writes to it.
   if (moves_directory) {
     const bool writable = co_await may(*source, kMayWrite);
     if (!writable) co_return std::errc::permission_denied;

@@ -20,7 +20,7 @@ bool may_access(const Credentials& credentials, const Attributes& inode,
   }
   const auto grants = [&](std::uint32_t permissions) { return (permissions & wanted) == wanted; };
   if (credentials.uid == inode.uid) return grants(inode.mode >> 6);
-  // As Linux, which does not look at a list whose mask is empty.
+  // Like Linux, which ignores the list if its mask is empty.
   if (list && (inode.mode & S_IRWXG) != 0) {
     return list->permits(credentials, inode.uid, inode.gid, wanted);
   }
@@ -108,7 +108,7 @@ Result<PreparedChange> change_owner(const Credentials& credentials, const Attrib
     mode &= ~static_cast<std::uint32_t>(S_ISGID);
   }
   if (mode == (inode.mode & 07777)) return prepared;
-  // Nobody else may change the mode, also if neither owner nor group is given.
+  // Only the owner or a privileged process may change the mode, even if no id is given.
   if (!credentials.owns(inode.uid)) return tl::unexpected(std::errc::operation_not_permitted);
   if (!in_group_or_privileged(credentials, gid.value_or(inode.gid))) {
     mode &= ~static_cast<std::uint32_t>(S_ISGID);
