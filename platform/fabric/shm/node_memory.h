@@ -36,7 +36,7 @@ class NodeMemory {
   void map_extent(RemoteKey key, const Extent& extent);
   void unmap_extents(RemoteKey key, Bytes at, Bytes length);
 
-  // An endpoint of this node: peers that change memory of the node say so in its segment.
+  // An endpoint of this node: peers announce in its segment that they change memory of the node.
   void add(const OwnSegment& segment);
   void remove(const OwnSegment& segment);
   // An operation of a peer that may have seen the registration as it was before a change.
