@@ -1,6 +1,6 @@
-// Write accounting: counts what is written to persistent memory, in every unit that the field's
-// papers use, separately for local stores and one-sided operations. docs/accounting.md has the
-// counting rules with examples.
+// Write accounting: counts writes to persistent memory, in every unit that the field's papers use,
+// separately for local stores and one-sided operations. docs/accounting.md has the counting rules
+// with examples.
 #pragma once
 
 #include <array>
