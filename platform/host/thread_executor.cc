@@ -48,7 +48,7 @@ ThreadExecutor::~ThreadExecutor() { inbox_->close(); }
 
 void ThreadExecutor::make_ready_at(Time when, std::coroutine_handle<> task) {
   timers_.push_back({when, next_timer_++, task});
-  turns_since_look_ = kTurnsBetweenLooks;  // the last look may be long ago, and this one near
+  turns_since_look_ = kTurnsBetweenLooks;  // the last look may be long ago, and this timer near
   std::push_heap(timers_.begin(), timers_.end());
 }
 
