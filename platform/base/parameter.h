@@ -108,7 +108,7 @@ struct Parameter {
   // and a sweep may vary it.
   bool identifies = false;
   std::string_view
-      noun{};  // of that column, in a sentence: "queue depth"; see columns.h
+      noun{};  // for the column, in a sentence: "queue depth"; see columns.h
   std::string_view title{};  // of the column; on an axis, without the unit: "Operations in flight"
   std::string_view unit{};   // bytes, us; empty: a count
   std::string_view what{};   // the parameter's effect, in a phrase

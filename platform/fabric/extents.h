@@ -55,7 +55,7 @@ bool find_pieces(std::size_t count, ExtentOf extent_of, Bytes at, Bytes length,
 class ExtentTable {
  public:
   // Throws PlatformError, and changes nothing, if the extent is not in a region of this size or
-  // passes the end of what can be addressed.
+  // exceeds the addressable range.
   void map(const Extent& extent, Bytes region_size);
   void unmap(Bytes at, Bytes length);
   // True if no extent covers any of these bytes.

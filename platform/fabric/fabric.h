@@ -1,6 +1,6 @@
 // The fabric: reliable connections between the threads of nodes, as libibverbs gives them, in
-// coroutines. This header is all that a system sees of RDMA; fabric/sim, fabric/shm
-// and fabric/verbs implement it.
+// coroutines. This header is all that a system sees of RDMA; fabric/sim, fabric/shm and
+// fabric/verbs implement it.
 //
 //   Endpoint            a thread's access to the fabric: registers memory, makes and accepts
 //                       connections
@@ -162,7 +162,7 @@ class CompletionQueue {
 
   // For implementations of the fabric.
   void push(const ReceiveCompletion& completion);
-  // Drops the completions that the queue pair delivered and nobody has taken.
+  // Drops the completions that the queue pair delivered and that were not taken.
   void forget(const QueuePair& queue_pair);
 
  private:

@@ -111,7 +111,7 @@ struct LocalBuffer {
 //
 //   co_await peer.write({header, payload}, there);
 //
-// All RDMA devices take three, and so many fit into what a posted receive buffer has on `shm`.
+// All RDMA devices support three, which is also what a posted receive buffer on `shm` has room for.
 inline constexpr std::size_t kMaxPieces = 3;
 class LocalPieces {
  public:

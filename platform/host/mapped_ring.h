@@ -107,7 +107,7 @@ class MappedConsumer {
  private:
   MappedRing ring_;
   std::uint64_t next_ = 0;            // number of the message to be popped
-  MappedRing::Slot* slot_ = nullptr;  // of that message
+  MappedRing::Slot* slot_ = nullptr;  // the slot of that message
 };
 
 }  // namespace perdura

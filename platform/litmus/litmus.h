@@ -86,7 +86,7 @@ inline constexpr std::uint32_t kNoRegister = ~0U;
 struct Step {
   StepKind kind = StepKind::wait;
   Word local;   // for an operation: its whole location
-  Word remote;  // the same
+  Word remote;  // likewise
   std::uint32_t result = kNoRegister;
   std::uint64_t value = 0;  // to store, to swap in, to add
   std::uint64_t expected = 0;

@@ -195,7 +195,7 @@ class Region {
   }
 
   // Compare-and-swap: if the word equals `expected`, atomically replaces it by `desired` and
-  // returns true; else loads the word into `expected` and returns false.
+  // returns true; otherwise loads the word into `expected` and returns false.
   bool compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired);
 
   // Writes a range by ordinary (cached) stores.

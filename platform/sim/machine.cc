@@ -25,7 +25,7 @@ std::vector<pmem::sim::MemoryController> controllers_of(const MemoryProfile& mem
 }
 
 // The testbed as connections over TCP see it: the kernel's stack takes the place of the device.
-// What is still in the stack when a connection is closed never reaches memory, so the way through
+// Data still in the stack when a connection is closed never reaches memory, so the way through
 // the stack counts as part of the wire.
 Profile with_ethernet(Profile profile) {
   profile.link = profile.ethernet.link;

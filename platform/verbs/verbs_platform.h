@@ -10,7 +10,6 @@
 //   process can take the place of one that has ended.
 // * An open job can be joined and left at any time. Processes know the addresses at which others
 //   listen, and a process that has ended can be started again, as the same node.
-//   listen, and a process that has ended can be started again, as the same node.
 #pragma once
 
 #include <map>

@@ -42,7 +42,7 @@ SteadyTime after(Picoseconds duration) {
   return std::chrono::steady_clock::now() + std::chrono::ceil<Nanoseconds>(duration);
 }
 
-// The generation of the node to which a file belongs; nothing if the file is incomplete or of
+// The generation of the node to which a file belongs; nullopt if the file is incomplete or of
 // another version.
 std::optional<std::uint64_t> generation_in(int fd) {
   struct stat info {};

@@ -31,7 +31,8 @@ class NodeMemory {
   void revoke(RemoteKey key);
   bool is_valid(std::uint32_t key) const;
 
-  // The same for extents, and changes of them; they throw PlatformError as documented at Endpoint.
+  // Like publish(), for extents, and changes of extents; they throw PlatformError as documented at
+  // Endpoint.
   RemoteKey publish(pmem::Region& region, std::span<const Extent> extents, Access access);
   void map_extent(RemoteKey key, const Extent& extent);
   void unmap_extents(RemoteKey key, Bytes at, Bytes length);

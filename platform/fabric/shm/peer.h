@@ -37,7 +37,7 @@ class PeerNode {
 };
 
 // Monitors the peers of all local nodes on a thread of its own, so that the data path needs no
-// system call to find out who lives.
+// system call to find out which peers live.
 class Watch {
  public:
   explicit Watch(Job& job, Milliseconds interval = Milliseconds(20))

@@ -215,7 +215,7 @@ class alignas(kCacheLine) End {
   void attach(QueuePair* queue_pair);
 
   void post(const WorkRequest& request, Operation* operation);
-  RelaxedPipe& relaxed();  // what it has posted in a relaxed simulation
+  RelaxedPipe& relaxed();  // its operations in a relaxed simulation
   void close();            // the queue pair is being destroyed
   // The queue pair gets into the error state for a reason outside the model.
   void break_off();
@@ -321,7 +321,7 @@ class alignas(kCacheLine) End {
   FlightQueue<&Flight::next_held> held_;
   std::uint32_t rnr_retries_ = 0;
   State state_ = State::connected;
-  bool peer_has_flushed_ = false;  // so what is held may be, too
+  bool peer_has_flushed_ = false;  // so held messages may be flushed, too
 
   SimThread& thread_;
   Address address_;

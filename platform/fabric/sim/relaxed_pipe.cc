@@ -62,9 +62,9 @@ std::span<std::byte> part_of(Flight& flight, Bytes part, std::uint32_t number) {
 // Properties that hold for all operations before a given one.
 struct RelaxedPipe::Earlier {
   bool fetched = true;      // WRITEs and SENDs
-  bool placed = true;       // the same
+  bool placed = true;       // WRITEs and SENDs
   bool sampled = true;      // READs
-  bool put_back = true;     // the same
+  bool put_back = true;     // READs
   bool atomics = true;      // atomics and FLUSHes have taken effect
   bool reported = true;     // messages
   bool completed = true;    // all operations

@@ -12,7 +12,6 @@
 // for large operations, so that none has more than kMostParts. The parts of an operation come in
 // any order. Operations of different connections are not ordered with each other. The rules are in
 // docs/memory-model.md.
-// docs/memory-model.md.
 #pragma once
 
 #include <cstdint>

@@ -235,7 +235,7 @@ class TcpEndpoint::Attempt final : public Watcher {
     } else if (!answer_.receive(socket_.get())) {
       give_up();
     } else if (answer_.complete()) {
-      watch(0);  // what follows is the queue pair's
+      watch(0);  // the rest belongs to the queue pair
     }
   }
 

@@ -16,8 +16,8 @@ struct Registration {
         length(size),
         access(granted) {}
 
-  // The same memory, which must not be accessed unless `mapping` can be locked: the region may have
-  // been destroyed.
+  // The region's memory, which must not be accessed unless `mapping` can be locked: the region may
+  // have been destroyed.
   pmem::Region view;
   std::weak_ptr<void> mapping;
   Bytes offset;

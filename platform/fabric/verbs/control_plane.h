@@ -6,8 +6,6 @@
 // Subclasses determine which processes there are, and how messages reach them. The processes of an
 // experiment exist from its beginning to its end (fixed_job.h); servers and their clients come and
 // go (open_job.h).
-// experiment are there from its beginning to its end (fixed_job.h); servers and their clients come
-// and go (open_job.h).
 #pragma once
 
 #include <atomic>

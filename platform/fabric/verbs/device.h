@@ -72,7 +72,7 @@ class Device {
   // besides local writing.
   Handle<ibv_mr> register_memory(std::byte* base, Bytes length, unsigned flags,
                                  const std::string& region, const std::string& path) const;
-  // The same, but returns null on failure, with errno set.
+  // Like register_memory(), but returns null on failure, with errno set.
   Handle<ibv_mr> try_register(std::byte* base, Bytes length, unsigned flags) const;
 
   // True after an event that ends all work on the device; the event thread then calls `on_failure`.

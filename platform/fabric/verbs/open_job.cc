@@ -203,7 +203,7 @@ bool OpenJob::handle(const std::shared_ptr<Connection>& connection, Message mess
     case MessageKind::disconnected:
     case MessageKind::lookup:
     case MessageKind::found:
-      // What a process calls itself is of no concern here.
+      // The node number that the sender uses for itself is ignored.
       message.from.node = connection->peer;
       message.to.node = options_.node;
       deliver(std::move(message));

@@ -31,7 +31,7 @@ std::uint64_t saturated_product(std::uint64_t a, std::uint64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? kCountless : product;
 }
 
-// --- changes that may or may not survive ----------------------------------------------------------
+// --- changes that may or may not survive ---------------------------------------------------------
 
 ImageSpace::ImageSpace(PersistenceState& state) {
   for (std::size_t rule = 0; rule < kRules; ++rule) {

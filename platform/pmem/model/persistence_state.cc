@@ -198,8 +198,8 @@ void PersistenceState::make_durable(Fragment& fragment) {
   fragment.durable = true;
 }
 
-// An effect that has been seen makes the effects that must come before it visible, too. What a READ
-// or FLUSH before it has pushed was durable before it took effect.
+// An effect that has been seen makes the effects that must come before it visible, too. Data that
+// an earlier READ or FLUSH has pushed was durable before the effect.
 void PersistenceState::make_seen(Fragment& fragment) {
   if (fragment.source != Source::device || fragment.visible) return;
   make_visible(fragment);

@@ -4,11 +4,11 @@
 // operation or a non-temporal store may reach memory later than the step was executed, and others
 // may then see it later than changes that were made after it. An effect is a separate event only if
 // another step changes the same line; otherwise its time does not matter.
+//
 // Orders that differ only in the order of independent events are equivalent (partial-order
 // reduction). each() visits only one order of each equivalence class: the one whose sequence of
 // event numbers is lexicographically smallest. (An order is smallest if no event can move forward
 // past greater ones that it does not depend on.)
-// greater ones that it does not depend on.)
 #pragma once
 
 #include <cstdint>
@@ -88,7 +88,7 @@ class Schedule {
   // By agent and step: nonzero if the step waits for something that never happens.
   std::vector<std::vector<char>> never_;
   std::vector<std::vector<std::uint32_t>> steps_;    // by agent and step: index in nodes_
-  std::vector<std::vector<std::uint32_t>> effects_;  // the same, or kNone
+  std::vector<std::vector<std::uint32_t>> effects_;  // by agent and step, or kNone
   std::vector<Node> nodes_;
   std::vector<std::vector<char>> dependent_;
 };

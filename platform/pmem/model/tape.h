@@ -47,8 +47,8 @@ class Tape {
 
   // The choices drawn so far, by stream.
   Streams drawn() const;
-  // The same as text: "clients 2 0 1 0*12 3; failures 1", without trailing zeros; 0*12 stands for
-  // twelve of them.
+  // The drawn choices as text: "clients 2 0 1 0*12 3; failures 1", without trailing zeros; 0*12
+  // stands for twelve of them.
   std::string text() const;
   // Parses such a text. Throws UsageError, which names the wrong word.
   static Tape parse(std::string_view text);

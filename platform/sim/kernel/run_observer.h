@@ -1,13 +1,12 @@
-// Is told what happens in a simulated run whose durability is tracked, so that the run can be
-// explained afterwards: messages and one-sided operations, what changes persistent memory and what
-// makes it durable, failures and starts (SimPlatform::observe).
+// Observes the events of a simulated run whose durability is tracked, so that the run can be
+// explained afterwards: messages and one-sided operations, changes of persistent memory, the events
+// that make it durable, failures and starts (SimPlatform::observe).
 //
 // Each function is called on the stack of the code that does what it reports, so that an observer
 // may note the line of code. A time may lie ahead of the engine's, since a task runs ahead of the
 // simulation; what the death of a process or a power failure then prevents is to be ignored.
 // Observers must not change the run. Without one, the cost is a test of a pointer, and only where
 // durability is tracked.
-// is tracked.
 #pragma once
 
 #include <coroutine>

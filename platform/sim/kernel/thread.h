@@ -141,8 +141,8 @@ class SimThread final : public Executor, public CostMeter, private Event {
   // The number of times that one of its tasks has been resumed.
   std::uint64_t steps() const { return steps_; }
 
-  // Appends which tasks are ready, as a number, and what has been stored: what a relaxed
-  // simulation's next steps depend on.
+  // Appends the state that a relaxed simulation's next steps depend on: the thread's state, the
+  // number of ready tasks, and the store buffer.
   void append_state(std::string& state) const {
     state += static_cast<char>('0' + static_cast<int>(state_));
     state += static_cast<char>('0' + ready_.size());
