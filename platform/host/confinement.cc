@@ -59,7 +59,7 @@ void allow(const File& rules, const std::string& path, std::uint64_t rights) {
 
 constexpr const char* kNoLandlock = "the kernel has no Landlock; boot one with lsm=landlock,...";
 
-// The rules must be enforced when nothing is left to be opened.
+// Makes the Landlock rules, which must be enforced last, when nothing else has to be opened.
 File make_rules(const std::vector<std::string>& readable) {
   landlock_ruleset_attr handled{};
   handled.handled_access_fs = kAllRights;
@@ -137,7 +137,7 @@ void filter_calls() {
   for (const std::uint32_t advice : {MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE}) {
     allow(filter, SCMP_SYS(madvise), has_bits(2, ~0U, advice));
   }
-  // All operations of futexes but priority inheritance.
+  // The operations of futexes without priority inheritance.
   constexpr std::uint32_t kOperation = ~std::uint32_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME};
   for (const std::uint32_t operation : {FUTEX_WAIT, FUTEX_WAKE, FUTEX_REQUEUE, FUTEX_CMP_REQUEUE,
                                         FUTEX_WAIT_BITSET, FUTEX_WAKE_BITSET}) {

@@ -81,7 +81,7 @@ void SimRing::wake(Waiting*& waiting, Time when) {
   if (woken != nullptr) woken->thread->make_ready_at(when, woken->task);
 }
 
-// The time at which the producer knows of a free slot, or 0 if there is no need to wait.
+// The time at which the producer knows of a free slot, provided that there is one.
 Time SimRing::space_from() const {
   if (messages_.size() + popped_.size() < shape_.slots || popped_.empty()) return Time{};
   const Popped& last = popped_.front();

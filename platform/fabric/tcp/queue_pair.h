@@ -153,8 +153,8 @@ class TcpQueuePair final : public QueuePair, public Watcher {
 
   // Sending.
   Ring<Outgoing> line_;
-  bool begun_ = false;          // the frame of the first in line is in `out_`
-  Bytes position_ = 0;          // bytes of the first one's payload that are in `out_`
+  bool begun_ = false;          // the frame of the first in line has been put into `out_`
+  Bytes position_ = 0;          // bytes of its payload that have been put there, too
   std::vector<std::byte> out_;  // bytes to be written to the socket
   std::size_t out_sent_ = 0;    // how many of them have been written
   std::uint32_t wanted_ = 0;    // events that the socket is watched for

@@ -175,7 +175,7 @@ void OpenJob::transmit(Connection& connection, const Message& message) {
   const std::scoped_lock lock(connection.mutex);
   std::size_t sent = 0;
   if (connection.unsent.empty()) {
-    // That the connection has ended is noticed where its messages arrive.
+    // The end of the connection is noticed where its messages arrive.
     sent = tcp::send_some(connection.socket.get(), bytes).value_or(bytes.size());
     if (sent == bytes.size()) return;
     wake_.set();

@@ -62,7 +62,7 @@ VerbsQueuePair::Readiness VerbsQueuePair::examine(SendRequest& request, Status& 
   return failure == Status::success ? Readiness::ready : Readiness::never;
 }
 
-// False while the range of the key is not known yet.
+// Looks up the range of the request's key; returns false while the answer is awaited.
 bool VerbsQueuePair::look_up(SendRequest& request) {
   if (request.resolved || request.refused) return true;
   const std::uint32_t key = request.request.remote.key.value;

@@ -65,8 +65,8 @@ std::shared_ptr<Mapping> map_part(int fd, Extent part, Bytes size, const std::st
 class File {
  public:
   File() = default;
-  // Takes over the descriptor; if it is one of these three, duplicates it to a higher number.
-  // Leaves errno unchanged if `fd` is negative.
+  // Takes over the descriptor; if it is one of these three, moves it to a higher number. Leaves
+  // errno unchanged if `fd` is negative.
   explicit File(int fd);
   File(File&& other) noexcept : fd_(other.release()) {}
   File& operator=(File&& other) noexcept;
@@ -80,8 +80,8 @@ class File {
   int fd_ = -1;
 };
 
-// The exclusive locks of a pool. Each is the lock of a byte far beyond all data of the pool's file,
-// or all regions of its device.
+// The locks of a pool, each for one user at a time. Each is the lock of a byte far beyond all data of
+// the pool's file, or all regions of its device.
 enum class PoolLock : std::uint8_t {
   ownership,  // Node::own_region()
   mount,      // a mount that programs use (library/fs/place.h)

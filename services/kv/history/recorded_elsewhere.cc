@@ -305,7 +305,7 @@ class ElementLines {
   std::size_t line_ = 1;
   int depth_ = 0;
   bool within_text_ = false;
-  bool between_ = true;  // elements
+  bool between_ = true;  // true between elements
 };
 
 class JsonOperations {
