@@ -70,9 +70,9 @@ struct KvConfig {
 
 // How full a partition's store is.
 struct KvSpace {
-  Bytes capacity = 0;           // for keys and values with their metadata; 0: unknown
-  Bytes free = 0;               // part of the capacity that is free without reclaiming anything
-  std::uint64_t cleanings = 0;  // number that have ended since the server started
+  Bytes capacity = 0;               // for keys and values with their metadata; 0: unknown
+  Bytes free = 0;                   // part of the capacity that is free without reclaiming anything
+  std::uint64_t cleanings = 0;      // number that have ended since the server started
   std::uint32_t cleanings_now = 0;  // number that are under way
   bool resizing = false;            // capacity is being added
   std::uint64_t steps = 0;          // begun since the server started, in all cleanings and resizes
