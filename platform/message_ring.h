@@ -7,10 +7,10 @@
 //   auto in = rings_of(thread.node).open_consumer("requests", {.slots = 64, .message_size = 256});
 //   const Bytes length = co_await in->pop(buffer);
 //
-// Whichever end is opened first makes the ring; it lives in DRAM until the machine's power fails or
-// the job ends. Messages arrive whole, once, and in the order pushed. Both ends may be opened again
-// later, by the same or by another process, when the previous owner has closed it or has died; the
-// ring then goes on where it was:
+// The ring is made when its first end is opened; it lives in DRAM until the machine's power fails
+// or the job ends. Messages arrive whole, once, and in the order pushed. Both ends may be opened
+// again later, by the same or by another process, when the previous owner has closed it or has
+// died; the ring then continues where it was:
 //
 //   - a producer that dies in the middle of a push has not pushed, and the ring stays readable;
 //   - a consumer that dies in the middle of a pop leaves the message to its successor, who perhaps
@@ -30,7 +30,7 @@
 
 namespace perdura {
 
-// The same for both ends.
+// The shape of a ring; it must be the same for both ends.
 struct RingShape {
   std::uint32_t slots = 0;         // messages that fit
   std::uint32_t message_size = 0;  // bytes of the longest message
@@ -43,7 +43,7 @@ class RingProducer {
   // Copies a message into the ring; waits while the ring is full. Throws UsageError if the message
   // is too long.
   virtual Task<> push(std::span<const std::byte> message) = 0;
-  // The same without waiting; false if the ring is full.
+  // Like push(), without waiting; returns false if the ring is full.
   virtual bool try_push(std::span<const std::byte> message) = 0;
 };
 
@@ -53,16 +53,16 @@ class RingConsumer {
   // Copies the oldest message to the beginning of `into` and returns its length; waits while there
   // is none. Throws UsageError if `into` cannot hold the longest message.
   virtual Task<Bytes> pop(std::span<std::byte> into) = 0;
-  // The same without waiting; nothing if there is no message.
+  // Like pop(), without waiting; returns nullopt if there is no message.
   virtual std::optional<Bytes> try_pop(std::span<std::byte> into) = 0;
 };
 
-// The rings of a node's machine. Rings of different machines have nothing to do with each other.
+// The rings of a node's machine. Rings of different machines are independent.
 class MessageRings {
  public:
   // To be called by a task of the thread that will use the end. Both throw UsageError if that end
-  // of the ring has an owner, the ring exists with another shape, or the shape or name cannot be.
-  // Names are as those of PM regions.
+  // of the ring has an owner, the ring exists with another shape, or the shape or name is not
+  // possible. The rules for names are those of PM regions.
   virtual std::unique_ptr<RingProducer> open_producer(std::string_view name, RingShape shape) = 0;
   virtual std::unique_ptr<RingConsumer> open_consumer(std::string_view name, RingShape shape) = 0;
 
@@ -70,12 +70,12 @@ class MessageRings {
   ~MessageRings() = default;
 };
 
-// Throws UsageError if the node's platform has none: `sim` and `shm` have. Nodes of `verbs` may be
-// on any hosts, and share no memory.
+// Throws UsageError if the node's platform has none: `sim` and `shm` have them. Nodes of `verbs`
+// may be on different hosts, and share no memory.
 MessageRings& rings_of(Node& node);
 
-// For implementations: each throws UsageError unless the message fits a slot, the longest message
-// fits the room for it, the shape can be.
+// For implementations: they throw UsageError unless the message fits a slot, the longest message
+// fits the room for it, and the shape is possible, respectively.
 void check_ring_message(const RingShape& shape, std::size_t length);
 void check_ring_room(const RingShape& shape, std::size_t room);
 void check_ring_shape(std::string_view name, const RingShape& shape);

@@ -3,11 +3,11 @@
 // of a cluster in one process; on `shm` and `verbs` a process is usually one node.
 //
 // A node is what connections address and what dies at once: a process. Usually it has a machine of
-// its own. Where a platform is told so, several nodes are processes of one machine; they share its
-// persistent memory, that is, the names of PM regions and their bytes, and on `sim` its cores and
-// its device. A process that dies loses its threads, its DRAM, its connections and registrations;
-// what it has stored to PM, flushed or not, is there for the others and for its successor, since
-// caches belong to the machine. Only the machine's power takes that.
+// its own. A platform can be configured so that several nodes are processes of one machine; they
+// share its persistent memory, that is, the names of PM regions and their bytes, and on `sim` its
+// cores and its device. A process that dies loses its threads, its DRAM, its connections and
+// registrations; its stores to PM, flushed or not, remain visible to the others and to its
+// successor, since caches belong to the machine. Only a power failure of the machine loses them.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ using fabric::NodeId;
 // By node: the machine that it runs on, named by the first of its nodes. Nodes beyond the end of
 // the list have machines of their own. {0, 0} puts nodes 0 and 1 on one machine.
 using Machines = std::vector<NodeId>;
-// The machine of a node. Throws UsageError if the list names a machine otherwise.
+// The machine of a node. Throws UsageError if the list names a machine by another of its nodes.
 NodeId machine_of(const Machines& machines, NodeId node);
 
 // How a thread learns of completions: it polls and keeps its core busy, or it sleeps until an
@@ -40,15 +40,15 @@ enum class CompletionMode : std::uint8_t { polling, event };
 
 struct Thread;
 
-// A thread of a node for work that a system does in the background, beside the thread that serves.
-// It sleeps while it has nothing to do. The destructor waits until the running task suspends, then
+// A thread of a node for work that a system does in the background, beside the serving thread. It
+// sleeps while it has nothing to do. The destructor waits until the running task suspends, then
 // destroys the remaining tasks and, if there is one, the endpoint.
 class BackgroundThread {
  public:
   virtual ~BackgroundThread() = default;
   // Runs a task on the background thread. Awaiting the result suspends the caller until the task
-  // has ended; it rethrows what the task threw, or throws std::future_error (broken_promise) if the
-  // background thread ends first. Several tasks take turns. Data that both threads use must be
+  // has ended; it rethrows the task's exception, or throws std::future_error (broken_promise) if
+  // the background thread ends first. Several tasks take turns. Data that both threads use must be
   // protected by a lock (runtime/sync.h).
   virtual Task<> run(Task<> work) = 0;
   // The thread's executor and endpoint, for use by its own tasks. Throws UsageError if the thread
@@ -56,7 +56,7 @@ class BackgroundThread {
   virtual Thread& thread() = 0;
 };
 
-// Which part of a node's memory a region is placed in. Used by probes of memory.
+// The part of a node's memory in which a region is placed. Used by probes of memory.
 struct MemoryPlace {
   bool remote = false;    // on the NUMA node on which the node's threads do not run
   bool one_dimm = false;  // not interleaved
@@ -81,13 +81,13 @@ class Node {
   // UsageError if the platform cannot place it there.
   virtual std::unique_ptr<pmem::Region> create_region_at(MemoryPlace place, std::string_view name,
                                                          Bytes size, pmem::Medium medium);
-  // Opens a region in PM, or on a disk, that was created before; null if there is none.
+  // Opens a region in PM, or on a disk, that was created before; returns null if there is none.
   virtual std::unique_ptr<pmem::Region> open_region(std::string_view name) = 0;
   virtual void remove_region(std::string_view name) = 0;
-  // Makes the caller the only owner of a region in PM, or on a disk, among those of the machine who
-  // ask for that, also in this process: until what is returned is destroyed, or the process dies.
-  // Null if somebody owns it. It hinders nobody from opening the region. Throws UsageError if there
-  // is none.
+  // Makes the caller the exclusive owner of a region in PM, or on a disk, until the result is
+  // destroyed or the process dies. Returns null if the region has an owner, on any node of the
+  // machine or in this process. Ownership is advisory: it does not keep others from opening the
+  // region. Throws UsageError if there is no such region.
   virtual std::shared_ptr<void> own_region(std::string_view name) = 0;
 
   // With a port, the thread has an endpoint, to which others can connect at {id(), port} as soon as
@@ -96,16 +96,16 @@ class Node {
       std::optional<fabric::Port> port = std::nullopt,
       CompletionMode mode = CompletionMode::event) = 0;
 
-  // A second endpoint of a thread of this node, whose connections go over TCP instead of the RDMA
-  // device: over the host's sockets, or on `sim` over the Ethernet that the profile describes.
-  // Others connect to it at {id(), port} with such an endpoint, too; the ports are apart from those
-  // of the RDMA device. Belongs to the thread, and must be destroyed before its executor, but
-  // behind the tasks that use it: a task that accepts connections for ever must own it.
+  // Creates a second endpoint of a thread of this node, whose connections go over TCP instead of
+  // the RDMA device: over the host's sockets, or on `sim` over the Ethernet that the profile
+  // describes. Others connect to it at {id(), port} with such an endpoint, too; its ports are
+  // separate from those of the RDMA device. The endpoint belongs to the thread, and must be
+  // destroyed before the thread's executor, but after the tasks that use it: a task that accepts
+  // connections forever must own it.
   //
-  // Software carries out what peers ask for: SEND, READ and WRITE; other operations end as
-  // `unsupported`. What arrives is stored by a CPU, so it may be in caches as long as nobody
-  // flushes it, whatever the machine's devices do. Throws UsageError if the platform has no
-  // sockets.
+  // Software carries out the peers' requests: SEND, READ and WRITE; other operations end as
+  // `unsupported`. Arriving data is stored by a CPU, so it may stay in caches until it is flushed,
+  // whatever the machine's devices do. Throws UsageError if the platform has no sockets.
   virtual std::unique_ptr<fabric::Endpoint> create_socket_endpoint(Thread& thread,
                                                                    fabric::Port port);
 
@@ -115,8 +115,9 @@ class Node {
   // its device performed. The sum over all nodes is everything that was written to persistent
   // memory.
   virtual pmem::Writes pm_writes() const = 0;
-  // What the node knows to have been sent and received so far, by itself and by its peers. The sum
-  // over what all nodes know is everything. docs/accounting.md says what counts.
+  // The bytes sent and received so far, by this node and by its peers, as far as the node counts
+  // them. The sum over the results of all nodes is everything. docs/accounting.md has the counting
+  // rules.
   virtual fabric::TrafficByNode traffic() const = 0;
   // The most memory that the node's regions had at a time so far.
   virtual pmem::MemoryUse peak_memory() const = 0;
@@ -150,7 +151,7 @@ class Platform {
   virtual bool modelled() const = 0;
 
   virtual NodeId node_count() const = 0;
-  // The node if it belongs to this process, else null.
+  // Returns the node if it belongs to this process, or else null.
   virtual Node* local_node(NodeId id) = 0;
 
   using Body = std::function<Task<>(Thread&)>;

@@ -10,7 +10,7 @@ namespace perdura {
 
 using nlohmann::ordered_json;
 
-// To and from the library's values.
+// Converts to and from the library's values.
 struct JsonLibrary {
   static ordered_json to(const Json& value) {
     switch (value.kind_) {
@@ -69,7 +69,8 @@ struct JsonLibrary {
     }
   }
 
-  // The library's own words name its exceptions, and mean nothing to whoever wrote the text.
+  // The library's message is replaced: it names its exceptions, which means nothing to the author
+  // of the text.
   static JsonError not_json(std::string_view text, std::size_t read) {
     const std::string_view before = text.substr(0, read == 0 ? 0 : read - 1);
     const auto lines = std::count(before.begin(), before.end(), '\n');

@@ -19,10 +19,10 @@
 
 namespace perdura {
 
-// A text is not JSON, or a value is not what is asked for. The message says what is wrong.
+// A text is not JSON, or a value is not of the requested type. The message says what is wrong.
 struct JsonError : std::runtime_error {
   using std::runtime_error::runtime_error;
-  // Of a text that is not JSON, how many bytes of it were read; otherwise 0.
+  // For a text that is not JSON: the number of bytes that were read; otherwise 0.
   std::size_t position = 0;
 };
 
@@ -40,8 +40,8 @@ class Json {
  public:
   struct Member;
 
-  // How deep arrays and objects may lie within each other: values are read and destroyed
-  // recursively, and a stack of 8 MiB holds ten times as many.
+  // The greatest nesting depth of arrays and objects: values are read and destroyed recursively,
+  // and a stack of 8 MiB holds ten times as many.
   static constexpr int kDeepest = 1000;
 
   // Null.
@@ -61,8 +61,8 @@ class Json {
   Json(const Text& value) : Json() {
     set_text(value);
   }
-  // An object of a map's keys and values; of another range an array of its elements, in which pairs
-  // are arrays of two.
+  // From a map: an object of its keys and values; from another range: an array of its elements, in
+  // which pairs are arrays of two.
   template <RangeForJson Range>
   Json(const Range& range) : Json(array()) {
     constexpr bool kMap = requires { typename Range::mapped_type; };
@@ -92,12 +92,12 @@ class Json {
   // Null where parse() throws.
   static Json parse_or_null(std::string_view text);
   // Calls `use` for each element of an array, one after the other, so that all together take no
-  // more memory than the largest. Returns whether the text is an array. Throws JsonError as parse()
-  // does, and what `use` throws.
+  // more memory than the largest. Returns true if the text is an array. Throws JsonError as parse()
+  // does, and the exceptions of `use`.
   static bool for_each_element(std::string_view text, const std::function<void(const Json&)>& use);
 
-  // In one line, or with members and elements in lines of their own, indented by so many spaces.
-  // What is not UTF-8 is replaced.
+  // The text in one line, or with members and elements in lines of their own, indented by `indent`
+  // spaces. Bytes that are not UTF-8 are replaced.
   std::string dump(int indent = -1) const;
 
   bool is_null() const { return kind_ == Kind::null; }
@@ -107,24 +107,24 @@ class Json {
   bool is_array() const { return kind_ == Kind::array; }
   bool is_object() const { return kind_ == Kind::object; }
 
-  // Of an array's elements or an object's members; 0 of null, 1 of others.
+  // The number of an array's elements or an object's members; 0 for null, 1 for other values.
   std::size_t size() const;
   bool empty() const { return size() == 0; }
 
-  // Throws JsonError if the value is another one, or too large or too small for the type. Arrays
+  // Throws JsonError if the value is of another type, or too large or too small for it. Arrays
   // become ranges that have push_back(), objects become maps, arrays of two elements pairs.
   template <class Value>
   Value get() const;
 
-  // --- objects; of null, [] makes one. Others throw JsonError.
+  // --- objects; [] turns null into one. Other values throw JsonError.
   bool contains(std::string_view name) const { return find(name) != nullptr; }
-  // Null if this is no object, or has no such member.
+  // Returns null if this is no object, or has no such member.
   const Json* find(std::string_view name) const;
   Json* find(std::string_view name);
   const Json& at(std::string_view name) const;
   const Json& operator[](std::string_view name) const { return at(name); }
   Json& operator[](std::string_view name);
-  // What a member is, or `usual` if there is none of that name.
+  // The value of a member, or `usual` if there is none of that name.
   template <class Value>
   Value value(std::string_view name, const Value& usual) const {
     const Json* const found = find(name);
@@ -135,10 +135,10 @@ class Json {
   }
   const std::vector<Member>& items() const;
   void erase(std::string_view name);
-  // Takes the members of another object.
+  // Adds the members of another object, replacing those of the same name.
   void update(const Json& other);
 
-  // --- arrays; of null, push_back() makes one. Others throw JsonError.
+  // --- arrays; push_back() turns null into one. Other values throw JsonError.
   const std::vector<Json>& elements() const;
   std::vector<Json>& elements();
   auto begin() const { return elements().begin(); }

@@ -35,7 +35,7 @@ std::optional<std::string> first_line(const std::filesystem::path& file) {
 }
 
 // The folders of this process' control groups, the innermost first, where `controller` has its
-// files. Version 1 has a hierarchy for each controller, version 2 one for all.
+// files. Version 1 has a hierarchy for each controller, version 2 a single one.
 std::vector<std::filesystem::path> control_groups(std::string_view controller) {
   const std::filesystem::path root = "/sys/fs/cgroup";
   std::vector<std::filesystem::path> folders;
@@ -57,7 +57,7 @@ std::vector<std::filesystem::path> control_groups(std::string_view controller) {
   return folders;
 }
 
-// The smallest value of a file of the control groups.
+// The smallest value that a file has in the process' control groups, as text.
 std::optional<std::string> of_control_groups(std::string_view controller, std::string_view file,
                                              rlim_t unit, std::string_view unit_name) {
   std::optional<rlim_t> least;
@@ -70,7 +70,7 @@ std::optional<std::string> of_control_groups(std::string_view controller, std::s
     least = value;
     where = folder.string();
   }
-  // Version 1 says "no limit" by the largest number of pages.
+  // Version 1 expresses "no limit" as the largest number of pages.
   if (!least || *least > RLIM_INFINITY / 4) return std::nullopt;
   return fmt::format("{} in {} is {}{}", file, where, *least / unit, unit_name);
 }

@@ -1,24 +1,24 @@
-// The operating system's limits for this process, in words for messages: a limit that is reached
-// is named together with its figure and the setting that changes it.
+// The operating system's limits for this process, as text for messages: a limit that is reached is
+// named together with its value and the setting that changes it.
 #pragma once
 
 #include <string>
 
 namespace perdura {
 
-// "ulimit -u (processes of the user) is 100, pids.max of the control group /app is 20": those that
-// bound the number of threads, and those of memory, since each thread needs a stack.
+// "ulimit -u (processes of the user) is 100, pids.max of the control group /app is 20": the limits
+// of the number of threads, and those of memory, since each thread needs a stack.
 std::string limits_of_threads();
-// "ulimit -v (address space) is 512 MiB, memory.max ...": those that bound memory.
+// "ulimit -v (address space) is 512 MiB, memory.max ...": the limits of memory.
 std::string limits_of_memory();
 // "ulimit -n (open files of a process) is 64".
 std::string limits_of_files();
 
-// Throws PlatformError, which names what could not be opened and the limits, if `error` says that
-// no further file can be opened: such a file is not one that is not there.
+// Throws PlatformError, which names the path and the limits, if `error` says that no further file
+// can be opened: such a file must not be taken for one that does not exist.
 void check_files_left(int error, const std::string& path);
 
-// Allows this process as many open files as the hard limit does. Usual soft limits stem from
+// Raises the limit of open files of this process to the hard limit. Usual soft limits are meant for
 // programs that pass descriptors to select(2), which is used nowhere here.
 void raise_limit_of_files();
 

@@ -4,7 +4,7 @@
 
 namespace perdura {
 
-// Thrown by a platform if a node that this process is to be runs in the job already.
+// Thrown by a platform if one of this process' nodes runs in the job already.
 struct NodeRuns : UsageError {
   using UsageError::UsageError;
 };

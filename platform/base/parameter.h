@@ -1,7 +1,7 @@
-// Declarations of the parameters that an experiment, or a program, may give to a part of this tree:
-// a benchmark driver or a system. Each part declares its parameters once, in a table. Reading files
-// and command lines, checking, defaults, labels, columns of results and listings are derived from
-// the table alone.
+// Declarations of the parameters that an experiment, or a program, may give to a part of this
+// project: a benchmark driver or a system. Each part declares its parameters once, in a table.
+// Reading files and command lines, checking, defaults, labels, columns of results and listings are
+// derived from the table alone.
 //
 //   constexpr Parameter kParameters[] = {
 //       {.name = "clients", .type = Count{1, 65535}, .usual = 1, .identifies = true},
@@ -98,7 +98,7 @@ struct Parameter {
   // Another parameter without which this one has no effect.
   struct Need {
     std::string_view parameter;
-    std::string_view what;  // it says: "the most operations before the measured ones"
+    std::string_view what;  // its role: "the most operations before the measured ones"
   };
 
   std::string_view name;
@@ -107,15 +107,14 @@ struct Parameter {
   // For a driver's parameter: it is part of a point's identity, so results have a column for it,
   // and a sweep may vary it.
   bool identifies = false;
-  std::string_view
-      noun{};  // of that column, in a sentence: "queue depth"; what columns.h has needs
-  std::string_view title{};  // neither; on an axis, without the unit: "Operations in flight"
+  std::string_view noun{};   // for the column, in a sentence: "queue depth"; see columns.h
+  std::string_view title{};  // of the column; on an axis, without the unit: "Operations in flight"
   std::string_view unit{};   // bytes, us; empty: a count
-  std::string_view what{};   // what it does, in a phrase
+  std::string_view what{};   // the parameter's effect, in a phrase
   std::array<Need, 2> needs{};
   bool sets_time = false;  // a point's duration is not proportional to its operations
 
-  // "must be a whole number from 1 to 5", of a value that it cannot have; else empty.
+  // "must be a whole number from 1 to 5", if the parameter cannot have the value; otherwise empty.
   std::string problem_with(const ParameterValue& value) const;
   // The value converted to the parameter's type: 1 becomes true for a flag, 1.0 for a real number.
   ParameterValue of_type(ParameterValue value) const;
@@ -123,7 +122,7 @@ struct Parameter {
   std::string type_in_words() const;
 };
 
-// Null if the table has none of that name.
+// Returns null if the table has none of that name.
 const Parameter* find_parameter(std::span<const Parameter> table, std::string_view name);
 
 }  // namespace perdura

@@ -16,7 +16,7 @@ namespace perdura {
 // read from outside.
 class ParameterValues {
  public:
-  ParameterValues() = default;  // of no parameters
+  ParameterValues() = default;  // without parameters
   // The table must outlive this and its copies.
   explicit ParameterValues(std::span<const Parameter> table)
       : table_(table), values_(table.size()) {}
@@ -24,11 +24,11 @@ class ParameterValues {
   std::span<const Parameter> table() const { return table_; }
   bool declares(std::string_view name) const { return find_parameter(table_, name) != nullptr; }
 
-  // The given value, else the default.
+  // The given value, or else the default.
   std::uint64_t number(std::string_view name) const;
   double real(std::string_view name) const;
   bool flag(std::string_view name) const;
-  std::string text(std::string_view name) const;  // empty if neither
+  std::string text(std::string_view name) const;  // empty if there is neither
 
   bool given(std::string_view name) const { return value_of(name).has_value(); }
   std::optional<std::uint64_t> number_if_given(std::string_view name) const;

@@ -25,14 +25,14 @@ Answer answer_of(fs::file_status (*ask)(const fs::path&, std::error_code&) noexc
                  const fs::path& path) {
   std::error_code problem;
   const fs::file_status status = ask(path, problem);
-  // Also where a folder on the way is missing or is a file, there is nothing: that is an answer.
+  // A missing folder on the way, or a file in its place, is an answer, too: nothing is there.
   if (fs::status_known(status)) return {status, ""};
   return {status, fmt::format("cannot be examined: {}", problem.message())};
 }
 
 Answer answer_of(const fs::path& path) { return answer_of(&fs::status, path); }
 
-// Says why a file that is there is of no use to this user.
+// The reason why this user cannot read a file that exists.
 std::string why_not_open(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return fmt::format("cannot be read: {}", std::strerror(errno));

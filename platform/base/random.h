@@ -28,8 +28,9 @@ class Random {
 
   explicit Random(std::uint64_t seed) { fill_state(seed); }
 
-  // Independent streams from one seed: one stream a client. The stream's number is scattered before
-  // it meets the seed, so that (seed 1, stream 2) has nothing in common with (seed 2, stream 1).
+  // Independent streams from one seed, such as one for each client. The stream's number is
+  // scattered before it is combined with the seed, so that (seed 1, stream 2) has nothing in common
+  // with (seed 2, stream 1).
   Random(std::uint64_t seed, std::uint64_t stream) {
     std::uint64_t stream_state = ~stream;
     fill_state(seed ^ splitmix64(stream_state));

@@ -12,15 +12,15 @@ namespace perdura {
 
 namespace {
 
-// A description of the same pipe or terminal that does not wait. The descriptor's own flag is
-// shared with whoever else has it, who may count on it.
+// Opens the same pipe or terminal without blocking. The flag of the descriptor itself must not be
+// changed: it is shared with other processes, which may rely on it.
 int open_without_waiting() {
   return ::open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
 }  // namespace
 
-// It is written by one call, so that lines of several threads do not mix.
+// The line is written by one call, so that lines of several threads do not mix.
 void report_line(std::string_view line) {
   const std::string text = std::string(line) + '\n';
   struct stat info {};
@@ -32,7 +32,8 @@ void report_line(std::string_view line) {
   const bool may_wait = S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode);
   const int own = may_wait ? open_without_waiting() : -1;
   pollfd room{STDERR_FILENO, POLLOUT, 0};
-  // Where no description can be had, as when it is another user's: if there is room now.
+  // If it cannot be opened, for example because it belongs to another user: writes only if there is
+  // room now.
   if (own < 0 && may_wait && (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0)) return;
   [[maybe_unused]] const auto written =
       ::write(own >= 0 ? own : STDERR_FILENO, text.data(), text.size());

@@ -1,5 +1,5 @@
 // Units that the whole suite shares. Time is counted in picoseconds since the platform started, so
-// that a simulated link of 100 Gb/s (80 ps a byte) needs no fractions; 64 bits last for 106 days.
+// that a simulated link of 100 Gb/s (80 ps per byte) needs no fractions; 64 bits last for 106 days.
 #pragma once
 
 #include <chrono>

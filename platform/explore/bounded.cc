@@ -21,7 +21,7 @@ bool Bounded::next() {
   return true;
 }
 
-// Makes the next run of the front one of the shorter runs by another deviation behind its own.
+// Makes the next run: extends the front one of the shorter runs by another deviation after its own.
 bool Bounded::extend() {
   for (; !shorter_.empty(); shorter_.pop_front()) {
     const Run& shorter = shorter_.front();
@@ -62,7 +62,7 @@ std::size_t Bounded::choose(std::size_t n) {
   return next.taken;
 }
 
-// Of the runs with most deviations, which are nearly all.
+// The share of the runs with the most deviations, which are nearly all.
 double Bounded::share() const {
   if (shorter_.empty()) return runs_ > 1 || bound_ == 0 ? 1 : 0;
   const Run& front = shorter_.front();

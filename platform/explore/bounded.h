@@ -1,8 +1,8 @@
-// All runs with at most so many deviations, in the order of their number. A deviation is a choice
-// other than 0, so 0 must stand for what happens by default: the oldest task, no delay.
-// Delay-bounded scheduling (Emmi, Qadeer, Rakamaric, POPL 2011) is this where a deviation delays
-// whatever would have been next; most bugs need few delays, and runs of n choices with d deviations
-// are about n^d and not 2^n.
+// All runs with at most a given number of deviations, those with the fewest first. A deviation is a
+// choice other than 0, so 0 must stand for the default: the oldest task, no delay. This is
+// delay-bounded scheduling (Emmi, Qadeer, Rakamaric, POPL 2011) where a deviation delays what would
+// otherwise be next; most bugs need few delays, and there are about n^d runs of n choices with d
+// deviations rather than 2^n.
 //
 // Every run within the bound is begun once. Memory: the deviations, and four bytes for each choice,
 // of the runs with fewer deviations than the bound.
@@ -24,9 +24,9 @@ class Bounded final : public Strategy {
   std::size_t choose(std::size_t n) override;
   double share() const override;
 
-  // Of the run that has begun.
+  // The number of deviations of the current run.
   std::size_t deviations() const { return run_.deviations.size(); }
-  // Whether the last of them has been made: what follows differs from all runs before.
+  // True once the last of them has been made: from then on the run differs from all earlier ones.
   bool is_new() const { return asked_ >= run_.first; }
 
  private:
@@ -36,7 +36,7 @@ class Bounded final : public Strategy {
   };
   struct Run {
     std::vector<Deviation> deviations;
-    std::uint64_t first = 0;                  // number of the first choice behind all deviations
+    std::uint64_t first = 0;                  // number of the first choice after all deviations
     std::vector<std::uint32_t> alternatives;  // of the choices from there on
   };
   bool extend();
@@ -44,11 +44,11 @@ class Bounded final : public Strategy {
   std::uint32_t bound_;
   Run run_;
   std::uint64_t asked_ = 0;     // choices of this run
-  std::size_t made_ = 0;        // deviations of this run
-  std::deque<Run> shorter_;     // with fewer deviations, which are still to be extended
-  std::size_t at_ = 0;          // where in the front one the next deviation is,
-  std::size_t taken_ = 0;       // and which alternative was the last there
-  std::uint64_t extended_ = 0;  // of the runs that have as many deviations as the front one
+  std::size_t made_ = 0;        // deviations made in this run so far
+  std::deque<Run> shorter_;     // runs with fewer deviations, not fully extended yet
+  std::size_t at_ = 0;          // the choice at which the front run is being extended,
+  std::size_t taken_ = 0;       // and the alternative taken there last
+  std::uint64_t extended_ = 0;  // among the runs with as many deviations as the front one
 };
 
 }  // namespace perdura::explore

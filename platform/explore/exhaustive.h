@@ -1,6 +1,6 @@
-// All runs, depth first. With watch(), a run ends where it comes to a state in which an earlier one
-// was: from there on both could only go on alike. So programs with few states are explored whole
-// although they have many runs.
+// All runs, depth first. With watch(), a run ends where it reaches a state that an earlier one has
+// reached: from there on both could only continue in the same ways. So programs with few states are
+// explored completely although they have many runs.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,9 @@ namespace perdura::explore {
 
 class Exhaustive final : public Strategy {
  public:
-  // Thrown by choose() where a run comes to a state that is known.
+  // Thrown by choose() where a run reaches a known state.
   struct StateIsKnown {};
-  // All that what follows depends on, as bytes.
+  // Returns everything that the rest of the run depends on, as bytes.
   using State = std::function<std::string()>;
 
   bool next() override {
@@ -24,14 +24,14 @@ class Exhaustive final : public Strategy {
     ++runs_;
     return true;
   }
-  // Of the run that has begun. Without it the run is not ended early.
+  // Sets the state of the current run. Without it the run is not ended early.
   void watch(State state) { state_ = std::move(state); }
 
   std::size_t choose(std::size_t n) override {
     if (state_ && !all_.repeats() && !known_.insert(state_()).second) throw StateIsKnown();
     return all_.choose(n);
   }
-  std::uint64_t states() const { return known_.size(); }  // that differ from each other
+  std::uint64_t states() const { return known_.size(); }  // distinct ones
 
  private:
   pmem::Enumerator all_;

@@ -33,7 +33,7 @@ std::size_t PctRun::choose_step(std::span<const pmem::NextStep> steps) {
   return static_cast<std::size_t>(highest() - steps.begin());
 }
 
-// All orders of the agents are equally probable, whenever each of them comes.
+// Makes all orders of the agents equally probable, whenever each of them appears.
 void PctRun::rank(std::uint64_t agent) {
   if (std::find(ranked_.begin(), ranked_.end(), agent) != ranked_.end()) return;
   const std::size_t below = draws_.choose(ranked_.size() + 1);

@@ -3,15 +3,15 @@
 // Guarantees of Finding Bugs", ASPLOS 2010).
 //
 // Where the next step is chosen (pmem::Choices::choose_step), each agent has a random priority, and
-// of those that may go on the one with the highest does. At d - 1 random places among the k choices
-// of a run the agent that would go on gets a priority below all others. A bug that needs d
-// conditions on the order of steps is found by a run with a probability of at least
-// 1 / (n k^(d-1)), n being the number of agents.
+// the ready agent with the highest one is taken. At d - 1 random places among the k choices of a
+// run the agent that would be taken gets a priority below all others. A run finds a bug that needs
+// d conditions on the order of steps with a probability of at least 1 / (n k^(d-1)), where n is the
+// number of agents.
 //
-// A choice that is not one of steps, such as a delay, takes the first alternative, but another one
-// at such a place; then k counts the alternatives besides the first. A bug that needs d - 1 such
-// deviations is found with a probability of at least 1 / k^(d-1): nothing has a priority that would
-// have to be guessed, so there is no n.
+// At a choice that is not one of steps, such as a delay, the first alternative is taken, but
+// another one at such a random place; then k counts the alternatives besides the first. A run finds
+// a bug that needs d - 1 such deviations with a probability of at least 1 / k^(d-1): there are no
+// priorities to guess, so n does not occur.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@
 
 namespace perdura::explore {
 
-// One run. All that is random comes from `draws`, from alternatives that are equally probable.
+// One run. All randomness comes from `draws`, as choices among equally probable alternatives.
 class PctRun final : public pmem::Choices {
  public:
   // `depth` is d, at least 1; `choices` is k. Without choices there is no place for a change.
@@ -31,7 +31,7 @@ class PctRun final : public pmem::Choices {
   std::size_t choose(std::size_t n) override;
   std::size_t choose_step(std::span<const pmem::NextStep> steps) override;
 
-  // What the run had so far.
+  // The size of the run so far.
   std::uint64_t agents() const { return ranked_.size(); }
   std::uint64_t choices() const { return at_; }
 
@@ -49,12 +49,12 @@ class PctRun final : public pmem::Choices {
   pmem::Choices& draws_;
   std::vector<std::uint64_t> ranked_;               // agents by their first priority, lowest first
   std::map<std::uint64_t, std::uint64_t> lowered_;  // agents whose priority has changed
-  std::multimap<std::uint64_t, std::uint64_t> changes_;  // by place: the priority that comes
-  std::uint64_t at_ = 0;                                 // of the k places
+  std::multimap<std::uint64_t, std::uint64_t> changes_;  // by place: the new priority
+  std::uint64_t at_ = 0;                                 // the current one of the k places
 };
 
-// Runs one after the other. n and k are the greatest that any run so far had, so the first run has
-// no changes, and the probability is that of runs behind one that was as long as the bug needs.
+// Several runs, one after the other. n and k are the greatest values of all runs so far, so the
+// first run has no changes, and the probability applies once a run was as long as the bug needs.
 class Pct final : public Strategy {
  public:
   Pct(std::uint64_t seed, std::uint32_t depth, std::uint64_t most_runs);
@@ -72,7 +72,7 @@ class Pct final : public Strategy {
 
   std::uint64_t agents() const { return agents_; }    // n; 0 if no steps were chosen
   std::uint64_t choices() const { return choices_; }  // k
-  // The probability that one run finds a bug of the depth, at least.
+  // A lower bound of the probability that one run finds a bug of the depth.
   double probability() const;
 
  private:

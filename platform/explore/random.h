@@ -1,4 +1,4 @@
-// Random runs, each of which a seed repeats: run i is that of SparseChoices(seed + i, rarity).
+// Random runs, each of which a seed repeats: run i has the choices SparseChoices(seed + i, rarity).
 #pragma once
 
 #include "platform/explore/strategy.h"
@@ -19,7 +19,7 @@ class Random final : public Strategy {
   double share() const override {
     return static_cast<double>(runs_) / static_cast<double>(most_runs_);
   }
-  // Of the run that has begun: Random(seed(), rarity, 1) repeats it.
+  // The seed of the current run: Random(seed(), rarity, 1) repeats it.
   std::uint64_t seed() const { return seed_ + runs_ - 1; }
 
  private:

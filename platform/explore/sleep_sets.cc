@@ -15,7 +15,7 @@ bool contains(const std::vector<NextStep>& steps, const NextStep& step) {
                      [&](const NextStep& other) { return other.agent == step.agent; });
 }
 
-// The first step from number `from` on that does not sleep, or their number.
+// The first step from number `from` on that does not sleep, or the number of steps.
 std::size_t awake(const std::vector<NextStep>& steps, const std::vector<NextStep>& asleep,
                   std::size_t from) {
   while (from < steps.size() && contains(asleep, steps[from])) ++from;
@@ -36,7 +36,7 @@ bool SleepSets::next() {
   return true;
 }
 
-// Takes the next alternative of a choice; false if there is none.
+// Takes the next alternative of a choice; returns false if there is none.
 bool SleepSets::advance(Choice& choice) {
   if (choice.steps.empty()) return ++choice.taken < choice.of;
   choice.asleep.push_back(choice.steps[choice.taken]);

@@ -11,7 +11,7 @@ namespace {
 
 Bytes end_of(const Extent& extent) { return extent.at + extent.length; }
 
-// The first extent that ends behind `at`.
+// The first extent that ends after `at`.
 auto first_behind(std::vector<Extent>& extents, Bytes at) {
   return std::partition_point(extents.begin(), extents.end(),
                               [at](const Extent& extent) { return end_of(extent) <= at; });
@@ -52,8 +52,8 @@ void ExtentTable::unmap(Bytes at, Bytes length) {
                         : at + length;
   auto first = first_behind(extents_, at);
   if (first != extents_.end() && first->at < at) {
-    // Splits the extent in which the gap begins: what is before the gap stays, and what is behind
-    // it, if anything, becomes an extent of its own.
+    // Splits the extent in which the gap begins: the part before the gap stays, and the part after
+    // it, if any, becomes an extent of its own.
     const Extent whole = *first;
     first->length = at - whole.at;
     const Bytes kept = first->length;

@@ -19,8 +19,9 @@ struct RegionPiece {
   std::size_t extent = 0;
 };
 
-// What an access to `length` bytes from `at` on touches, in order, into `pieces`. False if it
-// touches a hole. `extent_of(i)` is the i-th of `count` extents, in the order of `at`.
+// Fills `pieces` with the ranges of the region that an access to `length` bytes from `at` on
+// touches, in order. Returns false if it touches a hole. `extent_of(i)` is the i-th of `count`
+// extents, in the order of `at`.
 template <class ExtentOf>
 bool find_pieces(std::size_t count, ExtentOf extent_of, Bytes at, Bytes length,
                  std::vector<RegionPiece>& pieces) {
@@ -54,10 +55,10 @@ bool find_pieces(std::size_t count, ExtentOf extent_of, Bytes at, Bytes length,
 class ExtentTable {
  public:
   // Throws PlatformError, and changes nothing, if the extent is not in a region of this size or
-  // passes the end of what can be addressed.
+  // exceeds the addressable range.
   void map(const Extent& extent, Bytes region_size);
   void unmap(Bytes at, Bytes length);
-  // Whether no extent covers any of these bytes.
+  // True if no extent covers any of these bytes.
   bool is_hole(Bytes at, Bytes length) const;
 
   std::span<const Extent> extents() const { return extents_; }

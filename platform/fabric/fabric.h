@@ -1,6 +1,6 @@
 // The fabric: reliable connections between the threads of nodes, as libibverbs gives them, in
-// coroutines. This header is all that a system sees of RDMA; fabric/sim, fabric/shm
-// and fabric/verbs implement it.
+// coroutines. This header is all that a system sees of RDMA; fabric/sim, fabric/shm and
+// fabric/verbs implement it.
 //
 //   Endpoint            a thread's access to the fabric: registers memory, makes and accepts
 //                       connections
@@ -141,7 +141,7 @@ struct ReceiveCompletion {
   QueuePair* queue_pair = nullptr;
   Status status = Status::success;
   std::optional<std::uint32_t> immediate;
-  // The posted buffer, cut to the length received; of one in several pieces the first.
+  // The posted buffer, cut to the length received; if it has several pieces, the first of them.
   LocalBuffer buffer;
   std::uint64_t buffer_id = 0;          // as given to ReceiveQueue::post
   std::uint32_t length = 0;             // received, in all pieces together
@@ -162,7 +162,7 @@ class CompletionQueue {
 
   // For implementations of the fabric.
   void push(const ReceiveCompletion& completion);
-  // Drops the completions that the queue pair delivered and nobody has taken.
+  // Drops the completions that the queue pair delivered and that were not taken.
   void forget(const QueuePair& queue_pair);
 
  private:
@@ -193,11 +193,11 @@ class ReceiveQueue {
 struct QueuePairOptions {
   ReceiveQueue* receive_queue = nullptr;  // may serve several queue pairs
   CompletionQueue* completions = nullptr;
-  std::uint32_t send_depth = 64;  // operations under way; more wait in line
-  // The queue pair that receive completions name; if null, the one that is made. For a queue pair
-  // that stands in front of another (platform/faults).
+  std::uint32_t send_depth = 64;  // operations under way; more are queued
+  // The queue pair that receive completions name; null: the new queue pair itself. Used by a queue
+  // pair that stands in front of another (platform/faults).
   QueuePair* reported_as = nullptr;
-  // Of connect(): for how long the peer may not answer; 0: as long as the platform usually waits.
+  // For connect(): how long to wait for the peer; 0: the platform's default.
   Picoseconds connection_timeout{};
 };
 
@@ -261,13 +261,14 @@ class QueuePair {
   // False once the connection is broken or closed.
   virtual bool connected() const = 0;
   virtual Address peer() const = 0;
-  // Operations that wait in line, as send_depth are under way. Their number has no limit: a peer
-  // that posts no receive buffers holds up all that is posted behind a SEND.
+  // The number of operations that are queued because send_depth are under way. It has no limit: a
+  // peer that posts no receive buffers holds up everything that is posted behind a SEND.
   virtual std::size_t in_line() const = 0;
 
  protected:
   QueuePair() = default;
-  // For a queue pair that hands operations on to another: what an operation does with its own.
+  // For a queue pair that hands operations on to another: does to `other` what an operation does to
+  // its own queue pair.
   static void post_on(QueuePair& other, Operation& operation) { other.post(operation); }
   static void abandon_on(QueuePair& other, Operation& operation) { other.abandon(operation); }
 
@@ -295,7 +296,7 @@ void check_private_data(std::size_t size);
 struct Connection {
   Status status = Status::success;
   std::unique_ptr<QueuePair> queue_pair;  // null unless status is success
-  std::vector<std::byte> private_data;    // what the acceptor answered, or who rejected
+  std::vector<std::byte> private_data;    // from the acceptor, or from the peer that rejected
 };
 
 class Endpoint {
@@ -331,10 +332,10 @@ class Endpoint {
   // Makes these bytes of the registration a hole.
   virtual Task<> unmap_extents(const ExtentMap& map, Bytes at, Bytes length) = 0;
   // Both changes are atomic: each operation of a peer sees the registration either before or after
-  // the change. When the task ends, all operations that saw the old state have ended, so that
-  // memory that was unmapped may be reused. The caller must serialize the changes of a
-  // registration. Both throw PlatformError if the key is invalid, the extent is not in the region,
-  // or the platform has no room for more extents.
+  // the change. When the task ends, all operations that saw the old state have ended, so the memory
+  // that was unmapped may be reused. The caller must serialize the changes of a registration. Both
+  // throw PlatformError if the key is invalid, the extent is not in the region, or the platform has
+  // no room for more extents.
 
   virtual std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) = 0;
 

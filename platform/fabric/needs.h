@@ -1,4 +1,4 @@
-// What a system needs of the devices of its nodes, and the check before it starts.
+// The device operations that a system requires on its nodes, and the check before it starts.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct DeviceNeeds {
   bool atomic_write = false;
 };
 
-// Both together.
+// The union of both.
 constexpr DeviceNeeds operator|(const DeviceNeeds& a, const DeviceNeeds& b) {
   return {.write_with_immediate = a.write_with_immediate || b.write_with_immediate,
           .atomics = a.atomics || b.atomics,
@@ -27,8 +27,8 @@ constexpr DeviceNeeds operator|(const DeviceNeeds& a, const DeviceNeeds& b) {
           .atomic_write = a.atomic_write || b.atomic_write};
 }
 
-// The operations that are needed and that the device lacks: "WRITE_WITH_IMM and atomics". Empty if
-// it has them all.
+// Names the operations that are needed but that the device lacks: "WRITE_WITH_IMM and atomics".
+// Empty if it has them all.
 std::string missing(const DeviceNeeds& needs, const Capabilities& device);
 
 // Throws UsageError if the device lacks what `user` needs.

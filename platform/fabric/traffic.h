@@ -54,10 +54,10 @@ constexpr Traffic payload_of(const WorkRequest& request) {
   return {};
 }
 
-// What the queue pairs of a node have exchanged with their peers.
+// Counts the bytes that the queue pairs of a node exchange with their peers.
 class TrafficMeter {
  public:
-  // Of one queue pair. Only its thread counts; any thread may read.
+  // The counter of one queue pair. Only the queue pair's thread counts; any thread may read.
   class Counter {
    public:
     explicit Counter(NodeId peer) : peer_(peer) {}
@@ -80,14 +80,14 @@ class TrafficMeter {
     std::atomic<Bytes> received_{0};
   };
 
-  // The counter of a new queue pair. It stays after the end of the queue pair.
+  // Makes the counter of a new queue pair. It outlives the queue pair.
   Counter& open(NodeId peer) {
     const std::scoped_lock lock(mutex_);
     return counters_.emplace_back(peer);
   }
 
-  // What the operations that `node` initiated have sent and received, at either end. Exact while
-  // the threads wait in a barrier.
+  // The bytes that the operations initiated by `node` have sent and received, at either end. Exact
+  // while the threads wait in a barrier.
   TrafficByNode read(NodeId node) const {
     const std::scoped_lock lock(mutex_);
     TrafficByNode all;

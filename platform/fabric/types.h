@@ -44,7 +44,7 @@ enum class Status : std::uint8_t {
 std::string_view to_string(Status status);
 std::string_view to_string(Opcode opcode);
 
-// What a remote peer may do with a registered region; a bit set.
+// The rights that remote peers have to a registered region; a bit set.
 enum class Access : std::uint8_t {
   local = 0,
   remote_read = 1,
@@ -111,7 +111,7 @@ struct LocalBuffer {
 //
 //   co_await peer.write({header, payload}, there);
 //
-// All RDMA devices take three, and so many fit into what a posted receive buffer has on `shm`.
+// All RDMA devices support three, which is also what a posted receive buffer on `shm` has room for.
 inline constexpr std::size_t kMaxPieces = 3;
 class LocalPieces {
  public:
@@ -125,7 +125,8 @@ class LocalPieces {
     length_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, kMost));
   }
 
-  // Of all pieces; more than any message may have (Capabilities::max_message) counts as 2^32 - 1.
+  // The length of all pieces together; more than any message may have (Capabilities::max_message)
+  // counts as 2^32 - 1.
   std::uint32_t length() const { return length_; }
   std::span<const LocalBuffer> all() const { return {pieces_.data(), count_}; }
   const LocalBuffer& first() const { return pieces_[0]; }
@@ -158,7 +159,7 @@ struct Address {
   friend bool operator==(Address, Address) = default;
 };
 
-// What a FLUSH guarantees (memory placement extensions).
+// The guarantee of a FLUSH (memory placement extensions).
 enum class Placement : std::uint8_t { global_visibility, persistence };
 
 struct OperationFlags {
@@ -180,7 +181,7 @@ struct Capabilities {
   bool atomic_write = false;
   std::uint32_t max_inline = 0;
   std::uint32_t max_message = 0;
-  // What iWARP lacks, and all others have.
+  // The next two are missing in iWARP; all other devices have them.
   bool write_with_immediate = true;
   bool atomics = true;             // compare_and_swap and fetch_and_add
   bool extents = true;             // registrations of extents (Endpoint::register_extents)

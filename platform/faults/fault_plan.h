@@ -1,5 +1,5 @@
-// A fault plan says which faults are injected into a thread's fabric operations, and how often. It
-// can be written as a line of text, which replays the faults.
+// A fault plan specifies the faults that are injected into a thread's fabric operations, and how
+// often. It can be written as a line of text, which replays the faults.
 #pragma once
 
 #include <cstdint>

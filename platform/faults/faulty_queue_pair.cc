@@ -104,7 +104,7 @@ void Line::abandon(Operation& operation) {
 void Line::lose() {
   if (inner_ == nullptr) return;
   ++faults_->counts.lost;
-  // A queue pair that is destroyed takes along the completions that it delivered and nobody has
+  // A queue pair that is destroyed takes along the completions that it delivered and that were not
   // taken; one that breaks leaves them. So they are saved here and delivered again below.
   fabric::CompletionQueue* completions = options_.completions;
   std::vector<fabric::ReceiveCompletion> delivered;

@@ -103,7 +103,7 @@ Faults::Faults(Thread& thread, const FaultPlan& plan, Death death)
 }
 
 bool Faults::happens(double probability) {
-  // Nothing is drawn for what the plan does not contain, so that adding one kind of fault does not
+  // Faults that the plan does not contain draw nothing, so that adding one kind of fault does not
   // change when the others come.
   if (probability <= 0) return false;
   constexpr std::size_t kScale = std::size_t{1} << 30;

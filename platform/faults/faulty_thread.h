@@ -1,6 +1,6 @@
 // Fault injection: a thread whose endpoint loses connections, delays and duplicates messages, slows
-// operations down and kills its node, as a FaultPlan says. A system is given this thread instead of
-// the platform's. It works on every platform, since it wraps the platform's endpoint:
+// operations down and kills its node, according to a FaultPlan. A system is given this thread
+// instead of the platform's. It works on every platform, since it wraps the platform's endpoint:
 //
 //   FaultyThread faulty(thread, plan, death);
 //   const auto session = co_await system.connect(faulty.thread(), server, config);
@@ -40,7 +40,7 @@ class Faults;
 
 class FaultyThread {
  public:
-  // `inner` must outlive whatever uses this thread. Without `death`, the plan must not contain a
+  // `inner` must outlive all users of this thread. Without `death`, the plan must not contain a
   // death.
   FaultyThread(Thread& inner, const FaultPlan& plan, Death death = {});
   ~FaultyThread();

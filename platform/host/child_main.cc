@@ -73,12 +73,12 @@ class Context final : public ChildContext,
   Start start_;
   pmem::Region region_;
   Layout layout_;
-  std::atomic<bool> never_{false};  // a parent that is gone has taken this process with it
+  std::atomic<bool> never_{false};  // a child dies with its parent, so the parent is never gone
   Peer peer_;
 };
 
 void end_with(int parent) {
-  // Cleared when the user changes, so it is set behind that.
+  // A change of the user clears this setting, so it is made after that.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
 }
@@ -92,7 +92,7 @@ std::shared_ptr<Mapping> map_shared() {
   return pmem::mapped::map_file(file.get(), "the memory that is shared with the parent");
 }
 
-// `problem` is told why it has failed.
+// On failure, `problem` receives the reason.
 int run(const ChildProgram& program, const std::shared_ptr<Mapping>& mapping,
         std::exception_ptr& problem) {
   auto& shared = *reinterpret_cast<Shared*>(mapping->data());

@@ -5,8 +5,8 @@
 
 namespace perdura {
 
-// Maps what the parent gives, confines the process unless the order says otherwise, and runs the
-// body. Returns the exit code. For nobody but a parent.
+// Maps the memory that the parent gives, confines the process unless the order says otherwise, and
+// runs the body. Returns the exit code. The program must have been started by such a parent.
 int run_child(const ChildProgram& program);
 
 }  // namespace perdura

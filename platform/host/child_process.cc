@@ -56,7 +56,7 @@ std::string find_program(const std::string& file) {
       path.string(), kProgramsVariable));
 }
 
-// Out of the way of the child's descriptors.
+// Moves a descriptor out of the way of the child's descriptors.
 File above(File file, std::string_view what) {
   File moved(file ? ::fcntl(file.get(), F_DUPFD_CLOEXEC, kDescriptors) : -1);
   if (!moved) throw PlatformError(fmt::format("cannot make {}: {}", what, error_text(errno)));
@@ -69,12 +69,12 @@ File shared_memory(Bytes size) {
   return above(std::move(file), "memory to share with a process");
 }
 
-// Of the environment it gets where shared objects are, and nothing else.
+// The child gets only the part of the environment that says where shared objects are.
 pid_t spawn(const std::string& path, const File& shared, const File& memory, const File& wake) {
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
   ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  // What it says goes to stderr. Others may read what the parent writes to stdout.
+  // Its output goes to stderr, since other programs may read the parent's stdout.
   ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_adddup2(&files, shared.get(), kShared);
   ::posix_spawn_file_actions_adddup2(&files, memory.get(), kMemory);
@@ -173,8 +173,8 @@ class HostChild final : public ChildProcess, private runtime::Poller {
     return -1;
   }
 
-  // On a thread of its own: the executor's thread sleeps on a futex, and the child reaches none but
-  // its own.
+  // Runs on a thread of its own: the executor's thread sleeps on a futex, and the child can wake
+  // only itself that way.
   void watch() {
     pollfd both[] = {{process_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
     while ((both[0].revents & POLLIN) == 0) {
@@ -188,13 +188,13 @@ class HostChild final : public ChildProcess, private runtime::Poller {
     inbox_->ring();
   }
 
-  // Behind its end, as the next.
+  // To be called after its end, like how_it_ended().
   std::string problem() const {
     const auto& text = shared().problem;
     const std::string said = printable({text.data(), ::strnlen(text.data(), text.size())});
     return said.empty() ? how_it_ended() : said;
   }
-  // By what the kernel says alone: the process may have written anything to the memory.
+  // Uses only the kernel's information: the process may have written anything to the memory.
   std::string how_it_ended() const {
     if (end_.si_code == CLD_EXITED) {
       return fmt::format("{} has ended with code {}", name_, end_.si_status);

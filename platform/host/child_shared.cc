@@ -112,7 +112,7 @@ Task<> Peer::send(std::span<const std::byte> message) {
 
 Task<std::optional<Bytes>> Peer::receive(std::span<std::byte> into) {
   for (;;) {
-    const bool last = gone();  // what it has sent is there then
+    const bool last = gone();  // if so, everything that it has sent has arrived
     if (const std::optional<Bytes> length = in_.try_pop(into)) co_return length;
     if (last) co_return std::nullopt;
     co_await runtime::until([this] { return in_.has_message() || gone(); });

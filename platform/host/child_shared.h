@@ -1,9 +1,9 @@
-// What a child process (platform/child_process.h) and its parent on a real platform have in common:
-// one piece of memory, and an eventfd by which a parent that sleeps is woken.
+// The memory that a child process (platform/child_process.h) on a real platform shares with its
+// parent, and an eventfd by which a sleeping parent is woken.
 //
-//   ChildShared   the order, as text   the ring to the child   the ring to the parent
+//   Shared   the order, as text   the ring to the child   the ring to the parent
 //
-// The child may write there whatever it wants, so its parent believes nothing of it but messages.
+// The child may write anything there, so its parent trusts nothing of it but messages.
 #pragma once
 
 #include <array>
@@ -29,24 +29,24 @@ inline constexpr int kMemory = 4;
 inline constexpr int kWakeParent = 5;
 inline constexpr int kDescriptors = 6;
 
-// To be changed with what is below, and with the layout of rings: a program that another version
-// has started says so, instead of waiting for ever.
+// To be changed with the declarations below, and with the layout of rings: a program that was
+// started by another version then reports that, instead of waiting forever.
 inline constexpr std::uint64_t kVersion = 1;
 
 struct Shared {
   std::uint64_t version;
   std::array<char, 512> problem;  // why the child has ended; ends with a zero
-  // What precedes stays where it is in all versions.
+  // The members above have the same places in all versions.
   runtime::HostClock clock;
   RingShape messages;
   std::uint32_t order_length;
   runtime::Doorbell bell;  // of the child's thread
-  // Set by the parent's thread before it sleeps; whoever clears it wakes it.
+  // Set by the parent's thread before it sleeps; the party that clears it wakes the parent.
   alignas(kCacheLine) std::atomic<std::uint32_t> parent_sleeps;
   std::atomic<std::uint32_t> ready;
 };
 
-// Where the rings lie, and where all ends.
+// The offsets of the rings, and of the end of the memory.
 struct Layout {
   Layout(RingShape messages, Bytes order_length)
       : to_child(round_up(sizeof(Shared) + order_length, kCacheLine)),
@@ -57,7 +57,7 @@ struct Layout {
   Bytes end;
 };
 
-// What the child is told besides: its order with the place of its memory.
+// Further information for the child: its order with the place of its memory.
 struct Start {
   ChildOrder order{};
   int parent = 0;    // its process number
@@ -69,12 +69,12 @@ struct Start {
 std::string encoded(const Start& start);
 Start decoded(std::string_view text);
 
-// The messages of either process. `gone`: whether the other one is.
+// The messages of either process. `gone`: true once the other process is gone.
 class Peer {
  public:
   Peer(MappedRing out, MappedRing in, const std::atomic<bool>& gone)
       : out_(std::move(out)), in_(std::move(in)), gone_(gone) {
-    // A process waits for messages whenever it waits, and whether it sleeps the other one sees.
+    // A waiting process always waits for messages, too; the other one sees whether it sleeps.
     in_.end().waits.store(1);
   }
 

@@ -28,7 +28,7 @@ namespace {
 
 using pmem::mapped::File;
 
-// That it may have open at once.
+// The number of files that the process may have open at once.
 constexpr std::uint32_t kMostFiles = 1024;
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -42,13 +42,13 @@ void require(bool done, std::string_view what) {
 // --- files ---------------------------------------------------------------------------------------
 
 constexpr std::uint64_t kReadFile = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_EXECUTE;
-// All rights that the first version of Landlock knows; later ones concern what opening a file for
-// writing, and seccomp, refuse anyway.
+// All rights that the first version of Landlock knows. Later ones concern operations that the
+// restrictions on opening files for writing, and seccomp, forbid anyway.
 constexpr std::uint64_t kAllRights = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
 
 void allow(const File& rules, const std::string& path, std::uint64_t rights) {
   const File place(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!place) return;  // whoever needs it will not find it either
+  if (!place) return;  // those who need it will not find it either
   landlock_path_beneath_attr beneath{};
   beneath.allowed_access = rights;
   beneath.parent_fd = place.get();
@@ -59,7 +59,7 @@ void allow(const File& rules, const std::string& path, std::uint64_t rights) {
 
 constexpr const char* kNoLandlock = "the kernel has no Landlock; boot one with lsm=landlock,...";
 
-// To be enforced when there is nothing left to be opened.
+// Makes the Landlock rules, which must be enforced last, when nothing else has to be opened.
 File make_rules(const std::vector<std::string>& readable) {
   landlock_ruleset_attr handled{};
   handled.handled_access_fs = kAllRights;
@@ -75,8 +75,8 @@ File make_rules(const std::vector<std::string>& readable) {
 
 // --- system calls --------------------------------------------------------------------------------
 
-// What memory, clocks, waiting, messages on stderr and loading of shared objects need, whatever the
-// arguments are.
+// The calls that memory, clocks, waiting, messages on stderr and loading of shared objects need,
+// whatever the arguments are.
 constexpr int kCalls[] = {
     SCMP_SYS(write),           SCMP_SYS(writev),       SCMP_SYS(close),
     SCMP_SYS(newfstatat),      SCMP_SYS(fstat),        SCMP_SYS(getcwd),
@@ -89,7 +89,7 @@ constexpr int kCalls[] = {
 
 using Filter = std::unique_ptr<void, decltype(&seccomp_release)>;
 
-// libseccomp returns what `errno` would have been, negative.
+// libseccomp returns the negated errno.
 void require_filter(int result) {
   errno = -result;
   require(result == 0, "the kernel filters no system calls (seccomp)");
@@ -99,14 +99,15 @@ void allow(const Filter& filter, int call, Comparisons... comparisons) {
   require_filter(
       seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, sizeof...(comparisons), comparisons...));
 }
-// If the argument has these bits, of those of the mask. The kernel takes an `int` from the low half
-// of a register, so masks have no more, or a call would be judged by what the kernel ignores.
+// The argument, restricted to `mask`, must equal `bits`. The kernel takes an `int` from the low
+// half of a register, so masks have no more bits; otherwise a call would be judged by bits that the
+// kernel ignores.
 scmp_arg_cmp has_bits(unsigned argument, std::uint32_t mask, std::uint32_t bits) {
   return {argument, SCMP_CMP_MASKED_EQ, mask, bits};
 }
 
-// Its stderr is its shard's, of which it may neither read nor move the position: of descriptors
-// only those from 3 on. That is 3, or a number with one of the bits behind.
+// The process shares its stderr with its shard, and must neither read it nor move its position. So
+// only descriptors from 3 on are allowed: 3, or a number with one of the higher bits.
 void allow_of_own_files(const Filter& filter, int call) {
   allow(filter, call, has_bits(0, 3, 3));
   for (std::uint32_t bit = 4; bit < kMostFiles; bit *= 2)
@@ -116,27 +117,27 @@ void allow_of_own_files(const Filter& filter, int call) {
 void filter_calls() {
   const Filter filter(seccomp_init(SCMP_ACT_ERRNO(EPERM)), &seccomp_release);
   if (!filter) refuse("libseccomp makes no filter");
-  // Numbers mean other calls to code of 32 bits and of x32.
+  // In 32-bit and x32 code the numbers stand for other calls.
   require_filter(seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS));
   for (const int call : kCalls) allow(filter, call);
 #if defined(__SANITIZE_ADDRESS__)
-  // UndefinedBehaviorSanitizer learns by a pipe whether memory can be read, and takes objects that
-  // it cannot look at for wrong ones.
+  // UndefinedBehaviorSanitizer uses a pipe to find out whether memory can be read, and reports
+  // objects that it cannot examine as invalid.
   allow(filter, SCMP_SYS(pipe2));
 #endif
   for (const int call : {SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(lseek)}) {
     allow_of_own_files(filter, call);
   }
-  // Landlock looks at reading and writing, and lets whoever may read a file truncate it.
+  // Landlock controls reading and writing, but lets a process truncate any file that it may read.
   allow(filter, SCMP_SYS(openat), has_bits(2, O_TRUNC, 0));
-  // Huge pages are the machine's, and others count on them.
+  // Huge pages belong to the machine, and other processes rely on them.
   allow(filter, SCMP_SYS(mmap), has_bits(3, MAP_HUGETLB, 0));
-  // What allocators do. MADV_REMOVE takes blocks from the pool's file, and a shard that writes
-  // there when the device is full would be ended by SIGBUS.
+  // The advice that allocators give. MADV_REMOVE is excluded: it takes blocks from the pool's file,
+  // and a shard that writes there when the device is full would be ended by SIGBUS.
   for (const std::uint32_t advice : {MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE}) {
     allow(filter, SCMP_SYS(madvise), has_bits(2, ~0U, advice));
   }
-  // Of futexes, no inheritance of priorities.
+  // The operations of futexes without priority inheritance.
   constexpr std::uint32_t kOperation = ~std::uint32_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME};
   for (const std::uint32_t operation : {FUTEX_WAIT, FUTEX_WAKE, FUTEX_REQUEUE, FUTEX_CMP_REQUEUE,
                                         FUTEX_WAIT_BITSET, FUTEX_WAKE_BITSET}) {
@@ -164,7 +165,7 @@ void limit(int resource, rlim_t most, std::string_view what) {
   require(::setrlimit(static_cast<__rlimit_resource>(resource), &both) == 0, what);
 }
 
-// Pages of the process, and of these, private ones that it may write.
+// The pages of the process, and the private writable ones among them.
 struct InUse {
   Bytes all = 0;
   Bytes data = 0;
@@ -180,17 +181,18 @@ InUse memory_in_use() {
   return {size * page, data * page};
 }
 
-// Data has a limit of its own, since what is reserved and not accessible counts only there when it
-// is made so.
+// Data has a limit of its own, since memory that is reserved without access counts as data only
+// when it is made accessible.
 void limit_resources([[maybe_unused]] const InUse& used, [[maybe_unused]] Bytes memory) {
   limit(RLIMIT_NOFILE, kMostFiles, "open files cannot be limited");
-  // AddressSanitizer that is refused memory for its report waits for ever for a lock that it has.
+  // AddressSanitizer waits forever for a lock that it holds itself if it is refused memory for a
+  // report.
 #if !defined(__SANITIZE_ADDRESS__)
   limit(RLIMIT_AS, used.all + memory, "its memory cannot be limited");
   limit(RLIMIT_DATA, used.data + memory, "its memory cannot be limited");
 #endif
   limit(RLIMIT_CORE, 0, "core dumps cannot be forbidden");
-  // What is written to stderr then fails if that is a file, and the signal would end the process.
+  // A write to stderr then fails if stderr is a file, and the signal would end the process.
   limit(RLIMIT_FSIZE, 0, "files cannot be limited");
   ::signal(SIGXFSZ, SIG_IGN);
   limit(RLIMIT_MEMLOCK, 0, "locked memory cannot be limited");
@@ -204,7 +206,7 @@ void check_confinement() {
   const long landlock =
       ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   if (landlock < 1) refuse(kNoLandlock);
-  // Seccomp is there if a filter that is none is refused for that alone.
+  // Seccomp exists if an invalid filter is refused because of its address only.
   const bool filters =
       ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, nullptr, 0UL, 0UL) == 0 || errno == EFAULT;
   require(filters, "the kernel filters no system calls (seccomp)");

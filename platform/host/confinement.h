@@ -1,5 +1,6 @@
-// Takes from a process of untrusted code what it does not need. What is left: memory that it has
-// mapped, descriptors that it has open, reading the system's libraries, and computing.
+// Removes all privileges of a process of untrusted code that it does not need. It keeps the memory
+// that it has mapped, the descriptors that it has open, reading of the system's libraries, and
+// computing.
 #pragma once
 
 #include <functional>
@@ -8,9 +9,11 @@
 
 namespace perdura {
 
-// Of the calling process, which has one thread; for good, and for the code that it loads later:
+// Confines the calling process, which has one thread, for good; this includes code that it loads
+// later:
 //
-//   its user and group are its own, no others have them, and it can become nobody else
+//   user        its user and group are its own, no other process has them, and it can change to no
+//               other ones
 //   Landlock    no file is opened but libraries and `limits.readable`, for reading; no /proc, no
 //               directory of persistent memory, whoever owns it
 //   seccomp     all system calls fail with EPERM but the few that computing needs: no ptrace or
@@ -19,12 +22,13 @@ namespace perdura {
 //               libseccomp
 //   limits      of memory and open files, no core dumps, no files that grow
 //
-// `user_changed` is called as soon as that has happened, while all calls are still allowed. Throws
-// PlatformError if the machine lacks one of them: what is missing, and what to do.
+// `user_changed` is called right after the user has been changed, while all calls are still
+// allowed. Throws PlatformError if the machine lacks one of them: the message says what is missing,
+// and what to do.
 void confine(const ChildLimits& limits, const std::function<void()>& user_changed);
 
-// Throws PlatformError if a process that this one starts could not do so: what is missing, and what
-// to do.
+// Throws PlatformError if a process that this one starts could not confine itself; the message says
+// what is missing, and what to do.
 void check_confinement();
 
 }  // namespace perdura

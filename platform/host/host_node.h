@@ -138,7 +138,8 @@ class HostNode : public Node, public ChildProcesses {
   std::unique_ptr<pmem::Region> make_region(std::string name, pmem::Medium medium,
                                             const std::string& path,
                                             std::shared_ptr<pmem::mapped::Mapping> mapping);
-  // Of a region: whichever of the two media has it. Of a new one: of its medium.
+  // path_of(): the path of a region on the given medium. medium_of(): the medium of an existing
+  // region.
   std::string path_of(std::string_view name, pmem::Medium medium) const;
   pmem::Medium medium_of(std::string_view name) const;
 
@@ -157,7 +158,7 @@ class HostNode : public Node, public ChildProcesses {
   mutable std::deque<ThreadUse> threads_;
 };
 
-// Where the calling thread publishes its write counts; null if it belongs to no node.
+// The place where the calling thread publishes its write counts; null if it belongs to no node.
 inline thread_local ThreadUse* current_thread_use = nullptr;
 
 }  // namespace perdura

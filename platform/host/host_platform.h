@@ -1,6 +1,6 @@
 // The common base of the platforms with real threads: it starts and stops the threads of this
 // process's nodes, and rethrows their exceptions from run(). The derived platform provides the
-// fabric behind a thread's endpoint and the coordination between processes.
+// fabric of a thread's endpoint and the coordination between processes.
 #pragma once
 
 #include <condition_variable>
@@ -51,8 +51,8 @@ class HostPlatform : public Platform {
   // pollers, and calls `run` with them.
   virtual void with_endpoint(HostNode& node, fabric::Port port, CompletionMode mode,
                              const RunThread& run) = 0;
-  // Called when the bodies of the local nodes' threads have ended or one has failed. Tells the
-  // other processes so and, unless `failed`, waits until the threads of their nodes have ended,
+  // Called when the bodies of the local nodes' threads have ended or one has failed. Reports that
+  // to the other processes and, unless `failed`, waits until the threads of their nodes have ended,
   // too; services and spawned tasks still run meanwhile. While it waits it checks stopping().
   virtual void meet_other_nodes(bool failed) = 0;
 
@@ -76,7 +76,7 @@ class HostPlatform : public Platform {
     // The members below are protected by the platform's mutex.
     std::vector<unsigned> cores{};                // the cores to which it is pinned; empty: any
     bool begins_with_others = false;              // waits until all threads of the run can begin
-    bool awaited = false;                         // the run ends only after it
+    bool awaited = false;                         // the run does not end before it
     bool stopped = false;                         // stop() was called
     runtime::ThreadExecutor* executor = nullptr;  // while it runs
     OsThread os_thread{};                         // whoever moves it out joins it

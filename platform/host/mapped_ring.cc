@@ -41,7 +41,7 @@ MappedRing::Slot& MappedRing::slot(std::uint64_t message) const {
 }
 
 MappedProducer::MappedProducer(MappedRing ring) : ring_(std::move(ring)) {
-  // Its predecessor may have pushed some that nobody has popped.
+  // Its predecessor may have pushed messages that have not been popped.
   next_ = popped_ = ring_.header().popped.load();
   slot_ = &ring_.slot(next_);
   while (has_space() && MappedRing::holds(*slot_, next_)) advance();
@@ -70,7 +70,7 @@ std::optional<Bytes> MappedConsumer::try_pop(std::span<std::byte> into) {
   check_ring_room(ring_.shape(), into.size());
   if (!has_message()) return std::nullopt;
   MappedRing::Slot& slot = *slot_;
-  // Once loaded and limited: the other process may not be trusted.
+  // Loaded only once and limited: the other process may not be trustworthy.
   const Bytes length =
       std::min<Bytes>(slot.length.load(std::memory_order_relaxed), ring_.shape().message_size);
   if (length > 0) std::memcpy(into.data(), MappedRing::content(slot), length);

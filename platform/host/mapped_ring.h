@@ -1,12 +1,13 @@
 // A message ring in memory that two processes map.
 //
-//   header    the shape; how many messages have been popped; who owns each end
+//   header    the shape; how many messages have been popped; the owner of each end
 //   slot 0    number of its message + 1, stored last; the message's length; the message
 //   slot 1    ...
 //
 // Message n is in slot n mod slots. Its number is stored when it is complete, so that a producer
-// that dies before has not pushed it, and the producer's successor finds where to go on. Whatever
-// the other process writes there, an end accesses nothing outside of the ring and of its buffers.
+// that dies before that has not pushed it, and the producer's successor finds where to continue.
+// Whatever the other process writes there, an end accesses nothing outside of the ring and of its
+// buffers.
 #pragma once
 
 #include <atomic>
@@ -20,10 +21,11 @@
 
 namespace perdura {
 
-// An end, and how to wake who waits there.
+// An end, and how to wake the thread that waits there.
 struct RingEnd {
-  alignas(kCacheLine) std::atomic<std::uint64_t> owner;  // of shm_ring.h; 0: nobody
-  std::atomic<std::uint32_t> doorbell;                   // likewise, of the owner's thread, + 1
+  alignas(kCacheLine) std::atomic<std::uint64_t> owner;  // as in shm_ring.h; 0: none
+  std::atomic<std::uint32_t> doorbell;                   // of the owner's thread, as in shm_ring.h,
+                                                         // + 1
   // Set by the owner while it waits, and perhaps sleeps, for the other end.
   std::atomic<std::uint32_t> waits;
 };
@@ -39,7 +41,7 @@ class MappedRing {
  public:
   static Bytes size(RingShape shape);
 
-  // `memory`: of size(shape), zeros when it is new. `keeper` keeps it. `wake` is told of the end
+  // `memory`: size(shape) bytes, zeros if new; kept alive by `keeper`. `wake` is called for the end
   // whose owner waits.
   MappedRing(std::byte* memory, RingShape shape, std::shared_ptr<void> keeper,
              std::function<void(RingEnd&)> wake);
@@ -50,7 +52,8 @@ class MappedRing {
  private:
   friend class MappedProducer;
   friend class MappedConsumer;
-  // Begins a cache line, in which the message begins, too: a short one comes with one line.
+  // Begins a cache line, which also contains the beginning of the message: a short message needs a
+  // single line.
   struct Slot {
     std::atomic<std::uint64_t> number;  // of the message in it, + 1
     std::atomic<std::uint64_t> length;
@@ -61,8 +64,8 @@ class MappedRing {
   static bool holds(const Slot& slot, std::uint64_t message) {
     return slot.number.load(std::memory_order_seq_cst) == message + 1;
   }
-  // Whoever changes the ring does so by a sequentially consistent read-modify-write and then calls
-  // this for the other end.
+  // A change of the ring must be made by a sequentially consistent read-modify-write, followed by
+  // this call for the other end.
   void wake(RingEnd& end) const {
     if (end.waits.load(std::memory_order_seq_cst) != 0) wake_(end);
   }
@@ -74,7 +77,7 @@ class MappedRing {
   std::function<void(RingEnd&)> wake_;
 };
 
-// The ends. What waits must set `waits` of its own end before it looks for the last time.
+// The ends. A thread that waits must set `waits` of its own end before it looks for the last time.
 class MappedProducer {
  public:
   explicit MappedProducer(MappedRing ring);
@@ -87,8 +90,8 @@ class MappedProducer {
   void advance() { slot_ = &ring_.slot(++next_); }
 
   std::uint64_t next_ = 0;            // number of the next message
-  MappedRing::Slot* slot_ = nullptr;  // of it
-  std::uint64_t popped_ = 0;          // at least so many are
+  MappedRing::Slot* slot_ = nullptr;  // of the next message
+  std::uint64_t popped_ = 0;          // a lower bound of the number of popped messages
 };
 
 class MappedConsumer {
@@ -104,7 +107,7 @@ class MappedConsumer {
  private:
   MappedRing ring_;
   std::uint64_t next_ = 0;            // number of the message to be popped
-  MappedRing::Slot* slot_ = nullptr;  // of it
+  MappedRing::Slot* slot_ = nullptr;  // the slot of that message
 };
 
 }  // namespace perdura

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kBits = 64;
 using Mask = std::array<unsigned long, 16>;  // of 1,024 NUMA nodes, the most that Linux can have
 constexpr unsigned kMostNodes = kBits * std::tuple_size_v<Mask>;
-// The kernel ignores the last bit that it is told of.
+// The kernel ignores the last of the bits that it is given.
 constexpr unsigned long kMaskSize = kMostNodes + 1;
 
 Mask mask_of(unsigned numa_node) {

@@ -35,8 +35,8 @@ class MemoryBinding {
 // a DAX file system, where the file's location is that of its device. Throws UsageError.
 void bind_memory(std::byte* base, Bytes size, std::optional<unsigned> numa_node);
 
-// The NUMA node to which the calling thread's new memory, or the memory at an address, is bound.
-// Nothing if it is not bound, or bound to several.
+// The NUMA node to which the calling thread's new memory, or the memory at an address, is bound;
+// nullopt if it is not bound, or bound to several.
 std::optional<unsigned> memory_binding();
 std::optional<unsigned> memory_binding_at(const std::byte* address);
 

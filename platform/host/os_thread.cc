@@ -92,7 +92,7 @@ void work_together(std::size_t most, const std::function<void(std::size_t)>& wor
   try {
     for (std::size_t i = 1; i < most; ++i) others.emplace_back([&work, i] { work(i); });
   } catch (const PlatformError&) {
-    // Those that run do it all.
+    // The threads that run do all of the work.
   }
   work(0);
 }

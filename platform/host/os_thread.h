@@ -1,7 +1,7 @@
-// Threads of the operating system. All of this tree are started here, since a thread may be
-// refused: a container, a user or an address space has a limit. Who starts several must then end
-// those that run already before what they use is gone, and the message must name the limit.
-// std::thread does neither.
+// Threads of the operating system. All threads of this project are started here, since the system
+// may refuse a thread: a container, a user or an address space has a limit. A function that starts
+// several threads must then end those that run already before the objects that they use are gone,
+// and the message must name the limit. std::thread does neither.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace perdura {
 
-// Which signals a new thread takes. A library's threads take none: the program may have blocked a
-// signal in all of its own threads, in order to wait for it.
+// The signals that are delivered to a new thread. A library's threads get none: the program may
+// have blocked a signal in all of its own threads, in order to wait for it.
 enum class ThreadSignals { as_starter, blocked };
 
 class OsThread {
@@ -21,10 +21,10 @@ class OsThread {
   OsThread() = default;
   // Throws PlatformError, which names the limit, if the system refuses another thread.
   explicit OsThread(std::function<void()> body, ThreadSignals signals = ThreadSignals::as_starter);
-  // Waits for the thread's end.
+  // Waits until the thread has ended.
   ~OsThread();
   OsThread(OsThread&&) = default;
-  // Waits for the end of the thread that this was before.
+  // Waits until the thread that this object had before has ended.
   OsThread& operator=(OsThread&& other);
 
   bool joinable() const { return thread_.joinable(); }
@@ -40,8 +40,8 @@ class OsThread {
 // Threads that need each other: all of them run, or none does.
 class OsThreads {
  public:
-  // Each calls body(index) once all have been started. If the system refuses one, the others end
-  // without having called it, and this throws what OsThread throws.
+  // Each thread calls body(index) once all have been started. If the system refuses one, the others
+  // end without having called it, and the exception of OsThread is thrown.
   OsThreads(std::size_t count, const std::function<void(std::size_t)>& body);
 
   // The destructor waits as well.
@@ -51,13 +51,13 @@ class OsThreads {
   std::vector<OsThread> threads_;
 };
 
-// Work that any number of threads shares out among themselves: calls work(index) on up to `most`
-// threads, the calling one among them, and returns when all have returned. A thread that the system
-// refuses is left out, since the others do its work as well. `work` does not throw.
+// Shares work among any number of threads: calls work(index) on up to `most` threads, the calling
+// one among them, and returns when all have returned. A thread that the system refuses is left out,
+// since the others do its work as well. `work` must not throw.
 void work_together(std::size_t most, const std::function<void(std::size_t)>& work);
 
-// Why no further thread can be started, with the limit and what to do: "cannot start another thread
-// (Resource temporarily unavailable): ...".
+// The message that no further thread can be started, with the limit and what to do: "cannot start
+// another thread (Resource temporarily unavailable): ...".
 std::string no_more_threads(int error);
 
 }  // namespace perdura

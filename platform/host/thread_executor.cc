@@ -14,13 +14,13 @@ namespace {
 constexpr int kTurnsBeforeYield = 256;
 constexpr int kTurnsBetweenYields = 16;
 constexpr int kTurnsBeforeSleep = 200;
-// How often in a turn tasks are resumed that others have made ready in it: a request that one task
-// hands to the next is not held up by a look at everything else. A call of a plugin takes two
-// rounds, and three when its client has just connected; only tasks that wake each other for ever
-// meet the limit.
+// How many times per turn tasks are resumed that others have made ready in the same turn: a request
+// that one task hands to the next need not wait for the rest of the turn. A call of a plugin takes
+// two rounds, and three when its client has just connected; only tasks that wake each other forever
+// reach the limit.
 constexpr int kRoundsOfATurn = 4;
 // Reading the clock takes as long as the rest of an idle turn. While the next timer is far away it
-// is read in some turns only, which together are much shorter.
+// is read only in some turns, which together are much shorter.
 constexpr Picoseconds kFarAway = Milliseconds(1);
 constexpr int kTurnsBetweenLooks = 16;
 
@@ -48,7 +48,7 @@ ThreadExecutor::~ThreadExecutor() { inbox_->close(); }
 
 void ThreadExecutor::make_ready_at(Time when, std::coroutine_handle<> task) {
   timers_.push_back({when, next_timer_++, task});
-  turns_since_look_ = kTurnsBetweenLooks;  // the last look may be long ago, and this one near
+  turns_since_look_ = kTurnsBetweenLooks;  // the last look may be long ago, and this timer near
   std::push_heap(timers_.begin(), timers_.end());
 }
 

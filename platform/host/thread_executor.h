@@ -1,7 +1,7 @@
 // The executor of the real platforms: one for each operating-system thread. One turn of its loop
 // runs the tasks that are ready, fires the timers that are due and calls the pollers (the fabric's
-// endpoint). When there is nothing to do, it spins in polling mode, yielding the core now and then
-// in case there are more threads than cores, and sleeps on its doorbell in event mode.
+// endpoint). When there is nothing to do, it spins in polling mode, yielding the core from time to
+// time in case there are more threads than cores, and sleeps on its doorbell in event mode.
 #pragma once
 
 #include <atomic>
@@ -69,12 +69,13 @@ class ThreadExecutor final : public Executor {
   Time now() const override { return clock_.now(); }
   Time begin() const override { return clock_.begin(); }
   void make_ready(std::coroutine_handle<> task) override { ready_.push_back(task); }
-  // In the next turn: one that yields in a loop must not keep the pollers from running.
+  // Made ready in the next turn: a task that yields in a loop must not keep the pollers from
+  // running.
   void make_ready_again(std::coroutine_handle<> task) override { yielded_.push_back(task); }
   void make_ready_at(Time when, std::coroutine_handle<> task) override;
 
   // A poller must outlive the executor's loop unless it is removed before, by a task of the
-  // executor or behind the loop: not by a poller.
+  // executor or after the loop, but not by a poller.
   void add_poller(Poller& poller) { pollers_.push_back(&poller); }
   void remove_poller(Poller& poller) { std::erase(pollers_, &poller); }
   void set_mode(CompletionMode mode) { mode_ = mode; }
@@ -121,10 +122,10 @@ class ThreadExecutor final : public Executor {
   Ring<std::coroutine_handle<>> yielded_;
   std::vector<Timer> timers_;  // a heap
   std::uint64_t next_timer_ = 0;
-  Time looked_{};  // when the clock was read for timers, and how long ago
+  Time looked_{};  // when the clock was read for timers
   int turns_since_look_ = 0;
   std::vector<Poller*> pollers_;
-  std::vector<int> descriptors_;  // that end the thread's sleep
+  std::vector<int> descriptors_;  // those that end the thread's sleep
   std::vector<Condition*> conditions_;
   std::shared_ptr<Inbox> inbox_;
   std::vector<Task<>> arrived_;  // taken out of the inbox

@@ -1,4 +1,4 @@
-// The litmus tests of platform/litmus/tests, which are part of the program.
+// The litmus tests of platform/litmus/tests, which are compiled into the program.
 #pragma once
 
 #include <vector>

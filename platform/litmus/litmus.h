@@ -11,13 +11,13 @@
 //
 // A test ends where the next begins; '#' starts a comment.
 //
-//   source   what says so
-//   needs    optional: what a device may lack: flush, atomic-write
+//   source   the source of the rule that the test checks
+//   needs    optional: features that a device may lack: flush, atomic-write
 //   memory   locations and the node that each is on. A location is a word, 0 unless '=' gives
 //            another value, on a cache line of its own; z[2]@1 is two lines, whose words are z.0
 //            and z.1
 //   node N   the program of a thread on node N; a node may have several
-//   allowed, forbidden   the values of registers and, when all is done, of locations
+//   allowed, forbidden   the values of registers and, at the end, of locations
 //
 // Steps of a program; each register belongs to one thread:
 //
@@ -38,7 +38,7 @@
 //                     nowhere; "receive a" makes a its first word
 //
 // Before an operation, "fenced" sets its fence flag, and "inlined" has its data copied when it is
-// posted. Behind it, "via 2" posts it on a second queue pair to that node.
+// posted. After it, "via 2" posts it on a second queue pair to that node.
 #pragma once
 
 #include <cstdint>
@@ -85,12 +85,12 @@ inline constexpr std::uint32_t kNoRegister = ~0U;
 
 struct Step {
   StepKind kind = StepKind::wait;
-  Word local;   // of an operation: its whole location
-  Word remote;  // the same
+  Word local;   // for an operation: its whole location
+  Word remote;  // likewise
   std::uint32_t result = kNoRegister;
   std::uint64_t value = 0;  // to store, to swap in, to add
   std::uint64_t expected = 0;
-  fabric::NodeId peer = 0;  // of an operation
+  fabric::NodeId peer = 0;  // for an operation
   bool second_queue_pair = false;
   fabric::OperationFlags flags{};
 };
@@ -110,8 +110,8 @@ struct Outcome {
   std::vector<Value> values;
 };
 
-// How an execution ended: the values of the registers, then of all words of memory, as in the order
-// of `Litmus::result_names`.
+// How an execution ended: the values of the registers, then of all words of memory, in the order of
+// `Litmus::result_names`.
 using Result = std::vector<std::uint64_t>;
 
 struct Litmus {
@@ -129,13 +129,13 @@ struct Litmus {
   fabric::NodeId nodes = 1;
 };
 
-// A mistake in a text; what() says where.
+// A mistake in a text; what() includes the place.
 class LitmusError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Throws LitmusError.
+// Parses the tests of a text. Throws LitmusError.
 std::vector<Litmus> parse(std::string_view text, const std::string& file);
 
 bool matches(const Outcome& outcome, const Result& result);

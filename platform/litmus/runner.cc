@@ -14,12 +14,14 @@ namespace perdura::litmus {
 
 namespace {
 
-constexpr std::uint32_t kReceives = 8;  // messages that a node may get
+constexpr std::uint32_t kReceives = 8;  // messages that a node may receive
 constexpr Bytes kFirstWord = 2 * kCacheLine;
 constexpr Bytes kScratch = 0;          // of a node, for READs that only push
-constexpr Bytes kFenced = kCacheLine;  // of a node, for locked instructions that only drain
+constexpr Bytes kFenced = kCacheLine;  // of a node, for locked instructions that only drain the
+                                       // store buffer
 
-using QueuePairKey = std::tuple<fabric::NodeId, bool>;  // the peer, and whether it is the second
+using QueuePairKey = std::tuple<fabric::NodeId, bool>;  // the peer, and true for the second queue
+                                                        // pair to it
 
 bool is_operation(StepKind kind) {
   switch (kind) {
@@ -66,20 +68,20 @@ void check(fabric::Status status) {
 
 }  // namespace
 
-// What the threads of a run share, all of one process.
+// The state that the threads of a run share; all are of one process.
 struct Run::Shared {
   struct Agent {
     std::uint32_t number = 0;
     fabric::NodeId node = 0;
     const std::vector<Step>* steps = nullptr;
     std::set<QueuePairKey> peers{};
-    bool receives = false;  // the first agent of its node, with which others connect
+    bool receives = false;  // the first agent of its node, to which others connect
     std::uint32_t accepts = 0;
-    std::uint32_t at = 0;  // how often it has gone on
+    std::uint32_t at = 0;  // its position: the number of points that it has passed
     fabric::MemoryRegion memory{};
     fabric::MemoryRegion buffers{};
   };
-  // What a thread has besides, while it runs.
+  // The additional state of a running thread.
   struct Live {
     explicit Live(Thread& on) : thread(on) {}
     Thread& thread;
@@ -137,7 +139,7 @@ struct Run::Shared {
   Results results;
 };
 
-// The programs' threads, and one for each node that has none.
+// Makes the programs' threads, and one for each node that has none.
 void Run::Shared::lay_out() {
   nodes.resize(litmus.nodes);
   std::vector<Bytes> used(litmus.nodes, kFirstWord);
@@ -221,7 +223,7 @@ Task<> Run::Shared::run(Agent& agent, Thread& thread) {
   Live live(thread);
   co_await connect(agent, live);
   co_await repeat(agent, live);
-  // The connections end together, so that nobody learns of an end while it works.
+  // The connections end together, so that no thread is notified of an end while it works.
   co_await meet(agent);
 }
 
@@ -244,7 +246,7 @@ Task<> Run::Shared::repeat(Agent& agent, Live& live) {
     }
     if (options.before_start && ++ready == agents.size()) options.before_start();
     co_await meet(agent);
-    // Whoever came last has not suspended.
+    // The last thread to arrive has not suspended.
     if (options.suspend_between_steps) co_await yield();
     co_await execute(agent, live, random);
     co_await meet(agent);
@@ -337,7 +339,8 @@ Task<> Run::Shared::receive(Agent& agent, Live& live, const Step& step) {
                                : nodes[agent.node].buffers->load(received.buffer_id * kCacheLine);
 }
 
-// All that the thread did reaches memory: a READ pushes what its queue pair has written.
+// Makes sure that everything the thread did reaches memory: a READ pushes the WRITEs of its queue
+// pair.
 Task<> Run::Shared::push(Agent& agent, Live& live) {
   ++agent.at;
   fence(agent, kFenced);

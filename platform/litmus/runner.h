@@ -1,4 +1,4 @@
-// Runs a litmus test on a platform, whichever it is. All its nodes must be in the calling process.
+// Runs a litmus test on any platform. All nodes of the platform must be in the calling process.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,30 @@ namespace perdura::litmus {
 struct RunOptions {
   std::uint64_t times = 1;
   std::uint64_t seed = 1;
-  // Before every other step, at random, threads sleep for up to so long: threads that begin
-  // together would always meet at the same step.
+  // Before every second step on average, threads sleep for a random time up to this one: threads
+  // that begin together would otherwise always meet at the same step.
   Picoseconds longest_pause{};
-  // Threads suspend between any two steps: on a platform that decides at suspensions which thread
-  // goes on.
+  // Makes threads suspend between any two steps, for platforms on which the next thread is chosen
+  // at suspensions.
   bool suspend_between_steps = false;
   CompletionMode mode = CompletionMode::polling;
   // Called when all threads are about to begin.
   std::function<void()> before_start{};
 };
 
-using Results = std::map<Result, std::uint64_t>;  // how often each was seen
+using Results = std::map<Result, std::uint64_t>;  // how often each result was seen
 
-// A test on its way. The platform is new and has Litmus::nodes nodes.
+// A running test. The platform must be new and have Litmus::nodes nodes.
 class Run {
  public:
   Run(const Litmus& litmus, Platform& platform, const RunOptions& options);
   ~Run();
 
-  // Runs the platform. Throws what that throws, and PlatformError if an operation fails.
+  // Runs the platform. Throws the exceptions of Platform::run(), and PlatformError if an operation
+  // fails.
   Results finish();
 
-  // Appends what the threads have got and where they are, and the memory of the test. While a
+  // Appends the threads' results and positions, and the memory of the test. To be called while a
   // simulation runs.
   void append_state(std::string& state) const;
 

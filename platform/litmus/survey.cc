@@ -95,7 +95,7 @@ std::string plain_table(const Litmus& litmus, const std::vector<Column>& columns
   const auto add = [&](std::string_view first, std::string_view model, const auto& cell_of) {
     std::string line = fmt::format("  {:<{}}  {:<9}", first, width, model);
     for (const Column& column : columns) {
-      // "not run" is the longest word beside the platform's name.
+      // "not run" is the longest word besides the platform's name.
       line +=
           fmt::format("  {:<{}}", cell_of(column), std::max<std::size_t>(7, column.name.size()));
     }

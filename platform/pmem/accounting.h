@@ -1,6 +1,6 @@
-// Write accounting: counts what is written to persistent memory, in every unit that the field's
-// papers use, separately for local stores and one-sided operations. docs/accounting.md has the
-// counting rules with examples.
+// Write accounting: counts writes to persistent memory, in every unit that the field's papers use,
+// separately for local stores and one-sided operations. docs/accounting.md has the counting rules
+// with examples.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ struct WriteCounts {
   std::uint64_t bytes_programmed = 0;  // bytes that differ from what they replace
   std::uint64_t bits_flipped = 0;      // bits that differ
   std::uint64_t lines = 0;             // 64-byte lines that reached the memory controller
-  std::uint64_t media_bytes = 0;       // 256-byte media lines written behind the XPBuffer, in bytes
+  std::uint64_t media_bytes = 0;       // 256-byte media lines that the XPBuffer writes, in bytes
 
   WriteCounts& operator+=(const WriteCounts& other);
   WriteCounts& operator-=(const WriteCounts& other);

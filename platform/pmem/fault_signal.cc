@@ -18,7 +18,7 @@ std::mutex adding;
 std::array<std::atomic<ServeFault>, 4> functions{};
 struct sigaction previous {};
 
-// Passes the signal on to whatever would have handled it without this.
+// Passes the signal on to the handler that would have handled it otherwise.
 void hand_on(int signal, siginfo_t* info, void* context) {
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
     previous.sa_sigaction(signal, info, context);

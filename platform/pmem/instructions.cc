@@ -35,7 +35,7 @@ void spin_for(Nanoseconds duration) {
   while (std::chrono::steady_clock::now() < end) __builtin_ia32_pause();
 }
 
-// The three loops differ in nothing but the instruction, which needs its own target attribute.
+// The three loops differ only in the instruction, which needs its own target attribute.
 void flush_clflush(const std::byte* line, const std::byte* end) {
   for (; line < end; line += kCacheLine) _mm_clflush(line);
 }

@@ -16,7 +16,7 @@ namespace perdura::pmem::mapped {
 enum class FlushInstruction : std::uint8_t { clflush, clflushopt, clwb };
 std::string_view to_string(FlushInstruction instruction);
 
-// Whether this CPU has the instruction.
+// True if this CPU has the instruction.
 bool available(FlushInstruction instruction);
 // The instruction that flush_lines() uses: the first of clwb, clflushopt and clflush that the CPU
 // has.
@@ -27,7 +27,7 @@ void flush_lines(const std::byte* address, Bytes length);
 // Flushes with the given instruction, which must be available; adds no emulated latency.
 void flush_lines_with(FlushInstruction instruction, const std::byte* address, Bytes length);
 
-// Fetches the line into this CPU's cache, to be written: a hint.
+// Fetches the line into this CPU's cache for writing: a hint.
 inline void prefetch_for_writing(const void* address) {
   asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(address)));
 }

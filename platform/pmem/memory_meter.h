@@ -29,13 +29,13 @@ struct MemoryUse {
 // is created or found until the region is removed, whether or not it is open. Thread-safe.
 class MemoryMeter {
  public:
-  // Of a new region of DRAM: the region is to hold what is returned, which holds `keeper`. It may
-  // outlive the meter.
+  // Counts a new region of DRAM. The region must hold the result, which keeps `keeper` alive and
+  // may outlive the meter.
   std::shared_ptr<void> hold_dram(Bytes size, std::shared_ptr<void> keeper) {
     state_->change([size](State& state) { state.now.dram += size; });
     return std::make_shared<Held>(state_, size, std::move(keeper));
   }
-  // A region that was created or opened; it counts once, however often it is opened.
+  // Counts a region that was created or opened; it counts once, however often it is opened.
   void found_persistent(std::string_view name, Bytes size) {
     state_->change([&](State& state) {
       if (state.persistent.emplace(name, size).second) state.now.pm += size;
@@ -49,7 +49,7 @@ class MemoryMeter {
       state.persistent.erase(found);
     });
   }
-  // The most that was in use at a time so far, of each medium.
+  // For each medium, the most that was in use at a time so far.
   MemoryUse peak() const {
     const std::scoped_lock lock(state_->mutex);
     return state_->peak;

@@ -6,8 +6,8 @@
 // model. On mapped memory an access is just the instruction itself.
 //
 // Offsets are in bytes from the start of the region. An access outside the region is a programming
-// error and throws std::out_of_range, so that whoever explores a system can say where that
-// happened; nobody else should catch it. Words are 8 bytes, aligned.
+// error and throws std::out_of_range, so that an exploration of a system can report where it
+// happened; other code should not catch it. Words are 8 bytes, aligned.
 #pragma once
 
 #include <algorithm>
@@ -44,12 +44,12 @@ class RegionModel {
   virtual void drain() = 0;
 };
 
-// What flush() and drain() do to a mapped file on a disk.
+// The implementation of flush() and drain() for a mapped file on a disk.
 class WriteBack {
  public:
   virtual ~WriteBack() = default;
   virtual void begin(Bytes offset, Bytes length) = 0;
-  // Waits until the disk has it.
+  // Waits until the disk has everything for which begin() was called.
   virtual void finish() = 0;
 };
 
@@ -66,8 +66,8 @@ enum class Durable : std::uint8_t {
 
 class Region {
  public:
-  // `durable`: when a store to mapped persistent memory is durable. `disk`: of a mapped file on
-  // one.
+  // `durable`: when a store to mapped persistent memory is durable. `disk`: null unless the region
+  // is a mapped file on a disk.
   Region(std::string name, Medium medium, std::byte* base, Bytes size,
          std::shared_ptr<RegionModel> model, std::shared_ptr<void> mapping,
          Durable durable = Durable::when_flushed, std::shared_ptr<WriteBack> disk = nullptr)
@@ -129,8 +129,8 @@ class Region {
   }
 
   // Loads whole lines that are in no cache, in the order of addresses, and returns only the sum of
-  // their words (0 on `sim`). This measures read bandwidth without the cost of a copy. Nobody may
-  // write the lines meanwhile. For probes.
+  // their words (0 on `sim`). This measures read bandwidth without the cost of a copy. The lines
+  // must not be written meanwhile. For probes.
   std::uint64_t scan(Bytes offset, Bytes length) const;
 
   // 8-byte loads of adjacent words, in order. Word i of the result is meaningful only if `needed(i,
@@ -150,7 +150,7 @@ class Region {
 
   // Copies a range out of the region. Only the aligned words are atomic, so the copy may be torn.
   void read(Bytes offset, std::span<std::byte> into) const;
-  // The same of a range that nobody writes meanwhile, which the caller must have ensured: without
+  // Like read(), for a range that is not written meanwhile, which the caller must ensure: without
   // the order of words, large ranges are copied in half of the time.
   void read_unchanging(Bytes offset, std::span<std::byte> into) const {
     check(offset, into.size());
@@ -195,7 +195,7 @@ class Region {
   }
 
   // Compare-and-swap: if the word equals `expected`, atomically replaces it by `desired` and
-  // returns true; else loads the word into `expected` and returns false.
+  // returns true; otherwise loads the word into `expected` and returns false.
   bool compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired);
 
   // Writes a range by ordinary (cached) stores.
@@ -221,15 +221,16 @@ class Region {
   // be compared, but not executed. On a disk: the pages, as sync_file_range(2).
   void flush(Bytes offset, Bytes length);
   // Waits until everything that this thread flushed or streamed before is in the persistence domain
-  // (sfence). On a disk: until the disk has all that anybody flushed before, as fdatasync(2).
+  // (sfence). On a disk: until the disk has everything that any thread flushed before, as
+  // fdatasync(2).
   void drain();
   void persist(Bytes offset, Bytes length) {
     flush(offset, length);
     drain();
   }
 
-  // What keeps mapped memory in place. It expires when the region is destroyed, for those who have
-  // to know whether it still exists.
+  // The owner of the mapped memory. It expires when the region is destroyed, so that others can
+  // find out whether the region still exists.
   std::weak_ptr<void> mapping() const { return mapping_; }
 
   RegionModel* model() const { return model_.get(); }

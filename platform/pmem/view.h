@@ -1,8 +1,8 @@
-// A typed view of a range of a region: like std::span, it gives access to elements by what looks
-// like plain loads and stores. Every access goes through the region. So it is counted, and on `sim`
-// it takes time, becomes visible at the right moment, and is reported to the persistence model.
-// Thus what an application does to memory that a system has mapped for it (DAX), and what it syncs
-// (msync), is checked like any other write.
+// A typed view of a range of a region: like std::span, it gives access to elements by apparently
+// plain loads and stores. Every access goes through the region. So it is counted, and on `sim` it
+// takes time, becomes visible at the right moment, and is reported to the persistence model. Thus
+// the accesses of an application to memory that a system has mapped for it (DAX), and its syncs
+// (msync), are checked like any other write.
 //
 //   pmem::View<std::uint64_t> keys(region, offset, 1024);
 //   if (keys[3] != key) keys[3] = key;
@@ -165,7 +165,7 @@ class View {
   }
 
  private:
-  // Whether an element always lies within one word of the region.
+  // True if an element always lies within one word of the region.
   static constexpr bool kInWord = sizeof(T) <= kWord && sizeof(T) == alignof(T);
 
   void check(std::size_t first, std::size_t count) const {

@@ -6,7 +6,7 @@ namespace perdura::pmem {
 
 void expect_use_of_all(Region& region) {
   constexpr Bytes kHugePage = 2 * MiB;
-  // A system without huge pages is slower, which is no error.
+  // On a system without huge pages this is slower, which is no error.
   if (region.size() >= kHugePage) ::madvise(region.data(), region.size(), MADV_HUGEPAGE);
 }
 

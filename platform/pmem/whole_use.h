@@ -1,8 +1,8 @@
-// Says of a region that all of it is going to be used, as a replica's memory is that is compared
-// with another's. The host's memory for a model is then taken in huge pages: a page fault for each
-// 4 KiB costs several times what the model itself does with them. A region of which nothing is said
-// takes no memory for what nobody touches. Mapped files have the pages that their file system gives
-// them.
+// Announces that all of a region is going to be used, such as a replica that is compared with
+// another one. The host's memory for a model is then allocated in huge pages: a page fault for each
+// 4 KiB costs several times as much as the model's own work on them. Without the announcement,
+// pages that are never touched take no memory. Mapped files have the pages that their file system
+// gives them.
 #pragma once
 
 #include "platform/pmem/region.h"

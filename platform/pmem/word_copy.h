@@ -16,7 +16,7 @@ namespace perdura::pmem::mapped {
 
 void copy_to_shared(std::byte* to, std::span<const std::byte> from);
 void copy_from_shared(std::span<std::byte> into, const std::byte* from);
-// From one to another.
+// Copies between two ranges of shared memory.
 void copy_between_shared(std::byte* to, std::span<const std::byte> from);
 
 // Like copy_to_shared(), by non-temporal stores. Partial words at both ends are stored normally and
@@ -26,8 +26,8 @@ void stream_to_shared(std::byte* to, std::span<const std::byte> from);
 // Fills whole cache lines with one byte value by non-temporal stores.
 void fill_lines(std::byte* to, Bytes length, std::byte value);
 
-// Returns the sum of the words of whole cache lines, which it loads 16 bytes at a time. Nobody may
-// write them meanwhile.
+// Returns the sum of the words of whole cache lines, which it loads 16 bytes at a time. The lines
+// must not be written meanwhile.
 std::uint64_t sum_lines(const std::byte* from, Bytes length);
 
 // Counts the replacement of the bytes at `target` by `from`. Must be called before the copy.

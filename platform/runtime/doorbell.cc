@@ -62,7 +62,7 @@ void Doorbell::wait(std::span<const int> descriptors, Nanoseconds timeout) {
 }
 
 EventDoorbell::EventDoorbell() {
-  // Through a File, so that it is none of 0, 1 and 2.
+  // File makes sure that the descriptor is none of 0, 1 and 2.
   const int descriptor = pmem::mapped::File(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)).release();
   if (descriptor < 0) {
     throw PlatformError(fmt::format("cannot make an eventfd: {}", pmem::mapped::error_text(errno)));

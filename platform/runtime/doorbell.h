@@ -3,8 +3,8 @@
 //
 // No wake-up is lost: the sleeper announces that it is about to sleep and then checks for work once
 // more; the ringer publishes its work by a sequentially consistent read-modify-write and then
-// checks whether anybody sleeps. At least one of the two sees the other's write. While nobody
-// sleeps, ringing costs one load.
+// checks for a sleeper. At least one of the two sees the other's write. While no thread sleeps,
+// ringing costs one load.
 #pragma once
 
 #include <atomic>

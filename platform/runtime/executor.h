@@ -31,7 +31,7 @@ class Executor {
   // Queues a suspended task of this executor; called on this executor's thread.
   virtual void make_ready(std::coroutine_handle<> task) = 0;
 
-  // The same for the running task, which lets others run first.
+  // Like make_ready(), for the running task, which lets others run first.
   virtual void make_ready_again(std::coroutine_handle<> task) { make_ready(task); }
 
   // Queues a suspended task of this executor at `when`, or as soon as possible after it.

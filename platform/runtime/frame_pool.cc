@@ -13,8 +13,8 @@ namespace {
 constexpr std::align_val_t kAlignment{kCacheLine};
 
 // Frames are cut from blocks, each twice as large as the one before: a thread of a server has a few
-// kilobytes of them, ten thousand simulated clients have fifty megabytes, which lie on huge pages
-// and so need few entries of the TLB.
+// kilobytes of them; ten thousand simulated clients have fifty megabytes, on huge pages, which need
+// few entries of the TLB.
 class Block {
  public:
   void* cut(std::size_t size) {
@@ -39,16 +39,16 @@ class Block {
   std::size_t next_ = 64 * KiB;
 };
 
-// Frames of threads that have ended. Blocks are never given back: a frame may have come from
-// another thread's, which does not know when all of its own are free.
+// The frames of threads that have ended. Blocks are never freed: a frame may have come from another
+// thread's block, and a thread does not know when all frames of its blocks are free.
 struct LeftBehind {
   std::mutex mutex;
   std::array<FreeFrame*, kFrameClasses> frames{};
 };
 constinit LeftBehind left_behind;
 
-// A frame that is released even later, by the destructor of some other object of the thread, is
-// lost; nothing does that.
+// A frame that is released even later, by the destructor of another object of the thread, would be
+// lost; that does not happen.
 struct EndOfThread {
   ~EndOfThread() {
     const std::lock_guard lock(left_behind.mutex);

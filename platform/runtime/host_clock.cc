@@ -38,9 +38,9 @@ struct Moment {
   std::uint64_t ns;
 };
 
-// Reads both clocks at the same moment, as nearly as possible: of several attempts the one counts
-// in which the least time passed between the two readings of the counter, of which one precedes and
-// one follows the reading of the other clock.
+// Reads both clocks as nearly at the same moment as possible. Each attempt reads the counter before
+// and after the other clock; the attempt with the least time between its two readings of the
+// counter counts.
 template <class ReadCounter>
 Moment read_both(ReadCounter read_counter) {
   Moment best{};

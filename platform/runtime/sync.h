@@ -13,9 +13,8 @@
 
 namespace perdura {
 
-// What a thread does between looks at a lock that another one holds: for as long as short critical
-// sections take it spins, and then, since the holder may not be running, it lets others have its
-// core.
+// Waits between attempts to take a lock that another thread holds: it spins for about the length of
+// a short critical section; after that, since the holder may not be running, it yields the core.
 class SpinWait {
  public:
   void pause() {
@@ -71,8 +70,8 @@ class SpinLock {
   Time held_until_{};
 };
 
-// The same for sections of which those that only read may run at once. A thread that waits to write
-// keeps new readers out, so it gets its turn; hence a thread must not read-lock what it has
+// A lock for critical sections that may run at once if they only read. A thread that waits to write
+// keeps new readers out, so it gets its turn; hence a thread must not read-lock a lock that it has
 // read-locked already.
 class SharedSpinLock {
  public:
@@ -98,7 +97,7 @@ class SharedSpinLock {
       written_until_ = cost_meter->now();
       return;
     }
-    // Readers may just be counting themselves, in vain.
+    // Readers may be counting themselves in vain at this moment.
     state_.fetch_and(~kWriter, std::memory_order_release);
   }
 
@@ -153,7 +152,7 @@ class WaitList {
     tail_ = &node.next;
   }
 
-  // Makes the first waiting task ready; false if nobody waits.
+  // Makes the first waiting task ready; returns false if none waits.
   bool wake_one() {
     Node* node = head_;
     if (node == nullptr) return false;

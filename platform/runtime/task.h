@@ -1,9 +1,9 @@
 // Task<T>: a lazy coroutine. It starts when it is awaited (or spawned on an executor), runs on the
 // thread that started it, never migrates, and resumes its awaiter if that has been suspended.
 //
-// An awaited task begins as an ordinary call. If it ends without waiting, its awaiter just goes on:
-// so a loop of such tasks needs no more stack the longer it is, also where the compiler makes no
-// tail calls of resumptions (without optimization, or instrumented).
+// An awaited task begins as an ordinary call. If it ends without waiting, its awaiter just
+// continues. So a long loop of such tasks needs no more stack than a short one, even where the
+// compiler makes no tail calls of resumptions (without optimization, or instrumented).
 //
 // Two pitfalls of GCC 12 shape the code that uses it: a coroutine takes its parameters by value (a
 // reference to a temporary dangles after the first suspension), and nothing is awaited inside a

@@ -22,7 +22,7 @@ class ShmBarrier final : public Platform::Barrier {
   Task<> arrive_and_wait() override {
     const std::uint32_t phase = state_.phase.load(std::memory_order_seq_cst);
     leave_doorbell(state_.waiting[phase % 2]);
-    // Whoever passes the barrier sees what this thread wrote before it.
+    // Threads that pass the barrier see what this thread wrote before it.
     if (current_thread_use != nullptr) {
       current_thread_use->writes.publish(pmem::thread_write_meter().writes());
     }

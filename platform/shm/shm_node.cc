@@ -49,7 +49,8 @@ std::unique_ptr<fabric::Endpoint> ShmNode::create_socket_endpoint(Thread& thread
   return fabric::tcp::create_endpoint(*this, thread, port, rendezvous_, connection_timeout_);
 }
 
-// Of the machine and not of the node, whose files go when another process takes its place.
+// The ring belongs to the machine, not to the node: a node's files are removed when another process
+// takes its place.
 std::string ShmNode::ring_path(std::string_view name) const {
   check_name(name);
   return fmt::format("{}/ring-{}-{}", job_.directory(), machine(), name);

@@ -26,16 +26,17 @@ struct ShmOptions {
   // Nodes that share the persistent memory of a machine; the same in every process of the job. Each
   // is a node of its own in everything else: it has its own process, or the same one.
   Machines machines{};
-  // Where the files of persistent memory are. For real persistent memory: a directory of a DAX file
-  // system, a DAX device, or a path below a device ("/dev/dax0.0/run"), with which the names of its
-  // regions then begin. Empty: a directory in /dev/shm that is removed with the last process of the
-  // job.
+  // The directory of the files of persistent memory. For real persistent memory: a directory of a
+  // DAX file system, a DAX device, or a path below a device ("/dev/dax0.0/run"), with which the
+  // names of its regions then begin. Empty: a directory in /dev/shm that is removed with the last
+  // process of the job.
   std::string pm_directory{};
-  // Instead, of nodes of one machine: the directory of their files itself, or a DAX device.
+  // An alternative to pm_directory for nodes of one machine: the directory of their files itself,
+  // or a DAX device.
   std::string pm_directory_of_nodes{};
-  // How the regions that are there are opened.
+  // How existing regions are opened.
   pmem::mapped::Access pm_access = pmem::mapped::Access::in_place;
-  // Where the files of regions on a disk are. Empty: beside those of persistent memory.
+  // The directory of the files of regions on a disk. Empty: beside those of persistent memory.
   std::string disk_directory{};
   // By node; nodes beyond the end of the list run anywhere.
   std::vector<Placement> placements{};

@@ -16,7 +16,7 @@ using fabric::tcp::Listener;
 
 ShmRendezvous::ShmRendezvous(fabric::shm::Job& job)
     : job_(job),
-      // A job of the same name that comes later starts another clock.
+      // A later job of the same name starts another clock.
       token_(hash64(std::as_bytes(std::span(job.directory())), job.control().clock.epoch)) {}
 
 std::string ShmRendezvous::path(Address address) const {
@@ -24,7 +24,7 @@ std::string ShmRendezvous::path(Address address) const {
 }
 
 void ShmRendezvous::publish(Address address, const Listener& listener) {
-  // Renamed, so that nobody reads half of it.
+  // Renamed into place, so that it is never read half written.
   const std::string name = path(address);
   const std::string written = name + ".new";
   std::ofstream file(written);

@@ -1,5 +1,5 @@
-// How socket endpoints of a job on one host find each other: each that listens has a file in the
-// job's directory.
+// How socket endpoints of a job on one host find each other: each listening endpoint has a file in
+// the job's directory.
 #pragma once
 
 #include <string>
@@ -9,9 +9,10 @@
 
 namespace perdura {
 
-// The file is node-N.socket-P, "TCP-PORT TOKEN" in hexadecimal, so it is removed with the other
-// files of its node: by the node's process when it ends, or by the one that takes its place. Until
-// then the file of a killed process names a port at which nobody, or somebody else, listens.
+// The file is node-N.socket-P and contains "TCP-PORT TOKEN" in hexadecimal. It is removed with the
+// other files of its node: by the node's process when it ends, or by the one that takes its place.
+// Until then the file of a killed process names a port on which no process, or another one,
+// listens.
 class ShmRendezvous final : public fabric::tcp::Rendezvous {
  public:
   explicit ShmRendezvous(fabric::shm::Job& job);

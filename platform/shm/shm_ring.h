@@ -11,8 +11,9 @@
 
 namespace perdura {
 
-// Both are to be called by a task of the thread that uses the end; `life` is that of its node. The
-// ring's file is `path`; it is made if there is none. Throw UsageError as MessageRings does.
+// Open an end of a ring. To be called by a task of the thread that uses the end; `life` is that of
+// its node. The ring's file is `path`; it is made if there is none. Throw UsageError as
+// MessageRings does.
 std::unique_ptr<RingProducer> open_shm_producer(fabric::shm::Job& job, std::uint64_t life,
                                                 const std::string& path, std::string_view name,
                                                 RingShape shape);

@@ -66,7 +66,7 @@ std::shared_ptr<StartedThread> SimPlatform::Cluster::launch(NodeId node, fabric:
   return started;
 }
 
-// A thread of a process begins when the process that was the node before is gone.
+// Starts the thread's body once the previous process of the node is gone.
 void SimPlatform::Cluster::begin(const std::shared_ptr<Running>& running) {
   const SimThread* const caller = SimThread::running();
   const Picoseconds wait =
@@ -204,7 +204,7 @@ void SimPlatform::Cluster::fail_power(std::span<const NodeId> of_nodes, pmem::Ch
     const auto fails = std::find(failing.begin(), failing.end(), node.machine());
     if (fails == failing.end()) continue;
     end_all_of(node.id());
-    // The device has ended with them.
+    // The device has finished, too.
     node.set_free_from(engine_.now());
   }
   for (const NodeId machine : failing) machines.at(machine).restore_power();
@@ -233,7 +233,7 @@ bool SimPlatform::Cluster::relaxed_step(pmem::Choices& choices) {
     failure = std::current_exception();
     return true;
   }
-  // Time goes on, so that timers and limits of real time work.
+  // Time advances, so that timers and limits of real time work.
   constexpr Picoseconds kStep = std::chrono::nanoseconds(1);
   if (chosen < events) {
     engine_.fire_pending(chosen, kStep);

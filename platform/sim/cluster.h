@@ -1,5 +1,5 @@
-// What a simulated cluster consists of: machines, nodes on them, the network between them, and the
-// threads that run on the nodes (platform/sim/sim_platform.h is what users see of it).
+// The parts of a simulated cluster: machines, nodes on them, the network between them, and the
+// threads that run on the nodes (users see platform/sim/sim_platform.h).
 #pragma once
 
 #include <deque>
@@ -21,7 +21,7 @@ namespace perdura::sim {
 
 class SimPlatform::Cluster {
  public:
-  // Of the nodes of each role. The profile and the engine must outlive it.
+  // Makes the nodes of each role. The profile and the engine must outlive the cluster.
   Cluster(const Profile& profile, Engine& engine, const std::vector<NodesOfRole>& roles,
           const Machines& machines);
   Cluster(const Cluster&) = delete;
@@ -35,10 +35,10 @@ class SimPlatform::Cluster {
   void kill(NodeId node);
   // SimPlatform::fail_power().
   void fail_power(std::span<const NodeId> of_nodes, pmem::Choices& choices);
-  // One step of a relaxed simulation: an event, a store that leaves its buffer, or a step of a
-  // device. Returns whether there was one.
+  // Takes one step of a relaxed simulation: an event, a store that leaves its buffer, or a step of
+  // a device. Returns false if there was none.
   bool relaxed_step(pmem::Choices& choices);
-  // The run throws the first problem.
+  // Makes the run throw PlatformError; the first problem counts.
   void fail(const std::string& problem);
 
   pmem::sim::Durability durability{};
@@ -73,16 +73,17 @@ class SimPlatform::Cluster {
   Task<std::unique_ptr<ChildProcess>> start_child(SimNode& parent, ChildProgram program,
                                                   ChildOrder order);
   void kill_child(NodeId child);
-  // The process of a node is gone: so is the child that it was, and so will be its children.
+  // To be called when the process of a node is gone: marks the child that it was as gone, and kills
+  // its children.
   void bury(NodeId node);
 
   Engine& engine_;
-  std::map<NodeId, std::shared_ptr<ChildLife>> children_;  // that live
-  // While processes die, their tasks are destroyed, and with them what ends their children: these
-  // end behind them.
+  std::map<NodeId, std::shared_ptr<ChildLife>> children_;  // those that live
+  // While processes die, their tasks are destroyed, and with them the objects that end their
+  // children; the children are ended afterwards.
   bool dying_ = false;
   std::vector<std::shared_ptr<Running>> running_;
-  std::vector<fabric::sim::RelaxedStep> device_steps_;  // what the devices may do next
+  std::vector<fabric::sim::RelaxedStep> device_steps_;  // possible next steps of the devices
 };
 
 }  // namespace perdura::sim

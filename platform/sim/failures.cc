@@ -72,7 +72,7 @@ void Failure::look(SimPlatform& platform) {
 
 namespace {
 
-// Notes whether there was any real choice, of more than one possibility.
+// Notes whether any choice had more than one possibility.
 class NotingChoices final : public pmem::Choices {
  public:
   explicit NotingChoices(pmem::Choices& choices) : choices_(choices) {}

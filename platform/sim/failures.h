@@ -1,8 +1,8 @@
-// Injects a failure at every crash point ("moment") of a run.
+// Injects a failure at every crash point (`Moment`) of a run.
 //
 // A scenario is a function that makes a platform, starts threads, passes the platform to
 // Failure::watch(), and runs it. explore_failures() calls it once without a failure to list the
-// moments of the run, then once for each moment (and image) with the failure there:
+// crash points of the run, then once for each crash point (and image) with the failure there:
 //
 //   const Explored explored = explore_failures({}, [&](Failure& failure) {
 //     SCOPED_TRACE(failure.text());
@@ -17,9 +17,9 @@
 //     ... if (failure.happened()) check ...
 //   });
 //
-// There is a moment after each event of the engine. If the platform tracks durability, there is
-// also one, between events, wherever something becomes known or visible that changes which images a
-// power failure may leave.
+// There is a crash point after each event of the engine. If the platform tracks durability, there
+// is also one, between events, wherever something becomes known or visible that changes which
+// images a power failure may leave.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@
 namespace perdura::sim {
 
 struct Moment {
-  std::uint64_t events = 0;  // number of events fired before the moment
+  std::uint64_t events = 0;  // number of events fired before the crash point
   Time event_time{};         // the time of the last of these events
-  Time time{};               // the moment's time: from event_time to the time of the next event
+  Time time{};               // from event_time to the time of the next event
   // A digest of the write counts so far, to detect that a run is not the listed one.
   std::uint64_t writes = 0;
   bool impossible = false;  // the failure cannot happen then
@@ -51,31 +51,31 @@ constexpr std::string_view to_string(Images images) {
 }
 
 struct Explored {
-  std::uint64_t moments = 0;     // moments of the run
-  std::uint64_t tried = 0;       // moments that were tried
+  std::uint64_t moments = 0;     // crash points of the run
+  std::uint64_t tried = 0;       // crash points that were tried
   std::uint64_t runs = 0;        // runs with a failure: one for each image
-  std::uint64_t cut_short = 0;   // moments with more images than `most_images`
-  std::uint64_t known = 0;       // moments skipped because their only image was tried before
-  std::uint64_t impossible = 0;  // moments skipped because the failure cannot happen then
-  // Moments at which only one image is possible.
+  std::uint64_t cut_short = 0;   // crash points with more images than `most_images`
+  std::uint64_t known = 0;       // crash points skipped because their only image was tried before
+  std::uint64_t impossible = 0;  // crash points skipped because the failure cannot happen then
+  // Crash points at which only one image is possible.
   std::set<std::uint64_t> of_one_image;
 };
 
 struct ExploreOptions {
-  // Which images are tried at each moment; `all`: every possible one.
+  // The images that are tried at each crash point; `all`: every possible one.
   Images images = Images::least;
   std::uint64_t seed = 1;  // seed of random images
-  // First moment to try, to continue an exploration or to replay a single moment (`first` =
+  // First crash point to try, to continue an exploration or to replay a single one (`first` =
   // `last`).
   std::uint64_t first = 0;
   std::uint64_t last = ~std::uint64_t{0};
-  std::uint64_t stride = 1;       // only every stride-th moment is tried
-  std::uint64_t most_images = 0;  // with `all`: limit of the images of one moment; 0 is no limit
-  // An earlier exploration of the same scenario with other `images`. Moments at which it found only
-  // one possible image are skipped, since their runs would be identical.
+  std::uint64_t stride = 1;       // only every stride-th crash point is tried
+  std::uint64_t most_images = 0;  // with `all`: limit of images per crash point; 0 is no limit
+  // An earlier exploration of the same scenario with other `images`. Crash points at which it found
+  // only one possible image are skipped, since their runs would be identical.
   const Explored* before = nullptr;
-  // Called before each moment with the number of moments done (tried or skipped) and the number to
-  // be done in total. An exception that it throws ends the exploration; it must not be a
+  // Called before each crash point with the number of crash points done (tried or skipped) and the
+  // number to be done in total. An exception that it throws ends the exploration; it must not be a
   // std::exception, since those are taken as failures of the scenario.
   std::function<void(std::uint64_t tried, std::uint64_t all)> progress{};
 };
@@ -84,20 +84,20 @@ class Failure {
  public:
   using Inject = std::function<void(pmem::Choices&)>;
 
-  // Arranges that `inject` is called at this run's moment, between two events. Must be called
-  // before the platform runs. `can_happen`: whether the failure could do anything now; moments at
-  // which it could not are not tried.
+  // Arranges that `inject` is called at this run's crash point, between two events. Must be called
+  // before the platform runs. `can_happen` returns true if the failure could do anything now; crash
+  // points at which it could not are not tried.
   void watch(SimPlatform& platform, Inject inject, std::function<bool()> can_happen = {});
 
-  // Switches the counting of moments on or off, for example during setup; it is on initially.
+  // Switches the counting of crash points on or off, for example during setup; it is on initially.
   void enable(bool on) { enabled_ = on; }
 
-  // Whether the failure was injected in this run.
+  // True if the failure was injected in this run.
   bool happened() const { return happened_; }
   // Describes this run so that it can be replayed: "moment 3 of 120, after event 17 at 1.5 us,
   // random images of seed 1".
   const std::string& text() const { return text_; }
-  // The number of this run's moment; 0 in the run that lists the moments.
+  // The number of this run's crash point; 0 in the run that lists them.
   std::uint64_t number() const { return number_; }
 
  private:
@@ -109,7 +109,7 @@ class Failure {
   void look(SimPlatform& platform);
   static std::uint64_t digest(SimPlatform& platform);
 
-  std::vector<Moment>* listed_ = nullptr;  // set in the run that lists the moments
+  std::vector<Moment>* listed_ = nullptr;  // set in the run that lists the crash points
   std::optional<Moment> moment_;
   pmem::Choices* choices_ = nullptr;
   Inject inject_;
@@ -122,15 +122,16 @@ class Failure {
   bool happened_ = false;
 };
 
-// The moments of a scenario's run without a failure.
+// The crash points of a scenario's run without a failure.
 std::vector<Moment> list_moments(const std::function<void(Failure&)>& scenario);
-// Runs a scenario with a failure at one of its moments. `image` names what is tried there, for
-// Failure::text(). Throws as explore_failures() does.
+// Runs a scenario with a failure at one of its crash points. `image` names the image that is tried
+// there, for Failure::text(). Throws as explore_failures() does.
 void fail_at(const std::vector<Moment>& moments, std::size_t number, pmem::Choices& choices,
              std::string_view image, const std::function<void(Failure&)>& scenario);
 
-// Explores a scenario. Throws PlatformError, which names the moment, if the scenario throws, or if
-// a run differs from the listed run before its moment (the scenario is not deterministic).
+// Explores a scenario. Throws PlatformError, which names the crash point, if the scenario throws,
+// or if a run differs from the listed run before its crash point (the scenario is not
+// deterministic).
 Explored explore_failures(const ExploreOptions& options,
                           const std::function<void(Failure&)>& scenario);
 

@@ -24,9 +24,9 @@ std::vector<pmem::sim::MemoryController> controllers_of(const MemoryProfile& mem
   return controllers;
 }
 
-// What a machine looks like to connections over TCP: the kernel's stack stands in the place of the
-// device. What has not come out of it when a connection is closed never gets to memory, so the way
-// through it is a part of the way there.
+// The testbed as connections over TCP see it: the kernel's stack takes the place of the device.
+// Data still in the stack when a connection is closed never reaches memory, so the way through
+// the stack counts as part of the wire.
 Profile with_ethernet(Profile profile) {
   profile.link = profile.ethernet.link;
   profile.link.propagation += profile.ethernet.stack;
@@ -113,7 +113,7 @@ void Machine::restore_power() {
     }
   }
   survivors_.clear();
-  // All that has survived the failure is durable.
+  // Everything that has survived the failure is durable.
   journal_.reset();
   for (auto& [name, block] : persistent_) block.model = make_model(block, false);
   track(*durability_);
@@ -244,9 +244,10 @@ void Machine::begin_death(const std::vector<const SimThread*>& threads) {
     for (auto& [name, ring] : rings_) ring->withdraw(*thread, from);
     if (journal_ == nullptr) continue;
     journal_->withdraw(thread, from);
-    journal_->withdraw(&thread->storing(), from);  // what it has asked the disk for
+    journal_->withdraw(&thread->storing(), from);  // the stores whose write-back to disk it has
+                                                   // requested
   }
-  // Until `from` others have seen what they did, though it lay ahead of the engine's time.
+  // Others may have seen stores made before `from`, though these lay ahead of the engine's time.
   if (journal_ != nullptr) {
     std::vector<pmem::sim::Journal::Writer> writers(threads.begin(), threads.end());
     for (const SimThread* thread : threads) writers.push_back(&thread->storing());

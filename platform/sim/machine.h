@@ -19,20 +19,20 @@ namespace perdura::sim {
 
 class Machine {
  public:
-  // `kind`: the profile's server or client. `id`: of its first node. All references must outlive
-  // the machine.
+  // `kind`: the profile's server or client. `id`: the id of its first node. All references must
+  // outlive the machine.
   Machine(Engine& engine, const Profile& profile, const NodeProfile& kind, NodeId id);
 
-  // What Node::create_region_at(), open_region() and remove_region() do. The region counts as the
-  // memory of `user`.
+  // The implementations of Node::create_region_at(), open_region() and remove_region(). A new
+  // region counts as memory of `user`.
   std::unique_ptr<pmem::Region> create_region(MemoryPlace place, std::string_view name, Bytes size,
                                               pmem::Medium medium, pmem::MemoryMeter& user);
   std::unique_ptr<pmem::Region> open_region(std::string_view name);
   bool remove_region(std::string_view name);  // false if there is none
-  // What Node::own_region() does for a process of the machine.
+  // The implementation of Node::own_region() for a process of the machine.
   std::shared_ptr<void> own_region(std::string_view name, NodeId process);
-  // A message ring of this machine, which is made if there is none of that name. Throws UsageError
-  // if there is one of another shape.
+  // Returns a message ring of this machine, and makes it if there is none of that name. Throws
+  // UsageError if there is one of another shape.
   SimRing& ring(std::string_view name, RingShape shape);
   void remove_ring(std::string_view name);
 
@@ -54,10 +54,12 @@ class Machine {
   // the memory. Throws UsageError if durability is not tracked.
   void cut_power(pmem::Choices& choices);
   void restore_power();
-  // What a power failure now would leave: all images of the persistent memory, and the regions.
+  // The possible results of a power failure now: all images of the persistent memory, and the
+  // regions.
   pmem::ImageSpace images();
   pmem::sim::CrashedMemory crashed(const pmem::ImageSpace& images) const;
-  // A text that differs if that does, for moments of runs that are the same up to there.
+  // A text that identifies the persistent state, to compare crash points of runs that are the same
+  // up to there.
   std::string persistent_state();
   // Gives a new machine the regions that a failure of another one has left. `memory` must outlive
   // the machine.
@@ -66,7 +68,7 @@ class Machine {
   // The two halves of the death of a process: its threads' stores that lie ahead of the engine's
   // time are taken back; while its tasks are destroyed, persistent memory does not change.
   void begin_death(const std::vector<const SimThread*>& threads);
-  // Its registrations are gone.
+  // Drops the process's registrations.
   void end_death(NodeId process);
 
  private:
@@ -76,13 +78,13 @@ class Machine {
     pmem::Medium medium = pmem::Medium::dram;
     pmem::sim::MemoryController* controller = nullptr;
     Bytes address = 0;
-    Bytes page = 0;  // that was chosen
+    Bytes page = 0;  // as chosen; 0: the default
     std::shared_ptr<pmem::sim::SimRegion> model;
     std::shared_ptr<void> mapping;
   };
   Block allocate(std::string_view name, Bytes size, pmem::Medium medium, MemoryPlace place);
   void observe_attached(std::string_view name, const Block& block) const;
-  // `is_new`: its contents have just been made, and not come through a power failure.
+  // `is_new`: its contents have just been made, rather than survived a power failure.
   std::shared_ptr<pmem::sim::SimRegion> make_model(const Block& block, bool is_new);
 
   Engine& engine_;

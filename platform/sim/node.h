@@ -15,7 +15,7 @@ namespace perdura::sim {
 
 class SimNode final : public Node, public MessageRings, public ChildProcesses {
  public:
-  // `directory`: of endpoints of the device, `sockets`: of those over TCP. `failure`: receives the
+  // `directory`: the endpoints of the device; `sockets`: those over TCP. `failure`: receives the
   // first exception that a task of the node's background threads does not catch, if it is still
   // null. All references must outlive the node.
   SimNode(Engine& engine, Machine& machine, NodeId id, fabric::sim::Network& network,
@@ -56,19 +56,19 @@ class SimNode final : public Node, public MessageRings, public ChildProcesses {
   pmem::MemoryUse peak_memory() const override { return memory_.peak(); }
 
   SimThread& add_thread(CompletionMode mode);
-  // Stalls of a thread of the node that will be added; 0 is the first one of all.
+  // Sets the stalls of a thread that will be added to the node; threads are numbered from 0.
   void stall(std::uint32_t thread, std::vector<Stall> stalls) {
     stalls_[thread] = std::move(stalls);
   }
-  // Of all threads of the node that will be added (SimThread::choose_schedule).
+  // Sets the choices of all threads that will be added to the node (SimThread::choose_schedule).
   void choose_schedule(const ThreadChoices& choices) { choices_ = choices; }
   const ThreadChoices& schedule() const { return choices_; }
   // Makes the endpoint of a thread of this node; others can connect to it at `port`.
   std::unique_ptr<fabric::sim::SimEndpoint> make_endpoint(SimThread& thread, fabric::Port port);
   std::list<SimThread>& threads() { return threads_; }
   pmem::sim::Journal* journal() { return machine_.journal(); }
-  // When its last process, if that has died, is gone for the operating system, too: the next one
-  // begins then.
+  // The time at which the operating system, too, has finished with the node's last process, if that
+  // has died; the next process begins then.
   Time free_from() const { return free_from_; }
   void set_free_from(Time when) { free_from_ = when; }
 

@@ -10,7 +10,7 @@ namespace perdura::sim {
 
 namespace {
 
-// A region outside of whose parts there is nothing.
+// A region of which only some parts are mapped.
 class PartialModel final : public pmem::RegionModel {
  public:
   PartialModel(std::shared_ptr<pmem::RegionModel> whole, std::vector<MemoryPart> parts)
@@ -51,7 +51,7 @@ class PartialModel final : public pmem::RegionModel {
   void drain() override { whole_->drain(); }
 
  private:
-  // Parts that touch are one.
+  // Adjoining parts count as one.
   void check(Bytes offset, Bytes length) const {
     const Bytes end = offset + length;
     for (const MemoryPart& part : parts_) {

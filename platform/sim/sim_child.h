@@ -13,7 +13,7 @@
 
 namespace perdura::sim {
 
-// Of a child, for as long as somebody knows it.
+// The state of a child, shared by all that refer to it.
 struct ChildLife {
   NodeId node = 0;
   NodeId parent = 0;
@@ -24,11 +24,11 @@ struct ChildLife {
   std::shared_ptr<SimRing> to_parent{};
   WaitList changed{};
 
-  // It is gone, or its body has ended.
+  // Marks it as gone: it was killed, or its body has ended.
   void end();
 };
 
-// What the child's thread executes; `node` is the child's.
+// The code that the child's thread executes; `node` is the child's.
 Task<> run_sim_child(Node& node, std::shared_ptr<ChildLife> life, ChildProgram program,
                      ChildOrder order);
 // The parent's end. `kill`: the child's process, if it lives.

@@ -11,8 +11,8 @@ namespace perdura::sim {
 
 namespace {
 
-// What is durable follows from when accesses reach memory and domains, and relaxed ones have no
-// times.
+// Durability follows from when accesses reach memory and persistence domains, and relaxed accesses
+// have no times.
 constexpr const char* kRelaxedAndTracked =
     "a simulation cannot be relaxed and track durability: use one for the order of accesses, one "
     "for power failures";
@@ -47,7 +47,7 @@ SimPlatform::SimPlatform(Profile profile, const std::vector<NodesOfRole>& roles,
   std::vector<std::string> names;
   for (const NodesOfRole& role : roles) names.push_back(role.role);
   check_roles(profile_, names);
-  // It is one for all nodes, whoever has changed it since the profile was read.
+  // DDIO is one setting for all nodes, even if it was changed after the profile was read.
   for (RoleProfile& role : profile_.roles) role.profile.ddio = profile_.ddio;
   cluster_ = std::make_unique<Cluster>(profile_, engine_, roles, machines);
   node_count_ = static_cast<NodeId>(cluster_->nodes.size());
@@ -150,7 +150,7 @@ void SimPlatform::relax(pmem::Choices& choices) {
   }
   choices_ = &choices;
   engine_.relax();
-  // Everything that is on its way to memory is there.
+  // Everything that was on its way to memory has arrived.
   constexpr Picoseconds kLong = std::chrono::seconds(1);
   engine_.advance(kLong);
 }

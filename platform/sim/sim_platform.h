@@ -29,9 +29,9 @@ struct NodesOfRole {
 
 class SimPlatform final : public Platform {
  public:
-  // The nodes of each role, numbered in the order of roles. A machine is as the profile describes
-  // the role of its first node. Throws UsageError if the profile describes a role that is not among
-  // them, or if `machines` cannot be.
+  // Makes the nodes of each role, numbered in the order of roles. A machine is as the profile
+  // describes the role of its first node. Throws UsageError if the profile describes a role that is
+  // not among them, or if `machines` is not possible.
   SimPlatform(Profile profile, const std::vector<NodesOfRole>& roles,
               const Machines& machines = {});
   // A server and clients.
@@ -57,17 +57,18 @@ class SimPlatform final : public Platform {
   // would have made later, on which its tasks run ahead, are not made. Other nodes of the machine
   // go on. Must not be called from a task of the node.
   //
-  // What the device has begun for the process' connections it still ends; what has not begun never
-  // does. The process is gone only then, at gone_at(), and threads that are started on the node
-  // begin no sooner (docs/restart.md).
+  // The device still finishes what it has begun for the process' connections, and drops the rest.
+  // The process is gone only then, at gone_at(), and threads that are started on the node begin no
+  // sooner (docs/restart.md).
   void kill(NodeId node);
   Time gone_at(NodeId node) const;
   // Breaks all connections between two endpoints, such as when a queue pair of `at` gets into the
   // error state: operations under way are flushed on both sides, and each side's completion queue
-  // reports `disconnected`; `at` knows at once, `peer` as soon as the news can arrive. What is on
-  // the wire then is lost, of a long message perhaps its last packets. Returns how many broke.
+  // reports `disconnected`; `at` knows at once, `peer` as soon as the news can arrive. Messages
+  // that are on the wire then are lost, long ones perhaps only in their last packets. Returns how
+  // many broke.
   std::size_t break_connections(fabric::Address at, fabric::Address peer);
-  // Whether there is one to break.
+  // True if there is a connection that break_connections() would break.
   bool connected(fabric::Address at, fabric::Address peer) const;
 
   // Makes a thread stand still in these intervals, which are disjoint and in the order of time. A
@@ -75,12 +76,12 @@ class SimPlatform final : public Platform {
   // are started, over restarts of the node. Must be called before the thread is started.
   void stall(NodeId node, std::uint32_t thread, std::vector<Stall> stalls);
 
-  // Must be called before threads are started. Streams of choices that decide what a simulation
-  // otherwise decides by its times and by the order of arrival. Null: as without this call.
+  // Streams of choices that decide what a simulation otherwise decides by its times and by the
+  // order of arrival. Null: as without this call. Must be called before threads are started.
   struct ScheduleChoices {
     pmem::Choices* messages = nullptr;  // by how much each is late (fabric::sim::DelayChoices)
     pmem::Choices* devices = nullptr;   // by how much each placement in memory is late
-    ThreadChoices threads{};            // of all of them
+    ThreadChoices threads{};            // of all threads
   };
   void choose_schedule(const ScheduleChoices& choices);
 
@@ -88,10 +89,10 @@ class SimPlatform final : public Platform {
   // reported to the persistence model (platform/pmem/sim/journal.h). Without this call nothing is
   // recorded, and there is no overhead. The model's DDIO and transport decide what survives; the
   // profile's DDIO decides what accesses cost in time. They are separate so that the same run, to
-  // the picosecond, can be judged under different models. Throws UsageError behind relax().
+  // the picosecond, can be judged under different models. Throws UsageError after relax().
   void track_durability(pmem::PersistenceModel model);
-  // From now on `observer`, which must outlive the run, is told what happens. Must be called behind
-  // track_durability() and before threads are started.
+  // From now on, reports what happens to `observer`, which must outlive the run. Must be called
+  // after track_durability() and before threads are started.
   void observe(RunObserver& observer);
   // A power failure of the machines of these nodes at one instant, after which power is back at
   // once: the threads of all nodes of each stop wherever they are, their DRAM, connections and
@@ -114,10 +115,11 @@ class SimPlatform final : public Platform {
   void between_events(std::function<void()> function) { between_events_ = std::move(function); }
 
   // From now on, which may be during the run, `choices` decides what comes next: which thread goes
-  // on, which store leaves a store buffer, which part of which operation a device carries out. All
-  // that the order of the fabric and of the CPUs allows may come next (docs/memory-model.md);
-  // times, which then mean nothing, do not matter. Tasks are indivisible between two suspensions.
-  // What `choices` throws ends the run. Throws UsageError behind track_durability().
+  // on, which store leaves a store buffer, which part of which operation a device carries out.
+  // Everything that the order of the fabric and of the CPUs allows may come next
+  // (docs/memory-model.md); times, which then mean nothing, do not matter. Tasks are indivisible
+  // between two suspensions. An exception that `choices` throws ends the run. Throws UsageError
+  // after track_durability().
   void relax(pmem::Choices& choices);
   // Appends what a relaxed simulation's next steps depend on, besides memory and the state of
   // tasks.
@@ -127,7 +129,7 @@ class SimPlatform final : public Platform {
   // flag must outlive the run.
   void end_when(const std::atomic<bool>& flag) { end_ = &flag; }
 
-  // How often tasks of a node's threads have gone on so far.
+  // The number of times that tasks of a node's threads have been resumed so far.
   std::uint64_t steps(NodeId node);
 
   Engine& engine() { return engine_; }
@@ -144,7 +146,7 @@ class SimPlatform final : public Platform {
   class Cluster;
   std::unique_ptr<Cluster> cluster_;
   NodeId node_count_ = 0;
-  pmem::Choices* choices_ = nullptr;        // of a relaxed simulation
+  pmem::Choices* choices_ = nullptr;        // only in a relaxed simulation
   const std::atomic<bool>* end_ = nullptr;  // null: the run cannot be ended from outside
   // To detect that virtual time no longer advances.
   Time seen_{};

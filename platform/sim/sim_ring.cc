@@ -81,7 +81,7 @@ void SimRing::wake(Waiting*& waiting, Time when) {
   if (woken != nullptr) woken->thread->make_ready_at(when, woken->task);
 }
 
-// When the producer knows of a free slot, if there is one.
+// The time at which the producer knows of a free slot, provided that there is one.
 Time SimRing::space_from() const {
   if (messages_.size() + popped_.size() < shape_.slots || popped_.empty()) return Time{};
   const Popped& last = popped_.front();
@@ -97,7 +97,7 @@ bool SimRing::try_push(std::span<const std::byte> message) {
   SimThread& thread = this_thread();
   if (!has_space(thread.now())) return false;
   if (messages_.size() + popped_.size() == shape_.slots) {
-    // Whoever uses a slot again has seen that it is free.
+    // A producer that reuses a slot has seen that it is free.
     Time& seen = popped_.front().consumer->storing().seen_until;
     seen = std::max(seen, popped_.front().at);
     popped_.pop_front();

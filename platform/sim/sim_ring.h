@@ -1,6 +1,6 @@
 // A message ring of a simulated machine. A message can be popped when its producer's charges up to
-// its publication are paid and the cache line of its slot has gone to the consumer's core
-// (CpuProfile::line_transfer); a free slot is known to the producer as much later.
+// its publication are paid and the cache line of its slot has moved to the consumer's core
+// (CpuProfile::line_transfer); the producer learns of a free slot with the same delay.
 #pragma once
 
 #include <deque>
@@ -15,7 +15,7 @@ namespace perdura::sim {
 
 class SimRing : public std::enable_shared_from_this<SimRing> {
  public:
-  // Throws UsageError if the shape cannot be.
+  // Throws UsageError if the shape is not possible.
   SimRing(std::string_view name, RingShape shape);
 
   const RingShape& shape() const { return shape_; }
@@ -23,15 +23,15 @@ class SimRing : public std::enable_shared_from_this<SimRing> {
   std::unique_ptr<RingProducer> producer();
   std::unique_ptr<RingConsumer> consumer();
 
-  // For child processes, which have no ends that others could own. push() waits while the ring is
-  // full, pop() while it is empty; once it is closed they return instead, pop() nothing.
+  // For child processes, whose ends have no exclusive owner. push() waits while the ring is full,
+  // pop() while it is empty; once the ring is closed both return, pop() without a message.
   bool try_push(std::span<const std::byte> message);
   Task<> push(std::span<const std::byte> message);
   Task<std::optional<Bytes>> pop(std::span<std::byte> into);
   void close();
 
-  // The thread's process has died: what it would have pushed or popped after `from` has not
-  // happened (Machine::begin_death).
+  // The thread's process has died: undoes what it would have pushed or popped after `from`
+  // (Machine::begin_death).
   void withdraw(const SimThread& thread, Time from);
 
  private:
@@ -42,14 +42,14 @@ class SimRing : public std::enable_shared_from_this<SimRing> {
     std::vector<std::byte> bytes;
     SimThread* producer = nullptr;
     Time published{};
-    Time visible{};  // to the consumer's core, if it looks at the line all the time
+    Time visible{};  // to the consumer's core, if it polls the line
   };
   struct Popped {
     Message message;
     SimThread* consumer = nullptr;
     Time at{};
   };
-  // A task that waits at an end; it wakes at a time that the other end says.
+  // A task that waits at one end; the other end determines the time at which it wakes.
   struct Waiting {
     std::coroutine_handle<> task;
     SimThread* thread = nullptr;
@@ -72,9 +72,9 @@ class SimRing : public std::enable_shared_from_this<SimRing> {
 
   std::string name_;
   RingShape shape_;
-  std::deque<Message> messages_;  // that wait to be popped
-  // The last messages that were popped, with those that wait as many as the ring has slots: a slot
-  // is used again when its last pop is known.
+  std::deque<Message> messages_;  // not yet popped
+  // The last messages that were popped; with those that wait, as many as the ring has slots: a slot
+  // is used again when the producer knows of its last pop.
   std::deque<Popped> popped_;
   Waiting* consumer_waits_ = nullptr;
   Waiting* producer_waits_ = nullptr;

@@ -1,5 +1,5 @@
-# The fabric on libibverbs, where that is installed; FLUSH and ATOMIC WRITE where it knows them, iWARP
-# where librdmacm is installed, too.
+# The fabric on libibverbs, if that is installed; with FLUSH and ATOMIC WRITE if libibverbs supports them, and with
+# iWARP if librdmacm is installed, too.
 include(CheckCXXSourceCompiles)
 set(CMAKE_REQUIRED_LIBRARIES PkgConfig::IBVERBS)
 check_cxx_source_compiles("
@@ -48,7 +48,7 @@ target_compile_definitions(perdura_platform
   PRIVATE $<$<BOOL:${PERDURA_VERBS_FLUSH}>:PERDURA_VERBS_FLUSH>
           $<$<BOOL:${PERDURA_VERBS_ATOMIC_WRITE}>:PERDURA_VERBS_ATOMIC_WRITE>)
 target_link_libraries(perdura_platform PUBLIC PkgConfig::IBVERBS)
-# What an operation passes on its way is one unit, for its two flattened functions (post and poll).
+# The code on the path of an operation is one unit, for its two flattened functions (post and poll).
 set_source_files_properties(
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/endpoint.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/operations.cc

@@ -34,7 +34,7 @@ std::shared_ptr<void> VerbsNode::adopt(const std::string& path, pmem::Medium med
                                        std::shared_ptr<pmem::mapped::Mapping> mapping) {
   std::byte* const base = mapping->data();
   memory_->add(base, mapping->size(), medium, path);
-  // When the region is released, its registrations are removed before its pages are.
+  // When the region is released, its registrations are removed before its pages.
   return {base, [mapping, memory = memory_](void* memory_base) {
             memory->remove(static_cast<std::byte*>(memory_base));
           }};

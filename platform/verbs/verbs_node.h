@@ -37,7 +37,7 @@ class VerbsNode final : public HostNode {
 
   // Shared with the regions, which may outlive the node.
   std::shared_ptr<fabric::verbs::NodeMemory> memory_;
-  // Of socket endpoints; null if the job has none.
+  // Where socket endpoints find each other; null if the job has none.
   std::shared_ptr<fabric::tcp::Rendezvous> rendezvous_;
   Picoseconds connection_timeout_;
 };

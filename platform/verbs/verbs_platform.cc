@@ -29,7 +29,7 @@ class VerbsBarrier final : public Platform::Barrier {
 
   Task<> arrive_and_wait() override {
     const std::uint64_t phase = phase_.load(std::memory_order_seq_cst);
-    // Whoever passes the barrier sees what this thread wrote before it.
+    // Threads that pass the barrier see what this thread wrote before it.
     if (current_thread_use != nullptr) {
       current_thread_use->writes.publish(pmem::thread_write_meter().writes());
     }

@@ -5,10 +5,10 @@
 // The processes find each other over TCP (fabric/verbs/control_plane.h), in one of two kinds of
 // jobs. When a process ends, for whatever reason, the connections of its nodes break.
 //
-// * Of a fixed job all processes are there from its beginning to its end. One of them, the
-//   coordinator, accepts connections on its listener, and the others are given the listener's
-//   address. No other process can take the place of one that has ended.
-// * An open job is joined and left at any time. Processes know the addresses at which others
+// * In a fixed job all processes exist from its beginning to its end. One of them, the coordinator,
+//   accepts connections on its listener, and the others are given the listener's address. No other
+//   process can take the place of one that has ended.
+// * An open job can be joined and left at any time. Processes know the addresses at which others
 //   listen, and a process that has ended can be started again, as the same node.
 #pragma once
 
@@ -29,11 +29,11 @@
 
 namespace perdura {
 
-// A process' part in an open job. It is one node; threads do not meet at barriers, have no socket
-// endpoints, and run() does not wait for other processes.
+// A process' membership in an open job. The process is one node; its threads do not meet at
+// barriers and have no socket endpoints, and run() does not wait for other processes.
 struct OpenMembership {
   std::string job{};                                  // its name
-  std::optional<fabric::tcp::HostAndPort> listens{};  // where others reach it; nothing: nowhere
+  std::optional<fabric::tcp::HostAndPort> listens{};  // where others reach it; none: they do not
 };
 
 struct VerbsOptions {
@@ -47,13 +47,14 @@ struct VerbsOptions {
   std::string coordinator{};
   std::optional<OpenMembership> open{};
   fabric::verbs::DeviceOptions device{};
-  // Where the files of persistent memory are. For real persistent memory: a DAX device, since
-  // memory of DAX file systems cannot be registered. Empty: a directory in /dev/shm that belongs to
-  // this object and is removed with it.
+  // The directory of the files of persistent memory. For real persistent memory: a DAX device,
+  // since memory of DAX file systems cannot be registered. Empty: a directory in /dev/shm that
+  // belongs to this object and is removed with it.
   std::string pm_directory{};
-  // Instead, of the nodes of this process: the directory of their files itself, or a DAX device.
+  // An alternative to pm_directory: the directory of the files of this process' nodes itself, or a
+  // DAX device.
   std::string pm_directory_of_nodes{};
-  // Where the files of regions on a disk are. Empty: beside those of persistent memory.
+  // The directory of the files of regions on a disk. Empty: beside those of persistent memory.
   std::string disk_directory{};
   // By node; nodes beyond the end of the list run anywhere.
   std::vector<Placement> placements{};
@@ -73,7 +74,7 @@ class VerbsPlatform final : public HostPlatform {
 
   const fabric::verbs::Device& device() const { return *device_; }
 
-  // The control plane of an open job; null of a fixed one.
+  // The control plane of an open job; null in a fixed one.
   fabric::verbs::OpenJob* open_job() const { return open_; }
 
  private:

@@ -11,7 +11,7 @@ using fabric::Address;
 using fabric::tcp::Listener;
 using fabric::verbs::Message;
 
-// Without hosts: nobody listens there any more.
+// An announcement without hosts means that nothing listens at the address any more.
 Message announcement(Address address, const Listener& listener) {
   Message message;
   message.kind = fabric::verbs::MessageKind::listening;

@@ -1,4 +1,4 @@
-// How socket endpoints of a job on several hosts find each other: each that begins to listen
+// How socket endpoints of a job on several hosts find each other: an endpoint that begins to listen
 // announces the addresses of its host and its TCP port to all processes, which remember them. All
 // processes of a job join before any endpoint can listen, so none misses an announcement.
 #pragma once
@@ -16,7 +16,7 @@ namespace perdura {
 class VerbsRendezvous final : public fabric::tcp::Rendezvous {
  public:
   explicit VerbsRendezvous(std::uint64_t job) : job_(job) {}
-  // What the coordinator's listener has drawn at random; 0 for a process alone.
+  // The random token of the coordinator's listener; 0 for a process alone.
   static std::uint64_t job_of(const fabric::verbs::ControlListener* listener,
                               const std::string& coordinator);
   // Must be called before the first endpoint listens.

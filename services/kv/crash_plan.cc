@@ -30,7 +30,7 @@ const T& one_of(const std::array<T, N>& alternatives, pmem::Choices& choices) {
 
 KvCrashPlan generated_store(pmem::Choices& choices) {
   constexpr std::array<std::uint64_t, 6> kKeyCounts{1, 2, 2, 3, 6, 12};
-  // A key within a line, and keys because of which entries span lines.
+  // A key within a line, and keys whose entries span lines.
   constexpr std::array<Bytes, 4> kKeySizes{16, 16, 24, 40};
   // Within a line, over several lines, and over several packets.
   constexpr std::array<Bytes, 6> kLengths{64, 64, 16, 40, 200, 4500};
@@ -50,7 +50,7 @@ KvClientPlan generated_client(std::uint64_t keys, pmem::Choices& choices) {
                                                Microseconds(20)};
   constexpr std::array<Picoseconds, 6> kDelays{Picoseconds{}, Picoseconds{},   Picoseconds{},
                                                Picoseconds{}, Microseconds(5), Microseconds(25)};
-  // What clients of a kind do, and how often; 0 of the choices is no operation.
+  // The operations of a kind of client, and how often; 0 of the choices is no operation.
   constexpr std::size_t kNothing = 1;
   constexpr std::array<std::array<Kind, 6>, 3> kMixes{
       {{Kind::put, Kind::put, Kind::get, Kind::get, Kind::erase, Kind::put},

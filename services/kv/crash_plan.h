@@ -1,4 +1,4 @@
-// What the clients of a key-value system do in a history in which failures are tried.
+// The operations of the clients of a key-value system in a history in which failures are tried.
 #pragma once
 
 #include <array>
@@ -16,30 +16,30 @@ struct KvStep {
   std::uint64_t key = 0;
 };
 
-// A client between two failures.
+// The work of a client between two failures.
 struct KvClientPlan {
   std::vector<KvStep> steps;
   Picoseconds pause{};   // after each step
   Picoseconds late{};    // each of its fabric operations is delayed by this
   bool at_once = false;  // begins all steps at once, instead of one after the other
-  // Instead of the steps, gets key 0 until the late clients have ended.
+  // Instead of doing the steps, gets key 0 until the late clients have ended.
   bool watches = false;
 };
 
 struct KvCrashPlan {
   std::uint64_t keys = 0;
   std::uint64_t writes = 0;  // at most, of all clients together
-  // The lengths of values, used in turn by the puts of a client. Longer ones than the system
-  // supports are cut.
+  // The lengths of values, used in turn by the puts of a client. Those that the system does not
+  // support are reduced to its longest.
   std::vector<Bytes> lengths;
-  // By client, then by the number of failures before it: a client connects again after each. One
-  // without operations does not connect.
+  // By client, then by the number of failures before it: a client connects again after each. A
+  // client without operations does not connect.
   std::vector<std::vector<KvClientPlan>> clients{};
-  // Shorter, if the system does not support it. Entries with such keys may span two cache lines.
+  // Reduced if the system does not support it. Entries with such keys may span two cache lines.
   Bytes key_size = 24;
   std::uint32_t servers = 1;  // each with a partition, unless the system spans several
-  std::uint32_t workers = 1;  // threads of each, if the system's can share a partition
-  // The store is made for fewer keys than there are, so it may be full.
+  std::uint32_t workers = 1;  // threads of each server, if they can share a partition
+  // The store is made for fewer keys than there are, so it may become full.
   bool crowded = false;
 };
 
@@ -52,11 +52,11 @@ KvCrashPlan slow_writer_plan();
 // One to three clients of different speeds that read and write some keys, before the first failure
 // and after each of `failures`. Streams of the tape:
 //
-//   store                how many servers and keys, how long keys and values are, how much room;
-//                        after that, which small store of the system
+//   store                number of servers and keys, sizes of keys and values, free space; after
+//                        that, which small store of the system
 //   lengths              whether values have lengths around boundaries instead
-//   workers              how many threads each server has
-//   filling              whether that holds other keys at the beginning, and clients get those
+//   workers              number of threads of each server
+//   filling              whether the store holds other keys at the beginning, and clients get those
 //   client-0, client-1.. each client's speed and operations
 //
 // 0 is the simplest choice: one client, one key, one server, no operation, no delay.

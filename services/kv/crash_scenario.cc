@@ -32,7 +32,7 @@ namespace {
 using history::Kind;
 
 constexpr NodeId kServer = 0;
-constexpr Picoseconds kLook = Microseconds(1);  // between two looks at what is waited for
+constexpr Picoseconds kLook = Microseconds(1);  // between two checks of a condition
 constexpr Bytes kShortValue = 64;
 constexpr std::uint64_t kFewKeys = 4;
 constexpr Picoseconds kMostFilling = std::chrono::milliseconds(5);
@@ -113,7 +113,7 @@ class KvCrashScenario final : public CrashScenario {
   std::string found_since() const override;
 
  private:
-  // A partition for as long as further workers may join it.
+  // Registers a partition for as long as further workers may join it.
   class Shared {
    public:
     Shared(KvCrashScenario& scenario, NodeId node, systems::KvPartition& partition)
@@ -163,7 +163,7 @@ class KvCrashScenario final : public CrashScenario {
   std::span<const std::uint64_t> filling_;
   KvCrashPlan plan_;
   CrashLengths lengths_;
-  std::deque<history::OperationLog> logs_;  // one of each connection
+  std::deque<history::OperationLog> logs_;  // one for each connection
   std::vector<std::uint64_t> versions_;     // number of puts so far, by client
   std::vector<std::uint32_t> connected_;    // how often each client has connected
   std::uint32_t partitions_;
@@ -182,7 +182,7 @@ history::History KvCrashScenario::history() const {
   return all;
 }
 
-// By the values that clients have put.
+// Notes the lengths of the values that clients have put.
 BoundariesMet KvCrashScenario::boundaries_met(const history::History& all) const {
   BoundariesMet met("values", system_.fit_value(~Bytes{0}));
   for (const history::Operation& operation : all.operations()) {
@@ -219,8 +219,8 @@ history::History KvCrashScenario::of_partition(const history::History& all, Node
   return its;
 }
 
-// A problem is told together with all that happened, but for keys that the store was filled with
-// and found with.
+// A problem is reported together with the whole history, except for operations on the keys that the
+// store was filled with.
 history::History KvCrashScenario::without_filling(const history::History& all) const {
   history::History rest;
   for (const history::Operation& operation : all.operations()) {
@@ -231,8 +231,8 @@ history::History KvCrashScenario::without_filling(const history::History& all) c
   return rest;
 }
 
-// Each server has keys of its own, unless the system spans them, so each is judged alone: what has
-// survived the failure of another one may still be lost.
+// Each server has keys of its own, unless the system spans servers, so each is judged alone: data
+// that has survived the failure of another server may still be lost.
 CrashVerdict KvCrashScenario::judge(std::span<const ServerFailure> failures,
                                     const CrashLevels& levels) const {
   const history::History all = history();
@@ -273,7 +273,8 @@ Task<> KvCrashScenario::serve(Thread& thread) {
   }
   note_serving();
   changed();
-  // A simulated thread runs ahead of the others, so they would join a store that is not open yet.
+  // A simulated thread runs ahead of the others, which would otherwise join a store that is not
+  // open yet.
   if (workers() > 1) co_await yield();
   const Shared shared(*this, thread.endpoint.address().node, *partition);
   std::string broken;
@@ -307,10 +308,10 @@ Task<std::unique_ptr<systems::KvSession>> KvCrashScenario::connect(Thread& threa
   co_return co_await systems::PartitionedSession::connect(system_, thread, servers, config);
 }
 
-// A store whose sessions are all in use refuses another client, until it has heard that those
-// before are gone: those that have died, and those that had died before it answered them.
+// A store whose sessions are all in use refuses further clients until it has learned that earlier
+// ones are gone: those that have died, and those that had died before it answered them.
 Task<std::unique_ptr<systems::KvSession>> KvCrashScenario::connect_after_others(Thread& thread) {
-  constexpr int kAttempts = 100;  // longer than a server takes to hear of all ends
+  constexpr int kAttempts = 100;  // more than a server needs to learn of all ends
   for (int attempt = 1;; ++attempt) {
     try {
       co_return co_await connect(thread, 0);
@@ -334,7 +335,7 @@ Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
   history::RecordedSession recorded(*session, number, format, logs_.emplace_back());
   if (prepares() && epoch == 0) {
     if (number == filler()) co_await fill(recorded);
-    // Not for ever: the client that fills it may have died, or found no server.
+    // With a time limit, since the client that fills the store may have died, or found no server.
     const Time late_enough = thread.executor.now() + kMostFilling;
     while (!filled_ && thread.executor.now() < late_enough) co_await sleep_for(Microseconds(1));
   }
@@ -383,9 +384,9 @@ std::vector<CrashCall> KvCrashScenario::calls() const {
   return calls;
 }
 
-// --- what clients do -----------------------------------------------------------------------------
+// --- the clients' operations ---------------------------------------------------------------------
 
-// Puts all keys that are not those of the history at once.
+// Puts all keys of the filling, all at once.
 Task<> KvCrashScenario::fill(systems::KvSession& session) {
   WaitList filled;
   std::uint64_t left = filling_.size();
@@ -429,7 +430,7 @@ Task<> KvCrashScenario::change_one(systems::KvSession& session, KvStep step, std
   if (--left == 0) changed.wake_all();
 }
 
-// Gets the key as long as the slow writer is at work, besides this client.
+// Gets the key for as long as another client, the slow writer, is at work.
 Task<> KvCrashScenario::watch(systems::KvSession& session, const KvClientPlan& plan,
                               std::uint32_t number) {
   const KvStep get{Kind::get, 0};
@@ -460,7 +461,7 @@ Task<> KvCrashScenario::read(systems::KvSession& session) {
   }
 }
 
-// False if the server is gone.
+// Returns false if the server is gone.
 Task<bool> KvCrashScenario::step(systems::KvSession& session, KvStep step, std::uint32_t number) {
   using systems::Error;
   const CrashKey key = crash_key(step.key, config_.key_size);

@@ -17,7 +17,7 @@ std::span<const CrashSchedule> kv_schedules();
 CrashHistory kv_crash_history(const systems::KvSystem& system, const CrashSetup& setup,
                               const CrashSchedule& schedule);
 
-// A scenario drawn from choices (CrashScenario): clients are called again after each failure.
+// A scenario drawn from choices (CrashScenario): clients connect again after each failure.
 std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& system,
                                                      const CrashSetup& setup, pmem::Tape& tape,
                                                      std::uint32_t failures);

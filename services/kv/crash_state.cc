@@ -7,8 +7,8 @@ namespace perdura::services {
 using history::Kind;
 using systems::Error;
 
-// An operation from its beginning to its answer, or to the death of its client, in which case there
-// is nothing to tell.
+// An operation from its beginning to its answer, or to the death of its client, which is not
+// reported.
 class KvCrashState::UnderWay {
  public:
   UnderWay(KvCrashState& state, const Operation& operation)
@@ -44,7 +44,7 @@ void KvCrashState::note_read(std::uint64_t key, std::uint64_t version) {
   }
 }
 
-// What the inspector's first get of a key has returned.
+// Notes the result of the inspector's first get of a key.
 void KvCrashState::note_found(std::uint64_t key, std::optional<std::uint64_t> version) {
   if (!found_.emplace(key, version.has_value()).second) return;
   const auto known = acknowledged_.find(key);
@@ -85,7 +85,7 @@ void KvCrashState::describe(SystemState& state) const {
   for (const systems::KvPartition* partition : open_) describe(*partition, state);
 }
 
-// How full the store is, and what it is doing of itself.
+// Describes how full the store is, and the work that it is doing of its own accord.
 void KvCrashState::describe(const systems::KvPartition& partition, SystemState& state) const {
   const systems::KvSpace space = partition.space();
   const auto few = [](std::uint64_t count) { return std::min<std::uint64_t>(3, magnitude(count)); };

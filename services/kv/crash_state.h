@@ -1,4 +1,4 @@
-// What clients of a key-value system are doing at one moment, and what recovery has left them: the
+// The current operations of the clients of a key-value system, and what recovery has left them: the
 // part of a SystemState that is the same for all key-value systems.
 #pragma once
 
@@ -26,13 +26,13 @@ class KvCrashState {
 
   void describe(SystemState& state) const;
   bool operation_under_way() const { return !under_way_.empty(); }
-  // Gets that have returned what its put had not acknowledged yet.
+  // The number of gets that have returned a version whose put was not acknowledged yet.
   std::uint64_t early_reads() const { return early_reads_; }
 
-  // KvSpace::steps of all open partitions.
+  // The sum of KvSpace::steps of all open partitions.
   std::uint64_t steps_begun() const;
 
-  // A partition for as long as it is open.
+  // Registers a partition for as long as it is open.
   class Opened {
    public:
     Opened(KvCrashState& state, const systems::KvPartition& partition)
@@ -52,7 +52,8 @@ class KvCrashState {
     history::Kind kind{};
     std::uint64_t key = 0;
     std::uint64_t version = 0;  // of a put
-    bool read = false;          // a get has returned what this put has not acknowledged yet
+    bool read = false;          // a get has returned the version of this put, which is not
+                                // acknowledged yet
   };
   class UnderWay;
 
@@ -65,14 +66,15 @@ class KvCrashState {
   std::list<const systems::KvPartition*> open_;
   std::list<Operation> under_way_;
   std::map<std::uint64_t, std::uint64_t> acknowledged_;  // the last version of each key; 0: none
-  std::map<std::uint64_t, bool> found_;                  // keys that the inspector has got
+  std::map<std::uint64_t, bool> found_;                  // the keys that the inspector has got, and
+                                                         // whether they were there
   std::uint64_t early_reads_ = 0;
-  std::uint64_t newest_found_ = 0;  // of them, with what was acknowledged last
-  std::uint64_t others_found_ = 0;  // with another version
-  std::uint64_t lost_ = 0;          // without the acknowledged version
+  std::uint64_t newest_found_ = 0;  // those with the version that was acknowledged last
+  std::uint64_t others_found_ = 0;  // those with another version
+  std::uint64_t lost_ = 0;          // those that are absent although a version was acknowledged
 };
 
-// A session that forwards everything to another one and tells the state of the run about it.
+// A session that forwards everything to another one and reports it to the state of the run.
 class ObservedSession final : public systems::KvSession {
  public:
   // `inspects`: the client reads what recovery has left. All arguments must outlive the session.

@@ -15,8 +15,8 @@ constexpr std::uint32_t kSessions = 6;
 
 }  // namespace
 
-// No byte after the first 16 of a longer key is always zero, so that in an index entry over
-// several cache lines it matters whether each of them has survived.
+// No byte after the first 16 of a longer key is zero for every key, so that the survival of each
+// cache line of an index entry over several lines matters.
 CrashKey crash_key(std::uint64_t number, Bytes size) {
   constexpr Bytes kShort = 16;
   CrashKey key(size);

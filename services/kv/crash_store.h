@@ -1,5 +1,5 @@
-// The small store on which a history with failures runs, and how its keys and values tell who wrote
-// them.
+// The small store on which a history with failures runs, and its format of keys and values, which
+// identifies the put that wrote a value.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace perdura::services {
 using CrashKey = std::vector<std::byte>;
 CrashKey crash_key(std::uint64_t number, Bytes size);
 
-// The lengths of a plan's values, at most as long as the system supports. A value's version tells
-// which of them it has.
+// The lengths of a plan's values, at most as long as the system supports. A value's version
+// determines its length.
 class CrashLengths {
  public:
   CrashLengths(const systems::KvSystem& system, const KvCrashPlan& plan) {
@@ -39,7 +39,7 @@ class CrashFormat final : public history::Format {
  public:
   explicit CrashFormat(const CrashLengths& lengths) : lengths_(lengths) {}
   std::uint64_t key_number(systems::Key key) override;
-  // Nothing for a value that no put of the history has written whole.
+  // Returns nullopt for a value that no single put of the history has written.
   std::optional<std::uint64_t> version(systems::Key key, systems::Value value) override;
 
  private:
@@ -52,12 +52,12 @@ struct CrashStore {
   std::span<const std::uint64_t> filling{};
 };
 
-// The system's small store of this number, if the plan's values fit into it.
+// The system's small store of this number, or the next one into which the plan's values fit.
 CrashStore small_crash_store(const systems::KvSystem& system, const CrashSetup& setup,
                              const KvCrashPlan& plan, std::size_t number);
 
-// Makes the clients get, in place of the plan's keys, those that the store is filled with, from the
-// one with the index `first` on: it is they that the store moves when it makes room.
+// Replaces the plan's keys in gets by keys that the store is filled with, from the one with the
+// index `first` on: these are the keys that the store moves when it makes room.
 void get_filling(KvCrashPlan& plan, std::span<const std::uint64_t> filling, std::size_t first);
 
 }  // namespace perdura::services

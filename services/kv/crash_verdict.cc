@@ -28,7 +28,7 @@ void add_failures(History& history, Failures failures) {
   for (const Time at : failures.at) history.add_power_failure(at);
 }
 
-// The operations on a key, or on all keys, before and after the failures.
+// Lists the operations on a key, or on all keys, before and after the failures.
 std::string trace(const History& all, std::optional<std::uint64_t> key, Failures failures,
                   std::string_view conclusion) {
   std::vector<Operation> operations(all.operations().begin(), all.operations().end());
@@ -56,8 +56,8 @@ std::string trace(const History& all, std::optional<std::uint64_t> key, Failures
   return text + fmt::format("  => {}\n", conclusion);
 }
 
-// Empty if the operations in `judged` are consistent with the promise; otherwise the trace of
-// `all`, and the key goes to `about`.
+// Returns an empty string if the operations in `judged` are consistent with the promise; otherwise
+// the trace of `all`, and stores the key in `about`.
 std::string broken(const History& judged, const History& all, Failures failures,
                    history::Promise promise, std::optional<std::uint64_t>& about) {
   const history::CheckResult verdict = history::check(judged, promise);
@@ -68,13 +68,13 @@ std::string broken(const History& judged, const History& all, Failures failures,
   return trace(all, first.key, failures, describe(first));
 }
 
-// Whether the operation reports the state of its key without changing it.
+// True if the operation reports the state of its key without changing it.
 bool observes(const Operation& operation) {
   return operation.outcome == Outcome::not_found ||
          (operation.kind == Kind::get && operation.outcome == Outcome::ok);
 }
 
-// What clients were told of their own writes, and what the reader finds.
+// The clients' own writes with their answers, and everything that the reader finds.
 History writes_of(const History& all, Failures failures) {
   History writes;
   for (const Operation& operation : all.operations()) {
@@ -85,8 +85,9 @@ History writes_of(const History& all, Failures failures) {
   return writes;
 }
 
-// What clients have read, and what the reader finds. A write counts as acknowledged only if it was
-// acknowledged before the last read of its key began, since only then can a read have reported it.
+// The clients' reads, and everything that the reader finds. A write counts as acknowledged only if
+// it was acknowledged before the last read of its key began, since only then can a read have
+// reported it.
 History observations_of(const History& all, Failures failures) {
   std::map<std::uint64_t, Time> last_read;  // for each key, when it began
   for (const Operation& operation : all.operations()) {
@@ -107,7 +108,7 @@ History observations_of(const History& all, Failures failures) {
   return observations;
 }
 
-// Checks that what the reader finds first is a state that the key had, and that the store is
+// Checks that the reader's first finding is a state that the key had, and that the store is
 // linearizable from there on.
 std::string broken_atomicity(const History& history, Failures failures,
                              std::optional<std::uint64_t>& about) {

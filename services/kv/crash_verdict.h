@@ -1,4 +1,4 @@
-// Which guarantees a history of keys and values kept.
+// Judges which guarantees a history of keys and values kept.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 namespace perdura::services {
 
 // `history` holds the operations of all clients. Those of `reader` began after the last of
-// `failures`, of which there is at least one, and it has read every key. `problem` is empty, or
-// says why it could not.
+// `failures`, of which there is at least one, and the reader has read every key. `problem` is
+// empty, or the reason why it could not.
 CrashVerdict judge_crash(const history::History& history, std::span<const Time> failures,
                          std::uint32_t reader, const std::string& problem,
                          const CrashLevels& levels = {});

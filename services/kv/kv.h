@@ -1,5 +1,5 @@
-// The interface that a key-value system implements; the harness and the tests know no more of a
-// system than this.
+// The interface that a key-value system implements; the harness and the tests know nothing else of
+// a system.
 //
 // A store is divided into partitions by the hash of the key. Each partition is served by one worker
 // thread of the server, the only one that modifies it, and has its own pool in persistent memory; a
@@ -70,12 +70,12 @@ struct KvConfig {
 
 // How full a partition's store is.
 struct KvSpace {
-  Bytes capacity = 0;           // for keys and values with all that belongs to them; 0: not known
-  Bytes free = 0;               // of it, without reclaiming anything
-  std::uint64_t cleanings = 0;  // that have ended since the server started
-  std::uint32_t cleanings_now = 0;  // under way
+  Bytes capacity = 0;               // for keys and values with their metadata; 0: unknown
+  Bytes free = 0;                   // part of the capacity that is free without reclaiming anything
+  std::uint64_t cleanings = 0;      // number that have ended since the server started
+  std::uint32_t cleanings_now = 0;  // number that are under way
   bool resizing = false;            // capacity is being added
-  std::uint64_t steps = 0;          // of all cleanings and resizes, begun since the server started
+  std::uint64_t steps = 0;          // begun since the server started, in all cleanings and resizes
 };
 
 // The server's side of a partition. Lives on the worker thread that opened it.
@@ -84,17 +84,19 @@ class KvPartition {
   virtual ~KvPartition() = default;
   // May be called on any thread, at any time.
   virtual KvSpace space() const { return {}; }
-  // KvSystem::partition_metrics, since it was opened; on its worker's thread.
+  // The values of KvSystem::partition_metrics since it was opened. To be called on its worker's
+  // thread.
   virtual std::vector<double> metrics() const { return {}; }
-  // How often each of KvSystem::events has happened since it was opened, recovery included.
+  // The number of times that each of KvSystem::events has happened since it was opened, recovery
+  // included.
   virtual std::vector<std::uint64_t> events() const { return {}; }
-  // What contradicts itself in the store, such as space that is neither free nor in use, as a
-  // phrase; empty if nothing does. To be called on its worker's thread before it serves.
+  // Describes a contradiction in the store, such as space that is neither free nor in use, as a
+  // phrase; empty if there is none. To be called on its worker's thread before it serves.
   virtual std::string audit() { return {}; }
   // Accepts sessions and serves them; does not end by itself.
   virtual Task<> serve() = 0;
-  // The same for a further one of KvConfig::workers; called on that worker's thread after serve()
-  // has been called. The task may outlive this object.
+  // Like serve(), for a further one of KvConfig::workers; called on that worker's thread after
+  // serve() has been called. The task may outlive this object.
   virtual Task<> serve_also([[maybe_unused]] Thread& thread) { co_return; }
   // Waits until deferred work, such as applying a log, is done and durable.
   virtual Task<> settle() = 0;
@@ -110,23 +112,23 @@ struct SessionCounts {
 class KvSession {
  public:
   virtual ~KvSession() = default;
-  // Copies the value to the beginning of `into` and returns its length; `too_large` if it does not
-  // fit.
+  // Copies the value to the beginning of `into` and returns its length, or `too_large` if it does
+  // not fit.
   virtual Task<Result<Bytes>> get(Key key, std::span<std::byte> into) = 0;
   // Creates or updates. `out_of_space` leaves the previous value in place.
   virtual Task<Result<void>> put(Key key, Value value) = 0;
   virtual Task<Result<void>> erase(Key key) = 0;
   virtual SessionCounts counts() const = 0;
-  // KvSystem::session_metrics, since it connected.
+  // The values of KvSystem::session_metrics since it connected.
   virtual std::vector<double> metrics() const { return {}; }
 };
 
-// A way to make a store so small that what it does of itself, such as cleaning its log or growing,
-// happens within the short histories in which failures are explored.
+// Settings that make a store so small that its own activities, such as cleaning its log or growing,
+// happen within the short histories in which failures are explored.
 struct SmallStore {
   std::span<const services::Setting> parameters{};
   // The numbers of keys that it holds at the beginning, besides those of the history, which begin
-  // at 0. They are chosen so that those find their buckets full.
+  // at 0. They are chosen so that the keys of the history find their buckets full.
   std::span<const std::uint64_t> filling{};
 };
 
@@ -135,11 +137,11 @@ struct KvSystem {
   std::string_view name;       // as on the command line: lower case with dashes
   std::string_view title;      // as in a legend
   std::string_view paper;      // title, authors, year; section
-  std::string_view guarantee;  // what a completed put means
+  std::string_view guarantee;  // the meaning of a completed put
   // The guarantee as a level, as the paper claims it for its own testbed.
   services::GuaranteeLevel level = services::GuaranteeLevel::visible;
   // How a put's data is transferred to the server: the input of the chooser of a method that makes
-  // it durable (KvConfig::put_method). Absent if the system persists in its own way only.
+  // it durable (KvConfig::put_method). Absent if the system only persists in its own way.
   std::optional<persistence::UpdateNeeds> put{};
   // Operations of RDMA devices without which the system cannot run.
   fabric::DeviceNeeds needs{};
@@ -150,18 +152,18 @@ struct KvSystem {
   // The given size, limited to the longest that the system supports.
   Bytes fit_key(Bytes size) const { return fit(size, max_key_size); }
   Bytes fit_value(Bytes size) const { return fit(size, max_value_size); }
-  // All worker threads of a node serve one partition, instead of each its own.
+  // All worker threads of a node serve one partition, rather than each its own.
   bool shares_partition = false;
-  // A partition is spread over all servers, on each of which a part of it is opened, instead of
-  // each server having partitions of its own.
+  // A partition is spread over all servers, each of which opens a part of it, rather than each
+  // server having partitions of its own.
   bool spans_servers = false;
   // The parameters that `[systems.NAME]` of an experiment may set, to be read by a ParameterReader
   // (systems/parameter_reader.h).
   std::span<const Parameter> parameters{};
-  // The first is that of the histories in which failures are tried at every moment; random
-  // histories have any of them.
+  // The first one is used in the histories in which failures are tried at every crash point; random
+  // histories use any of them.
   std::span<const SmallStore> small_stores{};
-  // What the system does of itself; each is to happen when failures are explored.
+  // The system's own activities; an exploration of failures must meet each of them.
   std::span<const services::Event> events{};
   // Parameters that change what the system guarantees; it is also explored with each of them.
   std::span<const services::Setting> changes_guarantee{};

@@ -100,7 +100,8 @@ void RecordedSession::end(std::size_t place, std::uint64_t version, Outcome outc
 Task<systems::Result<Bytes>> RecordedSession::get(systems::Key key, std::span<std::byte> into) {
   const std::size_t place = begin(Kind::get, key, 0);
   const auto got = co_await session_.get(key, into);
-  const Time answered = Executor::current().now();  // so that examining the value is not included
+  const Time answered = Executor::current().now();  // before the value is examined, which must not
+                                                    // count
   if (!got) {
     end(place, 0, outcome_of(Kind::get, got.error()), answered);
     co_return got;

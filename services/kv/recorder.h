@@ -18,8 +18,8 @@ namespace perdura::history {
 // The operations of one client. One thread writes it; nothing is shared or locked.
 class OperationLog {
  public:
-  // Uses memory of its own, which grows. Reserve for as many operations as are expected, so that
-  // nothing is allocated within a measurement.
+  // Uses memory of its own, which grows. `expected`: the number of operations for which it is
+  // reserved, so that nothing is allocated within a measurement.
   explicit OperationLog(std::size_t expected = 0) { own_.reserve(expected); }
 
   // Uses memory of the caller, such as a mapping with MAP_SHARED: bytes_for(capacity) zeroed bytes,
@@ -47,20 +47,20 @@ class OperationLog {
   std::span<Operation> entries_;
 };
 
-// What a recorder must know about keys and values. One object serves one client.
+// Interprets keys and values for a recorder. One object serves one client.
 class Format {
  public:
   virtual ~Format() = default;
   // A number that identifies the key.
   virtual std::uint64_t key_number(systems::Key key) = 0;
-  // The version of the put that wrote this value for this key; nothing if no put can have written
+  // The version of the put that wrote this value for this key; nullopt if no put can have written
   // it.
   virtual std::optional<std::uint64_t> version(systems::Key key, systems::Value value) = 0;
 };
 
 // A session that forwards everything to another one and logs it. Operations that begin at the same
 // moment are not ordered, with one exception: an operation that begins at the moment at which the
-// client's previous one ended is dated a picosecond later, since it saw that one's answer.
+// client's previous one ended is dated a picosecond later, since the client saw that answer.
 class RecordedSession final : public systems::KvSession {
  public:
   // All arguments must outlive the session.

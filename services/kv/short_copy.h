@@ -15,7 +15,7 @@ Word load_as(const std::byte* from) {
   return word;
 }
 
-// The first `bytes` (at most 8) bytes as the low bytes of a word whose other bytes are 0.
+// Loads `bytes` (at most 8) bytes as the low bytes of a word whose other bytes are 0.
 inline std::uint64_t load_short(const std::byte* from, std::size_t bytes) {
   if (bytes == 8) return load_as<std::uint64_t>(from);
   if (bytes >= 4) {
@@ -41,7 +41,7 @@ inline void store_short(std::byte* to, std::uint64_t word, std::size_t bytes) {
   }
 }
 
-// The same as memcpy; fast up to 16 bytes.
+// Like memcpy; fast up to 16 bytes.
 inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 16) {
     std::memcpy(to, from, bytes);

@@ -1,5 +1,5 @@
 // The small stores in which failures of key-value systems are explored (KvSystem::small_stores),
-// and what happens in them of itself (KvSystem::events).
+// and the events in them (KvSystem::events).
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,20 @@
 
 namespace perdura::services {
 
-// Makes this configuration that of the system's small store of this number, or of the next one that
-// takes keys and values of its sizes; of none if there is no such. Parameters that it sets stay.
-// Returns the keys that the store is to hold at the beginning, besides `config.records` as it was.
+// Applies the system's small store of this number to `config`, or the next one that accepts its
+// sizes of keys and values; does nothing if there is none. Parameters that `config` sets are kept.
+// Returns the keys that the store is to hold at the beginning, for which it adds room to
+// `config.records`.
 std::span<const std::uint64_t> make_small(const systems::KvSystem& system, std::size_t number,
                                           systems::KvConfig& config);
 
-// Counts the events of a run's partitions, over all that are or were open in it.
+// Counts the events of all partitions that are or were open in a run.
 class StoreEvents {
  public:
   explicit StoreEvents(const systems::KvSystem& system)
       : system_(system), closed_(system.events.size()) {}
 
-  // A partition for as long as it is open.
+  // Registers a partition for as long as it is open.
   class Opened {
    public:
     Opened(StoreEvents& events, const systems::KvPartition& partition)

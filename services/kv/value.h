@@ -8,9 +8,9 @@
 namespace perdura::workload {
 
 // Self-describing values: a reader can tell whether a single put of that key wrote all of the
-// value. So every get can be verified, torn and misplaced values included, without a table of what
-// was written. The bytes look random, so that no layer below profits from compressible data, and an
-// update flips about half of the bits.
+// value. So every get can be verified, including torn and misplaced values, without a table of the
+// values written. The bytes look random, so that no layer below profits from compressible data, and
+// an update flips about half of the bits.
 //
 // Layout of a value of at least 16 bytes:
 //
@@ -30,14 +30,14 @@ inline constexpr std::size_t kLeastWithKey = 16;
 // Precondition: key_number < 2^40 (KeyFormat::kMaxCapacity).
 void fill_value(std::span<std::byte> value, std::uint64_t key_number, std::uint64_t version);
 
-// The version of the put that wrote this value for this key, or nothing if no put can have written
+// The version of the put that wrote this value for this key, or nullopt if no put can have written
 // it. For values below 16 bytes, only the part of the version that the value holds.
 std::optional<std::uint64_t> check_value(std::span<const std::byte> value,
                                          std::uint64_t key_number);
 
 // The version that a value holds, or the part of it that fits into a short value; not verified.
 std::uint64_t stored_version(std::span<const std::byte> value);
-// The key number that a value holds; not verified. Nothing if it is too short to hold one.
+// The key number that a value holds; not verified. Returns nullopt if the value is too short.
 std::optional<std::uint64_t> stored_key_number(std::span<const std::byte> value);
 
 }  // namespace perdura::workload

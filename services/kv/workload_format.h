@@ -10,8 +10,8 @@ namespace perdura::history {
 
 // Values must have at least 8 bytes, since shorter ones do not hold the whole version. Versions are
 // below 2^32, since a history has fewer operations. A value of less than 16 bytes does not hold its
-// key's number; whoever knows that number, as clients do, must check that the value belongs to the
-// key.
+// key's number; a caller that knows that number, as clients do, must check that the value belongs
+// to the key.
 class WorkloadFormat final : public Format {
  public:
   static constexpr Bytes kLeastValueSize = 8;

@@ -15,7 +15,7 @@ std::uint64_t mail_state(std::uint64_t generation, NodeId node, std::uint64_t ph
   return generation << 24 | std::uint64_t{node} << 8 | phase;
 }
 
-// Must happen before the slot's state says that there is an answer.
+// Must happen before the slot's state announces the answer.
 void write_answer(ConnectionSlot& slot, std::span<const std::byte> private_data) {
   slot.private_length = static_cast<std::uint32_t>(private_data.size());
   std::copy(private_data.begin(), private_data.end(), slot.private_data.begin());

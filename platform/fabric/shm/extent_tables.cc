@@ -38,8 +38,8 @@ ExtentTables::Room ExtentTables::take(Bytes size) {
                     "fewer or larger extents",
                     size, kExtentRoom));
   }
-  // Memory is taken now: if /dev/shm is full, this is an error here, and would be a SIGBUS at the
-  // first access.
+  // Memory is allocated now: if /dev/shm is full, this is an error here, and would be a SIGBUS at
+  // the first access.
   constexpr Bytes kPage = 4 * KiB;
   std::byte* const begin = segment_->extents.data() + next_;
   const auto first = reinterpret_cast<std::uintptr_t>(begin) / kPage * kPage;
@@ -68,8 +68,8 @@ void ExtentTables::publish(Word& published, const ExtentTable& table) {
   // The number of changes is never 0, since a word of 0 stands for "no table".
   if (++changes_ == 0) ++changes_;
   published.store(published_as(room.offset, changes_), std::memory_order_seq_cst);
-  // The word is replaced before the old table's room is reused, so whoever still reads the old
-  // table finds that the word has changed and reads again.
+  // The word is replaced before the old table's room is reused, so a reader that is still reading
+  // the old table finds that the word has changed and reads again.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (const auto old = used_.find(&published); old != used_.end()) {
     free_[old->second.size].push_back(old->second.offset);

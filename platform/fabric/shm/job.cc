@@ -42,7 +42,7 @@ SteadyTime after(Picoseconds duration) {
   return std::chrono::steady_clock::now() + std::chrono::ceil<Nanoseconds>(duration);
 }
 
-// The generation of the node to which a file belongs; nothing if the file is incomplete or of
+// The generation of the node to which a file belongs; nullopt if the file is incomplete or of
 // another version.
 std::optional<std::uint64_t> generation_in(int fd) {
   struct stat info {};
@@ -62,10 +62,10 @@ bool same_file(int fd, const std::string& path) {
          a.st_ino == b.st_ino;
 }
 
-// Locks the directory against all other processes that join or leave the job. Null, with errno, if
-// it cannot be opened, as when it does not exist, or is locked until the deadline. The lock is
-// polled, since the kernel would wait without limit for a process that is stopped while it holds
-// the lock.
+// Locks the directory against all other processes that join or leave the job. Returns null, with
+// errno, if it cannot be opened, such as when it does not exist, or is locked until the deadline.
+// The lock is polled, since the kernel would wait without limit for a process that is stopped while
+// it holds the lock.
 File lock_directory(const std::string& path, SteadyTime deadline) {
   for (;;) {
     File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -80,7 +80,7 @@ File lock_directory(const std::string& path, SteadyTime deadline) {
   }
 }
 
-// Waiting would not help: a job is of one user's processes.
+// Retrying would not help: all processes of a job belong to one user.
 [[noreturn]] void throw_not_ours(const std::string& path, int error) {
   struct stat info {};
   const bool known = ::stat(path.c_str(), &info) == 0;
@@ -116,8 +116,8 @@ std::optional<NodeId> node_of_file(const fs::path& path) {
   return node;
 }
 
-// The directory is closed before anything is done with its files, as one descriptor may be all that
-// is left.
+// The directory is closed before its files are touched, since there may be only one descriptor
+// left.
 std::vector<fs::path> files_in(const std::string& directory, std::error_code& problem) {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::directory_iterator(directory, problem)) {
@@ -126,8 +126,8 @@ std::vector<fs::path> files_in(const std::string& directory, std::error_code& pr
   return paths;
 }
 
-// A node of which nobody can say, as when this process has used up its descriptors, is taken to be
-// alive: its files must not be removed.
+// A node whose state cannot be determined, such as when this process has used up its descriptors,
+// is taken to be alive: its files must not be removed.
 bool has_living_node(const std::string& directory) {
   std::error_code problem;
   for (const fs::path& path : files_in(directory, problem)) {
@@ -146,7 +146,7 @@ void remove_contents(const std::string& directory) {
   }
 }
 
-// Removes the directories of automatically named jobs of which all processes were killed.
+// Removes the directories of automatically named jobs whose processes were all killed.
 void sweep_abandoned_jobs() {
   const fs::path prefix{kPrefix};
   const std::string wanted = prefix.filename().string() + std::string(kAutomatic);
@@ -225,7 +225,7 @@ Job::~Job() {
   }
 }
 
-// While the directory is locked.
+// Must be called while the directory is locked.
 void Job::leave() {
   std::error_code ignored;
   for (LocalNode& node : local_nodes_) {

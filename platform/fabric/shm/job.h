@@ -20,9 +20,9 @@ namespace perdura::fabric::shm {
 class Job {
  public:
   // Joins the job as these nodes. An empty name stands for a new job of this process alone. Throws
-  // UsageError if the name cannot be one or if the job has another number of nodes, NodeRuns if one
-  // of the nodes is running already; PlatformError if another process, stopped in the middle of
-  // joining or of an operation, keeps this one from joining for so long.
+  // UsageError if the name is not possible or the job has another number of nodes, NodeRuns if one
+  // of the nodes is running already, and PlatformError if another process, stopped in the middle of
+  // joining or of an operation, keeps this one from joining for `join_timeout`.
   Job(const std::string& name, NodeId node_count, std::span<const NodeId> local_nodes,
       Picoseconds join_timeout = std::chrono::seconds(60));
   ~Job();
@@ -32,8 +32,8 @@ class Job {
   const std::string& directory() const { return directory_; }
   Control& control() const { return *reinterpret_cast<Control*>(control_->data()); }
   std::shared_ptr<NodeSegment> node(NodeId local) const;
-  // How many runs of their threads the other nodes have completed: a node that replaces a dead one
-  // continues with that number.
+  // The number of runs of their threads that the other nodes have completed: a node that replaces a
+  // dead one continues with that number.
   std::uint32_t runs_before() const { return runs_before_; }
 
   std::string node_path(NodeId node) const;
@@ -46,7 +46,7 @@ class Job {
   void ring_all();
   Doorbell& doorbell(std::uint32_t index) const { return control().doorbells[index].bell; }
 
-  // Whether the process of that life is still running; makes a system call.
+  // True while the process of that life is running; makes a system call.
   bool lives(std::uint64_t life) const;
 
  private:
@@ -75,8 +75,7 @@ class Job {
 // A generated name for a job that nobody rejoins once all of its processes have ended.
 std::string automatic_name(const std::string& job);
 
-// True while the process that locked the file behind `fd` lives; `fd` is not the locking
-// descriptor.
+// True while the process that locked the file of `fd` lives; `fd` is not the locking descriptor.
 bool is_locked(int fd);
 
 }  // namespace perdura::fabric::shm

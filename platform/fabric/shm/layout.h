@@ -1,4 +1,4 @@
-// What the processes of a job share: the layout of the files in the job directory.
+// The memory that the processes of a job share: the layout of the files in the job directory.
 //
 //   control           one for the job: run states, doorbells, barriers
 //   node-N            one for each node: its lock (held for as long as its process lives) and the
@@ -82,7 +82,7 @@ struct RegionEntry {
   HalfWord medium;
   Word offset;  // of the registered range in the file
   Word length;
-  Word extents;  // of a registration of extents: its table (extent_tables.h); 0: it is one range
+  Word extents;  // for a registration of extents: its table (extent_tables.h); 0: it is one range
   static constexpr std::size_t kMaxPath = 448;
   alignas(kCacheLine) std::array<std::byte, kMaxPath> path;  // of the file; ends with a zero
 };
@@ -122,7 +122,7 @@ constexpr std::uint64_t generation_of_life(std::uint64_t life) { return life >> 
 // --- an endpoint ---------------------------------------------------------------------------------
 
 inline constexpr std::uint32_t kMaxConnections = 4096;
-// An endpoint polls the rings of so many connections directly; for the others, senders set a bit.
+// An endpoint polls the rings of this many connections directly; for the others, senders set a bit.
 // The bit costs two more transfers of a cache line, polling a ring a few instructions.
 inline constexpr std::uint32_t kWatchedRings = 8;
 inline constexpr std::uint32_t kMailboxSlots = 128;

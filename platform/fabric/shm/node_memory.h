@@ -31,12 +31,13 @@ class NodeMemory {
   void revoke(RemoteKey key);
   bool is_valid(std::uint32_t key) const;
 
-  // The same for extents, and changes of them; they throw PlatformError as documented at Endpoint.
+  // Like publish(), for extents, and changes of extents; they throw PlatformError as documented at
+  // Endpoint.
   RemoteKey publish(pmem::Region& region, std::span<const Extent> extents, Access access);
   void map_extent(RemoteKey key, const Extent& extent);
   void unmap_extents(RemoteKey key, Bytes at, Bytes length);
 
-  // An endpoint of this node: peers that change memory of the node say so in its segment.
+  // An endpoint of this node: peers announce in its segment that they change memory of the node.
   void add(const OwnSegment& segment);
   void remove(const OwnSegment& segment);
   // An operation of a peer that may have seen the registration as it was before a change.

@@ -94,7 +94,7 @@ const RemoteRange* ShmQueuePair::resolve(RemoteAddress address, Bytes length, Ac
   return range;
 }
 
-// Whether the table of extents has not changed since resolve() read it.
+// True if the table of extents has not changed since resolve() read it.
 bool ShmQueuePair::holds_still(const RemoteRange& range) const {
   std::atomic_thread_fence(std::memory_order_acquire);
   return range.extents->load(std::memory_order_relaxed) == table_;
@@ -108,7 +108,7 @@ Payload ShmQueuePair::payload_of(const WorkRequest& request) {
       [[likely]] {
     return payload;
   }
-  // What is written is compared with what was there before in one piece.
+  // The new data is compared with the old contents in one piece.
   gathered_.resize(payload.size());
   auto to = std::span(gathered_);
   for (const auto& piece : payload.pieces()) {
@@ -179,8 +179,8 @@ ShmQueuePair::Outcome ShmQueuePair::read(const WorkRequest& request) {
     }
   }
   // A READ into this node's persistent memory counts as writes to it, and becomes visible word by
-  // word. It is compared with what was there before in one piece. Data that was read through
-  // extents is used only if the extents have not changed meanwhile.
+  // word. It is compared with the old contents in one piece. Data that was read through extents is
+  // used only if the extents have not changed meanwhile.
   thread_local std::vector<std::byte> data;
   data.resize(length);
   for (;;) {
@@ -252,8 +252,8 @@ ShmQueuePair::Outcome ShmQueuePair::atomic(const WorkRequest& request) {
 ShmQueuePair::Outcome ShmQueuePair::flush(const WorkRequest& request) {
   const RemoteRange* range = resolve(request.remote, request.flush_length, Access::remote_flush);
   if (range == nullptr) return {Status::remote_access_error, 0};
-  // What was written before is visible already, since this thread wrote it itself. Only persistence
-  // takes work.
+  // Earlier WRITEs are visible already, since this thread made them itself. Only persistence takes
+  // work.
   if (request.placement == Placement::persistence) {
     for (const RegionPiece& piece : touched_) {
       pmem::mapped::flush_lines(range->base + piece.offset, piece.length);
@@ -284,9 +284,9 @@ Status ShmQueuePair::place_message(const BufferClaims::Claim& claim, const Paylo
   return Status::success;
 }
 
-// The first lines of the next buffer are in the receiver's cache, if it has read what was there
-// before. This processor gets them while the initiator prepares its next message, which will be
-// long, as the last one was: for a short one it is not worth the time.
+// The first lines of the next buffer are in the receiver's cache, if it has read the buffer's
+// previous contents. This processor fetches them while the initiator prepares its next message,
+// which is expected to be long, since the last one was: for a short one the prefetch does not pay.
 void ShmQueuePair::prefetch_upcoming() const {
   const auto piece = claims_.upcoming();
   if (!piece) return;

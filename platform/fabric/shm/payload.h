@@ -1,4 +1,4 @@
-// The bytes that an operation sends: up to kMaxPieces pieces of local memory, one behind the other.
+// The bytes that an operation sends: up to kMaxPieces pieces of local memory, one after the other.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class Payload {
   const Bytes& first() const { return pieces_[0]; }
   std::span<const Bytes> pieces() const { return {pieces_.data(), count_}; }
 
-  // The `length` bytes from `begin` on, or as many as there are.
+  // Returns the `length` bytes from `begin` on, or as many as there are.
   Payload part(std::size_t begin, std::size_t length) const {
     Payload result;
     for (const Bytes& piece : pieces()) {

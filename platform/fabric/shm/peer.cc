@@ -59,7 +59,8 @@ std::shared_ptr<PeerNode> Watch::find(NodeId node) {
       !known->dead()) {
     return known;
   }
-  // Before the peer is known: nobody would notice its death if the thread could not be started.
+  // Starts the thread before the peer becomes known: if the thread could not be started, the peer's
+  // death would go unnoticed.
   if (!thread_.joinable()) thread_ = OsThread([this] { run(); });
   auto peer = std::make_shared<PeerNode>(std::move(file), std::move(segment));
   current = peer;

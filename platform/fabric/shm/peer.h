@@ -25,7 +25,7 @@ class PeerNode {
 
   NodeSegment& segment() const { return *reinterpret_cast<NodeSegment*>(segment_->data()); }
   std::uint64_t generation() const { return segment().generation.load(std::memory_order_relaxed); }
-  // As of the watch's last check.
+  // As found by the watch's last check.
   bool dead() const { return dead_.load(std::memory_order_acquire); }
   int file() const { return file_.get(); }
 
@@ -37,7 +37,7 @@ class PeerNode {
 };
 
 // Monitors the peers of all local nodes on a thread of its own, so that the data path needs no
-// system call to find out who lives.
+// system call to find out which peers live.
 class Watch {
  public:
   explicit Watch(Job& job, Milliseconds interval = Milliseconds(20))
@@ -66,13 +66,13 @@ class Watch {
   int next_listener_ = 0;
 };
 
-// A range that a peer registered, mapped into this process; or extents, of a region that is mapped
-// as a whole.
+// A range that a peer registered, mapped into this process; for a registration of extents, the
+// whole region is mapped.
 struct RemoteRange {
   std::uint32_t key = 0;
   const HalfWord* live_key = nullptr;  // differs from `key` once the range is revoked
   std::byte* base = nullptr;
-  Bytes length = 0;         // of extents: of the region
+  Bytes length = 0;         // for extents: of the region
   Bytes region_offset = 0;  // of the range in its region, for accounting
   Access access = Access::local;
   pmem::Medium medium = pmem::Medium::dram;

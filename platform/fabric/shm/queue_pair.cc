@@ -178,8 +178,8 @@ void ShmQueuePair::arrive(SendEntry* entry) {
   finish(entry, connected_ ? execute(request, payload) : Outcome{Status::flushed, 0});
 }
 
-// An operation that has been executed will complete after the way back, or it stalls for want of a
-// receive buffer.
+// An operation that has been executed completes when its completion has crossed the network, or it
+// stalls for lack of a receive buffer.
 void ShmQueuePair::finish(SendEntry* entry, Outcome outcome) {
   if (outcome.status == Status::receiver_not_ready && connected_) {
     stall(entry);
@@ -256,7 +256,7 @@ void ShmQueuePair::break_off(Status oldest) {
   }
 }
 
-// From here on this side touches nothing of the peer's, so the peer may reuse the ring and the
+// From here on this side does not touch the peer's memory, so the peer may reuse the ring and the
 // buffers that it kept for the connection.
 void ShmQueuePair::detach_from_peer() {
   if (std::exchange(detached_, true)) return;

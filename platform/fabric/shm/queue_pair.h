@@ -7,8 +7,8 @@
 //
 //   waiting     more than send_depth operations are under way, or a fence holds it back
 //   arriving    on its way, if there is a network latency (a list of the endpoint)
-//   stalled     a SEND or WRITE_WITH_IMM found no receive buffer; all later operations wait behind
-//   it completing  done, its completion is on its way back (a list of the endpoint)
+//   stalled     a SEND or WRITE_WITH_IMM found no receive buffer; all later operations wait for it
+//   completing  done, its completion is on its way back (a list of the endpoint)
 #pragma once
 
 #include <memory>
@@ -118,7 +118,7 @@ class ShmQueuePair final : public QueuePair {
 
   // Sending.
   std::uint32_t outstanding_ = 0;
-  std::uint32_t non_posted_ = 0;  // of those, READs, atomics and FLUSHes
+  std::uint32_t non_posted_ = 0;  // READs, atomics and FLUSHes among them
   EntryList waiting_;
   EntryList stalled_;
   Time retry_at_{};

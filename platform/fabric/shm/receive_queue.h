@@ -38,7 +38,7 @@ class ReceiveQueueState {
     LocalPieces buffer;
     std::uint64_t id;
   };
-  // The buffer of a ticket that a sender reported; nothing if the ticket is invalid.
+  // The buffer of a ticket that a sender reported; nullopt if the ticket is invalid.
   std::optional<Consumed> consume(std::uint64_t ticket);
 
   // Posts the buffers again that this owner claimed and did not report; the owner must have ended
@@ -117,10 +117,11 @@ class BufferClaims {
       return sum;
     }
   };
-  // Nothing if no buffer is posted.
+  // Claims the next buffer; returns nullopt if no buffer is posted.
   std::optional<Claim> claim();
-  // The first piece of the buffer behind the one that was claimed last: a hint, since it need not
-  // have been posted yet. Nothing if other senders claim buffers, too, since it may be theirs.
+  // The first piece of the buffer that follows the last claimed one: a hint, since the buffer may
+  // not have been posted yet. Returns nullopt if other senders claim buffers, too, since it may be
+  // theirs.
   std::optional<Piece> upcoming() const;
 
  private:

@@ -70,7 +70,7 @@ OwnSegment::OwnSegment(std::string path, std::uint64_t generation, std::uint32_t
 
 OwnSegment::~OwnSegment() { ::unlink(path_.c_str()); }
 
-// Memory is taken now: if /dev/shm is full, this is an error here, and would be a SIGBUS at the
+// Memory is allocated now: if /dev/shm is full, this is an error here, and would be a SIGBUS at the
 // first access.
 void OwnSegment::reserve(std::uint64_t offset, Bytes size) {
   while (::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(size)) != 0) {

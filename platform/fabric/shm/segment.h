@@ -12,12 +12,13 @@
 
 namespace perdura::fabric::shm {
 
-// Takes the memory of a part of a mapped file now: if /dev/shm is full, this is an error here, and
-// would be a SIGBUS at the first access. `path` is what the message names. Throws PlatformError.
+// Allocates the memory of a part of a mapped file now: if /dev/shm is full, this is an error here,
+// and would be a SIGBUS at the first access. The message of the PlatformError that it throws names
+// `path`.
 void take_memory(void* begin, Bytes size, const std::string& path);
 
-// The owner's side: allocates connection slots and, behind them, rings and receive queues. Used by
-// the owner's thread only.
+// The owner's side: allocates connection slots, rings and receive queues. Used by the owner's
+// thread only.
 class OwnSegment {
  public:
   // Throws UsageError if the port is taken, PlatformError if the file cannot be made.
@@ -39,8 +40,7 @@ class OwnSegment {
 
   std::uint32_t allocate_slot();
   void release_slot(std::uint32_t slot);
-  // No slot with this number or a greater one was ever used.
-  // From any thread.
+  // No slot with this number or a greater one was ever used. May be called from any thread.
   std::uint32_t slots_used() const { return next_slot_.load(std::memory_order_acquire); }
 
  private:
@@ -58,7 +58,8 @@ class OwnSegment {
 // A peer's side.
 class PeerSegment {
  public:
-  // Null if there is no such endpoint, or it is closed, or of another life of the node.
+  // Returns null if there is no such endpoint, or it is closed, or belongs to another life of the
+  // node.
   static std::shared_ptr<PeerSegment> open(const std::string& path, std::uint64_t generation);
 
   explicit PeerSegment(std::shared_ptr<pmem::mapped::Mapping> mapping)

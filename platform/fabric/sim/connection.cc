@@ -204,7 +204,7 @@ void End::join(End& a, End& b) {
     end->path_ = path_between(a.nic_.profile.link, b.nic_.profile.link);
     end->journal_ = end->peer_->nic_.journal;
     if (end->journal_) [[unlikely]]
-      // What a CPU stores stays in its caches, as what a device places with DDIO does.
+      // A CPU's stores stay in its caches, like a device's placements with DDIO.
       end->connection_ = end->nic_.is_software ? end->journal_->connect_through_caches()
                                                : end->journal_->connect();
   }
@@ -287,7 +287,7 @@ void End::transmit(Flight& flight) {
     ready = nic_.find_local(ready, flight.request.local, bytes);
     const Picoseconds whole = transfer_time(bytes, profile.nic.dma_read_bandwidth());
     const Time start = nic_.dma_read.take(now, ready, whole) + profile.nic.pcie_read;
-    // A packet leaves as soon as it has been fetched.
+    // Each packet leaves as soon as it has been fetched.
     ready = start + transfer_time(std::min(bytes, path_.mtu), profile.nic.dma_read_bandwidth());
     fetched = start + whole;
     gather(flight.request.local, flight.payload);
@@ -369,8 +369,8 @@ void End::enter_error() {
     relaxed().flush();
     peer_->relaxed().finish();
   }
-  // The end of a connection is reported behind the last placement and the last atomic, so that
-  // nothing of the connection is under way any more.
+  // The end of a connection is reported after the last placement and the last atomic, when nothing
+  // of the connection is under way any more.
   deliver({queue_pair_, Status::disconnected, {}, {}, 0},
           std::max({network_.engine.now(), last_placement_ + nic_.profile.nic.pcie_write,
                     last_atomic_}));
@@ -402,7 +402,7 @@ void End::close() {
   if (was_connected) peer_->lose_connection(path_.propagation);
 }
 
-// The messages of this end that are on the wire are cut there, as by the death of the requester.
+// Cuts the messages of this end that are on the wire, as the death of the requester would.
 void End::break_off() {
   if (state_ != State::connected) return;
   outstanding_.for_each([this](Flight& flight) { cut_off(flight); });
@@ -410,8 +410,8 @@ void End::break_off() {
   peer_->lose_connection(nic_.profile.link.propagation);
 }
 
-// The packets that a requester had sent before it died still arrive. Of the last message these may
-// be only a part.
+// The packets that a requester had sent before it died still arrive. The last message may arrive
+// only in part.
 void End::cut_off(Flight& flight) {
   if (flight.arrived) return;
   const bool carries_payload = is_posted(flight.request.opcode);

@@ -40,7 +40,8 @@ struct Target {
 // The parts of memory that an operation touches, in order: nearly always a single one.
 struct Targets {
   Target first;
-  std::span<const Target> more;  // behind it; until somebody asks for other targets
+  std::span<const Target> more;  // the rest; valid until the next remote_targets() or
+                                 // local_targets()
 
   template <class Visit>
   void for_each(Visit visit) const {
@@ -59,24 +60,24 @@ struct alignas(kCacheLine) Flight final : Event {
   bool cut = false;      // the requester died before the last packet had left
   bool flushed = false;  // completed early; only its event is still to come
   bool observed = false;
-  bool succeeded = false;  // at the responder; only where durability is tracked
-  bool told = false;       // to the responder's journal that it completes
+  bool succeeded = false;  // its execution at the responder; only where durability is tracked
+  bool told = false;       // the responder's journal knows that it completes
   End* from = nullptr;
-  Operation* operation = nullptr;  // null if unsignaled, or nobody waits any more
+  Operation* operation = nullptr;  // null if unsignaled, or no longer awaited
   Nic::Registered* memory = nullptr;
-  Flight* next = nullptr;           // that its requester has posted
-  Flight* next_held = nullptr;      // by the responder
-  std::vector<std::byte> payload;   // on the way there, or back
+  Flight* next = nullptr;           // in the requester's queue
+  Flight* next_held = nullptr;      // among those that the responder holds
+  std::vector<std::byte> payload;   // of the request, or of its answer
   std::vector<RegionPiece> pieces;  // of `memory`, if it consists of extents
   WorkRequest request;
   std::uint64_t old_value = 0;
-  pmem::sim::Journal::Operation known_as;  // to the responder's journal, if it has one
+  pmem::sim::Journal::Operation known_as;  // its number in the responder's journal, if there is one
   Time departure{};                        // of the first packet
   Time last_arrival{};                     // of the last packet
   Time sent{};                             // of the answer, if it has succeeded
-  pmem::sim::LineTimes seen{};             // by a READ
-  Time read_by{};                          // a READ: when its last packet can be sent
-  Time placed{};  // a READ: when its last packet is with the requester's memory
+  pmem::sim::LineTimes seen{};             // the times up to which a READ sees each line
+  Time read_by{};                          // for a READ: when its last packet can be sent
+  Time placed{};  // for a READ: when its last packet is in the requester's memory
   perdura::sim::RunObserver::MessageId observed_as = 0;  // if it is observed
   void fire() override;
 };
@@ -124,11 +125,11 @@ struct Delivery final : Event, CompletionTaken {
   void taken() override;
 };
 
-// Who decides how late messages and devices are in a simulation with times: each message on its way
-// there, each answer and each receive completion on its way to the CPU, and each placement in the
-// responder's memory has one of the delays of choose_delay(). Whatever is late, a connection keeps
-// the order in which its messages arrive, are placed, complete and are reported. Null: none is
-// late.
+// The choices that delay messages and devices in a simulation with times: each request, each
+// answer, each receive completion on its way to the CPU, and each placement in the responder's
+// memory is delayed by one of the values of choose_delay(). Whatever is late, a connection keeps
+// the order in which its messages arrive, are placed, complete and are reported. Null: nothing is
+// delayed.
 struct DelayChoices {
   pmem::Choices* messages = nullptr;
   pmem::Choices* devices = nullptr;
@@ -152,8 +153,8 @@ class Network {
   // Runs `function` after `delay`; for what happens rarely.
   void after(Picoseconds delay, std::function<void()> function);
   End& new_end(Nic& nic, SimThread& thread, Address address, const QueuePairOptions& options);
-  // The connections of a node are about to go: its device ends what it has begun for them. Returns
-  // when it has. In a relaxed simulation that is at once.
+  // To be called before the connections of a node go away. Returns the time at which the node's
+  // device has finished what it has begun for them; in a relaxed simulation it finishes at once.
   Time end_begun(NodeId node);
   // See SimPlatform::break_connections().
   std::size_t break_connections(Address at, Address peer);
@@ -161,7 +162,7 @@ class Network {
 
   std::vector<Target> targets;  // of the operation that is being carried out, if there are several
 
-  // Of a relaxed simulation: what the devices may do next, and where they stand.
+  // For relaxed simulations: the possible next steps of the devices, and their state.
   void list_steps(std::vector<RelaxedStep>& steps);
   void append_state(std::string& state) const;
 
@@ -191,7 +192,7 @@ class SimReceiveQueue final : public ReceiveQueue {
     std::uint64_t id;
   };
   bool empty() const { return posted_.empty(); }
-  // What it returns stays until the next post().
+  // The result is valid until the next post().
   const Posted& take() {
     const Posted& first = posted_.front();
     posted_.pop_front();
@@ -214,7 +215,7 @@ class alignas(kCacheLine) End {
   void attach(QueuePair* queue_pair);
 
   void post(const WorkRequest& request, Operation* operation);
-  RelaxedPipe& relaxed();  // what it has posted in a relaxed simulation
+  RelaxedPipe& relaxed();  // its operations in a relaxed simulation
   void close();            // the queue pair is being destroyed
   // The queue pair gets into the error state for a reason outside the model.
   void break_off();
@@ -246,7 +247,8 @@ class alignas(kCacheLine) End {
     last_arrival = arrival + perdura::sim::transfer_time(on_wire, path_.bandwidth);
     return arrival - path_.propagation;
   }
-  // The same of a message that DelayChoices may delay: those behind it wait until it has left.
+  // Delays the departure of a message by DelayChoices; the messages behind it wait until it has
+  // left.
   Time delayed(Time departure, Picoseconds wire) {
     departure =
         std::max(departure + perdura::sim::choose_delay(*network_.delays.messages), last_delayed_);
@@ -258,7 +260,7 @@ class alignas(kCacheLine) End {
     peer_->nic_.traffic.received += on_wire;
   }
 
-  // Of a flight of this end that is observed.
+  // To be called only for flights that are observed.
   perdura::sim::RunObserver& observer() const { return *journal_->observer(); }
   void observe(Flight& flight) const;
   static std::coroutine_handle<> awaited_by(const Flight& flight);
@@ -319,12 +321,12 @@ class alignas(kCacheLine) End {
   FlightQueue<&Flight::next_held> held_;
   std::uint32_t rnr_retries_ = 0;
   State state_ = State::connected;
-  bool peer_has_flushed_ = false;  // so what is held may be, too
+  bool peer_has_flushed_ = false;  // so held messages may be flushed, too
 
   SimThread& thread_;
   Address address_;
   QueuePairOptions options_;
-  QueuePair* queue_pair_ = nullptr;  // that completions name
+  QueuePair* queue_pair_ = nullptr;  // named in completions
   End* peer_ = nullptr;
   perdura::sim::LinkProfile path_;  // between the two nodes
 
@@ -343,15 +345,16 @@ class alignas(kCacheLine) End {
   Time busy_until_{};   // when the device has ended all that it has begun
   std::uint32_t placements_ = 0;
   Time last_delivery_{};
-  // Delivered before the connecting task has its queue pair: the peer was quick, or died.
+  // Completions that were delivered before the connecting task had its queue pair, because the peer
+  // was quick or died.
   std::vector<ReceiveCompletion> early_;
 
-  // Of the peer's node, and what it knows of this direction of the connection; null unless
-  // durability is tracked.
+  // The journal of the peer's node, and its number for this direction of the connection; null
+  // unless durability is tracked.
   std::shared_ptr<pmem::sim::Journal> journal_;
   pmem::sim::Journal::ConnectionId connection_ = 0;
-  std::vector<pmem::sim::Journal::Operation> unreported_;  // completed, but nobody waits for it
-  Time last_told_{};  // when the last operation completed that the journal knows of
+  std::vector<pmem::sim::Journal::Operation> unreported_;  // completed, but not awaited
+  Time last_told_{};  // when the last operation that the journal knows of completed
 
   Time last_delayed_{};  // when the last message that may have been delayed has left
 

@@ -90,8 +90,8 @@ class SimConnectionRequest final : public ConnectionRequest {
   }
 
  private:
-  // It leaves when the thread has done what the task did before. If the process dies sooner, the
-  // connection is broken when the answer would arrive, and nobody gets one.
+  // The answer leaves when the thread has finished the work that precedes it. If the process dies
+  // sooner, the connection is broken by the time the answer would arrive, and the peer gets none.
   void answer() {
     to_.network_.after(to_.ahead() + attempt_->propagation, [attempt = attempt_] {
       if (attempt->abandoned) return;
@@ -132,7 +132,7 @@ SimEndpoint::SimEndpoint(Network& network, Directory& directory, Nic& nic, SimTh
   directory_.add(*this);
 }
 
-// Who has not been answered learns that nobody listens any more, as who connects later does.
+// Peers that have not been answered are rejected; those that connect later find no listener.
 SimEndpoint::~SimEndpoint() {
   directory_.remove(*this);
   while (!attempts_.empty()) SimConnectionRequest(*this, attempts_.take_front()).reject({});

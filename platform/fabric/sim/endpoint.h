@@ -43,7 +43,8 @@ class SimEndpoint final : public Endpoint {
   friend class SimConnectionRequest;
   struct Attempt;
 
-  // Of the thread to the engine: what the running task has done and still has to be charged for.
+  // How far the thread is ahead of the engine: the charges of the running task that are not yet
+  // paid.
   Picoseconds ahead() const;
   void charge_registration(RemoteKey key);
   void charge_change(std::uint64_t entries);

@@ -25,9 +25,9 @@ Time Nic::find_pages(Time at, std::uint64_t table, Bytes page, Bytes offset, Byt
   return found;
 }
 
-// If translations are of pages, they are counted from the start of the registration if it has
-// extents, and from the start of the region otherwise. If translations are of ranges, each is known
-// by its place in the registration.
+// Translations of pages are numbered from the start of the registration if it has extents, and from
+// the start of the region otherwise. Translations of ranges are known by their place in the
+// registration.
 Time Nic::translate(Time at, const WorkRequest& request, const Registered& memory, Bytes length,
                     std::span<const RegionPiece> pieces) {
   const std::uint64_t table = request.remote.key.value;
@@ -75,8 +75,8 @@ std::uint64_t Nic::entries_of(const Registered& memory) const {
   return sum;
 }
 
-// Called before the change. Of translations of ranges, it drops those that the change touches or
-// merges with the new extent.
+// Must be called before the change. If translations cover ranges, drops those that the change
+// touches or merges with the new extent.
 void Nic::forget_changed(const ExtentMap& map, const Registered& memory, Bytes at, Bytes length) {
   if (!translations || length == 0) return;
   const Bytes page = page_of(memory.region());

@@ -25,23 +25,24 @@ class Nic {
 
   const perdura::sim::Profile& profile;
   const bool is_software;
-  // As what writes to persistent memory are counted.
+  // The cause under which its writes to persistent memory are counted.
   pmem::Cause cause() const {
     return is_software ? pmem::Cause::local_store : pmem::Cause::one_sided;
   }
   std::shared_ptr<pmem::sim::Journal> journal;  // of the node; null unless durability is tracked
-  // What a thread posts occupies these. It may have run ahead of the engine, and what the device
-  // answers in the meantime must not wait for that.
+  // Resources for what threads post. A thread may have run ahead of the engine, and the device's
+  // answers in the meantime must not wait for it.
   perdura::sim::SharedResource transmit;  // message rate, out
   perdura::sim::SharedResource link;      // out
   perdura::sim::SharedResource link_in;   // in: taken when a message leaves its sender
   perdura::sim::SharedResource dma_read;  // PCIe, from memory
-  // What arrives occupies these, in its order.
+  // Resources for what arrives, taken in the order of arrival.
   perdura::sim::Resource receive;    // message rate, in
   perdura::sim::Resource dma_write;  // PCIe, to memory
   perdura::sim::Resource atomics;
-  bool in_atomic = false;                        // a relaxed simulation: between its two halves
-  std::optional<TranslationCache> translations;  // else it knows where everything is
+  bool in_atomic = false;                        // in a relaxed simulation: between the two halves
+                                                 // of an atomic
+  std::optional<TranslationCache> translations;  // none: it knows where everything is
   Traffic traffic;                               // headers and acknowledgments included
 
   // An entry of the table. Entries are never removed and keep their memory alive, since messages in
@@ -49,13 +50,14 @@ class Nic {
   // key is detected.
   struct Registered {
     std::shared_ptr<pmem::RegionModel> model;
-    // Whose registration it is: only connections of the same node reach it (a protection domain).
+    // The node that registered it: only connections of the same node reach it (a protection
+    // domain).
     NodeId owner = 0;
     Bytes offset = 0;
     Bytes length = 0;
     Access access = Access::local;
     bool valid = true;
-    // Of a registration of extents; null if it is one range.
+    // The extents, if it is a registration of extents; otherwise null.
     std::unique_ptr<ExtentTable> extents{};
     Bytes region_size = 0;
     // When the device will have finished the operations that it has begun on the extents; a change
@@ -76,7 +78,7 @@ class Nic {
     return {&region, {static_cast<std::uint32_t>(registered_.size())}, access};
   }
 
-  // A registration of extents that is to be changed.
+  // Returns a registration of extents that is to be changed. Throws PlatformError if there is none.
   Registered& extents_of(const ExtentMap& map) {
     const std::uint32_t key = map.key.value;
     if (key < 1 || key > registered_.size() || !registered_[key - 1].valid ||
@@ -92,11 +94,11 @@ class Nic {
     if (translations) translations->forget(key.value, 0, kLastEntry);
   }
 
-  // Changes extents. Returns how many entries of the table of translations that writes.
+  // Both change extents and return the number of entries that this writes in the translation table.
   std::uint64_t map(const ExtentMap& map, const Extent& extent);
   std::uint64_t unmap(const ExtentMap& map, Bytes at, Bytes length);
 
-  // How many entries a registration has.
+  // The number of translation entries of a registration.
   std::uint64_t entries_of(const Registered& memory) const;
   const Registered& registered(RemoteKey key) const { return registered_[key.value - 1]; }
 
@@ -123,9 +125,9 @@ class Nic {
     }
   }
 
-  // The memory behind a remote address of a connection of `owner`, or null if the key, the range or
-  // the right is wrong; what the access touches of it, if that is not one piece of one range, into
-  // `pieces`.
+  // Returns the memory at a remote address for a connection of `owner`, or null if the key, the
+  // range or the right is wrong. For a registration of extents, fills `pieces` with what the access
+  // touches.
   Registered* find(NodeId owner, RemoteAddress at, Bytes length, Access needed,
                    std::vector<RegionPiece>& pieces) {
     if (at.key.value < 1 || at.key.value > registered_.size()) return nullptr;
@@ -144,7 +146,7 @@ class Nic {
                  std::span<const RegionPiece> pieces);
   Time translate(Time at, const LocalPieces& local, Bytes length);
   Time find_pages(Time at, std::uint64_t table, Bytes page, Bytes offset, Bytes length);
-  // Of a translation of this region's memory; 0: of a whole range.
+  // The page size of the translations of this region's memory; 0: each covers a whole range.
   Bytes page_of(const pmem::sim::SimRegion& region) const;
   std::uint64_t entries_in(const Registered& memory, Bytes at, Bytes length) const;
   void forget_changed(const ExtentMap& map, const Registered& memory, Bytes at, Bytes length);

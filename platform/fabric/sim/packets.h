@@ -9,15 +9,15 @@
 
 namespace perdura::fabric::sim {
 
-// What two nodes' links make together: the slower bandwidth, the smaller packets, the larger
-// headers and the longer way.
+// The path between two nodes' links: the lower bandwidth, the smaller packets, the larger headers
+// and the longer propagation.
 inline perdura::sim::LinkProfile path_between(const perdura::sim::LinkProfile& a,
                                               const perdura::sim::LinkProfile& b) {
   return {std::min(a.bandwidth, b.bandwidth), std::max(a.propagation, b.propagation),
           std::min(a.mtu, b.mtu), std::max(a.header, b.header)};
 }
 
-// A message with the headers of its packets.
+// The bytes of a message, with the headers of its packets.
 inline Bytes wire_bytes(const perdura::sim::LinkProfile& path, Bytes bytes) {
   const Bytes packets = bytes == 0 ? 1 : (bytes + path.mtu - 1) / path.mtu;
   return bytes + packets * path.header;

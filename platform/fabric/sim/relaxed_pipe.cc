@@ -34,8 +34,8 @@ Bytes length_at_responder(const WorkRequest& request) {
   return is_atomic(request.opcode) ? kWord : request.local.length();
 }
 
-// Calls `visit(region, offset, bytes)` for the memory of the targets that a part of their bytes
-// falls on.
+// Calls `visit(region, offset, bytes)` for the memory of the targets that `part`, which starts
+// `begin` bytes into them, falls on.
 template <class Visit>
 void for_each_piece(const Targets& targets, Bytes begin, std::span<std::byte> part, Visit visit) {
   targets.for_each([&](const Target& target) {
@@ -59,12 +59,12 @@ std::span<std::byte> part_of(Flight& flight, Bytes part, std::uint32_t number) {
 
 }  // namespace
 
-// What is true of all operations before one.
+// Properties that hold for all operations before a given one.
 struct RelaxedPipe::Earlier {
   bool fetched = true;      // WRITEs and SENDs
-  bool placed = true;       // the same
+  bool placed = true;       // WRITEs and SENDs
   bool sampled = true;      // READs
-  bool put_back = true;     // the same
+  bool put_back = true;     // READs
   bool atomics = true;      // atomics and FLUSHes have taken effect
   bool reported = true;     // messages
   bool completed = true;    // all operations
@@ -115,7 +115,7 @@ RelaxedPipe::~RelaxedPipe() = default;
 
 void RelaxedPipe::post(Flight& flight) {
   if (flight.request.flags.inlined) {
-    // The CPU copies the data, which it sees with its own stores.
+    // The CPU copies the data, and sees its own stores.
     flight.payload.resize(flight.request.local.length());
     Bytes at = 0;
     for (const LocalBuffer& piece : flight.request.local.all()) {
@@ -155,7 +155,7 @@ void RelaxedPipe::list(std::vector<RelaxedStep>& steps) {
   for (std::uint32_t at = 0; at < posted_.size(); ++at) {
     const Posted& posted = posted_[at];
     const WorkRequest& request = posted.flight->request;
-    // The device takes up operations in order; what waits holds up all behind it.
+    // The device starts operations in order; one that waits holds up all behind it.
     if (request.flags.fenced && !earlier.non_posted) return;
     if (earlier.going >= end_.options_.send_depth) return;
     if (is_posted(request.opcode)) {
@@ -184,7 +184,8 @@ void RelaxedPipe::list_posted(const Posted& posted, std::uint32_t at, const Earl
       earlier.reported) {
     steps.push_back({self, at, 0, Kind::report});
   }
-  // The responder's device has it: that says nothing of its memory.
+  // A completion means that the responder's device has the operation, and says nothing of its
+  // memory.
   const bool taken = !is_message(posted.flight->request.opcode) || posted.admitted;
   if (posted.fetched == posted.all() && taken && earlier.completed && !posted.completed) {
     steps.push_back({self, at, 0, Kind::complete});
@@ -224,16 +225,16 @@ void RelaxedPipe::list_non_posted(const Posted& posted, std::uint32_t at, const 
   }
 }
 
-// A message waits for a receive buffer as long as it takes.
+// A message waits for a receive buffer without a limit.
 bool RelaxedPipe::admissible(const Posted& posted) const {
   if (posted.admitted || !is_message(posted.flight->request.opcode)) return true;
-  // It will be refused. Its receive queue may be gone.
+  // The operation will be refused. The receive queue may be gone.
   if (end_.peer_->state_ != End::State::connected) return true;
   const SimReceiveQueue* const queue = end_.peer_->receive_queue_;
   return queue != nullptr && !queue->empty();
 }
 
-// The responder's device finds what the operation names.
+// The responder's device looks up the memory or the receive buffer of the operation.
 void RelaxedPipe::admit(Posted& posted) {
   if (posted.admitted) return;
   posted.admitted = true;
@@ -335,7 +336,7 @@ void RelaxedPipe::sample(Posted& posted, std::uint32_t part) {
 void RelaxedPipe::put_back(Posted& posted, std::uint32_t part) const {
   Flight& flight = *posted.flight;
   posted.put_back |= Parts{1} << part;
-  // Memory that nobody waits for any more may be gone.
+  // If the operation is no longer awaited, its memory may be gone.
   if (flight.operation == nullptr) return;
   const Targets targets = end_.local_targets(flight.request.local, flight.payload.size());
   for_each_piece(targets, posted.part * part, part_of(flight, posted.part, part),
@@ -450,7 +451,7 @@ void RelaxedPipe::finish() {
         place(posted, part);
       }
     }
-    // Of a long message a part may not have left yet.
+    // Parts of a long message may not have left yet.
     if (!effective(posted)) refuse(posted, Status::retry_exceeded);
   }
 }

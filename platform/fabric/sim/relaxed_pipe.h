@@ -1,16 +1,16 @@
-// One direction of a connection in a simulation in which time decides nothing
-// (SimPlatform::relax): the operations that an end has posted, each divided into the accesses of
-// memory that the two devices make for it, and the rules by which these may follow each other.
+// One direction of a connection in a simulation in which time decides nothing (SimPlatform::relax):
+// the operations that an end has posted, each divided into the memory accesses that the two devices
+// make for it, and the rules for the order of these accesses.
 //
-//   WRITE, SEND   fetch (local memory is read), place (remote memory is written); a message is
-//                 reported behind that
+//   WRITE, SEND   fetch (local memory is read), place (remote memory is written); then a message is
+//                 reported
 //   READ          sample (remote memory is read), return (local memory is written)
 //   atomics       sample, place; between the two no other atomic of the device
-//   FLUSH         nothing but its place in the order
+//   FLUSH         has no accesses, only its place in the order
 //
-// and all complete, in the order posted. Data is handled in parts of cache lines, which of one
-// operation come in any order; of large operations in parts of several lines, so that none has more
-// than kMostParts. What one connection does has no order with what another does. The rules are in
+// All complete, in the order posted. Data is handled in parts: single cache lines, or several lines
+// for large operations, so that none has more than kMostParts. The parts of an operation come in
+// any order. Operations of different connections are not ordered with each other. The rules are in
 // docs/memory-model.md.
 #pragma once
 
@@ -26,7 +26,7 @@ class End;
 struct Flight;
 class RelaxedPipe;
 
-// What a device may do next.
+// A possible next step of a device.
 struct RelaxedStep {
   enum class Kind : std::uint8_t { fetch, place, sample, put_back, report, complete };
 
@@ -47,15 +47,15 @@ class RelaxedPipe {
   RelaxedPipe(const RelaxedPipe&) = delete;
   RelaxedPipe& operator=(const RelaxedPipe&) = delete;
 
-  // The thread's CPU posts an operation: through its store buffer, behind what it has stored.
+  // The thread's CPU posts an operation through its store buffer, after its earlier stores.
   void post(Flight& flight);
   void list(std::vector<RelaxedStep>& steps);
   void take(const RelaxedStep& step);
 
-  // The end has an error or is closed: what has not left it is dropped.
+  // The end has an error or is closed: drops everything that has not left it.
   void flush();
-  // The responder's end has an error or is about to go: what its device has begun it ends, and
-  // nothing of the rest takes effect.
+  // The responder's end has an error or is about to go: its device finishes what it has begun, and
+  // nothing else takes effect.
   void finish();
 
   void append_state(std::string& state) const;
@@ -75,7 +75,7 @@ class RelaxedPipe {
     bool admitted = false;  // the responder has found the memory, or a receive buffer
     bool reported = false;
     bool completed = false;
-    LocalPieces buffer{};  // of a message: where it goes
+    LocalPieces buffer{};  // for a message: its receive buffer
     std::uint64_t buffer_id = 0;
     bool needs_report = false;
     Parts all() const { return (Parts{1} << parts) - 1; }
@@ -103,7 +103,7 @@ class RelaxedPipe {
   void forget_done();
 
   End& end_;
-  std::vector<Posted> posted_;  // that are not done, in order
+  std::vector<Posted> posted_;  // in order, without those that are done
   std::uint32_t count_ = 0;     // posted so far
 };
 

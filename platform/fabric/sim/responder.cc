@@ -72,7 +72,7 @@ void End::retry_held_later() {
   network_.engine.schedule_in_line(nic_.profile.retry.rnr_timer, retry_timer_);
 }
 
-// Whether the first held message again finds no receive buffer. The message itself is not accessed:
+// True if the first held message still finds no receive buffer. The message itself is not accessed:
 // with thousands of clients each access would be a cache miss.
 bool End::lacks_buffer_again() {
   if (state_ != State::connected || peer_has_flushed_) return false;
@@ -304,8 +304,8 @@ void End::place_in_turn(const Flight& flight, const Targets& targets, Time next,
   });
 }
 
-// Notes that the device is at work for this end, and uses the memory of a registration with
-// extents, until then.
+// Notes that until then the device is at work for this end, and uses the memory of a registration
+// with extents.
 void End::keep_busy(Flight& flight, Time until) {
   busy_until_ = std::max(busy_until_, until);
   if (flight.memory == nullptr || flight.memory->extents == nullptr) [[likely]]
@@ -350,7 +350,7 @@ void End::execute_read(Flight& flight, Time at) {
     observe_execution(flight, one, first);
   flight.read_by = first + span + profile.nic.pcie_read / 2;
   keep_busy(flight, flight.read_by);
-  // A packet leaves as soon as it has been read.
+  // Each packet leaves as soon as it has been read.
   Picoseconds of_first = span;
   if (bytes > path_.mtu) {
     const double part = static_cast<double>(path_.mtu) / static_cast<double>(bytes);
@@ -495,9 +495,9 @@ void End::complete_at(Flight& flight, Time sent, Time at) {
   network_.engine.schedule(at, flight);
 }
 
-// From then on the requester may receive the completion, even if the responder fails. Completions
-// come in order: one that is behind a READ waits for its answer, and a signaled one also reports
-// the unsignaled ones before it.
+// Tells the journal which operations complete: from now on the requester may receive the
+// completion, even if the responder fails. Completions come in order: one that follows a READ waits
+// for the READ's answer, and a signaled one also reports the unsignaled ones before it.
 void End::tell_completed(Flight& flight, Time sent) {
   flight.succeeded = true;
   flight.sent = sent;

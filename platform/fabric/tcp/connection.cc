@@ -1,4 +1,4 @@
-// Establishment of connections, and what is left of those that have ended.
+// Establishment of connections, and the end of connections that linger.
 #include "platform/fabric/tcp/connection.h"
 
 #include <sys/random.h>
@@ -14,11 +14,11 @@
 namespace perdura::fabric::tcp {
 namespace {
 
-// How long an initiator waits before it looks again whether its peer listens; if one that listened
-// does not answer, or not for the peer, whether that listens elsewhere.
+// How long an initiator waits before it looks again whether its peer listens; and, while the
+// listener that it found does not answer, whether the peer listens elsewhere by now.
 constexpr Picoseconds kLookAgain = Milliseconds(1);
 constexpr Picoseconds kLookAgainAtListener = Milliseconds(10);
-// For how long a host of several may not answer.
+// How long a host may stay silent before the peer's next host is tried.
 constexpr Picoseconds kNextHost = std::chrono::seconds(1);
 
 PrivateData packed(std::span<const std::byte> bytes) {
@@ -38,7 +38,7 @@ bool send_whole(int socket, const T& object) {
   return send_some(socket, std::as_bytes(std::span(&object, 1))) == sizeof object;
 }
 
-// An object that is arriving, without what follows it.
+// An object that is arriving; bytes after it are left in the socket.
 template <class T>
 class Expected {
  public:
@@ -65,7 +65,7 @@ bool answer(int socket, Verdict verdict, std::span<const std::byte> private_data
 
 // --- the acceptor's side ------------------------------------------------------------------------
 
-// A connection of which the initiator has not said yet what it wants.
+// A connection whose initiator has not sent its Hello yet.
 class TcpEndpoint::Incoming final : public Watcher {
  public:
   Incoming(TcpEndpoint& endpoint, File socket) : endpoint_(endpoint), socket_(std::move(socket)) {
@@ -81,7 +81,8 @@ class TcpEndpoint::Incoming final : public Watcher {
     const bool open = hello_.receive(socket_.get());
     if (open && !hello_.complete()) return;
     const Hello& hello = hello_.object();
-    // Who wants another one closes the connection and looks again where that is.
+    // An initiator that wants another endpoint closes the connection and looks again where that one
+    // is.
     if (hello_.complete() && endpoint_.names_this(hello)) {
       endpoint_.events_.remove(socket_.get(), *this);
       endpoint_.requests_.push_back({std::move(socket_),
@@ -208,9 +209,9 @@ class TcpEndpoint::Attempt final : public Watcher {
   ~Attempt() { give_up(); }
 
   bool over() const { return !socket_ || answer_.complete(); }
-  // The host has answered, if not the listener.
+  // True once the host has answered, even if the listener has not.
   bool reached() const { return reached_; }
-  // Null if there is none, and never will be.
+  // To be called when over() is true. Null if the peer has sent no valid answer.
   const Answer* answer() const {
     if (!answer_.complete()) return nullptr;
     const Answer& arrived = answer_.object();
@@ -234,7 +235,7 @@ class TcpEndpoint::Attempt final : public Watcher {
     } else if (!answer_.receive(socket_.get())) {
       give_up();
     } else if (answer_.complete()) {
-      watch(0);  // what follows is the queue pair's
+      watch(0);  // the rest belongs to the queue pair
     }
   }
 
@@ -269,8 +270,8 @@ Task<Connection> TcpEndpoint::connect(Address to, QueuePairOptions options,
       Attempt attempt(*this, to, *listener, listener->hosts[n % listener->hosts.size()],
                       private_data);
       const Time begun = executor.now();
-      // Whoever has this port may not be the listener, and not answer at all. Then another one will
-      // be published if the listener comes.
+      // The port may belong to another process by now, which may not answer at all. If the peer
+      // listens again, it publishes another listener.
       while (!attempt.over() && executor.now() < deadline) {
         const Time look = std::min(deadline, executor.now() + kLookAgainAtListener);
         co_await runtime::until([&] { return attempt.over(); }, look);
@@ -297,7 +298,7 @@ Task<Connection> TcpEndpoint::connect(Address to, QueuePairOptions options,
   }
 }
 
-// --- behind the end of a connection -------------------------------------------------------------
+//  --- after the end of a connection --------------------------------------------------------------
 
 class TcpEndpoint::Lingering final : public Watcher {
  public:

@@ -7,7 +7,7 @@
 
 namespace perdura::fabric::tcp {
 
-// Answers who wants to connect; false if it is gone.
+// Answers a peer that wants to connect; returns false if the peer is gone.
 bool answer(int socket, Verdict verdict, std::span<const std::byte> private_data);
 
 }  // namespace perdura::fabric::tcp

@@ -47,7 +47,7 @@ TcpEndpoint::TcpEndpoint(const EndpointContext& context, Address address)
 TcpEndpoint::~TcpEndpoint() {
   context_.executor.remove_poller(*this);
   acceptor_.reset();
-  // Who waits for an answer shall not wait for longer.
+  // Peers that wait for an answer are rejected now, rather than left waiting.
   for (Request& request : requests_) answer(request.socket.get(), Verdict::rejected, {});
   incoming_.clear();
   lingering_.clear();
@@ -95,7 +95,7 @@ bool TcpEndpoint::poll() {
   busy |= transmit();
   busy |= events_.dispatch();
   if (stored_) {
-    // Before the acknowledgments go out, so that who gets one finds what was stored in the counts.
+    // Before the acknowledgments go out, so that a peer that gets one finds its data in the counts.
     stored_ = false;
     if (current_thread_use != nullptr) {
       current_thread_use->writes.publish(pmem::thread_write_meter().writes());
@@ -157,7 +157,7 @@ bool TcpEndpoint::resume_held() {
       ++i;
       continue;
     }
-    // It goes to the end of the line if it has more than there are buffers for.
+    // The queue pair goes to the end of the line if it holds more requests than there are buffers.
     holding_.erase(holding_.begin() + static_cast<std::ptrdiff_t>(i));
     queue_pair->resume();
     any = true;

@@ -1,10 +1,10 @@
-// The connections of one thread over TCP, by the sockets of its host.
+// The connections of one thread over TCP, through the sockets of its host.
 //
-// Nothing but the thread that owns an endpoint works for it: it carries out what peers ask for, and
-// stores what they send, when its executor polls. While that thread runs a task that does not
-// suspend, peers wait, unlike those of an RDMA device, whose READs and WRITEs need no thread. A
-// SEND or WRITE completes when the peer's thread has stored the data and its acknowledgment has
-// come back, a READ with its answer.
+// Only the thread that owns an endpoint works for it: the thread carries out the peers' requests
+// and stores their data when its executor polls. While it runs a task that does not suspend, peers
+// wait. An RDMA device, in contrast, executes READs and WRITEs without a thread. A SEND or WRITE
+// completes when the peer's thread has stored the data and its acknowledgment has come back, a READ
+// when its answer has arrived.
 //
 // A thread that sleeps is woken through its doorbell's eventfd or, where it has none, by a thread
 // of the endpoint's own, which exists from the first time that the executor sleeps.
@@ -29,18 +29,18 @@
 
 namespace perdura::fabric::tcp {
 
-// What an endpoint is given by its platform and node.
+// The parts of the platform and the node that an endpoint uses.
 struct EndpointContext {
   std::shared_ptr<Rendezvous> rendezvous;
   TrafficMeter& traffic;
-  ThreadUse& waker;  // where the CPU time of the thread that wakes is counted
+  ThreadUse& waker;  // where the CPU time of the waking thread is counted
   runtime::ThreadExecutor& executor;
-  Picoseconds connection_timeout;  // how long connect() waits if it is not told
+  Picoseconds connection_timeout;  // of connect(), unless its options set another
 };
 
 class TcpEndpoint final : public Endpoint, public runtime::Poller {
  public:
-  // Throws UsageError if the node has such an endpoint already, PlatformError.
+  // Throws UsageError if the node has such an endpoint already, or PlatformError.
   TcpEndpoint(const EndpointContext& context, Address address);
   ~TcpEndpoint() override;
 
@@ -78,14 +78,14 @@ class TcpEndpoint final : public Endpoint, public runtime::Poller {
   bool names_this(const Hello& hello) const;
   void end(Incoming& incoming);
   // Sends the rest to a peer of a connection that has ended, and waits until the peer has closed
-  // it, too: TCP would drop what the peer has not received yet.
+  // it, too: otherwise TCP would drop the data that the peer has not received yet.
   void linger(File socket, std::vector<std::byte> rest);
   void end(Lingering& lingering);
 
   void transmit_later(TcpQueuePair& queue_pair);
   void resume_later(TcpQueuePair& queue_pair) { holding_.push_back(&queue_pair); }
   void complete_later(Entry* entry, Status status);
-  // The queue pair is on no list any more.
+  // Removes the queue pair from all lists.
   void forget(TcpQueuePair& queue_pair);
   bool complete_failed();
   bool resume_held();
@@ -110,7 +110,7 @@ class TcpEndpoint final : public Endpoint, public runtime::Poller {
   bool stored_ = false;  // to persistent memory, since the counts were published
 };
 
-// What Node::create_socket_endpoint() of the real platforms does.
+// The implementation of Node::create_socket_endpoint() on the real platforms.
 std::unique_ptr<Endpoint> create_endpoint(HostNode& node, Thread& thread, Port port,
                                           std::shared_ptr<Rendezvous> rendezvous,
                                           Picoseconds connection_timeout);

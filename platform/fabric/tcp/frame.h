@@ -1,5 +1,5 @@
-// What the two ends of a connection over TCP send to each other. All hosts are x86-64, so integers
-// are sent in their memory representation.
+// The messages that the two ends of a connection over TCP exchange. All hosts are x86-64, so
+// integers are sent in their memory representation.
 //
 //   initiator                                acceptor
 //   Hello                             →
@@ -59,8 +59,8 @@ enum class FrameKind : std::uint32_t {
 struct Frame {
   FrameKind kind = FrameKind::acknowledgment;
   std::uint32_t length = 0;  // of the data
-  std::uint32_t key = 0;     // of the responder's memory, with `offset`
-  std::uint32_t status = 0;  // of an acknowledgment
+  std::uint32_t key = 0;     // of the responder's memory, to which `offset` applies
+  std::uint32_t status = 0;  // only in an acknowledgment
   std::uint64_t offset = 0;
 
   // The bytes that follow the frame.

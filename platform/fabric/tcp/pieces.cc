@@ -50,7 +50,7 @@ void scatter(const LocalPieces& pieces, Bytes position, std::span<const std::byt
 }
 
 std::size_t whole_words(const LocalPieces& pieces, Bytes position, std::size_t length) {
-  Bytes end = position + length;  // behind the start of `piece`
+  Bytes end = position + length;  // counted from the start of `piece`
   for (const LocalBuffer& piece : pieces.all()) {
     if (end <= piece.length) {
       // The piece begins there, or a word of it does.

@@ -10,8 +10,8 @@
 namespace perdura::fabric::tcp {
 namespace {
 
-// What may be unacknowledged, besides one message: more is held back, since the peer must keep it
-// while it has no receive buffer.
+// The bytes that may be unacknowledged, besides one message. More is held back, since the peer must
+// keep them while it has no receive buffer.
 constexpr Bytes kWindow = 1 * MiB;
 
 }  // namespace
@@ -71,7 +71,7 @@ Entry* TcpQueuePair::make_entry(const WorkRequest& request, Operation* operation
 
 void TcpQueuePair::submit(Entry* entry) {
   if (!connected_) {
-    // Not at once: a task that tries in a loop must leave time to others.
+    // Not completed at once: a task that retries in a loop must leave time to others.
     endpoint_.complete_later(entry, Status::flushed);
     return;
   }
@@ -102,7 +102,7 @@ void TcpQueuePair::start_waiting() {
       waiting_.pop_front();
       endpoint_.pool_.give_back(entry);
     } else if (const Status error = error_of(entry->request); error != Status::success) {
-      // Operations complete in order, and so does one that is never sent.
+      // Operations complete in order, even one that is never sent.
       if (!outstanding_.empty()) return;
       break_off(error, Peer::there);
     } else if (may_start(entry->request)) {

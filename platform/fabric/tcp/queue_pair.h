@@ -5,10 +5,10 @@
 //   waiting      too many operations or bytes are under way, or a fence holds it back
 //   outstanding  its frame is in line to be sent, or sent; completes with the peer's frame
 //
-// What arrives is carried out in the order in which it was sent. A SEND that finds no receive
-// buffer is held, with all requests behind it, until one is posted; meanwhile the answers to this
-// end's own requests are still taken in. That the peer does not send without limit is up to the
-// peer: it has at most kWindow bytes, or one message, unacknowledged.
+// Requests are carried out in the order in which they were sent. A SEND that finds no receive
+// buffer is held, with all requests behind it, until one is posted; meanwhile this end still
+// receives the answers to its own requests. The amount of data held is limited by the peer, which
+// has at most kWindow bytes, or one message, unacknowledged.
 #pragma once
 
 #include <array>
@@ -68,9 +68,9 @@ class TcpQueuePair final : public QueuePair, public Watcher {
   // --- called by the endpoint ------------------------------------------------------------------
 
   void ready(std::uint32_t events) override;
-  // Sends what is in line, as much as the socket takes.
+  // Sends as much of what is in line as the socket takes.
   void transmit();
-  // Whether a request that was held can be carried out now.
+  // True if a request that was held can be carried out now.
   bool can_resume() const;
   void resume();
   // Completes an operation that failed before it was sent.
@@ -79,15 +79,15 @@ class TcpQueuePair final : public QueuePair, public Watcher {
  private:
   friend class TcpEndpoint;
 
-  // A frame in line to be sent, and where its payload comes from: a request's from the operation's
-  // buffers, that of an answer from registered memory.
+  // A frame in line to be sent, and the source of its payload: the operation's buffers for a
+  // request, registered memory for an answer.
   struct Outgoing {
     Frame frame;
     Entry* entry = nullptr;
     LocalPieces pieces{};
     std::shared_ptr<Registration> memory{};
   };
-  // A frame of which the payload is arriving, and where that goes.
+  // A frame whose payload is arriving, and the destination of the payload.
   struct Arrival {
     enum class Sink : std::uint8_t { nowhere, memory, buffer, operation, held };
     Frame frame;
@@ -133,8 +133,8 @@ class TcpQueuePair final : public QueuePair, public Watcher {
   void hold();
   void refuse(Status status);
 
-  // Ends the connection from this side; the oldest operation under way ends with `oldest`. What is
-  // in line for the peer is still sent, unless the peer is gone.
+  // Ends the connection from this side; the oldest operation under way ends with `oldest`. Frames
+  // in line for the peer are still sent, unless the peer is gone.
   enum class Peer : std::uint8_t { there, gone };
   void break_off(Status oldest, Peer peer);
 
@@ -148,17 +148,17 @@ class TcpQueuePair final : public QueuePair, public Watcher {
   // Requests of this end.
   Ring<Entry*> waiting_;
   Ring<Entry*> outstanding_;  // the oldest first
-  std::uint32_t reads_ = 0;   // of those
-  Bytes in_flight_ = 0;       // of those, the payload of WRITEs and SENDs
+  std::uint32_t reads_ = 0;   // READs among them
+  Bytes in_flight_ = 0;       // payload of the WRITEs and SENDs among them
 
   // Sending.
   Ring<Outgoing> line_;
-  bool begun_ = false;          // the frame of the first in line is in `out_`, with
-  Bytes position_ = 0;          // so many bytes of its payload
-  std::vector<std::byte> out_;  // on its way into the socket, of which
-  std::size_t out_sent_ = 0;    // so many bytes are there already
-  std::uint32_t wanted_ = 0;    // events of the socket
-  bool to_transmit_ = false;    // is on the endpoint's list
+  bool begun_ = false;          // the frame of the first in line has been put into `out_`
+  Bytes position_ = 0;          // bytes of its payload that have been put there, too
+  std::vector<std::byte> out_;  // bytes to be written to the socket
+  std::size_t out_sent_ = 0;    // how many of them have been written
+  std::uint32_t wanted_ = 0;    // events that the socket is watched for
+  bool to_transmit_ = false;    // true if on the endpoint's list
 
   // Receiving.
   std::shared_ptr<TcpReceiveQueue::Posted> receive_queue_;

@@ -18,7 +18,8 @@ class TcpReceiveQueue final : public ReceiveQueue {
  public:
   explicit TcpReceiveQueue(std::uint32_t depth) : depth_(depth) {}
   std::uint32_t depth() const override { return depth_; }
-  // Throws UsageError if it is one too many, std::out_of_range if it is not in its region.
+  // Throws UsageError if depth() buffers are posted, std::out_of_range if a piece is not in its
+  // region.
   void post(const LocalPieces& buffer, std::uint64_t buffer_id) override;
 
   // Outlives the queue for as long as queue pairs use it.

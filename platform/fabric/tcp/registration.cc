@@ -11,7 +11,8 @@ MemoryRegion Registrations::add(pmem::Region& region, Bytes offset, Bytes length
     throw PlatformError(fmt::format("cannot register bytes {}..{} of region {}, which has {}",
                                     offset, offset + length, region.name(), region.size()));
   }
-  // An odd factor: no two numbers have the same key, and keys that are similar are wrong.
+  // The factor is odd, so no two numbers have the same key; and a key that is slightly wrong is
+  // invalid.
   constexpr std::uint32_t kFactor = 0x9E3779B1;
   const RemoteKey key{++made_ * kFactor};
   by_key_[key.value] = std::make_shared<Registration>(region, offset, length, access);

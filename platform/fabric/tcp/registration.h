@@ -16,8 +16,8 @@ struct Registration {
         length(size),
         access(granted) {}
 
-  // The same memory, which must not be accessed unless `mapping` can be locked: the region may have
-  // been destroyed.
+  // The region's memory, which must not be accessed unless `mapping` can be locked: the region may
+  // have been destroyed.
   pmem::Region view;
   std::weak_ptr<void> mapping;
   Bytes offset;
@@ -30,7 +30,7 @@ class Registrations {
   // Throws PlatformError if the range is not in the region.
   MemoryRegion add(pmem::Region& region, Bytes offset, Bytes length, Access access);
   void remove(RemoteKey key) { by_key_.erase(key.value); }
-  // Null if an access is to be refused.
+  // Returns null if the access is to be refused.
   std::shared_ptr<Registration> find(RemoteAddress address, Bytes length, Access needed) const;
 
  private:

@@ -1,4 +1,4 @@
-// Where socket endpoints of a job find each other: from the address of an endpoint to the host and
+// Where socket endpoints of a job find each other: maps the address of an endpoint to the host and
 // the TCP port at which it listens. Each platform has its own. Used by all threads of a process.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace perdura::fabric::tcp {
 
 struct Listener {
-  std::vector<std::string> hosts{};  // IPv4 addresses, the one to be tried first first
+  std::vector<std::string> hosts{};  // IPv4 addresses, in the order in which to try them
   std::uint16_t port = 0;
   // Drawn at random for each listener, so that a port that another process has taken meanwhile is
   // not mistaken for it.
@@ -31,14 +31,14 @@ class Rendezvous {
   // The IPv4 address on which endpoints of this process listen.
   virtual std::string host() const = 0;
 
-  // For an endpoint of this process: throws UsageError if another one has this address.
+  // For an endpoint of this process. Throws UsageError if another one has this address.
   void claim(Address address);
   void release(Address address);
 
-  // Of an address that was claimed: the endpoint listens now. Throws PlatformError.
+  // Announces that the endpoint listens; its address must have been claimed. Throws PlatformError.
   virtual void publish(Address address, const Listener& listener) = 0;
   virtual void withdraw(Address address) = 0;
-  // Nothing if nobody listens there, as far as is known. What is found may be out of date.
+  // Returns nullopt if no listener is known at the address. The result may be out of date.
   virtual std::optional<Listener> find(Address address) = 0;
 
  private:

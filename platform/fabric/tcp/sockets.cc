@@ -18,8 +18,8 @@ namespace {
 
 using pmem::mapped::error_text;
 
-// How long a host may not acknowledge what was sent to it. TCP also counts the time in which the
-// peer's process leaves its socket's buffer full.
+// How long a host may leave sent data unacknowledged. TCP also counts the time in which the peer's
+// process leaves its socket's buffer full.
 constexpr Milliseconds kUserTimeout = std::chrono::seconds(10);
 
 [[noreturn]] void refuse(std::string_view what) {
@@ -31,10 +31,10 @@ void set(int socket, int level, int option, int value) {
 }
 
 void prepare(int socket) {
-  // Frames are short, and somebody waits for each, so they are not collected into larger packets.
+  // Frames are short, and a task waits for each, so they are not collected into larger packets.
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(kUserTimeout.count()));
-  // Notices the end of a host to which nothing is sent: after 2 s of silence, by 4 probes.
+  // Detects the end of a host to which nothing is sent: after 2 s of silence, by 4 probes.
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 2);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 2);
@@ -51,7 +51,8 @@ std::optional<sockaddr_in> address_of(const std::string& host, std::uint16_t por
 
 File new_socket() { return File(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
 
-// What a call returned: a number of bytes, none for now, or the end of the connection.
+// The outcome of a call: a number of bytes, 0 for none now, or nullopt for the end of the
+// connection.
 std::optional<std::size_t> outcome(ssize_t bytes) {
   if (bytes > 0) return static_cast<std::size_t>(bytes);
   if (bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
@@ -92,7 +93,7 @@ std::optional<ListeningSocket> try_to_listen(const std::string& host, std::uint1
   ListeningSocket made{new_socket()};
   auto address = address_of(host, port);
   if (!made.file || !address) return std::nullopt;
-  // Connections that a process has had at the port do not keep its successor from listening.
+  // Allows a successor to listen at the port although connections of its predecessor still exist.
   set(made.file.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   socklen_t length = sizeof(*address);
   auto* const generic = reinterpret_cast<sockaddr*>(&*address);

@@ -12,8 +12,8 @@ namespace {
 
 // Payloads are read and stored in parts of this size, so that a longer one needs no more memory.
 constexpr std::size_t kPart = 64 * KiB;
-constexpr std::size_t kRoom = 16 * KiB;  // for what arrives, at least
-// How often one poll receives from a socket, so that others get their turn.
+constexpr std::size_t kRoom = 16 * KiB;  // least free space in the receive buffer
+// How often one poll receives from a socket, so that the other sockets get their turn.
 constexpr int kReceivesAtOnce = 8;
 
 void append(std::vector<std::byte>& bytes, const Frame& frame) {
@@ -58,7 +58,7 @@ void TcpQueuePair::transmit() {
   }
 }
 
-// Puts what is next in line into `out_`, which has been sent.
+// Fills `out_`, whose contents have been sent, with the next frames in line.
 void TcpQueuePair::fill() {
   out_.clear();
   out_sent_ = 0;
@@ -81,7 +81,7 @@ void TcpQueuePair::fill() {
   }
 }
 
-// Appends the next part of a payload to `out_`; false if it no longer exists.
+// Appends the next part of a payload to `out_`; returns false if the payload no longer exists.
 bool TcpQueuePair::append_payload(const Outgoing& outgoing, std::size_t length) {
   if (length == 0) return true;
   const std::size_t before = out_.size();
@@ -100,8 +100,9 @@ bool TcpQueuePair::append_payload(const Outgoing& outgoing, std::size_t length) 
   return true;
 }
 
-// What the peer is to get of a connection that ends: the answers to its requests, and the rest of
-// a request that it has begun to receive. Nothing if that no longer exists.
+// Returns what the peer of a connection that ends must still get: the answers to its requests, and
+// the rest of a request that it has begun to receive. Returns nullopt if that rest no longer
+// exists.
 std::optional<std::vector<std::byte>> TcpQueuePair::unsent() {
   out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(out_sent_));
   for (std::size_t i = 0; i < line_.size(); ++i) {
@@ -155,7 +156,7 @@ void TcpQueuePair::parse() {
       in_begin_ += sizeof(Frame);
       in_frame_ = true;
       if (!begin_frame()) {
-        // Not what a peer of this version sends.
+        // A peer of this version does not send such a frame.
         break_off(Status::flushed, Peer::gone);
       }
       if (!connected_) return;
@@ -169,7 +170,7 @@ void TcpQueuePair::parse() {
   }
 }
 
-// How much of the payload is placed at a time.
+// The number of bytes of the payload that are placed next.
 std::size_t TcpQueuePair::next_part(const Arrival& arrival) const {
   const std::size_t left = arrival.frame.payload() - arrival.position;
   return left <= kPart ? left : whole_words(arrival.pieces, arrival.position, kPart);
@@ -204,8 +205,8 @@ void TcpQueuePair::hold() {
   arriving_.sink = Arrival::Sink::held;
 }
 
-// Finds out where the payload of a request goes, or refuses it; false if it must wait for a receive
-// buffer.
+// Determines the destination of a request's payload, or refuses the request; returns false if it
+// must wait for a receive buffer.
 bool TcpQueuePair::begin_request(Arrival& arrival) {
   const Frame& frame = arrival.frame;
   if (frame.kind != FrameKind::send) {

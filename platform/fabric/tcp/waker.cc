@@ -16,7 +16,8 @@ Waker::Waker(int descriptor, runtime::Doorbell& bell, ThreadUse& use)
       use_(use),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       stop_(::eventfd(0, EFD_CLOEXEC)) {
-  // Not armed yet: a set of no events reports nothing, and one-shot ones are off after the first.
+  // Not armed yet: an empty set of events reports nothing, and one-shot events are off after the
+  // first.
   epoll_event unarmed{.events = EPOLLONESHOT, .data = {.fd = descriptor_}};
   epoll_event stopped{.events = EPOLLIN, .data = {.fd = stop_.get()}};
   if (!epoll_ || !stop_ || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor_, &unarmed) != 0 ||

@@ -1,4 +1,4 @@
-// Wakes an executor that sleeps on its doorbell when a file descriptor becomes readable, by a
+// Wakes an executor that sleeps on its doorbell when a file descriptor becomes readable, with a
 // thread that waits for the descriptor. For doorbells without an eventfd: those that other
 // processes ring.
 #pragma once

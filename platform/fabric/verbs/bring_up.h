@@ -1,6 +1,6 @@
 // Connects a queue pair to its peer's: by an exchange of queue pair numbers (InfiniBand, RoCE), or
-// by the RDMA connection manager, which iWARP requires. The ends exchange what they need to know of
-// each other over the control plane.
+// by the RDMA connection manager, which iWARP requires. The ends exchange their addresses over the
+// control plane.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,7 +17,7 @@ namespace perdura::fabric::verbs {
 
 class VerbsEndpoint;
 
-// What a peer needs to know of a queue pair to connect to it.
+// The properties of a queue pair that a peer needs to connect to it.
 struct QueuePairAddress {
   std::uint32_t number = 0;
   std::uint32_t first_packet = 0;
@@ -40,20 +40,20 @@ class BringUp {
   // Called at the passive end, which can receive as soon as the peer's connect() has succeeded.
   // Throws PlatformError if the device refuses.
   virtual void accept(Address peer, const QueuePairAddress& theirs) = 0;
-  // Called at the active end. Throws PlatformError if the device refuses; `disconnected` if the
-  // peer has gone meanwhile, `retry_exceeded` if it does not answer until the deadline.
+  // Called at the active end. Throws PlatformError if the device refuses; returns `disconnected` if
+  // the peer has gone meanwhile, `retry_exceeded` if it does not answer until the deadline.
   virtual Task<Status> connect(Address peer, QueuePairAddress theirs, Time deadline) = 0;
-  // Whether the connection itself signals its end, in order after all data of the peer. If so, the
+  // True if the connection itself signals its end, in order after all data of the peer. If so, the
   // control plane's notification would come too early and is not used.
   virtual bool tells_end() const = 0;
 };
 
 std::uint32_t random_packet_number();
-// READs and atomics that queue pairs of the device answer at a time, and that they have under way
-// if the peer answers `taken`.
+// The number of READs and atomics that queue pairs of the device answer at a time, and that they
+// have under way if the peer answers `taken`.
 std::uint8_t reads_answered(const Device& device);
 std::uint8_t reads_under_way(const Device& device, std::uint8_t taken);
-// Changes the state to INIT, with all rights that the device has. An errno if it refuses.
+// Changes the state to INIT, with all rights that the device has. Returns an errno if it refuses.
 int change_to_init(const Device& device, ibv_qp* pair);
 
 // Creates the implementation for the device's transport; `id` is the endpoint's name for the queue

@@ -1,7 +1,7 @@
-// Establishment of connections: the initiator creates its queue pair and sends the listening
-// endpoint what the peer needs to know of it. The acceptor creates the other end, ready to be
-// connected, and answers. When the initiator's queue pair is connected (bring_up.h), it notifies
-// the acceptor, which may then send.
+// Establishment of connections: the initiator creates its queue pair and sends its address to the
+// listening endpoint. The acceptor creates the other end, ready to be connected, and answers. When
+// the initiator's queue pair is connected (bring_up.h), it notifies the acceptor, which may then
+// send.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -200,8 +200,8 @@ void VerbsEndpoint::handle(Message message) {
           asked != pending_.end() && !asked->second->answer) {
         asked->second->answer = std::move(message);
       } else if (message.kind == MessageKind::accepted) {
-        // The initiator has given up meanwhile, or has asked the peer's successor, so the peer is
-        // told.
+        // The initiator has given up meanwhile, or has asked the peer's successor, so it notifies
+        // the peer.
         tell(MessageKind::disconnected, message.from, 0, message.from_id);
       }
       return;
@@ -239,7 +239,7 @@ void VerbsEndpoint::handle_lost(NodeId node) {
     asked->answer.emplace();
     asked->answer->kind = MessageKind::unreachable;
   }
-  // Another process may be that node from now on, whose keys stand for other memory.
+  // Another process may be that node from now on, with other memory for the same keys.
   std::erase_if(ranges_, [node](const auto& range) { return range.first >> 32 == node; });
 }
 

@@ -142,7 +142,7 @@ class Manager final : public ConnectionManager {
     expected_[end.number()] = &end;
   }
 
-  // Asks for the peer's address; the rest follows as events.
+  // Requests the peer's address; the rest follows as events.
   void start(ManagedBringUp& end, const QueuePairAddress& theirs) {
     const std::scoped_lock lock(mutex_);
     end.identifier_ = make_identifier(channel_.get());

@@ -1,6 +1,6 @@
 // The RDMA connection manager (librdmacm), through which the queue pairs of iWARP devices are
-// connected: it makes the TCP connection that carries them. The end that accepts listens; the
-// initiator names the queue pair that it wants, as the control plane has told it.
+// connected: it makes the TCP connection that carries them. The accepting end listens; the
+// initiator names the queue pair that it wants, which it has learned over the control plane.
 //
 // In a build without librdmacm the functions exist but report that it is missing.
 #pragma once
@@ -33,7 +33,7 @@ std::unique_ptr<ConnectionManager> make_connection_manager(const Device& device)
 // iWARP device.
 struct PortAddresses {
   std::vector<std::string> all{};
-  std::string problem{};  // why there are none
+  std::string problem{};  // the reason if there are none
 };
 PortAddresses addresses_of(const std::string& device, unsigned port);
 

@@ -24,7 +24,7 @@ enum class MessageKind : std::uint32_t {
   accepted,
   established,  // the initiator's end can receive
   disconnected,
-  // Registered memory: a key, and what it stands for.
+  // Registered memory: the range that a key stands for.
   lookup,
   found,
   // The run.
@@ -33,10 +33,11 @@ enum class MessageKind : std::uint32_t {
   ended_run,
   listening,  // `from` has a TCP port for socket endpoints (platform/verbs/verbs_rendezvous.h)
   lost,       // the process of node `from.node` has ended
-  // Within a process, by the connection manager: the connection of `to_id` has ended.
+  // Within a process, from the connection manager: the connection of `to_id` has ended.
   ended,
 };
-inline constexpr auto kLastMessageKind = MessageKind::lost;  // that travels
+inline constexpr auto kLastMessageKind = MessageKind::lost;  // the last kind that is sent between
+                                                             // processes
 
 struct Message {
   MessageKind kind = MessageKind::hello;
@@ -52,11 +53,11 @@ inline constexpr std::uint32_t kMaxMessageData = 1U << 20;
 
 std::vector<std::byte> encode(const Message& message);
 
-// Messages out of a stream of bytes.
+// Extracts messages from a stream of bytes.
 class MessageReader {
  public:
   void add(std::span<const std::byte> bytes);
-  // Returns nothing while the next message is incomplete. Throws PlatformError if the bytes are not
+  // Returns nullopt while the next message is incomplete. Throws PlatformError if the bytes are not
   // a message, which means that another program is at the other end.
   std::optional<Message> next();
 

@@ -3,9 +3,9 @@
 // connection. None of this is on the data path: a dedicated thread receives messages and puts them
 // into the mailboxes of the endpoints.
 //
-// Which processes there are, and how messages get to them, is another question. Those of an
-// experiment are there from its beginning to its end (fixed_job.h); servers and their clients come
-// and go (open_job.h).
+// Subclasses determine which processes there are, and how messages reach them. The processes of an
+// experiment exist from its beginning to its end (fixed_job.h); servers and their clients come and
+// go (open_job.h).
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ class Mailbox {
 
 class ControlPlane {
  public:
-  // Fills in what answers a lookup of a key of a local node; called on any thread.
+  // Fills in the answer to a lookup of a key of a local node; called on any thread.
   using Lookup = std::function<void(const Message& lookup, Message& found)>;
 
   virtual ~ControlPlane() = default;
@@ -48,24 +48,24 @@ class ControlPlane {
 
   const runtime::HostClock& clock() const { return clock_; }
 
-  // The mailbox of a local endpoint. Throws UsageError if the address is taken.
+  // Registers the mailbox of a local endpoint. Throws UsageError if the address is taken.
   void open(Address address, Mailbox& mailbox);
   void close(Address address);
   // Rings the doorbells of all local endpoints, so that they look for news.
   void ring_all();
 
-  // To an endpoint; a lookup, to a node. From any thread.
+  // Sends a message to an endpoint or, if it is a lookup, to a node. May be called from any thread.
   virtual void send(Message message) = 0;
-  // Whether its process has ended, and nobody can take the node's place.
+  // True if the node's process has ended, and no other can take the node's place.
   virtual bool is_lost(NodeId node) const = 0;
 
  protected:
   explicit ControlPlane(Lookup lookup) : lookup_(std::move(lookup)) {}
   void set_clock(const runtime::HostClock& clock) { clock_ = clock; }
 
-  // Of a message to a local node.
+  // Delivers a message to a local node.
   void deliver(Message message);
-  // Tells whoever asks for a connection that nobody is there; nothing else needs an answer.
+  // Tells an initiator that its peer cannot be reached; other messages need no answer.
   void answer_unreachable(Message message);
   // Tells all local endpoints that the process of a node has ended.
   void tell_lost(NodeId node);

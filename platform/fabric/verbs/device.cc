@@ -51,7 +51,7 @@ struct DeviceList {
 
 std::string_view state_name(ibv_port_state state) { return ibv_port_state_str(state); }
 
-// `name`: the device that was asked for, if one was.
+// `name`: the name of the requested device, or empty.
 [[noreturn]] void no_device(const std::string& name) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -152,7 +152,7 @@ Device::Candidate Device::choose(const DeviceOptions& options) const {
   const std::vector<std::string> addresses = local_addresses();
   std::vector<std::string> names;
   std::vector<std::string> unusable;
-  std::vector<std::string> closed;  // devices that this process may not open
+  std::vector<std::string> closed;  // devices that this process has no permission to open
   int why_closed = 0;
   Candidate best;
   bool named = options.name.empty();

@@ -19,15 +19,16 @@
 namespace perdura::fabric::verbs {
 
 struct DeviceOptions {
-  // As in `ibv_devices`; empty: one with an active port, best one whose address is this host's.
+  // As in `ibv_devices`; empty: a device with an active port, preferably one whose address is this
+  // host's.
   std::string name{};
-  std::optional<unsigned> port{};       // from 1; nothing: an active one
-  std::optional<unsigned> gid_index{};  // as in `show_gids`; nothing: the best (gid.h)
+  std::optional<unsigned> port{};       // from 1; none: an active one
+  std::optional<unsigned> gid_index{};  // as in `show_gids`; none: the best (gid.h)
   // Pages of registered memory are not locked but fetched when the device needs them.
   bool on_demand_paging = false;
 };
 
-// Closes and frees what libibverbs gave.
+// Closes and frees the objects of libibverbs.
 struct VerbsDeleter {
   void operator()(ibv_context* context) const { ibv_close_device(context); }
   void operator()(ibv_pd* domain) const { ibv_dealloc_pd(domain); }
@@ -44,8 +45,8 @@ class ConnectionManager;
 
 class Device {
  public:
-  // Throws UsageError if the options name what is not there, PlatformError if the host has no
-  // device that can be used, with what is missing and which platform would work.
+  // Throws UsageError if the options name something that does not exist, and PlatformError if the
+  // host has no usable device; the message says what is missing and which platform would work.
   explicit Device(const DeviceOptions& options);
   ~Device();
   Device(const Device&) = delete;
@@ -62,20 +63,19 @@ class Device {
   bool on_demand_paging() const { return on_demand_paging_; }
   // Null if queue pairs are connected by their numbers (bring_up.h).
   ConnectionManager* connection_manager() const { return connection_manager_.get(); }
-  // Completions that a queue can be made for at first; more by making it larger.
+  // The initial capacity of completion queues, which may be enlarged later.
   std::uint32_t first_completions() const { return first_completions_; }
   // The operations of the extended interface (ibv_wr_*) that queue pairs support; 0 if none.
   std::uint64_t send_operations() const { return send_operations_; }
 
-  // Registers memory; throws PlatformError with the reason and the way out. `flags`: of
-  // ibv_reg_mr(), besides local writing.
+  // Registers memory; throws PlatformError with the reason and a remedy. `flags`: of ibv_reg_mr(),
+  // besides local writing.
   Handle<ibv_mr> register_memory(std::byte* base, Bytes length, unsigned flags,
                                  const std::string& region, const std::string& path) const;
-  // The same, but returns null on failure, with errno set.
+  // Like register_memory(), but returns null on failure, with errno set.
   Handle<ibv_mr> try_register(std::byte* base, Bytes length, unsigned flags) const;
 
-  // True after an event that ends all work on the device; `on_failure` is called by the event
-  // thread then.
+  // True after an event that ends all work on the device; the event thread then calls `on_failure`.
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
   void set_on_failure(std::function<void()> on_failure);
 
@@ -108,8 +108,8 @@ class Device {
   OsThread events_;
 };
 
-// A queue pair of the device in the state RESET; `receives` may be null. Null, with errno, if the
-// device refuses.
+// Creates a queue pair of the device in the state RESET; `receives` may be null. Returns null, with
+// errno, if the device refuses.
 Handle<ibv_qp> create_queue_pair(const Device& device, ibv_cq* completions, ibv_srq* receives,
                                  std::uint32_t send_depth, std::uint32_t max_inline);
 

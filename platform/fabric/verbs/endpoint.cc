@@ -120,7 +120,7 @@ void VerbsEndpoint::reserve_completions(std::uint32_t count) {
 }
 
 std::uint32_t VerbsEndpoint::next_id() {
-  // The bit above marks identifiers of receive buffers.
+  // The high bit distinguishes identifiers of receive buffers.
   last_id_ = last_id_ == 0x7FFFFFFF ? 1 : last_id_ + 1;
   return last_id_;
 }
@@ -253,8 +253,8 @@ bool VerbsEndpoint::poll() {
   bool busy = start_noted();
   busy |= poll_completions();
   if (!mailbox_.empty()) [[unlikely]] {
-    // If a peer tells that its end of a connection has ended, everything that it sent before must
-    // be handled first.
+    // If a peer announces that its end of a connection has ended, everything that it sent before
+    // must be handled first.
     std::vector<Message> messages = mailbox_.take();
     poll_completions();
     for (Message& message : messages) handle(std::move(message));

@@ -22,9 +22,9 @@
 namespace perdura::fabric::verbs {
 
 struct FabricOptions {
-  // How often a sender that finds no receive buffer tries again (7: for ever), and how often one
-  // that gets no answer does, as in libibverbs. Between two attempts without an answer pass
-  // 4.096 us * 2^timeout.
+  // How often a sender that finds no receive buffer tries again (7: forever), and how often one
+  // that gets no answer does, as in libibverbs. Attempts without an answer are 4.096 us * 2^timeout
+  // apart.
   std::uint8_t rnr_retries = 7;
   std::uint8_t retries = 7;
   std::uint8_t timeout = 14;
@@ -54,7 +54,7 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   MemoryRegion register_memory(pmem::Region& region, Bytes offset, Bytes length,
                                Access access) override;
   void deregister_memory(RemoteKey key) override { memory_->revoke(key); }
-  // A device has no such registration: see Endpoint.
+  // Not supported by devices: see Endpoint.
   ExtentMap register_extents(pmem::Region& region, std::span<const Extent> extents,
                              Access access) override;
   Task<> map_extent(const ExtentMap& map, Extent extent) override;
@@ -77,7 +77,7 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   Mailbox& mailbox() { return mailbox_; }
   TrafficMeter& traffic() { return traffic_; }
 
-  // Room for completions; throws PlatformError if the device has no more.
+  // Makes room for completions; throws PlatformError if the device has no more.
   void reserve_completions(std::uint32_t count);
   void release_completions(std::uint32_t count) { reserved_ -= count; }
   void add(VerbsQueuePair& queue_pair, std::uint32_t depth);
@@ -92,19 +92,20 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   bool poll_completions();
 
   // The name of a queue pair of this endpoint in control messages. No other endpoint uses it, so
-  // what is meant for an endpoint that was at this address before is recognized.
+  // messages for an endpoint that was at this address before are recognized.
   std::uint64_t named(std::uint32_t queue_pair) const {
     return std::uint64_t{name_} << 32 | queue_pair;
   }
-  // To the peer's end of a connection, which the peer calls `peer_id`, of one's own; 0: of none.
+  // Sends a message to the peer's end of a connection, which the peer calls `peer_id`.
+  // `queue_pair`: this side's end; 0: none.
   void tell(MessageKind kind, Address peer, std::uint32_t queue_pair, std::uint64_t peer_id);
-  // A buffer's place as the device takes it; one outside its region ends the process.
+  // The buffer's location as the device takes it; a buffer outside its region ends the process.
   ibv_sge locate(const LocalBuffer& buffer);
-  // Null if this thread has not learned yet what the key stands for.
+  // Null if this thread has not learned yet which range the key stands for.
   const RemoteRange* known_range(NodeId node, std::uint32_t key) const;
   [[gnu::cold, gnu::noinline]] void ask(Address peer, std::uint32_t queue_pair, std::uint32_t key);
-  // The device has placed `length` bytes in local memory, of which `before` is what they replace,
-  // if contents are compared.
+  // Counts `length` bytes that the device has placed in local memory. `before` holds the bytes that
+  // they replace, if contents are compared.
   static void count_placed(const LocalPieces& pieces, Bytes length,
                            std::span<const std::byte> before);
   static bool lands_in_persistent(const LocalPieces& pieces);
@@ -146,7 +147,7 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   std::vector<VerbsQueuePair*> ending_;
 
   std::unordered_map<std::uint64_t, RemoteRange> ranges_;  // by node and key
-  std::array<LocalKey, 8> local_keys_{};                   // those used last
+  std::array<LocalKey, 8> local_keys_{};                   // the most recently used
   std::size_t next_local_key_ = 0;
   std::uint64_t local_version_ = 0;
 

@@ -22,7 +22,7 @@ Milliseconds left_until(SteadyTime deadline) {
                   Milliseconds(0));
 }
 
-// The next message of a connection; nothing if the connection ends or the deadline passes.
+// The next message of a connection; nullopt if the connection ends or the deadline passes.
 std::optional<Message> await_message(const Socket& socket, MessageReader& reader,
                                      SteadyTime deadline) {
   for (;;) {
@@ -205,7 +205,7 @@ void FixedJob::process_ended(Process& process) {
   }
 }
 
-// Handles a message that came from another process, or that is meant for all.
+// Handles a message that came from another process, or that is meant for all processes.
 void FixedJob::handle(Message message) {
   switch (message.kind) {
     case MessageKind::lost:
@@ -222,7 +222,7 @@ void FixedJob::handle(Message message) {
     }
     case MessageKind::listening:
       if (coordinates_) broadcast(message);
-      // What this process has announced itself comes back from the coordinator.
+      // This process' own announcements come back from the coordinator.
       if (announced_ && !is_local(message.from.node)) announced_(message);
       return;
     case MessageKind::arrived_at_barrier:
@@ -262,7 +262,7 @@ void FixedJob::broadcast(const Message& message) {
 }
 
 void FixedJob::announce(const Message& message) {
-  // From there it goes on to the others.
+  // The coordinator forwards it to the others.
   if (coordinates_) {
     broadcast(message);
   } else {

@@ -1,5 +1,5 @@
-// The control plane of a job whose processes are there from its beginning to its end, such as those
-// of an experiment: besides messages it has barriers and runs.
+// The control plane of a job whose processes exist from its beginning to its end, such as those of
+// an experiment: besides messages it has barriers and runs.
 //
 // One process, the coordinator, listens; the others connect to it, and it forwards the messages
 // between them. A process that runs all nodes of its job has neither sockets nor a thread for them.
@@ -23,47 +23,48 @@ namespace perdura::fabric::verbs {
 struct FixedJobOptions {
   NodeId node_count = 1;
   std::vector<NodeId> local_nodes{};  // of this process
-  // The coordinator's, where the others are to come; null elsewhere and in a process alone.
+  // In the coordinator: where the other processes connect. Null in the others, and in a process
+  // alone.
   std::shared_ptr<ControlListener> listener{};
-  // Elsewhere: what the coordinator's listener said (ControlListener::address).
+  // In the others: the address of the coordinator's listener (ControlListener::address).
   std::string coordinator{};
   Picoseconds join_timeout = std::chrono::seconds(60);
   ControlPlane::Lookup lookup{};
-  // Takes what other processes announce; called on any thread.
+  // Receives the announcements of other processes; called on any thread.
   std::function<void(const Message& announcement)> announced{};
 };
 
 class FixedJob final : public ControlPlane {
  public:
-  // Returns when all processes have joined. Throws PlatformError if some do not in time.
-  // The clock is the coordinator's on its host, so that their times can be compared there;
-  // elsewhere one of this process.
+  // Returns when all processes have joined. Throws PlatformError if some do not in time. On the
+  // coordinator's host the clock is the coordinator's, so that times can be compared there; on
+  // other hosts it is a clock of this process.
   explicit FixedJob(const FixedJobOptions& options);
   ~FixedJob() override;
 
   void send(Message message) override;
-  // To all other processes. From any thread.
+  // Sends a message to all other processes. May be called from any thread.
   void announce(const Message& message);
 
   bool is_lost(NodeId node) const override {
     return node < node_count_ && lost_[node].load(std::memory_order_acquire);
   }
-  // A node whose run failed or whose process ended: waiting in barriers is pointless. The number of
-  // nodes if there is none.
+  // A node whose run failed or whose process ended, so that waiting in barriers is pointless. The
+  // number of nodes if there is none.
   NodeId failed_node() const { return failed_.load(std::memory_order_acquire); }
 
   // --- barriers, numbered in the order of their creation, the same in all processes
 
   std::uint32_t create_barrier();
-  // How many times the barrier has been passed.
+  // The number of times that the barrier has been passed.
   const std::atomic<std::uint64_t>& barrier_phase(std::uint32_t barrier);
   void arrive(std::uint32_t barrier, std::uint32_t participants);
 
   // --- runs
 
-  // Tells everybody that the threads of the local nodes have ended for the n-th time.
+  // Tells all processes that the threads of the local nodes have ended for the n-th time.
   void end_run(std::uint64_t run, bool failed);
-  // Waits until those of all others have, or are lost; looks at `stop` meanwhile.
+  // Waits until the threads of all other nodes have, or are lost; calls `stop` meanwhile.
   void await_run(std::uint64_t run, const std::function<bool()>& stop);
 
  private:
@@ -72,7 +73,7 @@ class FixedJob final : public ControlPlane {
     std::mutex sending{};
     MessageReader reader{};
     std::vector<NodeId> nodes{};
-    bool closed = false;  // the control thread's
+    bool closed = false;  // used by the control thread only
   };
   struct Barrier {
     std::atomic<std::uint64_t> phase{0};
@@ -98,7 +99,8 @@ class FixedJob final : public ControlPlane {
   std::vector<NodeId> local_nodes_;
   std::vector<bool> local_;
   std::function<void(const Message&)> announced_;
-  std::vector<std::unique_ptr<Process>> processes_;  // the others; the coordinator alone, elsewhere
+  std::vector<std::unique_ptr<Process>> processes_;  // in the coordinator: all others; elsewhere:
+                                                     // the coordinator
   std::vector<std::atomic<bool>> lost_;
   std::atomic<NodeId> failed_;
 

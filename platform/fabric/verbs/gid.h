@@ -29,17 +29,17 @@ std::string to_string(const GidBytes& gid);
 // The GID of an IPv4 address ("10.0.0.1"); zeros if the text is none.
 GidBytes gid_of(const std::string& ipv4);
 
-// Whether a GID is an address that is valid on its own link only (169.254.0.0/16, fe80::/10) or on
+// True if a GID is an address that is valid on its own link only (169.254.0.0/16, fe80::/10) or on
 // its own host only (127.0.0.0/8, ::1): two hosts with a router between them cannot use it.
 bool is_link_local(const GidBytes& gid);
 
-// How good a GID is; 0 is unusable (all zeros). Best is RoCE v2 with an IPv4 address of this host
-// (`local_addresses`; in a network namespace a device of another one has none), then RoCE v2 with
-// any IPv4 address, with an IPv6 address, with one of both that is link-local, and RoCE v1; iWARP
-// is like RoCE v2. The GIDs of InfiniBand all serve.
+// Ranks a GID; 0 is unusable (all zeros). From best to worst: RoCE v2 with an IPv4 address of this
+// host (`local_addresses`; in a network namespace a device of another one has none), with any IPv4
+// address, with an IPv6 address, with a link-local address of either kind, and RoCE v1. iWARP is
+// ranked like RoCE v2. All GIDs of InfiniBand serve equally.
 int merit(const GidEntry& entry, std::span<const std::string> local_addresses);
 
-// The best GID of a port, the first of several; nothing if there is none.
+// The best GID of a port, and the first of several; nullopt if there is none.
 std::optional<GidEntry> best_gid(std::span<const GidEntry> table, unsigned port,
                                  std::span<const std::string> local_addresses);
 

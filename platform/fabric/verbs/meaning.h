@@ -1,4 +1,4 @@
-// Translates what libibverbs reports into words and into the fabric's status values.
+// Translates the reports of libibverbs into words and into the fabric's status values.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -20,16 +20,16 @@ CompletionMeaning meaning_of(ibv_wc_status status, Opcode opcode);
 struct EventMeaning {
   std::string_view words;
   bool expected;  // part of an ordinary run: not reported
-  bool fatal;     // the device cannot be used any more
+  bool fatal;     // the device can no longer be used
 };
 EventMeaning meaning_of(ibv_event_type event);
 
-// Why memory could not be registered, and the way out, in one line.
+// The reason why memory could not be registered, and a remedy, in one line.
 struct Registration {
   std::string region;
-  std::string path;  // of its file; empty if it has none
+  std::string path;  // of the region's file; empty if it has none
   Bytes length = 0;
-  bool flush_persistence = false;  // asked for
+  bool flush_persistence = false;  // requested
 };
 std::string registration_problem(int error, const Registration& what, std::string_view device);
 

@@ -10,7 +10,7 @@
 namespace perdura::fabric::verbs {
 namespace {
 
-// Multiplication spreads the keys, so that a corrupted key is hardly ever a valid one.
+// Multiplication spreads the keys, so that a corrupted key is hardly ever valid.
 constexpr std::uint32_t key_number(std::uint32_t n) { return n * 0x9E3779B1U; }
 
 unsigned device_rights(Access access) {

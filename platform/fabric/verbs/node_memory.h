@@ -1,9 +1,9 @@
 // The memory of a local node: its registrations with the device, the keys that stand for them, and
-// what local buffers need. Used by all threads of the node.
+// the local keys of buffers. Used by all threads of the node.
 //
-// A key is a number that the node never reuses, not the device's rkey. Peers look up what a key
-// stands for when they first use it. Remote offsets therefore count from the start of the
-// registered range, and a device that reuses its rkeys cannot cause a stale key to match.
+// A key is a number that the node never reuses, not the device's rkey. Peers look up the range of a
+// key when they first use it. Remote offsets therefore count from the start of the registered
+// range, and a device that reuses its rkeys cannot cause a stale key to match.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace perdura::fabric::verbs {
 
-// What a key stands for: the information that a peer needs to access the range.
+// The range that a key stands for: the information that a peer needs to access it.
 struct RemoteRange {
   std::uint64_t address = 0;
   Bytes length = 0;
@@ -29,14 +29,14 @@ struct RemoteRange {
   std::uint32_t device_key = 0;
   Access access = Access::local;
   pmem::Medium medium = pmem::Medium::dram;
-  bool flush_persistence = false;  // FLUSH for persistence may be asked for
+  bool flush_persistence = false;  // FLUSH for persistence may be requested
 
   bool holds(Bytes offset, Bytes size) const { return offset <= length && size <= length - offset; }
 };
 void put_range(const std::optional<RemoteRange>& range, Message& message);
 std::optional<RemoteRange> range_in(const Message& message);
 
-// Memory that local buffers may be in.
+// Memory that may contain local buffers, and the device's key for it.
 struct LocalKey {
   const std::byte* begin = nullptr;
   const std::byte* end = nullptr;
@@ -50,25 +50,25 @@ class NodeMemory {
  public:
   explicit NodeMemory(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
-  // A region came into being, or goes away with what was registered of it. A region that was opened
-  // twice counts twice.
+  // To be called when a region is created, and when it is destroyed, which removes its
+  // registrations. A region that was opened twice counts twice.
   void add(std::byte* base, Bytes size, pmem::Medium medium, const std::string& path);
   void remove(const std::byte* base);
 
-  // Throws PlatformError, with the way out, if the device refuses or the region is not this node's.
+  // Throws PlatformError, with a remedy, if the device refuses or the region is not this node's.
   RemoteKey publish(pmem::Region& region, Bytes offset, Bytes length, Access access);
   void revoke(RemoteKey key);
   std::optional<RemoteRange> find(std::uint32_t key) const;
 
-  // Whether FLUSH for persistence may be asked for of a region's memory; then of all persistent
-  // memory of the node.
+  // Finds out whether FLUSH for persistence may be requested for a region's memory; the result
+  // applies to all persistent memory of the node.
   void try_flush_persistence(pmem::Region& region);
   bool flush_persistence() const { return flush_persistence_; }
 
-  // For a buffer of a region; registers the whole region if the buffer was not.
+  // The key for a buffer of a region; registers the whole region if the buffer is not in registered
+  // memory.
   LocalKey local_key(pmem::Region& region, Bytes offset, std::uint32_t length);
-  // Counts removals. If it has changed, local keys that were looked up before may be
-  // invalid.
+  // Counts removals. If it has changed, local keys that were looked up before may be invalid.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
  private:

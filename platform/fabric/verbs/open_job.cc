@@ -21,18 +21,20 @@ using pmem::mapped::error_text;
 
 namespace {
 
-// Of this protocol, and of what peers tell each other of queue pairs and memory.
+// The version of this protocol, and of what peers tell each other about queue pairs and memory.
 constexpr std::uint64_t kVersion = 1;
-// How soon a node that could not be reached is tried again, if somebody asks for it: a shard that
-// starts is found at once, and one that is down costs 50 connection attempts a second.
+// How soon a node that could not be reached is tried again, if a message is sent to it: a shard
+// that starts is found at once, and one that is down costs 50 connection attempts a second.
 constexpr Milliseconds kBetweenDials{20};
-// How long the other end may take until it has said who it is. A lost packet is sent again by TCP
-// after a second, so once that may happen.
+// How long the other end may take to identify itself. TCP retransmits a lost packet after a second,
+// so one loss is tolerated.
 constexpr Milliseconds kGreeting{2000};
-// Bytes that may come before the other end is known. Its greeting is one frame without data.
+// The bytes that may arrive before the other end has identified itself. Its greeting is one frame
+// without data.
 constexpr Bytes kLongestGreeting = 4096;
-// Connections whose other end has not said yet who it is. When more come, the oldest are closed, so
-// that strangers cannot use up the process' descriptors, of which it usually has 1,024.
+// The number of connections whose other end has not identified itself yet. When there are more, the
+// oldest are closed, so that strangers cannot use up the process' descriptors, of which it usually
+// has 1,024.
 constexpr std::size_t kMostStrangers = 256;
 // Bytes that a peer may leave unread before it is taken for dead: messages of ten thousand
 // connections that are being made, at a few hundred bytes each.
@@ -74,7 +76,7 @@ bool is_connected_to_itself(int socket) {
 struct OpenJob::Connection {
   enum class State : std::uint8_t {
     dialing,   // this process connects
-    asking,    // and has said hello
+    asking,    // this process has connected and sent hello
     accepted,  // the other process has connected
     joined,    // both know each other
   };
@@ -120,7 +122,7 @@ OpenJob::~OpenJob() {
   stopping_ = true;
   wake_.set();
   thread_.join();
-  // Also for processes that were forked from this one, whose copies keep the connections open.
+  // shutdown() also ends connections that copies in forked processes would keep open.
   for (const auto& connection : connections_) ::shutdown(connection->socket.get(), SHUT_RDWR);
 }
 
@@ -167,13 +169,13 @@ void OpenJob::send(Message message) {
   }
 }
 
-// Never waits for a peer that does not read: what is left over is sent by the control thread.
+// Never waits for a peer that does not read: the control thread sends the rest.
 void OpenJob::transmit(Connection& connection, const Message& message) {
   const std::vector<std::byte> bytes = encode(message);
   const std::scoped_lock lock(connection.mutex);
   std::size_t sent = 0;
   if (connection.unsent.empty()) {
-    // That the connection has ended is noticed where its messages arrive.
+    // The end of the connection is noticed where its messages arrive.
     sent = tcp::send_some(connection.socket.get(), bytes).value_or(bytes.size());
     if (sent == bytes.size()) return;
     wake_.set();
@@ -201,7 +203,7 @@ bool OpenJob::handle(const std::shared_ptr<Connection>& connection, Message mess
     case MessageKind::disconnected:
     case MessageKind::lookup:
     case MessageKind::found:
-      // What a process calls itself is of no concern here.
+      // The node number that the sender uses for itself is ignored.
       message.from.node = connection->peer;
       message.to.node = options_.node;
       deliver(std::move(message));
@@ -255,7 +257,7 @@ void OpenJob::join(const std::shared_ptr<Connection>& connection) {
   }
 }
 
-// Of a connection that has ended already nothing more is done.
+// Does nothing for a connection that has ended already.
 void OpenJob::end(const std::shared_ptr<Connection>& connection, const std::string& why) {
   if (std::erase(connections_, connection) == 0) return;
   ::shutdown(connection->socket.get(), SHUT_RDWR);
@@ -271,7 +273,7 @@ void OpenJob::end(const std::shared_ptr<Connection>& connection, const std::stri
       known->second.problem = why;
     }
   }
-  // Whoever comes in its place joins after this, so nobody takes the one for the other.
+  // Another process with the peer's number joins only after this, so the two are not confused.
   if (had_joined) tell_lost(connection->peer);
 }
 
@@ -311,7 +313,7 @@ void OpenJob::serve() {
   }
 }
 
-// Connects to the nodes that are wanted; returns when it is time to try again.
+// Connects to the nodes that are wanted; returns the time at which to try again.
 OpenJob::SteadyTime OpenJob::start_dialing() {
   SteadyTime next = SteadyTime::max();
   std::vector<std::pair<NodeId, tcp::HostAndPort>> due;

@@ -1,9 +1,9 @@
 // The control plane of a job that processes join and leave at any time: servers and their clients.
 //
 // There is no coordinator. A process that others are to reach listens at an address that they know.
-// Whoever sends something to a node connects to its process by TCP, and again when that connection
-// has ended. So a process that dies breaks its own connections and no others, and nobody's death
-// keeps others from joining.
+// A process that sends something to a node connects to the node's process by TCP, and connects
+// again when that connection has ended. So a process that dies breaks its own connections and no
+// others, and no death keeps other processes from joining.
 //
 //   client                                     server, node 3, listens at 10.0.0.1:4711
 //     ───────────── connects ──────────────────►
@@ -12,10 +12,9 @@
 //     ◄──────────── messages ───────────────────►  the client is that number here
 //
 // Numbers of nodes are names that a process has for its peers: a server's is configured, and a
-// client's is drawn by the server, so clients need not agree on theirs. What is meant for a client
-// that has ended can reach no other. A server that is started again has the number of the one
-// before; what was meant for that one names queue pairs that no other process has
-// (VerbsEndpoint::named).
+// client's is drawn by the server, so clients need not agree on theirs. Messages for a client that
+// has ended can reach no other. A server that is started again has the number of its predecessor;
+// messages for the predecessor name queue pairs that no other process has (VerbsEndpoint::named).
 #pragma once
 
 #include <atomic>
@@ -36,33 +35,34 @@
 namespace perdura::fabric::verbs {
 
 struct OpenJobOptions {
-  std::string job{};  // the name of it; processes of other jobs are sent away
-  NodeId node = 0;    // of this process, below kFirstCaller
-  // Where others reach this process. Port 0: a free one. Nothing: nobody connects to it.
+  std::string job{};  // the job's name; processes of other jobs are rejected
+  NodeId node = 0;    // the node of this process, below kFirstCaller
+  // Where others reach this process. Port 0: a free one. None: no process connects to it.
   std::optional<tcp::HostAndPort> listens{};
   ControlPlane::Lookup lookup{};
 };
 
 class OpenJob final : public ControlPlane {
  public:
-  // The numbers of processes that have connected to this one begin here.
+  // Processes that have connected to this one are numbered from here on.
   static constexpr NodeId kFirstCaller = 1U << 16;
 
-  // Waits for nobody. Throws NodeRuns if a process listens there already, UsageError if this host
-  // has no such address, PlatformError.
+  // Returns without waiting for other processes. Throws NodeRuns if a process listens at the
+  // address already, UsageError if it is not an address of this host, or PlatformError.
   explicit OpenJob(OpenJobOptions options);
-  // The others see the connections end.
+  // Closes the connections, which the other processes notice.
   ~OpenJob() override;
 
-  // Where the process of a node is reached, whenever it is there. From any thread; a node that is
-  // known already gets another address. Throws UsageError if the host is unknown.
+  // Sets the address at which the process of a node is reached whenever it runs, or replaces the
+  // address of a known node. May be called from any thread. Throws UsageError if the host is
+  // unknown.
   void add_node(NodeId node, const tcp::HostAndPort& where);
-  // Why the node could not be reached when that was last tried; empty if it could.
+  // The reason why the last attempt to reach the node failed; empty if it succeeded.
   std::string problem(NodeId node) const;
-  // Where this process listens; 0 if it does not.
+  // The port at which this process listens; 0 if it does not.
   std::uint16_t port() const { return listener_.port; }
 
-  // A node that is not connected is asked for a connection then: who wants one tries again.
+  // If the message's node is not connected, a connection is requested; the sender has to try again.
   void send(Message message) override;
   bool is_lost(NodeId node) const override;
 
@@ -72,8 +72,8 @@ class OpenJob final : public ControlPlane {
   // A node whose process listens.
   struct Listening {
     tcp::HostAndPort where;
-    bool wanted = false;   // somebody has sent to it
-    bool dialing = false;  // or connected
+    bool wanted = false;   // a message was sent to it
+    bool dialing = false;  // being connected, or connected
     SteadyTime next_dial{};
     std::string problem{};
   };
@@ -96,7 +96,7 @@ class OpenJob final : public ControlPlane {
   const std::uint64_t token_;  // of the job
   tcp::ListeningSocket listener_;
 
-  // The control thread's.
+  // Used by the control thread only.
   std::vector<std::shared_ptr<Connection>> connections_;
   NodeId next_caller_ = kFirstCaller;
 

@@ -62,7 +62,7 @@ VerbsQueuePair::Readiness VerbsQueuePair::examine(SendRequest& request, Status& 
   return failure == Status::success ? Readiness::ready : Readiness::never;
 }
 
-// False while the answer to which range the key stands for is still awaited.
+// Looks up the range of the request's key; returns false while the answer is awaited.
 bool VerbsQueuePair::look_up(SendRequest& request) {
   if (request.resolved || request.refused) return true;
   const std::uint32_t key = request.request.remote.key.value;
@@ -154,7 +154,7 @@ void VerbsQueuePair::read_old_contents(const SendRequest& request) {
   hand_over(read, posting);
 }
 
-// If contents are compared, `old_contents_` holds those that the operation replaces.
+// If contents are compared, `old_contents_` holds the bytes that the operation replaces.
 void VerbsQueuePair::count_replacement(SendRequest& request) {
   request.counted = true;
   if (request.abandoned) return;

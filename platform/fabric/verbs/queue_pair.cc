@@ -159,7 +159,7 @@ void VerbsQueuePair::hand_over(SendRequest* request, Posting posting) {
   request->number = next_number_++;
   posting.id = send_id(id_, request->number);
   posting.signaled = request->signaled;
-  // What the accounting itself asks for does not count.
+  // The operations of the accounting itself are not counted.
   if (request->role == SendRequest::Role::operation) traffic_->count(request->request);
   if (send_queue_.full()) ring();
   send_queue_.add(posting);

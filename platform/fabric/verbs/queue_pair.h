@@ -1,9 +1,9 @@
 // One end of a connection: a reliable-connected queue pair of the device.
 //
 // Operations are collected while tasks run and handed to the device together at the end of the
-// executor's turn (VerbsEndpoint::poll). An operation that this side knows to be impossible (a key
-// that stands for nothing, a range or a right that is missing, a feature that the device has not)
-// fails here, in its place among the others, and breaks the connection as the peer's refusal would.
+// executor's turn (VerbsEndpoint::poll). An operation that this side knows to be impossible (an
+// unknown key, a wrong range, a missing right, a feature that the device lacks) fails here, in its
+// place among the others, and breaks the connection as the peer's refusal would.
 #pragma once
 
 #include <memory>
@@ -35,15 +35,15 @@ class VerbsQueuePair final : public QueuePair {
   std::uint32_t id() const { return id_; }
   std::uint32_t number() const { return pair_->qp_num; }
   QueuePairAddress own_address() const { return bring_up_->address(); }
-  // Connects to the peer's end, which it calls `peer_id`: the end that was asked, and the one that
-  // asks. Throws PlatformError; see bring_up.h.
+  // Connect to the peer's end, which the peer calls `peer_id`: accept() at the passive end,
+  // connect() at the active end. Throw PlatformError; see bring_up.h.
   void accept(Address peer, std::uint64_t peer_id, const QueuePairAddress& theirs);
   Task<Status> connect(Address peer, std::uint64_t peer_id, QueuePairAddress theirs, Time deadline);
-  // The peer can receive.
+  // To be called when the peer can receive.
   void peer_is_ready();
-  // The connection could not be established, or the peer is gone.
+  // To be called when the connection could not be established, or the peer is gone.
   void born_broken(Address peer);
-  // The peer says that it has ended the connection.
+  // To be called when the peer reports that it has ended the connection.
   void peer_has_ended();
 
   void start_waiting();
@@ -53,12 +53,12 @@ class VerbsQueuePair final : public QueuePair {
   void key_found(std::uint32_t key, const std::optional<RemoteRange>& range);
   // Ends the connection from this side; the oldest operation under way ends with `oldest`.
   [[gnu::cold, gnu::noinline]] void break_off(Status oldest);
-  // Everything that arrived before the end has been handed out.
+  // To be called when everything that arrived before the end has been handed out.
   [[gnu::cold, gnu::noinline]] void announce_end();
-  // Gives up on outstanding requests: the device does not complete anything any more.
+  // Gives up on outstanding requests: the device no longer completes anything.
   [[gnu::cold, gnu::noinline]] void give_up();
 
-  bool noted = false;  // in the endpoint's list of those with something to start
+  bool noted = false;  // true if in the endpoint's list of those with something to start
 
  private:
   enum class Readiness : std::uint8_t { ready, not_yet, never };
@@ -96,7 +96,7 @@ class VerbsQueuePair final : public QueuePair {
   Address peer_{};
   std::uint64_t peer_id_ = 0;
   TrafficMeter::Counter* traffic_ = nullptr;  // set before the first operation
-  bool opened_ = false;                       // the peer knows of it
+  bool opened_ = false;                       // the peer knows of this end
   bool connected_ = false;
   bool ready_ = false;  // the peer can receive
   bool ended_ = false;  // nothing is handed out any more
@@ -105,8 +105,8 @@ class VerbsQueuePair final : public QueuePair {
   Ring<SendRequest*> waiting_;
   Ring<SendRequest*> in_flight_;
   std::uint32_t next_number_ = 0;
-  std::uint32_t overtaking_ = 0;  // those in flight that overtook
-  std::uint32_t unsignaled_ = 0;  // since the last one that is
+  std::uint32_t overtaking_ = 0;  // those in flight that have overtaken others
+  std::uint32_t unsignaled_ = 0;  // since the last signaled one
   bool counting_ = false;         // the READ of old contents is under way
 
   std::vector<std::byte> gathered_;  // a payload in several pieces, for accounting

@@ -1,6 +1,6 @@
 // The send queue of a queue pair: requests are collected and handed to the device together, with
-// one ring of its doorbell. Through the extended interface (ibv_wr_*) where the device has it,
-// which alone knows FLUSH and ATOMIC WRITE, else through ibv_post_send().
+// one ring of its doorbell. The extended interface (ibv_wr_*) is used where the device has it,
+// since it alone supports FLUSH and ATOMIC WRITE; otherwise ibv_post_send() is used.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -44,7 +44,7 @@ class SendQueue {
   bool full() const { return count_ == kBatch; }
   // Inlined data is not touched after ring(), other data until the request has completed.
   void add(const Posting& posting);
-  // Hands over what was added; an errno if the device refuses.
+  // Hands over what was added; returns an errno if the device refuses.
   int ring();
 
  private:

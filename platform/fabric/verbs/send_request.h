@@ -17,28 +17,29 @@ namespace perdura::fabric::verbs {
 inline constexpr std::uint32_t kMaxInline = 256;
 
 struct SendRequest {
-  // Besides the user's operations there are markers, empty WRITEs whose completion tells that
-  // everything before them has completed, and READs of the contents that a WRITE will replace, for
-  // accounting.
+  // Besides the user's operations there are markers, which are empty WRITEs whose completion shows
+  // that everything before them has completed, and READs of the contents that a WRITE will replace,
+  // for accounting.
   enum class Role : std::uint8_t { operation, marker, old_contents };
 
   Role role = Role::operation;
   Operation* operation = nullptr;  // null if unsignaled or abandoned
-  bool abandoned = false;          // its buffer is gone: it must not be posted any more
+  bool abandoned = false;          // its buffer is gone, so it must not be posted any more
   bool owns_data = false;          // inlined: the payload is here
   bool signaled = false;
-  bool asked = false;     // what its key stands for
-  bool resolved = false;  // `range` is what it stands for
-  bool refused = false;   // it stands for nothing
+  bool asked = false;     // the peer was asked for the range of the key
+  bool resolved = false;  // `range` is the range of the key
+  bool refused = false;   // the key has no range
   bool counted = false;   // in the write accounting
-  bool overtook = false;  // it has completed, `early`, and what was before it has not
+  bool overtook = false;  // its completion is in `early`, since an earlier request has not
+                          // completed
   std::uint32_t number = 0;
-  std::uint32_t slab_key = 0;  // of the memory that this is in
+  std::uint32_t slab_key = 0;  // the device's key for the memory of this request
   WorkRequest request{};
   RemoteRange range{};
   std::uint64_t result = 0;  // of an atomic
   ibv_wc early{};
-  std::vector<std::byte> before{};  // what a READ into persistent memory replaces
+  std::vector<std::byte> before{};  // the contents that a READ into persistent memory replaces
   std::array<std::byte, kMaxInline> data{};
 };
 

@@ -35,7 +35,7 @@ bool wait_for(int fd, short events, Milliseconds timeout) {
   return ready > 0;
 }
 
-// Messages are short, and somebody waits for each, so they are not collected into larger packets.
+// Messages are short, and a process waits for each, so they are not collected into larger packets.
 void send_at_once(int fd) {
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

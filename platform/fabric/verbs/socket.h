@@ -23,7 +23,8 @@ class Socket {
 
   // False if the other end is gone.
   bool send(std::span<const std::byte> bytes) const;
-  // What has arrived, without waiting; empty if nothing has; nothing at the end of the connection.
+  // Returns what has arrived, without waiting: empty if nothing has, nullopt at the end of the
+  // connection.
   std::optional<std::vector<std::byte>> receive() const;
 
  private:
@@ -34,10 +35,11 @@ class Socket {
 class ControlListener {
  public:
   ControlListener();  // throws PlatformError
-  // For the others: a token of this job, the addresses of this host and the port, in one line.
+  // For the other processes: a token of this job, the addresses of this host and the port, in one
+  // line.
   const std::string& address() const { return address_; }
   std::uint64_t token() const { return token_; }
-  // The next connection, or nothing if none comes in time.
+  // The next connection, or nullopt if none comes in time.
   std::optional<Socket> accept(Milliseconds timeout) const;
 
  private:
@@ -51,10 +53,10 @@ struct CoordinatorAddress {
   std::vector<std::string> hosts{};
   std::uint16_t port = 0;
 };
-// Nothing if the text is not what ControlListener::address() gives.
+// Returns nullopt if the text is not in the format of ControlListener::address().
 std::optional<CoordinatorAddress> parse_coordinator(const std::string& text);
 
-// Nothing if nobody answers there in time.
+// Returns nullopt if there is no answer in time.
 std::optional<Socket> connect_to(const std::string& host, std::uint16_t port, Milliseconds timeout);
 
 // Wakes a thread that polls descriptors.
@@ -72,7 +74,7 @@ class Event {
 // IPv4 addresses of this host's interfaces that are up, the loopback's last.
 std::vector<std::string> local_addresses();
 
-// The text of the kernel's boot: the same for all processes of a host.
+// The kernel's boot id: the same for all processes of a host.
 std::string boot_id();
 
 }  // namespace perdura::fabric::verbs

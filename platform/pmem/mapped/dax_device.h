@@ -21,7 +21,7 @@
 namespace perdura::pmem::mapped {
 
 // A path split into the device's own path and the name of a region in it:
-// "/dev/dax0.0/run/node-0/a" is "/dev/dax0.0" and "run/node-0/a". device_path() returns nothing if
+// "/dev/dax0.0/run/node-0/a" is "/dev/dax0.0" and "run/node-0/a". device_path() returns nullopt if
 // no prefix of the path is a DAX device.
 struct DevicePath {
   std::string device{};
@@ -42,9 +42,9 @@ class DaxDevice {
   // Creates a region filled with zeros. Throws UsageError if the name is taken or there is no room.
   // The name appears, durably, only when the whole region is ready.
   std::shared_ptr<Mapping> create(const std::string& name, Bytes size);
-  // Null if there is no such region.
+  // Returns null if there is no such region.
   std::shared_ptr<Mapping> open(const std::string& name);
-  // lock_pool_file() of a region. Throws UsageError if there is none.
+  // lock_pool_file() for a region. Throws UsageError if there is none of that name.
   std::optional<File> lock(const std::string& name, PoolLock which);
   // Does nothing if there is no such region.
   void remove(const std::string& name);

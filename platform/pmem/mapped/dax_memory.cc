@@ -11,13 +11,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether a name is a prefix and a number, as "ndbus0" is of "ndbus".
+// True if a name consists of a prefix and a number, as "ndbus0" does for "ndbus".
 bool is_numbered(std::string_view name, std::string_view prefix) {
   return name.starts_with(prefix) && name.size() > prefix.size() &&
          name.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos;
 }
 
-// A bus of NVDIMMs. Its provider says who found the memory.
+// The memory of a bus of NVDIMMs. The bus's provider names the source of the memory.
 DaxMemory on_bus(const fs::path& bus, const std::string& device) {
   std::ifstream input(bus / "provider");
   std::string provider;

@@ -1,7 +1,7 @@
-// Says what memory a DAX device consists of. Linux offers as DAX devices not only persistent memory
+// Determines the memory of a DAX device. Linux offers as DAX devices not only persistent memory
 // but any memory that the firmware has set aside, such as high-bandwidth memory and volatile CXL
 // memory, and it can also use a device's memory as ordinary RAM. All of them look alike below /dev;
-// where a device hangs in the tree below /sys/devices tells them apart.
+// the device's position in the tree below /sys/devices tells them apart.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,8 @@
 namespace perdura::pmem::mapped {
 
 struct DaxMemory {
-  // Whether what a CPU has flushed there survives a power failure; nothing if it is not known.
+  // True if data that a CPU has flushed there survives a power failure; nullopt if that is not
+  // known.
   std::optional<bool> persistent{};
   std::string reason{};  // such as "dax0.0 is memory of hmem.0, which is volatile"
 };

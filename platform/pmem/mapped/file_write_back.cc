@@ -19,7 +19,7 @@ class FileWriteBack final : public WriteBack {
  public:
   FileWriteBack(File file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
 
-  // A hint: finish() writes whatever has changed. Some file systems do not know it.
+  // A hint: finish() writes whatever has changed. Some file systems do not support it.
   void begin(Bytes offset, Bytes length) override {
     ::sync_file_range(file_.get(), static_cast<off64_t>(offset), static_cast<off64_t>(length),
                       SYNC_FILE_RANGE_WRITE);

@@ -1,4 +1,4 @@
-// Write-back of a mapped file of an ordinary file system: what a region on a disk does instead of
+// Write-back of a mapped file of an ordinary file system: regions on a disk use it instead of
 // flushing lines.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace perdura::pmem::mapped {
 
-// Throws PlatformError if the file cannot be opened. An error of the disk, which may have lost
-// something that nobody will write again, ends the process: no caller can go on correctly.
+// Throws PlatformError if the file cannot be opened. An error of the disk ends the process: the
+// disk may have lost data that will not be written again, so no caller can continue correctly.
 std::shared_ptr<WriteBack> write_back_of(const std::string& path);
 
 }  // namespace perdura::pmem::mapped

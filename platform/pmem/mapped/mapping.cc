@@ -24,9 +24,9 @@ namespace {
 using Identity = std::tuple<dev_t, ino_t, Bytes, Access>;
 
 std::mutex mappings_mutex;
-// The pointers are weak, since a mapping lasts only as long as somebody uses it. While it does, the
-// inode number is not reused. Never destroyed: a program that knows nothing of the library ends
-// while threads of ours connect again (library/mojim), after what is static has been destroyed.
+// The pointers are weak, since a mapping lasts only as long as it is used. While it does, the inode
+// number is not reused. Never destroyed: a program that does not know of the library may end while
+// threads of the library are connecting again (library/mojim), after static objects were destroyed.
 std::map<Identity, std::weak_ptr<Mapping>>& mappings() {
   static auto& all = *new std::map<Identity, std::weak_ptr<Mapping>>;
   return all;
@@ -93,7 +93,7 @@ std::shared_ptr<Mapping> map_file(int fd, const std::string& path) {
   return map_whole(fd, path, Access::in_place, MAP_SHARED);
 }
 
-// Memory is taken for the pages that are changed only, not set aside for all of them.
+// Memory is reserved only for the pages that are changed.
 std::shared_ptr<Mapping> map_private(int fd, const std::string& path) {
   return map_whole(fd, path, Access::private_copy, MAP_PRIVATE | MAP_NORESERVE);
 }

@@ -40,10 +40,10 @@ class Mapping {
   PersistentMap map_{};
 };
 
-// How a file is used whose bytes are a region.
+// How a process uses a file that holds a region.
 enum class Access : std::uint8_t {
   in_place,
-  // It is only read, and need not be writable: what is stored to the region stays in this process'
+  // The file is only read, and need not be writable: stores to the region stay in this process'
   // memory.
   private_copy,
 };
@@ -61,12 +61,12 @@ std::shared_ptr<Mapping> map_part(int fd, Extent part, Bytes size, const std::st
                                   std::shared_ptr<void> holder);
 
 // A file descriptor that closes itself. It is never 0, 1 or 2, even where the process was started
-// without these (daemons, cron): whoever writes to standard error would write into the file.
+// without these (daemons, cron): otherwise output to standard error would end up in the file.
 class File {
  public:
   File() = default;
-  // Takes over the descriptor; if it is one of these three, it is moved. errno stays as it is if
-  // `fd` is negative.
+  // Takes over the descriptor; if it is one of these three, moves it to a higher number. Leaves
+  // errno unchanged if `fd` is negative.
   explicit File(int fd);
   File(File&& other) noexcept : fd_(other.release()) {}
   File& operator=(File&& other) noexcept;
@@ -80,14 +80,14 @@ class File {
   int fd_ = -1;
 };
 
-// What one at a time may hold of a pool; the lock of a byte far behind all data of its file, and of
-// its device behind all regions.
+// The locks of a pool, each for one user at a time. Each is the lock of a byte far beyond all data of
+// the pool's file, or all regions of its device.
 enum class PoolLock : std::uint8_t {
   ownership,  // Node::own_region()
   mount,      // a mount that programs use (library/fs/place.h)
 };
-// Those who only read may hold it together. Nothing if somebody else has it. `offset`: of the pool
-// in the file.
+// Takes a lock; users with a private copy share it. Returns nullopt if it is held already.
+// `offset`: of the pool in the file.
 std::optional<File> try_lock(File file, PoolLock which, Bytes offset, const std::string& path,
                              Access access = Access::in_place);
 

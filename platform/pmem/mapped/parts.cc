@@ -11,7 +11,7 @@ namespace perdura::pmem::mapped {
 
 namespace {
 
-// What DAX needs for huge pages, and a DAX device for any.
+// DAX requires this alignment for huge pages, and a DAX device for any.
 constexpr Bytes kAlignment = 2 * MiB;
 
 [[noreturn]] void fail(const std::string& name, Extent extent) {

@@ -1,6 +1,6 @@
-// What libpmem2 provides for a file or a device: a mapping in which flushed lines are durable, the
-// alignment, the bad blocks. In a build without libpmem2, files are mapped directly (on DAX with
-// MAP_SYNC); everything else is reported as unknown or refused, with the reason.
+// The services of libpmem2 for a file or a device: a mapping in which flushed lines are durable,
+// the alignment, the bad blocks. In a build without libpmem2, files are mapped directly (on DAX
+// with MAP_SYNC); everything else is reported as unknown or refused, with the reason.
 #pragma once
 
 #include <memory>
@@ -44,15 +44,15 @@ bool have_libpmem2();
 PersistentMap map_persistent(int fd, Extent extent, const std::string& path);
 
 // Deep flush (pmem2_deep_flush(3)): makes the visible content durable even if the machine's own
-// flushing (ADR, eADR) fails at a power failure. Returns what went wrong, or an empty string. Far
-// slower than a flush.
+// flushing (ADR, eADR) fails at a power failure. Returns a description of the error, or an empty
+// string. Far slower than a flush.
 std::string deep_flush(const PersistentMap& map);
 
 // The geometry of a DAX device. device_geometry() throws PlatformError, or UsageError in a build
 // without libpmem2.
 struct DeviceGeometry {
   Bytes size = 0;
-  Bytes alignment = 0;  // of mappings
+  Bytes alignment = 0;  // required of mappings
 };
 DeviceGeometry device_geometry(int fd, const std::string& path);
 

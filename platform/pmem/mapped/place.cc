@@ -16,7 +16,7 @@
 namespace perdura::pmem::mapped {
 namespace {
 
-// For tests, libpmem2 can be forced to take any memory for persistent.
+// In tests, libpmem2 can be forced to treat any memory as persistent.
 bool is_forced() { return std::getenv("PMEM2_FORCE_GRANULARITY") != nullptr; }
 
 std::string_view on_dax(Granularity granularity) {

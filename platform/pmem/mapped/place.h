@@ -1,5 +1,6 @@
-// Says what the place of persistent memory guarantees, so that results can be interpreted: a run on
-// DAX and a run on tmpfs look alike, but only the data on DAX survives a power failure.
+// Determines the guarantees of the place where persistent memory is, so that results can be
+// interpreted: a run on DAX and a run on tmpfs look alike, but only the data on DAX survives a
+// power failure.
 #pragma once
 
 #include <optional>
@@ -21,7 +22,7 @@ std::string_view to_string(PlaceKind kind);
 struct Place {
   PlaceKind kind = PlaceKind::page_cache;
   Granularity granularity = Granularity::unknown;
-  // Whether what is flushed there survives a power failure; nothing if it is not known.
+  // True if data that is flushed there survives a power failure; nullopt if that is not known.
   std::optional<bool> persistent{};
   // The guarantee as text, such as "file-system DAX with MAP_SYNC; a flushed line is durable" or
   // "tmpfs; survives processes, not power".
@@ -30,7 +31,8 @@ struct Place {
 std::string_view to_string(Granularity granularity);
 
 struct DaxMemory;
-// The place that a DAX device of such memory is; `geometry` is what the promise tells of its size.
+// The place of a DAX device with such memory; `geometry`: the device's size, as text for the
+// promise.
 Place place_on_device(const DaxMemory& memory, Granularity granularity,
                       const std::string& geometry);
 

@@ -86,8 +86,9 @@ PoolFile opened(const File& file, const std::string& path) {
 }
 
 // A file that is to get the name `path` when it is complete. It has no name until then, so that
-// nothing of it stays if the process is killed. Where the file system, such as NFS, cannot do that,
-// or there is no /proc to name the file by, it has another name, PATH.new-PROCESS-NUMBER.
+// nothing of it remains if the process is killed. Where the file system, such as NFS, does not
+// support that, or there is no /proc to name the file by, it has another name,
+// PATH.new-PROCESS-NUMBER.
 class NewFile {
  public:
   explicit NewFile(const std::string& path) : path_(path) {
@@ -207,7 +208,7 @@ std::optional<File> lock_pool_file(const std::string& path, PoolLock which, Acce
     if (!file && errno == ENOENT) throw UsageError(fmt::format("there is no {}", path));
     if (!file) throw PlatformError(fmt::format("cannot open {}: {}", path, error_text(errno)));
     std::optional<File> locked = try_lock(std::move(file), which, 0, path, access);
-    // Another file may have been put in its place before it was locked.
+    // The path may have been given to another file before the lock was taken.
     if (!locked || is_file_at(path, *locked)) return locked;
   }
 }
@@ -239,7 +240,7 @@ void remove_pool_directory(const std::string& path) noexcept {
       std::filesystem::remove_all(path);
     }
   } catch (const std::exception&) {
-    // Errors are ignored: remains are in the way of nobody but a later directory of the same name.
+    // Errors are ignored: remains disturb only a later directory of the same name.
   }
 }
 

@@ -24,32 +24,32 @@ struct PoolFile {
 // `on_touch`: when they are first accessed; creation only compares the size with the free space.
 enum class Allocation : std::uint8_t { now, on_touch };
 
-// The medium is too full.
+// Thrown if the medium is too full.
 struct NoRoom : UsageError {
   using UsageError::UsageError;
 };
 
 // Creates a file filled with zeros; it appears under its name only when it is complete, and if the
-// process is killed before, nothing of it stays (but on NFS and its like). Throws UsageError if the
-// name is taken, the size is zero or the medium is too full (NoRoom), and PlatformError for other
-// errors.
+// process is killed before, nothing of it remains (except on file systems such as NFS). Throws
+// UsageError if the name is taken, the size is zero or the medium is too full (NoRoom), and
+// PlatformError for other errors.
 PoolFile create_pool_file(const std::string& path, Bytes size, Allocation allocation);
 
-// Opens a file; returns nothing if there is no such file. Throws PlatformError if it cannot be a
-// pool, and UsageError if it has bad blocks. A region of a device is used in place by all.
+// Opens a file; returns nullopt if there is no such file. Throws PlatformError if it cannot be a
+// pool, and UsageError if it has bad blocks. Regions of a device are always used in place.
 std::optional<PoolFile> open_pool_file(const std::string& path, Access access = Access::in_place);
 
-// A pool's file, or its device, and where the pool is in it; for whoever maps it otherwise. Throws
-// UsageError if there is no such pool.
+// A pool's file, or its device, and the pool's place in it, for callers that map it themselves.
+// Throws UsageError if there is no such pool.
 struct PoolSource {
   File file{};
   Extent extent{};
 };
 PoolSource pool_source(const std::string& path);
 
-// A lock of the pool among processes, and in a process among those who take it; it ends when the
-// descriptor is closed, or the process dies. Nothing if somebody has it; those with a private copy
-// of a file have it together. Throws UsageError if there is no such pool.
+// Locks the pool against other processes, and against other users in this process; the lock ends
+// when the descriptor is closed or the process dies. Returns nullopt if it is held already; users
+// with a private copy of a file share it. Throws UsageError if there is no such pool.
 std::optional<File> lock_pool_file(const std::string& path, PoolLock which,
                                    Access access = Access::in_place);
 

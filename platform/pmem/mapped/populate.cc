@@ -21,7 +21,7 @@ void populate(const PoolFile& pool, const std::stop_token& stop) {
   for (Bytes at = 0; at < size && !stop.stop_requested(); at += kStep) {
     const Bytes length = std::min(kStep, size - at);
     // The kernel refuses either all pages or none, unless memory runs out; then the first access to
-    // a page that is missing takes the error.
+    // a missing page takes the error.
     if (::madvise(pool.mapping->data() + at, length, MADV_POPULATE_WRITE) != 0) return;
   }
 }

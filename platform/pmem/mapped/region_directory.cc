@@ -35,8 +35,8 @@ constexpr std::uint64_t kVersion = 1;
 
 constexpr Bytes place_of(std::size_t entry) { return (entry + 1) * RegionDirectory::kEntrySize; }
 
-// The part of an object that its seal covers: all but the seal itself and the bytes behind the
-// name, which remain from an earlier entry.
+// The part of an object that its seal covers: everything but the seal itself and the bytes after
+// the name, which remain from an earlier entry.
 template <class T>
 std::span<const std::byte> sealed_part(const T& object) {
   const auto all = std::as_bytes(std::span(&object, 1));
@@ -96,8 +96,7 @@ void RegionDirectory::refuse(std::string_view what) const {
 
 RegionDirectory::Header RegionDirectory::header() const { return memory_.read_object<Header>(0); }
 
-// Only a header that was not completed may be overwritten; anything else on the device belongs to
-// somebody else.
+// Only an incomplete header may be overwritten; any other content of the device is not ours.
 void RegionDirectory::make() {
   Header wanted{0, kMagic, kVersion, device_.size, device_.alignment};
   wanted.seal = seal_of(wanted);

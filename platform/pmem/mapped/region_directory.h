@@ -11,7 +11,7 @@
 // is one word and therefore failure-atomic: an entry is written and made durable first, then its
 // seal is written; an entry is removed by storing 0 to its seal. So after a power failure at any
 // moment, an entry exists completely or not at all. A wrong seal cannot result from a crash; it
-// means that the directory is damaged, which is refused.
+// means that the directory is damaged, and the device is refused.
 //
 // Not synchronized: the caller ensures that only one thread of one process uses the directory at a
 // time (dax_device.h does so by a file lock).
@@ -51,7 +51,7 @@ class RegionDirectory {
   // Adds a region. Its name must be new and have 1 to kMaxName bytes, none of them zero. Throws
   // UsageError if the table is full. The change is durable on return.
   void add(const NamedExtent& region);
-  // Removes a region; false if there is none of this name. The change is durable on return.
+  // Removes a region; returns false if there is none of this name. The change is durable on return.
   bool remove(std::string_view name);
 
  private:

@@ -15,8 +15,8 @@ bool have_libpmem2() { return false; }
 PersistentMap map_persistent(int fd, Extent extent, const std::string& path) {
   // On a DAX file system flushed stores are durable only if the file system's metadata on the
   // file's blocks is durable, too. With MAP_SYNC the kernel ensures that before the first store to
-  // a page; elsewhere nothing ensures it. Whether the caches are in the persistence domain cannot
-  // be found out without libpmem2.
+  // a page; elsewhere nothing ensures it. Without libpmem2 it is unknown whether the caches are in
+  // the persistence domain.
   const auto map = [&](int flags) {
     return ::mmap(nullptr, extent.length, PROT_READ | PROT_WRITE, flags, fd,
                   static_cast<off_t>(extent.offset));

@@ -19,8 +19,8 @@ std::uint64_t mix(std::uint64_t bits) {
 
 RandomChoices::RandomChoices(std::uint64_t seed) : state_(mix(seed + 0x632BE59BD9B4E019)) {}
 
-// The number is scaled by a multiplication instead of a distribution of the standard library, since
-// those differ between implementations.
+// The number is scaled by a multiplication rather than a distribution of the standard library,
+// since those differ between implementations.
 std::size_t RandomChoices::choose(std::size_t n) {
   state_ += 0x9E3779B97F4A7C15;
   return static_cast<std::size_t>((mix(state_) >> 32) * n >> 32);

@@ -12,10 +12,10 @@ namespace perdura::pmem {
 
 // A step that may be the next one of a program.
 struct NextStep {
-  // Whose it is: a thread, a connection. An agent's steps have an order, so at most one of them may
-  // be next.
+  // The thread or connection that takes the step. An agent's steps have an order, so at most one of
+  // them may be next.
   std::uint64_t agent = 0;
-  // What it reads or changes, as a set of bits. Two steps that share none may be exchanged.
+  // The things that the step reads or changes, as a set of bits. Two steps that share none commute.
   std::uint64_t touches = ~std::uint64_t{0};
 };
 
@@ -25,7 +25,7 @@ class Choices {
   // Returns a number from 0 to n - 1; n is at least 1. If the alternatives are ordered, 0 stands
   // for the one in which the least survives, n - 1 for the one in which the most does.
   virtual std::size_t choose(std::size_t n) = 0;
-  // The same where the alternatives are steps.
+  // Like choose(), where the alternatives are steps.
   virtual std::size_t choose_step(std::span<const NextStep> steps) { return choose(steps.size()); }
 };
 
@@ -53,8 +53,8 @@ class RandomChoices final : public Choices {
   std::uint64_t state_;
 };
 
-// Of all choices one in `rarity` is drawn like that, at random; the others take the first
-// alternative, so that little differs from what happens by default. A rarity of 1 draws all.
+// Draws one in `rarity` choices at random; the others take the first alternative, so that little
+// differs from the default behavior. A rarity of 1 draws all.
 class SparseChoices final : public Choices {
  public:
   SparseChoices(std::uint64_t seed, std::size_t rarity) : random_(seed), rarity_(rarity) {}
@@ -75,11 +75,11 @@ class SparseChoices final : public Choices {
 // Otherwise choose() throws PlatformError.
 class Enumerator final : public Choices {
  public:
-  // Begins the next sequence; false if all sequences have been tried.
+  // Begins the next sequence; returns false if all sequences have been tried.
   bool next();
   std::size_t choose(std::size_t n) override;
   std::uint64_t sequences() const { return sequences_; }  // begun so far
-  // Whether the next choice is one that the sequence before had, too.
+  // True if the previous sequence had the next choice, too.
   bool repeats() const { return depth_ < path_.size(); }
 
  private:

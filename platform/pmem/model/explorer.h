@@ -1,11 +1,11 @@
 // Explores a program exhaustively: every crash point (a moment at which the power may fail), and
 // every crash image that memory may hold afterwards.
 //
-// A moment is the number of steps that each agent has done and the order in which agents changed
-// and read the same lines (schedule.h). All possible moments are tried, not only those of one run:
-// an agent may be at any step, as long as no message is received before it is sent. How far
-// messages, cache lines and fences have progressed is not part of the moment: the model keeps the
-// set of what may be in each line, and all of these images are tried, too.
+// A crash point is given by the number of steps that each agent has done and the order in which
+// agents changed and read the same lines (schedule.h). All possible crash points are tried, not
+// only those of one run: an agent may be at any step, as long as no message is received before it
+// is sent. The progress of messages, cache lines and fences is not part of a crash point: the model
+// keeps the set of possible contents of each line, and all of these images are tried, too.
 //
 // Recovery reads every variable. A message that carries values and is complete in a receive buffer
 // in persistent memory counts as if its values had been stored: its checksum is valid, so recovery
@@ -28,7 +28,7 @@ namespace perdura::pmem {
 struct VariableLayout {
   std::uint32_t words = 1;
   std::uint32_t first_word = 0;  // the word of its line at which it begins, 0 to 7
-  bool same_line = false;  // directly behind the previous variable, in the same line; it must fit
+  bool same_line = false;  // directly after the previous variable, in the same line; it must fit
 };
 
 struct ProgramSetup {
@@ -42,7 +42,7 @@ struct ProgramSetup {
 
 inline constexpr int kTorn = -1;
 
-// A moment, and the values that recovery finds in one of its images.
+// A crash point, and the values that recovery finds in one of its images.
 struct Instant {
   std::vector<std::uint32_t> done;  // number of steps done, by agent
   std::vector<Event> events;        // in the order in which they happened
@@ -69,22 +69,23 @@ class ProgramExplorer {
   ProgramExplorer(const ProgramExplorer&) = delete;
   ProgramExplorer& operator=(const ProgramExplorer&) = delete;
 
-  // Calls `judge` with each image of each moment until it returns false. With `Sampling::images`,
-  // only the smallest, the largest and that many random images of each moment are tried.
+  // Calls `judge` with each image of each crash point until it returns false. With
+  // `Sampling::images`, only the smallest, the largest and that many random images of each crash
+  // point are tried.
   struct Sampling {
-    std::uint64_t images = 0;  // random images per moment; 0: try all images
+    std::uint64_t images = 0;  // random images per crash point; 0: try all images
     std::uint64_t seed = 1;
-    // Stops after so many images of all moments together; 0: no limit.
+    // Stops after this number of images of all crash points together; 0: no limit.
     std::uint64_t most_images = 0;
-    // Called now and then with the share of the work that is done, 0 to 1. An exception that it
-    // throws ends the exploration.
+    // Called from time to time with the share of the work that is done, 0 to 1. An exception that
+    // it throws ends the exploration.
     std::function<void(double share)> progress{};
   };
   Explored explore(const std::function<bool(const Instant&)>& judge, const Sampling& sampling);
   Explored explore(const std::function<bool(const Instant&)>& judge) { return explore(judge, {}); }
 
-  // Describes, as text for people, what happened up to the instant, step by step, and where the
-  // variables' data was.
+  // Describes as text, step by step, what happened up to the crash point, and where the variables'
+  // data was.
   std::string describe(const Instant& instant);
 
  private:

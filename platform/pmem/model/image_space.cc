@@ -13,7 +13,7 @@ namespace perdura::pmem {
 namespace {
 
 constexpr std::size_t kWordsOfLine = kCacheLine / kWord;
-// Steps after which counting is given up.
+// The number of steps after which counting is given up.
 constexpr std::size_t kMostSteps = 20'000;
 
 void add_once(std::vector<std::uint32_t>& numbers, std::uint32_t number) {
@@ -31,7 +31,7 @@ std::uint64_t saturated_product(std::uint64_t a, std::uint64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? kCountless : product;
 }
 
-// --- what may go either way ----------------------------------------------------------------------
+// --- changes that may or may not survive ---------------------------------------------------------
 
 ImageSpace::ImageSpace(PersistenceState& state) {
   for (std::size_t rule = 0; rule < kRules; ++rule) {
@@ -52,8 +52,8 @@ ImageSpace::ImageSpace(PersistenceState& state) {
     add_once(changes_[after].before, before);
     add_once(changes_[before].after, after);
   };
-  // What is compared are only changes that a rule may order: those of a line, those of a
-  // connection, and what a thread has stored after it has written back a line.
+  // Only changes that a rule may order are compared: those of a line, those of a connection, and a
+  // write-back of a line with later stores of the same thread.
   std::map<const void*, std::vector<std::uint32_t>> of_line;
   std::map<std::uint32_t, std::vector<std::uint32_t>> of_connection;
   std::vector<std::uint32_t> written_back;
@@ -113,7 +113,7 @@ void ImageSpace::find_words(const PersistenceState& state,
   for (const auto& [key, line] : state.lines_) {
     PersistenceState::Survivor& survivor =
         lines_.emplace_back(PersistenceState::Survivor{{key.first, key.second}, line.durable});
-    // Of each byte, the last change that is durable: what was before it makes no difference.
+    // For each byte, the last change that is durable: earlier changes make no difference.
     std::array<std::size_t, kCacheLine> durable_since{};
     for (std::size_t i = 0; i < line.fragments.size(); ++i) {
       const PersistenceState::Fragment& fragment = *line.fragments[i];
@@ -152,8 +152,7 @@ void ImageSpace::find_words(const PersistenceState& state,
   }
 }
 
-// Changes that make no difference are left out; the order that they bring about between others
-// stays.
+// Leaves out changes that make no difference; the order that they establish between others stays.
 void ImageSpace::leave_out_ineffective() {
   std::vector<std::uint32_t> renumbered(changes_.size());
   std::vector<Change> effective;
@@ -253,7 +252,7 @@ ImageSpace::WordBytes PartialImage::word(std::size_t number, const Decide& decid
   const ImageSpace::Word& word = space_.words_[number];
   ImageSpace::WordBytes content = word.base;
   unsigned missing = 0xFF;
-  // The newest first: what lies below one that survives whole makes no difference.
+  // The newest first: changes below one that survives whole make no difference.
   for (auto layer = word.layers.rbegin(); layer != word.layers.rend() && missing != 0; ++layer) {
     const unsigned bytes = layer->bytes & missing;
     if (bytes == 0) continue;
@@ -305,18 +304,18 @@ std::vector<ImageSpace::Choice> PartialImage::choices() const {
   return choices;
 }
 
-// Words of a change that are not decided.
+// The words of a change that are not decided.
 std::uint8_t PartialImage::open(std::uint32_t change) const {
   return static_cast<std::uint8_t>(space_.changes_[change].words & ~kept_[change] & ~lost_[change]);
 }
 
-// Counts the downward closed sets of changes that depend on each other, by the question whether the
-// first of them survives whole, in parts that do not depend on each other.
+// Counts the downward closed sets of changes that depend on each other: distinguishes whether the
+// first of them survives whole, and counts independent parts separately.
 class PartialImage::Counter {
  public:
   explicit Counter(const PartialImage& image) : image_(image) {}
 
-  // Nothing if it takes too long.
+  // Returns nullopt if it takes too long.
   std::optional<std::uint64_t> count(const std::vector<std::uint32_t>& members) {
     std::vector<std::uint32_t> undecided;
     for (const std::uint32_t change : members) {
@@ -369,7 +368,7 @@ class PartialImage::Counter {
     return product;
   }
 
-  // Of changes that depend on each other.
+  // Counts the sets of changes that depend on each other.
   std::uint64_t of_part(const Set& part) {
     ++steps_;
     if (part.size() == 1) return ways(part.front());

@@ -43,7 +43,7 @@ ImageSpace::WordBytes LazyImages::word(std::size_t space, std::size_t number) {
       number, [&](ImageSpace::Bit bit) { return answer(static_cast<std::uint32_t>(space), bit); });
 }
 
-// What this run would have if no image was covered yet.
+// The answer that this run would give if no image was covered yet.
 bool LazyImages::wish(std::uint32_t space, ImageSpace::Bit bit) {
   switch (order_) {
     case Order::least:

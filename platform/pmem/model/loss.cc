@@ -66,7 +66,7 @@ bool equal_in(std::uint64_t mask, const std::array<std::byte, kCacheLine>& a,
 
 }  // namespace
 
-// How far a change had come that is not known to be durable.
+// Determines how far a change had come that is not known to be durable.
 std::pair<LostIn, Rule> PersistenceState::cause_of_loss(const Fragment& fragment) const {
   const auto is_pending = [&](const auto& entry) {
     const auto& pending = entry.second.pending;
@@ -97,7 +97,7 @@ std::vector<Loss> PersistenceState::losses(std::span<const Survivor> image) cons
     const auto found = lines_.find({survivor.place.region, survivor.place.offset});
     if (found == lines_.end()) continue;
     const std::vector<Fragment*>& fragments = found->second.fragments;
-    // Of each word, what came after the change that survives is lost.
+    // For each word, the changes after the one that survives are lost.
     std::vector<std::uint64_t> lost(fragments.size());
     for (Bytes word = 0; word < kCacheLine; word += kWord) {
       const std::uint64_t bits = mask_of(word, kWord);

@@ -1,5 +1,5 @@
-// A change that a power failure has undone: how far it had come, for all that was known, and which
-// rule of the model allows that it is lost.
+// A change that a power failure has undone: how far it was known to have come, and which rule of
+// the model allows its loss.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@ namespace perdura::pmem {
 // reached.
 enum class LostIn : std::uint8_t {
   write_combining_buffer,  // a non-temporal store before the fence
-  cache,                   // a store that nobody has flushed
+  cache,                   // a store that was not flushed
   write_back,              // flushed, but the fence had not ended
-  network,                 // nobody knew that the device has the message
+  network,                 // the device was not known to have the message
   device,                  // the device has accepted the message
   cache_of_device,         // placed into the last-level cache by DDIO
   controller,              // visible, on the way to the memory controller
@@ -30,12 +30,12 @@ struct Loss {
   std::uint64_t mask = 0;                     // the bytes of the line that are lost
   std::array<std::byte, kCacheLine> bytes{};  // the change
   LostIn where{};
-  Rule rule{};                                // allows it
+  Rule rule{};                                // the rule that allows the loss
   PersistenceState::Writer writer = nullptr;  // null if a device wrote it
-  PersistenceState::Operation operation;      // of a device
+  PersistenceState::Operation operation;      // of a device; otherwise unset
 };
 
-// What the rule says of durability, in a sentence; for the rules that a Loss names.
+// The rule's statement about durability, as a sentence; for the rules that a Loss names.
 std::string_view meaning(Rule rule);
 
 }  // namespace perdura::pmem

@@ -9,9 +9,9 @@ namespace perdura::pmem {
 enum class Medium : std::uint8_t {
   dram,
   pm,
-  // A file of an ordinary file system on a disk or an SSD, in the page cache of its machine. It
-  // outlives processes as pm does; after a power failure it holds what it had been asked to write
-  // back and had then said to have written, and of anything else some words or none, whatever the
+  // A file of an ordinary file system on a disk or an SSD, in the page cache of its machine. Like
+  // pm, it outlives processes. After a power failure it holds the data whose write-back was
+  // requested and then reported as done, and of other changes any words or none, whatever the
   // persistence domain of the machine's memory is.
   disk,
 };
@@ -32,8 +32,8 @@ enum class Transport : std::uint8_t {
 
 struct PersistenceModel {
   PersistenceDomain domain = PersistenceDomain::dmp;
-  // Whether the device places messages into the last-level cache (Data Direct I/O) or directly into
-  // memory.
+  // True if the device places messages into the last-level cache (Data Direct I/O), false if
+  // directly into memory.
   bool ddio = false;
   Transport transport = Transport::infiniband;
 

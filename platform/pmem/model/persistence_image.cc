@@ -13,7 +13,7 @@ constexpr std::uint64_t kWordMask = 0xFF;
 
 }  // namespace
 
-// Whether something that is known to be durable can have become so only after this fragment.
+// True if some change that is known to be durable can have become so only after this fragment.
 bool PersistenceState::follows_from_durable(const Fragment& fragment) const {
   const Line& line = *fragment.line;
   if (fragment.cached && rules_.holds(Rule::lines_in_order)) {
@@ -41,8 +41,8 @@ bool PersistenceState::follows_from_durable(const Fragment& fragment) const {
           pushed_by(connection, fragment) < connection.durable_pushed);
 }
 
-// Marks as durable whatever must have become durable before something that is known to be. These
-// are the orders that image() keeps, followed backwards, so that new knowledge never allows more
+// Marks as durable whatever must have become durable before something that is known to be durable.
+// This follows the orders that image() keeps backwards, so that new knowledge never allows more
 // images.
 void PersistenceState::follow_durable() {
   for (auto& [key, line] : lines_) {

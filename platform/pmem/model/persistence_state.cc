@@ -198,8 +198,8 @@ void PersistenceState::make_durable(Fragment& fragment) {
   fragment.durable = true;
 }
 
-// An effect that has been seen makes visible also the effects that must come before it. What a READ
-// or FLUSH before it has pushed was durable before it took effect.
+// An effect that has been seen makes the effects that must come before it visible, too. Data that
+// an earlier READ or FLUSH has pushed was durable before the effect.
 void PersistenceState::make_seen(Fragment& fragment) {
   if (fragment.source != Source::device || fragment.visible) return;
   make_visible(fragment);
@@ -294,7 +294,7 @@ void PersistenceState::complete(Operation operation) {
         }
         break;
       case RemoteKind::flush_persistence:
-        // A FLUSH promises nothing of fragments that it does not cover.
+        // A FLUSH guarantees nothing for fragments that it does not cover.
         if (rules_.holds(Rule::flush_persistence_reaches_medium) &&
             std::any_of(connection.covers.begin(), connection.covers.end(),
                         [&](const Cover& cover) { return covers(cover, fragment); })) {
@@ -308,7 +308,7 @@ void PersistenceState::complete(Operation operation) {
       !rules_.holds(Rule::flush_persistence_reaches_medium)) {
     return;
   }
-  // A FLUSH also makes durable whatever was visible in its range, whoever wrote it.
+  // A FLUSH also makes everything durable that was visible in its range, whoever wrote it.
   for (const Cover& cover : connection.covers) {
     if (cover.by != operation.index) continue;
     each_fragment(cover.place, cover.length, [&](Fragment& fragment) {
@@ -368,8 +368,8 @@ void PersistenceState::seen(Operation operation, Place place, Bytes length) {
   });
 }
 
-// The number of the operation that pushes the effect of this fragment out of the device to where it
-// is durable.
+// The number of the operation that pushes the effect of this fragment out of the device to a place
+// where it is durable.
 std::uint32_t PersistenceState::pushed_by(const Connection& connection,
                                           const Fragment& fragment) const {
   const std::uint32_t index = fragment.operation.index;
@@ -385,7 +385,7 @@ std::uint32_t PersistenceState::pushed_by(const Connection& connection,
   return by_read;
 }
 
-// Whether the range covers all bytes that the fragment changes.
+// True if the range covers all bytes that the fragment changes.
 bool PersistenceState::Cover::holds(const Fragment& fragment) const {
   const auto& [region, line] = fragment.line->key;
   return place.region == region && (fragment.mask & ~mask_in(line, place.offset, length)) == 0;

@@ -85,7 +85,7 @@ class PersistenceState {
   void attach(RegionId region, Medium medium, const std::byte* memory);
   // Announces that `memory` is about to hold a change of these lines that will be reported later.
   void expect(Place place, Bytes length);
-  // The change that was announced will not be made.
+  // Withdraws such an announcement: the change will not be made.
   void expect_no_longer(Place place, Bytes length);
 
   // --- what CPUs do ------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class PersistenceState {
   Operation post(ConnectionId connection, RemoteKind kind, RemoteFlags flags = {});
   // Reports a range that the operation changes. An operation may change several ranges.
   void place(Operation operation, Place place, std::span<const std::byte> bytes);
-  // Reports a range that a FLUSH for persistence covers. Of that range it makes durable what was
+  // Reports a range that a FLUSH for persistence covers. Within the range it makes durable what was
   // issued before it on its connection, and what is visible when this is called.
   void cover(Operation operation, Place place, Bytes length);
 
@@ -115,17 +115,18 @@ class PersistenceState {
   void completed(Operation operation);
   // The responder's CPU has received the receive completion of a SEND or WRITE_WITH_IMM.
   void received(Operation operation);
-  // The responder's process is gone; what takes effect until its successor begins is visible to it.
+  // The responder's process is gone; everything that takes effect until its successor begins is
+  // visible to the successor.
   void ended(ConnectionId connection);
-  // Somebody has read a range and seen all changes of it, or those that the given operation made.
+  // An agent has read a range and seen all changes of it, or those that the given operation made.
   void seen(Place place, Bytes length);
   void seen(Operation operation, Place place, Bytes length);
 
-  // Whether seen() of this range can add knowledge, now or after expected changes have been
+  // True if seen() of this range can add knowledge, now or after expected changes have been
   // reported.
   bool may_learn(Place place, Bytes length) const;
 
-  // Whether `second` takes effect after `first` in every execution.
+  // True if `second` takes effect after `first` in every execution.
   bool takes_effect_before(Operation first, Operation second) const;
 
   // --- what a power failure leaves ---------------------------------------------------------------
@@ -139,11 +140,11 @@ class PersistenceState {
   const std::vector<Survivor>& image(Choices& choices);
 
   // The changes that are lost if the power fails now and leaves `image`, which image() has just
-  // returned: of each word, those after the one that survives.
+  // returned: for each word, those after the one that survives.
   std::vector<Loss> losses(std::span<const Survivor> image) const;
 
-  // The stage at which that part of a range is that has progressed least, or `durable` if all of it
-  // is known to be durable.
+  // The stage of the part of a range that has progressed least, or `durable` if all of it is known
+  // to be durable.
   enum class Whereabouts : std::uint8_t { durable, cache, write_combining, device };
   Whereabouts whereabouts(Place place, Bytes length) const;
 
@@ -179,16 +180,16 @@ class PersistenceState {
     Line* line = nullptr;
     std::uint64_t sequence = 0;  // in the order reported
     std::uint64_t mask = 0;      // bytes of the line
-    std::uint64_t seen = 0;      // those of them that somebody has read
+    std::uint64_t seen = 0;      // bytes that have been read
     std::array<std::byte, kCacheLine> bytes{};
     Source source = Source::store;
     bool cached = false;                   // it passes through the cache
-    bool visible = false;                  // known to be so
-    bool durable = false;                  // known to be so
+    bool visible = false;                  // known to be visible
+    bool durable = false;                  // known to be durable
     std::uint64_t visible_since = kNever;  // the sequence number of the latest report at that time
     Writer writer = nullptr;
     Writer written_back_by = nullptr;  // by a clflush
-    // It is durable before stores of that thread with a greater sequence number are.
+    // It becomes durable before stores of that thread with a greater sequence number do.
     std::uint64_t written_back_before = kNever;
     Operation operation;
   };
@@ -209,7 +210,7 @@ class PersistenceState {
   };
   struct Connection {
     bool ddio = false;
-    bool ended = false;  // so whatever takes effect is visible
+    bool ended = false;  // so everything that takes effect is visible
     std::vector<OperationState> operations;
     std::uint32_t non_posted_end = 0;  // index of the last non-posted operation, + 1
     // Because of a fence, posted operations take effect after all operations with smaller indices.
@@ -285,7 +286,8 @@ class PersistenceState {
   std::vector<Survivor> survivors_;
 };
 
-// The empty string if durable, else a remark such as " (it may be in the cache only)".
+// Returns an empty string if durable, else a remark, such as "   (perhaps no further than the
+// device)".
 std::string_view to_string(PersistenceState::Whereabouts whereabouts);
 
 }  // namespace perdura::pmem

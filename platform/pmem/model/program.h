@@ -115,7 +115,7 @@ bool parse_agent(std::string_view line, std::size_t line_number, Program& progra
 // found by the explorer: Explored::stuck.)
 Program parse_program(std::string_view text);
 
-// As written in a program's text.
+// The text of a step, as written in a program.
 std::string to_string(const Program& program, const Step& step);
 std::string to_string(const Program& program, const Agent& agent);  // its name
 

@@ -28,8 +28,7 @@ enum class Rule : std::uint8_t {
   // --- stores of a CPU
   // A prefix of the cached stores to one 64-byte line is durable; lines are independent [Px86 3].
   lines_in_order,
-  // A dirty line may be written back at any time, so stores that nobody flushed may survive [Px86
-  // 3].
+  // A dirty line may be written back at any time, so unflushed stores may survive [Px86 3].
   lines_are_evicted,
   // After clwb, clflushopt or clflush and then a fence, what the line held at the flush is durable
   // [SDM 2 CLWB; Px86 3].
@@ -58,9 +57,10 @@ enum class Rule : std::uint8_t {
   posted_overtakes,
   // A fenced operation starts after all earlier non-posted ones have completed [IB 10.8.3.3; T 2].
   fence_stops_overtaking,
-  // What a READ or FLUSH pushes out of the device is durable, or visible, before anything that
+  // Data that a READ or FLUSH pushes out of the device is durable, or visible, before anything that
   // takes effect after it. Therefore an ATOMIC WRITE can follow a FLUSH without waiting a round
-  // trip, and who sees the ATOMIC WRITE knows that what the FLUSH pushed is durable [T 2, MPE].
+  // trip, and an agent that sees the ATOMIC WRITE knows that the data that the FLUSH pushed is
+  // durable [T 2, MPE].
   push_orders,
 
   // --- what completions tell
@@ -84,18 +84,18 @@ enum class Rule : std::uint8_t {
   seen_is_visible,
 
   // --- persistence domains
-  // MHP, WSP: what is visible is durable [T 3.1.1].
+  // MHP, WSP: visible data is durable [T 3.1.1].
   visible_is_durable,
-  // WSP: what the device has accepted is durable [T 3.1.1].
+  // WSP: data that the device has accepted is durable [T 3.1.1].
   accepted_is_durable,
-  // DMP with DDIO: what is visible is in the cache; no operation of a requester makes it durable,
+  // DMP with DDIO: visible data is in the cache; no operation of a requester makes it durable,
   // except FLUSH for persistence [T 3.1.2].
   ddio_stays_in_cache,
-  // DMP without DDIO: what a READ or FLUSH has pushed is durable [T 3.2].
+  // DMP without DDIO: data that a READ or FLUSH has pushed is durable [T 3.2].
   push_persists,
   // DMP: two WRITEs that became visible in order may become durable in either order [T 2].
   visible_order_is_not_durable_order,
-  // Whether DDIO applies is a property of the device, not of the machine [PCI Express TPH].
+  // DDIO is a property of the device, not of the machine [PCI Express TPH].
   ddio_is_per_device,
   // DRAM, including receive buffers in DRAM, is lost in any power failure [T 3.2].
   dram_is_lost,

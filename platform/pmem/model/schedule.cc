@@ -32,7 +32,7 @@ std::optional<RemoteKind> remote_kind(StepKind kind) {
   }
 }
 
-// Whether the step changes variables through the connection.
+// True if the step changes variables through the connection.
 bool is_remote_write(StepKind kind) {
   return kind == StepKind::write || kind == StepKind::write_immediate ||
          kind == StepKind::atomic_write || kind == StepKind::compare_and_swap ||
@@ -228,7 +228,7 @@ void Schedule::after_effects(Node& node, PersistenceState::Operation last,
   }
 }
 
-// Determines what a step waits for, and which effects it implies.
+// Determines the events that a step waits for, and the effects that it implies.
 void Schedule::order_step(Node& node) {
   const auto [a, s, effect] = node.event;
   const Agent& agent = program_.agents[a];

@@ -6,9 +6,9 @@
 // another step changes the same line; otherwise its time does not matter.
 //
 // Orders that differ only in the order of independent events are equivalent (partial-order
-// reduction): of each equivalence class, each() visits only the order whose sequence of event
-// numbers is lexicographically smallest. (An order is smallest if no event can move forward past
-// greater ones that it does not depend on.)
+// reduction). each() visits only one order of each equivalence class: the one whose sequence of
+// event numbers is lexicographically smallest. (An order is smallest if no event can move forward
+// past greater ones that it does not depend on.)
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class Schedule {
   // Calls visit with every order of events that may have happened by some moment, until it returns
   // false. Returns false if visit did.
   bool each(const std::function<bool(const std::vector<Event>&)>& visit) const;
-  // Whether the effect of a step is a separate event.
+  // True if the effect of a step is a separate event.
   bool has_effect(std::uint32_t agent, std::uint32_t step) const {
     return effects_[agent][step] != kNone;
   }
@@ -85,10 +85,10 @@ class Schedule {
   PersistenceState scratch_;                 // asked which operations take effect in which order
   std::vector<std::vector<Issued>> issued_;  // by requester
   std::vector<std::vector<std::optional<Event>>> needs_;
-  // By agent and step: what the step waits for never happens.
+  // By agent and step: nonzero if the step waits for something that never happens.
   std::vector<std::vector<char>> never_;
   std::vector<std::vector<std::uint32_t>> steps_;    // by agent and step: index in nodes_
-  std::vector<std::vector<std::uint32_t>> effects_;  // the same, or kNone
+  std::vector<std::vector<std::uint32_t>> effects_;  // by agent and step, or kNone
   std::vector<Node> nodes_;
   std::vector<std::vector<char>> dependent_;
 };

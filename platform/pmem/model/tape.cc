@@ -11,7 +11,7 @@ namespace perdura::pmem {
 
 namespace {
 
-// So many zeros and more are one word of a text.
+// At least this many zeros are written as one word of the text.
 constexpr std::size_t kZerosInOneWord = 3;
 constexpr std::string_view kZeros = "0*";
 constexpr std::uint64_t kMostZeros = 1'000'000'000;

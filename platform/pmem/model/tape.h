@@ -7,9 +7,9 @@
 //   run(tape);                               // draws from tape.stream("clients") and others
 //   Tape again = Tape::parse(tape.text());   // replays
 //
-// Each stream is drawn from by one part of the run. A change of one stream leaves the others alone,
-// which is what makes a tape easy to shrink. Instead of from a seed, the choices of a run that
-// records may come from any Choices.
+// Each stream is used by one part of the run. A change of one stream leaves the others alone, which
+// makes a tape easy to shrink. Instead of from a seed, the choices of a run that records may come
+// from any Choices.
 #pragma once
 
 #include <cstdint>
@@ -28,28 +28,29 @@ class Tape {
  public:
   using Streams = std::map<std::string, std::vector<std::uint64_t>, std::less<>>;
 
-  // Who makes the choices of a stream, and must outlive the tape; null: the first alternatives.
+  // Returns the choices for a stream, which must outlive the tape; null: the first alternatives.
   using Source = std::function<Choices*(std::string_view name)>;
 
   explicit Tape(std::uint64_t seed) : seed_(seed) {}
-  // `source` has the streams that were not recorded.
+  // `source` provides the streams that were not recorded.
   explicit Tape(Streams recorded, Source source = {})
       : recorded_(std::move(recorded)), source_(std::move(source)) {}
-  // Takes the recorded choices, but draws from the seed those that are kAnew and those behind the
+  // Takes the recorded choices, but draws from the seed those that are kAnew and those after the
   // end of a stream: a variation of an earlier run.
   Tape(Streams recorded, std::uint64_t seed) : seed_(seed), recorded_(std::move(recorded)) {}
   static constexpr std::uint64_t kAnew = ~std::uint64_t{0};
 
-  // The stream of this name, which holds neither spaces nor semicolons. The reference stays valid
-  // as long as the tape. `rarity` is that of what it draws from a seed (SparseChoices).
+  // The stream of this name, which must contain neither spaces nor semicolons. The reference is
+  // valid as long as the tape. `rarity` applies to choices that are drawn from a seed
+  // (SparseChoices).
   Choices& stream(std::string_view name, std::size_t rarity = 1);
 
-  // What has been drawn so far, by stream.
+  // The choices drawn so far, by stream.
   Streams drawn() const;
-  // The same as text: "clients 2 0 1 0*12 3; failures 1", without trailing zeros; 0*12 stands for
-  // twelve of them.
+  // The drawn choices as text: "clients 2 0 1 0*12 3; failures 1", without trailing zeros; 0*12
+  // stands for twelve of them.
   std::string text() const;
-  // Throws UsageError, which names the wrong word.
+  // Parses such a text. Throws UsageError, which names the wrong word.
   static Tape parse(std::string_view text);
 
  private:

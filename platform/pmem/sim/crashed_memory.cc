@@ -43,7 +43,7 @@ void CrashedRegion::begin(LazyImages& images, std::size_t space) {
   overwritten_.clear();
 }
 
-// Calls function(place) for each undecided word that has bytes in a range; the words then count as
+// Calls function(place) for each undecided word that has bytes in a range, and marks the words as
 // decided.
 template <class Function>
 void CrashedRegion::each_undecided(Bytes offset, Bytes length, const Function& function) {
@@ -81,8 +81,8 @@ void CrashedRegion::decide(Bytes offset, Bytes length) {
   });
 }
 
-// Decides overwritten words that the reader may see as they were. A CPU of the node sees what CPUs
-// have stored, at whatever time.
+// Decides overwritten words whose old contents the reader may see. A CPU of the node sees the
+// stores of CPUs at once.
 void CrashedRegion::look_back(Bytes offset, Bytes length, Timeline& timeline,
                               Timeline::Writer reader) {
   std::erase_if(overwritten_, [&](const Overwritten& overwritten) {
@@ -107,7 +107,7 @@ void CrashedRegion::save(Bytes line) {
 void CrashedRegion::before_change(Bytes offset, Bytes length, const Timeline& timeline) {
   if (length == 0) return;
   if (undecided_.any(offset, length)) [[unlikely]] {
-    // Words of which only a part is changed.
+    // The words of which only a part is changed.
     const Bytes end = offset + length;
     if (offset % kWord != 0) decide(offset, 1);
     if (end % kWord != 0) decide(end - 1, 1);
@@ -120,7 +120,7 @@ void CrashedRegion::before_change(Bytes offset, Bytes length, const Timeline& ti
   for (Bytes line = offset / kCacheLine; line <= last; ++line) save(line);
 }
 
-// A change that the timeline does not remember is seen by everybody.
+// A change that the timeline does not remember is visible to every reader.
 void CrashedRegion::after_change(const Timeline& timeline) {
   while (!overwritten_.empty() && overwritten_.back().change == timeline.next_change()) {
     overwritten_.pop_back();

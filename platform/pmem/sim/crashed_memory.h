@@ -1,10 +1,10 @@
-// The persistent memory of a simulated machine after a power failure, from which simulations
-// recover one after the other without repeating what was before the failure.
+// The persistent memory of a simulated machine after a power failure. Many simulations recover from
+// it, one after the other, without repeating the run before the failure.
 //
-// Words that may hold one thing or another are decided when a simulation first reads them, or
-// changes a part of them (pmem/model/lazy_images.h). Those that are overwritten before they are
-// read are decided only if somebody may still see what was overwritten (timeline.h). All
-// simulations use the same memory: restore() puts back the lines that the last one has changed.
+// A word with several possible contents is decided when a simulation first reads it, or changes a
+// part of it (pmem/model/lazy_images.h). A word that is overwritten before it is read is decided
+// only if a reader may still see the overwritten contents (timeline.h). All simulations use the
+// same memory: restore() puts back the lines that the last one has changed.
 #pragma once
 
 #include <array>
@@ -22,8 +22,7 @@ namespace perdura::pmem::sim {
 
 class CrashedRegion {
  public:
-  // A copy of `memory`, whose lines are those of the space. `number`: by what the model knows the
-  // region.
+  // A copy of `memory`, whose lines are those of the space. `number`: the region's id in the model.
   CrashedRegion(std::string name, Medium medium, Bytes size, const std::byte* memory,
                 PersistenceState::RegionId number, const ImageSpace& space);
   CrashedRegion(const CrashedRegion&) = delete;
@@ -35,10 +34,10 @@ class CrashedRegion {
   std::byte* base() const { return base_; }
   const std::shared_ptr<void>& mapping() const { return mapping_; }
 
-  // A simulation begins, whose words `images` decides; they are those of its space `space`.
+  // Begins a simulation; `images` decides its words, which are those of its space `space`.
   void begin(LazyImages& images, std::size_t space);
-  // Must be called before the simulation reads, or changes, a range. `timeline` is the region's; it
-  // has forgotten what nobody can see.
+  // Must be called before the simulation reads a range; before_change() and after_change(), before
+  // and after it changes one. `timeline` is the region's; it has forgotten what no reader can see.
   void before_read(Bytes offset, Bytes length, Timeline& timeline, Timeline::Writer reader) {
     if (undecided_.any(offset, length)) [[unlikely]]
       decide(offset, length);
@@ -49,7 +48,7 @@ class CrashedRegion {
   void after_change(const Timeline& timeline);
   // Decides all words, as if they were read.
   void decide_all() { decide(0, size_); }
-  // The simulation is gone.
+  // Ends the simulation.
   void restore();
 
  private:
@@ -66,7 +65,7 @@ class CrashedRegion {
    public:
     explicit Lines(Bytes size) : bits_(size / kCacheLine / 64 + 1) {}
     bool has(Bytes line) const { return (bits_[line / 64] >> line % 64 & 1) != 0; }
-    // Whether it has a line of a range of bytes.
+    // True if it has a line of a range of bytes.
     bool any(Bytes offset, Bytes length) const {
       if (length == 0) return false;
       const Bytes last = (offset + length - 1) / kCacheLine;
@@ -100,13 +99,13 @@ class CrashedRegion {
   };
   std::vector<Word> words_;
   Lines all_undecided_;
-  // Of the simulation.
+  // The state of the current simulation.
   LazyImages* images_ = nullptr;
   std::size_t space_ = 0;
   Lines undecided_;
-  std::vector<bool> decided_;             // by place in words_; overwritten ones count
-  std::vector<Overwritten> overwritten_;  // undecided words that somebody may still see
-  Lines overwritten_lines_;               // with such words
+  std::vector<bool> decided_;             // by place in words_; true for overwritten ones, too
+  std::vector<Overwritten> overwritten_;  // undecided words whose old contents may still be seen
+  Lines overwritten_lines_;               // lines with such words
   Lines is_saved_;
   std::vector<Saved> saved_;
 };

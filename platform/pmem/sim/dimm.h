@@ -1,12 +1,12 @@
 // A DIMM of 3D XPoint, as "Building Distributed Systems with Non-Volatile Main Memories and RDMA
-// Networks" describes it (section 2.2.1): media that read and write lines of 256 bytes, behind a
-// small buffer (XPBuffer) that merges writes and keeps what was read, behind the write-pending
-// queue of the memory controller.
+// Networks" describes it (section 2.2.1). From the CPU to the media there are: the write-pending
+// queue of the memory controller; a small buffer (XPBuffer) that merges writes and keeps what was
+// read; and the media, which read and write lines of 256 bytes.
 //
 // A line of 64 bytes that is read comes from the buffer, or the media read its media line into the
-// buffer first. One that is written waits in the queue until the buffer has a place for its media
-// line; the place is that of the least recently used line, which is written to the media first if
-// it is dirty. If only a part of a dirty line was written, the media read the line before
+// buffer first. A line that is written waits in the queue until the buffer has a place for its
+// media line; the place is that of the least recently used line, which is written to the media
+// first if it is dirty. If only a part of a dirty line was written, the media read the line before
 // (read-modify-write).
 #pragma once
 
@@ -30,7 +30,7 @@ class Dimm {
   // enter the queue in the order of the calls.
   Time write(Time now, Time at, Bytes address);
 
-  // Of the media, in lines.
+  // Accesses of the media, in media lines.
   std::uint64_t media_reads() const { return media_reads_; }
   std::uint64_t media_writes() const { return media_writes_; }
 
@@ -40,7 +40,7 @@ class Dimm {
   struct Place {
     std::uint64_t line = 0;  // address / kMediaLine + 1; 0 is free
     std::uint64_t used = 0;
-    std::uint8_t held = 0;  // which of its four lines
+    std::uint8_t held = 0;  // the ones of its four lines that are present
     bool written = false;
     Time filled{};  // when the media had delivered it
   };

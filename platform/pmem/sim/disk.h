@@ -1,6 +1,6 @@
-// A disk or an SSD of a simulated machine, and its files, which are in the machine's page cache: a
-// transfer takes the disk's bandwidth, one behind the other, and waiting for what was written takes
-// the latency of a sync in addition (docs/simulation.md).
+// A disk or an SSD of a simulated machine, and its files, which are in the machine's page cache.
+// Transfers share the disk's bandwidth, one after the other; waiting for written data takes the
+// latency of a sync in addition (docs/simulation.md).
 #pragma once
 
 #include <set>
@@ -17,8 +17,8 @@ class Disk {
  public:
   explicit Disk(const perdura::sim::DiskProfile& profile) : profile_(profile) {}
 
-  // When so many bytes, which are asked for at `at`, have been transferred. `now`: the engine's
-  // time.
+  // The time at which `bytes` bytes, which are requested at `at`, have been transferred. `now`: the
+  // engine's time.
   Time transfer(Time now, Time at, Bytes bytes);
   const perdura::sim::DiskProfile& profile() const { return profile_; }
 
@@ -27,19 +27,20 @@ class Disk {
   perdura::sim::SharedResource pipe_;
 };
 
-// Which pages of a file are in the cache, and which of them the disk lacks.
+// Tracks which pages of a file are in the cache, and which of them are not on the disk yet.
 class CachedFile {
  public:
-  // `cached`: all of it, as of a new file; else nothing, as behind a power failure.
+  // `cached`: true if all of it is in the cache, as for a new file; false if none is, as after a
+  // power failure.
   CachedFile(Disk& disk, Bytes size, bool cached)
       : disk_(disk), cached_(size / kPageOfCache + 1, cached) {}
 
   void changed(Bytes offset, Bytes length);
-  // When the pages of a range that somebody wants at `at` are in the cache.
+  // The time at which the pages of a range that are requested at `at` are in the cache.
   Time fetch(Time now, Time at, Bytes offset, Bytes length);
-  // Begins to write what has changed in these pages.
+  // Begins to write the changed pages of a range.
   void write_back(Time now, Time at, Bytes offset, Bytes length);
-  // When the disk has all of that, for somebody who begins to wait at `at`.
+  // The time at which a caller that begins to wait at `at` knows that they are on the disk.
   Time written(Time at) const;
   Picoseconds system_call() const { return disk_.profile().system_call; }
 

@@ -12,7 +12,7 @@ namespace perdura::pmem::sim {
 
 class MemoryController {
  public:
-  // `link` leads to it from the cores: null where they are on the same NUMA node.
+  // `link` leads to it from the cores; null if they are on the same NUMA node.
   explicit MemoryController(const perdura::sim::MemoryProfile& profile,
                             const perdura::sim::NumaProfile* link = nullptr);
 
@@ -20,8 +20,8 @@ class MemoryController {
   // within one DIMM.
   Bytes allocate(Bytes size, bool one_dimm);
 
-  // Lines from `address` on, asked for at `at`: when the first is there, and the last. `now` is the
-  // engine's time, for SharedResource. All lines may be under way at once.
+  // The times at which the first and the last of the lines from `address` on arrive, if requested
+  // at `at`. `now` is the engine's time, for SharedResource. All lines may be under way at once.
   struct Read {
     Time first;
     Time last;

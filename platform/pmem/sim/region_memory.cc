@@ -15,7 +15,7 @@ namespace {
 // A larger block is not kept for reuse: zeroing it takes longer than mapping a new one, of which
 // few pages are touched.
 constexpr Bytes kLargestKept = 1 * MiB;
-// The limit of each thread. It suffices for the small platforms of crash exploration, and is far
+// The limit for each thread. It suffices for the small platforms of crash exploration, and is far
 // less than the memory of large ones.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr Bytes kMostKept = 0;  // blocks that are used again would hide a use after free

@@ -12,7 +12,7 @@ namespace perdura::pmem::sim {
 // on the real machine. Blocks of small regions are reused by the thread that frees them: the
 // exploration of failures creates and destroys platforms thousands of times a second on every core,
 // and each unmapping would interrupt the other cores, which share the address space (TLB
-// shootdown). Throws PlatformError if there is no such memory for region `name`.
+// shootdown). Throws PlatformError if there is no memory for region `name`.
 std::shared_ptr<void> allocate_region(std::string_view name, Bytes size);
 
 }  // namespace perdura::pmem::sim

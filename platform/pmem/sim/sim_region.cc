@@ -128,8 +128,8 @@ std::uint64_t SimRegion::load_from_memory(Bytes offset) {
 void SimRegion::scan(Bytes offset, Bytes length) {
   SimThread* const thread = SimThread::running();
   if (thread != nullptr && controller_.has_dimms()) {
-    // Nothing depends on the values that are loaded, so the thread goes on while the last lines are
-    // still being fetched.
+    // Nothing depends on the loaded values, so the thread goes on while the last lines are still
+    // being fetched.
     start_loads(*thread, offset, lines_of(offset, length));
   } else {
     fetch(offset, lines_of(offset, length), true);
@@ -240,8 +240,8 @@ Time SimRegion::device_writes(Time at, Bytes offset, Bytes lines) {
   return controller_.write(engine_.now(), at, address_ + offset, lines);
 }
 
-// What a thread has asked the disk for is not what its fences wait for: to the journal it is
-// another writer.
+// A thread's fences do not wait for its write-backs to disk, so the journal treats these as those
+// of another writer.
 void SimRegion::write_back_to_disk(Bytes offset, Bytes length) {
   SimThread* const thread = SimThread::running();
   if (thread != nullptr) thread->charge_time(file_->system_call());
@@ -278,7 +278,7 @@ void SimRegion::drain() {
     journal_->fence(thread, now());
 }
 
-// The lines of what a CPU stores are counted when they are flushed.
+// Lines that a CPU stores are counted when they are flushed.
 void SimRegion::count_placement(Bytes offset, std::span<const std::byte> from, Cause cause) {
   if (!counted()) return;
   meter_->bytes(cause, {base_ + offset, from.size()}, from);

@@ -1,5 +1,5 @@
-// A region of a simulated node: what a CPU does to it costs time, is counted, and becomes visible
-// to devices when it would (pmem/sim/timeline.h).
+// A region of a simulated node: accesses by a CPU cost time, are counted, and become visible to
+// devices with the right delay (pmem/sim/timeline.h).
 #pragma once
 
 #include <memory>
@@ -18,7 +18,8 @@ namespace perdura::pmem::sim {
 
 class SimRegion final : public RegionModel, public std::enable_shared_from_this<SimRegion> {
  public:
-  // `address` is that of its memory in the controller's. `file`: of a region on a disk.
+  // `address`: the region's address in the controller's memory. `file`: null unless the region is
+  // on a disk.
   SimRegion(perdura::sim::Engine& engine, MemoryController& controller, Bytes address,
             WriteMeter* meter, std::byte* base, std::shared_ptr<void> mapping,
             std::unique_ptr<CachedFile> file = nullptr)
@@ -50,9 +51,9 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
   std::uint32_t number() const { return number_; }
   Bytes page() const { return page_; }
 
-  // For the device: it places a message, reads a range (between begin and end), or swaps a word.
-  // `operation` is by what the node's journal knows it, if it has one.
-  // `cause`: of connections over TCP a CPU does what a device would.
+  // Accesses of a device: it places a message, reads a range (between begin and end), or swaps a
+  // word. `operation` identifies the message in the node's journal, if it has one. `cause`: a CPU,
+  // for connections over TCP; otherwise the device.
   void device_write(Journal::Operation operation, Bytes offset, std::span<const std::byte> from,
                     LineTimes visible, Cause cause = Cause::one_sided);
   void device_store(Journal::Operation operation, Bytes offset, std::uint64_t value);
@@ -65,19 +66,20 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
   void end_device_read(Bytes offset, std::span<std::byte> into, LineTimes seen);
   // FLUSH for persistence.
   void device_flush(Journal::Operation operation, Bytes offset, Bytes length);
-  // The memory's part of that: when lines that the device asks for, or writes, at `at` are there.
+  // The time that memory takes for these accesses: when lines that the device requests, or writes,
+  // at `at` have arrived.
   MemoryController::Read device_reads(Time at, Bytes offset, Bytes lines);
   Time device_writes(Time at, Bytes offset, Bytes lines);
 
   // From now on reports all accesses to the journal of its node. Once the node has lost power,
   // messages that still arrive have no effect: the memory continues with another journal.
   void track(std::shared_ptr<Journal> journal);
-  // The region's memory is what a power failure has left; tells it of all accesses. Not together
-  // with track().
+  // The region's memory is the result of a power failure; from now on `crashed` is told of all
+  // accesses. Not together with track().
   void recover(CrashedRegion& crashed) { crashed_ = &crashed; }
   // The thread's process has died (Timeline::withdraw).
   void withdraw(const perdura::sim::SimThread& thread, Time from);
-  // While a process dies, its objects are destroyed; what they still store does not happen.
+  // While a process dies, its objects are destroyed; their stores are ignored.
   void ignore_stores(bool ignored) { ignores_stores_ = ignored; }
   const Timeline& timeline() const { return timeline_; }
   // The region's id in the journal.
@@ -86,16 +88,17 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
 
  private:
   Time now() const;
-  // Until memory has delivered lines to the running thread: the bandwidth is shared with other
-  // cores and the device. The first word of the first line is there after the latency.
+  // Waits until memory has delivered lines to the running thread: the bandwidth is shared with
+  // other cores and the device. Unless `whole`, only until the first word of the first line has
+  // arrived.
   void fetch(Bytes offset, Bytes lines, bool whole);
   // Requests lines as the thread's fill buffers become free; returns the time at which the last
-  // line is there.
+  // line has arrived.
   Time start_loads(perdura::sim::SimThread& thread, Bytes offset, Bytes lines);
   void cpu_read(Bytes offset, std::span<std::byte> into);
   void change(Timeline::Writer writer, Bytes offset, std::span<const std::byte> from,
               LineTimes visible);
-  // In a relaxed simulation: into the store buffer of the thread, word by word.
+  // In a relaxed simulation: puts stores into the thread's store buffer, word by word.
   void buffer(perdura::sim::SimThread& thread, Bytes offset, std::span<const std::byte> from);
   void write_back(perdura::sim::SimThread* thread, Time start, Bytes offset, Bytes lines,
                   bool streaming);
@@ -114,7 +117,7 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
   perdura::sim::Engine& engine_;
   MemoryController& controller_;
   Bytes address_;
-  WriteMeter* meter_;  // null but for persistent memory
+  WriteMeter* meter_;  // null unless the region is persistent
   std::byte* base_;
   std::shared_ptr<void> mapping_;     // the memory outlives the region: messages may be under way
   std::unique_ptr<CachedFile> file_;  // null unless it is on a disk

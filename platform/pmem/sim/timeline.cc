@@ -129,8 +129,9 @@ void Timeline::cpu_read(Bytes offset, std::span<std::byte> into, Time when,
   });
 }
 
-// A CPU's stores become visible in the order of their addresses, so what was not made is the end of
-// a change. The newest goes first: what it replaced is what an earlier one of the thread has left.
+// A CPU's stores become visible in the order of their addresses, so the stores that were not made
+// are at the end of a change. The newest change is undone first: it replaced what an earlier one of
+// the thread had left.
 void Timeline::withdraw(const StoringThread& thread, Time now, Time from) {
   bool any = false;
   for (std::size_t i = changes_.size(); i-- > 0;) {
@@ -160,7 +161,7 @@ void Timeline::withdraw(const StoringThread& thread, Time now, Time from) {
   changes_ = std::move(kept);
 }
 
-// All of its lines are visible by `now`, in their order.
+// Makes all lines of the change visible by `now`, in their order.
 void Timeline::hasten(Change& change, Time now) {
   if (change.last_visible <= now) return;
   const Time first = std::min(change.visible.first, now);
@@ -170,8 +171,8 @@ void Timeline::hasten(Change& change, Time now) {
   change.last_visible = now;
 }
 
-// Undoes a change from `begin` on: what it replaced goes to memory, or to the first later change
-// that has replaced it in turn.
+// Undoes a change from `begin` on: the replaced bytes go to memory, or to the first later change
+// that has replaced them in turn.
 void Timeline::put_back(std::size_t change, Bytes begin) {
   const Change& undone = changes_[change];
   std::vector<std::pair<Bytes, Bytes>> left{{begin, undone.end()}};
@@ -201,7 +202,7 @@ void Timeline::amend(std::uint64_t change, Bytes offset, std::span<const std::by
               replaced.size());
 }
 
-// All changes are to be chained up anew.
+// Empties the chains; all changes will be chained anew.
 void Timeline::leave_chains() {
   first_touch_ += touches_.size();
   touches_ = {};

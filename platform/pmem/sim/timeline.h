@@ -20,8 +20,8 @@
 
 namespace perdura::pmem::sim {
 
-// Evenly spaced moments, one a cache line of a range. `first` is the earliest; lines follow in the
-// order of addresses, or in another one: line i is number (i * stride + shift) mod count.
+// Evenly spaced times, one for each cache line of a range. `first` is the earliest; lines follow in
+// the order of addresses, or in another one: line i is number (i * stride + shift) mod count.
 struct LineTimes {
   Time first{};
   Picoseconds per_line{};
@@ -45,7 +45,7 @@ class Earliest {
   void remove(Time moment);
 
  private:
-  // Heaps, the earliest in front. What is removed stays in both until it is the earliest.
+  // Heaps, the earliest in front. A removed time stays in both until it is the earliest.
   std::vector<Time> added_;
   std::vector<Time> removed_;
 };
@@ -59,35 +59,37 @@ class Timeline {
   explicit Timeline(std::byte* base) : base_(base) {}
 
   // Changes a range; line i becomes visible at visible.of(i). `now` is the engine's time, `thread`
-  // the one that stores, if it is a CPU's.
+  // the storing thread; null for a device.
   void change(Time now, Bytes offset, std::span<const std::byte> bytes, Writer writer,
               LineTimes visible, StoringThread* thread = nullptr);
 
-  // What a device sees that reads line i at `seen.of(i)`, none of which is later than now.
+  // Reads a range as a device sees it that reads line i at `seen.of(i)`, none of which is later
+  // than now.
   void device_read(Bytes offset, std::span<std::byte> into, LineTimes seen);
 
-  // What a CPU of the node sees at `when`: every CPU's stores, and of devices what has been placed.
-  // `reader` is the thread that reads; null if nobody does who belongs to the node.
+  // Reads a range as a CPU of the node sees it at `when`: every CPU's stores, and everything that
+  // devices have placed by then. `reader` is the reading thread; null if the reader is not a thread
+  // of the node.
   void cpu_read(Bytes offset, std::span<std::byte> into, Time when,
                 const StoringThread* reader = nullptr);
 
-  // The thread's process has died: those of its stores that would become visible after `from` have
-  // never been made. Those that were to become visible after `now`, up to then, are visible.
+  // The thread's process has died: its stores that would become visible after `from` have never
+  // been made. Those that would become visible between `now` and `from` are visible at once.
   void withdraw(const StoringThread& thread, Time now, Time from);
 
-  // Between these a device reads and may look at moments from `from` on.
+  // Between these calls a device is reading, and may look at times from `from` on.
   void begin_device_read(Time from) { readers_.add(from); }
   void end_device_read(Time from) { readers_.remove(from); }
 
-  // Drops changes that no reader can ask for any more, so that later reads search fewer. `now` is
-  // the engine's time, before which nobody begins to look.
+  // Drops changes that no reader can see undone any more, so that later reads search fewer. `now`
+  // is the engine's time; no reader will begin to look at an earlier one.
   void forget_before(Time now) {
     if (!changes_.empty()) drop_visible(readers_.empty() ? now : std::min(now, readers_.get()));
   }
 
-  // Changes are numbered. The number that the next one to be remembered will have, and who has made
-  // one: nothing if it is forgotten, since nobody can ask for what was before it. amend() sets what
-  // it has replaced.
+  // Changes are numbered. next_change(): the number of the next change that is remembered.
+  // writer_of(): the writer of a change; nullopt if it is forgotten, since no reader can see the
+  // contents before it. amend() sets the bytes that a change has replaced.
   std::uint64_t next_change() const { return first_change_ + changes_.size(); }
   std::optional<Writer> writer_of(std::uint64_t change) const {
     if (change < first_change_) return std::nullopt;
@@ -96,7 +98,7 @@ class Timeline {
   void amend(std::uint64_t change, Bytes offset, std::span<const std::byte> replaced);
 
   std::size_t changes_remembered() const { return changes_.size(); }
-  // The cost of reads: how many changes they examined, irrelevant ones included.
+  // The cost of reads: the number of changes that they examined, irrelevant ones included.
   std::uint64_t changes_looked_at() const { return looked_at_; }
 
  private:
@@ -117,17 +119,18 @@ class Timeline {
   struct Touch {
     std::uint64_t change = 0;  // its number, counted from the first there ever was
     std::uint64_t block = 0;
-    std::uint64_t older = 0;  // of the same chain: number of a touch; before the first kept: none
+    std::uint64_t older = 0;  // number of the next older touch in the chain; none if before the
+                              // first kept
   };
-  // Up to so many changes are searched linearly and are in no chain.
+  // While there are no more changes than this, they are searched linearly and are in no chain.
   static constexpr std::size_t kFew = 8;
 
   void drop_visible(Time horizon);
   void put_back(std::size_t change, Bytes begin);
   static void hasten(Change& change, Time now);
   void leave_chains();
-  // Calls `visit(change, begin, end)` for the changes that touch a range, in parts of it that lie
-  // apart; of each part from the newest to the oldest.
+  // Calls `visit(change, begin, end)` for the changes that touch a range, in disjoint parts of it;
+  // for each part from the newest to the oldest.
   template <class Visit>
   void for_each_change(Bytes offset, Bytes length, Visit visit);
   void chain_up();
@@ -145,7 +148,7 @@ class Timeline {
 
   // Touches of the changes before number `chained_`, in their order; numbers begin at 1.
   Ring<Touch> touches_;
-  std::vector<std::uint64_t> chains_;  // the newest touch of each; a power of two
+  std::vector<std::uint64_t> chains_;  // the newest touch of each chain; the size is a power of two
   std::uint64_t first_change_ = 1;     // number of changes_[0]
   std::uint64_t first_touch_ = 1;      // number of touches_[0]
   std::uint64_t chained_ = 1;

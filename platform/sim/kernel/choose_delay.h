@@ -1,4 +1,4 @@
-// How late something is in a simulation in which that is chosen: a message, a device, a thread.
+// How late a message, a device or a thread is, in a simulation in which choices decide that.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace perdura::sim {
 
-// 0 is no delay.
+// One of three delays; the first choice is no delay.
 inline Picoseconds choose_delay(pmem::Choices& choices) {
   constexpr std::array<Picoseconds, 3> kDelays{Picoseconds{}, Microseconds(5), Microseconds(25)};
   return kDelays[choices.choose(kDelays.size())];

@@ -88,7 +88,7 @@ class Engine {
   bool relaxed() const { return relaxed_; }
   // The number of events that are scheduled; the run alone decides how they are numbered.
   std::size_t pending();
-  // Fires one of them. Time goes on to the event's own, at least by `step`.
+  // Fires one of them. Time advances to the event's own, and by `step` at least.
   void fire_pending(std::size_t number, Picoseconds step);
   void advance(Picoseconds step) { now_ += static_cast<std::uint64_t>(step.count()); }
 
@@ -177,7 +177,7 @@ class Engine {
   std::size_t ring_count_ = 0;
 
   bool relaxed_ = false;
-  std::vector<Entry> pending_;  // of a relaxed simulation: all events
+  std::vector<Entry> pending_;  // all events, in a relaxed simulation
 };
 
 }  // namespace perdura::sim

@@ -31,7 +31,7 @@ constexpr std::uint32_t kMostTranslations = 1U << 20;
   throw UsageError(fmt::format("{}:{}: {}", path, where.begin.line, what));
 }
 
-// What a role's table may have besides the keys of [server] and [client].
+// The tables that a role's table may have besides the keys of [server] and [client].
 const std::set<std::string>& tables_of_role() {
   static const std::set<std::string> tables{"cpu",  "dram",     "pm",   "numa",       "nic",
                                             "link", "ethernet", "disk", "translation"};
@@ -45,7 +45,7 @@ class Section {
   Section(const std::string& path, const toml::table& root, const std::string& name) : path_(path) {
     add(root, name, name);
   }
-  // Of a role; with an empty `key`, of what stands in the role's table itself.
+  // A section of a role; with an empty `key`, the keys directly in the role's table.
   Section(const std::string& path, const toml::table& root, const std::string& name,
           const std::string& role, const std::string& key)
       : path_(path) {
@@ -75,7 +75,7 @@ class Section {
     }
     return static_cast<std::uint32_t>(*value);
   }
-  // Whether an optional key is present.
+  // True if an optional key is present.
   bool has(const std::string& key) {
     read_.insert(key);
     return std::any_of(layers_.begin(), layers_.end(),
@@ -114,10 +114,10 @@ class Section {
   struct Layer {
     std::string name;
     const toml::table* table;
-    std::set<std::string> tables{};  // in it, which others read
+    std::set<std::string> tables{};  // nested tables, which are read elsewhere
   };
   struct Found {
-    std::string_view name;  // of the table that has it
+    std::string_view name;  // the table that has the key
     const toml::node& node;
   };
 
@@ -163,7 +163,7 @@ class Section {
   }
 
   std::string path_;
-  std::vector<Layer> layers_;  // the first that has a key counts
+  std::vector<Layer> layers_;  // the first that has a key wins
   std::set<std::string> read_;
 };
 

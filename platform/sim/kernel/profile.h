@@ -30,8 +30,8 @@ struct CpuProfile {
   Picoseconds fence{};  // draining when nothing is under way
   Picoseconds post{};   // building a work request and ringing the doorbell
   Picoseconds poll{};   // taking a completion from its queue
-  // A cache line from the core that has changed it to another one that reads it; if the profile
-  // does not say, as long as reading a line from DRAM.
+  // The transfer of a cache line from the core that has changed it to another one that reads it; if
+  // the profile does not say, the time of reading a line from DRAM.
   Picoseconds line_transfer{};
   Picoseconds context_switch{};
   Picoseconds time_slice{};
@@ -53,14 +53,14 @@ struct NodeProfile {
   WaitProfile wait;
 };
 
-// What a DIMM of 3D XPoint is made of ("Building Distributed Systems with Non-Volatile Main
-// Memories and RDMA Networks", section 2.2.1). Its media read and write whole lines of kMediaLine,
-// at the DIMM's share of the bandwidth of its MemoryProfile.
+// The parts of a DIMM of 3D XPoint ("Building Distributed Systems with Non-Volatile Main Memories
+// and RDMA Networks", section 2.2.1). Its media read and write whole lines of kMediaLine, at the
+// DIMM's share of the bandwidth of its MemoryProfile.
 struct DimmProfile {
   std::uint32_t count = 1;            // interleaved, in turn
   Bytes interleave = 4096;            // bytes of adjacent addresses in one DIMM
   std::uint32_t buffer_lines = 0;     // media lines that the on-DIMM buffer (XPBuffer) holds
-  std::uint32_t buffer_ways = 1;      // of them may hold a given line
+  std::uint32_t buffer_ways = 1;      // buffer lines that may hold a given media line
   Picoseconds buffer_read_latency{};  // of a line that the buffer holds
   double port_bandwidth = 0;          // bytes per second between controller and DIMM
   std::uint32_t write_queue = 0;      // lines in the controller's queue of a DIMM
@@ -70,8 +70,8 @@ struct DimmProfile {
 // DRAM that keeps rows open.
 struct RowProfile {
   Bytes size = 0;
-  std::uint32_t open = 0;     // at once, of all banks
-  Picoseconds hit_latency{};  // of a line in an open row; read_latency is that in another one
+  std::uint32_t open = 0;     // at once, in all banks
+  Picoseconds hit_latency{};  // of a line in an open row; read_latency applies to the others
 };
 
 struct MemoryProfile {
@@ -81,8 +81,8 @@ struct MemoryProfile {
   double read_bandwidth = 0;  // bytes per second of all DIMMs together
   double write_bandwidth = 0;
   Picoseconds streaming_latency{};   // write_latency of non-temporal stores
-  std::optional<DimmProfile> dimms;  // else memory is one pipe, whatever the address
-  std::optional<RowProfile> rows;    // else all reads take as long
+  std::optional<DimmProfile> dimms;  // none: memory is one pipe, whatever the address
+  std::optional<RowProfile> rows;    // none: all reads take equally long
 };
 
 // The link between the two NUMA nodes of a machine. Threads run on the first.
@@ -96,7 +96,7 @@ struct NicProfile {
   Picoseconds processing{};  // of a message passing through
   std::uint32_t max_inline = 0;
   double pcie_bandwidth = 0;                    // bytes per second, each direction
-  std::optional<double> pcie_read_bandwidth{};  // of DMA reads, if it is another
+  std::optional<double> pcie_read_bandwidth{};  // of DMA reads, if it differs
   Picoseconds pcie_read{};                      // round trip of a DMA read
   Picoseconds pcie_write{};                     // one way
   Picoseconds atomic{};                         // least time between two atomics
@@ -109,13 +109,13 @@ struct NicProfile {
 
 // How the NIC finds registered memory (platform/fabric/sim/translation.h).
 struct TranslationProfile {
-  // Of a translation; 0: one stands for a whole range (an extent, or the range that was
-  // registered). Regions whose pages are chosen (MemoryPlace) have translations of those.
+  // The size of the page of a translation; 0: a translation covers a whole range (an extent, or the
+  // range that was registered). Regions with a chosen page size (MemoryPlace) use that instead.
   Bytes page = 4 * KiB;
   std::uint32_t cache_entries = 1;
-  std::uint32_t cache_ways = 1;        // of them may hold a given translation
-  Picoseconds miss{};                  // until one that is not cached has been read
-  std::uint32_t misses_under_way = 1;  // that are read at once; others wait
+  std::uint32_t cache_ways = 1;        // cache entries that may hold a given translation
+  Picoseconds miss{};                  // the time of reading one that is not cached
+  std::uint32_t misses_under_way = 1;  // read at once; others wait
   Picoseconds registration{};          // CPU time of registering,
   Picoseconds registration_entry{};    // and of each translation that is entered
   Picoseconds change{};                // CPU time of deregistering, and of changing extents
@@ -128,9 +128,9 @@ struct LinkProfile {
   Bytes header = 0;  // bytes of headers and checks in each packet
 };
 
-// The network beside the fabric, on which connections over TCP go. What both ends do is done by the
-// kernel's stack. A profile that says nothing of it has Gigabit Ethernet, whose numbers below are
-// those of the standards (IEEE 802.3; TCP with time stamps) and, of the stack, estimates.
+// The network beside the fabric, used by connections over TCP. The kernel's stack does the work at
+// both ends. The defaults are Gigabit Ethernet: the numbers of the standards (IEEE 802.3; TCP with
+// time stamps) and, for the stack, estimates.
 struct EthernetProfile {
   LinkProfile link{.bandwidth = 125e6,
                    .propagation = Microseconds(5),
@@ -140,12 +140,11 @@ struct EthernetProfile {
   Picoseconds system_call = Microseconds(2);  // CPU time of sending a message
 };
 
-// The disk or SSD of a machine. A profile that says nothing of it has an SSD; its numbers are
-// estimates of one with SATA.
+// The disk or SSD of a machine. The defaults are estimates of an SSD with SATA.
 struct DiskProfile {
   double bandwidth = 500e6;                   // bytes per second, of reads and writes together
-  Picoseconds sync = Microseconds(100);       // until what was transferred is durable
-  Picoseconds system_call = Microseconds(2);  // CPU time of asking for either
+  Picoseconds sync = Microseconds(100);       // until transferred data is durable
+  Picoseconds system_call = Microseconds(2);  // CPU time of requesting either
 };
 
 struct RetryProfile {
@@ -165,31 +164,31 @@ struct Profile {
   NodeProfile client;  // all others
   MemoryProfile dram;
   MemoryProfile pm;
-  std::optional<NumaProfile> numa;  // else a node has one NUMA node
+  std::optional<NumaProfile> numa;  // none: a node has one NUMA node
   bool ddio = true;
   NicProfile nic;
-  std::optional<TranslationProfile> translation;  // else the NIC knows where everything is
+  std::optional<TranslationProfile> translation;  // none: the NIC knows where everything is
   LinkProfile link;
   EthernetProfile ethernet;
   DiskProfile disk;
   RetryProfile retry;
-  std::vector<RoleProfile> roles;  // whose nodes are described differently
+  std::vector<RoleProfile> roles;  // roles whose nodes are described differently
 
-  // What describes the nodes of a role: this profile, or its own.
+  // The profile of a role's nodes: its own, or else this one.
   const Profile& of_role(std::string_view role) const;
 };
 
-// The table [role.NAME] of a profile, and the profile that it makes of the others.
+// The table [role.NAME] of a profile, and the resulting profile of that role.
 struct RoleProfile {
   std::string role;
   std::string where;  // file and line
   Profile profile;
 };
 
-// Throws UsageError with file and line.
+// Throws UsageError, with file and line, if the file is not a valid profile.
 Profile load_profile(const std::string& path);
 
-// Throws UsageError, with file and line, if the profile describes another role than these.
+// Throws UsageError, with file and line, if the profile describes a role that is not among these.
 void check_roles(const Profile& profile, std::span<const std::string> roles);
 
 }  // namespace perdura::sim

@@ -1,12 +1,12 @@
-// Is told what happens in a simulated run whose durability is tracked, so that the run can be
-// explained afterwards: messages and one-sided operations, what changes persistent memory and what
-// makes it durable, failures and starts (SimPlatform::observe).
+// Observes the events of a simulated run whose durability is tracked, so that the run can be
+// explained afterwards: messages and one-sided operations, changes of persistent memory, the events
+// that make it durable, failures and starts (SimPlatform::observe).
 //
-// Each function is called by whoever does what it tells, on that one's stack, so that an observer
-// may note which line of code it was. A time may lie ahead of the engine's, as a task runs ahead of
-// the simulation; what the death of a process or a power failure then prevents is to be ignored.
-// Observers must not change the run. Without one, a pointer is tested, and only where durability
-// is tracked.
+// Each function is called on the stack of the code that does what it reports, so that an observer
+// may note the line of code. A time may lie ahead of the engine's, since a task runs ahead of the
+// simulation; what the death of a process or a power failure then prevents is to be ignored.
+// Observers must not change the run. Without one, the cost is a test of a pointer, and only where
+// durability is tracked.
 #pragma once
 
 #include <coroutine>
@@ -41,19 +41,19 @@ class RunObserver {
     fabric::Address from;
     fabric::Address to;
     fabric::Opcode opcode{};
-    Bytes bytes = 0;  // that it carries, or asks for
+    Bytes bytes = 0;  // the payload, or the length requested
     Time at{};
-    // The task that awaits its completion already, as when somebody else posts it later.
+    // The task that awaits its completion, if it already does so when the message is posted.
     std::coroutine_handle<> awaited_by{};
   };
-  // Returns the number by which the message is told of from now on.
+  // Returns the number that identifies the message from now on.
   virtual MessageId posted(const Posted& message) = 0;
   // The journal of the responder's machine knows the message as this operation.
   virtual void sent(MessageId message, NodeId machine, Model::Operation known_as) = 0;
   // Its first packet reaches the responder's device.
   virtual void arrived(MessageId message, Time at) = 0;
-  // The device begins to look at, or to change, this range of the machine's persistent memory,
-  // which is empty if it is other memory: a READ, a FLUSH or an atomic.
+  // The device begins to read or change this range of the machine's persistent memory, for a READ,
+  // a FLUSH or an atomic. The range is empty if it is other memory.
   virtual void executed(MessageId message, Model::Place place, Bytes length, Time at) = 0;
   // The requester gets its completion, and so does the task that awaits it, if there is one.
   virtual void completed(MessageId message, fabric::Status status, Time at,
@@ -69,14 +69,14 @@ class RunObserver {
     Model::Place place;
     std::span<const std::byte> bytes;
     Model::Writer writer = nullptr;  // the thread; null if it was a device
-    Model::Operation operation;      // of a device
+    Model::Operation operation;      // null if it was a thread
     Time at{};                       // when it becomes visible
   };
   virtual void changed(const Change& change) = 0;
   virtual void flushed(NodeId machine, Model::Writer writer, Model::Place place, Bytes length,
                        Time at) = 0;
   virtual void fenced(NodeId machine, Model::Writer writer, Time at) = 0;
-  // What the thread would have stored after `from` is not stored: its process has died.
+  // The thread's process has died, so its stores after `from` do not happen.
   virtual void withdrawn(NodeId machine, Model::Writer writer, Time from) = 0;
   // The power of the machine fails, and these changes are lost.
   virtual void power_failed(NodeId machine, std::span<const pmem::Loss> losses, Time at) = 0;

@@ -1,6 +1,6 @@
-// The store buffer of a simulated thread, as x86-TSO has it: what the thread has stored or posted
-// reaches memory and the device in order, each at a later time of its own; the thread itself sees
-// its stores at once. Used by simulations in which time decides nothing (SimPlatform::relax).
+// The store buffer of a simulated thread, as in x86-TSO: the thread's stores and posted operations
+// reach memory and the device in order, each at a later time of its own; the thread itself sees its
+// stores at once. Used by simulations in which time decides nothing (SimPlatform::relax).
 #pragma once
 
 #include <cstddef>
@@ -25,17 +25,17 @@ class StoreBuffer {
   bool empty() const { return entries_.empty(); }
   void push(Entry entry) { entries_.push_back(std::move(entry)); }
   void clear() { entries_.clear(); }
-  // The effect of the oldest entry, which leaves the buffer; of all entries.
+  // Removes the oldest entry, or all entries, and applies its effect.
   void drain_one();
   void drain();
 
-  // Overwrites what the thread has read of memory by what it has stored there itself.
+  // Overwrites what the thread has read from memory with its own buffered stores.
   void forward(const void* memory, Bytes offset, std::span<std::byte> into) const;
 
   void append_state(std::string& state) const;
 
  private:
-  std::vector<Entry> entries_;  // the oldest first; few
+  std::vector<Entry> entries_;  // the oldest first; never many
 };
 
 }  // namespace perdura::sim

@@ -101,7 +101,7 @@ void SimThread::stall(std::vector<Stall> stalls) {
   if (!stalls_.empty()) next_stall_ = stalls_.back().begin;
 }
 
-// Whether a stall is going on; then the thread fires again when it ends.
+// True if a stall is going on; then the thread fires again when it ends.
 bool SimThread::stalled() {
   while (!stalls_.empty() && stalls_.back().end <= engine_.now()) stalls_.pop_back();
   next_stall_ = stalls_.empty() ? Time::max() : stalls_.back().begin;
@@ -168,7 +168,7 @@ std::coroutine_handle<> SimThread::take_ready() {
 void SimThread::run_one() {
   ++steps_;
   const std::coroutine_handle<> task = take_ready();
-  // With thousands of tasks, the frame of the next one is no longer in any cache.
+  // With thousands of tasks, the next one's frame is no longer in any cache.
   if (!ready_.empty()) __builtin_prefetch(ready_.front().address());
   charged_ = {};
   if (next_stall_ != Time::max() || charge_limit_ != kLongest) [[unlikely]]

@@ -28,19 +28,20 @@ namespace perdura::sim {
 
 class SimThread;
 
-// An interval in which a thread does not execute, whatever it has to do: it stands for a thread
-// that the operating system has preempted, or for one that is slow at just this moment.
+// An interval in which a thread does not execute, even if it has work: it stands for a thread that
+// the operating system has preempted, or for one that is slow at that moment.
 struct Stall {
   Time begin{};
   Time end{};
 };
 
-// What decides what a thread otherwise does in the order of arrival and without a pause. Null: as
+// Choices for what a thread otherwise does in the order of arrival and without a pause. Null: as
 // otherwise.
 struct ThreadChoices {
-  pmem::Choices* tasks = nullptr;  // which ready task is next; 0 has been ready for longest
-  // For how long it stands still (choose_delay()) before it does anything else: behind each
-  // operation that it posts, and wherever a task lets the others run.
+  pmem::Choices* tasks = nullptr;  // which ready task runs next; 0 is the one that has been ready
+                                   // for longest
+  // How long the thread pauses (choose_delay()) after each operation that it posts, and wherever a
+  // task lets the others run.
   pmem::Choices* posts = nullptr;
   pmem::Choices* yields = nullptr;
 };
@@ -104,7 +105,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
     next_fill_buffer_ = (next_fill_buffer_ + 1) % fill_buffers_.size();
   }
   const CpuProfile& cpu() const { return cpu_; }
-  // Of a relaxed simulation; else stores become visible at their own times.
+  // Used by relaxed simulations only; in others, stores become visible at their own times.
   StoreBuffer& store_buffer() { return store_buffer_; }
   StoringThread& storing() { return storing_; }
   const StoringThread& storing() const { return storing_; }
@@ -133,15 +134,15 @@ class SimThread final : public Executor, public CostMeter, private Event {
   // stall may begin anywhere in the work of a task, for example between two stores. Must be called
   // before the thread has run.
   void stall(std::vector<Stall> stalls);
-  // From now on.
+  // Takes effect from now on.
   void choose_schedule(const ThreadChoices& choices) { choices_ = choices; }
   // To be called by the running task when it has posted an operation.
   void pause_behind_post() { pause(choices_.posts); }
-  // How often one of its tasks has gone on.
+  // The number of times that one of its tasks has been resumed.
   std::uint64_t steps() const { return steps_; }
 
-  // Appends which tasks are ready, as a number, and what has been stored: what a relaxed
-  // simulation's next steps depend on.
+  // Appends the state that a relaxed simulation's next steps depend on: the thread's state, the
+  // number of ready tasks, and the store buffer.
   void append_state(std::string& state) const {
     state += static_cast<char>('0' + static_cast<int>(state_));
     state += static_cast<char>('0' + ready_.size());
@@ -194,7 +195,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   Picoseconds charged_{};  // by the running task, not yet paid
   // charged_ at which the next stall begins, or the end of virtual time.
   Picoseconds charge_limit_ = kLongest;
-  std::vector<Stall> stalls_;  // that have not ended, the next one last
+  std::vector<Stall> stalls_;  // not yet ended, the next one last
   Time next_stall_ = Time::max();
   Time written_back_{};
   StoringThread storing_;

@@ -31,7 +31,7 @@ class Bits {
     }
   }
 
-  // Whether this set includes `other`, and equals it within `exact`.
+  // True if this set includes `other`, and equals it within `exact`.
   bool covers(const Bits& other, const Bits& exact) const {
     if (!covers(low_, other.low_, exact.low_)) return false;
     const std::size_t words = std::max(rest_.size(), other.rest_.size());

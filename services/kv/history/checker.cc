@@ -52,8 +52,8 @@ std::optional<std::uint64_t> initial_version(const History& history, std::uint64
   return std::nullopt;
 }
 
-// Whether two puts that may have taken effect wrote the same version, or one that the key held at
-// first. Then reads do not tell which of them they have seen.
+// True if two puts that may have taken effect wrote the same version, or one that the key held
+// initially. Then reads do not show which of them they have seen.
 bool repeats_versions(const std::vector<Operation>& operations,
                       std::optional<std::uint64_t> initial) {
   std::vector<std::uint64_t> versions;

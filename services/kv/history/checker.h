@@ -4,7 +4,7 @@
 // check is exact: a history is accepted if and only if there is such an order. docs/history.md
 // describes the algorithm and argues why it is correct.
 //
-// A key of which two puts wrote the same version is decided by the general search
+// A key for which two puts wrote the same version is decided by the general search
 // (services/linearizability.h).
 //
 // Time: n log n for histories without deletes, whatever the number of clients. Deletes that overlap
@@ -20,9 +20,9 @@
 
 namespace perdura::history {
 
-// What a system promises about acknowledged operations.
+// A system's promise about acknowledged operations.
 struct Promise {
-  // What a power failure may undo.
+  // The changes that a power failure may undo.
   enum class Undone : std::uint8_t {
     nothing,       // acknowledged is durable
     last_version,  // each key may fall back from its newest version, or from being deleted, to the
@@ -34,8 +34,8 @@ struct Promise {
 struct Violation {
   std::uint64_t key = 0;
   std::string what;                   // one line that does not name the key
-  std::vector<Operation> operations;  // that contradict each other; the first is what `what` is
-                                      // about
+  std::vector<Operation> operations;  // operations that contradict each other; `what` describes the
+                                      // first
 };
 
 // "key 7: <what>: <operation>; <operation>". If there is a `name`, it replaces the key's number.
@@ -46,8 +46,8 @@ struct CheckResult {
   std::uint64_t keys = 0;
   std::uint64_t keys_violated = 0;
   // The number of keys whose deletes, failures and repeated versions lead to more configurations
-  // than are followed (kMaxConfigurations, and that of the general search). For them nothing was
-  // found and nothing is proven. No real system is known to cause this.
+  // than are followed (kMaxConfigurations, and the limit of the general search). For these keys the
+  // check found no violation and proved nothing. No real system is known to cause this.
   std::uint64_t keys_undecided = 0;
   std::vector<Violation> violations;  // at most kMaxViolations, one for each of the first keys
 

@@ -16,7 +16,7 @@ class EdnReader {
  public:
   explicit EdnReader(std::string_view text) : text_(text) {}
 
-  // Whether there is another value; skips what is between values.
+  // Skips to the next value; returns true if there is one.
   bool has_next() {
     skip();
     return at_ < text_.size();
@@ -76,7 +76,7 @@ class EdnReader {
     }
     if (!follows("#_")) return;
     at_ += 2;
-    static_cast<void>(next(1));  // a value that is to be left out
+    static_cast<void>(next(1));  // a value that is marked to be ignored
     skip();
   }
 
@@ -124,7 +124,7 @@ class EdnReader {
 
   void read_scalar(Edn& value) {
     const std::size_t begin = at_;
-    // A character may be one that else ends a scalar.
+    // A backslash begins a character, which may be one that would otherwise end a scalar.
     if (text_[at_] == '\\') at_ = std::min(at_ + 2, text_.size());
     while (at_ < text_.size() && !ends_scalar(text_[at_])) ++at_;
     const std::string_view word = text_.substr(begin, at_ - begin);
@@ -138,7 +138,7 @@ class EdnReader {
   std::size_t line_ = 1;
 };
 
-// Whether it is a whole number, with a sign or not.
+// True if it is a whole number, with or without a sign.
 bool is_whole(std::string_view word) {
   if (word.starts_with('-') || word.starts_with('+')) word.remove_prefix(1);
   return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;

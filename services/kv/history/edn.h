@@ -1,6 +1,6 @@
 // Reads EDN (extensible data notation), the notation of Clojure's data in which Jepsen writes
-// histories. It is read as far as histories need it: a tag such as #jepsen.history.Op is skipped,
-// and its value stands for both.
+// histories, as far as histories need it: a tag such as #jepsen.history.Op is skipped, and its
+// value stands for both.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ struct Edn {
     map,     // its elements are keys and values in turn
   };
   Kind kind = Kind::nil;
-  std::string word{};  // of a scalar, with a keyword's colon; of a text without quotes and escapes
+  std::string word{};  // of a scalar, with a keyword's colon; of a text, without quotes and escapes
   std::vector<Edn> elements{};
   std::size_t line = 1;
 

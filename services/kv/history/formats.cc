@@ -15,7 +15,8 @@
 namespace perdura::history {
 namespace {
 
-// The operations to be written: what has meaning in both formats, and the initial contents as puts.
+// The operations to be written: those with a meaning in both formats, and the initial contents as
+// puts.
 std::vector<Operation> operations_of(const History& history) {
   std::vector<Operation> operations;
   std::set<std::uint64_t> keys;

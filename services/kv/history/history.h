@@ -37,7 +37,7 @@ std::string_view to_string(Outcome outcome);
 
 struct Operation {
   std::uint64_t key = 0;      // identifies the key
-  std::uint64_t version = 0;  // written or read; best unique among the puts of a key
+  std::uint64_t version = 0;  // written or read; should be unique among the puts of a key
   Time start{};
   Time end = Time::max();  // ignored if the outcome is unknown
   std::uint32_t client = 0;
@@ -62,7 +62,7 @@ class History {
   void add(const Operation& operation) { operations_.push_back(operation); }
   void add(std::span<const Operation> operations);
 
-  // The power of the whole server failed at this time. The promise says what that may undo.
+  // The power of the whole server failed at this time. The promise determines what that may undo.
   void add_power_failure(Time when) { power_failures_.push_back(when); }
 
   // The keys first, first + 1, ... initially hold `version`, which no recorded put may write.

@@ -121,7 +121,7 @@ void KeySearch::fail() {
   std::swap(set_, next_);
 }
 
-// A version that a read which has not begun yet will return must not be replaced, unless a power
+// A version must not be replaced if a read that has not begun yet will return it, unless a power
 // failure may restore it before the last of its reads ends.
 bool KeySearch::may_be_replaced(Content content) const {
   return !is_cluster(content) || unstarted_reads_[content] == 0 ||
@@ -249,11 +249,11 @@ void KeySearch::tidy(Configuration& configuration) const {
   }
 }
 
-// Adds all configurations in which the operation of the slot has taken effect, after as many others
-// as have to take effect before it.
+// Adds all configurations in which the operation of the slot has taken effect, after those others
+// that have to take effect before it.
 void KeySearch::move_towards(const Configuration& from, std::uint32_t slot) {
   const Role role = step_in(slot).role;
-  // Its put has taken effect, since that ends no later, and its version has been replaced.
+  // The version's put ends no later, so it has taken effect, and its version has been replaced.
   if (role == Role::find) return;
   frontier_.clear();
   frontier_.push_back(from);
@@ -270,7 +270,7 @@ void KeySearch::move_towards(const Configuration& from, std::uint32_t slot) {
   }
 }
 
-// The put and all of its reads took effect just before another change, and nobody saw its version
+// The put and all of its reads took effect just before another change, and its version was not seen
 // afterwards.
 void KeySearch::hide(const Configuration& from, std::uint32_t slot) {
   const Content content = step_in(slot).cluster;
@@ -349,7 +349,7 @@ void KeySearch::reach(Configuration configuration, std::optional<std::uint32_t> 
   }
 }
 
-// Whether `one` can do everything that `other` can. Reads that are done impose no further
+// True if `one` can do everything that `other` can. Reads that are done impose no further
 // constraints, and a later last change can hide more puts.
 bool KeySearch::covers(const Configuration& one, const Configuration& other) const {
   return one.current == other.current && one.previous == other.previous &&

@@ -1,7 +1,7 @@
 // The search for a valid order of one key's operations (docs/history.md). It visits starts, ends
-// and power failures in the order of time, and maintains the set of configurations in which the key
-// can be: what it holds, and which of the operations in flight have taken effect. The history is
-// rejected when the set becomes empty.
+// and power failures in the order of time, and maintains the set of possible configurations of the
+// key: its content, and the operations in flight that have taken effect. The history is rejected
+// when the set becomes empty.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ class KeySearch {
 
   // `failures` are the power failures that may undo the last change, in order.
   Result run(const KeyHistory& key, std::span<const Time> failures);
-  // Only after `violated`.
+  // Must be called only after `violated`.
   Violation violation() const;
 
  private:
-  // What a key holds: the index of a cluster, or one of the following.
+  // The content of a key: the index of a cluster, or one of the following.
   using Content = std::uint32_t;
   static constexpr Content kAbsent = ~Content{0};
   static constexpr Content kSpent = kAbsent - 1;  // a version that no read needs any more
@@ -33,8 +33,8 @@ class KeySearch {
 
   struct Configuration {
     Content current = kAbsent;
-    Content previous = kSpent;  // what a power failure restores
-    bool exposed = false;       // whether a power failure can still restore `previous`
+    Content previous = kSpent;  // the content that a power failure restores
+    bool exposed = false;       // true if a power failure can still restore `previous`
     // When `current` and `previous` were written. A put that was in flight then may have taken
     // effect just before, without being seen.
     Time current_since = Time::min();
@@ -68,8 +68,8 @@ class KeySearch {
   bool may_be_replaced(Content content) const;
   bool undone(const Configuration& configuration, std::uint32_t slot, Step::Role role) const;
   bool has_undone(const Configuration& configuration, Step::Role role) const;
-  // The operation that has to take effect first. Of puts, only those whose reads have all begun
-  // count.
+  // The operation that has to take effect first. Only puts whose reads have all begun are
+  // considered.
   std::optional<std::uint32_t> first_due(const Configuration& configuration, Step::Role role) const;
 
   // The transitions: each returns the configuration after one more operation has taken effect.

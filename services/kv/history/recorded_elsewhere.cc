@@ -44,7 +44,7 @@ struct Event {
   std::string type{};
   std::string operation{};
   std::optional<std::string> key{};
-  bool counts_deletes = false;  // whether a delete has found something, as perdura writes it
+  bool counts_deletes = false;  // in perdura's files, where every delete has found something
   Edn value{};
 };
 
@@ -52,7 +52,7 @@ struct Event {
 class Halves {
  public:
   void add(Event event) {
-    // Processes that are no clients have names instead of numbers.
+    // Processes that are not clients have names instead of numbers.
     if (event.process.empty() || std::isdigit(static_cast<unsigned char>(event.process[0])) == 0) {
       return;
     }
@@ -66,7 +66,7 @@ class Halves {
     for (const Event& event : events_) {
       appends_ = appends_ || action_of(event.operation) == Action::append;
     }
-    // An append to nothing begins with the empty string, which is the same there.
+    // A history with appends begins with the empty string, which append treats like nil.
     history_.begins_empty = appends_;
     for (std::size_t i = 0; i < events_.size(); ++i) {
       const Event& event = events_[i];
@@ -93,7 +93,8 @@ class Halves {
   }
 
  private:
-  // Whether values are of registers with names: [KEY VALUE], for a compare-and-set [KEY [OLD NEW]].
+  // True if values belong to registers with names: [KEY VALUE], or [KEY [OLD NEW]] for a
+  // compare-and-set.
   bool has_keys() const {
     bool any = false;
     for (const Event& event : events_) {
@@ -229,7 +230,7 @@ RegisterHistory read_log(std::string_view text) {
     event.process = take_word(line);
     event.type = take_word(line);
     event.operation = take_word(line);
-    // Other lines of the log tell of something else.
+    // Other lines of the log have other subjects.
     if (std::string_view(" :invoke :ok :fail :info ").find(" " + event.type + " ") ==
             std::string_view::npos ||
         event.type.empty()) {
@@ -243,7 +244,7 @@ RegisterHistory read_log(std::string_view text) {
         first = false;
       });
     } catch (const UsageError&) {
-      // After an operation that failed, words about the reason follow.
+      // After a failed operation, words about the reason follow.
       if (event.type == ":invoke" || event.type == ":ok") {
         throw UsageError(fmt::format("line {}: its value is not EDN", number));
       }
@@ -254,7 +255,7 @@ RegisterHistory read_log(std::string_view text) {
   return halves.take();
 }
 
-// A member of an object, whatever the case of its name: Go's fields begin with capitals.
+// A member of an object; the case of its name is ignored, since Go's fields begin with capitals.
 const Json* member(const Json& object, std::string_view name) {
   if (!object.is_object()) return nullptr;
   for (const auto& [key, value] : object.items()) {
@@ -304,7 +305,7 @@ class ElementLines {
   std::size_t line_ = 1;
   int depth_ = 0;
   bool within_text_ = false;
-  bool between_ = true;  // elements
+  bool between_ = true;  // true between elements
 };
 
 class JsonOperations {

@@ -32,9 +32,9 @@ std::string describe(const RegisterOperation& operation, const RegisterValues& v
   return "an operation";
 }
 
-// Leaves out writes that were never answered and whose value nothing has seen: if they took effect,
-// something else took its place before anybody looked, so any order is as good without them. An
-// append or a delete looks at whatever is there.
+// Leaves out writes that were never answered and whose value was not seen: if they took effect,
+// their value was replaced before it could be seen, so any order is as good without them. An append
+// or a delete sees any value.
 Calls without_unseen(const Calls& calls) {
   std::set<RegisterValues::Id> seen;
   for (const auto& call : calls) {

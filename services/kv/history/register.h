@@ -1,7 +1,7 @@
 // Histories of registers, in which a value may be written more than once, and which have
-// compare-and-set and append besides reads and writes. Most public histories are such. The checker
-// of this system's own histories (checker.h) needs a version for each put; registers are decided by
-// the general search (services/linearizability.h).
+// compare-and-set and append besides reads and writes. Most public histories are of this kind. The
+// checker of this system's own histories (checker.h) needs a version for each put; registers are
+// decided by the general search (services/linearizability.h).
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@
 
 namespace perdura::history {
 
-// The values of a history, by numbers. A value is a text; equal values have equal texts.
+// The values of a history, numbered. A value is a text; equal values have equal texts.
 class RegisterValues {
  public:
   using Id = std::uint32_t;
   static constexpr Id kAbsent = 0;    // nil: the register holds nothing
-  static constexpr Id kAnything = 1;  // what it holds at first is not known
+  static constexpr Id kAnything = 1;  // the initial content is unknown
 
   Id id_of(const std::string& text);
   const std::string& text_of(Id id) const { return texts_[id]; }
-  // A string of both strings' characters; nothing is the empty string.
+  // The concatenation of two strings, where nil counts as the empty string.
   Id concatenated(Id first, Id second);
 
  private:
@@ -48,9 +48,10 @@ struct RegisterOperation {
   std::size_t line = 0;  // the line of the file in which it begins
 };
 
-// A write that was never answered and that another write covers before anything has seen it is the
-// same as one without effect. So it may be followed by what sees it only, which spares the search
-// most of the orders of such writes: its value is marked until then.
+// A write that was never answered, and that another write covers before it has been seen, is
+// equivalent to one without effect. So such a write may be required to be followed by an operation
+// that sees it, which spares the search most orders of such writes: its value is marked as unseen
+// until then.
 struct RegisterSpecification {
   using State = RegisterValues::Id;
   static constexpr State kUnseen = State{1} << 31;
@@ -63,11 +64,11 @@ struct RegisterSpecification {
   std::vector<State> after(State state, const Operation& operation, bool answered) const;
   std::vector<State> after_failure(State state) const { return {state}; }
   bool changes(const Operation& operation) const {
-    // An operation that sees a value takes its mark away, after which more is possible.
+    // An operation that sees a value removes its mark, after which more is possible.
     return operation.action != Operation::Action::compare_failed &&
            (operation.action != Operation::Action::read || at_first == RegisterValues::kAnything);
   }
-  // Whether two operations have the same effect from every state, so that of two that were never
+  // True if two operations have the same effect from every state, so that of two that were never
   // answered the one that begins later need not take effect before the other.
   bool interchangeable(const Operation& a, const Operation& b) const {
     return a.action == b.action && a.value == b.value && a.expected == b.expected;
@@ -76,12 +77,12 @@ struct RegisterSpecification {
 
 struct RegisterHistory {
   RegisterValues values;
-  // By the register's name, which is empty if there is only one without a name.
+  // By the register's name, which is empty for a single register without a name.
   std::map<std::string, std::vector<services::Call<RegisterOperation>>> registers;
-  // Whether registers hold nothing at first. Else that is not recorded: a checker is told, or the
-  // verdict must not depend on it.
+  // True if registers hold nothing at first. Otherwise that is not recorded: the checker is given
+  // the initial content, or its verdict must not depend on it.
   bool begins_empty = false;
-  std::string not_known;  // the first operation that no register has, in words; or empty
+  std::string not_known;  // the first operation that registers do not have, in words; or empty
 };
 
 struct RegisterVerdict {
@@ -90,7 +91,7 @@ struct RegisterVerdict {
 };
 
 struct RegisterLimits {
-  std::optional<std::string> at_first{};  // what registers hold at first, if it is known
+  std::optional<std::string> at_first{};  // the initial content of registers, if it is known
   // The limit of the search for each register; a search that would exceed it is undecided.
   std::size_t configurations = services::kMostConfigurations;
 };

@@ -1,5 +1,5 @@
-// The sequential specification of a key: what its operations may answer, and what a power failure
-// may undo. It defines what services/kv/history/checker.h decides efficiently.
+// The sequential specification of a key: the possible answers of its operations, and the changes
+// that a power failure may undo. It defines what services/kv/history/checker.h decides efficiently.
 #pragma once
 
 #include <compare>
@@ -13,9 +13,9 @@ namespace perdura::services {
 
 struct KeySpecification {
   struct State {
-    std::optional<std::uint64_t> version;   // nothing: the key is absent
+    std::optional<std::uint64_t> version;   // none: the key is absent
     std::optional<std::uint64_t> previous;  // before its last change
-    bool exposed = false;                   // whether a power failure may undo that change
+    bool exposed = false;                   // true if a power failure may undo that change
     auto operator<=>(const State&) const = default;
   };
   using Operation = history::Operation;
@@ -49,7 +49,7 @@ struct KeySpecification {
     return {};
   }
 
-  // What has survived one power failure survives all later ones.
+  // A state that has survived one power failure survives all later ones.
   std::vector<State> after_failure(const State& state) const {
     const State kept{state.version, std::nullopt, false};
     if (!state.exposed) return {kept};
