@@ -24,6 +24,7 @@
 #include "platform/pmem/model/persistence.h"
 #include "services/event.h"
 #include "services/system_state.h"
+#include "services/verdict.h"
 
 namespace perdura::services {
 
@@ -45,44 +46,6 @@ struct CrashSetup {
 struct CrashSchedule {
   std::string_view name;  // lower case with dashes
   std::string_view what;  // a short description
-};
-
-// The guarantees that a run kept (services/guarantee.h). A field is empty if the guarantee was
-// kept; else it explains the violation, and its last line names what is wrong. The service's page
-// says what each guarantee means for it.
-struct CrashVerdict {
-  std::string durable;       // nothing is lost that any completed operation has reported
-  std::string acknowledged;  // the same for changes alone
-  std::string observed;      // the same for reads alone
-  std::string ordered;       // only the last changes are lost
-  std::string atomic;        // the state found is one that was possible
-  // The object that each of these losses is about, if there are several (CrashCall).
-  struct About {
-    std::optional<std::uint64_t> durable{}, acknowledged{}, observed{}, ordered{}, atomic{};
-  };
-  About about{};
-
-  // Adds the verdict of another one of several independent objects.
-  void add(const CrashVerdict& other) {
-    add(durable, about.durable, other.durable, other.about.durable);
-    add(acknowledged, about.acknowledged, other.acknowledged, other.about.acknowledged);
-    add(observed, about.observed, other.observed, other.about.observed);
-    add(ordered, about.ordered, other.ordered, other.about.ordered);
-    add(atomic, about.atomic, other.atomic, other.about.atomic);
-  }
-  // To be called where nothing may be lost: any loss violates all guarantees.
-  void let_nothing_be_lost() {
-    acknowledged = observed = ordered = atomic = durable;
-    about.acknowledged = about.observed = about.ordered = about.atomic = about.durable;
-  }
-
- private:
-  static void add(std::string& why, std::optional<std::uint64_t>& about, const std::string& other,
-                  const std::optional<std::uint64_t>& of_other) {
-    if (!why.empty() || other.empty()) return;
-    why = other;
-    about = of_other;
-  }
 };
 
 // A failure of servers that may lose something: of all of them, or of a single one.
@@ -115,21 +78,6 @@ struct CrashCall {
   std::vector<Value> values;
 
   bool answered() const { return end != Time::max(); }
-};
-
-// The guarantees that are still to be judged: one that was violated in another run of the same
-// exploration stays violated.
-struct CrashLevels {
-  bool durable = true;
-  bool acknowledged = true;
-  bool observed = true;
-  bool ordered = true;
-  bool atomic = true;
-  // Called regularly while judging takes long. An exception that it throws, such as that of an
-  // interrupted program, ends the exploration; judge_history() calls it.
-  std::function<void()> attend{};
-
-  bool any() const { return durable || acknowledged || observed || ordered || atomic; }
 };
 
 // Increments a count for its lifetime.
@@ -178,10 +126,10 @@ class CrashScenario {
   // can be used.
   virtual Task<> inspect(Thread& thread) = 0;
 
-  // `failures` are the failures of servers, of power or of processes, in the order of time. If
-  // there were none, or only clients or connections failed, all problems go to `durable`.
-  virtual CrashVerdict judge(std::span<const ServerFailure> failures,
-                             const CrashLevels& levels) const = 0;
+  // `failures` are the failures of servers, of power or of processes, in the order of time. Without
+  // any, even if clients or connections failed, nothing may be lost: a problem then breaks all
+  // conditions, judged or not.
+  virtual Verdict judge(std::span<const ServerFailure> failures, const ToJudge& judged) const = 0;
   // Counts of the events that the history is meant to cause in this run, such as "cleanings".
   virtual std::map<std::string, std::uint64_t, std::less<>> events() const { return {}; }
   // Those of events() that an exploration must meet; their counts are 0 if they have not happened.

@@ -42,21 +42,25 @@ class HistoryJudge {
                std::span<const Time> failures)
       : specification_(specification), calls_(calls), inspector_(inspector), failures_(failures) {}
 
-  CrashVerdict judge(const CrashLevels& levels) {
-    attend_ = levels.attend;
-    CrashVerdict verdict;
-    // A durable history keeps every level. Finding that it is not durable takes long, and need not
-    // be repeated.
-    if (levels.durable || levels.acknowledged || levels.observed) {
-      verdict.durable = broken(specification_, calls_);
-      if (verdict.durable.empty()) return verdict;
+  Verdict judge(const ToJudge& judged) {
+    attend_ = judged.attend;
+    Verdict verdict;
+    // A durable history keeps every condition. Finding that it is not durable takes long, and need
+    // not be repeated.
+    if (judged.any_of({Condition::durable, Condition::acknowledged, Condition::observed})) {
+      verdict.set(Condition::durable, {broken(specification_, calls_)});
+      if (verdict.holds(Condition::durable)) return verdict;
     }
-    if (levels.acknowledged) verdict.acknowledged = broken(specification_, changes_alone());
-    if (levels.observed) verdict.observed = broken(specification_, what_was_told());
-    if (!levels.ordered && !levels.atomic) return verdict;
-    verdict.ordered = broken(Buffered<S>{specification_}, calls_);
-    if (verdict.ordered.empty() || !levels.atomic) return verdict;
-    verdict.atomic = broken(specification_, what_is_possible());
+    if (judged[Condition::acknowledged]) {
+      verdict.set(Condition::acknowledged, {broken(specification_, changes_alone())});
+    }
+    if (judged[Condition::observed]) {
+      verdict.set(Condition::observed, {broken(specification_, what_was_told())});
+    }
+    if (!judged.any_of({Condition::ordered, Condition::atomic})) return verdict;
+    verdict.set(Condition::ordered, {broken(Buffered<S>{specification_}, calls_)});
+    if (verdict.holds(Condition::ordered) || !judged[Condition::atomic]) return verdict;
+    verdict.set(Condition::atomic, {broken(specification_, what_is_possible())});
     return verdict;
   }
 
@@ -150,20 +154,20 @@ class HistoryJudge {
 };
 
 // Returns the verdict of HistoryJudge. If the scenario noted a problem, that counts as the loss of
-// everything instead. Without a failure, all problems go to `durable`.
+// everything instead. Without a failure a problem breaks all conditions.
 template <SequentialSpecification S>
-CrashVerdict judge_history(const S& specification,
-                           const std::vector<ClientCall<typename S::Operation>>& calls,
-                           std::uint32_t inspector, std::span<const Time> failures,
-                           const std::string& problem, const CrashLevels& levels = {}) {
-  CrashVerdict verdict;
-  verdict.durable = problem;
-  if (problem.empty()) {
-    verdict = HistoryJudge<S>(specification, calls, inspector, failures).judge(levels);
-    if (failures.empty()) verdict = {verdict.durable, {}, {}, {}, {}, {}};
+Verdict judge_history(const S& specification,
+                      const std::vector<ClientCall<typename S::Operation>>& calls,
+                      std::uint32_t inspector, std::span<const Time> failures,
+                      const std::string& problem, const ToJudge& judged = ToJudge::all()) {
+  Verdict verdict;
+  if (!problem.empty()) {
+    verdict.break_all({problem});
+    return verdict;
   }
-  if (!problem.empty() && !failures.empty()) {
-    verdict.acknowledged = verdict.observed = verdict.ordered = verdict.atomic = problem;
+  verdict = HistoryJudge<S>(specification, calls, inspector, failures).judge(judged);
+  if (failures.empty() && !verdict.holds(Condition::durable)) {
+    verdict.break_all(verdict.loss(Condition::durable));
   }
   return verdict;
 }

@@ -34,9 +34,12 @@ void note(Guarantee& guarantee, const LosingRun& run, const std::string& where,
 
 void check_without_failure(std::string_view system, const services::CrashScenario& scenario,
                            const services::Attend& attend) {
-  const std::string problem = scenario.judge({}, {.attend = attend}).durable;
-  if (problem.empty()) return;
-  throw PlatformError(fmt::format("{} fails already without a failure: {}", system, problem));
+  services::ToJudge judged = services::ToJudge::all();
+  judged.attend = attend;
+  const services::Verdict verdict = scenario.judge({}, judged);
+  if (verdict.holds_all()) return;
+  throw PlatformError(fmt::format("{} fails already without a failure: {}", system,
+                                  verdict.why(services::Condition::durable)));
 }
 
 // All subsets of size `size` of the numbers below `count`, in lexicographic order.
@@ -226,11 +229,9 @@ class Exploration {
       ++passes_done_;
       result_.moments += found.moments;
       result_.coverage->add(found.coverage);
-      note_first(result_.durable, found.losses.durable);
-      note_first(result_.acknowledged, found.losses.acknowledged);
-      note_first(result_.observed, found.losses.observed);
-      note_first(result_.ordered, found.losses.ordered);
-      note_first(result_.atomic, found.losses.atomic);
+      for (const services::Condition condition : services::kConditions) {
+        note_first(result_.guarantees[condition], found.losses.why(condition));
+      }
     }
     if (is_whole()) note_unexplored();
     return result_;
@@ -293,18 +294,20 @@ class Exploration {
     if (run.image_was_known()) return;
     one.images.insert(run.image());
     note_recovery(*scenario);
-    const services::CrashLevels levels{result_.durable.held,  result_.acknowledged.held,
-                                       result_.observed.held, result_.ordered.held,
-                                       result_.atomic.held,   attend()};
-    if (!levels.any()) return;
-    const services::CrashVerdict verdict = judge(*scenario, *run.failed_at(), levels);
+    services::ToJudge judged;
+    for (const services::Condition condition : services::kConditions) {
+      judged.conditions[condition] = result_.guarantees[condition].held;
+    }
+    judged.attend = attend();
+    if (!judged.any()) return;
+    const services::ServerFailure failures[] = {{*run.failed_at()}};
+    const bool servers_fail = of_servers(options_.failure);
+    const services::Verdict verdict = scenario->judge({failures, servers_fail ? 1U : 0U}, judged);
     const std::string where = fmt::format("{}, {}", failure.text(), one.text());
     const LosingRun repeated{one.schedule, one.failing, images_, image_seed_, failure.number()};
-    note(result_.durable, repeated, where, verdict.durable);
-    note(result_.acknowledged, repeated, where, verdict.acknowledged);
-    note(result_.observed, repeated, where, verdict.observed);
-    note(result_.ordered, repeated, where, verdict.ordered);
-    note(result_.atomic, repeated, where, verdict.atomic);
+    for (const services::Condition condition : services::kConditions) {
+      note(result_.guarantees[condition], repeated, where, verdict.why(condition));
+    }
   }
 
   void note_recovery(const services::CrashScenario& scenario) {
@@ -313,15 +316,6 @@ class Exploration {
       if (event.in_recovery)
         result_.events[std::string(event.name)] += happened.at(std::string(event.name));
     }
-  }
-
-  services::CrashVerdict judge(const services::CrashScenario& scenario, Time failed_at,
-                               const services::CrashLevels& levels) const {
-    const services::ServerFailure failures[] = {{failed_at}};
-    if (of_servers(options_.failure)) return scenario.judge(failures, levels);
-    services::CrashVerdict verdict = scenario.judge({}, levels);
-    verdict.let_nothing_be_lost();
-    return verdict;
   }
 
   const services::ServedSystem& system_;
@@ -339,11 +333,8 @@ class Exploration {
 }  // namespace
 
 services::GuaranteeLevel CrashResult::strongest() const {
-  using services::GuaranteeLevel;
-  if (durable.held) return GuaranteeLevel::durable;
-  if (ordered.held)
-    return acknowledged.held ? GuaranteeLevel::durable_writes : GuaranteeLevel::ordered;
-  return atomic.held ? GuaranteeLevel::atomic : GuaranteeLevel::none;
+  return services::strongest_level(
+      [this](services::Condition condition) { return guarantees[condition].held; });
 }
 
 std::string refusal(const services::SystemInfo& system, const services::CrashSetup& setup,
@@ -390,7 +381,8 @@ Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& p
     story.clients = scenario->clients();
     story.calls = scenario->calls();
     story.object =
-        object_of(scenario->judge({failed_at, servers_fail ? 1U : 0U}, {}), lost.first_loss);
+        object_of(scenario->judge({failed_at, servers_fail ? 1U : 0U}, services::ToJudge::all()),
+                  lost.first_loss);
     story.events = {{*run.failed_at(), what_happens(losing.failing)}};
     if (servers_fail) story.failures = {*run.failed_at()};
     explained = explain(recording, story);

@@ -8,24 +8,10 @@
 // expected to be durable: memory holds what was stored, flushed or not.
 //
 //   const CrashResult result = explore_crashes(system, profile, options);
-//   if (!result.durable.held) puts(result.durable.first_loss.c_str());
+//   const Guarantee& durable = result[Condition::durable];
+//   if (!durable.held) puts(durable.first_loss.c_str());
 //
-// Five conditions are judged (docs/guarantees.md):
-//
-//   durable       the history with the failure is linearizable: nothing that a completed operation
-//                 returned is lost (durable linearizability)
-//   acknowledged  the same for writes alone: every write that was acknowledged survives
-//   observed      the same for reads alone: a value that a completed get has returned survives, or
-//                 a later one does
-//   ordered       each key loses at most its last change, acknowledged or not, and has its old or
-//                 its new value; what has survived one failure is durable
-//                 (history::Promise, last_version)
-//   atomic        each key is found in one of the states that it ever had, never as a mix, an
-//                 invented value or an error; from then on the store is linearizable and accepts
-//                 writes
-//
-// "durable" includes all the others, "ordered" includes "atomic"; "acknowledged" and "observed" are
-// independent.
+// Five conditions are judged; services/verdict.h defines them.
 //
 // A guarantee that is found not to hold is refuted: the first loss is the counterexample. One that
 // held in all runs held for these histories, crash points and images only; CrashResult says how
@@ -46,6 +32,7 @@
 #include "platform/sim/kernel/profile.h"
 #include "services/guarantee.h"
 #include "services/service.h"
+#include "services/verdict.h"
 
 namespace perdura::bench {
 
@@ -99,31 +86,29 @@ struct CrashResult {
   std::uint64_t images = 0;
   // With CrashOptions::recoveries, in place of `runs` and `images`.
   std::optional<ImageCoverage> coverage{};
-  // What happened in the runs without a failure (services::CrashScenario::events()), and, unless
-  // CrashOptions::recoveries is set, in recovery in all the others (services::Event::in_recovery).
+  // Counts of the events in the runs without a failure (services::CrashScenario::events()), and,
+  // unless CrashOptions::recoveries is set, of those in the recoveries of all other runs
+  // (services::Event::in_recovery).
   std::map<std::string, std::uint64_t, std::less<>> events;
   // The events that the system is expected to meet and never met: nothing was tried of them, so the
   // exploration has failed. Only of whole explorations of power failures.
   std::vector<std::string> unexplored;
-  Guarantee durable;
-  Guarantee acknowledged;
-  Guarantee observed;
-  Guarantee ordered;
-  Guarantee atomic;
+  services::PerCondition<Guarantee> guarantees;
+
+  const Guarantee& operator[](services::Condition condition) const { return guarantees[condition]; }
 
   // The strongest level all of whose conditions held; never "visible".
   services::GuaranteeLevel strongest() const;
 };
 
-// Why a system cannot be explored so: it has no method to choose, or the devices lack an operation
-// that it needs. A phrase behind its name, such as "needs atomics, which iWARP lacks"; empty if it
-// can.
+// Returns why a system cannot be explored with this setup, as a phrase that follows its name:
+// "has no method to choose", or "needs atomics, which iWARP lacks". Empty if it can.
 std::string refusal(const services::SystemInfo& system, const services::CrashSetup& setup,
                     const sim::NicProfile& nic);
 
-// Throws UsageError if that is refused, if the system does not take the parameters, if no method is
-// right on the server, or if its service has no such schedule; PlatformError if the system fails
-// without a power failure.
+// Throws UsageError if refusal() has a reason, if the system does not take the parameters, if no
+// method is right on the server, or if its service has no such schedule; PlatformError if the
+// system fails without a power failure.
 CrashResult explore_crashes(const services::ServedSystem& system, const sim::Profile& profile,
                             const CrashOptions& options);
 

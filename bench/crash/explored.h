@@ -1,4 +1,4 @@
-// What each system guarantees on each kind of server according to exploration. The data is
+// The guarantee of each system on each kind of server, as found by exploration. The data is
 // explored.csv, a copy of the table of whole systems that `perdura guarantees` writes; results and
 // legends use it to state what was found rather than what is promised. scripts/reference
 // regenerates it; a test compares it with an exploration.

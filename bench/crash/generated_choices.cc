@@ -1,4 +1,4 @@
-// What a generated run draws from its tape before it begins: failures, deaths, stalls and delays.
+// Draws the failures, deaths, stalls and delays of a generated run from its tape, before it begins.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<std::size_t, 3> kWindows{std::size_t{1} << 27,   // 134 us
                                               std::size_t{1} << 24,   // 17 us
                                               std::size_t{1} << 21};  // 2 us
-// Of so many beginnings and ends of operations, one is what a failure is to follow.
+// A failure follows one of this many beginnings and ends of operations.
 constexpr std::size_t kMostChanges = 32;
 // So many other choices let it follow one of the first few early observations, and as many one of
 // the first few steps in which a server cleans or grows.
@@ -168,11 +168,11 @@ void GeneratedRun::draw_stalls() {
 }
 
 void GeneratedRun::draw_schedule() {
-  // Of what is drawn from a seed: a few of the messages of a few runs are late. Runs in which none
-  // is become simpler by far.
+  // In runs drawn from a seed, a few messages of a few runs are late. Runs without late messages
+  // are shrunk to far simpler ones.
   constexpr std::size_t kRarityOfRuns = 4;
   constexpr std::size_t kRarity = 24;
-  // What a server does of itself takes long if many of its steps do.
+  // A server's background work takes long if many of its steps do.
   constexpr std::size_t kRarityOfYields = 2;
   const std::size_t whole = late_placements_ ? kWholeSchedule : kMessages;
   const std::size_t drawn = tape_.stream("drawn", kRarityOfRuns).choose(whole + 1);

@@ -101,11 +101,11 @@ void GeneratedRun::begin() {
   }
 }
 
-services::CrashVerdict GeneratedRun::run(const services::CrashLevels& levels) {
+services::Verdict GeneratedRun::run(const services::ToJudge& judged) {
   begin();
   if (!disturbed_ && !client_problem_.empty()) scenario_->note_problem(client_problem_);
   look("end");
-  return scenario_->judge(losing_failures_, levels);
+  return scenario_->judge(losing_failures_, judged);
 }
 
 void GeneratedRun::list_moments(std::function<bool()> begins, std::uint32_t behind) {
@@ -131,7 +131,7 @@ void GeneratedRun::note_moment_before(Time when) {
   if (moments_from_ && when > *moments_from_) moments_.insert(when - kInstant);
 }
 
-// Of a server's workers, and of the clients on the node.
+// The ports of a server's workers and of the clients on the node.
 std::vector<fabric::Port> GeneratedRun::ports_of(NodeId node) const {
   std::vector<fabric::Port> ports;
   if (node < scenario_->servers()) {
@@ -184,7 +184,7 @@ bool GeneratedRun::is_any_away() const {
   return std::any_of(away_.begin(), away_.end(), [](std::uint32_t since) { return since > 0; });
 }
 
-// What is to happen until the next failure.
+// Plans the deaths and the failure of the epoch, which lasts until the next failure.
 void GeneratedRun::begin_epoch() {
   counts_.clear();
   changed_at_ = platform_->engine().now();
@@ -363,7 +363,7 @@ void GeneratedRun::keep_what_is_left() {
 }
 
 GeneratedRun::ImagesTried GeneratedRun::try_images(
-    std::uint64_t most, const std::function<bool(const services::CrashVerdict&)>& fails) {
+    std::uint64_t most, const std::function<bool(const services::Verdict&)>& fails) {
   ImagesTried tried;
   if (!left_ || !scenario_->problem().empty()) return tried;
   const Time begin = platform_->engine().now();
@@ -377,7 +377,7 @@ GeneratedRun::ImagesTried GeneratedRun::try_images(
     recover_from(images, *scenario_, profile_, begin, left_->memories);
     ++tried.recoveries;
     if (known.insert(scenario_->found()).second &&
-        fails(scenario_->judge(left_->losing_failures, {}))) {
+        fails(scenario_->judge(left_->losing_failures, services::ToJudge::all()))) {
       tried.failing = with_image(images);
       break;
     }

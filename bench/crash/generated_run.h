@@ -29,7 +29,7 @@
 //   messages    by how much each message, answer and receive completion is late
 //   placements  by how much each placement in the servers' memory is late
 //   paused      which of the next two are drawn, as a set of bits
-//   pauses      for how long a thread stands still behind each operation that it posts
+//   pauses      for how long a thread stands still after each operation that it posts
 //   yields      the same wherever a task lets the others of its thread run
 #pragma once
 
@@ -60,7 +60,7 @@ namespace perdura::bench {
 // Which choice of a stream failure-N says how many operations have begun or ended before it.
 inline constexpr std::size_t kMomentOfFailure = 2;
 
-// Of GeneratedRun::happened().
+// A key of GeneratedRun::happened().
 inline constexpr std::string_view kPowerFailures = "power failures";
 
 // The places of a client's stream that say what it does between two failures of the servers: those
@@ -69,15 +69,15 @@ struct EpochPlaces {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
-// Of a stream that holds all choices of a run with `epochs` epochs, one more than there are
-// failures: a client draws some choices once, then equally many for each of them.
+// For a stream with all choices of a run. A run has one epoch more than it has failures; a client
+// draws some choices once, and then equally many for each epoch.
 constexpr EpochPlaces places_of_epoch(std::size_t choices, std::size_t epochs, std::size_t epoch) {
   const std::size_t length = choices / epochs;
   const std::size_t begin = choices % epochs + epoch * length;
   return {begin, begin + length};
 }
 
-// What GeneratedRun draws of whom, for those who decide it stream by stream.
+// Classes of streams, for explorations that decide the choices of each class in its own way.
 enum class StreamOf : std::uint8_t { clients, schedule, image, rest };
 StreamOf stream_of(std::string_view name);
 // A failure of power, for those who do not draw it: of all servers, or of one alone, which is back
@@ -104,40 +104,40 @@ class GeneratedRun {
   // `observer` is told what happens; it must outlive this. Must be called before run().
   void observe(sim::RunObserver& observer) { platform_->observe(observer); }
 
-  // In place of run(): ends it at the failure that follows `behind` others, and lists the moments
-  // between those and that one at which a failure may leave something else than at others. Where
-  // nothing that may survive changes and no client goes on, the last instant stands for all. Those
-  // before `begins` first says true are left out.
+  // Instead of run(): runs until failure number `behind` + 1, and lists the moments since the
+  // failure before it at which a failure would leave something different. While nothing that may
+  // survive changes and no client goes on, the last instant stands for all. Moments before `begins`
+  // first returns true are left out.
   void list_moments(std::function<bool()> begins, std::uint32_t behind = 0);
   const std::set<Time>& moments() const { return moments_; }
 
-  // Runs it to its end, and judges it. It runs once.
-  services::CrashVerdict run(const services::CrashLevels& levels = {});
+  // Runs to the end and judges what was found. Must be called once.
+  services::Verdict run(const services::ToJudge& judged = services::ToJudge::all());
 
-  // Behind run(): the choices of the same run with each failure of the servers drawn as one that
-  // follows the last beginning or end of an operation before it. So operations before that one can
-  // be left out, or take another time, without moving the failure.
+  // After run(): the choices of the same run, with each server failure re-expressed relative to the
+  // beginning or end of an operation before it. So shrinking can drop earlier operations, or change
+  // their times, without moving the failure.
   pmem::Tape::Streams anchored() const;
 
   // Must be called before run(): what the last failure of power leaves is kept for try_images().
   void keep_images() { keeps_images_ = true; }
   struct ImagesTried {
     std::uint64_t recoveries = 0;
-    // A run in which the power leaves the first image of which `fails` said true; no client does
-    // anything behind it, and there is no further failure.
+    // The choices of a run whose power failure leaves the first image for which `fails` returned
+    // true. No client does anything after it, and there is no further failure.
     std::optional<pmem::Tape::Streams> failing{};
   };
-  // Behind run(): recovers from several images of that failure (platform/pmem/model/lazy_images.h),
-  // at most so many times, and inspects. Ends when `fails` says true of a verdict. Nothing else may
-  // be called of the run then.
+  // After run(): recovers from up to `most` images of that failure
+  // (platform/pmem/model/lazy_images.h) and inspects each, until `fails` returns true for a
+  // verdict. No other member may be called afterwards.
   ImagesTried try_images(std::uint64_t most,
-                         const std::function<bool(const services::CrashVerdict&)>& fails);
+                         const std::function<bool(const services::Verdict&)>& fails);
 
   std::uint32_t clients() const { return scenario_->clients(); }
   NodeId servers() const { return scenario_->servers(); }
   // The number of failures that happened.
   std::uint32_t failures() const { return failures_; }
-  // What happened in the run besides operations, one line each, in the order of time.
+  // The events of the run besides operations, one line each, in the order of time.
   std::string events() const;
   // How often the named events happened that make a run worth its time: those of the service
   // (services::CrashScenario::events()) and those of the run itself.
@@ -149,16 +149,16 @@ class GeneratedRun {
   ExplainedRun story() const;
 
  private:
-  // Failures and deaths are drawn earlier than this behind what they follow.
+  // Upper bound of the delay between a failure or death and the event that it follows.
   static constexpr Picoseconds kLatest = PowerFailure::kLatest + Picoseconds(1);
   enum class Kind : std::uint8_t { power, process };
-  // What is counted since the servers began to run.
+  // Events that are counted since the servers began to run.
   enum class Counted : std::uint8_t {
     changes,             // operations that have begun or ended
     early_observations,  // services::CrashScenario::early_observations()
     steps,               // services::CrashScenario::steps_begun()
   };
-  // Some time after the `number`-th of them; after the servers began to run if it is 0.
+  // `delay` after the `number`-th counted event, or after the start of the servers if it is 0.
   struct Moment {
     Counted of = Counted::changes;
     std::uint64_t number = 0;
@@ -180,7 +180,7 @@ class GeneratedRun {
     Moment moment;
   };
 
-  // What a failure of power has left.
+  // Persistent memory as a failure of power has left it.
   struct Left {
     std::size_t failure = 0;                               // which one of planned_
     std::vector<services::ServerFailure> losing_failures;  // up to this one
@@ -240,7 +240,8 @@ class GeneratedRun {
   // By server: how many failures there had been when it failed, as long as it is away.
   std::vector<std::uint32_t> away_;
   struct Client {
-    // Of its thread; those of before a failure of all servers may not have noticed it yet.
+    // The port of its current thread. Threads from before a failure of all servers may still run,
+    // if they have not noticed it yet.
     fabric::Port port = 0;
     bool is_at_work = false;
     std::size_t turns = 0;  // between two failures, which have not begun

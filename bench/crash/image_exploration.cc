@@ -32,12 +32,11 @@ constexpr std::uint64_t kPortion = 16;
 // From the last crash point to the inspection: longer than clients need to notice a failure.
 constexpr Picoseconds kUntilInspection = std::chrono::milliseconds(2);
 
-using services::CrashVerdict;
-constexpr std::array kGuarantees{&CrashVerdict::durable, &CrashVerdict::acknowledged,
-                                 &CrashVerdict::observed, &CrashVerdict::ordered,
-                                 &CrashVerdict::atomic};
+using services::Condition;
+using services::kConditions;
+using services::Verdict;
 
-// What a power failure may leave, and what recoveries from it have found.
+// The images that a power failure may leave, and what recoveries from them have found.
 struct Failed {
   struct Found {
     std::string what;
@@ -64,7 +63,7 @@ std::uint64_t digest(std::string_view text) {
 struct OfMoment {
   ImageCoverage coverage;
   std::uint64_t states = 0;
-  CrashVerdict losses;
+  Verdict losses;
 };
 
 class ImageExploration {
@@ -73,7 +72,7 @@ class ImageExploration {
                    const pmem::PersistenceModel& model, const std::string& name,
                    const ImageOptions& options)
       : make_(make), profile_(profile), model_(model), name_(name), options_(options) {
-    for (std::atomic<std::uint64_t>& moment : first_loss_) moment = ~std::uint64_t{0};
+    for (const Condition condition : kConditions) first_loss_[condition] = ~std::uint64_t{0};
   }
 
   ImageFindings explore(const std::function<void(const services::CrashScenario&)>& undisturbed) {
@@ -94,10 +93,7 @@ class ImageExploration {
     for (OfMoment& result : results_) {
       findings.coverage.add(result.coverage);
       findings.states += result.states;
-      for (const auto guarantee : kGuarantees) {
-        std::string& loss = findings.losses.*guarantee;
-        if (loss.empty()) loss = std::move(result.losses.*guarantee);
-      }
+      findings.losses.add(result.losses);
     }
     return findings;
   }
@@ -196,26 +192,25 @@ class ImageExploration {
   struct Judge {
     Judge(ImageExploration& of, std::uint64_t number, Time at, std::string place)
         : exploration(of), moment(number), failed_at(at), where(std::move(place)) {
-      levels.durable = may_be_first(0);
-      levels.acknowledged = may_be_first(1);
-      levels.observed = may_be_first(2);
-      levels.ordered = may_be_first(3);
-      levels.atomic = may_be_first(4);
-      levels.attend = [this] { exploration.report_progress(); };
+      for (const Condition condition : kConditions) {
+        judged.conditions[condition] = may_be_first(condition);
+      }
+      judged.attend = [this] { exploration.report_progress(); };
     }
-    bool may_be_first(std::size_t guarantee) const {
-      return exploration.first_loss_[guarantee] >= moment;
+    bool may_be_first(Condition condition) const {
+      return exploration.first_loss_[condition] >= moment;
     }
     void judge(const services::CrashScenario& scenario, std::uint64_t recovery) {
-      if (!levels.any()) return;
+      if (!judged.any()) return;
       const services::ServerFailure failures[] = {{failed_at}};
-      const CrashVerdict verdict = scenario.judge(failures, levels);
-      for (std::size_t i = 0; i < kGuarantees.size(); ++i) {
-        const std::string& why = verdict.*kGuarantees[i];
-        std::string& loss = losses.*kGuarantees[i];
-        if (why.empty() || !loss.empty() || !may_be_first(i)) continue;
-        loss = fmt::format("{}, recovery {}\n{}", where, recovery, why);
-        std::atomic<std::uint64_t>& first = exploration.first_loss_[i];
+      const Verdict verdict = scenario.judge(failures, judged);
+      for (const Condition condition : kConditions) {
+        if (verdict.holds(condition) || !losses.holds(condition) || !may_be_first(condition)) {
+          continue;
+        }
+        losses.set(condition,
+                   {fmt::format("{}, recovery {}\n{}", where, recovery, verdict.why(condition))});
+        std::atomic<std::uint64_t>& first = exploration.first_loss_[condition];
         std::uint64_t known = first;
         while (moment < known && !first.compare_exchange_weak(known, moment)) {
         }
@@ -226,8 +221,8 @@ class ImageExploration {
     std::uint64_t moment;
     Time failed_at;
     std::string where;
-    services::CrashLevels levels;
-    CrashVerdict losses;
+    services::ToJudge judged;
+    Verdict losses;
   };
 
   void explore(Failed& failed, services::CrashScenario& scenario, Judge& judge,
@@ -275,7 +270,7 @@ class ImageExploration {
   Time inspection_{};
   std::vector<std::uint64_t> numbers_;  // of the moments to try
   std::vector<OfMoment> results_;
-  std::array<std::atomic<std::uint64_t>, kGuarantees.size()> first_loss_;
+  services::PerCondition<std::atomic<std::uint64_t>> first_loss_;
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> done_{0};
   std::mutex mutex_;

@@ -57,11 +57,10 @@ struct ImageCoverage {
 
 struct ImageFindings {
   std::uint64_t moments = 0;  // of the history
-  std::uint64_t states = 0;   // different findings behind recovery, summed over the moments
+  std::uint64_t states = 0;   // different findings of recovery, summed over the moments
   ImageCoverage coverage;
-  // For each guarantee the first loss: where the power failed, and why the guarantee is not kept.
-  // Empty if it was kept in all that was tried.
-  services::CrashVerdict losses;
+  // For each condition the first loss: where the power failed, and why the condition is broken.
+  services::Verdict losses;
 };
 
 // `name` of the history is for texts. `undisturbed` is called with the run without a failure. The

@@ -21,7 +21,7 @@ class Recovery {
   Recovery& operator=(const Recovery&) = delete;
   ~Recovery();
 
-  // What the inspector finds, problems included, is noted by the scenario.
+  // The scenario notes the findings of the inspector, problems included.
   void run();
 
  private:
@@ -35,7 +35,7 @@ class Recovery {
 };
 
 // Recovers from the images of which a run of `images` has begun, and inspects. `memories` are those
-// of its spaces, as they were before the first recovery; so they are again behind it.
+// of its spaces, in the state before the first recovery, to which they are returned.
 void recover_from(pmem::LazyImages& images, services::CrashScenario& scenario,
                   const sim::Profile& profile, Time begin,
                   std::deque<pmem::sim::CrashedMemory>& memories);

@@ -24,12 +24,12 @@ namespace {
 
 using pmem::Tape;
 
-// Of a client's choices one in so many is drawn.
+// One in this many of a client's choices is drawn; the others are 0.
 constexpr std::size_t kRarityOfOperations = 2;
-// Of the choices of a random schedule.
+// The same for the delays of a random schedule.
 constexpr std::size_t kRarityOfDelays = 16;
 constexpr std::uint64_t kUsualRandomSchedules = 100;
-// Of a stream: the last alternative, however many there are.
+// Chooses the last alternative of a stream, however many there are.
 constexpr std::uint64_t kLast = 1000;
 
 class ScheduleExploration {
@@ -53,7 +53,7 @@ class ScheduleExploration {
     std::optional<Tape::Streams> finding{};
     services::GuaranteeLevel kept{};  // by the finding
     bool image_had_choices = false;   // that of the last failure of the last run
-    std::uint64_t listings = seed;    // of moments behind a first failure
+    std::uint64_t listings = seed;    // of the moments after a first failure
     std::uint64_t pairs = 0;
   };
 
@@ -243,8 +243,9 @@ class ScheduleExploration {
     }
   }
 
-  // Tries the moments of a run behind its first failure, which depend on what that has left. False
-  // if it has found something. `image_had_choices` is then of the first failure.
+  // Tries the moments of a run after its first failure, which depend on the image that this one
+  // leaves. Returns false if it has found something; `image_had_choices` then tells of the first
+  // failure.
   bool try_second(Tape::Streams streams, const PowerFailure& first, pmem::Choices& image,
                   History& history) {
     set(streams, {first, {.after = PowerFailure::kLatest}});

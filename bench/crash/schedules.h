@@ -58,7 +58,7 @@ struct ScheduleResult {
   // The first run that kept less than expected, made simpler; the exploration ends with it.
   std::optional<SoakFinding> finding{};
 
-  // Of `pct`: the largest k of all histories, which is how many single delays a schedule has to
+  // For `pct`: the largest k of all histories, which is how many single delays a schedule has to
   // choose from, and the least probability that one schedule of a history makes certain depth - 1
   // of them. PCT's n does not occur: no task or thread has a priority, since times decide which is
   // next.

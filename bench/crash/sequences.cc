@@ -16,22 +16,6 @@ namespace perdura::bench {
 
 namespace {
 
-using services::GuaranteeLevel;
-
-// Why less than a level was kept; empty if it was kept.
-const std::string& broken(const services::CrashVerdict& losses, GuaranteeLevel expected) {
-  switch (expected) {
-    case GuaranteeLevel::durable:
-      return losses.durable;
-    case GuaranteeLevel::durable_writes:
-      return losses.acknowledged;
-    case GuaranteeLevel::ordered:
-      return losses.ordered;
-    default:
-      return losses.atomic;
-  }
-}
-
 class SequenceExploration {
  public:
   SequenceExploration(const services::ServedSystem& system, const sim::Profile& profile,
@@ -80,17 +64,18 @@ class SequenceExploration {
     const ImageFindings found = explore_images(
         sequence.make, profile_, options_.setup.model, sequence.name, images,
         [&](const services::CrashScenario& scenario) {
-          const std::string wrong = scenario.judge({}, {}).durable;
-          if (wrong.empty()) return;
+          const services::Verdict verdict = scenario.judge({}, services::ToJudge::all());
+          if (verdict.holds_all()) return;
           throw PlatformError(fmt::format("{} fails already without a failure: {}\n{}",
-                                          system_.info.name, sequence.name, wrong));
+                                          system_.info.name, sequence.name,
+                                          verdict.why(services::Condition::durable)));
         });
     const std::lock_guard lock(mutex_);
     ++result_.sequences;
     result_.moments += found.moments;
     result_.states += found.states;
     result_.coverage.add(found.coverage);
-    const std::string& why = broken(found.losses, options_.expected);
+    const std::string why = found.losses.loss_of(options_.expected).why;
     if (!why.empty() && number < first_loss_) {
       first_loss_ = number;
       result_.loss = {number, sequence.name, why};

@@ -24,7 +24,7 @@ struct SequenceOptions {
   std::uint64_t last = ~std::uint64_t{0};
   std::uint64_t stride = 1;
   unsigned threads = 0;  // 0: one for each of the host's
-  // The exploration ends behind the first sequence that keeps less than this.
+  // The exploration ends with the first sequence that keeps less than this.
   services::GuaranteeLevel expected = services::GuaranteeLevel::durable;
   // Called with the share that is done, from 0 to 1, by one thread at a time. An exception that it
   // throws ends the exploration.
@@ -34,7 +34,7 @@ struct SequenceOptions {
 struct SequenceResult {
   std::uint64_t sequences = 0;  // that were tried
   std::uint64_t moments = 0;
-  std::uint64_t states = 0;  // different findings behind recovery, summed over the moments
+  std::uint64_t states = 0;  // different findings of recovery, summed over the moments
   ImageCoverage coverage;
   // The first sequence, by its number, that kept less than expected.
   struct Loss {

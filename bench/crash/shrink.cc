@@ -27,9 +27,8 @@ std::size_t rank_of(std::string_view stream) {
   return static_cast<std::size_t>(known - kFirst.begin());
 }
 
-// Of the choices of an image, the one in which nothing of a change survives, if nothing is what
-// most of it is (PersistenceState::image()). Greater ones would only take longer to be made
-// smaller.
+// The choice of an image with which nothing of a change survives, if nothing is its most frequent
+// outcome (PersistenceState::image()). Greater choices would only take longer to be shrunk.
 constexpr std::uint64_t kLeast = 2;
 
 class Shrinker {
@@ -89,7 +88,7 @@ class Shrinker {
     return true;
   }
 
-  // Of streams with the same rank, those with higher numbers come first.
+  // Streams by rank; within a rank those with higher numbers come first.
   std::vector<std::string> in_order() const {
     std::vector<std::string> names;
     for (const auto& [name, values] : best_) names.push_back(name);
@@ -251,7 +250,7 @@ class Shrinker {
   pmem::Tape::Streams best_;
   const std::function<bool(const pmem::Tape::Streams&)>& fails_;
   const ShrinkLimits& limits_;
-  // Of the first tape.
+  // The epochs of the first tape.
   std::size_t epochs_ = 1;
   std::map<std::string, std::size_t, std::less<>> choices_;  // of each client, how many
   pmem::RandomChoices random_{1};

@@ -18,38 +18,15 @@ using services::GuaranteeLevel;
 // Some seconds' worth.
 constexpr std::uint64_t kMostRunsOfShrinking = 2500;
 
-// Of SoakRun::happened, if it does.
+// A key of SoakRun::happened.
 constexpr std::string_view kImageNotRepeated = "losses in images that no run repeats";
-
-GuaranteeLevel level_of(const services::CrashVerdict& verdict) {
-  if (verdict.durable.empty()) return GuaranteeLevel::durable;
-  if (verdict.ordered.empty()) {
-    return verdict.acknowledged.empty() ? GuaranteeLevel::durable_writes : GuaranteeLevel::ordered;
-  }
-  return verdict.atomic.empty() ? GuaranteeLevel::atomic : GuaranteeLevel::none;
-}
-
-// Why the run does not keep the level.
-std::string loss_of(const services::CrashVerdict& verdict, GuaranteeLevel level) {
-  switch (level) {
-    case GuaranteeLevel::durable:
-      return verdict.durable;
-    case GuaranteeLevel::durable_writes:
-      return verdict.acknowledged.empty() ? verdict.ordered : verdict.acknowledged;
-    case GuaranteeLevel::ordered:
-      return verdict.ordered;
-    default:
-      return verdict.atomic;
-  }
-}
 
 bool keeps(GuaranteeLevel kept, GuaranteeLevel expected) { return kept >= expected; }
 
-// What has to be judged: nothing can be less than none, and to find out that no level is kept takes
-// longest.
-services::CrashLevels levels_of(GuaranteeLevel expected) {
-  const bool any = expected > GuaranteeLevel::none;
-  return {any, any, any, any, any};
+// A run cannot keep less than `none`, and finding out that no level is kept takes longest, so
+// nothing is judged if nothing is expected.
+services::ToJudge judged_for(GuaranteeLevel expected) {
+  return expected > GuaranteeLevel::none ? services::ToJudge::all() : services::ToJudge::none();
 }
 
 // Calls `with` for each system, setting and kind of server, and why it is refused, if it is.
@@ -125,13 +102,13 @@ Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& ta
   Recording recording;
   GeneratedRun generated(one.system, profile, one.setup(), tape);
   generated.observe(recording);
-  const services::CrashVerdict verdict = generated.run();
+  const services::Verdict verdict = generated.run();
   ExplainedRun run = generated.story();
-  run.title = fmt::format("{}: kept {} instead of {}", one.name(), to_string(level_of(verdict)),
+  run.title = fmt::format("{}: kept {} instead of {}", one.name(), to_string(verdict.strongest()),
                           to_string(one.expected));
-  const std::string loss = loss_of(verdict, one.expected);
-  run.conclusion = conclusion_of(loss);
-  run.object = object_of(verdict, loss);
+  const services::Loss loss = verdict.loss_of(one.expected);
+  run.conclusion = conclusion_of(loss.why);
+  run.object = loss.object;
   return explain(recording, run);
 }
 
@@ -139,21 +116,21 @@ SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& t
                  std::uint64_t images) {
   GeneratedRun generated(one.system, profile, one.setup(), tape);
   if (images > 0) generated.keep_images();
-  const services::CrashLevels levels = levels_of(one.expected);
-  const services::CrashVerdict verdict = generated.run(levels);
+  const services::ToJudge judged = judged_for(one.expected);
+  const services::Verdict verdict = generated.run(judged);
   SoakRun run;
   run.failures = generated.failures();
-  run.kept = level_of(verdict);
+  run.kept = verdict.strongest();
   if (!keeps(run.kept, one.expected)) {
-    run.loss = loss_of(verdict, one.expected);
+    run.loss = verdict.loss_of(one.expected).why;
     if (!run.loss.ends_with('\n')) run.loss += '\n';  // a problem is no more than a message
   }
   run.events = generated.events();
   run.happened = generated.happened();
   run.states = generated.states();
-  if (images > 0 && run.loss.empty() && levels.any()) {
-    run.images = generated.try_images(images, [&](const services::CrashVerdict& of_image) {
-      return !keeps(level_of(of_image), one.expected);
+  if (images > 0 && run.loss.empty() && judged.any()) {
+    run.images = generated.try_images(images, [&](const services::Verdict& of_image) {
+      return !keeps(of_image.strongest(), one.expected);
     });
   }
   return run;

@@ -70,7 +70,7 @@ Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& ta
 struct SoakFinding {
   SoakCase where;
   std::uint64_t seed = 0;      // of the search
-  std::uint64_t schedule = 0;  // of that seed, from 1
+  std::uint64_t schedule = 0;  // among those of the seed, from 1
   std::string tape;
   SoakRun run;
   bool stopped = false;  // before it was as simple as possible
@@ -101,7 +101,7 @@ struct SoakCounts {
 // runs.
 class CaseSoak {
  public:
-  // Of images of a run's last power failure besides its own, see run_once().
+  // Images of a run's last power failure that are tried besides its own (run_once()).
   static constexpr std::uint64_t kUsualImages = 8;
 
   // `profile` must outlive this. `varies`: see TapeSearch.

@@ -103,7 +103,7 @@ void TapeSearch::vary(Streams& tape) {
   }
 }
 
-// Takes the whole stream of another tape, or what is behind a place in it.
+// Takes the whole stream of another tape, or the part that follows a place in it.
 void TapeSearch::take_from(const Streams& other, const std::string& name, Values& values) {
   const auto found = other.find(name);
   if (found == other.end()) return;

@@ -22,14 +22,14 @@ namespace perdura::bench {
 
 class TapeSearch {
  public:
-  // Of so many tapes one is drawn anew, as long as there is anything to vary.
+  // One of this many tapes is drawn anew, as long as there is anything to vary.
   static constexpr std::size_t kOneFreshOf = 4;
 
   // `varies`: false draws every tape anew.
   explicit TapeSearch(std::uint64_t seed, bool varies = true) : random_(seed), varies_(varies) {}
 
   pmem::Tape next();
-  // What the last run has drawn, and the states that it has reached.
+  // Tells the search what the last run has drawn, and which states it has reached.
   void learn(const pmem::Tape::Streams& drawn, const std::unordered_set<std::uint64_t>& states);
 
   std::uint64_t fresh() const { return fresh_; }

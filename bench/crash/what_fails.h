@@ -1,4 +1,4 @@
-// What fails in an exploration, and in one of its runs.
+// The kinds of failures of an exploration, and the failure of one of its runs.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ constexpr std::string_view to_string(FailureKind kind) {
   return kFailureKinds[static_cast<int>(kind)];
 }
 
-// Whether servers go down and recover. Otherwise nothing that a client was told may be lost.
+// True if servers go down and recover. Otherwise nothing that a client was told may be lost.
 constexpr bool of_servers(FailureKind kind) {
   return kind == FailureKind::power || kind == FailureKind::process;
 }
 
-// What fails at the moment of one run.
+// The failure of one run.
 struct WhatFails {
   FailureKind kind = FailureKind::power;
   std::vector<NodeId> servers{};  // those that fail, or the one at the end of the connection

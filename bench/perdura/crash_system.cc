@@ -20,6 +20,8 @@ namespace perdura::harness {
 
 namespace {
 
+using services::Condition;
+
 constexpr std::uint32_t kUsualImages = 2;
 
 // A value as it is written on the command line, of the type that the parameter is declared with.
@@ -43,17 +45,20 @@ std::optional<ParameterValue> read_value(const Parameter& parameter, const std::
   return std::nullopt;
 }
 
-const bench::Guarantee& first_broken(const bench::CrashResult& result) {
-  if (!result.atomic.held) return result.atomic;
-  if (!result.ordered.held) return result.ordered;
-  return result.acknowledged.held ? result.durable : result.acknowledged;
+// The loss that tells most, if the result is not durable.
+const bench::Guarantee& worst_loss(const bench::CrashResult& result) {
+  for (const Condition condition :
+       {Condition::atomic, Condition::ordered, Condition::acknowledged}) {
+    if (!result.guarantees[condition].held) return result.guarantees[condition];
+  }
+  return result[Condition::durable];
 }
 
 // The two conditions of durability, each judged separately.
 std::string conditions_of(const services::Service& service, const bench::CrashResult& result) {
   return fmt::format("{} {}, {} {}", service.acknowledged(),
-                     result.acknowledged.held ? "survive" : "are lost", service.observed(),
-                     result.observed.held ? "survives" : "is lost");
+                     result[Condition::acknowledged].held ? "survive" : "are lost",
+                     service.observed(), result[Condition::observed].held ? "survives" : "is lost");
 }
 
 }  // namespace
@@ -258,14 +263,14 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
                  {"found", to_string(answer.found)},
                  {"known", answer.known ? Json(to_string(*answer.known)) : Json()},
                  {"known_from_revision", bench::explored_revision()},
-                 {"acknowledged_writes_survive", survives(result.acknowledged)},
-                 {"what_gets_returned_survives", survives(result.observed)},
+                 {"acknowledged_writes_survive", survives(result[Condition::acknowledged])},
+                 {"what_gets_returned_survives", survives(result[Condition::observed])},
                  {"moments", result.moments},
                  {"events", result.events},
                  {"unexplored", result.unexplored},
                  {"seed", arguments.seed},
                  {"failure", to_string(options.failure)},
-                 {"trace", result.durable.held ? "" : first_broken(result).first_loss}};
+                 {"trace", result[Condition::durable].held ? "" : worst_loss(result).first_loss}};
       found.update(result.coverage ? as_json(*result.coverage)
                                    : Json{{"failures", result.runs}, {"images", result.images}});
       results.push_back(of_server(arguments.target, model, found));
@@ -283,10 +288,10 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
     fmt::print("{} on {:<18} {:<15} {}, seed {}{}\n", arguments.target, name + ":",
                to_string(answer.level()), found, arguments.seed, events_of(result));
     std::fflush(stdout);
-    if (trace.empty() && !result.durable.held) {
-      trace = fmt::format("\non {}:\n{}", name, first_broken(result).first_loss);
+    if (trace.empty() && !result[Condition::durable].held) {
+      trace = fmt::format("\non {}:\n{}", name, worst_loss(result).first_loss);
       if (arguments.diagram) {
-        const bench::Diagram diagram = explain_loss(system, profile, options, first_broken(result));
+        const bench::Diagram diagram = explain_loss(system, profile, options, worst_loss(result));
         write_atomically(*arguments.diagram, as_svg(diagram));
         trace += fmt::format("\n{}", as_text(diagram));
       }

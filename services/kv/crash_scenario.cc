@@ -84,8 +84,7 @@ class KvCrashScenario final : public CrashScenario {
   Task<> serve(Thread& thread) override;
   Task<> use(Thread& thread, std::uint32_t number) override;
   Task<> inspect(Thread& thread) override;
-  CrashVerdict judge(std::span<const ServerFailure> failures,
-                     const CrashLevels& levels) const override;
+  Verdict judge(std::span<const ServerFailure> failures, const ToJudge& judged) const override;
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
     auto counts = happened_.counts();
     const history::History all = history();
@@ -233,15 +232,17 @@ history::History KvCrashScenario::without_filling(const history::History& all) c
 
 // Each server has keys of its own, unless the system spans servers, so each is judged alone: data
 // that has survived the failure of another server may still be lost.
-CrashVerdict KvCrashScenario::judge(std::span<const ServerFailure> failures,
-                                    const CrashLevels& levels) const {
+Verdict KvCrashScenario::judge(std::span<const ServerFailure> failures,
+                               const ToJudge& judged) const {
   const history::History all = history();
   if (!problem().empty() && !failures.empty()) {
-    return judge_crash(without_filling(all), times_of(failures), inspector(), problem(), levels);
+    return judge_crash(without_filling(all), times_of(failures), inspector(), problem(), judged);
   }
-  CrashVerdict verdict;
-  verdict.durable = problem();
-  if (!verdict.durable.empty()) return verdict;
+  Verdict verdict;
+  if (!problem().empty()) {
+    verdict.break_all({problem()});
+    return verdict;
+  }
   for (NodeId server = 0; server < partitions_; ++server) {
     std::vector<Time> of_server;
     for (const ServerFailure& failure : failures) {
@@ -249,15 +250,14 @@ CrashVerdict KvCrashScenario::judge(std::span<const ServerFailure> failures,
       if (is_its) of_server.push_back(failure.when);
     }
     const history::History its = of_partition(all, server);
-    CrashVerdict one;
     if (of_server.empty()) {
       const history::CheckResult result = history::check(its);
-      if (!result.accepted()) one.durable = history::describe(result);
-      if (!failures.empty()) one.let_nothing_be_lost();
+      Verdict one;
+      if (!result.accepted()) one.break_all({history::describe(result)});
+      verdict.add(one);
     } else {
-      one = judge_crash(its, of_server, inspector(), "", levels);
+      verdict.add(judge_crash(its, of_server, inspector(), "", judged));
     }
-    verdict.add(one);
   }
   return verdict;
 }

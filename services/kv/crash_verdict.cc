@@ -56,16 +56,15 @@ std::string trace(const History& all, std::optional<std::uint64_t> key, Failures
   return text + fmt::format("  => {}\n", conclusion);
 }
 
-// Returns an empty string if the operations in `judged` are consistent with the promise; otherwise
-// the trace of `all`, and stores the key in `about`.
-std::string broken(const History& judged, const History& all, Failures failures,
-                   history::Promise promise, std::optional<std::uint64_t>& about) {
-  const history::CheckResult verdict = history::check(judged, promise);
-  if (verdict.accepted()) return "";
-  if (verdict.violations.empty()) return trace(all, std::nullopt, failures, describe(verdict));
-  const history::Violation& first = verdict.violations.front();
-  about = first.key;
-  return trace(all, first.key, failures, describe(first));
+// Returns no loss if the operations in `judged` are consistent with the promise; otherwise the trace
+// of `all`, and the key that it is about.
+Loss broken(const History& judged, const History& all, Failures failures,
+            history::Promise promise) {
+  const history::CheckResult result = history::check(judged, promise);
+  if (result.accepted()) return {};
+  if (result.violations.empty()) return {trace(all, std::nullopt, failures, describe(result))};
+  const history::Violation& first = result.violations.front();
+  return {trace(all, first.key, failures, describe(first)), first.key};
 }
 
 // True if the operation reports the state of its key without changing it.
@@ -110,8 +109,7 @@ History observations_of(const History& all, Failures failures) {
 
 // Checks that the reader's first finding is a state that the key had, and that the store is
 // linearizable from there on.
-std::string broken_atomicity(const History& history, Failures failures,
-                             std::optional<std::uint64_t>& about) {
+Loss broken_atomicity(const History& history, Failures failures) {
   std::map<std::uint64_t, const Operation*> found;  // for each key, the reader's first get
   History afterwards;
   for (const Operation& operation : history.operations()) {
@@ -129,45 +127,45 @@ std::string broken_atomicity(const History& history, Failures failures,
                              other.version == operation.version && other.start <= operation.end;
                     });
     if (!written) {
-      about = operation.key;
-      return trace(history, operation.key, failures,
-                   fmt::format("key {}: {}", operation.key,
-                               operation.outcome == Outcome::ok
-                                   ? "the version that is found is none that it had"
-                                   : "it is there, but none of its versions is whole"));
+      const std::string_view what = operation.outcome == Outcome::ok
+                                        ? "the version that is found is none that it had"
+                                        : "it is there, but none of its versions is whole";
+      return {
+          trace(history, operation.key, failures, fmt::format("key {}: {}", operation.key, what)),
+          operation.key};
     }
     afterwards.add_preload({operation.key, 1, operation.version});
   }
-  return broken(afterwards, afterwards, failures, {}, about);
+  return broken(afterwards, afterwards, failures, {});
 }
 
 }  // namespace
 
-CrashVerdict judge_crash(const History& history, std::span<const Time> times, std::uint32_t reader,
-                         const std::string& problem, const CrashLevels& levels) {
+Verdict judge_crash(const History& history, std::span<const Time> times, std::uint32_t reader,
+                    const std::string& problem, const ToJudge& judged) {
   const Failures failures{times, reader};
-  CrashVerdict verdict;
+  Verdict verdict;
   if (!problem.empty()) {
-    verdict.atomic = trace(history, std::nullopt, failures, problem);
-    verdict.durable = verdict.acknowledged = verdict.observed = verdict.ordered = verdict.atomic;
+    verdict.break_all({trace(history, std::nullopt, failures, problem)});
     return verdict;
   }
   History with_failure = history;
   add_failures(with_failure, failures);
-  verdict.durable = broken(with_failure, with_failure, failures, {}, verdict.about.durable);
-  if (verdict.durable.empty()) return verdict;
-  if (levels.acknowledged)
-    verdict.acknowledged = broken(writes_of(history, failures), with_failure, failures, {},
-                                  verdict.about.acknowledged);
-  if (levels.observed)
-    verdict.observed = broken(observations_of(history, failures), with_failure, failures, {},
-                              verdict.about.observed);
-  if (!levels.ordered && !levels.atomic) return verdict;
-  verdict.ordered =
-      broken(with_failure, with_failure, failures,
-             {.undone = history::Promise::Undone::last_version}, verdict.about.ordered);
-  if (verdict.ordered.empty() || !levels.atomic) return verdict;
-  verdict.atomic = broken_atomicity(history, failures, verdict.about.atomic);
+  const auto judge = [&](Condition condition, const History& some, history::Promise promise) {
+    verdict.set(condition, broken(some, with_failure, failures, promise));
+  };
+  judge(Condition::durable, with_failure, {});
+  if (verdict.holds(Condition::durable)) return verdict;
+  if (judged[Condition::acknowledged]) {
+    judge(Condition::acknowledged, writes_of(history, failures), {});
+  }
+  if (judged[Condition::observed]) {
+    judge(Condition::observed, observations_of(history, failures), {});
+  }
+  if (!judged.any_of({Condition::ordered, Condition::atomic})) return verdict;
+  judge(Condition::ordered, with_failure, {.undone = history::Promise::Undone::last_version});
+  if (verdict.holds(Condition::ordered) || !judged[Condition::atomic]) return verdict;
+  verdict.set(Condition::atomic, broken_atomicity(history, failures));
   return verdict;
 }
 

@@ -10,10 +10,10 @@
 namespace perdura::services {
 
 // `history` holds the operations of all clients. Those of `reader` began after the last of
-// `failures`, of which there is at least one, and the reader has read every key. `problem` is
-// empty, or the reason why it could not.
-CrashVerdict judge_crash(const history::History& history, std::span<const Time> failures,
-                         std::uint32_t reader, const std::string& problem,
-                         const CrashLevels& levels = {});
+// `failures`, of which there is at least one, and it has read every key. `problem` is empty, or
+// says why it could not.
+Verdict judge_crash(const history::History& history, std::span<const Time> failures,
+                    std::uint32_t reader, const std::string& problem,
+                    const ToJudge& judged = ToJudge::all());
 
 }  // namespace perdura::services

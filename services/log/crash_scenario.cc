@@ -156,10 +156,9 @@ class LogCrashScenario final : public CrashScenario {
     co_await read(*writer);
   }
 
-  CrashVerdict judge(std::span<const ServerFailure> failures,
-                     const CrashLevels& levels) const override {
+  Verdict judge(std::span<const ServerFailure> failures, const ToJudge& judged) const override {
     return judge_history(LogSpecification{}, calls_, kInspector, times_of(failures), problem(),
-                         levels);
+                         judged);
   }
 
   std::map<std::string, std::uint64_t, std::less<>> events() const override {

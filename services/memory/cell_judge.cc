@@ -29,13 +29,13 @@ Calls calls_of(std::span<const Calls::value_type> calls, std::size_t cell) {
 
 }  // namespace
 
-CrashVerdict judge_cells(std::span<const Calls::value_type> calls, std::size_t cells,
-                         std::uint32_t inspector, std::span<const Time> failures,
-                         const std::string& problem, const CrashLevels& levels) {
-  CrashVerdict all;
+Verdict judge_cells(std::span<const Calls::value_type> calls, std::size_t cells,
+                    std::uint32_t inspector, std::span<const Time> failures,
+                    const std::string& problem, const ToJudge& judged) {
+  Verdict all;
   for (std::size_t cell = 0; cell < cells; ++cell) {
     const Calls of_cell = calls_of(calls, cell);
-    all.add(judge_history(MemorySpecification{1}, of_cell, inspector, failures, problem, levels));
+    all.add(judge_history(MemorySpecification{1}, of_cell, inspector, failures, problem, judged));
   }
   return all;
 }

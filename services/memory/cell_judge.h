@@ -19,8 +19,8 @@ inline constexpr std::uint64_t kTornCell = ~std::uint64_t{0};
 
 // The verdict of judge_history() on a history with `cells` cells, each judged as if sync points of
 // its own stored to it. A cell may be torn if sync points without an answer store to it.
-CrashVerdict judge_cells(std::span<const ClientCall<MemorySpecification::Operation>> calls,
-                         std::size_t cells, std::uint32_t inspector, std::span<const Time> failures,
-                         const std::string& problem, const CrashLevels& levels);
+Verdict judge_cells(std::span<const ClientCall<MemorySpecification::Operation>> calls,
+                    std::size_t cells, std::uint32_t inspector, std::span<const Time> failures,
+                    const std::string& problem, const ToJudge& judged);
 
 }  // namespace perdura::services

@@ -70,22 +70,19 @@ class MemoryCrashScenario final : public CrashScenario {
   void note_failure(const ServerFailure& failure) override;
 
   // Nothing may be lost if only copies failed: applications go on meanwhile.
-  CrashVerdict judge(std::span<const ServerFailure> failures,
-                     const CrashLevels& levels) const override {
+  Verdict judge(std::span<const ServerFailure> failures, const ToJudge& judged) const override {
     MemoryCrashHistory told = told_;
     told.problem = problem();
     if (lags(told_.inspected)) {
       std::vector<Time> times = times_of(failures);
       if (promoted_at_) times.push_back(*promoted_at_);
-      return judge_lagging_copy(told, times, levels);
+      return judge_lagging_copy(told, times, judged);
     }
     std::vector<Time> of_primary;
     for (const ServerFailure& failure : failures) {
       if (order_.was_of_primary(failure)) of_primary.push_back(failure.when);
     }
-    CrashVerdict verdict = judge_memory(told, of_primary, levels);
-    if (of_primary.empty() && !failures.empty()) verdict.let_nothing_be_lost();
-    return verdict;
+    return judge_memory(told, of_primary, judged);
   }
 
   std::map<std::string, std::uint64_t, std::less<>> events() const override {

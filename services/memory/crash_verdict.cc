@@ -32,16 +32,16 @@ std::vector<ClientCall<Operation>> what_was_read(const MemoryCrashHistory& histo
 
 }  // namespace
 
-CrashVerdict judge_memory(const MemoryCrashHistory& history, std::span<const Time> failures,
-                          const CrashLevels& levels) {
+Verdict judge_memory(const MemoryCrashHistory& history, std::span<const Time> failures,
+                     const ToJudge& judged) {
   if (history.losses.failed_alone) {
     return judge_cells(history.calls, history.specification.cells, history.inspector, failures,
-                       history.problem, levels);
+                       history.problem, judged);
   }
-  CrashVerdict verdict = judge_history(history.specification, history.calls, history.inspector,
-                                       failures, history.problem, levels);
-  const bool is_judged = levels.durable || levels.observed;
-  if (!is_judged || !verdict.durable.empty()) return verdict;
+  Verdict verdict = judge_history(history.specification, history.calls, history.inspector, failures,
+                                  history.problem, judged);
+  const bool is_judged = judged.any_of({Condition::durable, Condition::observed});
+  if (!is_judged || !verdict.holds(Condition::durable)) return verdict;
   if (history.losses.one_of_several || history.losses.moved) return verdict;
   for (NodeId copy = 1; copy < history.seen.size(); ++copy) {
     const std::string wrong = impossible_read(history.calls, what_was_read(history, copy),
@@ -49,21 +49,30 @@ CrashVerdict judge_memory(const MemoryCrashHistory& history, std::span<const Tim
     if (wrong.empty()) continue;
     auto told = history.calls;
     told.insert(told.end(), history.seen[copy].begin(), history.seen[copy].end());
-    verdict.durable = verdict.observed =
+    const Loss loss{
         HistoryJudge<MemorySpecification>(history.specification, told, history.inspector, failures)
-            .trace(fmt::format("{} of node {}", wrong, copy));
+            .trace(fmt::format("{} of node {}", wrong, copy))};
+    verdict.set(Condition::durable, loss);
+    verdict.set(Condition::observed, loss);
+    if (failures.empty()) verdict.break_all(loss);
     return verdict;
   }
   return verdict;
 }
 
-CrashVerdict judge_lagging_copy(const MemoryCrashHistory& history, std::span<const Time> failures,
-                                const CrashLevels& levels) {
-  if (!levels.any()) return {};
-  CrashVerdict verdict =
-      judge_history(history.specification, history.calls, history.inspector, failures,
-                    history.problem, {.durable = false, .acknowledged = false, .observed = false});
-  verdict.durable = verdict.acknowledged = verdict.observed = verdict.ordered;
+Verdict judge_lagging_copy(const MemoryCrashHistory& history, std::span<const Time> failures,
+                           const ToJudge& judged) {
+  if (!judged.any()) return {};
+  ToJudge of_copy = ToJudge::none();
+  of_copy.conditions[Condition::ordered] = of_copy.conditions[Condition::atomic] = true;
+  of_copy.attend = judged.attend;
+  Verdict verdict = judge_history(history.specification, history.calls, history.inspector, failures,
+                                  history.problem, of_copy);
+  // The copy may lack the last changes, and nothing else: it must keep more than other systems.
+  for (const Condition condition :
+       {Condition::durable, Condition::acknowledged, Condition::observed}) {
+    verdict.set(condition, verdict.loss(Condition::ordered));
+  }
   return verdict;
 }
 

@@ -40,13 +40,13 @@ struct MemoryCrashHistory {
 };
 
 // `failures` are those of the primary.
-CrashVerdict judge_memory(const MemoryCrashHistory& history, std::span<const Time> failures,
-                          const CrashLevels& levels);
-// The same for an inspected copy that gets sync points in the background: it may lack the last
-// ones, as if a failure at each of these times had taken them. It must have those before them, each
-// as a whole, and nothing else.
-CrashVerdict judge_lagging_copy(const MemoryCrashHistory& history, std::span<const Time> failures,
-                                const CrashLevels& levels);
+Verdict judge_memory(const MemoryCrashHistory& history, std::span<const Time> failures,
+                     const ToJudge& judged);
+// The same if the inspected copy gets sync points in the background: it may lack the last ones, as
+// if a failure at each of these times had taken them. It must have those before them, each as a
+// whole, and nothing else.
+Verdict judge_lagging_copy(const MemoryCrashHistory& history, std::span<const Time> failures,
+                           const ToJudge& judged);
 
 // All calls of clients and of the inspector (CrashScenario::calls()).
 std::vector<CrashCall> calls_of(const MemoryCrashHistory& history);

@@ -69,10 +69,9 @@ class ObjectsCrashScenario final : public CrashScenario {
   Task<> serve(Thread& thread) override;
   Task<> use(Thread& thread, std::uint32_t number) override;
   Task<> inspect(Thread& thread) override;
-  CrashVerdict judge(std::span<const ServerFailure> failures,
-                     const CrashLevels& levels) const override {
+  Verdict judge(std::span<const ServerFailure> failures, const ToJudge& judged) const override {
     const ObjectsSpecification specification{plan_.pools, plan_.keys};
-    return judge_history(specification, calls_, inspector(), times_of(failures), problem(), levels);
+    return judge_history(specification, calls_, inspector(), times_of(failures), problem(), judged);
   }
   std::map<std::string, std::uint64_t, std::less<>> events() const override;
   std::span<const Event> expected_events() const override { return kEvents; }

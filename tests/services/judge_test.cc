@@ -12,8 +12,8 @@ namespace {
 constexpr std::uint32_t kInspector = 9;
 using Calls = std::vector<ClientCall<Queue::Operation>>;
 
-CrashVerdict judge(const std::vector<int>& found, const Calls& more = {},
-                   const std::string& problem = "") {
+Verdict judge(const std::vector<int>& found, const Calls& more = {},
+              const std::string& problem = "") {
   Calls calls = more;
   calls.push_back({enqueue(1, 0, 1), 0});
   calls.push_back({enqueue(2, 2, 3), 0});
@@ -28,10 +28,13 @@ CrashVerdict judge(const std::vector<int>& found, const Calls& more = {},
   return judge_history(Queue{}, calls, kInspector, failures, problem);
 }
 
-std::string kept(const CrashVerdict& verdict) {
-  const auto sign = [](const std::string& why, char letter) { return why.empty() ? letter : '-'; };
-  return {sign(verdict.durable, 'd'), sign(verdict.acknowledged, 'w'), sign(verdict.observed, 'r'),
-          sign(verdict.ordered, 'o'), sign(verdict.atomic, 'a')};
+std::string kept(const Verdict& verdict) {
+  const std::string_view letters = "dwroa";
+  std::string kept;
+  for (const Condition condition : kConditions) {
+    kept += verdict.holds(condition) ? letters[kept.size()] : '-';
+  }
+  return kept;
 }
 
 TEST(HistoryJudge, FindsWhatWasKept) {
@@ -56,16 +59,25 @@ TEST(HistoryJudge, AProblemIsTheLossOfEverything) {
   EXPECT_EQ(kept(judge({1, 2}, {}, "recovery fails")), "-----");
 }
 
+// Nothing may be lost where nothing has failed, whatever a system promises for failures.
+TEST(HistoryJudge, WithoutAFailureOneLossBreaksAllConditions) {
+  const Calls lost{{enqueue(1, 0, 1), 0}, {dequeue(std::nullopt, 2, 3), kInspector}};
+  EXPECT_EQ(kept(judge_history(Queue{}, lost, kInspector, {}, "")), "-----");
+  const Calls right{{enqueue(1, 0, 1), 0}, {dequeue(1, 2, 3), kInspector}};
+  EXPECT_EQ(kept(judge_history(Queue{}, right, kInspector, {}, "")), "dwroa");
+}
+
 TEST(HistoryJudge, EndsWhenItsCallerWantsTo) {
   struct Ended {};
-  const CrashLevels levels{.attend = [] { throw Ended{}; }};
+  ToJudge judged = ToJudge::all();
+  judged.attend = [] { throw Ended{}; };
   const Calls calls{{enqueue(1, 0, 1), 0}};
   const Time failures[] = {at(100)};
-  EXPECT_THROW(judge_history(Queue{}, calls, kInspector, failures, "", levels), Ended);
+  EXPECT_THROW(judge_history(Queue{}, calls, kInspector, failures, "", judged), Ended);
 }
 
 TEST(HistoryJudge, TheTraceSaysWhatWasDoneAndWhatCannotBe) {
-  const std::string trace = judge({2, 1}).durable;
+  const std::string trace = judge({2, 1}).why(Condition::durable);
   for (const std::string_view part :
        {"enqueue of 1 by client 0", "enqueue of 3, no answer", "the server fails at",
         "dequeue of 2 by client 9", "=> impossible: dequeue of "}) {

@@ -30,7 +30,7 @@ bool begins_with_one_of(std::string_view text, std::span<const std::string_view>
                      [&](std::string_view beginning) { return text.starts_with(beginning); });
 }
 
-// Who answers for what is durable. Tests bring systems of their own.
+// True if the code is responsible for durability. Tests bring systems of their own.
 bool is_of_a_system(const CallSite& site) {
   static constexpr std::array<std::string_view, 4> kFolders{"systems/", "persistence/", "services/",
                                                             "tests/"};
@@ -147,7 +147,7 @@ CallStack call_stack() {
 }
 
 // The frame of a coroutine begins with the address of the function that resumes it. One is added,
-// since a return address is behind its call.
+// since a return address follows its call.
 void add_task(CallStack& stack, std::coroutine_handle<> task) {
   if (task) stack.push_back(*static_cast<std::byte**>(task.address()) + 1);
 }
@@ -165,7 +165,7 @@ std::string CallSite::text() const {
 
 std::vector<CallSite> call_sites(std::span<const CallStack> stacks) {
   const std::uintptr_t base = address_of_program();
-  // A return address is behind the call, perhaps in the next line.
+  // A return address follows the call, perhaps in the next line.
   const auto address_of = [&](void* frame) {
     return reinterpret_cast<std::uintptr_t>(frame) - base - 1;
   };

@@ -27,8 +27,8 @@ struct Diagram {
     std::size_t to = 0;
     Tone tone = Tone::plain;
   };
-  // What lasts, in the column of its first row, to its last row: a call, or data that is not
-  // durable.
+  // Something that lasts from its first row to its last, in the column of the first: a call, or
+  // data that is not durable.
   struct Span {
     std::size_t first = 0;
     std::size_t last = 0;

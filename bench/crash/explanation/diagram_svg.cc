@@ -13,9 +13,9 @@ using Tone = Diagram::Tone;
 
 // In pixels. Each row has a height of its own, so that no two texts meet.
 constexpr double kWidth = 1200;
-constexpr double kLeft = 90;  // of it are the times
+constexpr double kLeft = 90;  // the margin for the times
 constexpr double kRow = 28;
-constexpr double kTop = 84;               // of it are title and headings
+constexpr double kTop = 84;               // for the title and the headings
 constexpr double kLetter = 6.7;           // the width of one, at most, on average
 constexpr double kBoldLetter = 8.2;       // of the failures
 constexpr std::size_t kLineLength = 165;  // letters of a conclusion

@@ -80,7 +80,7 @@ class Explainer {
 
   // --- what matters ------------------------------------------------------------------------------
 
-  // What holds the value, and the first of the rest.
+  // Chooses the lines that hold the value, and the first of the others.
   void choose_lines() {
     lost_ = lost_lines(recording_, value_);
     if (lost_.size() <= kMostLost) return;
@@ -166,7 +166,7 @@ class Explainer {
     const NodeId from = message.what.from.node;
     const NodeId to = message.what.to.node;
     const auto happened = [&](const std::optional<Time>& at) { return at && *at <= end_; };
-    // What was on its way to a client when the servers failed arrives.
+    // Messages that were on their way to a client when the servers failed still arrive.
     const auto reaches_client = [&](const std::optional<Time>& at) {
       return at && *at <= answered_;
     };
@@ -260,7 +260,7 @@ class Explainer {
     }
   }
 
-  // Flushes of lines of which something is lost, and the next fence of each thread behind them.
+  // Adds the flushes of lines that lost something, and each thread's next fence after them.
   void add_flushes() {
     std::set<std::pair<Recording::Model::Writer, Time>> shown;
     for (const Recording::Flush& flush : recording_.flushes()) {
@@ -461,7 +461,7 @@ class Explainer {
     return "";
   }
 
-  // What comes behind other events of its moment, in this order.
+  // The order of events that have the same time.
   enum Order : std::uint8_t { kTold = 1, kBegins, kFails, kIsLost, kStarts };
   static constexpr std::size_t kMostCalls = 16;
   static constexpr std::size_t kMostLost = 12;

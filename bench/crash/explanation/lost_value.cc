@@ -60,7 +60,7 @@ class Search {
     return found == calls_.end() ? nullptr : *found;
   }
 
-  // Whether what is found was written while, or after, the other was told.
+  // True if the value found was written during or after the call that told the other one.
   bool may_replace(const CrashCall& found, const CrashCall& told) const {
     return std::any_of(found.values.begin(), found.values.end(), [&](const auto& value) {
       const CrashCall* const writer = writer_of(value.version);
@@ -217,14 +217,12 @@ std::string conclusion_of(const std::string& trace) {
   return trace.substr(begin, end - begin);
 }
 
-std::optional<std::uint64_t> object_of(const services::CrashVerdict& verdict,
-                                       std::string_view trace) {
-  const auto is = [&](const std::string& loss) { return !loss.empty() && trace.ends_with(loss); };
-  if (is(verdict.durable)) return verdict.about.durable;
-  if (is(verdict.acknowledged)) return verdict.about.acknowledged;
-  if (is(verdict.observed)) return verdict.about.observed;
-  if (is(verdict.ordered)) return verdict.about.ordered;
-  return is(verdict.atomic) ? verdict.about.atomic : std::nullopt;
+std::optional<std::uint64_t> object_of(const services::Verdict& verdict, std::string_view trace) {
+  for (const services::Condition condition : services::kConditions) {
+    const auto& [why, object] = verdict.loss(condition);
+    if (!why.empty() && trace.ends_with(why)) return object;
+  }
+  return std::nullopt;
 }
 
 LostValue find_lost_value(const Recording& recording, const ExplainedRun& run) {

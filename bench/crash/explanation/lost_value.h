@@ -1,5 +1,5 @@
-// What a failure has undone of a run: which value was told, or should not be there, who was told
-// it, which lines held it, and who relied on them before they were durable.
+// Finds the value that a failure has undone, or that should not be there: who was told of it, which
+// lines held it, and who relied on them before they were durable.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct ExplainedRun {
   std::vector<services::CrashCall> calls;
   std::optional<std::uint64_t> object{};  // that the conclusion is about; absent: all
   std::vector<Time> failures;             // of servers, in order
-  // What happened to nodes and connections, the failures among them.
+  // Events of nodes and connections, the failures among them.
   std::vector<std::pair<Time, std::string>> events;
 
   NodeId node_of(std::uint32_t client) const { return servers + client; }
@@ -30,9 +30,8 @@ struct ExplainedRun {
 
 // The last line of a judge's trace, without what leads to it.
 std::string conclusion_of(const std::string& trace);
-// What the loss that ends with this trace is about.
-std::optional<std::uint64_t> object_of(const services::CrashVerdict& verdict,
-                                       std::string_view trace);
+// Returns the object of the loss whose reason ends this trace (services::Loss::object).
+std::optional<std::uint64_t> object_of(const services::Verdict& verdict, std::string_view trace);
 
 struct LostValue {
   // All of these point into the run.

@@ -121,7 +121,7 @@ std::optional<std::size_t> Recording::change_of(NodeId machine, const pmem::Loss
   return std::nullopt;
 }
 
-// What has arrived, and would have been placed later.
+// Adds the messages that had arrived and would have been placed later.
 void Recording::add_what_the_device_held(PowerFailure& failure) const {
   for (std::size_t i = 0; i < changes_.size(); ++i) {
     const Change& change = changes_[i];
@@ -144,7 +144,7 @@ void Recording::power_failed(NodeId machine, std::span<const pmem::Loss> losses,
   }
   add_what_the_device_held(failure);
   power_failures_.push_back(std::move(failure));
-  // What tasks had run ahead of the failure has not happened.
+  // Tasks may run ahead of simulated time; their actions after the failure have not happened.
   const auto is_ahead = [&](const auto& what, NodeId of) { return of == machine && what.at > at; };
   for (Change& one : changes_) {
     if (is_ahead(one, one.range.machine)) one.happened = false;

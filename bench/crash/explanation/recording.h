@@ -26,14 +26,14 @@ class Recording final : public sim::RunObserver {
       return machine == other.machine && region == other.region &&
              offset < other.offset + other.length && other.offset < offset + length;
     }
-    // Whether the other begins where this one ends.
+    // True if the other one begins where this one ends.
     bool is_before(const Range& other) const {
       return machine == other.machine && region == other.region && offset + length == other.offset;
     }
   };
   struct Message {
     Posted what;
-    CallStack posted_by;  // and behind it who awaits its completion
+    CallStack posted_by;  // followed by the tasks that await its completion
     std::optional<Time> arrived{};
     std::optional<Time> received{};  // by the responder's CPU
     std::optional<Time> executed{};
@@ -41,7 +41,7 @@ class Recording final : public sim::RunObserver {
     std::optional<Time> completed{};
     bool succeeded = false;
   };
-  // Of a part of one line.
+  // A change of a part of one line.
   struct Change {
     Range range;
     std::vector<std::byte> bytes;

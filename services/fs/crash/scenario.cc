@@ -20,8 +20,6 @@ namespace {
 
 using services::ClientCall;
 using services::CrashCall;
-using services::CrashLevels;
-using services::CrashVerdict;
 using services::Event;
 using services::ScopedCount;
 using services::ServerFailure;
@@ -110,19 +108,15 @@ class FsCrashScenario final : public services::CrashScenario {
     while (!answered_) co_await sleep_for(kLook);
   }
 
-  CrashVerdict judge(std::span<const ServerFailure> failures,
-                     const CrashLevels& levels) const override {
-    CrashVerdict verdict = services::judge_history(specification_, calls_, inspector(),
-                                                   services::times_of(failures), problem(), levels);
-    const std::array all{&verdict.durable, &verdict.acknowledged, &verdict.observed,
-                         &verdict.ordered, &verdict.atomic};
-    const auto is_lost = [](const std::string* lost) { return !lost->empty(); };
-    if (clients() > 1 || !problem().empty() || std::none_of(all.begin(), all.end(), is_lost)) {
-      return verdict;
-    }
-    const std::string why = how_it_differs();
-    for (std::string* const lost : all) {
-      if (is_lost(lost)) *lost = why + *lost;
+  services::Verdict judge(std::span<const ServerFailure> failures,
+                          const services::ToJudge& judged) const override {
+    services::Verdict verdict = services::judge_history(
+        specification_, calls_, inspector(), services::times_of(failures), problem(), judged);
+    if (clients() > 1 || !problem().empty() || verdict.holds_all()) return verdict;
+    const std::string difference = how_it_differs();
+    for (const services::Condition condition : services::kConditions) {
+      if (verdict.holds(condition)) continue;
+      verdict.set(condition, {difference + verdict.why(condition)});
     }
     return verdict;
   }

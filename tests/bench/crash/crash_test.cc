@@ -20,6 +20,7 @@ namespace {
 using pmem::PersistenceDomain;
 using pmem::PersistenceModel;
 using pmem::Transport;
+using services::Condition;
 
 const sim::Profile& testbed() {
   static const sim::Profile profile =
@@ -88,10 +89,10 @@ TEST_P(Crashes, KeepTheirLevelWhereFencesTakeLong) {
   slow.cpu.fence = Microseconds(10);
   const CrashResult result = explore_crashes(system, slow, options);
   EXPECT_GE(result.strongest(), *cell->level)
-      << result.durable.first_loss << result.ordered.first_loss << result.atomic.first_loss;
-  for (const Guarantee* guarantee :
-       {&result.durable, &result.acknowledged, &result.observed, &result.ordered, &result.atomic}) {
-    EXPECT_EQ(guarantee->held, guarantee->first_loss.empty());
+      << result[Condition::durable].first_loss << result[Condition::ordered].first_loss
+      << result[Condition::atomic].first_loss;
+  for (const Condition condition : services::kConditions) {
+    EXPECT_EQ(result[condition].held, result[condition].first_loss.empty());
   }
   EXPECT_GT(result.moments, 40U);
   EXPECT_EQ(result.runs, 3 * result.moments);
@@ -146,7 +147,8 @@ TEST_P(CrashesInSmallStores, LeaveAtLeastWhatTheTableSays) {
     const CrashResult result = explore_crashes(GetParam().system, slow, options);
     EXPECT_GE(result.strongest(), *cell->level)
         << explored_name(info, setting) << ":\n"
-        << result.durable.first_loss << result.ordered.first_loss << result.atomic.first_loss;
+        << result[Condition::durable].first_loss << result[Condition::ordered].first_loss
+        << result[Condition::atomic].first_loss;
     EXPECT_GT(result.moments, 40U);
     for (const auto& [event, count] : result.events) std::cout << count << " " << event << ", ";
     std::cout << result.runs << " failures\n";
@@ -291,8 +293,8 @@ TEST(CrashExploration, TheSameSeedGivesTheSameResult) {
   const CrashResult again = a_tenth(1);
   const CrashResult other = a_tenth(2);
   EXPECT_EQ(first.images, again.images);
-  EXPECT_EQ(first.durable.first_loss, again.durable.first_loss);
-  EXPECT_NE(first.durable.first_loss, other.durable.first_loss);
+  EXPECT_EQ(first[Condition::durable].first_loss, again[Condition::durable].first_loss);
+  EXPECT_NE(first[Condition::durable].first_loss, other[Condition::durable].first_loss);
   EXPECT_GE(first.runs, 3 * ((first.moments + 9) / 10));
   EXPECT_LE(first.runs, 3 * ((first.moments + 9) / 10 + 1)) << "two histories";
 }
@@ -309,18 +311,18 @@ TEST(CrashExploration, GoesOnFromAnyMoment) {
   options.last = whole.moments;
   const CrashResult end = explore_crashes(system, testbed(), options);
   EXPECT_EQ(begin.runs + end.runs, whole.runs);
-  EXPECT_TRUE(whole.durable.first_loss == begin.durable.first_loss ||
-              whole.durable.first_loss == end.durable.first_loss);
+  EXPECT_TRUE(whole[Condition::durable].first_loss == begin[Condition::durable].first_loss ||
+              whole[Condition::durable].first_loss == end[Condition::durable].first_loss);
   std::uint64_t moment = 0;
-  ASSERT_EQ(std::sscanf(whole.durable.first_loss.c_str(), "moment %lu", &moment), 1);
+  ASSERT_EQ(std::sscanf(whole[Condition::durable].first_loss.c_str(), "moment %lu", &moment), 1);
   options.first = options.last = moment;
   const CrashResult replayed = explore_crashes(system, testbed(), options);
   EXPECT_EQ(replayed.runs, 3U);
-  EXPECT_EQ(replayed.durable.first_loss, whole.durable.first_loss);
+  EXPECT_EQ(replayed[Condition::durable].first_loss, whole[Condition::durable].first_loss);
 }
 
 TEST(CrashExploration, TheTraceTellsWhatWasDoneAndWhatWasLost) {
-  const std::string trace = a_tenth(1).durable.first_loss;
+  const std::string trace = a_tenth(1)[Condition::durable].first_loss;
   for (const std::string_view part :
        {"moment ", "image", "put of version", "the server fails at", "=> key"}) {
     EXPECT_NE(trace.find(part), std::string::npos) << part << " is missing in:\n" << trace;
@@ -334,10 +336,10 @@ TEST(CrashExploration, ASlowWriterShowsWhatAReaderSeesTooEarly) {
   options.schedule = "slow-writer";
   const CrashResult slow = explore_crashes(erda, testbed(), options);
   EXPECT_GT(slow.events.at("early reads"), 0U);
-  EXPECT_TRUE(slow.acknowledged.held) << slow.acknowledged.first_loss;
-  EXPECT_FALSE(slow.observed.held);
-  EXPECT_NE(slow.durable.first_loss.find(", slow-writer\n"), std::string::npos)
-      << slow.durable.first_loss;
+  EXPECT_TRUE(slow[Condition::acknowledged].held) << slow[Condition::acknowledged].first_loss;
+  EXPECT_FALSE(slow[Condition::observed].held);
+  EXPECT_NE(slow[Condition::durable].first_loss.find(", slow-writer\n"), std::string::npos)
+      << slow[Condition::durable].first_loss;
 }
 
 TEST(CrashExploration, TellsHowFarItIsAndEndsWhenAsked) {

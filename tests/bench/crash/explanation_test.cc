@@ -27,6 +27,7 @@
 namespace perdura::systems::planted {
 namespace {
 
+using services::Condition;
 using services::CrashCall;
 
 // --- a server that stores a value, and perhaps flushes it, before it answers ---------------------
@@ -282,9 +283,9 @@ TEST(Explanation, OfALogWithAMethodForAnotherServer) {
   const CrashOptions options{.setup = {.model = {PersistenceDomain::dmp, true}},
                              .random_images = 1};
   const CrashResult result = explore_crashes(log, explained_testbed(), options);
-  ASSERT_FALSE(result.acknowledged.held);
+  ASSERT_FALSE(result[Condition::acknowledged].held);
   const std::string text =
-      as_text(explain_loss(log, explained_testbed(), options, result.acknowledged));
+      as_text(explain_loss(log, explained_testbed(), options, result[Condition::acknowledged]));
   EXPECT_TRUE(holds(text, "Told: client 0 at "));
   EXPECT_TRUE(holds(text, "[ddio_stays_in_cache]"));
   EXPECT_TRUE(holds(text, "First relied on behind persistence/"));

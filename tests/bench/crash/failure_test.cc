@@ -19,9 +19,10 @@ namespace {
 
 using fabric::Access;
 using pmem::PersistenceDomain;
+using services::Condition;
 using services::CrashScenario;
 using services::CrashSetup;
-using services::CrashVerdict;
+using services::Verdict;
 
 // Nothing is durable here that nobody flushes.
 constexpr pmem::PersistenceModel kDmp{PersistenceDomain::dmp, true};
@@ -74,7 +75,7 @@ TEST_P(Failing, LosesNothing) {
                                system.info.level == services::GuaranteeLevel::none;
     EXPECT_GE(result.strongest(),
               promises_less ? system.info.level : services::GuaranteeLevel::durable)
-        << result.durable.first_loss;
+        << result[Condition::durable].first_loss;
     EXPECT_EQ(result.runs, result.moments) << "there is one image of each moment";
     EXPECT_GT(result.moments, 20U);
   }
@@ -113,7 +114,7 @@ TEST_P(OneNode, TakesNothingThatWasPromised) {
     options.failing = 1;
     const CrashResult result = explore_crashes(system, failing_testbed(), options);
     EXPECT_GE(result.strongest(), system.info.level)
-        << result.durable.first_loss << result.ordered.first_loss;
+        << result[Condition::durable].first_loss << result[Condition::ordered].first_loss;
     EXPECT_GT(result.moments, 200U);
   }
 }
@@ -209,13 +210,16 @@ class RegisterScenario final : public CrashScenario {
     found_ = buffer->load(0);
   }
 
-  CrashVerdict judge(std::span<const services::ServerFailure> failures,
-                     const services::CrashLevels&) const override {
-    CrashVerdict verdict;
-    verdict.durable = problem();
+  Verdict judge(std::span<const services::ServerFailure> failures,
+                const services::ToJudge&) const override {
+    Verdict verdict;
     const bool lost = found_ && *found_ != acknowledged_ && *found_ != acknowledged_ + 1;
-    if (verdict.durable.empty() && lost) verdict.durable = "an acknowledged put is lost";
-    if (!failures.empty()) verdict.acknowledged = verdict.durable;
+    const services::Loss loss{!problem().empty() ? problem()
+                              : lost             ? "an acknowledged put is lost"
+                                                 : ""};
+    verdict.set(Condition::durable, loss);
+    verdict.set(Condition::acknowledged, loss);
+    if (failures.empty()) verdict.break_all(loss);
     return verdict;
   }
 
@@ -262,8 +266,8 @@ bool survives(Fault fault, FailureKind failure) {
   options.failure = failure;
   const CrashResult result =
       explore_crashes({&service, RegisterService::info()}, failing_testbed(), options);
-  EXPECT_EQ(result.durable.held, result.durable.first_loss.empty());
-  return result.durable.held;
+  EXPECT_EQ(result[Condition::durable].held, result[Condition::durable].first_loss.empty());
+  return result[Condition::durable].held;
 }
 
 TEST(Failures, CachesOutliveAProcessAndNotThePower) {

@@ -26,9 +26,10 @@ namespace {
 using pmem::LazyImages;
 using pmem::PersistenceDomain;
 using pmem::PersistenceModel;
+using services::Condition;
 using services::CrashHistory;
 using services::CrashScenario;
-using services::CrashVerdict;
+using services::Verdict;
 
 const sim::Profile& imaged_testbed() { return perdura::test::erda_testbed(); }
 
@@ -191,7 +192,7 @@ TEST_P(Images, BreakTheSameGuaranteesAsRunsOfTheWholeHistory) {
           explore_images(make, imaged_testbed(), GetParam().model, "",
                          {.first = moment, .last = moment}, [](const CrashScenario&) {});
       EXPECT_EQ(lazily.coverage.covered, lazily.coverage.images);
-      CrashVerdict whole;
+      Verdict whole;
       // Lines that would be the same in all images count here, so there may be many more.
       constexpr std::uint64_t kMostRuns = 2000;
       const sim::Explored runs = sim::explore_failures(
@@ -203,21 +204,15 @@ TEST_P(Images, BreakTheSameGuaranteesAsRunsOfTheWholeHistory) {
             run.run(failure, {});
             if (!run.failed_at()) return;
             const services::ServerFailure failures[] = {{*run.failed_at()}};
-            const CrashVerdict verdict = scenario->judge(failures, {});
-            for (const auto guarantee :
-                 {&CrashVerdict::durable, &CrashVerdict::acknowledged, &CrashVerdict::observed,
-                  &CrashVerdict::ordered, &CrashVerdict::atomic}) {
-              if ((whole.*guarantee).empty()) whole.*guarantee = verdict.*guarantee;
-            }
+            whole.add(scenario->judge(failures, services::ToJudge::all()));
           });
       if (runs.cut_short > 0) continue;
       ++compared;
-      const CrashVerdict& losses = lazily.losses;
-      EXPECT_EQ(losses.durable.empty(), whole.durable.empty()) << losses.durable << whole.durable;
-      EXPECT_EQ(losses.acknowledged.empty(), whole.acknowledged.empty());
-      EXPECT_EQ(losses.observed.empty(), whole.observed.empty());
-      EXPECT_EQ(losses.ordered.empty(), whole.ordered.empty());
-      EXPECT_EQ(losses.atomic.empty(), whole.atomic.empty()) << losses.atomic << whole.atomic;
+      const Verdict& losses = lazily.losses;
+      for (const Condition condition : services::kConditions) {
+        EXPECT_EQ(losses.holds(condition), whole.holds(condition))
+            << losses.why(condition) << whole.why(condition);
+      }
     }
   }
   RecordProperty("compared", compared);
@@ -235,11 +230,13 @@ ImageFindings found_of(std::string_view system, const PersistenceModel& model,
 }
 
 std::string text_of(const ImageFindings& found) {
-  return fmt::format("{} {} {} {} {} {}\n{}\n{}\n{}\n{}\n{}", found.moments,
-                     found.coverage.exhausted, found.coverage.sampled, found.coverage.images,
-                     found.coverage.covered, found.coverage.recoveries, found.losses.durable,
-                     found.losses.acknowledged, found.losses.observed, found.losses.ordered,
-                     found.losses.atomic);
+  std::string text = fmt::format("{} {} {} {} {} {}", found.moments, found.coverage.exhausted,
+                                 found.coverage.sampled, found.coverage.images,
+                                 found.coverage.covered, found.coverage.recoveries);
+  for (const Condition condition : services::kConditions) {
+    text += "\n" + found.losses.why(condition);
+  }
+  return text;
 }
 
 TEST(ImageExploration, DependsOnTheSeedAndNotOnThreads) {
@@ -256,11 +253,12 @@ TEST(ImageExploration, DependsOnTheSeedAndNotOnThreads) {
 // A loss names its moment, and is found again at this moment alone.
 TEST(ImageExploration, ALossIsRepeatedByItsMoment) {
   const PersistenceModel dmp{PersistenceDomain::dmp, true};
-  const std::string loss = found_of("erda", dmp, {.most_recoveries = 6}).losses.atomic;
+  const std::string loss =
+      found_of("erda", dmp, {.most_recoveries = 6}).losses.why(Condition::atomic);
   ASSERT_TRUE(loss.starts_with("moment ")) << loss;
   const std::uint64_t moment = std::stoull(loss.substr(7));
   const ImageOptions alone{.most_recoveries = 6, .first = moment, .last = moment};
-  EXPECT_EQ(found_of("erda", dmp, alone).losses.atomic, loss);
+  EXPECT_EQ(found_of("erda", dmp, alone).losses.why(Condition::atomic), loss);
 }
 
 TEST(ImageExploration, SaysWhatItHasSampledAndWhatExhausted) {
@@ -314,10 +312,12 @@ class LinesScenario final : public CrashScenario {
   Task<> inspect(Thread&) override {
     while (!recovered_) co_await sleep_for(Microseconds(1));
   }
-  CrashVerdict judge(std::span<const services::ServerFailure> failures,
-                     const services::CrashLevels&) const override {
-    CrashVerdict verdict;
-    if (!failures.empty() && wrong_) verdict.durable = "a combination of lines is lost";
+  Verdict judge(std::span<const services::ServerFailure> failures,
+                const services::ToJudge&) const override {
+    Verdict verdict;
+    if (!failures.empty() && wrong_) {
+      verdict.set(Condition::durable, {"a combination of lines is lost"});
+    }
     return verdict;
   }
 
@@ -336,7 +336,7 @@ TEST(ImageExploration, FindsTheOneCombinationOfLinesThatIsLost) {
   const auto make = [] { return std::make_unique<LinesScenario>(); };
   const ImageFindings found =
       explore_images(make, imaged_testbed(), dmp, "lines", {}, [](const CrashScenario&) {});
-  EXPECT_NE(found.losses.durable.find("a combination of lines"), std::string::npos);
+  EXPECT_NE(found.losses.why(Condition::durable).find("a combination of lines"), std::string::npos);
   EXPECT_EQ(found.coverage.sampled, 0U);
   EXPECT_GT(found.coverage.images, std::uint64_t{1} << kLines) << "each line survives or not";
   EXPECT_LT(found.coverage.recoveries, 6 * found.moments) << "of three lines that are read";

@@ -14,6 +14,7 @@ namespace {
 
 using pmem::PersistenceDomain;
 using pmem::PersistenceModel;
+using services::Condition;
 using services::GuaranteeLevel;
 
 const sim::Profile& connectx3() {
@@ -31,9 +32,9 @@ TEST(LogCrashes, LeaveEveryAcknowledgedRecordByTheMethodsOfThePaper) {
       options.setup.correct = setting.correct;
       if (!refusal(log.info, options.setup, connectx3().nic).empty()) continue;
       const CrashResult result = explore_crashes(log, connectx3(), options);
-      EXPECT_TRUE(result.durable.held)
+      EXPECT_TRUE(result[Condition::durable].held)
           << explored_name(log.info, setting) << " on " << explored_name(model) << "\n"
-          << result.durable.first_loss;
+          << result[Condition::durable].first_loss;
       EXPECT_GT(result.moments, 100U);
       EXPECT_GE(result.events.at("laps of the log"), 3U);
     }
@@ -65,12 +66,12 @@ TEST(LogCrashes, FindAMethodThatIsForAnotherServer) {
   // A FLUSH for visibility leaves it in a cache that is lost.
   const CrashResult lost = by_method_for(mhp, dmp);
   EXPECT_LT(lost.strongest(), GuaranteeLevel::durable);
-  EXPECT_FALSE(lost.acknowledged.held);
+  EXPECT_FALSE(lost[Condition::acknowledged].held);
   for (const std::string_view part :
        {"moment ", "append of ", "the server fails at", "=> impossible: read of "}) {
-    EXPECT_NE(lost.acknowledged.first_loss.find(part), std::string::npos)
+    EXPECT_NE(lost[Condition::acknowledged].first_loss.find(part), std::string::npos)
         << part << " is missing in:\n"
-        << lost.acknowledged.first_loss;
+        << lost[Condition::acknowledged].first_loss;
   }
 }
 

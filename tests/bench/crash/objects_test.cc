@@ -12,6 +12,7 @@ namespace perdura::bench::test {
 namespace {
 
 using pmem::PersistenceDomain;
+using services::Condition;
 using services::GuaranteeLevel;
 
 constexpr pmem::PersistenceModel kStrict{PersistenceDomain::dmp, true};
@@ -32,7 +33,7 @@ TEST(ObjectsCrashes, LeaveAllThatWasAcknowledged) {
       const CrashResult result = explore_pools(system, setting.parameters);
       EXPECT_EQ(result.strongest(), GuaranteeLevel::durable)
           << explored_name(system.info, setting) << "\n"
-          << result.durable.first_loss;
+          << result[Condition::durable].first_loss;
       EXPECT_GT(result.moments, 1000U);
       EXPECT_GE(result.events.at("removed pools"), 3U);
       EXPECT_GE(result.events.at("parts written"), 2U);
@@ -51,11 +52,12 @@ TEST(ObjectsCrashes, FindAShardThatForgets) {
     return right.open(thread, name + std::to_string(opened++), config);
   };
   const CrashResult result = explore_pools(wrong);
-  EXPECT_FALSE(result.acknowledged.held);
+  EXPECT_FALSE(result[Condition::acknowledged].held);
   EXPECT_EQ(result.strongest(), GuaranteeLevel::ordered) << "the empty shard is one that there was";
-  EXPECT_NE(result.acknowledged.first_loss.find("=> impossible: opening of pool 0: not found"),
+  EXPECT_NE(result[Condition::acknowledged].first_loss.find(
+                "=> impossible: opening of pool 0: not found"),
             std::string::npos)
-      << result.acknowledged.first_loss;
+      << result[Condition::acknowledged].first_loss;
 }
 
 }  // namespace

@@ -155,21 +155,7 @@ class DeathAndPowerFailure {
 
   std::string loss() const {
     if (!failed_at_) return "the power did not fail";
-    const services::CrashVerdict verdict = scenario_->judge(losing_failures_, {});
-    switch (expected_) {
-      case GuaranteeLevel::durable:
-        return verdict.durable;
-      case GuaranteeLevel::durable_writes:
-        return verdict.acknowledged;
-      case GuaranteeLevel::ordered:
-        return verdict.ordered;
-      case GuaranteeLevel::atomic:
-        return verdict.atomic;
-      case GuaranteeLevel::visible:
-      case GuaranteeLevel::none:
-        break;
-    }
-    return {};
+    return scenario_->judge(losing_failures_, services::ToJudge::all()).loss_of(expected_).why;
   }
 
   GuaranteeLevel expected_;

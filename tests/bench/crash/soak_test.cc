@@ -21,6 +21,7 @@ namespace perdura::bench::test {
 namespace {
 
 using pmem::Tape;
+using services::Condition;
 using services::GuaranteeLevel;
 
 // The first finding of a search, or the first that kept this level.
@@ -250,10 +251,11 @@ class CodeScenario final : public services::CrashScenario {
     }
   }
   Task<> inspect(Thread&) override { co_return; }
-  services::CrashVerdict judge(std::span<const services::ServerFailure> failures,
-                               const services::CrashLevels&) const override {
-    services::CrashVerdict verdict;
-    if (!failures.empty() && right_ == kCode.size()) verdict.durable = "the door is open\n";
+  services::Verdict judge(std::span<const services::ServerFailure> failures,
+                          const services::ToJudge&) const override {
+    services::Verdict verdict;
+    if (!failures.empty() && right_ == kCode.size())
+      verdict.set(Condition::durable, {"the door is open\n"});
     return verdict;
   }
   std::map<std::string, std::uint64_t, std::less<>> events() const override {

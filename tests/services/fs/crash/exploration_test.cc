@@ -16,6 +16,7 @@ namespace {
 using bench::SequenceOptions;
 using bench::SequenceResult;
 using pmem::PersistenceDomain;
+using services::Condition;
 
 const sim::Profile& testbed() { return perdura::test::erda_testbed(); }
 
@@ -107,7 +108,7 @@ TEST(FsHistories, OfARightFileSystemAreDurable) {
   const bench::CrashResult result = bench::explore_crashes(
       {&service, kLogged.info}, testbed(),
       {.setup = {.model = {PersistenceDomain::dmp, false}}, .recoveries = 3, .threads = 1});
-  EXPECT_TRUE(result.durable.held) << result.durable.first_loss;
+  EXPECT_TRUE(result[Condition::durable].held) << result[Condition::durable].first_loss;
 }
 
 TEST(FsSoak, FindsNothingInARightFileSystem) {

@@ -39,7 +39,7 @@ Operation unanswered(Kind kind, std::uint64_t version, std::int64_t start, std::
 const std::array kFailures{at(kFailure)};
 
 // Versions 1, 2 and 3 were acknowledged, 4 was under way; the reader finds what it finds.
-CrashVerdict find(const std::vector<std::uint64_t>& versions, const std::string& problem = "") {
+Verdict find(const std::vector<std::uint64_t>& versions, const std::string& problem = "") {
   History history;
   for (const std::uint64_t version : {1, 2, 3}) {
     history.add(operation(Kind::put, version, static_cast<std::int64_t>(10 * version), 0));
@@ -52,12 +52,13 @@ CrashVerdict find(const std::vector<std::uint64_t>& versions, const std::string&
   return judge_crash(history, kFailures, kReader, problem);
 }
 
-std::string kept(const CrashVerdict& verdict) {
-  return std::string(verdict.durable.empty() ? "d" : "-") + (verdict.ordered.empty() ? "o" : "-") +
-         (verdict.atomic.empty() ? "a" : "-");
+std::string kept(const Verdict& verdict) {
+  return std::string(verdict.holds(Condition::durable) ? "d" : "-") +
+         (verdict.holds(Condition::ordered) ? "o" : "-") +
+         (verdict.holds(Condition::atomic) ? "a" : "-");
 }
 
-TEST(CrashVerdict, IsTheStrongestThatWasKept) {
+TEST(Verdict, IsTheStrongestThatWasKept) {
   EXPECT_EQ(kept(find({3, 3})), "doa");
   EXPECT_EQ(kept(find({4, 4})), "doa") << "it was under way";
   EXPECT_EQ(kept(find({2, 2})), "-oa") << "old instead of new";
@@ -69,13 +70,14 @@ TEST(CrashVerdict, IsTheStrongestThatWasKept) {
 }
 
 // What survives of which: writes that were acknowledged, and what gets have returned.
-std::string survives(const CrashVerdict& verdict) {
-  return std::string(verdict.acknowledged.empty() ? "a" : "-") +
-         (verdict.observed.empty() ? "o" : "-") + (verdict.durable.empty() ? "d" : "-");
+std::string survives(const Verdict& verdict) {
+  return std::string(verdict.holds(Condition::acknowledged) ? "a" : "-") +
+         (verdict.holds(Condition::observed) ? "o" : "-") +
+         (verdict.holds(Condition::durable) ? "d" : "-");
 }
 
 // Version 1 was acknowledged; `change` was under way, and `read` was read by then.
-CrashVerdict find_after_a_read(const Operation& change, std::uint64_t read, std::uint64_t found) {
+Verdict find_after_a_read(const Operation& change, std::uint64_t read, std::uint64_t found) {
   History history;
   history.add(operation(Kind::put, 1, 10, 0));
   history.add(change);
@@ -84,15 +86,15 @@ CrashVerdict find_after_a_read(const Operation& change, std::uint64_t read, std:
   return judge_crash(history, kFailures, kReader, "");
 }
 
-CrashVerdict find_after_a_read(std::uint64_t read, std::uint64_t found) {
+Verdict find_after_a_read(std::uint64_t read, std::uint64_t found) {
   return find_after_a_read(unanswered(Kind::put, 2, 20, 0), read, found);
 }
 
-TEST(CrashVerdict, JudgesWhatWasAcknowledgedAndWhatWasReadApart) {
+TEST(Verdict, JudgesWhatWasAcknowledgedAndWhatWasReadApart) {
   EXPECT_EQ(survives(find_after_a_read(2, 2)), "aod");
   EXPECT_EQ(survives(find_after_a_read(1, 2)), "aod") << "it was under way";
   EXPECT_EQ(survives(find_after_a_read(1, 1)), "aod");
-  const CrashVerdict dirty = find_after_a_read(2, 1);
+  const Verdict dirty = find_after_a_read(2, 1);
   EXPECT_EQ(survives(dirty), "a--") << "a reader saw what was not acknowledged";
   EXPECT_EQ(kept(dirty), "-oa") << "at most the last change";
   EXPECT_EQ(survives(find_after_a_read(2, kAbsent)), "---");
@@ -101,18 +103,18 @@ TEST(CrashVerdict, JudgesWhatWasAcknowledgedAndWhatWasReadApart) {
 }
 
 // A delete that a get has seen, and that is not acknowledged.
-TEST(CrashVerdict, WhatIsMissingIsReadToo) {
+TEST(Verdict, WhatIsMissingIsReadToo) {
   const Operation change = unanswered(Kind::erase, 0, 20, 0);
   EXPECT_EQ(survives(find_after_a_read(change, kAbsent, 1)), "a--");
 }
 
-TEST(CrashVerdict, AStoreThatCannotBeUsedKeepsNothing) {
-  const CrashVerdict verdict = find({}, "recovery fails: damaged");
+TEST(Verdict, AStoreThatCannotBeUsedKeepsNothing) {
+  const Verdict verdict = find({}, "recovery fails: damaged");
   EXPECT_EQ(kept(verdict), "---");
-  EXPECT_NE(verdict.atomic.find("recovery fails: damaged"), std::string::npos);
+  EXPECT_NE(verdict.why(Condition::atomic).find("recovery fails: damaged"), std::string::npos);
 }
 
-TEST(CrashVerdict, AnErrorIsNoState) {
+TEST(Verdict, AnErrorIsNoState) {
   History history;
   history.add(operation(Kind::put, 1, 10, 0));
   Operation torn = operation(Kind::get, 1, 200, kReader);
@@ -121,8 +123,8 @@ TEST(CrashVerdict, AnErrorIsNoState) {
   EXPECT_EQ(kept(judge_crash(history, kFailures, kReader, "")), "---");
 }
 
-TEST(CrashVerdict, TheTraceHasTheFailureInItsPlace) {
-  const std::string trace = find({2, 2}).durable;
+TEST(Verdict, TheTraceHasTheFailureInItsPlace) {
+  const std::string trace = find({2, 2}).why(Condition::durable);
   const auto place = [&](std::string_view part) { return trace.find(part); };
   EXPECT_LT(place("put of version 3 by client 0"), place("put of version 4 by client 1"));
   EXPECT_LT(place("never answered"), place("the server fails at 100.000 us"));
