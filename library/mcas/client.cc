@@ -79,7 +79,7 @@ Pending<void> Client::async_delete_pool(std::string_view name) {
 Pending<Statistics> Client::async_statistics() {
   return impl_->post<Statistics>([](objects::Session& session) -> Task<Result<Statistics>> {
     const auto found = co_await session.statistics();
-    if (!found) co_return status_of(found.error());
+    if (!found) co_return failure_of<Statistics>(found.error());
     co_return Statistics{.requests = found->requests,
                          .puts = found->puts,
                          .gets = found->gets,

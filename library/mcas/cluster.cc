@@ -207,9 +207,9 @@ Result<std::uint64_t> ClusterPool::Impl::move_keys(const std::vector<Shard>& fro
     for (std::uint64_t position = 0;;) {
       Result<Found> found = pool.find("", Match::prefix, position);
       if (found.status() == Status::not_found) break;
-      if (!found.ok()) return found.status();
+      if (!found.ok()) return failure_of<std::uint64_t>(found);
       Result<bool> goes = move(pool, shard, found.value().key);
-      if (!goes.ok()) return goes.status();
+      if (!goes.ok()) return failure_of<std::uint64_t>(goes);
       position = found.value().position + (goes.value() ? 0 : 1);
       moved += goes.value() ? 1 : 0;
     }
@@ -228,21 +228,21 @@ Result<bool> ClusterPool::Impl::move(Pool& pool, const Shard& shard, const std::
   } else if (value.status() == Status::too_large) {
     // The value does not fit into a message.
     Result<KeyAttributes> attributes = pool.attributes(key);
-    if (!attributes.ok()) return attributes.status();
+    if (!attributes.ok()) return failure_of<bool>(attributes);
     Result<DirectMemory> memory = allocate(cluster_->membership(), attributes.value().value_length);
-    if (!memory.ok()) return memory.status();
+    if (!memory.ok()) return failure_of<bool>(memory);
     DirectPart part{memory.value(), 0, memory.value().bytes().size()};
     Result<std::uint64_t> length = pool.get_direct(key, part);
-    if (!length.ok()) return length.status();
+    if (!length.ok()) return failure_of<bool>(length);
     part.length = length.value();
     put = target.put_direct(key, part, {.no_overwrite = true});
   } else if (value.status() != Status::not_found) {
-    return value.status();
+    return failure_of<bool>(value);
   }
   // A key that exists there was put after it came to belong there.
-  if (!put.ok() && put.status() != Status::exists) return put.status();
+  if (!put.ok() && put.status() != Status::exists) return failure_of<bool>(put);
   const Result<void> erased = pool.erase(key);
-  if (!erased.ok() && erased.status() != Status::not_found) return erased.status();
+  if (!erased.ok() && erased.status() != Status::not_found) return failure_of<bool>(erased);
   return true;
 }
 

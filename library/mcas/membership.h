@@ -111,4 +111,14 @@ class Membership {
 
 Status status_of(objects::Error error);
 
+// A failure, for any type of result.
+template <class T>
+Result<T> failure_of(const objects::Failure& failure) {
+  return {status_of(failure), failure.reason};
+}
+template <class T, class Other>
+Result<T> failure_of(const Result<Other>& failed) {
+  return {failed.status(), failed.reason()};
+}
+
 }  // namespace perdura::mcas

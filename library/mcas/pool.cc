@@ -23,12 +23,6 @@ std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Converts a failure, for any type of result.
-template <class T>
-Result<T> failure_of(const objects::Failure& failure) {
-  return {status_of(failure), failure.reason};
-}
-
 Result<void> converted(const objects::Result<void>& result) {
   if (!result) return failure_of<void>(result.error());
   return Status::ok;
@@ -64,7 +58,7 @@ Result<Found> converted(const objects::Result<objects::Found>& result) {
 template <class T, class Operation>
 Task<Result<T>> on_pool(std::shared_ptr<OpenPool> pool, Operation operation) {
   Result<OpenPool::Use> use = co_await pool->use();
-  if (!use.ok()) co_return use.status();
+  if (!use.ok()) co_return failure_of<T>(use);
   Result<T> result = converted(co_await operation(use.value()));
   if (result.status() == Status::disconnected) pool->lost(use.value());
   co_return result;
@@ -134,7 +128,7 @@ Result<DirectMemory> allocate(const std::shared_ptr<Membership>& membership, std
         }
       });
   Result<Memory> memory = made.wait();
-  if (!memory.ok()) return memory.status();
+  if (!memory.ok()) return failure_of<DirectMemory>(memory);
   return DirectMemory(std::make_shared<DirectMemory::Impl>(membership, memory.value()));
 }
 
@@ -154,22 +148,22 @@ Task<Result<OpenPool::Use>> OpenPool::use() {
       continue;
     }
     opening_ = true;
-    const Status status = co_await open(session);
+    const Result<void> opened = co_await open(session);
     opening_ = false;
     waiting_.wake_all();
-    if (status == Status::disconnected) shard_->lost(session);
-    if (status != Status::ok) co_return status;
+    if (opened.status() == Status::disconnected) shard_->lost(session);
+    if (!opened.ok()) co_return failure_of<Use>(opened);
   }
 }
 
-Task<Status> OpenPool::open(const std::shared_ptr<objects::Session>& session) {
+Task<Result<void>> OpenPool::open(const std::shared_ptr<objects::Session>& session) {
   const objects::PoolFlags flags{.create_only = name_.flags.create_only,
                                  .create_on_demand = name_.flags.create_on_demand,
                                  .read_only = name_.flags.read_only};
   auto opening = name_.creates ? session->create_pool(name_.name, name_.size, flags)
                                : session->open_pool(name_.name, flags, name_.size);
   auto opened = co_await std::move(opening);
-  if (!opened) co_return status_of(opened.error());
+  if (!opened) co_return failure_of<void>(opened.error());
   session_ = session;
   pool_ = shard_->keep(std::move(*opened));
   co_return Status::ok;
@@ -189,7 +183,8 @@ Task<Result<void>> OpenPool::close(std::shared_ptr<OpenPool> self) {
   self->shard_->give_up(pool);
   const auto closed = co_await pool->close();
   const bool gone = !closed && closed.error() == objects::Error::disconnected;
-  co_return closed || gone ? Status::ok : status_of(closed.error());
+  if (!closed && !gone) co_return failure_of<void>(closed.error());
+  co_return Status::ok;
 }
 
 Pool::Impl::~Impl() {
@@ -201,11 +196,12 @@ Result<Pool> open(const std::shared_ptr<Membership>& membership,
   const auto pool = std::make_shared<OpenPool>(shard, std::move(name));
   auto opened = membership->post<void>([pool]() -> Task<Result<void>> {
     const Result<OpenPool::Use> use = co_await pool->use();
-    if (use.ok()) pool->now_exists();
-    co_return use.status();
+    if (!use.ok()) co_return failure_of<void>(use);
+    pool->now_exists();
+    co_return Status::ok;
   });
   const Result<void> result = opened.wait();
-  if (!result.ok()) return result.status();
+  if (!result.ok()) return failure_of<Pool>(result);
   return Pool(std::make_shared<Pool::Impl>(membership, pool));
 }
 

@@ -78,7 +78,7 @@ class OpenPool {
   static Task<Result<void>> close(std::shared_ptr<OpenPool> self);
 
  private:
-  Task<Status> open(const std::shared_ptr<objects::Session>& session);
+  Task<Result<void>> open(const std::shared_ptr<objects::Session>& session);
 
   std::shared_ptr<ShardConnection> shard_;
   PoolName name_;

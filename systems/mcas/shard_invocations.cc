@@ -10,12 +10,13 @@ namespace perdura::systems::mcas {
 
 namespace {
 
-std::optional<objects::Error> error_of(ado::CallStatus status) {
+// Returns why there is no value of this length.
+std::optional<objects::Error> error_of(ado::CallStatus status, Bytes length) {
   if (status == ado::CallStatus::done) return std::nullopt;
-  // A client's request is valid at this point, so it is refused only if the value would be too
-  // long, or if the pool is found to be damaged.
-  return status == ado::CallStatus::refused ? objects::Error::too_large
-                                            : objects::Error::out_of_space;
+  if (status != ado::CallStatus::refused) return objects::Error::out_of_space;
+  // A client's request is valid at this point, so a value that is not too long is refused only if
+  // the pool is found to be damaged.
+  return length > kLongestValue ? objects::Error::too_large : objects::Error::failed;
 }
 
 // Returns nothing for operations of which plugins are not told.
@@ -101,14 +102,16 @@ Task<std::optional<objects::Error>> Shard::prepare(const Job& job, PoolCallbacks
   ado::Created kept;
   if (detached) {
     kept = co_await pool.keep(request.call_value());
-    if (kept.status != ado::CallStatus::done) co_return error_of(kept.status);
+    if (kept.status != ado::CallStatus::done) {
+      co_return error_of(kept.status, request.call_value().size());
+    }
     order.detached.push_back(kept.value);
   }
   if (!order.is_new) co_return std::nullopt;
   const ado::Created created = co_await pool.create_value(order.key, request.call().value_length,
                                                           (flags & kZeroNewValue) != 0);
   if (created.status != ado::CallStatus::done && detached) pool.free(kept.value);
-  co_return error_of(created.status);
+  co_return error_of(created.status, request.call().value_length);
 }
 
 Shard::Outcome Shard::answered(const Job& job, const ado::CompletionMessage& completion) {

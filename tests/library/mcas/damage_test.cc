@@ -78,6 +78,8 @@ class Scribbled {
       expect_answer(opened.status(), "open");
       refused_ += opened.ok() ? 0 : 1;
       EXPECT_TRUE(opened.ok() || opened.status() == Status::failed);
+      EXPECT_EQ(opened.ok(), opened.reason().find("damaged") == std::string::npos)
+          << opened.reason();
     }
     EXPECT_TRUE(client.delete_pool("damaged").ok());
     look_at_the_other(client);
