@@ -178,21 +178,21 @@ class CrashScenario {
 
   // --- for many inspections of one failure (bench/crash/image_exploration.h)
 
-  // keep() saves the observers' knowledge after the servers have failed and all clients are gone;
-  // return_to_kept() drops everything noted since then.
-  void keep() {
-    kept_problem_ = problem_;
-    keep_observations();
+  // To be called when the servers have failed and no client is left: saves what the observers know.
+  void take_snapshot() {
+    problem_at_snapshot_ = problem_;
+    snapshot_observations();
   }
-  void return_to_kept() {
-    problem_ = kept_problem_;
-    return_to_observations();
+  // Drops everything noted since then.
+  void restore_snapshot() {
+    problem_ = problem_at_snapshot_;
+    restore_observations();
   }
-  // Everything noted since keep(), except times. Inspections after the same failure with equal
-  // notes get the same verdict.
-  std::string found() const { return problem_ + '\0' + found_since(); }
+  // Everything noted since take_snapshot(), except times. Inspections after the same failure with
+  // equal observations get the same verdict.
+  std::string observations() const { return problem_ + '\0' + observations_since_snapshot(); }
   // The state outside of persistent memory on which serve() and inspect() depend.
-  virtual std::string kept_apart() const { return {}; }
+  virtual std::string state_outside_memory() const { return {}; }
 
   // Notes why the system could not be used; only the first reason is kept. It counts as the loss of
   // everything.
@@ -220,14 +220,14 @@ class CrashScenario {
     if (const auto call = std::exchange(prepared_, {})) call();
   }
 
-  // The scenario's part of keep(), return_to_kept() and found().
-  virtual void keep_observations() { throw std::logic_error("it can be inspected once only"); }
-  virtual void return_to_observations() {}
-  virtual std::string found_since() const { return {}; }
+  // The scenario's part of take_snapshot(), restore_snapshot() and observations().
+  virtual void snapshot_observations() { throw std::logic_error("it can be inspected once only"); }
+  virtual void restore_observations() {}
+  virtual std::string observations_since_snapshot() const { return {}; }
 
  private:
   std::string problem_;
-  std::string kept_problem_;
+  std::string problem_at_snapshot_;
   std::uint32_t clients_at_work_ = 0;
   std::function<void()> look_;
   std::optional<Time> serving_since_;

@@ -359,7 +359,7 @@ void GeneratedRun::keep_what_is_left() {
     left.memories.push_back(platform_->machine_of_node(node).crashed(left.spaces[node]));
   }
   left_ = std::move(left);
-  scenario_->keep();
+  scenario_->take_snapshot();
 }
 
 GeneratedRun::ImagesTried GeneratedRun::try_images(
@@ -369,19 +369,19 @@ GeneratedRun::ImagesTried GeneratedRun::try_images(
   const Time begin = platform_->engine().now();
   platform_.reset();  // what its threads know of the scenario goes with them
   scenario_->watch({});
-  scenario_->return_to_kept();
+  scenario_->restore_snapshot();
   pmem::LazyImages images(std::move(left_->spaces), 1);
   std::set<std::string> known;
   while (images.runs() < most && images.next()) {
     scenario_->stop_serving();
     recover_from(images, *scenario_, profile_, begin, left_->memories);
     ++tried.recoveries;
-    if (known.insert(scenario_->found()).second &&
+    if (known.insert(scenario_->observations()).second &&
         fails(scenario_->judge(left_->losing_failures, services::ToJudge::all()))) {
       tried.failing = with_image(images);
       break;
     }
-    scenario_->return_to_kept();
+    scenario_->restore_snapshot();
   }
   return tried;
 }

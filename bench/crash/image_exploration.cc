@@ -44,7 +44,7 @@ struct Failed {
     pmem::LazyImages::Decisions decisions;
   };
   std::string state;  // of persistent memory
-  std::string kept_apart;
+  std::string outside_memory;
   std::deque<pmem::sim::CrashedMemory> memories;  // of the servers' machines
   std::vector<pmem::ImageSpace> spaces;
   std::unique_ptr<pmem::LazyImages> images;  // null until they are tried
@@ -152,16 +152,16 @@ class ImageExploration {
       });
       failed_at = history.failed_at().value();
     }
-    scenario->keep();
+    scenario->take_snapshot();
     Judge judge(*this, numbers_[place], failed_at, fmt::format("{}, {}", failure.text(), name_));
     OfMoment& result = results_[place];
-    std::string kept_apart = scenario->kept_apart();
-    if (failed->images != nullptr && failed->kept_apart == kept_apart) {
+    std::string outside_memory = scenario->state_outside_memory();
+    if (failed->images != nullptr && failed->outside_memory == outside_memory) {
       repeat(*failed, *scenario, judge, result.coverage);
     } else {
       // The seed is that of what has failed, so that each crash point can be replayed alone.
-      const std::uint64_t seed = options_.seed << 32 ^ digest(failed->state + kept_apart);
-      failed->kept_apart = std::move(kept_apart);
+      const std::uint64_t seed = options_.seed << 32 ^ digest(failed->state + outside_memory);
+      failed->outside_memory = std::move(outside_memory);
       failed->images = std::make_unique<pmem::LazyImages>(failed->spaces, seed);
       failed->found.clear();
       explore(*failed, *scenario, judge, result.coverage);
@@ -234,12 +234,12 @@ class ImageExploration {
       if (images.runs() % 256 == 0) report_progress();
       recover(failed, scenario);
       ++coverage.recoveries;
-      std::string found = scenario.found();
+      std::string found = scenario.observations();
       if (known.emplace(found, known.size()).second) {
         judge.judge(scenario, images.runs());
         failed.found.push_back({std::move(found), images.runs(), images.decisions()});
       }
-      scenario.return_to_kept();
+      scenario.restore_snapshot();
     }
   }
 
@@ -249,11 +249,11 @@ class ImageExploration {
       failed.images->repeat(found.decisions);
       recover(failed, scenario);
       ++coverage.recoveries;
-      if (scenario.found() != found.what) {
+      if (scenario.observations() != found.what) {
         throw PlatformError("a recovery from the same memory finds something else");
       }
       judge.judge(scenario, found.recovery);
-      scenario.return_to_kept();
+      scenario.restore_snapshot();
     }
   }
 

@@ -101,15 +101,15 @@ class KvCrashScenario final : public CrashScenario {
   bool waits_for_operation() const override { return state_.operation_under_way(); }
 
  protected:
-  void keep_observations() override {
+  void snapshot_observations() override {
     kept_logs_ = logs_.size();
     kept_versions_ = versions_;
   }
-  void return_to_observations() override {
+  void restore_observations() override {
     while (logs_.size() > kept_logs_) logs_.pop_back();
     versions_ = kept_versions_;
   }
-  std::string found_since() const override;
+  std::string observations_since_snapshot() const override;
 
  private:
   // Registers a partition for as long as further workers may join it.
@@ -191,7 +191,7 @@ BoundariesMet KvCrashScenario::boundaries_met(const history::History& all) const
   return met;
 }
 
-std::string KvCrashScenario::found_since() const {
+std::string KvCrashScenario::observations_since_snapshot() const {
   std::string found;
   const auto add = [&found](std::uint64_t number) {
     found.append(reinterpret_cast<const char*>(&number), sizeof number);

@@ -178,18 +178,18 @@ class LogCrashScenario final : public CrashScenario {
 
   bool waits_for_operation() const override { return under_way_ > 0; }
 
-  std::string kept_apart() const override { return text_of(applied_); }
+  std::string state_outside_memory() const override { return text_of(applied_); }
 
  protected:
-  void keep_observations() override {
+  void snapshot_observations() override {
     kept_calls_ = calls_.size();
     kept_applied_ = applied_;
   }
-  void return_to_observations() override {
+  void restore_observations() override {
     calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(kept_calls_), calls_.end());
     applied_ = kept_applied_;
   }
-  std::string found_since() const override {
+  std::string observations_since_snapshot() const override {
     std::string found;
     for (std::size_t i = kept_calls_; i < calls_.size(); ++i) {
       const auto& [operation, start, end, answered] = calls_[i].call;

@@ -113,7 +113,7 @@ class MemoryCrashScenario final : public CrashScenario {
   std::vector<CrashCall> calls() const override { return calls_of(told_); }
 
  protected:
-  void keep_observations() override {
+  void snapshot_observations() override {
     kept_calls_ = told_.calls.size();
     kept_starts_ = starts_;
     kept_versions_ = versions_;
@@ -122,7 +122,7 @@ class MemoryCrashScenario final : public CrashScenario {
     kept_ = {told_.seen, told_.losses};
     if (is_unreplicated(replicas_[primary()])) kept_.losses.failed_alone = true;
   }
-  void return_to_observations() override {
+  void restore_observations() override {
     told_.calls.erase(told_.calls.begin() + static_cast<std::ptrdiff_t>(kept_calls_),
                       told_.calls.end());
     told_.seen = kept_.seen;
@@ -132,7 +132,7 @@ class MemoryCrashScenario final : public CrashScenario {
     asked_ = answered_ = false;
     promoted_at_.reset();
   }
-  std::string found_since() const override {
+  std::string observations_since_snapshot() const override {
     std::string found;
     for (std::size_t i = kept_calls_; i < told_.calls.size(); ++i) {
       const auto& call = told_.calls[i].call;

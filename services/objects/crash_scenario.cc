@@ -80,17 +80,17 @@ class ObjectsCrashScenario final : public CrashScenario {
   bool waits_for_operation() const override { return under_way_ > 0; }
 
  protected:
-  void keep_observations() override {
+  void snapshot_observations() override {
     kept_calls_ = calls_.size();
     kept_versions_ = versions_;
     kept_connected_ = connected_;
   }
-  void return_to_observations() override {
+  void restore_observations() override {
     calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(kept_calls_), calls_.end());
     versions_ = kept_versions_;
     connected_ = kept_connected_;
   }
-  std::string found_since() const override;
+  std::string observations_since_snapshot() const override;
 
  private:
   std::uint32_t inspector() const { return clients(); }  // its client number in the history
@@ -399,7 +399,7 @@ void ObjectsCrashScenario::describe(SystemState& state) const {
   state.add("found", magnitude(found));
 }
 
-std::string ObjectsCrashScenario::found_since() const {
+std::string ObjectsCrashScenario::observations_since_snapshot() const {
   std::string found;
   for (std::size_t i = kept_calls_; i < calls_.size(); ++i) {
     found += ObjectsSpecification{}.text(calls_[i].call) + ';';

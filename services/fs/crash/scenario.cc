@@ -29,6 +29,7 @@ using Kind = Operation::Kind;
 constexpr Picoseconds kLook = Microseconds(5);  // interval of polling
 constexpr Picoseconds kForEver = std::chrono::seconds(1);
 constexpr std::string_view kName = "files";
+constexpr std::string_view kWithoutSpace = "operations without space";
 
 constexpr services::CrashSchedule kSchedules[] = {
     {"session", "a session does operations of all kinds on a small tree"},
@@ -128,6 +129,7 @@ class FsCrashScenario final : public services::CrashScenario {
     for (std::size_t i = 0; i < system_.events.size(); ++i) {
       events[std::string(system_.events[i].name)] = closed_[i] + mounted.at(i);
     }
+    if (plan_.may_be_full) events[std::string(kWithoutSpace)] = without_space_;
     return events;
   }
   std::span<const Event> expected_events() const override { return system_.events; }
@@ -167,18 +169,18 @@ class FsCrashScenario final : public services::CrashScenario {
   }
 
  protected:
-  void keep_observations() override {
+  void snapshot_observations() override {
     kept_calls_ = calls_.size();
     kept_closed_ = closed_;
   }
-  void return_to_observations() override {
+  void restore_observations() override {
     calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(kept_calls_), calls_.end());
     closed_ = kept_closed_;
     of_inspector_ = 0;
     under_way_.clear();
     asked_ = answered_ = false;
   }
-  std::string found_since() const override {
+  std::string observations_since_snapshot() const override {
     std::string found;
     for (std::size_t i = kept_calls_; i < calls_.size(); ++i) {
       const auto& call = calls_[i].call;
@@ -282,6 +284,7 @@ class FsCrashScenario final : public services::CrashScenario {
     ended.call.operation.answer = answer;
     ended.call.end = Executor::current().now();
     ended.call.answered = true;
+    if (answer.error == std::errc::no_space_on_device) ++without_space_;
     std::erase(under_way_, place);
     changed();
   }
@@ -458,6 +461,7 @@ class FsCrashScenario final : public services::CrashScenario {
   std::vector<ClientCall<Operation>> calls_;
   std::vector<std::size_t> under_way_;  // indexes in calls_
   std::uint64_t number_ = 0;            // operations so far
+  std::uint64_t without_space_ = 0;     // operations that failed for lack of space
   std::uint64_t of_inspector_ = 0;
   bool made_ = false;
   bool is_set_up_ = false;

@@ -101,7 +101,7 @@ class FailedHistory {
         }
       });
     });
-    scenario_->keep();
+    scenario_->take_snapshot();
   }
 
   const std::vector<pmem::ImageSpace>& spaces() const { return spaces_; }
@@ -115,9 +115,9 @@ class FailedHistory {
     }
     Recovery(*scenario_, imaged_testbed(), Time() + std::chrono::milliseconds(20), memories_).run();
     images.end();
-    std::string found = scenario_->found();
+    std::string found = scenario_->observations();
     for (auto& memory : memories_) memory.restore();
-    scenario_->return_to_kept();
+    scenario_->restore_snapshot();
     return found;
   }
 
@@ -322,9 +322,9 @@ class LinesScenario final : public CrashScenario {
   }
 
  protected:
-  void keep_observations() override {}
-  void return_to_observations() override { wrong_ = recovered_ = false; }
-  std::string found_since() const override { return wrong_ ? "wrong" : "right"; }
+  void snapshot_observations() override {}
+  void restore_observations() override { wrong_ = recovered_ = false; }
+  std::string observations_since_snapshot() const override { return wrong_ ? "wrong" : "right"; }
 
  private:
   bool wrong_ = false;
