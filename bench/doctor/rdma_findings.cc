@@ -58,7 +58,7 @@ std::string ports_of(const Tree& tree, const std::string& device) {
   return fmt::format("{}", fmt::join(ports, "; "));
 }
 
-// Whether the processor says that a hypervisor is below it.
+// True if the processor reports a hypervisor.
 bool is_guest(const Tree& tree) {
   std::istringstream cpus(tree.read("proc/cpuinfo").value_or(""));
   for (std::string line; std::getline(cpus, line);) {

@@ -1,4 +1,4 @@
-// What Linux reports about this host as a responder, in the form that manifest.json stores.
+// The properties of this host as a responder that Linux reports, in the form that manifest.json stores.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What drivers declare about the experiments that they run; experiments are read and checked
+// Declarations of drivers about the experiments that they run; experiments are read and checked
 // against these declarations alone.
 #pragma once
 

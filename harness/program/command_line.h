@@ -1,4 +1,4 @@
-// What the programs of this tree share: the format of error messages, the version, and the check
+// Shared by the programs of this tree: the format of error messages, the version, and the check
 // that output was written.
 #pragma once
 

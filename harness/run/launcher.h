@@ -9,7 +9,7 @@
 
 namespace perdura::harness {
 
-// What the launcher's environment variables say.
+// The information in a launcher's environment variables.
 struct Launch {
   int ranks = 0;  // number of ranks started; 0 if unknown
   int rank = 0;   // rank of this process

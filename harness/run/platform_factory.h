@@ -31,7 +31,7 @@ class PlatformFactory {
   // True if a point needs all ranks together, each being one node; false if every rank can run
   // points of its own.
   virtual bool collective() const = 0;
-  // Where the files of persistent memory are; empty if they are none.
+  // Folder of the files of persistent memory; empty if there are none.
   virtual std::filesystem::path pm_directory() const = 0;
   // Throws UsageError or PlatformError if this machine lacks what the roles' nodes need: cores,
   // persistent memory, a device. A plan does not call it, so that a login node can make one.

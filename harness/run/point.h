@@ -37,7 +37,7 @@ struct PointFile {
   FileSettings settings{};
 };
 
-// What a driver derives from a point before it runs, such as the parsed workload.
+// Data that a driver derives from a point before it runs, such as the parsed workload.
 struct PreparedPoint {
   virtual ~PreparedPoint() = default;
 };
