@@ -15,7 +15,7 @@ namespace perdura::harness {
 struct DriverDeclarations {
   struct System {
     std::string_view name;
-    std::span<const Parameter> parameters;  // that [systems.NAME] may set
+    std::span<const Parameter> parameters;  // set in [systems.NAME]
     std::string_view title{};               // as shown to people; empty: same as the name
   };
 
