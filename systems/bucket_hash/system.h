@@ -1,4 +1,4 @@
-// A key-value system made of a hash index. Its Design is all that is specific to it:
+// A key-value system made of a hash index. Its Design contains everything that is specific to it:
 //
 //   kName, Parameters       the system's name in configurations, and its parameters there:
 //                           Parameters::kTable declares them, Parameters::of(config) has the
