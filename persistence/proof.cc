@@ -17,7 +17,7 @@ struct Finding {
   std::string_view text;
 };
 
-// The update that an agent relying on both would miss, if any.
+// The breach that an agent relying on both updates encounters, if any.
 std::optional<Finding> missing(const pmem::Instant& instant) {
   const int a = instant.values[0];
   if (a == pmem::kTorn)

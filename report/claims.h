@@ -23,9 +23,9 @@ struct Claim {
     at_most,
     order,  ///< one row is lower than the other; with a tolerance: they differ by no more
   };
-  /// How far the claim was known when the model was made.
+  /// Knowledge of the claim when the model was made.
   enum class Basis {
-    prediction,  ///< not used
+    prediction,  ///< none
     fitted,      ///< a value or a choice was made to meet it, or knowing it, or it follows
                  ///< from one that was
     input,       ///< the number itself: the profile contains the measured value

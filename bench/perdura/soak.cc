@@ -189,7 +189,7 @@ class Soak {
     for (bench::SoakCase& one : cases) {
       waiting_.push_back(&cases_.emplace_back(std::move(one), profile_, seed_));
     }
-    // The ranks of a job divide the seeds among themselves, so each process needs one thread only.
+    // The ranks of a job run different seeds in parallel, so each process needs one thread only.
     const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
     threads_ = context.ranks.size() > 1 ? 1 : cores;
     if (arguments.threads > 0) threads_ = arguments.threads;

@@ -1,6 +1,6 @@
 // Detects that a rank has failed: its host has crashed or is unreachable, or its process was
 // stopped. A launcher notices a process that dies, but not a host that becomes unreachable: its
-// connections time out only after minutes, and MPI waits for ever.
+// connections time out only after minutes, and MPI waits forever.
 //
 // A rank that crashes reports it at once, since launchers lose the output of a dying process. A
 // process of the same host that has ended is noticed at once, by the operating system.

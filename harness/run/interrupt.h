@@ -20,7 +20,7 @@ inline constexpr std::chrono::seconds kPatience{10};
 void end_if_unheeded(std::chrono::seconds patience = kPatience);
 // To be called when the interrupted work is about to end; cancels end_if_unheeded().
 void heed_interrupt();
-// Has the effect of a first signal.
+// Interrupts as a first signal does, but silently; the next signal still counts as the first.
 void interrupt();
 // True if a signal has arrived; interrupt() does not count.
 bool was_signaled();

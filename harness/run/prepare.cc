@@ -52,7 +52,7 @@ void check_memory(PreparedSweep& sweep, const Ranks& ranks) {
   }
 }
 
-// Skips a point whose roles are those of an earlier one, as most are.
+// Skips a point whose roles are those of the previous one, as most are.
 void check_machine(const PreparedSweep& sweep) {
   std::string checked;
   for (const Point& point : sweep.points) {

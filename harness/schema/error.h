@@ -9,7 +9,7 @@ namespace perdura::report {
 /// One line: what is wrong, where, and what to do.
 struct Error {
   std::string message;
-  bool work_failed = false;  // a full disk, gnuplot; otherwise some input is wrong
+  bool work_failed = false;  ///< a full disk, gnuplot; otherwise some input is wrong
 };
 
 template <class T>

@@ -17,7 +17,7 @@ namespace perdura::report {
 struct FileRecord {
   std::uint64_t rows = 0;   ///< of a CSV file, without its header
   std::uint64_t bytes = 0;  ///< its size
-  // As in zlib and gzip, 8 hexadecimal digits; no protection against malice.
+  /// As in zlib and gzip, 8 hexadecimal digits; no protection against malice.
   std::string crc32;
 
   bool operator==(const FileRecord&) const = default;

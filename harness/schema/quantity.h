@@ -8,7 +8,7 @@ namespace perdura::report {
 /// How a column is shown to people.
 struct Quantity {
   std::string_view noun;  ///< in a sentence: "average latency"
-  std::string_view axis;  // without its unit: "Mean latency"
+  std::string_view axis;  ///< without its unit: "Mean latency"
   std::string_view unit;  ///< as in results/reported: us, kop/s, bytes; empty: a count
   double scale = 1;       ///< a cell times this is in `unit`
 

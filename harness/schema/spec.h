@@ -35,19 +35,19 @@ struct SystemNames {
 struct DataSpec {
   std::string id;  ///< number of the figure or table in the paper
   std::string title;
-  std::string x;                    // column of the x-axis, or the one that an average runs over
-  std::vector<std::string> x_more;  // further columns: a place on the axis for each combination
-  std::string at;  // column of the position at which a place is drawn; empty: x
+  std::string x;                    ///< column of the x-axis, or the one that an average runs over
+  std::vector<std::string> x_more;  ///< further columns: a place on the axis for each combination
+  std::string at;  ///< column of the position at which a place is drawn; empty: x
   std::string y;   ///< column of the numbers
   std::string series = "system";  ///< one line or group of bars per value of this column
   std::vector<Condition> where;
   std::optional<Condition> normalize;  ///< divide by the row that agrees in all but this column
   std::string baseline;                ///< series that ratios refer to; empty: the first one
-  std::string paper;                   // paper in results/claims.csv to compare with; empty: none
+  std::string paper;                   ///< paper in results/claims.csv to compare with; empty: none
   SystemNames systems;
-  Schema schema;         // of the folders that it applies to
-  std::size_t line = 0;  // in experiment.toml, for error messages
-  std::string place;     // file and line
+  Schema schema;         ///< of the folders that it applies to
+  std::size_t line = 0;  ///< in experiment.toml, for error messages
+  std::string place;     ///< file and line
 
   /// A value of the series' column as it is shown.
   std::string shown_series(std::string_view value) const;
@@ -67,9 +67,9 @@ struct FigureSpec : DataSpec {
     timeline,  ///< the course of one point, from timeline.csv
   };
   Data data = Data::points;
-  std::string data_place;  // where `data` is set, with the file
+  std::string data_place;  ///< where `data` is set, with the file
   std::string plot;        ///< plots/<plot>.gp
-  std::string plot_place;  // where `plot` is set, with the file
+  std::string plot_place;  ///< where `plot` is set, with the file
 };
 
 struct TableSpec : DataSpec {

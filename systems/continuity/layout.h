@@ -26,9 +26,10 @@
 // A READ may return words of a segment from different times. The check of a segment is a function
 // of the indicator and of all occupied slots of the segment. If it matches, the slots are as they
 // were when the indicator was read. A group is read after its pair's segment, and its check is a
-// function of its slots and of both segments' checks. If it matches, the segment had not changed
-// between its own READ and that of the group. (The indicator alone does not prove that: three
-// updates may swap two items and restore the indicator.) Memory of zeros is an empty table.
+// function of its slots and of both segments' checks. If it matches, the segment, when the group
+// was read, still had the contents that its own READ returned. (The indicator alone does not prove
+// that: three updates may swap two items and restore the indicator.) Memory of zeros is an empty
+// table.
 #pragma once
 
 #include <emmintrin.h>

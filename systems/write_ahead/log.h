@@ -8,8 +8,8 @@
 //        | applied and durable | not yet applied     | free          |
 //
 // Recovery replays the records that verify, from the replay start on, for one lap. The replay start
-// is persistent. It advances only once for each quarter of the log, or when it has to. A slot is
-// reused only after the replay start has passed it.
+// is persistent. It advances only once for each quarter of the log, or on demand. A slot is reused
+// only after the replay start has passed it.
 #pragma once
 
 #include <cstdint>
@@ -68,11 +68,12 @@ class Log {
   LogEntry& at(Position p) { return entries_[slot(p)]; }
   Key key(Position p) const;
 
-  // Records that the next slot holds, or will hold, a record of this key. The log must not be full.
+  // Registers the record of this key that the next slot holds, or will hold. The log must not be
+  // full.
   LogEntry& append(Key key, std::uint32_t value_length, LogEntry::State state, std::uint32_t owner);
-  // Records that the next slot is empty.
+  // Registers the next slot as empty.
   void skip();
-  // Records that the first record not yet applied has now been applied durably.
+  // Registers that the first record not yet applied has now been applied, durably.
   void advance();
   // Moves the replay start to the first record not yet applied, or, during recovery, to `p`.
   void reclaim();
