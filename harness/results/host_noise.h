@@ -18,12 +18,13 @@ struct HostNoise {
   std::optional<double> load_average{};     // over the last minute before the point
   // Threads per core that ran or waited for one, before the point.
   std::optional<double> runnable_before{};
-  std::optional<double> runnable{};  // threads per core, mean over the interval: those that ran,
-                                     // whoever's, and those of this process that waited for a core
-  std::optional<double> waiting{};   // of these the latter, all cores together
-  std::optional<double> steal_percent{};     // time that a hypervisor gave to other guests
-  std::optional<double> slowdown_percent{};  // of a loop of fixed work, before or after the point,
-                                             // beside the fastest of the whole run
+  // Threads per core, mean over the interval: running threads of all processes, and threads of this
+  // process that waited for a core.
+  std::optional<double> runnable{};
+  std::optional<double> waiting{};        // the waiting ones of these, all cores together
+  std::optional<double> steal_percent{};  // time that a hypervisor gave to other guests
+  // Of a loop of fixed work, before or after the point, relative to the fastest of the whole run.
+  std::optional<double> slowdown_percent{};
 
   // Merges the noise that another process saw, possibly on another host, by taking the noisier
   // value of each.
@@ -35,7 +36,7 @@ struct HostNoise {
   bool operator==(const HostNoise&) const = default;
 };
 
-// The kernel's counters at one moment.
+// The kernel's counters at one time.
 struct HostCounts {
   std::chrono::steady_clock::time_point at{};
   unsigned cores = 1;       // usable by this process; the next three are for these

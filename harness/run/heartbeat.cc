@@ -178,7 +178,7 @@ void Heartbeat::beat() {
     if (!ranks_.is_root() && peers_.front().ended) end_without_root();
     const auto now = Clock::now();
     receive_all(now);
-    // After having been stopped itself for a while, this process cannot tell who was silent then.
+    // If this process itself was stopped for a while, it cannot know which ranks were silent then.
     const Peer* lost = find_lost(now, now - before > silence_ / 2);
     before = now;
     if (lost == nullptr) continue;

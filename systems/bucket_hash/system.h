@@ -13,7 +13,7 @@
 //   put, erase(index, locks, worker, slot, hash)
 //                           lock what they change; the worker is inside (bucket_hash/locks.h)
 //   plan_of(geometry, table)
-//                           what a connecting client is told
+//                           the information for a connecting client
 //   Reader                  looks up keys on behalf of clients, by the plan (bucket_hash/session.h)
 #pragma once
 
