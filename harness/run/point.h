@@ -46,7 +46,7 @@ struct Point {
   Point() = default;
   explicit Point(std::span<const Parameter> of_driver) : settings(of_driver) {}
 
-  PointSettings settings;  // of a variant; `system` is the system that it varies
+  PointSettings settings;  // `system` of a variant is the system that it varies
   Testbed testbed{};
   std::string system_name;     // as in results: for a variant, its own name
   GivenParameters parameters;  // of the system

@@ -3,8 +3,8 @@
 //
 //   0      magic | slots | largest record      written last, when the log is created
 //   64     head: number of records applied
-//   72     the same, stored once the head is durable; the client reads this word. If it reused a slot
-//          because of a head that a power failure takes back, recovery would find the log's end there
+//   72     the same, stored once the head is durable; the client reads this word. If it reused a
+//          slot because of a head that a power failure takes back, the log would end there
 //   128    tail: number of records appended    the update "b" of methods with two updates; else 0
 //   256    the slots; record number i, from 1, is in slot (i - 1) mod slots
 //
