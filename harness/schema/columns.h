@@ -45,7 +45,7 @@ std::span<const Column> point_columns();
 // The columns that identify a row's point and repetition: they come first, in every file.
 std::span<const Column> identity_columns();
 
-// Follow those of points.csv, in folders of real platforms only: how quiet the hosts were.
+// The columns after those of points.csv, on real platforms only: how quiet the hosts were.
 std::span<const Column> noise_columns();
 
 // The columns of timeline.csv, after the identity columns.

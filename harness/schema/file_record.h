@@ -34,7 +34,7 @@ std::optional<FileRecord> record_of_file(const std::filesystem::path& file);
 Expected<void> check_file(const std::filesystem::path& file, const FileRecord& written,
                           std::string_view place, std::string_view advice);
 
-/// The files of a result folder whose contents match its manifest.json, with their records.
+/// The files of a result folder that match a record in its manifest.json, with these records.
 std::map<std::string, FileRecord> sound_files(const std::filesystem::path& folder);
 
 /// Checks the files of a result folder against the records in its manifest.json. Returns a note, in
