@@ -23,7 +23,7 @@ struct HostNoise {
   std::optional<double> runnable{};
   std::optional<double> waiting{};        // the waiting ones of these, all cores together
   std::optional<double> steal_percent{};  // time that a hypervisor gave to other guests
-  // Of a loop of fixed work, before or after the point, relative to the fastest of the whole run.
+  // Slowdown of a loop of fixed work, before or after the point, from the fastest of the whole run.
   std::optional<double> slowdown_percent{};
 
   // Merges the noise that another process saw, possibly on another host, by taking the noisier
