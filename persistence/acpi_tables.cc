@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kHeader = 36;
 constexpr std::size_t kRevisionAt = 8;
 
-// The table, without bytes behind its end; nothing if it is another table, or truncated.
+// The table, without bytes after its end; nullopt if it is another table, or truncated.
 std::optional<std::string_view> table_named(std::string_view name, std::string_view bytes) {
   if (bytes.size() < kHeader || !bytes.starts_with(name)) return std::nullopt;
   const auto length = field_at<std::uint32_t>(bytes, 4);

@@ -1,6 +1,6 @@
-// What the firmware reports about a machine's memory, in the ACPI tables that Linux exposes below
+// Reports of the firmware about a machine's memory, in the ACPI tables that Linux exposes below
 // /sys/firmware/acpi/tables (ACPI Specification 6.5: NFIT section 5.2.25, SRAT 5.2.16, HMAT
-// 5.2.28). Each reader takes the bytes of a table and returns nothing if they are not such a table.
+// 5.2.28). Each reader takes the bytes of a table and returns nullopt if they are not such a table.
 #pragma once
 
 #include <cstdint>

@@ -103,9 +103,9 @@ std::size_t steps_of(const Method& method) {
   return steps;
 }
 
-// Nobody should be told to do more in more time: a method with fewer steps and less time than the
-// first takes its place. Both are right, so what else speaks for the first (the responder's CPU,
-// the devices) would have to outweigh both.
+// A user should not be told to do more in more time: a method with fewer steps and less time than
+// the first takes its place. Both are right, so the other advantages of the first (the responder's
+// CPU, the devices) would have to outweigh both.
 void put_undominated_first(std::vector<Choice>& choices) {
   const auto better = [](const Choice& a, const Choice& b) {
     return a.expected && b.expected && *a.expected < *b.expected &&

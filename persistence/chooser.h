@@ -13,13 +13,13 @@
 
 namespace perdura::persistence {
 
-// What an application needs.
+// The needs of an application.
 struct UpdateNeeds {
   Update update = Update::single;
   Bytes size = 64;                   // in bytes; of the only update, or of the first of two
   Bytes second_size = 8;             // in bytes; of the second update; a link has 8
-  std::optional<Carrier> carrier{};  // if only one will do
-  Link link = Link::cas;             // of Update::publish: what sets the link
+  std::optional<Carrier> carrier{};  // only this one will do
+  Link link = Link::cas;             // with Update::publish: the operation that sets the link
   bool responder_cpu = true;         // may take part before an update is acknowledged
   bool replay = true;                // recovery can replay messages from receive buffers
 };
@@ -34,8 +34,8 @@ struct DeviceFeatures {
 
 struct Choice {
   Method method;
-  std::vector<std::string> reasons;  // for each step, the requester's first
-  bool wasteful = false;             // it would also be right without some step
+  std::vector<std::string> reasons;  // for each step, the requester's steps first
+  bool wasteful = false;             // also right without some step
   std::optional<Picoseconds> expected{};
 };
 
@@ -45,11 +45,11 @@ struct Refusal {
 };
 
 struct Advice {
-  std::vector<Choice> choices;  // methods that are right; the best first
+  std::vector<Choice> choices;  // right methods, best first
   std::vector<Refusal> refusals;
 };
 
-// The time that an update takes by a method; nothing if unknown.
+// The time of an update with a method; nullopt if unknown.
 using CostOf = std::function<std::optional<Picoseconds>(const Method&)>;
 
 // The error of modelled times: this is how close the model comes to the ratios that papers report
@@ -57,10 +57,10 @@ using CostOf = std::function<std::optional<Picoseconds>(const Method&)>;
 // measured.
 inline constexpr int kModelErrorPercent = 10;
 
-// Lists the methods that are right on each of `configurations`, which are those that the responder
-// may have. Methods with steps that are unnecessary there come last, and before them those whose
-// readers must make every link durable, marked or not. Of the methods that are as fast as the
-// fastest, those come first that do not need the responder's CPU, and that need the
+// Lists the methods that are right on each of `configurations`, the ones that the responder may
+// have. Methods with steps that are unnecessary there come last; before them come those whose
+// readers must make every link durable, marked or not. Among the methods that are as fast as the
+// fastest, those come first that do not need the responder's CPU, and then those that need the
 // fewest operations that not every device has. Without costs, methods with fewer round trips come
 // first.
 Advice advise(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,

@@ -40,7 +40,7 @@ std::string first_line(const fs::path& file) {
   return line;
 }
 
-// The first line of an attribute of a device, or the reason for which it says nothing.
+// The first line of a device's attribute, or the reason why there is none.
 struct Attribute {
   std::string word{};
   std::string silence{};  // empty if there is a word
@@ -86,12 +86,12 @@ std::optional<Nfit> nfit_of(const fs::path& root) {
       std::string{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()});
 }
 
-// The persistence domain that each region states for itself. A region that says nothing makes the
-// domain unknown: its memory may have another one than that of the regions that do say.
+// The persistence domain that each region states for itself. A region that states none makes the
+// domain unknown: its memory may have a different one.
 Detected<pmem::PersistenceDomain> detect_domain(const fs::path& root) {
   std::vector<std::pair<std::optional<pmem::PersistenceDomain>, std::string>> said;
   for (const fs::path& region : entries(root / "sys/bus/nd/devices", "region")) {
-    // Their memory is no persistent memory that a device can write to.
+    // Memory of these types is not persistent memory that a device can write to.
     const std::string type = first_line(region / "devtype");
     if (type == "nd_volatile" || type == "nd_blk") continue;
     const auto [word, silence] = attribute_of(region, "persistence_domain");
@@ -209,8 +209,8 @@ Detected<bool> best_of(const std::vector<Detected<bool>>& said) {
                            [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
 }
 
-// Whether programs can map a device of persistent memory. Memory of another kind is offered as
-// DAX devices, too.
+// Determines if programs can map a device of persistent memory. Other kinds of memory are offered
+// as DAX devices, too.
 Detected<bool> detect_device_dax(const fs::path& root) {
   std::vector<Detected<bool>> said;
   for (const fs::path& device : entries(root / "sys/bus/dax/devices", "dax")) {
@@ -232,7 +232,7 @@ struct Mount {
   bool has(std::string_view option) const {
     return fmt::format(",{},", options).find(fmt::format(",{},", option)) != std::string::npos;
   }
-  // Whether it is the whole block device, or one of its partitions.
+  // True if the mount's source is the whole block device, or one of its partitions.
   bool is_of(const std::string& device) const {
     const std::string whole = "/dev/" + device;
     if (source == whole) return true;
@@ -255,8 +255,8 @@ std::vector<Mount> mounts(const fs::path& root) {
   return result;
 }
 
-// Whether programs can map the files of a mounted persistent-memory file system without a page
-// cache in between (Linux documentation, "Direct Access for files").
+// Determines if programs can map the files of a mounted persistent-memory file system without a
+// page cache in between (Linux documentation, "Direct Access for files").
 Detected<bool> detect_mount(const std::string& device, const Mount& mount) {
   const auto with = [&](const char* option) {
     return fmt::format("{} is mounted at {} with {}", device, mount.target, option);
@@ -294,7 +294,8 @@ void detect_on_block_device(const fs::path& root, const fs::path& block_device,
     if (mount.is_of(device)) said.push_back(detect_mount(device, mount));
   }
   if (said.size() != before) return;
-  // A device mapper or a software RAID stands between; file systems on it may have DAX.
+  // Something in between (a device mapper, a software RAID) holds the device; file systems on it
+  // may have DAX.
   if (const auto holders = entries(block_device / "holders", ""); !holders.empty()) {
     said.push_back({std::nullopt, fmt::format("{} can, and {} stands on it", device,
                                               holders.front().filename().string())});

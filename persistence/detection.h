@@ -1,7 +1,7 @@
-// What Linux reports about this machine as a responder: its persistence domain, the transport and
-// the features of its RDMA devices ("Correct, Fast Remote Persistence", Table 1 and section 3.4),
-// and whether programs can map its persistent memory directly (DAX). Must run on the machine whose
-// memory is to be written.
+// Detects this machine's properties as a responder from what Linux reports: its persistence domain,
+// the transport and the features of its RDMA devices ("Correct, Fast Remote Persistence", Table 1
+// and section 3.4), and whether programs can map its persistent memory directly (DAX). Must run on
+// the machine whose memory is to be written.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@
 
 namespace perdura::persistence {
 
-// A property and how it is known, or the reason for which it is unknown.
+// A property and the evidence for it, or the reason why it is unknown.
 template <class Value>
 struct Detected {
   std::optional<Value> value{};
@@ -33,19 +33,19 @@ struct Detection {
   Detected<bool> file_system_dax;  // of a mounted file system, for all of its files
 };
 
-// Whether `root` has a /sys with devices in it. If it has none, as in some containers, a device
-// that is not found there may exist all the same.
+// True if `root` has a /sys with devices in it. If it has none, as in some containers, a device
+// that is not found there may exist nevertheless.
 bool shows_sysfs(const std::filesystem::path& root);
 
-// Reads below `root`/sys and `root`/proc, and asks each RDMA device for its features. A property
-// that differs between regions or devices, or of which one of them says nothing, is unknown; the
-// caller must name one of them.
+// Reads below `root`/sys and `root`/proc, and queries each RDMA device for its features. A property
+// is unknown if it differs between regions or devices, or if one of them does not report it; the
+// caller must then choose one of them.
 Detection detect(const std::filesystem::path& root = "/",
                  const FeaturesOf& features_of = query_rdma_device);
 
-// The features that a method may use. Those of this machine's devices that are unknown count as
-// missing. A machine without a device can only be asking about another machine, so the defaults
-// hold.
+// The features that a method may use. Unknown features of this machine's devices count as missing.
+// On a machine without a device the question can only concern another machine, so the defaults
+// apply.
 DeviceFeatures usable_features(const Detection& found);
 
 }  // namespace perdura::persistence

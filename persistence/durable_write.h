@@ -17,7 +17,7 @@ namespace perdura::persistence {
 
 class DurableWrite {
  public:
-  // Without a method: a WRITE and its completion, whatever that guarantees.
+  // Without a method, write() is a WRITE and its completion, whatever that guarantees.
   DurableWrite() = default;
   // Throws UsageError if the method is not for single updates by WRITE. READ emulates FLUSH if the
   // device has none.
@@ -25,15 +25,16 @@ class DurableWrite {
 
   bool asks_responder() const { return asks_responder_; }
 
-  // False if the connection broke. `word` is a local buffer for the result of a READ. If the
-  // responder has to be asked, the WRITE may still be in flight on return; requests posted later on
-  // the same connection stay behind it.
+  // Returns false if the connection broke. `word` is a local buffer for the result of a READ. If
+  // the responder has to be asked, the WRITE may still be in flight on return; requests posted
+  // later on the same connection are ordered after it.
   Task<bool> write(fabric::QueuePair& queue_pair, fabric::LocalBuffer data,
                    fabric::RemoteAddress place, fabric::LocalBuffer word) const;
 
  private:
   bool asks_responder_ = false;
-  std::optional<fabric::WorkRequest> behind_{};  // READ or FLUSH; its place is filled in later
+  // READ or FLUSH after the WRITE; its address is filled in later.
+  std::optional<fabric::WorkRequest> behind_{};
 };
 
 }  // namespace perdura::persistence

@@ -31,7 +31,7 @@ struct Welcome {
 };
 static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
 
-// The reason for which the responder rejects a connection, and the setup that it has.
+// The reason why the responder rejects a connection, and the responder's setup.
 struct Rejection {
   enum class Reason : std::uint32_t { none, version, no_session, setup, busy, ending };
   Reason reason = Reason::none;

@@ -1,5 +1,5 @@
-// The tables of what has been proven about the methods of the paper, for reports and
-// docs/persistence-tables.md. Those that publish are in docs/remote-persistence.md.
+// The tables of proven properties of the paper's methods, for reports and
+// docs/persistence-tables.md. Methods that publish are in docs/remote-persistence.md.
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@
 //   48   a, padded to 8 bytes; b              if it carries them; `send &a` ends here
 //
 // All numbers are little-endian, as on every machine that has persistent memory. The checksum
-// covers all bytes behind it, up to the end of the data. Its seed is the generation of the
+// covers all bytes that follow it, up to the end of the data. Its seed is the generation of the
 // connection (persistence/message_ring.h), so that a message of an earlier connection never
 // verifies.
 //
@@ -63,12 +63,12 @@ Bytes message_size(const MessageHeader& header);
 // The offset within the message of an update's data; `update` is 0 for a, 1 for b.
 Bytes data_offset(const MessageHeader& header, std::size_t update);
 
-// The header at the beginning of a message; nothing if there is no valid one, the message is too
+// The header at the beginning of a message; nullopt if there is no valid one, the message is too
 // short for it, or an update lies outside of `region_size`.
 std::optional<MessageHeader> read_header(std::span<const std::byte> message, Bytes region_size);
 
-// Write the header: the first without a checksum, the second, for messages that may be replayed,
-// with a checksum that covers the data behind the header.
+// Write the header: the first without a checksum; the second, for messages that may be replayed,
+// with a checksum that covers the data after the header.
 void write_header(const MessageHeader& header, std::span<std::byte> message);
 void write_sealed_header(const MessageHeader& header, std::uint32_t generation,
                          std::span<std::byte> message);

@@ -10,9 +10,9 @@
 // and therefore used, in order, and a buffer is reposted only after its message has been applied
 // durably.
 //
-// What recovery replays, and why that is safe. Replaying everything in the ring would not be: the
-// older of its n messages have been applied already, and replaying one of them would undo a later
-// message whose buffer did not survive completely. So the ring has a mark, `applied`:
+// Which messages recovery replays, and why that is safe. Replaying everything in the ring would not
+// be: the older of its n messages have been applied already, and replaying one of them would undo a
+// later message whose buffer did not survive completely. So the ring has a mark, `applied`:
 //
 //   - Messages up to the mark have been applied durably and are not replayed. The mark is made
 //     durable before any of their buffers is reposted, so all messages after the mark are in the
@@ -52,7 +52,7 @@ class MessageRing {
   pmem::Region& region() { return *region_; }
   std::uint32_t buffers() const { return buffers_; }
   Bytes buffer_size() const { return buffer_size_; }
-  // Whether the region survives a power failure.
+  // True if the region survives a power failure.
   bool is_persistent() const { return region_->medium() == pmem::Medium::pm; }
 
   // The offset of a message's buffer in the region.
@@ -65,8 +65,8 @@ class MessageRing {
   // Moves the mark; durable when it returns.
   void set_applied(std::uint32_t session, std::uint64_t sequence);
 
-  // Begins a new connection of a session, all of whose messages have been applied. Returns the new
-  // generation, which is durable.
+  // Begins a new connection of a session. Precondition: all messages of the session have been
+  // applied. Returns the new generation, which is durable.
   std::uint32_t begin_generation(std::uint32_t session, bool replayed);
 
   // Must be called after a failure before anything else uses the target. Durably applies everything

@@ -114,7 +114,7 @@ const Taxonomy& taxonomy() {
   return read;
 }
 
-// The agents of a method by number: that of the update, and that of a reader.
+// The numbers of a method's agents: the update, and a reader.
 constexpr std::uint32_t kOfUpdate = 0;
 constexpr std::uint32_t kOfReader = 1;
 

@@ -23,7 +23,7 @@ enum class Update : std::uint8_t { single, ordered, publish };
 enum class Carrier : std::uint8_t { write, write_immediate, send };
 
 inline constexpr std::array kUpdates{Update::single, Update::ordered, Update::publish};
-// Those of Tables 2 and 3.
+// The updates in Tables 2 and 3.
 inline constexpr std::array kUpdatesOfPaper{Update::single, Update::ordered};
 inline constexpr std::array kCarriers{Carrier::write, Carrier::write_immediate, Carrier::send};
 
@@ -36,12 +36,12 @@ enum class Link : std::uint8_t { cas, write };
 inline constexpr std::array kLinks{Link::cas, Link::write};
 std::string_view to_string(Link link);
 
-// What a reader must do before it relies on a link that it has read (Update::publish).
+// The duty of a reader before it relies on a link that it has read (Update::publish).
 enum class ReadersDuty : std::uint8_t {
-  nothing,  // what it sees is durable
+  nothing,  // whatever it sees is durable
   persist,  // make the link durable, every time
-  help,     // a link that is marked: make it durable and remove the mark, or wait
-  wait,     // a link that is marked: wait until the mark is gone
+  help,     // if the link is marked: make it durable and remove the mark, or wait
+  wait,     // if the link is marked: wait until the mark is gone
 };
 std::string_view to_string(ReadersDuty duty);  // a sentence
 
@@ -54,33 +54,33 @@ struct Method {
   Carrier carrier = Carrier::write;
   pmem::Program program;
 
-  // The steps of the requester, and those of the responder, which has none if its CPU takes no
+  // The steps of the requester, and those of the responder, which are none if its CPU takes no
   // part.
   const std::vector<pmem::Step>& requester() const;
   const std::vector<pmem::Step>& responder() const;
-  // Of Update::publish: the steps of a reader, and those of the responder on its connection.
+  // For Update::publish: the steps of a reader, and those of the responder on its connection.
   const std::vector<pmem::Step>& reader() const;
   const std::vector<pmem::Step>& responder_of_reader() const;
   bool uses(pmem::StepKind kind) const;
 
-  // Of Update::publish.
+  // For Update::publish only.
   Link link() const;
-  // Whether a link that may not be durable yet bears a mark.
+  // True if the method marks a link that may not be durable yet.
   bool marks() const;
   ReadersDuty readers_duty() const;
 
-  // What it needs of the devices of both sides.
+  // The operations that it needs from the devices of both sides.
   fabric::DeviceNeeds needs() const;
 };
 
-// Of Update::publish by a method that marks links, "b" has the value 1 while it is marked, and a
-// greater one when somebody has removed the mark.
+// With Update::publish and a method that marks links, "b" has the value 1 while it is marked, and a
+// greater one once an agent has removed the mark.
 constexpr bool is_unmarked(const pmem::Step::Change& change) {
   return change.variable == 1 && change.value > 1;
 }
 
-// What an agent of a method does. A reader has a connection of its own, on which the responder has
-// steps of its own.
+// The role of an agent of a method. A reader has a connection of its own, on which the responder
+// executes separate steps.
 enum class Role : std::uint32_t { writer, reader };
 Role role_of(const pmem::Agent& agent);
 // "requester", "responder", "reader", "responder of the reader".
@@ -98,19 +98,19 @@ std::string to_string(const Configuration& configuration);
 // The twelve configurations of Table 1, in its order.
 std::vector<Configuration> configurations(pmem::Transport transport = pmem::Transport::infiniband);
 
-// What is known of a responder, in the words of options and experiments. Empty means unknown.
+// The known properties of a responder, in the words of options and experiments. Empty: unknown.
 struct StatedConfiguration {
   std::string domain;           // dmp, mhp, wsp
   std::string ddio;             // on, off
   std::string receive_buffers;  // dram, pm
   std::string transport;        // ib, roce, iwarp
 };
-// All configurations that match. If the transport is unknown, on both InfiniBand and iWARP.
+// All configurations that match; for both InfiniBand and iWARP if the transport is unknown.
 std::vector<Configuration> configurations(const StatedConfiguration& stated);
 
 // All methods, in the order of the file.
 const std::vector<Method>& methods();
-// Throws UsageError, which lists the known methods, if there is none.
+// Throws UsageError, which lists the known methods, if none has this name.
 const Method& find_method(std::string_view name);
 // The method in a cell of Table 2 or 3.
 const Method& method_of_paper(const Configuration& configuration, Update update, Carrier carrier);
@@ -121,9 +121,8 @@ const Method& method_of_paper(const Configuration& configuration, Update update,
 Method read_method(std::string_view text, std::string_view name);
 
 // The method with READ in place of FLUSH for visibility (section 3.4), for devices without FLUSH.
-// An atomic may overtake a READ that is under way (InfiniBand specification, table 79), though no
-// FLUSH, so where a link follows a READ it is fenced. The paper's ATOMIC WRITE is left as the paper
-// has it.
+// An atomic may overtake a READ in flight (InfiniBand specification, table 79), but not a FLUSH, so
+// a link that follows a READ is fenced. The paper's ATOMIC WRITE is left as in the paper.
 Method with_read_for_flush(Method method);
 // The name of a method in results, with " (read)" if READ emulates its FLUSH.
 std::string name_in_results(const Method& method, bool read_for_flush);

@@ -24,7 +24,7 @@ std::string bytes_of(const fs::path& device) {
   return {std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
 }
 
-// Whether the path ends like 0000:3b:00.1: domain, bus, device and function.
+// True if the path ends like 0000:3b:00.1: domain, bus, device and function.
 bool is_address(const fs::path& path) {
   constexpr std::string_view kDigits = "hhhh:hh:hh.o";
   const std::string name = path.string();

@@ -17,7 +17,7 @@ struct Finding {
   std::string_view text;
 };
 
-// What somebody who relies on both updates misses, if anything.
+// The breach that an agent relying on both updates encounters, if any.
 std::optional<Finding> missing(const pmem::Instant& instant) {
   const int a = instant.values[0];
   if (a == pmem::kTorn)
@@ -45,8 +45,8 @@ std::optional<Finding> judge(const pmem::Program& program, const pmem::Instant& 
   return std::nullopt;
 }
 
-// The method's program and, for each step that removes a mark, a reader that sees the link without
-// it: such a reader relies on the link at once.
+// The method's program and, for each step that removes a mark, an observer that sees the link
+// without it: such a reader relies on the link at once.
 pmem::Program with_observers(const Method& method) {
   pmem::Program program = method.program;
   if (!method.marks()) return program;

@@ -57,7 +57,7 @@ struct ProofOptions {
 Proof prove(const Method& method, const Configuration& configuration,
             const ProofOptions& options = {});
 
-// Whether a method that is right would still be right without one of its steps.
+// Tells if a right method would still be right without one of its steps.
 struct StepProof {
   std::uint32_t agent = 0;
   std::uint32_t step = 0;
@@ -66,7 +66,7 @@ struct StepProof {
 std::vector<StepProof> prove_steps(const Method& method, const Configuration& configuration,
                                    const ProofOptions& options = {});
 
-// Whether a method that is right would still be right without some step.
+// True if a right method would still be right without some step.
 bool is_wasteful(const Method& method, const Configuration& configuration);
 
 }  // namespace perdura::persistence

@@ -151,7 +151,7 @@ void RemotePersister::plan(const std::vector<pmem::Step>& steps) {
     }
     switch (step.kind) {
       case StepKind::send:
-        // The data is staged behind the header of the first message; further messages need a copy.
+        // The data is staged after the header of the first message; further messages need a copy.
         if (!first_area_taken && (action.updates & kUpdateA) != 0) {
           first_area_taken = true;
           break;
@@ -218,8 +218,7 @@ Task<tl::expected<void, UpdateError>> RemotePersister::update(UpdateRequest requ
   return execute(request);
 }
 
-// A CAS that finds another value tells nothing on which a reader may rely, so the link is read
-// again.
+// If the CAS finds another value, a reader must not rely on the link, so it is read again.
 Task<tl::expected<std::uint64_t, UpdateError>> RemotePersister::read_link(Bytes offset) {
   if (role_ != Role::reader) throw std::logic_error("a writer reads no links");
   const LocalBuffer landing = registered_.local(links_offset_ + 2 * kWord, kWord);
@@ -440,7 +439,7 @@ WorkRequest RemotePersister::prepare_send(const Action& action, const UpdateRequ
     write_header(header, message.bytes());
   }
   if (header.carries != 0) {
-    // What must be made persistent is the message itself.
+    // It is the message itself that must be made persistent.
     const Bytes buffer = sequence_ % welcome_.buffer_count * setup_.buffer_size();
     last_place_ = {welcome_.buffers, welcome_.first_buffer + buffer};
     last_length_ = size;

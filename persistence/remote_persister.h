@@ -32,9 +32,9 @@ enum class UpdateError : std::uint8_t {
   outside,       // not within the region
   misaligned,    // WRITE_WITH_IMM, ATOMIC WRITE and CAS name places in units of 8 bytes; the latter
                  // two write exactly 8
-  changed,       // the link is not what the writer expected, and has been left as it is
-  not_durable,   // a reader's link bears the mark, and the method's readers wait: read it again
-  has_mark,      // a new link has the bit of the mark (persistence/link.h)
+  changed,       // the link does not have the expected value, and was not changed
+  not_durable,   // a reader's link is marked, and the method's readers wait: read it again
+  has_mark,      // a new link has the bit of the mark set (persistence/link.h)
 };
 std::string_view to_string(UpdateError error);
 
@@ -46,20 +46,20 @@ struct RemoteUpdate {
 
 struct UpdateRequest {
   RemoteUpdate a{};
-  RemoteUpdate b{};  // not of single updates; of methods that publish, the link, without a mark
-  std::uint64_t expected = 0;  // of methods that publish by CAS: what the link is before, as read
+  RemoteUpdate b{};  // unused by single updates; for methods that publish: the link, without a mark
+  std::uint64_t expected = 0;  // for methods that publish by CAS: the link's current value, as read
 };
 
-// Nothing answers at the responder's address.
+// Thrown if nothing answers at the responder's address.
 struct NoAnswer : PlatformError {
   using PlatformError::PlatformError;
 };
 
-// The responder refuses the session at present, but may accept it later.
+// Thrown if the responder refuses the session now, but may accept it later.
 struct RefusedForNow : PlatformError {
   RefusedForNow(const std::string& what, Rejection::Reason its_reason)
       : PlatformError(what), reason(its_reason) {}
-  Rejection::Reason reason;  // busy, ending, or none if it went away before it could say
+  Rejection::Reason reason;  // busy, ending, or none if it disappeared before it could say
 };
 
 // Belongs to one thread, and makes one update at a time.
@@ -73,19 +73,19 @@ class RemotePersister {
                                                         Role role = Role::writer);
   ~RemotePersister();
 
-  // Of writers.
+  // For writers only.
   Task<tl::expected<void, UpdateError>> update(UpdateRequest request);
-  // Of readers (Role::reader) of a method that publishes: reads the link at this offset, and does
-  // what the method's readers must do before they rely on it. Returns the link without its mark; it
-  // is durable, and so is the block to which it points.
+  // For readers (Role::reader) of a method that publishes: reads the link at this offset, and does
+  // what the method's readers must do before they rely on it. Returns the link without its mark;
+  // the link and the block to which it points are durable.
   Task<tl::expected<std::uint64_t, UpdateError>> read_link(Bytes offset);
 
-  // Data of "a" that the caller builds in this buffer is not copied before it is sent. The buffer
-  // is as long as the largest "a".
+  // A buffer as long as the largest "a". Data of "a" that the caller builds in it is not copied
+  // before it is sent.
   std::span<std::byte> room();
 
-  // Reads at most as many bytes of the remote region as the largest "a" has. Takes one round trip,
-  // and says nothing about persistence.
+  // Reads bytes of the remote region, at most as many as the largest "a" has. Takes one round trip,
+  // and guarantees nothing about persistence.
   Task<tl::expected<void, UpdateError>> read(Bytes offset, std::span<std::byte> into);
 
   // True once the responder has asked the requester to disconnect, or the connection is broken:
@@ -134,8 +134,8 @@ class RemotePersister {
 
   Bytes area_size_ = 0;  // for composing one message
   Bytes scratch_offset_ = 0;
-  // Of methods that publish, three words: the link as it appears, the link without a mark, and the
-  // link that a reader has read.
+  // For methods that publish, three words: the link as it first appears, the link without a mark,
+  // and the link that a reader has read.
   Bytes links_offset_ = 0;
   std::unique_ptr<pmem::Region> memory_;
   fabric::MemoryRegion registered_;
@@ -147,7 +147,7 @@ class RemotePersister {
   Welcome welcome_;
   std::uint64_t sequence_ = 0;
   bool over_ = false;
-  // The place of the last operation that changed memory, which FLUSH and READ name.
+  // The address of the last operation that changed memory, which FLUSH and READ name.
   fabric::RemoteAddress last_place_;
   Bytes last_length_ = 0;
 };

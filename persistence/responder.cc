@@ -79,8 +79,8 @@ Rejection::Reason Responder::rejection_of(const Hello& hello) const {
   return ending_ ? Reason::ending : Reason::none;
 }
 
-// A session is busy until the end of its connection has been reported. After that no data from the
-// connection can arrive any more.
+// A session is busy until the end of its connection has been reported. After that, no data from the
+// connection can arrive.
 void Responder::accept(fabric::ConnectionRequest& request) {
   Hello hello{};
   if (request.private_data().size() < sizeof hello) return request.reject();
@@ -144,7 +144,7 @@ void Responder::handle(const ReceiveCompletion& completion) {
 
 bool Responder::understand(const ReceiveCompletion& completion, Incoming& incoming) const {
   if (completion.immediate) {
-    // The length of the update is unknown here. Flushing bytes behind it does no harm.
+    // The length of the update is unknown here. Flushing bytes after its end does no harm.
     const std::size_t update = update_of(*completion.immediate);
     const Bytes offset = offset_of(*completion.immediate);
     const Bytes largest = update == 0 ? setup_.largest_a : setup_.largest_b;

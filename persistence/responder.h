@@ -33,7 +33,7 @@ class Responder : public std::enable_shared_from_this<Responder> {
   // flight. Otherwise the outcome of a requester's last update could stay unknown until the
   // responder serves again.
   void begin_end();
-  // Whether a requester is still connected.
+  // True if a requester is still connected.
   bool has_requesters() const;
 
   // The number of messages that the constructor has replayed.

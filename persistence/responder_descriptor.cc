@@ -19,7 +19,7 @@ constexpr int kDescriptorVersion = 1;
 template <class Value>
 using Words = std::vector<std::pair<std::string_view, Value>>;
 
-// The first word for a value is the one that is written.
+// A value is written as the first of its words.
 const Words<pmem::PersistenceDomain> kDomains{{"dmp", pmem::PersistenceDomain::dmp},
                                               {"mhp", pmem::PersistenceDomain::mhp},
                                               {"wsp", pmem::PersistenceDomain::wsp}};

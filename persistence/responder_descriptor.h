@@ -1,6 +1,6 @@
 // A description of a machine as a responder of remote persistence, in a form that can be sent. It
-// is made on the machine whose memory is to be written, is transferred by any means, and is given
-// to the chooser on the writing machine, which then asks nothing of its own machine.
+// is created on the machine whose memory is to be written, transferred by any means, and passed to
+// the chooser on the writing machine, which then queries nothing about its own machine.
 //
 // The JSON form is one object. A property whose value is null is unknown, and its reason says why:
 //

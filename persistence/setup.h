@@ -1,5 +1,5 @@
-// What the two sides of remote persistence must agree on: the method and the largest sizes of
-// updates.
+// The parameters that the two sides of remote persistence must agree on: the method and the largest
+// sizes of updates.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace perdura::persistence {
 
-// The options of the two sides differ, or differ from those with which the contents of persistent
-// memory were created. Retrying does not help.
+// Thrown if the options of the two sides differ, or differ from those with which the contents of
+// persistent memory were created. Retrying does not help.
 struct OptionsDiffer : UsageError {
   using UsageError::UsageError;
 };
 
-// The responder's setup is not the one for which the requester asks.
+// Thrown if the responder's setup is not the one that the requester asks for.
 struct SetupDiffers : OptionsDiffer {
   SetupDiffers(const std::string& what, const Method* its_method, std::uint32_t its_largest_a)
       : OptionsDiffer(what), method(its_method), largest_a(its_largest_a) {}
@@ -30,12 +30,12 @@ struct SetupDiffers : OptionsDiffer {
 struct PersisterSetup {
   Method method;
   std::uint32_t largest_a = 64;  // bytes
-  std::uint32_t largest_b = 8;   // bytes; of methods with two updates; 8 of one that publishes
+  std::uint32_t largest_b = 8;   // bytes; for methods with two updates; 8 for one that publishes
 
   // The responder's receive buffers (RQWRBs): their number for each session, and their memory.
   std::uint32_t receive_buffers = 64;
   pmem::Medium receive_medium = pmem::Medium::dram;
-  std::uint32_t sessions = 1;  // most requesters connected at once
+  std::uint32_t sessions = 1;  // maximum number of connected requesters
 
   // The size of a receive buffer in bytes, a multiple of a cache line.
   Bytes buffer_size() const;
@@ -43,7 +43,7 @@ struct PersisterSetup {
   std::uint32_t method_checksum() const;
 };
 
-// Whether SENDs carry data that no step of the responder copies. The responder then copies it in
+// True if SENDs carry data that no step of the responder copies. The responder then copies it in
 // the background, and until it has, the receive buffer holds the only copy.
 bool is_applied_later(const Method& method);
 

@@ -51,8 +51,8 @@ class Measuring {
   }
 
  private:
-  /// The result to show if a run has not measured what the claim is about: that the run ended
-  /// early, or else that a run is needed.
+  /// The `measured` text if a run has not measured the claim: that the run ended early, or else
+  /// that a run is needed.
   std::string what_would() const {
     for (const ResultFolder& folder : folders_) {
       const bool of_it = folder.points.size() > 0 && measures(folder.points, 0, claim_);
@@ -63,7 +63,7 @@ class Measuring {
     return fmt::format("run {}", fmt::join(claim_.experiments, " or "));
   }
 
-  /// A column that the claim names and the run does not have; empty: none.
+  /// The first column that the claim names and the run lacks; empty if none.
   std::string lacks(const Points& points) const {
     for (const std::string& column : claim_.declared) {
       if (!points.has(column)) return column;
@@ -200,7 +200,7 @@ class Measuring {
     add_number(folder, origin, sum / static_cast<double>(numbers.size()));
   }
 
-  /// Judges by the number that is nearest to the bound or farthest beyond it.
+  /// Judges by the number that is nearest to the bound, or farthest beyond it.
   void measure_bound(const ResultFolder& folder, const Origin& origin,
                      const std::vector<double>& numbers) {
     const auto [least, largest] = std::minmax_element(numbers.begin(), numbers.end());
@@ -288,7 +288,7 @@ std::string shown_deviation(const ClaimResult& result) {
 
 namespace {
 
-/// In the words of a folder that has results of the system, if there is one.
+/// The system's name as shown in a folder that has results of it, if there is one.
 std::string shown_system(const std::vector<ResultFolder>& folders, std::string_view system) {
   for (const ResultFolder& folder : folders) {
     for (const auto& [name, title] : folder.points.schema().find("system")->words) {

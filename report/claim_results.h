@@ -19,13 +19,13 @@ struct ClaimResult {
   Outcome outcome = Outcome::not_measured;
   std::string run;  ///< name of its folder; empty if there is none
   Origin origin;    ///< of its rows
-  /// What was measured, in words or as a number in the claim's unit. If nothing was: what would
-  /// measure the claim, how far the run has come, or why nothing measures it.
+  /// The measured value, in words or as a number in the claim's unit. If there is none: which run
+  /// would measure the claim, how far the run has come, or why the claim is not covered.
   std::string measured;
   /// The deviation in percent of the reported value; for two values that should be equal, their
   /// difference in percent.
   std::optional<double> deviation;
-  std::vector<std::size_t> notes;  ///< of the paper, that say why it differs
+  std::vector<std::size_t> notes;  ///< notes of the paper that explain a difference
   std::string quantity{};          ///< "average latency, YCSB-C, Erda"
 };
 
@@ -33,19 +33,20 @@ std::string_view to_string(ClaimResult::Outcome outcome);  // "holds", "not cove
 
 /// As printed: "2·N", "∞".
 std::string shown_printed(const Claim& claim);
-/// The reported value with its unit. For a claim about an order only that it is one: the claim's
-/// words say which.
+/// The reported value with its unit. For a claim about an order, only the fact that it is one; the
+/// claim's words give the order.
 std::string shown_reported(const Claim& claim);
-/// "+3.1 %", or "–" if it says nothing.
+/// "+3.1 %", or "–" if there is no deviation.
 std::string shown_deviation(const ClaimResult& result);
 
-/// Measures all claims of the papers: a result for each run that measures one, and one for each
-/// claim that none does. An exact number is measured on a model of the paper's testbed only.
+/// Measures all claims of the papers. Returns a result for each run that measures a claim, and one
+/// for each claim that no run measures. An exact number is measured only on a model of the paper's
+/// testbed.
 std::vector<ClaimResult> measure_claims(const Contents& contents,
                                         const std::vector<ResultFolder>& folders,
                                         const Papers& papers);
 
-/// How the claims of one basis fare.
+/// The outcomes of the claims of one basis.
 struct ClaimScore {
   std::size_t holds = 0;
   std::size_t differs = 0;

@@ -41,7 +41,7 @@ bool is_column(std::string_view name) {
   return in(point_columns()) || in(probe_settings()) || in(probe_readings());
 }
 
-/// Reads one row; keeps the first mistake.
+/// Reads one row; keeps the first error.
 class ClaimReader {
  public:
   ClaimReader(const CsvTable& table, const CsvRow& row) : table_(table), row_(row) {}
@@ -54,7 +54,7 @@ class ClaimReader {
     return found;
   }
 
-  /// Nothing if the cell is empty.
+  /// Returns nullopt if the cell is empty.
   std::optional<double> number(const char* column, double most) {
     const std::string found = text(column);
     const auto read = parse_number(found);
@@ -65,7 +65,7 @@ class ClaimReader {
     return read;
   }
 
-  /// "system=erda|redo-logging; operation=all".
+  /// Parses "system=erda|redo-logging; operation=all".
   std::vector<Condition> conditions(const char* column) {
     std::vector<Condition> found;
     for (const std::string& part : split(text(column), ';')) {
@@ -108,7 +108,7 @@ constexpr std::array kKinds{Claim::Kind::exact, Claim::Kind::ratio, Claim::Kind:
                             Claim::Kind::at_most, Claim::Kind::order};
 constexpr std::array kBases{Claim::Basis::prediction, Claim::Basis::fitted, Claim::Basis::input};
 
-/// One of a list, by its name.
+/// The value in a list whose name is in the cell.
 template <class Value, std::size_t count>
 Value read_word(ClaimReader& reader, const char* column, const std::array<Value, count>& values) {
   const std::string word = reader.text(column);
@@ -153,7 +153,7 @@ void check_sides(ClaimReader& reader, const Claim& claim) {
   if (claim.y.empty() && selects) reader.wrong("selectors need y");
 }
 
-/// Columns that say how a claim is measured must be empty if the claim is not covered.
+/// Columns about measuring must be empty if the claim is not covered.
 void check_not_covered(ClaimReader& reader) {
   for (const char* column : {"kind", "tolerance", "experiment", "y", "where", "lower", "higher",
                              "any", "same", "over", "basis"}) {
@@ -209,7 +209,7 @@ bool all_hold(const std::vector<Condition>& conditions, const Points& points, st
   });
 }
 
-/// All columns that tell points and their repetitions apart, but those that `leave_out` names.
+/// All columns that tell points and their repetitions apart, except those that `leave_out` names.
 template <class LeaveOut>
 std::vector<std::string> keys_but(const Points& points, LeaveOut leave_out) {
   std::vector<std::string_view> keys = points.key_columns();
@@ -222,7 +222,7 @@ std::vector<std::string> keys_but(const Points& points, LeaveOut leave_out) {
   return columns;
 }
 
-/// The columns in which the rows of a pair agree.
+/// The columns in which the two rows of a pair must agree.
 std::vector<std::string> agreeing(const Points& points, const Claim& claim) {
   std::vector<std::string> columns = keys_but(points, [&](std::string_view key) {
     return names(claim.lower, key) || names(claim.higher, key) ||
@@ -232,8 +232,8 @@ std::vector<std::string> agreeing(const Points& points, const Claim& claim) {
   return columns;
 }
 
-/// Rows by what they have in some columns, so that those that agree are found without comparing
-/// each with each.
+/// Rows indexed by their values in some columns, so that rows that agree are found without
+/// comparing all pairs.
 class RowsByKey {
  public:
   RowsByKey(const Points& points, std::vector<std::string> columns)
@@ -241,7 +241,7 @@ class RowsByKey {
 
   void add(std::size_t row) { rows_[key_of(row)].push_back(row); }
 
-  /// In the order in which they were added.
+  /// The rows that agree with `row`, in the order in which they were added.
   const std::vector<std::size_t>& agreeing_with(std::size_t row) const {
     static const std::vector<std::size_t> none;
     const auto found = rows_.find(key_of(row));
@@ -263,7 +263,7 @@ class RowsByKey {
   std::unordered_map<std::string, std::vector<std::size_t>> rows_;
 };
 
-/// y of a row, over that of the row which `over` names.
+/// y of a row, divided by that of the row which `over` names.
 class RowValues {
  public:
   RowValues(const Claim& claim, const Points& points, const std::vector<std::size_t>& candidates)

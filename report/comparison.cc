@@ -26,7 +26,7 @@ Comparison empty_comparison(const FigureData& data, const DataSpec& spec) {
   return comparison;
 }
 
-/// A ratio that says something: neither side is 0 or infinite.
+/// The ratio, unless either side is 0 or infinite, so that it would mean nothing.
 std::optional<double> ratio(double value, double to) {
   if (value == 0 || to == 0 || std::isinf(value) || std::isinf(to)) return std::nullopt;
   return value / to;
@@ -53,8 +53,8 @@ Expected<Compared> compared(double ours, const std::string& workload, const std:
   if (!base) return tl::unexpected(base.error());
   Compared row{workload, series, ours, std::nullopt, *paper, std::nullopt, std::nullopt};
   if (*paper != nullptr) {
-    // A ratio to the baseline does not depend on the testbed's speed as an absolute number does. An
-    // average that the paper gives for several figures is not divided into the number of one.
+    // A ratio to the baseline does not depend on the testbed's speed, unlike an absolute number. An
+    // average that the paper states for several figures is not split into a number for each.
     const bool same_thing = (*paper)->figure == context.spec.id;
     if (same_thing && (context.modelled || comparison.normalized)) {
       row.to_paper = ratio(ours, (*paper)->number);

@@ -24,7 +24,7 @@ struct Compared {
 struct Comparison {
   std::string unit;
   std::string baseline;
-  bool normalized = false;  ///< the numbers are ratios to the baseline already
+  bool normalized = false;  ///< the numbers are already ratios to the baseline
   bool averaged = true;     ///< over x; otherwise single points
   std::size_t used = 0;     ///< x values averaged over, of `total`
   std::size_t total = 0;
@@ -33,8 +33,8 @@ struct Comparison {
   bool has_paper() const;
 };
 
-/// What a comparison needs beside the data. `paper` is null if the figure names none. Measured
-/// numbers are compared with a paper's by ratio to the baseline only: the testbeds differ.
+/// Context of a comparison besides the data. `paper` is null if the figure names none. Measured
+/// numbers are compared with a paper's only by ratio to the baseline, since the testbeds differ.
 struct ComparisonContext {
   const DataSpec& spec;
   const ReportedPaper* paper;
@@ -49,10 +49,10 @@ Expected<Comparison> compare_averages(const FigureData& data, const std::string&
 /// Point by point, for a figure whose x-axis is the workload.
 Expected<Comparison> compare_points(const FigureData& data, const ComparisonContext& context);
 
-/// A row of a table of formulas: what was counted, and what the paper's formula says.
+/// A row of a table of formulas: the counted value, and the value of the paper's formula.
 struct FormulaRow {
   std::string key_size;
-  std::string x;  ///< the value size, or whatever else the table runs over
+  std::string x;  ///< the value size, or whatever else the table ranges over
   double counted = 0;
   double formula = 0;
   bool equal = false;
@@ -67,8 +67,8 @@ struct FormulaBlock {
 };
 
 struct TableData {
-  std::vector<FormulaBlock> formulas;   ///< of a table of formulas
-  std::vector<Comparison> comparisons;  ///< of a table of averages, one per group
+  std::vector<FormulaBlock> formulas;   ///< for a table of formulas
+  std::vector<Comparison> comparisons;  ///< for a table of averages: one per group
   std::vector<std::size_t> rows;
   std::vector<OmittedRow> omitted;
 };

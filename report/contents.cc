@@ -51,7 +51,7 @@ bool id_before(const std::string& left, const std::string& right) {
   return numbered(left) && strverscmp(left.c_str(), right.c_str()) < 0;
 }
 
-/// The one workload that `where` asks for; empty if it asks for several or none.
+/// The only workload that `where` selects; empty if it selects several or none.
 std::string single_workload(const DataSpec& spec) {
   for (const Condition& condition : spec.where) {
     if (condition.column == "workload" && condition.any_of.size() == 1) return condition.any_of[0];
@@ -228,7 +228,7 @@ std::set<std::string> papers_of(const std::vector<ResultFolder>& folders) {
   for (const ResultFolder& folder : folders) {
     for (const FigureSpec& spec : folder.specs.figures) names.insert(spec.paper);
     for (const TableSpec& spec : folder.specs.tables) names.insert(spec.paper);
-    // The testbed that probes are modelled on.
+    // Probes are modelled on this paper's testbed.
     if (folder.points.are_probes()) names.insert("optane");
   }
   names.erase("");
@@ -250,7 +250,7 @@ std::string why_empty(const FigureResult& figure) {
   for (std::size_t row = 0; row < points.size(); ++row) {
     if (origin_of(points, row) == figure.origin) rows.push_back(row);
   }
-  // The first condition that leaves nothing over is the one to look at.
+  // The first condition that no remaining row meets is the cause.
   for (const Condition& condition : figure.spec.where) {
     std::set<std::string> found;
     for (const std::size_t row : rows) found.insert(points.text(row, condition.column));

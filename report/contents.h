@@ -35,12 +35,12 @@ struct FigureResult {
   FigureSpec spec;
   Origin origin;
   std::string name;        ///< of its files and its anchor; unique in the report
-  std::string paper_name;  ///< short, to tell its "Figure 2" from another's; may be empty
+  std::string paper_name;  ///< tells its "Figure 2" from another paper's; may be empty
   FigureData data;
   Comparison comparison;
-  std::vector<TimelineRow> timeline;  ///< of a figure over time, in place of points and comparison
-  std::optional<InlineSvg> svg;       ///< nothing if nothing was drawn
-  std::string problem;                ///< why an image is missing though there is data; or empty
+  std::vector<TimelineRow> timeline;  ///< of a figure over time, instead of points and comparison
+  std::optional<InlineSvg> svg;       ///< nullopt if nothing was drawn
+  std::string problem;                ///< why an image is missing though there is data; else empty
 
   bool empty() const { return data.points.empty() && timeline.empty(); }
 };
@@ -61,33 +61,35 @@ struct Section {
   std::vector<TableResult> tables;
 };
 
-/// What the page shows. Refers to folders and papers, which must outlive it.
+/// The content of the page. Refers to folders and papers, which must outlive it.
 struct Contents {
   std::vector<Section> sections;  ///< modelled first
   std::vector<GuaranteeTable> guarantees;
-  /// Remarks of whoever ran the experiments: the lines of INPUT/remarks.txt.
+  /// Remarks by the person who ran the experiments: the lines of INPUT/remarks.txt.
   std::vector<std::string> remarks;
 };
 
 /// The names of the papers that figures and tables are compared with.
 std::set<std::string> papers_of(const std::vector<ResultFolder>& folders);
 
-/// `papers` has those that papers_of names.
-/// Error: whatever a figure's or table's data or the reported values make impossible.
+/// `papers` must contain those that papers_of() names. Error: the data or the reported values make
+/// a figure or table impossible.
 Expected<Contents> gather(const std::vector<ResultFolder>& folders, const Papers& papers);
 
-/// "Erda, Figure 14"; empty if the id is not a number in a paper but a name of our own.
+/// "Erda, Figure 14"; empty if the id is a name of our own, not a number in a paper.
 std::string figure_label(const FigureResult& figure);
-/// "Erda, Figure 14. Latency of ...", and whether its run has ended.
+/// "Erda, Figure 14. Latency of ...", with a remark if its run has not ended.
 std::string figure_title(const FigureResult& figure);
 
-/// Why a figure has no point, in a phrase: "no row has operation = all; there is: enqueue".
+/// The reason why a figure has no point, as a phrase: "no row has operation = all; there is:
+/// enqueue".
 std::string why_empty(const FigureResult& figure);
 
-/// A series as the legend names it: with its guarantee if those of the figure's series differ.
+/// The series' name in the legend, with its guarantee if the guarantees of the figure's series
+/// differ.
 std::string legend_label(const FigureResult& figure, const Series& series);
 
-/// The tidy CSV that the figure's script draws (docs/figures.md).
+/// The tidy CSV that the figure's script reads (docs/figures.md).
 std::string figure_csv(const FigureResult& figure);
 std::string table_csv(const TableResult& table);
 

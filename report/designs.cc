@@ -26,7 +26,7 @@ struct DesignRun {
 struct DesignSet {
   Origin origin;
   std::set<Design> designs;
-  std::vector<Design> order;  ///< that of the first run
+  std::vector<Design> order;  ///< the order of the first run
   std::vector<DesignRun> runs;
 };
 
@@ -63,8 +63,8 @@ std::vector<DesignSet> groups_of(const std::vector<ResultFolder>& folders) {
     }
     for (auto& [origin, of_origin] : rows) add_run(groups, origin, {&folder, std::move(of_origin)});
   }
-  // A design beside its variants alone compares no designs, so it is left out if it is also
-  // compared with others elsewhere.
+  // A group of one design (and its variants) compares no designs, so it is left out if the design
+  // is compared with others elsewhere.
   std::erase_if(groups, [&groups](const DesignSet& alone) {
     return alone.designs.size() == 1 &&
            std::any_of(groups.begin(), groups.end(), [&](const DesignSet& each) {
@@ -78,7 +78,7 @@ std::vector<DesignSet> groups_of(const std::vector<ResultFolder>& folders) {
   return groups;
 }
 
-/// The quantity that a column is about: latency, throughput, nvm, server.
+/// The subject of a column: latency, throughput, nvm, server.
 std::string_view family(std::string_view column) { return column.substr(0, column.find('_')); }
 
 bool shows(const ResultFolder& folder, std::string_view column) {
@@ -87,7 +87,7 @@ bool shows(const ResultFolder& folder, std::string_view column) {
          std::any_of(folder.specs.tables.begin(), folder.specs.tables.end(), is_about_it);
 }
 
-/// A point, apart from the design: its run, and the value of each column that identifies a point.
+/// A point without its design: its run, and the value of each column that identifies a point.
 struct Place {
   const ResultFolder* run = nullptr;
   std::vector<std::pair<std::string, std::string>> columns{};
@@ -113,7 +113,7 @@ void add_samples(DesignSamples& samples, const DesignRun& run, const Price& pric
   }
 }
 
-/// The parameters that tell a point from the others of its run: "workloadc, value_size 64".
+/// The parameters that tell a point apart from others of its run: "workloadc, value_size 64".
 std::string name_of(const Place& place, const DesignSamples& samples) {
   std::string name;
   for (std::size_t i = 0; i < place.columns.size(); ++i) {
@@ -157,7 +157,8 @@ std::map<Design, Paid> pay(const DesignSet& group, const Price& price) {
   return paid;
 }
 
-/// The server of a row, such as "DMP over iWARP"; if the run does not say, the testbed's.
+/// The server of a row, such as "DMP over iWARP"; "the testbed" or "this host" if the run does not
+/// say.
 std::string server_of(const Points& points, std::size_t row) {
   const std::string& domain = points.text(row, "domain");
   if (domain.empty()) return origin_of(points, row).modelled() ? "the testbed" : "this host";
@@ -168,7 +169,7 @@ std::string server_of(const Points& points, std::size_t row) {
          (usual ? "" : " over " + schema.shown("transport", transport));
 }
 
-/// Kinds of servers, each with its settings of DDIO; if a kind has several, none is mentioned.
+/// Kinds of servers, each with its DDIO settings; if a kind has several, none is mentioned.
 using Servers = std::map<std::string, std::set<std::string>>;
 
 std::vector<std::string> words_of(const Servers& servers) {
@@ -209,8 +210,8 @@ std::string title_of(const DesignSet& group, const Design& design) {
   return title;
 }
 
-/// Kinds of operations for which the groups have latencies, in the order in which they are found;
-/// "all" only if some group has no other.
+/// Kinds of operations for which the groups have latencies, in the order of occurrence; "all" only
+/// if some group has no other.
 std::vector<std::string> operations_of(const std::vector<DesignSet>& groups) {
   std::vector<std::string> found;
   bool any = false;
@@ -232,7 +233,7 @@ std::vector<std::string> operations_of(const std::vector<DesignSet>& groups) {
   return found;
 }
 
-/// The groups that share a table, by their numbers, and the kinds of operations that it has.
+/// The groups that share a table, by index, and the kinds of operations that it shows.
 struct Table {
   std::set<std::size_t> groups;
   std::set<std::string> operations;
@@ -245,7 +246,7 @@ Table table_of(const DesignGroup& group, std::size_t number) {
       if (price.column == kMean) table.operations.insert(price.operation);
     }
   }
-  // "all" is everywhere; it is a kind of operation of groups that have no other.
+  // Every group has "all"; it counts as a kind of operation only for groups that have no other.
   if (table.operations.size() > 1) table.operations.erase("all");
   return table;
 }
@@ -295,8 +296,8 @@ std::vector<Designs> tables_of(const Designs& designs) {
   for (std::size_t group = 0; group < designs.groups.size(); ++group) {
     tables.push_back(table_of(designs.groups[group], group));
   }
-  // By way of the operations of a third one two tables may become one, so the first that a table is
-  // added to is looked at again.
+  // Two tables may become mergeable through the operations of a third, so after a merge the first
+  // table is compared again.
   for (std::size_t i = 0; i < tables.size(); ++i) {
     for (std::size_t other = i + 1; other < tables.size();) {
       if (!share_any(tables[i].operations, tables[other].operations)) {

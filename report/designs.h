@@ -1,4 +1,4 @@
-// The summary that a reader wants first: what each design guarantees and what it costs.
+// The summary that a reader wants first: the guarantee and the costs of each design.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace perdura::report {
 
-/// A system, and whether it is run as published or so that it keeps what it acknowledges.
+/// A system, run either as published or so that it keeps what it acknowledges.
 struct Design {
   std::string system;
   std::string persistence;  ///< the column of points.csv
@@ -19,7 +19,7 @@ struct Design {
   auto operator<=>(const Design&) const = default;
 };
 
-/// A column of points.csv for one kind of operation; "all" stands for any.
+/// A cost: a column of points.csv for one kind of operation; "all" stands for any kind.
 struct Price {
   std::string_view column;
   std::string operation;
@@ -27,13 +27,14 @@ struct Price {
   auto operator<=>(const Price&) const = default;
 };
 
-/// A price at one point that all designs of a group have in common, so that no design gains from a
-/// point that another one lacks: of those points, in the order of their names, the middle one. The
-/// mean of its repetitions, in the unit in which the column is shown.
+/// The value of a cost at one point that all designs of a group have in common, so that no design
+/// gains from a point that another one lacks: the middle one of these points, sorted by name.
+/// `value` is the mean of the repetitions, in the unit in which the column is shown.
 struct Paid {
   double value = 0;
-  std::string point;                  ///< "workloadc, value_size 64": what varies among the points
-  const ResultFolder* run = nullptr;  ///< that it is from
+  /// "workloadc, value_size 64": the values that vary among the points.
+  std::string point;
+  const ResultFolder* run = nullptr;  ///< the run that measured it
 };
 
 /// The servers on which a design was found to have a guarantee.
@@ -44,9 +45,9 @@ struct Found {
 
 struct DesignRow {
   Design design;
-  std::string title;              ///< as people read it
-  std::vector<Found> guarantees;  ///< the weakest first
-  std::map<Price, Paid> prices;   ///< those that were measured
+  std::string title;              ///< as shown to people
+  std::vector<Found> guarantees;  ///< weakest first
+  std::map<Price, Paid> prices;   ///< only those that were measured
 };
 
 /// Designs that were run alike: in the same runs, on one platform.
@@ -58,22 +59,23 @@ struct DesignGroup {
 
 struct Designs {
   std::vector<DesignGroup> groups;
-  std::vector<std::string> operations;  ///< of which some group has latencies
+  std::vector<std::string> operations;  ///< those for which some group has latencies
 };
 
-/// The columns of the table, apart from the guarantee: means of latency, which figures show, come
-/// with their 99th percentiles and are there for each kind of operation.
+/// The cost columns of the table. Mean latencies, which figures show, come with their 99th
+/// percentiles and are shown for each kind of operation.
 inline constexpr std::string_view kMean = "latency_mean_us";
 inline constexpr std::string_view kTail = "latency_p99_us";
 inline constexpr std::string_view kOthers[] = {"throughput_ops_s", "nvm_field_bytes_per_op",
                                                "server_cpu_us_per_op"};
 
 /// Collects the designs of all complete runs. Variants of systems are left out, since no paper
-/// designed them. If some runs of a group have figures about a price, only these runs count for it.
+/// designed them. If some runs of a group have figures about a cost, only those runs count for it.
 Designs gather_designs(const std::vector<ResultFolder>& folders);
 
-/// Divides the designs into tables whose columns most rows fill: those of groups that share a kind
-/// of operation, directly or by way of other groups, and those that have no latencies.
+/// Divides the designs into tables such that most cells are filled: groups that share a kind of
+/// operation, directly or through other groups, are in one table, and groups without latencies in
+/// another.
 std::vector<Designs> tables_of(const Designs& designs);
 
 /// A row for each design and price, with its run and point.

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using Files = std::vector<fs::path>;
 
-/// The line of gnuplot's output that says what is wrong. Before it, gnuplot repeats the command and
+/// The line of gnuplot's output that states the error. Before it, gnuplot repeats the command and
 /// points at the place with '^'.
 std::string complaint(const std::string& text) {
   std::istringstream lines(text);
@@ -37,7 +37,7 @@ std::string complaint(const std::string& text) {
   return found;
 }
 
-// A script may never end, and a signal may arrive between two checks, so waiting is bounded.
+// A script may never end, and a signal may arrive between two checks, so each wait is bounded.
 constexpr int kPauseMs = 100;
 
 // Reads both pipes at the same time: gnuplot would block on a full pipe that nobody reads
@@ -57,7 +57,7 @@ void read_all(std::array<pollfd, 2> pipes, std::array<std::string, 2>& texts,
   }
 }
 
-// A pipe whose ends are closed by the destructor at the latest.
+// A pipe; the destructor closes ends that are still open.
 class Pipe {
  public:
   Pipe() { open_ = pipe2(ends_.data(), O_CLOEXEC) == 0; }
@@ -83,7 +83,7 @@ class Pipe {
   bool open_ = false;
 };
 
-// A child process that is killed by the destructor at the latest.
+// A child process; the destructor kills it if it has not ended.
 class Child {
  public:
   explicit Child(pid_t process) : process_(process) {}
@@ -107,7 +107,7 @@ class Child {
   pid_t process_;
 };
 
-// Runs in the child. gnuplot is killed when perdura ends, since a script may never end.
+// Runs in the child. gnuplot must die with perdura, since a script may never end.
 [[noreturn]] void become_gnuplot(const std::vector<char*>& argv, int image, int errors, int refusal,
                                  pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -130,8 +130,8 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-/// The script that draws a figure wherever its folder is: gnuplot NAME.gp, or gnuplot -c NAME.gp
-/// OUTPUT FORMAT.
+/// The script that draws a figure, independent of the location of its folder: gnuplot NAME.gp, or
+/// gnuplot -c NAME.gp OUTPUT FORMAT.
 std::string script_of(const Drawing& drawing, const DrawingPlace& place) {
   const fs::path plots = fs::absolute(place.copies)
                              .lexically_normal()
@@ -164,8 +164,7 @@ std::string bar_text(double value) {
   return fmt::format("{:.{}f}", value, size < 10 ? 2 : size < 100 ? 1 : 0);
 }
 
-/// Runs a figure's script for one image, which it returns; `plot` is the script that error messages
-/// name.
+/// Runs a figure's script and returns the image; `plot` is the script that error messages name.
 Expected<std::string> run_gnuplot(const DrawingPlace& place, const fs::path& script,
                                   const fs::path& plot, const std::string& format) {
   std::vector<std::string> words{place.gnuplot, "-d", "-c", script.string(), "/dev/stdout", format};

@@ -9,7 +9,7 @@
 namespace perdura::report {
 namespace {
 
-/// The paper's average as a line in the figure: only beside a model of the paper's own testbed.
+/// The paper's average, drawn as a line, only on a model of the paper's own testbed.
 std::string paper_average(const FigureResult& figure, const std::string& series) {
   if (!figure.origin.modelled() || !figure.comparison.averaged) return "";
   for (const Compared& row : figure.comparison.rows) {
@@ -52,7 +52,7 @@ std::string figure_csv(const FigureResult& figure) {
                         .x_label = figure.spec.shown_x(x),
                         .x_index = x_index,
                         .y = point->mean,
-                        // Nothing that is drawn can be less than nothing.
+                        // No drawn quantity can be negative.
                         .low = std::max(0.0, point->mean - point->half_width),
                         .high = point->mean + point->half_width,
                         .repetitions = point->repetitions,

@@ -22,8 +22,8 @@ bool matches(const Points& points, std::size_t row, const DataSpec& spec) {
   });
 }
 
-/// For each point and repetition the valid row by which the others are divided, which agrees with
-/// them in everything but the series' column.
+/// For each point and repetition, the valid row that normalizes the others: it agrees with them in
+/// everything except the series' column.
 class NormalizingRows {
  public:
   NormalizingRows(const Points& points, const std::vector<std::size_t>& matching,
@@ -57,7 +57,7 @@ class NormalizingRows {
   std::unordered_map<std::string, std::size_t> rows_;
 };
 
-/// 0 divided by 0 is 0: the series whose cost is 0 costs nothing, whatever the unit.
+/// 0 divided by 0 is 0: a series with cost 0 costs nothing in any unit.
 double divide(double value, double by) {
   if (by != 0) return value / by;
   return value == 0 ? 0 : std::numeric_limits<double>::infinity();

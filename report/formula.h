@@ -7,7 +7,7 @@
 
 namespace perdura::report {
 
-/// What a formula of a paper may refer to: sizes in bytes; N is the size of a key-value pair.
+/// Variables of a paper's formula: sizes in bytes; N is the size of a key-value pair.
 struct FormulaSizes {
   double key = 0;
   double value = 0;

@@ -9,17 +9,17 @@
 
 namespace perdura::report {
 
-/// A table of what is proven, as `perdura guarantees` writes it: words, not numbers.
+/// A table of proven guarantees, as `perdura guarantees` writes it: words, not numbers.
 struct GuaranteeTable {
   std::string name;
   std::string title;
   std::string caption;
-  bool verdicts = false;  ///< its cells say how something ends: right, wasteful, lost, ...
+  bool verdicts = false;  ///< its cells are verdicts: right, wasteful, lost, ...
   CsvTable cells;
 };
 
-/// The tables of INPUT/guarantees, in the order of its tables.toml; none if there is no such file.
-/// Errors: the file or a table that it names cannot be read.
+/// The tables in INPUT/guarantees, in the order of its tables.toml; none if there is no such file.
+/// Errors: the file, or a table that it names, cannot be read.
 Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::path& input);
 
 /// Writes tables.toml and a CSV file for each table into a folder, which must exist.

@@ -7,8 +7,8 @@
 
 namespace perdura::report {
 
-/// Writes a file as a whole (harness/text/atomic_file.h).
-/// Errors: it cannot be written, with its path and the reason; the work has failed then.
+/// Writes a whole file atomically (harness/text/atomic_file.h). Errors: it cannot be written; the
+/// message has its path and the reason, and work_failed is set.
 Expected<void> write_file(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace perdura::report

@@ -15,8 +15,8 @@ struct Page {
   std::size_t rows_not_drawn = 0;
 };
 
-/// One self-contained HTML page: figures and style are inlined, and there is no script. Beside it,
-/// where `folder` is, lie the files that it links.
+/// Makes one self-contained HTML page: figures and style are inlined, and there is no script. The
+/// files that it links are in `folder`, beside it.
 Page make_page(const Contents& contents, const Designs& designs,
                const std::vector<ResultFolder>& folders, const Papers& papers,
                const std::filesystem::path& folder);

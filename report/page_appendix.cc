@@ -16,8 +16,8 @@
 namespace perdura::report {
 namespace {
 
-/// Every figure or table with this id that is compared with this paper, under whose title the links
-/// stand; none if there is none in this report.
+/// Links to every figure or table with this id that is compared with this paper; none if this
+/// report has none.
 std::vector<Link> links_to(const std::string& id, const std::string& paper,
                            const Contents& contents) {
   std::vector<Link> links;
@@ -205,7 +205,7 @@ DataList settings_data(const Folders& folders, const PageFolder& page) {
   return list_of(folders, [&](const ResultFolder& folder) {
     Data data;
     data["settings_of"] = data_of(settings_of(folder));
-    // Probes are run without an experiment.
+    // Probes run without an experiment.
     data["experiment"] = false;
     if (!folder.experiment_text.empty()) {
       data["experiment"] = folder.experiment_text;

@@ -39,7 +39,7 @@ ShownRow not_covered_row(const ClaimResult& result) {
            {.text = claim.not_covered, .css = "apart"}}};
 }
 
-/// The claims of one paper, those that nothing measures apart from the others.
+/// The claims of one paper; those that are not covered are listed separately.
 Data paper_data(const Claims& claims, const ReportedPaper& paper) {
   ShownTable measured{.head = {{{{"Id"},
                                  {"Section"},

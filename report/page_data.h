@@ -15,10 +15,10 @@ namespace perdura::report {
 using Claims = std::vector<ClaimResult>;
 using Folders = std::vector<ResultFolder>;
 
-/// The folder of the page, from which files are linked.
+/// The folder of the page, to which links are relative.
 using PageFolder = std::filesystem::path;
 
-/// A table of those that come first: what each design guarantees, and what it costs.
+/// One of the tables at the top: the guarantee and the costs of each design.
 ShownTable designs_table(const Designs& designs, const Contents& contents, const PageFolder& page);
 
 /// The runs on one platform, with the versions of the program that made them.
@@ -40,19 +40,19 @@ ShownTable formula_overview(const TableResult& table);
 /// One row per case: the counted value and the value of the paper's formula.
 ShownTable formula_cases(const TableResult& table);
 
-/// All averages of one origin: ratios to the baseline beside the paper's. Runs that have not ended
-/// have none; there may be no row.
+/// All averages of one origin: ratios to the baseline beside the paper's. Incomplete runs have
+/// none, so the table may be empty.
 ShownTable ratios_table(const Section& section);
 
-/// Each claim, reported and measured.
+/// Each claim with its reported and measured value.
 Data claims_data(const Claims& claims);
-/// A claim's verdict, with links to the notes that say why it differs.
+/// A claim's verdict, with links to the notes that explain a difference.
 Cell verdict_cell(const ClaimResult& result);
 
-/// What the words in the legends mean, and the tables of guarantees.
+/// The meaning of the words in the legends, and the tables of guarantees.
 bool has_guarantees(const Contents& contents);
 DataList guarantees_data(const Contents& contents);
-/// The class of page.css for what a cell says of a guarantee: right, wasteful, wrong, or none.
+/// The class of page.css for a cell's guarantee: right, wasteful, wrong, or none.
 std::string guarantee_class(std::string_view cell);
 
 /// The notes on the papers, each with links to the figures that it explains.
@@ -61,14 +61,14 @@ std::string note_anchor(const std::string& paper_name, std::size_t index);
 /// Links to the notes that name a figure or table.
 std::vector<Link> links_to_notes(const DataSpec& spec, const Papers& papers);
 
-/// Every row that no figure may draw, and why.
+/// Every row that figures must not draw, and the reason.
 ShownTable rows_not_drawn(const Contents& contents, const Folders& folders, const PageFolder& page);
 DataList settings_data(const Folders& folders, const PageFolder& page);
 DataList provenance_data(const Folders& folders, const PageFolder& page);
-/// Where a file of a result folder lies, from the page's folder, as a URL.
+/// The URL of a file of a result folder, relative to the page's folder.
 std::string link_to(const ResultFolder& folder, const std::string& file, const PageFolder& page);
 
-/// "16-byte keys, 100000 records": the key columns that have one value in all of these rows, and
+/// "16-byte keys, 100000 records": the key columns with a single value in all of these rows, and
 /// the number of repetitions.
 std::string constants(const Points& points, const std::vector<std::size_t>& rows);
 

@@ -11,8 +11,8 @@
 namespace perdura::report {
 namespace {
 
-/// For each design, by its name in the table of guarantees: on how many kinds of servers no
-/// acknowledged write was lost, out of those on which it can run, and how many refuse it.
+/// For each design, by its name in the table of guarantees: the number of kinds of servers on which
+/// no acknowledged write was lost, of those on which it can run, and how many refuse it.
 std::map<std::string, std::string> kept_by(const GuaranteeTable& table) {
   std::map<std::string, std::string> kept;
   for (const CsvRow& row : table.cells.rows) {
@@ -51,7 +51,7 @@ Cell guarantee_cell(const DesignRow& row) {
 }
 
 /// A link to the first figure of the run that shows this very number of the design, or else to the
-/// run's rows.
+/// rows of the run.
 std::string link_of(const Contents& contents, const Paid& paid, const Design& design,
                     const Origin& origin, std::string_view column, const PageFolder& page) {
   const auto shows = [&](const FigureResult& figure) {

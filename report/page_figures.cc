@@ -23,7 +23,7 @@ ShownTable course_table(const TimelineSummary& summary) {
                    row("otherwise", summary.mean_otherwise_us, summary.max_otherwise_us)}};
 }
 
-/// What the paper states about this figure, except for averages, which the comparison has.
+/// The paper's statements about this figure, without averages, which the comparison contains.
 ShownTable statements_table(const FigureResult& figure, const Claims& claims) {
   ShownTable table{.head = {{{{"What the paper states"},
                               {"paper", "n"},

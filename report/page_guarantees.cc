@@ -4,7 +4,7 @@
 
 namespace perdura::report {
 
-// The class is chosen by the words of the cell; the color only repeats them.
+// The class follows from the words of the cell; the color only repeats them.
 std::string guarantee_class(std::string_view cell) {
   const std::string_view word = cell.substr(0, cell.find_first_of(":,; "));
   if (word == "right" || word == "durable") return "right";

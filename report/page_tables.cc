@@ -14,7 +14,7 @@ Cell number_cell(const std::optional<double>& number, const char* css = "n") {
   return {number ? shown_number(*number) : "–", css};
 }
 
-/// Which columns a comparison has; absolute numbers get the ratio to the baseline beside them.
+/// The columns of a comparison; absolute numbers are accompanied by the ratio to the baseline.
 struct Columns {
   bool place = false;  ///< a workload, or else a place on the x-axis
   bool paper = false;
@@ -43,7 +43,7 @@ Columns columns_of(const std::vector<Comparison>& comparisons, const DataSpec& s
   return columns;
 }
 
-/// What the numbers are: "average, µs".
+/// Describes the numbers: "average, µs".
 std::string what_is_shown(const Comparison& first, const DataSpec& spec) {
   std::string what = first.averaged ? "average" : "";
   const auto add = [&](const std::string& more) { what += (what.empty() ? "" : ", ") + more; };
@@ -96,8 +96,8 @@ ShownRow row_of(const Columns& columns, const Compared& row, bool averaged, cons
   return shown;
 }
 
-/// Ours over the baseline's, or the paper's over its own; of a baseline that normalizes, 1, or 0 if
-/// what it normalizes by is nothing.
+/// Ours divided by our baseline's, or the paper's by its own. For a baseline that normalizes: 1, or
+/// 0 if the value that it normalizes by is 0.
 std::optional<double> ratio_of(const Compared& row, const Comparison& comparison, bool paper) {
   if (!comparison.normalized) {
     if (row.series == comparison.baseline) return 1;
@@ -132,8 +132,7 @@ ShownTable comparison_table(const std::vector<Comparison>& comparisons, const Da
   table.head = header(columns, comparisons.front(), spec);
   for (const Comparison& comparison : comparisons) {
     for (const Compared& row : comparison.rows) {
-      // A baseline normalized by itself is always 1, which says nothing; a cost of 0 does say
-      // something.
+      // A baseline normalized by itself is always 1, which is no information; a cost of 0 is.
       const bool trivial =
           comparison.normalized && row.series == comparison.baseline && row.ours == 1;
       if (!trivial) table.rows.push_back(row_of(columns, row, comparison.averaged, spec));

@@ -13,7 +13,7 @@
 namespace perdura::report {
 namespace {
 
-/// Nothing that is counted or timed is negative, but the interval of a mean may reach below zero.
+/// Counts and times are never negative, but the interval of a mean may reach below zero.
 bool can_be(const Column& column, std::optional<double> number) {
   return number && std::isfinite(*number) && (*number >= 0 || column.may_be_negative);
 }

@@ -15,18 +15,18 @@
 
 namespace perdura::report {
 
-/// The names of the cells of a row.
+/// The columns of a points.csv by name.
 class PointColumns {
  public:
-  /// Error: one that every points.csv has is missing.
+  /// Error: a column that every points.csv has is missing.
   static Expected<PointColumns> of(const std::filesystem::path& file,
                                    const std::vector<std::string>& header, Schema schema);
   const Schema& schema() const { return schema_; }
   void add(std::string name);
   bool has(std::string_view column) const { return index_.contains(column); }
-  /// The cell's text; empty where there is no such column.
+  /// The cell's text; empty if there is no such column.
   const std::string& text(const CsvRow& row, std::string_view column) const;
-  /// Error: the row is none of a points.csv, as said at Points.
+  /// Error: the row is not a valid row of a points.csv, as described for Points.
   Expected<void> check(const std::filesystem::path& file, const CsvRow& row) const;
 
  private:
@@ -38,7 +38,7 @@ class PointColumns {
   std::size_t count_ = 0;
 };
 
-/// A row that is valid only while it is being read.
+/// A row; valid only while it is being read.
 class PointRow {
  public:
   PointRow(const PointColumns& columns, const CsvRow& row) : columns_(columns), row_(row) {}
@@ -55,19 +55,19 @@ class PointRow {
   const CsvRow& row_;
 };
 
-/// Gives each row of a points.csv, checked as Points are, as it is read: in memory that does not
-/// depend on how many there are. Errors: also what a call answers.
+/// Passes each row of a points.csv to `call` as it is read, checked as for Points; memory does not
+/// depend on the number of rows. Errors: also those that `call` returns.
 Expected<void> for_each_point(const std::filesystem::path& file,
                               const std::function<Expected<void>(const PointRow&)>& call);
 
-/// The rows of a points.csv (docs/results.md), checked when read: every column is
-/// there, numbers are finite and not negative where they cannot be, and the provenance fits the
-/// platform, so that a modelled row cannot pass for a measured one.
+/// The rows of a points.csv (docs/results.md), checked when read: every column exists, numbers are
+/// finite, and nonnegative where they must be, and the provenance matches the platform, so that a
+/// modelled row cannot pass for a measured one.
 class Points {
  public:
   static Expected<Points> read(const std::filesystem::path& file);
-  /// The rows of a probes.csv (docs/probe.md) in the same form: of the experiment `probe`, each
-  /// valid, with the columns of probes.csv besides.
+  /// The rows of a probes.csv (docs/probe.md) in the same form: with the experiment `probe`, all
+  /// valid, and with the additional columns of probes.csv.
   static Expected<Points> read_probes(const std::filesystem::path& file);
 
   bool has(std::string_view column) const { return columns_.has(column); }
@@ -76,20 +76,20 @@ class Points {
   std::size_t size() const { return table_.rows.size(); }
   std::size_t line(std::size_t row) const { return table_.rows[row].line; }
 
-  /// The cell's text; empty where a column of probes.csv is asked of a points.csv.
+  /// The cell's text; empty for a column of probes.csv in a points.csv.
   const std::string& text(std::size_t row, std::string_view column) const {
     return at(row).text(column);
   }
-  /// The cell's number; nothing when the cell is empty ("not measured").
+  /// The cell's number; nullopt if the cell is empty ("not measured").
   std::optional<double> number(std::size_t row, std::string_view column) const {
     return at(row).number(column);
   }
   bool valid(std::size_t row) const { return at(row).valid(); }
-  /// Whether the host was busy with other things, or had too few cores, when it was measured.
+  /// True if the host was busy with other work, or had too few cores, during the measurement.
   bool noisy(std::size_t row) const { return at(row).noisy(); }
 
   const Schema& schema() const { return columns_.schema(); }
-  /// The columns that say which point of the sweep a row is, repetition and seed apart.
+  /// The columns that identify a row's point of the sweep, without repetition and seed.
   std::vector<std::string_view> key_columns() const;
 
  private:

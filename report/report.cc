@@ -29,7 +29,7 @@ Expected<void> check_scripts(const std::vector<ResultFolder>& folders, const fs:
 
 std::string y_label(const FigureSpec& spec) {
   const Quantity quantity = spec.schema.quantity(spec.y);
-  // The axis shows means and maxima, so it has no name of one quantity.
+  // The axis shows means and maxima, so no single quantity names it.
   if (spec.data == FigureSpec::Data::timeline) return "Latency (µs)";
   if (!spec.normalize) return quantity.axis_with_unit();
   return fmt::format("{}, {} = 1", capitalized(quantity.noun),

@@ -64,7 +64,7 @@ const Claim* ReportedPaper::find(std::string_view figure, Claim::Kind kind,
 std::vector<std::size_t> ReportedPaper::notes_on(const Claim& claim) const {
   std::vector<std::size_t> naming_it;
   std::vector<std::size_t> naming_figure;
-  // In an experiment the id of a table is its number alone.
+  // In an experiment, the id of a table is only its number.
   std::string_view figure = claim.figure;
   if (constexpr std::string_view table = "Table "; figure.starts_with(table)) {
     figure.remove_prefix(table.size());

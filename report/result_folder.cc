@@ -23,19 +23,19 @@ Expected<std::string> read_text(const fs::path& file) {
   return std::move(*text);
 }
 
-/// A text without quotes, anything else as in JSON.
+/// Text without quotes; any other value as JSON.
 std::string shown(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-/// Appends what a value consists of, each part with its place in it, as in "sessions.0.started"; an
-/// empty array or object is null.
+/// Appends the leaves of a value, each with its path in it, such as "sessions.0.started"; an empty
+/// array or object becomes null.
 void flatten(const std::string& place, const Json& value,
              std::vector<std::pair<std::string, std::string>>& parts) {
   const auto within = [&](std::string_view name) {
     return place.empty() ? std::string(name) : fmt::format("{}.{}", place, name);
   };
-  if (value.empty() && !value.is_null()) {  // of an array or object
+  if (value.empty() && !value.is_null()) {  // an array or object that is empty is not null
     if (!place.empty()) parts.emplace_back(place, "null");
   } else if (value.is_object()) {
     for (const auto& [name, member] : value.items()) flatten(within(name), member, parts);
@@ -48,7 +48,7 @@ void flatten(const std::string& place, const Json& value,
   }
 }
 
-/// Takes what they say out of the manifest, which has their texts.
+/// Moves the input files, with their texts, out of the manifest.
 std::vector<InputFile> take_workloads(Json& manifest) {
   std::vector<InputFile> files;
   Json* const workloads = manifest.find("workloads");
@@ -73,7 +73,7 @@ std::vector<InputFile> take_workloads(Json& manifest) {
   return files;
 }
 
-/// Sets what the manifest says.
+/// Fills in everything that comes from the manifest.
 Expected<void> read_manifest(const fs::path& file, ResultFolder& folder) {
   const auto text = read_text(file);
   if (!text) return tl::unexpected(text.error());
@@ -93,7 +93,7 @@ Expected<void> read_manifest(const fs::path& file, ResultFolder& folder) {
   // The records of files are checked separately (file_record.h) and not shown.
   document.erase("files");
   document.erase("files_before");
-  // So is what columns and their values are called (Schema::beside).
+  // The same holds for the names of columns and values (Schema::beside).
   document.erase("words");
   folder.workloads = take_workloads(document);
   flatten("", document, folder.manifest);
@@ -129,7 +129,7 @@ Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
   }
   const auto manifest = read_manifest(path / "manifest.json", folder);
   if (!manifest) return tl::unexpected(manifest.error());
-  // This check comes last, since errors in a file's syntax are better reported with their line.
+  // This check comes last, since syntax errors in a file are better reported with their line.
   auto note = check_against_manifest(path);
   if (!note) return tl::unexpected(note.error());
   folder.note = std::move(*note);

@@ -19,7 +19,7 @@ namespace perdura::report {
 struct InputFile {
   std::string name;
   std::string text;
-  /// What it says, as its driver read it; folders of earlier versions do not have it.
+  /// Its content as its driver parsed it; nullopt in folders of earlier versions.
   std::optional<std::map<std::string, std::string>> settings;
 };
 
@@ -27,32 +27,32 @@ struct InputFile {
 struct ResultFolder {
   std::filesystem::path path;
   std::string name;
-  bool probed = false;                 ///< by `perdura probe`, which writes a probes.csv
-  Points points;                       ///< none if the folder was read without its rows
+  bool probed = false;                 ///< written by `perdura probe`, with a probes.csv
+  Points points;                       ///< empty if the folder was read without its rows
   std::optional<Timelines> timelines;  ///< if the folder has a timeline.csv
   Specs specs;
   std::string experiment_text;                                ///< experiment.toml as it was run
   std::vector<std::pair<std::string, std::string>> manifest;  ///< "machine.cpu" and its value
-  std::vector<InputFile> workloads;                           ///< of the manifest
+  std::vector<InputFile> workloads;                           ///< from the manifest
 
-  /// What a user should know of the folder's files, in one line; empty: nothing.
+  /// A remark for the user about the folder's files, in one line; empty: none.
   std::string note;
 
-  /// The manifest's value, or "" if it has none of that name.
+  /// The manifest's value of that name, or "" if there is none.
   std::string from_manifest(const std::string& name_in_manifest) const;
 
-  /// Of a sweep that has not ended, "23 of 60 points": an average over what it has is none over
-  /// what it was to measure. Empty if the sweep is complete.
+  /// For an incomplete sweep, "23 of 60 points": averages over these are not averages over the
+  /// whole sweep. Empty if the sweep is complete.
   std::string unfinished() const;
 };
 
 enum class Rows { keep, leave_out };
 
-/// Reads `input`, or, if it is a folder of result folders, each of those in the order of names.
-/// `rows` leaves out: whoever reads those one by one needs no memory for them; they are neither
-/// kept nor checked.
-/// `reading` is told of each folder before it is read; what it throws ends the reading.
-/// Errors: a file is missing, damaged, or not what the folder's manifest says was written.
+/// Reads `input`, or, if it is a folder of result folders, each of those, sorted by name. With
+/// Rows::leave_out, rows are neither kept nor checked, for callers that read them one by one in
+/// little memory. `reading` is called for each folder before it is read; an exception that it
+/// throws ends the reading. Errors: a file is missing, damaged, or does not match the folder's
+/// manifest.
 Expected<std::vector<ResultFolder>> read_result_folders(
     const std::filesystem::path& input, Rows rows = Rows::keep,
     const std::function<void(const std::filesystem::path& folder)>& reading = {});

@@ -7,8 +7,8 @@
 namespace perdura::report {
 namespace {
 
-// A cell uses names that nothing around it has: the template would otherwise find a value that the
-// cell lacks in its surroundings.
+// The names of a cell's fields must differ from all names around it: the template would otherwise
+// look up a field that the cell lacks in its surroundings.
 Data data_of(const Cell& cell, bool heading) {
   Data data;
   data["tag"] = heading ? "th" : "td";

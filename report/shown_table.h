@@ -1,4 +1,4 @@
-// A table as people see it. Every table of the page is one of these and has the same template.
+// A table as people see it. Every table of the page is one of these and uses the same template.
 #pragma once
 
 #include <cstddef>
@@ -17,43 +17,43 @@ struct Link {
 struct Cell {
   std::string text{};
   std::string css{};    ///< classes of page.css: n is a number, apart a column with space before it
-  std::string hint{};   ///< shown to who points at the cell
-  std::string link{};   ///< where the text leads to
+  std::string hint{};   ///< shown when the user points at the cell
+  std::string link{};   ///< target of a link on the text
   std::string below{};  ///< a second line, in the style of the class below_css
   std::string below_css{};
-  std::vector<Link> links{};  ///< behind the text
-  std::size_t columns = 1;    ///< that it spans
+  std::vector<Link> links{};  ///< after the text
+  std::size_t columns = 1;    ///< number of columns that it spans
   bool strong = false;
-  bool as_written = false;  ///< with its line breaks
+  bool as_written = false;  ///< keeps its line breaks
 };
 
 struct ShownRow {
   std::vector<Cell> cells;
-  bool group = false;  ///< a heading above the rows that follow
+  bool group = false;  ///< a heading of the rows that follow
 };
 
 struct ShownTable {
   enum class Fold {
-    long_ones,  ///< if it has more rows than kRowsShown
+    long_ones,  ///< closed if it has more rows than kRowsShown
     closed,
-    open,  ///< may be folded, and is not
+    open,  ///< may be folded, but is open
     never,
   };
   std::vector<ShownRow> head{};
   std::vector<ShownRow> rows{};
   std::string css{};
-  std::string summary{};  ///< what stands for it while it is folded; empty: how many rows it has
+  std::string summary{};  ///< shown while it is folded; empty: the number of rows
   Fold fold = Fold::long_ones;
-  bool first_is_heading = false;  ///< of each row the first cell
+  bool first_is_heading = false;  ///< the first cell of each row is a heading
 };
 
-/// A table with more rows is folded away.
+/// Longer tables are folded.
 inline constexpr std::size_t kRowsShown = 16;
 
-/// For table.html.
+/// The data for table.html.
 Data data_of(const ShownTable& table);
 
-/// For links.html: the links, with a dot between any two.
+/// The data for links.html: the links, separated by dots.
 Data data_of(const std::vector<Link>& links);
 
 /// "1 point", "2 points".

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kStyles = 8;  // the number of styles in plots/style.gp
 
-/// The keys are places in the order of the report.
+/// The keys are positions in the order of the report.
 using Beside = std::map<std::size_t, std::set<std::size_t>>;
 
 std::size_t style_of(std::size_t place, const std::set<std::size_t>& taken) {

@@ -6,15 +6,15 @@
 
 namespace perdura::report {
 
-/// Gnuplot's SVG, fit to stand inside an HTML page beside others: its ids have a prefix (they would
-/// clash), its size is that of its container, and each color rgb(r,g,b) is var(--c-rrggbb,
-/// #rrggbb), so that the page's dark mode can choose another.
+/// gnuplot's SVG, adapted for an HTML page with several figures: ids get a prefix (they would
+/// clash), the size is that of the container, and each color rgb(r,g,b) becomes var(--c-rrggbb,
+/// #rrggbb), so that the page's dark mode can replace it.
 struct InlineSvg {
   std::string view_box;
-  std::string body;  ///< what stands in <svg>, with its end
+  std::string body;  ///< the content of <svg>, including the end tag
 };
 
-/// Nothing if the text is no SVG.
+/// Returns nullopt if the text is not SVG.
 std::optional<InlineSvg> inline_svg(std::string_view svg, const std::string& id_prefix);
 
 }  // namespace perdura::report

@@ -60,8 +60,8 @@ Expected<void> add_formulas(TableData& table, const FigureData& data, const std:
         const auto expected = evaluate(formula->value, {*key, *value});
         if (!expected) return tl::unexpected(expected.error());
         row.formula = *expected;
-        // Counted values are decimal text of a quotient, so they are not exact; even one byte in a
-        // million operations is a difference, though.
+        // Counted values are quotients in decimal, so they are not exact; but even one byte in a
+        // million operations is a difference.
         row.equal = std::abs(row.counted - row.formula) < 1e-6;
       }
       block->rows.push_back(std::move(row));

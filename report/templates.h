@@ -1,4 +1,4 @@
-// The templates of the page: the files of templates/, which the build puts into the program.
+// The templates of the page: the files of templates/, which the build embeds into the program.
 #pragma once
 
 #include <kainjow/mustache.hpp>
@@ -6,12 +6,12 @@
 
 namespace perdura::report {
 
-/// What a template shows, by the names that stand in it. A text is escaped wherever the template
-/// has {{name}}; of an absent name nothing is shown.
+/// The values that a template shows, by name. A text is escaped where the template has {{name}}; an
+/// absent name yields nothing.
 using Data = kainjow::mustache::data;
 using DataList = kainjow::mustache::list;
 
-/// What `make` gives for each, in their order.
+/// The results of `make` for each element, in order.
 template <class Range, class Make>
 DataList list_of(const Range& range, Make make) {
   DataList list;
@@ -19,11 +19,11 @@ DataList list_of(const Range& range, Make make) {
   return list;
 }
 
-/// The template of that file name, filled in. Each may include the others: {{> table.html}}.
-/// Precondition: there is one of that name.
+/// Fills in the template with that file name. Templates may include each other: {{> table.html}}.
+/// Precondition: it exists.
 std::string render(const std::string& name, Data data);
 
-/// The text with & < > " ' escaped, as templates do it.
+/// The text with & < > " ' escaped, as templates escape it.
 inline std::string escaped(const std::string& text) {
   return kainjow::mustache::html_escape<std::string>(text);
 }

@@ -10,8 +10,8 @@
 namespace perdura::report {
 namespace {
 
-/// A key that is the same for a row of points.csv and a row of timeline.csv if they belong
-/// together: both files were written by one program, from the same numbers.
+/// A key that is equal for a row of points.csv and a row of timeline.csv if they belong together:
+/// both files were written by one program, from the same numbers.
 template <class CellOf>
 std::string identity(const Schema& schema, CellOf cell_of) {
   std::string key;
@@ -88,7 +88,7 @@ std::vector<TimelineRow> Timelines::of(const Points& points, std::size_t row) co
 
 Expected<FigureData> choose_point(const Points& points, const std::vector<std::size_t>& candidates,
                                   const FigureSpec& spec, const SeriesOrder& order) {
-  // The rows are found and told apart as for a figure with one number of each point.
+  // Rows are selected and told apart as for a figure with one number per point.
   FigureSpec each = spec;
   each.x = "repetition";
   each.y = "operations";

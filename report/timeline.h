@@ -14,7 +14,7 @@
 
 namespace perdura::report {
 
-/// One interval of a point's course, from timeline.csv (docs/results.md). What is absent was not
+/// One interval of a point's timeline, from timeline.csv (docs/results.md). Absent values were not
 /// measured.
 struct TimelineRow {
   double time_ms = 0;
@@ -35,27 +35,27 @@ class Timelines {
   std::vector<TimelineRow> of(const Points& points, std::size_t row) const;
 
  private:
-  std::vector<std::string> identities_;  ///< by row: the identity's cells
+  std::vector<std::string> identities_;  ///< per row: the cells that identify its point
   std::vector<TimelineRow> rows_;
 };
 
-/// The one row of points.csv that a figure over time shows, first repetition, and as omitted those
-/// that it matches besides. Empty if there is no valid one.
-/// Errors: an unknown column; `where` leaves several points.
+/// The one row of points.csv that a figure over time shows, which is the first repetition; other
+/// matching rows are returned as omitted. Empty if no row is valid. Errors: an unknown column;
+/// `where` leaves several points.
 Expected<FigureData> choose_point(const Points& points, const std::vector<std::size_t>& candidates,
                                   const FigureSpec& spec, const SeriesOrder& order);
 
 /// A summary of a timeline: mean latency while something was being cleaned, and otherwise.
 struct TimelineSummary {
-  double cleanings = 0;         ///< ended within it
-  double cleaning_percent = 0;  ///< of the intervals
+  double cleanings = 0;         ///< number that ended within it
+  double cleaning_percent = 0;  ///< of all intervals
   std::optional<double> mean_cleaning_us;
   std::optional<double> mean_otherwise_us;
   std::optional<double> max_cleaning_us;
   std::optional<double> max_otherwise_us;
 };
 
-/// Returns nothing if the system does not report its cleanings or never cleaned.
+/// Returns nullopt if the system does not report its cleanings or never cleaned.
 std::optional<TimelineSummary> summarize(const std::vector<TimelineRow>& rows);
 
 }  // namespace perdura::report

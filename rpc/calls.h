@@ -64,8 +64,8 @@ class Calls {
     Calls* calls_;
     Call call_;
   };
-  // Waits for a free call. Operations get calls in the order in which they ask for them: also one
-  // that asks when a call has become free waits after those that wait already.
+  // Waits for a free call. Operations get calls in the order in which they ask for them, even if a
+  // call is free when one asks.
   Task<Lease> begin() {
     if (!free_.empty() && line_.empty()) co_return take_free();
     Turn turn(*this);
@@ -80,7 +80,7 @@ class Calls {
   }
   bool expects(Call call) const { return call < slots_.size() && slots_[call].expects; }
 
-  // The answer to the last request of a call; nothing if the connection broke first.
+  // Returns the answer to the last request of a call; nullopt if the connection broke first.
   // `take(completion)` is called for all completions that arrive meanwhile; it must call fail()
   // when the connection ends.
   template <class Take>
@@ -173,17 +173,17 @@ class Calls {
 
   std::vector<Slot> slots_;
   std::vector<Call> free_;
-  std::deque<Turn*> line_;  // who waits for a free call
-  bool receiving_ = false;  // whether a call is receiving
+  std::deque<Turn*> line_;  // operations that wait for a free call
+  bool receiving_ = false;  // a call is receiving
   bool broken_ = false;
 };
 
-// Which call the next reply is for, if replies arrive in the order of their requests and carry no
-// id.
+// Determines which call the next reply is for, if replies arrive in the order of their requests and
+// carry no id.
 class InOrder {
  public:
   void sent(Call call) { calls_.push_back(call); }
-  // Nothing if all requests have been answered.
+  // Returns nullopt if all requests have been answered.
   std::optional<Call> next() {
     if (calls_.empty()) return std::nullopt;
     const Call call = calls_.front();

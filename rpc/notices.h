@@ -1,10 +1,10 @@
-// Notices: what a server sends to its clients unasked, such as that from now on they are to access
-// something in another way.
+// Notices: unsolicited messages of a server to its clients, such as that they must access something
+// in another way from now on.
 //
-// The server keeps buffers for the notices of each session and SENDs them to one session or to all.
-// The client has a task of its own that receives everything of the session, since a notice comes
-// whenever the server sends it, also while no call waits for a reply. Its calls wait for what that
-// task delivers (Calls::answer_to(call)).
+// The server has buffers for the notices of each session and SENDs them to one session or to all.
+// The client has a task of its own that receives everything of the session, since a notice may come
+// at any time, also while no call waits for a reply. Its calls wait for what that task delivers
+// (Calls::answer_to(call)).
 //
 //   NoticeBuffers<Message> notices;                         // server
 //   notices.open(memory, first, 1);

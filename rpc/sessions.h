@@ -1,4 +1,4 @@
-// The server's side: its sessions, and to which of them a received message belongs.
+// The server's side: its sessions, and the mapping from a received message to its session.
 #pragma once
 
 #include <algorithm>
@@ -69,7 +69,7 @@ class SessionTable {
   std::vector<Session> sessions_;
   std::ptrdiff_t first_perhaps_free_ = 0;  // the sessions before it are in use
   std::unordered_map<const fabric::QueuePair*, std::uint32_t> number_of_;
-  // The last one that was asked for: messages of a session often come one after the other.
+  // The session looked up last: messages of a session often come one after the other.
   struct {
     const fabric::QueuePair* queue_pair = nullptr;
     Session* session = nullptr;

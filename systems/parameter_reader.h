@@ -15,7 +15,7 @@
 
 namespace perdura::systems {
 
-// Names the parameter, so that a caller who knows where it was written can add the place.
+// Names the parameter, so that a caller that knows where it was written can add the place.
 struct ParameterError : UsageError {
   ParameterError(std::string_view of, const std::string& message)
       : UsageError(message), parameter(of) {}
@@ -52,7 +52,7 @@ class ParameterReader {
     return static_cast<Number>(values_.number_if_given(name).value_or(otherwise));
   }
 
-  // Nothing if it is not given.
+  // Returns nullopt if it is not given.
   std::optional<std::uint64_t> number_if_given(std::string_view name) const {
     return values_.number_if_given(name);
   }

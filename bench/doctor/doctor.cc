@@ -12,8 +12,8 @@ namespace perdura::bench {
 
 namespace {
 
-// The `perdura advise` command with what is known of the responder as options. What is unknown is
-// left open, and the chooser then demands a method that is correct either way.
+// The `perdura advise` command with the responder's known properties as options. Unknown ones are
+// left out, and the chooser then requires a method that is right either way.
 std::string advise_command(const persistence::Detection& found) {
   std::string command = "perdura advise";
   const auto add = [&](std::string_view option, std::string_view value) {

@@ -31,15 +31,15 @@ struct Diagnosis {
   persistence::ResponderDescriptor responder;
   std::vector<Finding> findings;
   std::string advise;  // the command that chooses a method for this host
-  std::string kind;    // a sentence: which kind of responder this is, and how sure that is
+  std::string kind;    // a sentence: the kind of responder, and how certain that is
 };
 
-// Where to look. Everything is read below `root`, so that a copy of another machine's /sys, /proc
-// and /dev can be examined.
+// The host to examine. Everything is read below `root`, so that a copy of another machine's /sys,
+// /proc and /dev can be examined.
 struct Host {
   std::filesystem::path root = "/";
   persistence::FeaturesOf features_of = persistence::query_rdma_device;
-  // Returns the output of `ndctl list -R`; nothing if there is no such program, or if it fails.
+  // Returns the output of `ndctl list -R`, or nullopt if there is no such program, or it fails.
   std::function<std::optional<std::string>()> ndctl_regions = [] { return std::nullopt; };
 };
 

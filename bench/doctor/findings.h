@@ -19,11 +19,11 @@ std::vector<Finding> rdma_findings(const Host& host, const Tree& tree,
                                    const persistence::Detection& found);
 std::vector<Finding> host_findings(const Tree& tree);
 
-// Returns true if some memory may be persistent; nothing if that is not known.
+// True if there is anything that may be persistent memory; nullopt if that is unknown.
 std::optional<bool> has_persistent_memory(const Tree& tree, const persistence::Detection& found);
 
-// A number of devices that Linux shows in a folder. No folder means no device only where /sys is
-// shown at all.
+// The number of devices that Linux shows in a folder, as text. A missing folder means no devices
+// only if /sys is available at all.
 std::string count_of(const Tree& tree, std::size_t devices);
 inline constexpr const char* kNoSysfs =
     "there is no /sys/bus, which every Linux has; a container or a copy may leave it out";

@@ -202,9 +202,9 @@ Finding cxl_finding(const Tree& tree) {
   return finding;
 }
 
-// How often memory lost power before all that was in its persistence domain had reached the
-// medium. Drivers of NVDIMMs (NFIT, PAPR) and of persistent CXL memory keep the count in an
-// attribute of the device "nmem".
+// The number of times that memory lost power before everything in its persistence domain had
+// reached the medium. Drivers of NVDIMMs (NFIT, PAPR) and of persistent CXL memory keep the count
+// in an attribute of the device "nmem".
 Finding dirty_shutdowns(const Tree& tree) {
   Finding finding{"persistence", "dirty shutdowns", "", "/sys/bus/nd/devices/nmem*", ""};
   std::vector<std::string> counts;

@@ -16,7 +16,7 @@ class Tree {
   std::filesystem::path at(std::string_view path) const { return root_ / path; }
   const std::filesystem::path& root() const { return root_; }
   bool has(std::string_view path) const;
-  // The whole contents of a file; nothing if it is missing or may not be read.
+  // The whole contents of a file; nullopt if it is missing or may not be read.
   std::optional<std::string> read(std::string_view path) const;
   // The first line of a file, with leading and trailing spaces removed; empty if there is none.
   std::string line(std::string_view path) const;

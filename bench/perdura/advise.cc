@@ -24,13 +24,13 @@ namespace fs = std::filesystem;
 using persistence::Advice;
 using persistence::Choice;
 
-// Larger updates consist of several of these; they take every method longer by the same transfer
-// time.
+// Larger updates are split into several of this size; each costs every method the same additional
+// transfer time.
 constexpr Bytes kLargestUpdate = 16 * MiB;
 
 struct AdviseArguments {
   ConfigurationOptions configuration;
-  std::string responder;  // file with a descriptor; empty for this machine
+  std::string responder;  // file of a descriptor; empty: this machine
   std::string update = "single";
   std::optional<std::string> operation;
   std::optional<Bytes> second_size;
@@ -46,15 +46,15 @@ struct AdviseArguments {
   bool as_json = false;
 };
 
-// A property of the responder, and how it became known.
+// A property of the responder, and its source.
 struct Property {
   std::string name;
   std::string value;  // "unknown" if it is not known
   std::string reason;
 };
 
-// What is known of the responder: from the descriptor file that it wrote, or else what Linux
-// reports about this machine.
+// The known properties of the responder: from the descriptor file that it wrote, or else as Linux
+// reports them for this machine.
 struct Known {
   persistence::ResponderDescriptor responder;
   persistence::DeviceFeatures features;
@@ -80,7 +80,7 @@ Known known_of_responder(const std::string& file) {
   }
 }
 
-// Fills in options that the user did not give from what is known of the responder.
+// Fills in options that the user did not give from the known properties of the responder.
 std::vector<Property> complete(ConfigurationOptions& options,
                                const persistence::ResponderDescriptor& known) {
   std::vector<Property> properties;
@@ -106,8 +106,8 @@ std::vector<Property> complete(ConfigurationOptions& options,
 
 const char* yes_or_no(bool value) { return value ? "yes" : "no"; }
 
-// Determines the features of the devices: those that the user gave, or else those that were
-// detected or are assumed.
+// Determines the devices' features: those that the user gave, or else those that were detected or
+// are assumed.
 persistence::DeviceFeatures settle_features(const AdviseArguments& given, const Known& known,
                                             std::vector<Property>& properties) {
   persistence::DeviceFeatures features = known.features;
@@ -168,7 +168,7 @@ Json as_json(const Choice& choice) {
   return result;
 }
 
-// Prints lines of a name and a text in columns.
+// Prints pairs of a name and a text in aligned columns.
 void print_columns(const std::vector<std::pair<std::string, std::string>>& lines) {
   std::size_t width = 0;
   for (const auto& [name, text] : lines) width = std::max(width, name.size());

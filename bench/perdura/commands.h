@@ -1,6 +1,6 @@
-// The commands of the program `perdura`. Each adds itself to the program and does its work if it
-// was chosen. Usage errors are thrown as UsageError; main.cc reports them in one line with exit
-// code 2.
+// The commands of the program `perdura`. Each adds itself to the program, with the function that
+// runs it. Usage errors are thrown as UsageError; main.cc reports them in one line with exit code
+// 2.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ void add_guarantees(Command& program, CommandContext& context);
 void add_list(Command& program, CommandContext& context);
 void add_plan(Command& program, CommandContext& context);
 void add_run(Command& program, CommandContext& context);
-// report, claims and compare
+// Adds report, claims and compare.
 void add_reading(Command& program, CommandContext& context);
 void add_probe(Command& program, CommandContext& context);
 void add_advise(Command& program, CommandContext& context);

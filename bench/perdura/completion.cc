@@ -1,4 +1,4 @@
-// perdura completion: scripts by which a shell completes perdura's commands and options. They are
+// perdura completion: prints scripts with which a shell completes perdura's commands and options,
 // generated from the definitions of the commands.
 #include <fmt/format.h>
 
@@ -18,13 +18,13 @@ namespace {
 // The possible values of an argument.
 struct Values {
   std::vector<std::string> words{};
-  // If there are no words: the arguments of `perdura list` that list the values.
+  // If there are no words: the arguments of `perdura list` that print the values.
   std::vector<std::string> names_of{};
-  bool taken = false;  // whether there is a value at all; otherwise it is a flag
+  bool taken = false;  // there is a value at all; otherwise it is a flag
 };
 
 Values values_of(const Option& option, std::string_view name) {
-  // For arguments whose values are names: what `perdura list` calls those names.
+  // For arguments whose values are names: the kind of those names in `perdura list`.
   static const std::map<std::string_view, std::vector<std::string>> names{
       {"experiment", {"experiments"}},
       {"--profile", {"profiles"}},
@@ -47,15 +47,15 @@ std::string bash_words(const Values& values) {
   return fmt::format("words=$({})", commands);
 }
 
-// The cases of a shell's function for each command: what follows an option, and what a word that
-// has begun may become.
+// The cases of a shell function for each command: the values of an option, and the completions of a
+// partial word.
 struct BashCases {
   std::string after_options;
   std::string begun;
-  std::string groups;  // the commands that have commands of their own, as " fs mcas"
+  std::string groups;  // the commands that have subcommands, as " fs mcas"
 };
 
-// Adds a command's cases, and before them those of its own commands, which are longer.
+// Adds a command's cases, after those of its subcommands, whose paths are longer.
 void add_bash(const Command& command, const std::string& path, BashCases& cases) {
   std::vector<std::string> own;
   for (const auto& each : command.subcommands()) {
@@ -131,8 +131,8 @@ std::string fish_values(const Values& values) {
   return values.taken ? " -r" : "";
 }
 
-// Adds what may follow a command, and the commands of its own. `when` is fish's condition that the
-// commands before it were given.
+// Adds the completions after a command, and those of its subcommands. `when` is fish's condition
+// that the preceding commands were given.
 void add_fish(const Command& command, const std::string& when, std::string& text) {
   for (const auto& each : command.subcommands()) {
     text += fmt::format("complete -c perdura -n '{}' -f -a {} -d {}\n", when, each->name(),

@@ -1,4 +1,4 @@
-// The options that name a responder's configuration: --domain, --ddio, --receive-buffers,
+// The options that describe a responder's configuration: --domain, --ddio, --receive-buffers,
 // --transport.
 #pragma once
 
@@ -19,8 +19,8 @@ struct ConfigurationOptions {
 
   void add_to(Command& command);
   bool complete() const { return domain && ddio && receive_buffers && transport; }
-  // All configurations that the options leave open; both InfiniBand and iWARP if the transport is
-  // open.
+  // All configurations that match the given options; for both InfiniBand and iWARP if the transport
+  // is not given.
   std::vector<persistence::Configuration> matching() const;
 };
 

@@ -1,4 +1,5 @@
-// perdura crash: what a power failure may do to a method of remote persistence or to a system.
+// perdura crash: explores what a power failure may do to a method of remote persistence or to a
+// system.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,12 +27,12 @@ using persistence::Method;
 using persistence::Proof;
 using persistence::StepProof;
 
-// With more crash states than this, which take some seconds, a number of random ones is tried at
-// each crash point instead.
+// Exploring more crash states than this would take more than some seconds; then random samples are
+// tried at each crash point instead.
 constexpr std::uint64_t kFeasible = 10'000'000;
 constexpr std::uint64_t kUsualSamples = 1000;
 
-// The name of a known method always means that method, even if there is a file of the same name.
+// The name of a known method always means that method, even if a file has the same name.
 Method load_method(const std::string& target) {
   const auto& known = persistence::methods();
   if (std::any_of(known.begin(), known.end(),

@@ -19,49 +19,52 @@ struct CrashArguments {
   std::uint64_t samples = 0;  // 0: the target's default
   std::uint64_t seed = 1;
   bool steps = false;
-  std::vector<std::string> parameters;  // NAME=VALUE, of a system
-  std::optional<std::uint64_t> from;    // moment of a system's history
+  std::vector<std::string> parameters;  // NAME=VALUE, for a system
+  std::optional<std::uint64_t> from;    // first crash point of a system's history
   std::optional<std::uint64_t> to;
-  std::string persistence = "paper";     // of a system's puts, or "correct"
-  std::optional<std::string> schedule;   // of a system's history; absent: all
-  std::optional<std::uint64_t> failing;  // of a system's servers, at once; absent: all
-  std::optional<std::string> failure;    // of a system: absent: of power
-  std::optional<std::string> profile;    // of a system: default erda-connectx3
-  std::optional<std::string> images;     // of a system: recoveries at a moment, or "all"
-  std::uint64_t threads = 0;             // with `images`; 0: one for each of the host's
-  // Of schedules of a system, in place of moments of its histories.
+  std::string persistence = "paper";     // for a system's puts: "paper" or "correct"
+  std::optional<std::string> schedule;   // history of a system; absent: all
+  // Number of a system's servers that fail at once; absent: all.
+  std::optional<std::uint64_t> failing;
+  std::optional<std::string> failure;    // kind of failure of a system; absent: power
+  std::optional<std::string> profile;    // for a system; absent: erda-connectx3
+  std::optional<std::string> images;     // for a system: recoveries at a crash point, or "all"
+  std::uint64_t threads = 0;             // with `images`; 0: one per hardware thread of the host
+  // For a system: explore schedules instead of the crash points of its histories.
   std::optional<std::string> strategy;
   std::optional<std::uint64_t> deviations;
   std::optional<std::uint64_t> depth;
   std::optional<std::uint64_t> histories;
   std::optional<std::uint64_t> schedules;
   bool late_placements = false;
-  std::optional<std::uint64_t> sequences;  // of so many operations
-  std::optional<std::string> expected;     // a level; absent: durable
+  std::optional<std::uint64_t> sequences;  // number of operations in each sequence
+  std::optional<std::string> expected;     // a guarantee level; absent: durable
   std::optional<std::uint64_t> failures;
   std::optional<std::uint64_t> stride;
-  std::string folder = "out/crash";  // for what is found
+  std::string folder = "out/crash";  // for findings
   bool as_json = false;
-  std::optional<std::string> replay;   // the file of a finding; then only `diagram` is given, too
+  // The file of a finding; then only `diagram` may be given, too.
+  std::optional<std::string> replay;
   std::optional<std::string> diagram;  // file for a space-time diagram of a loss, as SVG
 };
 
 bool is_system(const std::string& name);
-// Explores a system. Returns `done` if what it acknowledges is durable on all persistence models.
+// Explores a system. Returns `done` if acknowledged writes are durable on all persistence models.
 ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context);
 
-// The same by a strategy (bench/crash/schedules.h).
+// Explores a system with a strategy (bench/crash/schedules.h).
 ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& context);
 
-// The same with every short sequence of operations (bench/crash/sequences.h).
+// Explores a system with every short sequence of operations (bench/crash/sequences.h).
 ExitCode crash_sequences(const CrashArguments& arguments, const CommandContext& context);
 
-// What the parameters and the configuration of a command say of a system. Throws UsageError.
+// The system's parameters, and its persistence models, that a command's arguments select. Both
+// throw UsageError.
 GivenParameters given_parameters(const services::SystemInfo& system,
                                  const CrashArguments& arguments);
 std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& options);
 
-// Repeats what `perdura soak` found. Returns `failed` if it is found again.
+// Repeats a finding of `perdura soak`. Returns `failed` if the loss occurs again.
 ExitCode replay_finding(const CrashArguments& arguments, const CommandContext& context);
 
 }  // namespace perdura::harness

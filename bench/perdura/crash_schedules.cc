@@ -46,7 +46,7 @@ void check(const CrashArguments& arguments, StrategyKind strategy) {
   if (arguments.depth && strategy != StrategyKind::pct) refuse("--depth", "is for --strategy pct");
 }
 
-// The setting of the table that is given, so that what is found can be named in a file.
+// The explored setting that the arguments select; a finding's file refers to it by name.
 bench::ExploredSetting setting_of(const services::SystemInfo& system,
                                   const CrashArguments& arguments) {
   const GivenParameters parameters = given_parameters(system, arguments);
@@ -103,7 +103,7 @@ ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& 
       context.locations.find(FileKind::profile, {profile_name, "--profile"}).string());
   const services::ServedSystem system = *systems::find_system(arguments.target);
   const bench::ExploredSetting setting = setting_of(system.info, arguments);
-  // Whatever the table says: what is to be found is the first loss.
+  // Independent of the table of guarantees, since the goal is to find the first loss.
   const services::GuaranteeLevel expected =
       arguments.expected ? services::guarantee_of_word(*arguments.expected).value()
                          : services::GuaranteeLevel::durable;
@@ -122,7 +122,7 @@ ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& 
     options.progress = [&](double share) { work.within(one.name(), share); };
     options.stop = [] { return interrupted(); };
     const bench::ScheduleResult result = explore_schedules(one, profile, options);
-    // Which throws if a signal has come, but what was found is printed first.
+    // skip() throws if a signal has arrived, so it is called only if there is no finding to print.
     if (!result.finding) work.skip();
     work.close();
     const bench::Answer answer = bench::answer_of(

@@ -56,8 +56,8 @@ ExitCode crash_sequences(const CrashArguments& arguments, const CommandContext& 
   options.setup.correct = arguments.persistence == "correct";
   options.setup.seed = arguments.seed;
   options.length = static_cast<std::uint32_t>(*arguments.sequences);
-  // Of single operations nearly all images. Where recovery reads the checksum of what may be torn,
-  // each image looks different to it, and there may be too many.
+  // For single operations, nearly all images are tried. For longer sequences there may be too many:
+  // where recovery checksums possibly torn data, it distinguishes every image.
   const std::string images = arguments.images.value_or(
       std::to_string(options.length == 1 ? kUsualRecoveries[0] : kUsualRecoveries[1]));
   options.recoveries = images == "all" ? 0 : std::stoull(images);

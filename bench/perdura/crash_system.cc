@@ -54,7 +54,7 @@ const bench::Guarantee& worst_loss(const bench::CrashResult& result) {
   return result[Condition::durable];
 }
 
-// The two conditions of durability, each judged separately.
+// The two conditions of durability, each with its own judgment.
 std::string conditions_of(const services::Service& service, const bench::CrashResult& result) {
   return fmt::format("{} {}, {} {}", service.acknowledged(),
                      result[Condition::acknowledged].held ? "survive" : "are lost",
@@ -81,7 +81,7 @@ GivenParameters given_parameters(const services::SystemInfo& system,
                            : unknown_name("parameter", name, names));
     }
     const auto value = read_value(*parameter, text.substr(equals + 1));
-    // A value that cannot be read has the wrong type for every parameter.
+    // A value that cannot be parsed has the wrong type for every parameter.
     const std::string problem =
         parameter->problem_with(value.value_or(ParameterValue(text.substr(equals + 1))));
     if (!problem.empty()) refuse(fmt::format("{} {}", name, problem));
@@ -104,7 +104,7 @@ bool is_system(const std::string& name) { return systems::find_system(name).has_
 
 namespace {
 
-// What the histories and their recoveries had in them.
+// The events that occurred in the histories and their recoveries.
 std::string events_of(const bench::CrashResult& result) {
   std::string text;
   for (const auto& [name, count] : result.events) {
@@ -255,7 +255,7 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
                   result.unexplored.empty();
     if (arguments.as_json) {
       const bool closest = !answer.looked_less_closely();
-      // That nothing is lost is not known where another exploration has found a loss.
+      // "Nothing is lost" is unknown where another exploration has found a loss.
       const auto survives = [&](const bench::Guarantee& condition) {
         return condition.held && !closest ? Json() : Json(condition.held);
       };

@@ -1,5 +1,5 @@
-// perdura doctor: the properties of this host as a responder of remote persistence, and how each is
-// known.
+// perdura doctor: prints the properties of this host as a responder of remote persistence, each
+// with its evidence.
 #include "bench/doctor/doctor.h"
 
 #include <fmt/format.h>

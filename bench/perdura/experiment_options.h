@@ -1,5 +1,5 @@
-// What `perdura run` and `perdura plan` have in common: the arguments that say what is to be run,
-// and the drivers that run it.
+// Shared by `perdura run` and `perdura plan`: the arguments that select what to run, and the
+// drivers that run it.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@ namespace perdura::harness {
 
 class ExperimentOptions {
  public:
-  // Returns the argument that names the experiment, so that the command can make it required or
-  // optional.
+  // Adds the options. Returns the argument that names the experiment, so that the command can make
+  // it required or optional.
   Option add_to(Command& command);
   // All options apart from that argument.
   const std::vector<Option>& options() const { return options_; }

@@ -18,8 +18,8 @@ namespace {
 
 using services::GuaranteeLevel;
 
-// How the streams of a tape are to be read (bench/crash/generated_run.h). To be raised when the
-// same tape means another run than before.
+// Version of the streams of a tape (bench/crash/generated_run.h). To be incremented when the same
+// tape would result in a different run.
 constexpr int kStreams = 6;
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -39,7 +39,7 @@ GuaranteeLevel level_in(const Json& found, const char* name) {
   return *level;
 }
 
-// The system, setting and server that a file names, with what was expected of them then.
+// The system, setting and server that a file names, and the guarantee expected when it was written.
 bench::SoakCase case_in(const Json& found) {
   const auto name = found.at("system").get<std::string>();
   const auto system = systems::find_system(name);

@@ -1,5 +1,5 @@
-// Files of what `perdura soak` has found. A file says in names and choices what was run, so that it
-// can be repeated by a later build (`perdura crash --replay`), and what was found.
+// Files with the findings of `perdura soak`. A file describes the run by names and choices, so that
+// a later build can repeat it (`perdura crash --replay`), and says what was found.
 #pragma once
 
 #include <filesystem>
@@ -14,17 +14,17 @@ namespace perdura::harness {
 inline constexpr std::string_view kSoakProfile = "erda-connectx3";
 
 struct FindingFile {
-  bench::SoakFinding finding;  // as it was found: `run` has no more than `kept` and `loss`
+  bench::SoakFinding finding;  // of `run`, only `kept` and `loss` are set
   std::string profile;
 };
 
-// Writes the file of a finding, and beside it the diagram of its run (SVG), into a folder that need
-// not exist yet. `model` is the profile that this name has. Throws UsageError if the folder cannot
-// be made. Returns the file.
+// Writes the file of a finding, and beside it the diagram of its run (SVG), into a folder, which is
+// created if necessary. `model` is the profile named `profile`. Throws UsageError if the folder
+// cannot be created. Returns the file's path.
 std::filesystem::path write_finding(const bench::SoakFinding& finding, const std::string& profile,
                                     const sim::Profile& model, const std::filesystem::path& folder);
-// Throws UsageError with one line that names the file, if it is no such file, if it is damaged, or
-// if it names something that this build does not have.
+// Throws UsageError with one line that names the file, if it is not such a file, is damaged, or
+// refers to something that this build does not have.
 FindingFile read_finding(const std::string& file);
 
 }  // namespace perdura::harness

@@ -41,7 +41,7 @@ struct FsArguments {
   int ready = -1;
 };
 
-// Of a command that is given a place alone.
+// The file system of commands that work on an existing place: --system, or else the first one.
 const FsSystem& system_of(const FsArguments& arguments) {
   if (!arguments.system.empty()) return systems::find_fs_system(arguments.system);
   const auto all = systems::fs_systems();
@@ -72,7 +72,7 @@ ExitCode make(const FsArguments& arguments) {
   return ExitCode::done;
 }
 
-// A place that cannot be opened is not damaged, which is what exit code 1 says.
+// Reports a place that cannot be opened as wrong usage: exit code 1 would mean that it is damaged.
 void use(const Place& place, fs::Access access, const std::function<Task<>(Thread&)>& body) {
   try {
     fs::wait_until_free(place, access);
@@ -115,7 +115,7 @@ ExitCode dump(const FsArguments& arguments) {
   return ExitCode::done;
 }
 
-// Tells who waits that programs can use the directory, and leaves terminal and folder to others.
+// Tells the waiting parent that the mount is usable, and detaches from terminal and current folder.
 void go_to_background(int ready) {
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nowhere < 0 || chdir("/") != 0) throw PlatformError("there is no /dev/null");
@@ -125,8 +125,8 @@ void go_to_background(int ready) {
   close(ready);
 }
 
-// Starts this program again as the process that serves, and waits until it does, or has said why it
-// cannot.
+// Starts this program again as the serving process, and waits until it serves or has reported why
+// it cannot.
 ExitCode mount_in_background(const FsArguments& arguments) {
   std::array<int, 2> said{};
   if (pipe2(said.data(), O_CLOEXEC) != 0) {
@@ -187,7 +187,7 @@ ExitCode mount(FsArguments arguments) {
   const auto directory = std::filesystem::absolute(arguments.mount.directory, error);
   arguments.mount.directory = directory.lexically_normal().string();
   if (arguments.ready >= 0) {
-    // Of this process alone, not of those that it may start.
+    // The descriptor belongs to this process only; its children must not inherit it.
     fcntl(arguments.ready, F_SETFD, FD_CLOEXEC);
     arguments.mount.ready = [ready = arguments.ready] { go_to_background(ready); };
   }
@@ -195,7 +195,7 @@ ExitCode mount(FsArguments arguments) {
   return ExitCode::done;
 }
 
-// The parser would take it for a large number.
+// Rejects a negative number, which the parser would take for a large one.
 std::string is_not_negative(const std::string& given) {
   return given.starts_with('-') ? fmt::format("{} is negative", given) : "";
 }
@@ -272,7 +272,7 @@ void add_fs(Command& program, CommandContext&) {
       "--threads", arguments->mount.threads,
       "How many serve it, as many as the file system takes; 0: four for each core, at most "
       "32");
-  // Of the process that mount_in_background() starts.
+  // For the process that mount_in_background() starts.
   mounting.option("--ready", arguments->ready).hidden();
 }
 

@@ -1,4 +1,4 @@
-// perdura guarantees: the tables of what methods and systems guarantee, as CSV and as text.
+// perdura guarantees: the tables of guarantees of methods and systems, as CSV and as text.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -68,7 +68,7 @@ struct Exploration {
   std::future<std::string> guarantee = found.get_future();
 };
 
-// The cell of the table if it needs no exploration.
+// The cell of an exploration whose result is known without running it; nullopt for any other.
 std::optional<std::string> known_before(const Exploration& exploration,
                                         const sim::Profile& profile) {
   const services::SystemInfo& system = exploration.system.info;
@@ -78,13 +78,14 @@ std::optional<std::string> known_before(const Exploration& exploration,
   return std::nullopt;
 }
 
-// Explorations of one kind cost about the same.
+// Groups explorations of about the same cost, for the estimate of the time left.
 std::string kind_of(const Exploration& exploration, const sim::Profile& profile) {
   return known_before(exploration, profile) ? "known before"
                                             : std::string(exploration.system.info.name);
 }
 
-// The cell of the table. What cannot be explored does not keep the rest from it.
+// Explores and returns the cell. An exploration that fails yields a cell that says so, and does not
+// prevent the others.
 std::string explored(Exploration& exploration, const sim::Profile& profile) {
   if (auto known = known_before(exploration, profile)) return std::move(*known);
   exploration.options.progress = [](double) { LongWork::stop_if_interrupted(); };
@@ -102,8 +103,8 @@ std::string explored(Exploration& exploration, const sim::Profile& profile) {
   }
 }
 
-// The first exploration of each kind, then the second of each, and so on: soon a cost is known of
-// all kinds, some of which take fifty times as long as others, and so is the time that is left.
+// Orders the first exploration of each kind, then the second of each, and so on. Some kinds take
+// fifty times as long as others; this way a cost of each is known early, and with it the time left.
 std::vector<std::size_t> by_turns(const std::vector<std::string>& kinds) {
   std::map<std::string, std::size_t> before;
   std::vector<std::pair<std::size_t, std::size_t>> turns;
@@ -132,7 +133,7 @@ void explore_all(std::vector<Exploration>& explorations, const sim::Profile& pro
       Exploration& exploration = explorations[order[mine]];
       const auto began = std::chrono::steady_clock::now();
       try {
-        // An exploration looks for interruptions only now and then.
+        // Explorations check for interruption only now and then.
         LongWork::stop_if_interrupted();
         const std::string cell = explored(exploration, profile);
         work.end(exploration.name, cell, kinds[order[mine]],
@@ -145,7 +146,7 @@ void explore_all(std::vector<Exploration>& explorations, const sim::Profile& pro
   });
 }
 
-// The table of whole systems, with a row for each setting that changes what is guaranteed.
+// The table of whole systems, with a row for each setting that changes the guarantee.
 class SystemsMatrix {
  public:
   // Includes only the named systems, or all of them if `names` is empty.
@@ -178,7 +179,7 @@ class SystemsMatrix {
 
   std::size_t explorations() const { return explorations_.size(); }
 
-  // The guarantees that had been explored when the program was built.
+  // The guarantees in the table that was built into the program.
   Matrix built_in() {
     for (std::size_t i = 0; i < explorations_.size(); ++i) {
       const Exploration& exploration = explorations_[i];

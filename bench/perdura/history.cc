@@ -1,4 +1,4 @@
-// perdura history: checks a recorded history, and writes it for other checkers.
+// perdura history: checks a recorded history, and converts it for other checkers.
 #include <fmt/format.h>
 
 #include <memory>
@@ -36,7 +36,7 @@ ExitCode exit_code_of(Linearizability::Decision decision) {
   return ExitCode::undecided;
 }
 
-// A history as perdura writes it, in which each put has a version; nothing if it is another one.
+// A history in perdura's own format, in which each put has a version; nullopt for another format.
 std::optional<history::History> own_history(const std::string& text) {
   try {
     return history::from_json(text);

@@ -1,5 +1,6 @@
-# Installs what the program says of itself: completions of shells, and man pages of its help texts.
-# Run by `cmake --install` with program, source (of the project), made (a folder to write to), help2man, mandir, datadir.
+# Installs files that the program generates from its own definitions: shell completions, and man
+# pages made from its help texts. Run by `cmake --install` with program, source (of the project),
+# made (a folder to write to), help2man, mandir, datadir.
 file(MAKE_DIRECTORY ${made})
 get_filename_component(data ${datadir} ABSOLUTE BASE_DIR ${CMAKE_INSTALL_PREFIX})
 get_filename_component(man ${mandir} ABSOLUTE BASE_DIR ${CMAKE_INSTALL_PREFIX})
@@ -25,7 +26,7 @@ set(ENV{PATH} "${folder}:$ENV{PATH}")
 execute_process(COMMAND perdura --version OUTPUT_VARIABLE version OUTPUT_STRIP_TRAILING_WHITESPACE)
 string(REGEX REPLACE "^perdura " "" version "${version}")
 
-# The commands that the documents and the README show, one a line.
+# The commands in the documents and the README, one per line.
 file(GLOB documents ${source}/docs/*.md ${source}/docs/systems/*.md)
 set(shown "")
 foreach(document ${source}/README.md ${documents})
@@ -33,7 +34,7 @@ foreach(document ${source}/README.md ${documents})
   list(APPEND shown ${lines})
 endforeach()
 
-# Writes what help2man adds to the page of a call: the first examples of it, and what it ends with.
+# Writes the text that help2man adds to the page of a command: its first examples, and the ending.
 function(write_sections file call)
   set(text "")
   set(examples 0)
@@ -54,15 +55,15 @@ function(write_sections file call)
   file(WRITE ${file} "${text}")
 endfunction()
 
-# Makes the page of a call, and those of its own commands.
+# Makes the page of a command, and those of its subcommands.
 function(write_pages call)
-  # The first line says what it is; a semicolon would end an argument.
+  # The first line describes the command; a semicolon would end an argument.
   separate_arguments(arguments UNIX_COMMAND "${call}")
   execute_process(COMMAND ${arguments} --help OUTPUT_VARIABLE help)
   string(REGEX REPLACE "[;\n].*" "" name "${help}")
   string(REPLACE " " "-" page ${call})
   write_sections(${made}/${page}.sections "${call}")
-  # A page is named after what has the version.
+  # help2man takes the page's name from the version string.
   write_output(${made}/${page}.1 ${help2man} --no-info --include=${made}/${page}.sections
     "--version-string=${page} ${version}" --name=${name} ${call})
   file(INSTALL ${made}/${page}.1 DESTINATION ${man}/man1)

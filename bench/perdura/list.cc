@@ -27,7 +27,7 @@ constexpr std::array<std::pair<const char*, FileKind>, 4> kFiles{{
     {"sites", FileKind::site},
 }};
 
-// A file with errors must not prevent the others from being listed.
+// An experiment with errors must not prevent the others from being listed.
 std::string description_of(const Locations& locations, const std::string& experiment) {
   try {
     return printable(load_experiment(locations.find(FileKind::experiment, {experiment, ""}),

@@ -1,4 +1,5 @@
-// perdura litmus: what the fabric's memory model allows and forbids, and what platforms do.
+// perdura litmus: compares what the fabric's memory model allows and forbids with what platforms
+// do.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -25,10 +26,10 @@ namespace {
 using litmus::Litmus;
 
 struct LitmusArguments {
-  std::string text;  // of the titles
+  std::string text;  // words in the tests' titles
   std::uint64_t runs = 1000;
   std::uint64_t seed = 1;
-  std::string platform;  // the only one, if there is one
+  std::string platform;  // the only one to run on; empty: all
   bool counts = false;
 
   bool on(std::string_view name) const { return platform.empty() || platform == name; }
@@ -49,8 +50,8 @@ litmus::Results run_on_shm(const Litmus& test, const LitmusArguments& arguments)
   return run_on(platform, test, arguments);
 }
 
-// What the RDMA device of this host can do; nothing if it is not needed, or if there is none and
-// other platforms are wanted, too.
+// The capabilities of this host's RDMA device; nullopt if verbs is not selected, or if there is no
+// device and other platforms are selected, too.
 std::optional<fabric::Capabilities> device_of_this_host(const LitmusArguments& arguments) {
   if (!arguments.on("verbs")) return std::nullopt;
 #ifdef PERDURA_HAVE_VERBS
@@ -67,7 +68,7 @@ std::optional<fabric::Capabilities> device_of_this_host(const LitmusArguments& a
   return std::nullopt;
 }
 
-// Empty if the device lacks an operation of the test.
+// Outcome counts on verbs; empty if the device lacks an operation of the test.
 std::vector<std::uint64_t> times_on_verbs([[maybe_unused]] const Litmus& test,
                                           [[maybe_unused]] const fabric::Capabilities& device,
                                           [[maybe_unused]] const LitmusArguments& arguments) {
@@ -102,7 +103,7 @@ std::vector<litmus::Column> columns_of(const Litmus& test, const sim::Profile& p
   return columns;
 }
 
-// What contradicts the model, if anything does.
+// Describes an observed outcome that contradicts the model; "" if there is none.
 std::string contradiction(const Litmus& test, const std::vector<litmus::Column>& columns) {
   for (const litmus::Column& column : columns) {
     if (const litmus::Outcome* const outcome = forbidden_in(test, column.times)) {

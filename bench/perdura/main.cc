@@ -71,7 +71,7 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   return code;
 }
 
-// Runs the command as one rank. All ranks end with the exit code on which they agree, or else all
+// Runs the command as one rank. All ranks end with the exit code that they agree on; otherwise all
 // are aborted.
 ExitCode run_as_rank(int argc, char** argv) {
   perdura::harness::Ranks ranks(argc, argv);
@@ -105,8 +105,8 @@ int main(int argc, char** argv) {
   try {
     return static_cast<int>(run_as_rank(argc, argv));
   } catch (const perdura::UsageError& error) {
-    // These processes do not know of each other, and each takes itself for the first. So the one
-    // that Slurm numbers 0 reports the error.
+    // These processes cannot find each other, and each takes itself for the first. The one that
+    // Slurm numbers 0 reports the error.
     const char* task = std::getenv("SLURM_PROCID");
     const bool first = task == nullptr || std::string_view(task) == "0";
     return static_cast<int>(perdura::harness::complain(first, ExitCode::usage, error.what()));

@@ -1,5 +1,5 @@
-// perdura mcas serve and check: shards of MCAS for applications, as a configuration file describes
-// them (docs/library.md).
+// perdura mcas serve and check: serves applications the MCAS shards that a configuration file
+// describes (docs/library.md).
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -28,24 +28,25 @@ struct McasArguments {
   std::vector<std::string> shards;
 };
 
-// That the signal handler stops.
+// The server that the signal handler stops; null while none runs.
 std::atomic<mcas::Server*> served{nullptr};
 void stop_serving(int) {
   if (mcas::Server* const server = served.load()) server->stop();
 }
 
-// The error of the line that could not be written.
+// errno of the line that could not be written.
 std::atomic<int> unwritten{0};
-// A line can be written to standard output at once: there is room in the pipe, or writing fails,
-// which is found out when it is tried.
+// True if writing a line to standard output would not block: the pipe has room, or writing fails at
+// once.
 bool is_read() {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
   return poll(&output, 1, 0) != 0;
 }
 
-// Lines of the shards' threads, each at once: whoever started this waits for them. One that cannot
-// be written ends the shards, so that they learn of it. If nobody reads, and the pipe is full, the
-// line is left out: a thread that waited for a reader would serve nobody meanwhile.
+// Prints a line of a shard's thread at once, since the process that started this one may be waiting
+// for it. If it cannot be written, the shards are stopped, so that the failure is noticed. If the
+// pipe is full because nobody reads it, the line is dropped: a thread that waited for a reader
+// would serve no requests meanwhile.
 void say(const std::string& line) {
   static std::mutex mutex;
   static std::uint64_t left_out = 0;
@@ -95,7 +96,7 @@ ExitCode serve(const McasArguments& arguments) {
   std::signal(SIGTERM, stop_serving);
   std::signal(SIGINT, stop_serving);
   server->run();
-  // A signal that comes now ends the process as it would any other.
+  // A signal that arrives from now on has its default effect.
   std::signal(SIGTERM, SIG_DFL);
   std::signal(SIGINT, SIG_DFL);
   served = nullptr;
@@ -110,7 +111,7 @@ ExitCode check(const McasArguments& arguments) {
       std::cout << fmt::format("{}: shard {} of the job '{}'{}\n", shard.name, shard.node, list.job,
                                shard.address.empty() ? "" : ", at " + shard.address);
     }
-    // What cannot be known without opening, or waiting for, what may be in use.
+    // Everything that can be known only by opening, or waiting for, resources that may be in use.
     std::cout << "not checked, as only serving tells: the RDMA device, numa_node, names of hosts, "
                  "what the "
                  "memory holds, what plugins take, whether shards are served already\n";

@@ -1,5 +1,5 @@
-// perdura mojim run, read and recover: programs that know nothing of Mojim, on a file that it
-// replicates or on a copy of it (docs/systems/mojim.md).
+// perdura mojim run, read and recover: runs programs that are unaware of Mojim on a file that Mojim
+// replicates, or on a copy of it (docs/systems/mojim.md).
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,7 +60,7 @@ Cluster cluster_of(const MojimArguments& arguments) {
   }
   cluster.files.insert(cluster.files.end(), arguments.backups.begin(), arguments.backups.end());
   for (std::string& file : cluster.files) {
-    // One file has one name, and so one FILE.mojim.
+    // Canonical paths, so that one file always has the same FILE.mojim.
     std::error_code error;
     const fs::path canonical = fs::weakly_canonical(fs::absolute(file), error);
     if (!error) file = canonical.string();
@@ -76,7 +76,7 @@ Cluster cluster_of(const MojimArguments& arguments) {
       throw UsageError(fmt::format("{}: {}", folder.string(), not_a_folder(folder)));
     }
   }
-  // What is left of one that was killed is removed by the next one.
+  // If this run is killed, the next one removes what it leaves behind under this job name.
   cluster.job = fabric::shm::automatic_name(fmt::format("mojim-{}", getpid()));
   cluster.size = round_up(cluster.size, 4 * KiB);
   cluster.ddio = arguments.ddio == "on";
@@ -96,7 +96,7 @@ Cluster cluster_of(const MojimArguments& arguments) {
   throw UsageError(fmt::format("{}: {}", program, std::strerror(problem)));
 }
 
-// Before anything is made for it.
+// Checks that the program can be executed, before anything is created for it.
 void check_program(const std::string& program) {
   if (program.find('/') != std::string::npos) {
     if (access(program.c_str(), X_OK) != 0) fail_to_start(program, errno);
@@ -140,9 +140,9 @@ std::optional<mojim::Take> take_of(const MojimArguments& arguments) {
   return arguments.take == "primary" ? mojim::Take::primary : mojim::Take::mirror;
 }
 
-// How the part of a run ended in which there were processes.
+// How the part of a run ended during which its processes existed.
 struct Outcome {
-  int status = 0;  // the program's, as wait(2) gives it
+  int status = 0;  // the program's exit status, as of wait(2)
   bool is_begun = false;
   bool is_used = false;
   bool is_settled = false;
@@ -151,8 +151,9 @@ struct Outcome {
   std::vector<bool> gone{};  // by copy
 };
 
-// Daemons, too, change the file and sync it. Returns the status of the program, or that of a
-// process that has used the file and was killed.
+// Waits for the processes that the program has left running, such as daemons: they, too, change the
+// file and sync it. Returns the status of the program, or that of a process that used the file and
+// was killed.
 int wait_for_left(int status, const std::string& file, const std::vector<pid_t>& others,
                   const HandedOn& signals) {
   const mojim::Requests requests(file);
@@ -196,14 +197,14 @@ Outcome run_program(const MojimArguments& arguments, const Cluster& cluster,
   outcome.why_unwatched = program.why_unwatched();
   outcome.status =
       wait_for_left(signals.wait_for(program.id()), cluster.files.front(), others, signals);
-  // After a failure, what was not synced is rolled back by the next run, as after one of power.
+  // After a failure the next run rolls back what was not synced, as after a power failure.
   outcome.is_settled = WIFEXITED(outcome.status) && primary->settle();
   const mojim::Requests requests(cluster.files.front());
   outcome.is_begun = requests.has_begun();
   outcome.has_failed_sync = requests.has_failed();
   outcome.is_used = primary->is_used();
   outcome.gone = copies->gone();
-  // The caller completes what has arrived at the copies.
+  // The caller completes the copies with the updates that have arrived at them.
   for (NodeId node = 1; node < cluster.files.size(); ++node) {
     mojim::take_over_readers(cluster.files[node]);
   }
@@ -215,8 +216,8 @@ struct Problem {
   bool is_difference = false;  // the copies differ
 };
 
-// Why the copies of a run whose program has ended in an orderly way may lack something; nothing if
-// they have everything.
+// The reason why the copies may lack something after the program has ended regularly; nullopt if
+// they are complete.
 std::optional<Problem> problem_of(const Outcome& outcome, const Cluster& cluster,
                                   const std::vector<bool>& complete) {
   const std::string& file = cluster.files.front();
@@ -252,8 +253,9 @@ std::optional<Problem> problem_of(const Outcome& outcome, const Cluster& cluster
   return std::nullopt;
 }
 
-// False if the copy is incomplete. A backup for which nobody waits (M-syncsec) gets sync points in
-// the background, and may lack the last when the run ends: the next one gives it the file.
+// Completes a copy; returns false if it remains incomplete. A backup that syncs do not wait for
+// (M-syncsec) gets sync points in the background and may lack the last ones at the end; it is then
+// given the whole file.
 bool complete_copy(const Cluster& cluster, NodeId node, const Outcome& outcome) {
   bool is_complete = mojim::recover_copy(cluster, node, outcome.gone[node - 1]);
   if (is_complete && outcome.is_settled && node > cluster.system().synced_copies &&
@@ -304,11 +306,11 @@ ExitCode run_mojim(const MojimArguments& arguments) {
                      WTERMSIG(outcome.status)));
     return ExitCode::failed;
   }
-  // The program's own.
+  // The exit code of the program itself.
   return static_cast<ExitCode>(WEXITSTATUS(outcome.status));
 }
 
-// Makes nothing: of a name that is none of a run, there is nothing to complete.
+// Creates nothing: a file that no run has replicated has no copies to complete.
 ExitCode recover_copies(const MojimArguments& arguments) {
   const Cluster cluster = cluster_of(arguments);
   for (NodeId node = 0; node < cluster.files.size(); ++node) {
@@ -334,7 +336,7 @@ struct ReadArguments {
   std::vector<std::string> command;
 };
 
-// Becomes the program.
+// Executes the program in place of this process.
 ExitCode read_copy(const ReadArguments& arguments) {
   const std::string file = fs::absolute(arguments.file).lexically_normal().string();
   if (kind_of(file) != PathKind::file) {
@@ -411,7 +413,7 @@ void add_mojim(Command& program, CommandContext&) {
     if (write(said, "+", 1) != 1) throw PlatformError("nobody waits for this process");
     close(said);
   };
-  // Processes of `run`, which learn all else from their environment.
+  // Processes of `run`, which get everything else from their environment.
   Command& primary = mojim.subcommand("primary", "The node of the programs' file");
   primary.hidden();
   const auto told = std::make_shared<int>();

@@ -20,8 +20,8 @@ extern "C" void hand_on(int signal, siginfo_t* about, void*) {
   if (program == 0) {
     pending_signal = signal;
   } else if (signal == SIGHUP || about->si_code != SI_KERNEL || getpgid(program) != getpgrp()) {
-    // The kernel has sent those of a terminal to all of its process group, but for the end of the
-    // terminal itself: only the first process of the session learns of that.
+    // The kernel sends a terminal's signals to the whole process group, so the program has it
+    // already. Only the hangup (SIGHUP) goes to the first process of the session alone.
     kill(program, signal);
   }
   errno = before;
@@ -36,7 +36,7 @@ HandedOn::HandedOn() {
   for (std::size_t i = 0; i < kEndingSignals.size(); ++i) {
     struct sigaction& found = before_.at(i);
     sigaction(kEndingSignals.at(i), nullptr, &found);
-    // As of nohup.
+    // An ignored signal stays ignored, as under nohup.
     if (found.sa_handler != SIG_IGN) sigaction(kEndingSignals.at(i), &action, nullptr);
   }
 }
@@ -55,7 +55,7 @@ int HandedOn::wait_for(pid_t process) const {
   while (waitid(P_PID, static_cast<id_t>(process), &about, WEXITED | WNOWAIT) != 0 &&
          errno == EINTR) {
   }
-  program_process = 0;  // before its number may be another one's
+  program_process = 0;  // before another process can get the same number
   return mojim::wait_for(process);
 }
 

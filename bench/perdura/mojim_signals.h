@@ -1,6 +1,6 @@
-// Signals that end `perdura mojim run`. Whoever presses ^C means the program. If the run ended
-// before it, the copies would lack what the program syncs until its end; so signals are handed on
-// to the program, and the copies do not get them.
+// Handling of signals that end `perdura mojim run`. A user who presses ^C means the program. If the
+// run ended before the program, the copies would lack what it syncs until its end; so signals are
+// forwarded to the program, and the copies' processes do not get them.
 #pragma once
 
 #include <sys/types.h>
@@ -12,22 +12,22 @@ namespace perdura::harness {
 
 inline constexpr std::array kEndingSignals{SIGINT, SIGQUIT, SIGTERM, SIGHUP};
 
-// While this lives, signals of this process are those of the process that it waits for. One that
-// comes while it waits for none is kept for the next.
+// While this object lives, signals to this process are forwarded to the process that it waits for.
+// One that arrives while it waits for none is kept for the next.
 class HandedOn {
  public:
   HandedOn();
   ~HandedOn();
   HandedOn(const HandedOn&) = delete;
   HandedOn& operator=(const HandedOn&) = delete;
-  // The status of the child when it has ended.
+  // Waits for the child's end and returns its status.
   int wait_for(pid_t process) const;
 
  private:
   std::array<struct sigaction, kEndingSignals.size()> before_{};
 };
 
-// Processes that are started while this lives do not get signals of the terminal.
+// Processes started while this object lives do not get the terminal's signals.
 class Blocked {
  public:
   Blocked();

@@ -1,5 +1,5 @@
-// perdura plan: what a sweep consists of, what it needs and how long it will take, without running
-// anything.
+// perdura plan: prints the points of a sweep, what it needs and how long it will take, without
+// running anything.
 #include <fmt/format.h>
 
 #include <algorithm>

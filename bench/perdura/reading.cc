@@ -1,5 +1,5 @@
-// The commands that read result folders (report/program), with the progress and the interruption of
-// this program's.
+// The commands that read result folders (report/program), with this program's progress display and
+// interruption.
 #include <memory>
 #include <string>
 

@@ -1,4 +1,4 @@
-// What Linux reports about this host as a responder, in the form that manifest.json stores.
+// Linux's report about this host as a responder, in the form that manifest.json stores.
 #pragma once
 
 #include <vector>

@@ -36,10 +36,10 @@ using bench::SoakCounts;
 struct SoakArguments {
   std::vector<std::string> systems;  // empty: all
   std::uint64_t minutes = 1;
-  std::uint64_t runs = 0;  // of each case and process; 0: no limit
+  std::uint64_t runs = 0;  // per case and process; 0: no limit
   std::uint64_t seed = 1;
-  std::uint64_t threads = 0;            // of a process; 0: see Soak
-  std::optional<std::string> expected;  // a level, of all cases; absent: what the table says
+  std::uint64_t threads = 0;            // per process; 0: chosen by Soak
+  std::optional<std::string> expected;  // a guarantee level for all cases; absent: the table's
   bool late_placements = false;
   std::string folder = "out/soak";
 };
@@ -48,11 +48,11 @@ sim::Profile profile_named(const std::string& name, const CommandContext& contex
   return sim::load_profile(context.locations.find(FileKind::profile, {name, ""}).string());
 }
 
-// What a process has tried and found, by system.
+// The runs and findings of a process, per system.
 struct SoakReport {
   struct OfSystem {
     SoakCounts counts;
-    std::vector<std::string> files;  // of findings
+    std::vector<std::string> files;  // with findings
   };
   std::map<std::string, OfSystem> systems;
   bool interrupted = false;
@@ -144,7 +144,7 @@ void print(const SoakReport& report) {
   }
 }
 
-// What the threads are running, for whoever looks for the cause if the process dies of it.
+// The case that each thread is running; printed if the process crashes, to help find the cause.
 class UnderTest final : public CrashListener {
  public:
   explicit UnderTest(std::size_t threads) : lines_(threads) { tell_of_crashes(this); }
@@ -174,9 +174,9 @@ class UnderTest final : public CrashListener {
   std::deque<Line> lines_;
 };
 
-// The runs of this process. Threads take cases in turn; a case is run by one thread at a time, so
-// that its schedules depend on the seed alone. Only the first finding of a system's setting is
-// kept, since the others are likely to have the same cause.
+// The runs of this process. Threads take cases in turn; only one thread at a time runs a case, so
+// that its schedules depend on the seed alone. Only the first finding per setting of a system is
+// kept, since others are likely to have the same cause.
 class Soak {
  public:
   Soak(const SoakArguments& arguments, std::vector<bench::SoakCase> cases,
@@ -189,7 +189,7 @@ class Soak {
     for (bench::SoakCase& one : cases) {
       waiting_.push_back(&cases_.emplace_back(std::move(one), profile_, seed_));
     }
-    // The ranks of a job share the seeds, so a process of it needs one thread.
+    // The ranks of a job run different seeds in parallel, so each process needs one thread only.
     const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
     threads_ = context.ranks.size() > 1 ? 1 : cores;
     if (arguments.threads > 0) threads_ = arguments.threads;
@@ -198,8 +198,8 @@ class Soak {
     work_.begin("soak");
   }
 
-  // Returns when the time is over, or all runs are done. A signal ends it early, with what it has
-  // found so far.
+  // Returns when the time is over or all runs are done, or early on a signal; findings until then
+  // are kept.
   void run() {
     work_together(threads_, [this](std::size_t thread) { take_turns(thread); });
     work_.close();
@@ -235,7 +235,7 @@ class Soak {
     }
   }
 
-  // The case whose turn it is; null if there is nothing more to do for this thread.
+  // The next case; null if this thread has nothing more to do.
   bench::CaseSoak* take() {
     const std::lock_guard lock(mutex_);
     if (stop_ || Clock::now() >= end_ || waiting_.empty()) return nullptr;
@@ -248,7 +248,7 @@ class Soak {
     if (arguments_.runs == 0 || one.counts().schedules < arguments_.runs) waiting_.push_back(&one);
   }
 
-  // False if the case is not to be run again.
+  // Returns false if the case must not be run again.
   bool run_once(bench::CaseSoak& one) {
     const std::string setting = bench::explored_name(one.where().system.info, one.where().setting);
     {
@@ -266,13 +266,13 @@ class Soak {
     }
     crash_states_ += one.counts().crash_states - crash_states;
     states_ += one.counts().states - states;
-    // First of all, since showing progress throws if a signal has come.
+    // Done first, since showing progress throws if a signal has arrived.
     if (finding) keep(*finding, setting);
     show_progress(++runs_);
     return !finding;
   }
 
-  // What is found at the very end is made simpler for a little while.
+  // Findings at the very end are still simplified for a little while.
   bool shrinking_ends() const {
     constexpr std::chrono::seconds kAfterTheEnd(3);
     return interrupted() || Clock::now() >= end_ + kAfterTheEnd;
@@ -321,10 +321,10 @@ class Soak {
   std::atomic<std::uint64_t> found_so_far_{0};
   std::atomic<std::uint64_t> states_{0};
   std::atomic<bool> stop_{false};
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the following
   std::deque<bench::CaseSoak*> waiting_;
-  std::set<std::string> found_;                             // settings
-  std::vector<std::pair<std::string, std::string>> files_;  // of findings, with their systems
+  std::set<std::string> found_;                             // settings with a finding
+  std::vector<std::pair<std::string, std::string>> files_;  // of findings, each with its system
   std::exception_ptr problem_;
 };
 

@@ -1,5 +1,5 @@
-// What drivers declare about the experiments that they run. Experiments are read and checked by
-// these declarations alone.
+// Declarations of drivers about the experiments that they run; experiments are read and checked
+// against these declarations alone.
 #pragma once
 
 #include <span>
@@ -15,23 +15,23 @@ namespace perdura::harness {
 struct DriverDeclarations {
   struct System {
     std::string_view name;
-    std::span<const Parameter> parameters;  // of [systems.NAME]
-    std::string_view title{};               // as people read it; empty: as the name is written
+    std::span<const Parameter> parameters;  // set in [systems.NAME]
+    std::string_view title{};               // as shown to people; empty: same as the name
   };
 
   std::string_view name;
-  std::span<const Parameter> parameters;  // of a point: [workload] and [matrix]
-  std::vector<std::string> roles;         // of nodes: [roles]
+  std::span<const Parameter> parameters;  // of a point, in [workload] and [matrix]
+  std::vector<std::string> roles;         // of nodes, in [roles]
   std::vector<System> systems;
 };
 
 struct Declarations {
   std::vector<DriverDeclarations> drivers;
-  report::Schema columns;  // of points.csv, of all drivers: what figures may name
+  report::Schema columns;  // of points.csv, for all drivers; figures may name these
 };
 
-// The parameters that every point has and that the harness itself declares: the system that it
-// runs, and how threads wait for completions.
+// The parameters that the harness itself declares for every point: the system that it runs, and how
+// threads wait for completions.
 std::span<const Parameter> common_parameters();
 
 }  // namespace perdura::harness

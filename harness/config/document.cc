@@ -33,13 +33,13 @@ std::size_t byte_of_column(std::string_view line, std::size_t column) {
   return byte;
 }
 
-// Whether the text is a whole number, even one that is too large for TOML.
+// True if the text is a whole number, even one that is too large for TOML.
 bool is_whole_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos &&
          (text.size() == 1 || text.front() != '0');
 }
 
-// The names on the path to the value, which must be a single value.
+// The keys on the path to the value that is overridden, which must be a single value.
 std::vector<std::string> parse_path(const Override& change) {
   toml::table parsed;
   try {

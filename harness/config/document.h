@@ -1,7 +1,6 @@
-// A TOML file with the command line's overrides applied to its text, so that what is stored with
+// A TOML file with the command line's overrides applied to its text, so that the text stored with
 // the results is the file as its author wrote it, comments and order included, with the changes in
-// place. Every part of it knows where it comes from: a line of the file or an argument of the
-// command line.
+// place. Every part knows its origin: a line of the file or an argument of the command line.
 #pragma once
 
 #include <toml++/toml.h>
@@ -21,7 +20,7 @@ class Document {
   // Throws UsageError, naming file and line or the override, if the file cannot be read, is not
   // TOML, or an override cannot be applied.
   static Document read(const std::filesystem::path& file, std::span<const Override> overrides = {});
-  // The same of a text that is already in memory; `name` stands for the file in messages.
+  // The same for a text that is already in memory; `name` stands for the file in messages.
   static Document parse(std::string text, std::string name,
                         std::span<const Override> overrides = {});
 
@@ -30,7 +29,7 @@ class Document {
   const std::string& text() const { return text_; }
   const std::string& name() const { return name_; }
 
-  // "experiments/x.toml:12", or the label of the override that the part comes from.
+  // The origin of a part: "experiments/x.toml:12", or the label of the override.
   std::string where(const toml::source_region& part) const;
 
  private:
@@ -39,7 +38,7 @@ class Document {
   struct Line {
     std::string text;
     std::size_t number;  // in the file; 0 if it comes from an override
-    std::string label;   // of the override
+    std::string label;   // of the override; empty for a line of the file
   };
 
   void parse_lines();

@@ -205,7 +205,7 @@ void read_timeline(const Section& timeline, Experiment& experiment) {
   experiment.timeline_interval = Microseconds(*interval);
 }
 
-// A sweep may take hours, so errors that would make its report fail are detected now.
+// A sweep may take hours, so errors that would make its report fail are detected at its start.
 void read_figures(const Document& document, const report::Schema& schema, Experiment& experiment) {
   const auto where = [&](const toml::source_region& part) { return document.where(part); };
   auto specs = report::read_specs(document.table(), where, schema);
@@ -221,7 +221,7 @@ void read_figures(const Document& document, const report::Schema& schema, Experi
   }
 }
 
-// The place where a point's parameter is given, if it is.
+// The place where a point's parameter is given; nullopt if it is not.
 std::optional<std::string> place_of(std::string_view name, const Section& top) {
   for (const std::string_view part : {"workload", "matrix"}) {
     const auto section = top.section(part);

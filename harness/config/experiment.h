@@ -1,6 +1,6 @@
-// An experiment: what experiments/*.toml says (experiments/README.md), checked as far as the file
-// and what drivers declare allow. Which workloads and profiles exist is checked when points are
-// planned (harness/run/point.h).
+// An experiment: the contents of an experiments/*.toml (experiments/README.md), checked as far as
+// the file and the drivers' declarations allow. Which workloads and profiles exist is checked when
+// points are planned (harness/run/point.h).
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct Located {
   std::string where;
 };
 
-// One point of a sweep: what the harness knows of every point, and the values of its driver's
-// parameters.
+// The settings of one point of a sweep: those that the harness knows for every point, and the
+// values of its driver's parameters.
 class PointSettings : public ParameterValues {
  public:
   PointSettings() = default;
@@ -56,7 +56,7 @@ struct Axis {
   std::vector<Value> values;
 };
 
-// A [systems.NAME]: parameters of a system, or a variant of one under a name of its own.
+// A [systems.NAME]: parameters of a system, or of a variant of one under a name of its own.
 struct SystemSettings {
   std::string where;
   Located variant_of;  // text is empty if NAME is a system itself
@@ -66,18 +66,18 @@ struct SystemSettings {
 
 // Used on `shm` only.
 struct ShmSettings {
-  std::uint64_t network_latency_ns = 0;  // added to each operation, one way
-  std::uint64_t write_latency_ns = 0;    // added to each line that is written back
-  Located pm_directory{};                // text is empty: the platform's choice
+  std::uint64_t network_latency_ns = 0;  // added to each operation, in each direction
+  std::uint64_t write_latency_ns = 0;    // added to each line written back
+  Located pm_directory{};                // empty text: chosen by the platform
 };
 
 // Used on `verbs` only.
 struct VerbsSettings {
-  std::string device{};                 // empty: the site's, or the platform's choice
+  std::string device{};                 // empty: chosen by the site or the platform
   std::optional<std::uint64_t> port{};  // likewise
   std::optional<std::uint64_t> gid_index{};
   bool on_demand_paging = false;
-  Located pm_directory{};  // text is empty: the platform's choice
+  Located pm_directory{};  // empty text: chosen by the platform
 };
 
 struct Experiment {
@@ -85,7 +85,7 @@ struct Experiment {
   std::string description;
   Located driver;
   Located platform;
-  Located profile;  // text is empty if there is none
+  Located profile;  // empty text: none
   std::uint64_t seed = 1;
   std::uint64_t repetitions = 1;
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
@@ -95,18 +95,18 @@ struct Experiment {
   std::map<std::string, SystemSettings, std::less<>> systems;
   ShmSettings shm;
   VerbsSettings verbs;
-  Nanoseconds timeline_interval{};  // 0: nothing is recorded over time
-  report::Specs specs;              // the figures and tables that a report is to draw
-  std::string file;                 // where it was read
+  Nanoseconds timeline_interval{};  // 0: no timeline is recorded
+  report::Specs specs;              // the figures and tables of its report
+  std::string file;                 // the file that it was read from
   std::string text;                 // the TOML text, overrides applied
 };
 
-// Throws UsageError with file and line, or the override, and what is wrong.
+// Throws UsageError with the origin (file and line, or override) and the problem.
 Experiment read_experiment(const Document& document, const Declarations& declarations);
 Experiment load_experiment(const std::filesystem::path& file, const Declarations& declarations,
                            std::span<const Override> overrides = {});
 
-// The cross product, in the order in which points are run and written. Never empty.
+// The cross product of the matrix, in the order in which points are run and written. Never empty.
 std::vector<PointSettings> expand(const Experiment& experiment);
 
 }  // namespace perdura::harness

@@ -85,7 +85,7 @@ std::vector<std::string> Locations::names(FileKind kind) const {
 
 namespace {
 
-// An axis that doubles from number to number has no place for 0.
+// An axis that doubles from number to number cannot show 0.
 void check_positive(const report::FigureSpec& figure, const std::vector<Axis>& matrix) {
   for (const Axis& axis : matrix) {
     if (axis.parameter != figure.x) continue;

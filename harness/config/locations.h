@@ -1,8 +1,8 @@
 // Where experiments, profiles, workloads, sites and plots are found.
 //
 // A name is looked up as experiments/NAME.toml, profiles/NAME.toml, sites/NAME.toml or
-// workloads/NAME in the program's folders (harness/program/data_folders.h). What contains a '/' or
-// ends in .toml is a path and is taken as it is.
+// workloads/NAME in the program's folders (harness/program/data_folders.h). A name that contains a
+// '/' or ends in .toml is a path and is not looked up.
 #pragma once
 
 #include <filesystem>
@@ -20,26 +20,25 @@ enum class FileKind : std::uint8_t { experiment, profile, workload, site };
 class Locations : public DataFolders {
  public:
   using DataFolders::DataFolders;
-  // Those of this program.
+  // The locations of this program.
   static Locations standard() { return Locations(DataFolders::standard()); }
-  // The same locations with `folder` in place of the current folder; relative paths start there,
-  // too.
+  // The same locations with `folder` in place of the current folder, also for relative paths.
   Locations from(const std::filesystem::path& folder) const;
 
   // Throws UsageError, with the place where the name was written, if there is no such file; the
-  // message names those that exist.
+  // message lists those that exist.
   std::filesystem::path find(FileKind kind, const Located& name) const;
 
-  // All names of that kind that can be found, sorted.
+  // The names of all files of that kind that can be found, sorted.
   std::vector<std::string> names(FileKind kind) const;
 
-  // Throws UsageError, with its place, if a figure's script is not where the others are.
+  // Throws UsageError, with its place, if a figure's script is not among the scripts in plots/.
   void check_plots(const Experiment& experiment) const;
 
  private:
   explicit Locations(DataFolders folders) : DataFolders(std::move(folders)) {}
 
-  std::filesystem::path folder_{};  // empty: the current one
+  std::filesystem::path folder_{};  // empty: the current folder
 };
 
 // The name of a file in results: without its folders and without the extension .toml.

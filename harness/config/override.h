@@ -1,4 +1,4 @@
-// What the command line changes of an experiment's file.
+// Changes that the command line makes to an experiment's file.
 #pragma once
 
 #include <string>

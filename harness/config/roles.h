@@ -22,7 +22,7 @@ class Roles {
   Roles(std::vector<Role> roles) : roles_(std::move(roles)) {}
 
   NodeId node_count() const;
-  // How many nodes a role has: 0 if there is no such role.
+  // The number of nodes of a role; 0 if there is no such role.
   NodeId nodes_of(std::string_view role) const;
   // The first node of a role, or the `index`th after it.
   NodeId node(std::string_view role, NodeId index = 0) const;

@@ -26,8 +26,8 @@ class Section {
   const toml::table& table() const { return table_; }
   std::string where(std::string_view key) const;
 
-  // Each is nothing if the key is absent, and throws UsageError if it is of another type or out of
-  // range.
+  // Each returns nullopt if the key is absent, and throws UsageError if its value has another type
+  // or is out of range.
   std::optional<std::string> text(std::string_view key) const;
   std::optional<std::uint64_t> number(std::string_view key, std::uint64_t least,
                                       std::uint64_t most) const;
@@ -41,7 +41,7 @@ class Section {
   // Reads a parameter's value with the type that its declaration asks for.
   ParameterValue value_of(const toml::node& node, const Parameter& parameter) const;
 
-  // Throws UsageError with the place of the node, the key and what is wrong.
+  // Throws UsageError with the place of the node, the key and the problem.
   [[noreturn]] void wrong(const toml::node& node, std::string_view key,
                           std::string_view what) const;
 
@@ -51,7 +51,7 @@ class Section {
   std::string name_;
 };
 
-// Whether the name can be used as a file name.
+// True if the name can be used as a file name.
 bool is_plain_name(std::string_view name);
 
 // "a, b, c".

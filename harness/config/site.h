@@ -19,23 +19,23 @@ class Document;
 struct SiteHost {
   std::string name{};
   std::string role{};             // of its nodes: "server", "client" (roles.h)
-  std::vector<unsigned> cores{};  // for this host's threads, in turn; empty: anywhere
+  std::vector<unsigned> cores{};  // of this host's threads, round robin; empty: not pinned
   std::string cores_where{};      // for messages
   std::optional<unsigned> numa_node{};
   std::string numa_where{};
-  std::string device{};  // of RDMA, such as mlx5_0; of the node's process on verbs
+  std::string device{};  // RDMA device of the node's process on verbs, such as mlx5_0
 };
 
 struct Site {
   std::string name{};
-  std::string file{};      // where it was read
-  Located profile{};       // where an experiment has none
+  std::string file{};      // the file that it was read from
+  Located profile{};       // of experiments that have none
   Located pm_directory{};  // likewise
   std::vector<SiteHost> hosts{};
-  std::string text{};  // of the file; empty: no site was given
+  std::string text{};  // of the file; empty if no site was given
 };
 
-// Throws UsageError with file, line and what is wrong.
+// Throws UsageError with file, line and the problem.
 Site read_site(const Document& document);
 Site load_site(const std::filesystem::path& file);
 
@@ -55,18 +55,18 @@ void check_roles(const Site& site, const Roles& roles);
 // to the first dot. Hosts given by address cannot be compared and are skipped.
 void check_hosts_of_ranks(const Site& site, const Roles& roles, std::span<const std::string> hosts);
 
-// Open MPI's hostfile of the site: a slot for each host of each role, in the order of nodes, which
+// Open MPI's hostfile for the site: a slot for each host of each role, in the order of nodes, which
 // are the ranks. Throws UsageError without a site.
 std::string hostfile(const Site& site, const Roles& roles);
 
-// Throws UsageError if the host's cores are not among those that this process may use, or do not
-// belong to its NUMA node, as `root`/sys tells.
+// Throws UsageError if the host's cores are not among `usable`, or do not belong to its NUMA node
+// according to `root`/sys.
 void check_cores(const SiteHost& host, std::span<const unsigned> usable,
                  const std::filesystem::path& root = "/");
 // The cores that the calling process may use.
 std::vector<unsigned> usable_cores();
 
-// The numbers of a list as Linux writes them: "0-2,8" is 0, 1, 2, 8.
+// The numbers of a list in Linux's notation: "0-2,8" is 0, 1, 2, 8.
 std::vector<unsigned> parse_core_list(std::string_view list);
 
 }  // namespace perdura::harness

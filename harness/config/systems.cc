@@ -19,7 +19,7 @@ std::vector<std::string_view> system_names(const Experiment& experiment) {
   return names;
 }
 
-// The system of that name that the driver declares; null if there is none.
+// The driver's system with that name; null if there is none.
 const DriverDeclarations::System* find_system(const Experiment& experiment, std::string_view name) {
   for (const auto& system : experiment.declared.systems) {
     if (system.name == name) return &system;
@@ -27,8 +27,8 @@ const DriverDeclarations::System* find_system(const Experiment& experiment, std:
   return nullptr;
 }
 
-// The title is only checked here; the report reads it from the text of the experiment. gnuplot cuts
-// text off at these characters, quoted or not.
+// The title is only checked here; the report reads it from the experiment's text. gnuplot truncates
+// text at these characters, quoted or not.
 void check_title(const Section& system) {
   const toml::node* const node = system.table().get(kTitle);
   if (node == nullptr) return;

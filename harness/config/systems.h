@@ -6,7 +6,8 @@
 
 namespace perdura::harness {
 
-// Reads the sections by the declarations of the experiment's driver. Throws UsageError.
+// Reads the sections, checked against the declarations of the experiment's driver. Throws
+// UsageError.
 void read_systems(const Section& systems, Experiment& experiment);
 
 // Throws UsageError, with its place, if a point names neither a system of the driver nor a variant

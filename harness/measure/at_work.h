@@ -13,33 +13,33 @@
 namespace perdura::measure {
 
 // Identifies the clock of this host. The number is the same in all processes whose times can be
-// compared: those of one host since it was booted, whose platforms share a clock
+// compared: those on one host since it was booted, whose platforms share a clock
 // (runtime/host_clock.h).
 std::uint64_t clock_of_this_host();
 
-// The interval in which all clients of one process were at work: from the time when the last of
-// them began until the first of them had nothing more to do.
+// The interval in which all clients of one process were at work: from when the last of them began
+// until the first of them had nothing more to do.
 struct AtWork {
-  std::uint64_t clock = 0;  // of its times: clock_of_this_host(), or 0 on `sim`
+  std::uint64_t clock = 0;  // clock of the times: clock_of_this_host(), or 0 on `sim`
   Time begin = Time::max();
-  Time end = Time::min();        // before `begin`: there was no such time
-  std::uint64_t operations = 0;  // that ended within it
+  Time end = Time::min();        // before `begin` if there was no such interval
+  std::uint64_t operations = 0;  // those that ended within it
 
   bool operator==(const AtWork&) const = default;
 };
 
-// The same for all clients of all processes.
+// The interval in which all clients of all processes were at work.
 struct AllAtWork {
   Picoseconds time{};
-  double operations = 0;  // that ended within it
+  double operations = 0;  // those that ended within it
 
   double per_second() const { return operations / (static_cast<double>(time.count()) * 1e-12); }
 };
 
-// Returns nothing if there are no clients or they were never all at work. A process' operations are
-// assumed to have ended evenly over its time. Times of different clocks cannot be compared; the
-// processes of each clock are then assumed to have begun together, at the barrier before the
-// interval.
+// Returns nullopt if there are no clients or they were never all at work. The operations of a
+// process are assumed to have ended evenly over its interval. Times of different clocks cannot be
+// compared; the processes of each clock are then assumed to have begun together, at the barrier
+// before the interval.
 std::optional<AllAtWork> all_at_work(std::span<const AtWork> processes);
 
 }  // namespace perdura::measure

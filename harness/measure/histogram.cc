@@ -8,7 +8,7 @@
 namespace perdura::measure {
 namespace {
 
-// "PerdHis" and the version of the format.
+// "PerdHis", followed by the version of the format.
 constexpr std::uint64_t kFormat = 0x5065726448697301ULL;
 constexpr std::size_t kHeaderWords = 7;
 

@@ -28,14 +28,14 @@ namespace perdura::measure {
 //
 // One object belongs to one thread: give every client its own and merge them at the end, which
 // loses nothing. (Two threads that share an atomic histogram slow each other down tenfold and
-// more.) The first values are kept as a list, of four bytes each, so that ten thousand clients can
-// have one; with more of them it takes half a KiB for each power of two in which there is anything,
-// and 128 bytes for each 16 neighboring buckets, all buckets together 290 KB.
+// more.) The first 256 values are kept as a list, four bytes each, so that ten thousand clients can
+// each have one. Beyond that a histogram takes half a KiB for each power of two that has values,
+// and 128 bytes for each 16 neighboring buckets with values; with all buckets, 290 KB.
 class Histogram {
  public:
   static constexpr std::uint64_t kMaxNanoseconds = 3'600'000'000'000ULL;
 
-  // Values low ... high, both inclusive, cannot be told apart.
+  // A range of values that cannot be told apart, both ends inclusive.
   struct Bucket {
     std::uint64_t low;
     std::uint64_t high;
@@ -44,7 +44,7 @@ class Histogram {
 
   void record(std::uint64_t nanoseconds) { record(nanoseconds, 1); }
 
-  // The same value `count` times.
+  // Records the same value `count` times.
   void record(std::uint64_t nanoseconds, std::uint64_t count) {
     if (count == 0) return;
     const std::uint64_t counted = std::min(nanoseconds, kMaxNanoseconds);
@@ -67,22 +67,22 @@ class Histogram {
 
   std::uint64_t count() const { return count_; }
   std::uint64_t saturated() const { return saturated_; }
-  // 0 if nothing was recorded.
+  // 0 if no value was recorded.
   std::uint64_t min() const { return count_ == 0 ? 0 : min_; }
   std::uint64_t max() const { return max_; }
   double sum() const { return static_cast<double>(sum_); }
   double mean() const { return count_ == 0 ? 0.0 : sum() / static_cast<double>(count_); }
 
   // The smallest recorded value v such that at least `percent` (0 to 100) of the samples are <= v.
-  // The answer is the upper end of v's bucket, so that it never flatters, but not more than max();
-  // it lies less than 0.1 % above v. percentile(0) belongs to the smallest sample, percentile(100)
-  // is max(). 0 if nothing was recorded.
+  // Returns the upper end of v's bucket, so that the result never flatters, but at most max(); that
+  // is less than 0.1 % above v. percentile(0) belongs to the smallest sample, percentile(100) is
+  // max(). Returns 0 if no value was recorded.
   std::uint64_t percentile(double percent) const;
 
-  // The same, or nothing if fewer than ten samples lie beyond the percentile. With k samples beyond
-  // it, a percentile's position is uncertain by about sqrt(k) samples: at ten, the share beyond it
-  // is known to a third; with fewer, the figure says more about the worst few events than about the
-  // system. A 99.9th percentile needs 10,000 samples.
+  // The same, or nullopt if fewer than ten samples lie beyond the percentile. With k samples beyond
+  // it, a percentile's position is uncertain by about sqrt(k) samples: with ten, the share beyond
+  // it is known to a third; with fewer, the figure says more about the worst few events than about
+  // the system. A 99.9th percentile needs 10,000 samples.
   std::optional<std::uint64_t> percentile_if_enough(double percent) const;
 
   struct Range {
@@ -91,17 +91,18 @@ class Histogram {
   };
 
   // The range in which the true percentile lies with at least the given confidence, whatever the
-  // distribution, if the samples are independent: two samples, by percentile_ranks. Buckets make it
-  // wider, never narrower: its ends are the lower end of the one's and the upper end of the
-  // other's, within min() and max(). Nothing if the samples do not reach that far; ten beyond the
-  // percentile on either side suffice for 95 %.
+  // distribution, if the samples are independent. Its ends are two samples, chosen by
+  // percentile_ranks. Bucketing only widens it: it reaches from the lower end of the first sample's
+  // bucket to the upper end of the second's, within min() and max(). Returns nullopt if there are
+  // too few samples; ten beyond the percentile on either side suffice for 95 %.
   std::optional<Range> percentile_interval(double percent, double confidence = 0.95) const;
 
   // The interval that contains the true mean with the given confidence, by Student's t
   // distribution, if the samples are independent. Their deviation is taken to be the largest that
-  // their buckets allow, so that it is never too narrow for the buckets' sake. Nothing below 100
-  // samples: latencies are skewed, and the mean of fewer is not distributed normally enough (of 30
-  // exponential samples, such an interval holds the mean in 92.5 % of the cases, of 100 in 94 %).
+  // the buckets allow, so that bucketing never makes the interval too narrow. Returns nullopt below
+  // 100 samples: latencies are skewed, and the mean of fewer is not distributed normally enough
+  // (with 30 exponential samples, such an interval contains the mean in 92.5 % of the cases, with
+  // 100 in 94 %).
   std::optional<Interval> mean_interval(double confidence = 0.95) const;
 
   // Calls visit(Bucket) for each bucket that is not empty, in ascending order.
@@ -112,11 +113,12 @@ class Histogram {
     });
   }
 
-  // The whole state as words, to be sent to another process: a header, then pairs of bucket and
-  // count for buckets that are not empty.
+  // The whole state as words that can be sent to another process: a header, then pairs of bucket
+  // and count for nonempty buckets.
   std::vector<std::uint64_t> serialize() const;
 
-  // The error says what is wrong with the words; the format carries a version and redundant counts.
+  // The error describes what is wrong with the words; the format has a version and redundant
+  // counts.
   static tl::expected<Histogram, std::string> deserialize(std::span<const std::uint64_t> words);
 
   friend bool operator==(const Histogram&, const Histogram&) = default;
@@ -148,9 +150,9 @@ class Histogram {
   static constexpr int kMaxShift = std::bit_width(kMaxNanoseconds) - kSubBucketBits;
   static constexpr std::size_t kBuckets = kMaxShift * kHalf + (kMaxNanoseconds >> kMaxShift) + 1;
 
-  // How many values each bucket has. Few are a list of their buckets, in the order in which they
-  // came: a client with few operations has each in a bucket far from the others. Many are counted
-  // in a tree, of which there is nothing where all counters are still 0.
+  // The number of values in each bucket. A few values are a list of bucket indices in order of
+  // arrival: a client with few operations has each in a bucket far from the others. Many values are
+  // counted in a tree that has no nodes where all counters are 0.
   class Counts {
    public:
     Counts() = default;
@@ -227,19 +229,19 @@ class Histogram {
 
     void add_to_few(std::size_t index, std::uint64_t count);
 
-    std::vector<std::uint32_t> few_;  // none as soon as there is a tree
+    std::vector<std::uint32_t> few_;  // empty once there is a tree
     std::unique_ptr<Tree> tree_;
   };
 
-  // The range of buckets that can be other than empty. Precondition: count_ > 0.
+  // The range of buckets that can be nonempty. Precondition: count_ > 0.
   std::size_t first_index() const { return index_of(std::min(min_, kMaxNanoseconds)); }
   std::size_t last_index() const { return index_of(std::min(max_, kMaxNanoseconds)); }
 
-  // Of the sample that the percentile belongs to, from 1 to count_. Precondition: count_ > 0.
+  // The rank, from 1 to count_, of the percentile's sample. Precondition: count_ > 0.
   std::uint64_t rank_of(double percent) const;
-  // Of the bucket that holds the sample of this rank. Precondition: 0 < rank <= count_.
+  // The index of the bucket that holds the sample of this rank. Precondition: 0 < rank <= count_.
   std::size_t index_at(std::uint64_t rank) const;
-  // The ends of a bucket that is not empty, as far as samples can lie there.
+  // The ends of a nonempty bucket, restricted to where samples can lie.
   std::uint64_t lowest_in(std::size_t index) const { return std::max(low_of(index), min_); }
   std::uint64_t highest_in(std::size_t index) const {
     return index == last_index() ? max_ : high_of(index);

@@ -72,15 +72,15 @@ std::optional<Ranks> percentile_ranks(std::uint64_t count, double percent, doubl
   if (count == 0 || !(percent > 0 && percent < 100) || !(confidence > 0 && confidence < 1)) {
     return std::nullopt;
   }
-  // Exact for any number of samples: the smallest numbers of samples up to the percentile beyond
-  // which no more than a tail lies.
+  // Exact for any number of samples: the smallest counts of samples up to the percentile such that
+  // at most `tail` lies beyond them.
   using boost::math::policies::discrete_quantile, boost::math::policies::integer_round_up;
   using UpwardQuantiles = boost::math::policies::policy<discrete_quantile<integer_round_up>>;
   const double n = static_cast<double>(count);
   const boost::math::binomial_distribution<double, UpwardQuantiles> up_to_it(n, percent / 100);
   const double tail = (1 - confidence) / 2;
   const double low = quantile(up_to_it, tail);
-  // With k or more up to the percentile, the k-th smallest does not lie above it.
+  // If k or more samples lie up to the percentile, so does the k-th smallest.
   const double high = quantile(complement(up_to_it, tail)) + 1;
   if (low < 1 || high > n) return std::nullopt;
   return Ranks{static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high)};

@@ -30,13 +30,13 @@ struct Interval {
 
 // The interval that contains the true mean with the given confidence, such as 0.95, by Student's t
 // distribution. Exact if repetitions are independent and normally distributed, and a fair
-// approximation if they are not skewed badly. Nothing for fewer than two samples or a confidence
-// outside (0, 1).
+// approximation if they are not badly skewed. Returns nullopt for fewer than two samples or a
+// confidence outside (0, 1).
 std::optional<Interval> mean_interval(std::span<const double> samples, double confidence = 0.95);
 
 // The interval that contains the true median with at least the given confidence, whatever the
 // distribution: two of the samples themselves, symmetric in rank, chosen by the binomial
-// distribution. Nothing if there are too few samples for such a statement (below six for 0.95).
+// distribution. Returns nullopt if there are too few samples (below six for 0.95).
 std::optional<Interval> median_interval(std::span<const double> samples, double confidence = 0.95);
 
 // The ranks of two samples, counted from 1 for the smallest.
@@ -48,17 +48,17 @@ struct Ranks {
 // The ranks of the samples between which the true percentile lies with at least the given
 // confidence, whatever the distribution, if the samples are independent: the number of samples up
 // to the percentile is binomial, and at most (1 - confidence) / 2 of it lies beyond either rank.
-// Nothing if the samples do not reach that far, and unless 0 < percent < 100 and 0 < confidence
-// < 1.
+// Returns nullopt if there are too few samples, and unless 0 < percent < 100 and 0 < confidence <
+// 1.
 std::optional<Ranks> percentile_ranks(std::uint64_t count, double percent,
                                       double confidence = 0.95);
 
-// The value that a normally distributed quantity of mean 0 and deviation 1 exceeds in absolute
-// value with the probability 1 - confidence. Precondition: 0 < confidence < 1.
+// The value that a normally distributed quantity with mean 0 and deviation 1 exceeds in absolute
+// value with probability 1 - confidence. Precondition: 0 < confidence < 1.
 double normal_critical(double confidence);
 
-// The value that a t-distributed quantity of so many degrees of freedom exceeds in absolute value
-// with the probability 1 - confidence. Precondition: degrees_of_freedom > 0, 0 < confidence < 1.
+// The value that a t-distributed quantity with that many degrees of freedom exceeds in absolute
+// value with probability 1 - confidence. Preconditions: degrees_of_freedom > 0, 0 < confidence < 1.
 double student_t_critical(std::size_t degrees_of_freedom, double confidence);
 
 }  // namespace perdura::measure

@@ -28,7 +28,7 @@ class HelpFormatter final : public CLI::Formatter {
   }
 };
 
-// Whether all of the text is a number from `low` to `high`, which NaN is not.
+// True if the whole text is a number from `low` to `high`; NaN is not.
 template <class T>
 bool is_number(const std::string& text, T low, T high) {
   T value{};
@@ -37,7 +37,7 @@ bool is_number(const std::string& text, T low, T high) {
   return read.ec == std::errc() && read.ptr == end && value >= low && value <= high;
 }
 
-// What is wrong with a text that should be a whole number, or "".
+// The problem with a text that should be a whole number, or "".
 std::string not_whole(const std::string& text, std::uint64_t low, std::uint64_t high) {
   if (is_number(text, low, high)) return "";
   return fmt::format("must be a whole number from {} to {}, not '{}'", low, high, text);
@@ -49,7 +49,7 @@ std::vector<std::string> long_names_of(const CLI::Option& option) {
   return names;
 }
 
-// Of an option that no command has, what it may have been meant to be.
+// For an unknown option, a hint at the one that was probably meant.
 std::string meant_option(const CLI::App& app) {
   std::vector<const CLI::App*> commands{&app};
   for (const CLI::App* command : app.get_subcommands()) commands.push_back(command);
@@ -69,7 +69,7 @@ std::string meant_option(const CLI::App& app) {
   return "";
 }
 
-// The command of a command that was given where another one is required; empty if none was.
+// The message about an unknown word in place of a subcommand; "" if there is none.
 std::string unknown_subcommand(const CLI::App& app) {
   const auto commands = app.get_subcommands();
   if (commands.empty()) return "";
@@ -83,7 +83,7 @@ std::string unknown_subcommand(const CLI::App& app) {
   return unknown_name(command.get_name() + " command", rest.front(), known);
 }
 
-// Of what was not understood, in the order in which it was given, and where help is.
+// The message about wrong usage: what was not understood, in the order given, and where help is.
 std::string misuse(const CLI::App& app, const CLI::ParseError& error) {
   std::string what = error.what();
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
@@ -144,7 +144,8 @@ Option& Option::range(int low, int high) {
 }
 
 Option& Option::size_with_unit() {
-  // The parser takes whole numbers with a unit; "1.5GiB" is as plain, and is rounded down to bytes.
+  // The parser accepts whole numbers with a unit; a fraction such as "1.5GiB" is accepted here,
+  // too, and rounded down to bytes.
   option_->transform(CLI::Validator(
       [](std::string& text) -> std::string {
         static const CLI::AsSizeValue kWhole(false);

@@ -22,7 +22,7 @@ namespace {
 
 }  // namespace
 
-// Nothing can be done if it cannot be written.
+// If the line itself cannot be written, nothing can be done.
 ExitCode complain(bool visible, ExitCode code, std::string_view message) {
   const std::string line = fmt::format("perdura: {}\n", printable(message));
   if (visible) std::fputs(line.c_str(), stderr);

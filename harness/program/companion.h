@@ -6,8 +6,8 @@
 
 namespace perdura::harness {
 
-// Where the file of that name is: beside this program, or in lib/perdura of the prefix that it was
-// installed to. Throws UsageError, which ends with `otherwise`, if it is at neither place.
+// The path of the file of that name: beside this program, or in lib/perdura of its installation
+// prefix. Throws UsageError, with a message that ends in `otherwise`, if it is at neither place.
 std::filesystem::path companion(std::string_view name, std::string_view otherwise);
 
 }  // namespace perdura::harness

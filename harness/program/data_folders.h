@@ -1,9 +1,9 @@
-// Where the files are that belong to a program: scripts of figures, papers' numbers, experiments.
+// Locates the files that belong to a program: scripts of figures, papers' numbers, experiments.
 //
-// They are looked up in three places, the first one that has it wins: $PERDURA_HOME, the current
-// folder, and what belongs to this program: share/perdura of the prefix that it was installed to,
-// wherever that was moved, or the source tree that it was built from. A current folder that this
-// user may not enter is none of them.
+// They are looked up in three places, of which the first that has the file wins: $PERDURA_HOME; the
+// current folder, unless this user may not enter it; and the program's own data, which is
+// share/perdura of its installation prefix, wherever that was moved, or the source tree that it was
+// built from.
 #pragma once
 
 #include <filesystem>
@@ -17,18 +17,18 @@ class DataFolders {
   explicit DataFolders(std::vector<std::filesystem::path> roots) : roots_(std::move(roots)) {}
   // The places described above.
   static DataFolders standard();
-  // Where the files are that belong to the program of that path.
+  // The folder of the files that belong to the program at that path.
   static std::filesystem::path of_program(const std::filesystem::path& program);
 
   // The folder of gnuplot scripts: the first one that contains the scripts' common part.
   std::filesystem::path plots() const;
 
-  // The first folder or file of that relative path that exists, else the path itself. Throws
-  // PlatformError if nobody can say.
+  // The first existing folder or file with that relative path, or else the path itself. Throws
+  // PlatformError if existence cannot be determined.
   std::filesystem::path first_existing(const std::filesystem::path& relative) const;
 
  protected:
-  // Those that can be looked in.
+  // The roots that this user may look into.
   std::vector<std::filesystem::path> open_roots() const;
 
   std::vector<std::filesystem::path> roots_;

@@ -21,8 +21,9 @@ namespace perdura::harness {
 namespace {
 
 // The allocator takes memory from the operating system in pieces of 32 MiB. A library that gets
-// none while it is loaded ends the process by abort(), before main() and without a word, so it is
-// tried before the libraries begin. No function that a sanitizer replaces may be called then.
+// none while it is being loaded calls abort(), before main() and silently, so one piece is tried
+// before the libraries are initialized. No function that a sanitizer replaces may be called at that
+// time.
 __attribute__((no_sanitize("address", "thread", "undefined"))) void try_first_piece() {
   constexpr unsigned long kPiece = 32UL << 20;
   const long piece = ::syscall(SYS_mmap, nullptr, kPiece, PROT_READ | PROT_WRITE,
@@ -43,13 +44,13 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void try_first_pi
 void open_standard_descriptors() {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
     if (::fcntl(descriptor, F_GETFD) >= 0) continue;
-    // The lowest free number is this one, since those below are open.
+    // The lowest free number is `descriptor`, since all lower ones are open.
     const int flags = descriptor == STDIN_FILENO ? O_RDONLY : O_WRONLY;
     if (::open("/dev/null", flags) != descriptor) std::_Exit(static_cast<int>(ExitCode::failed));
   }
 }
 
-// The limits, read while there is still memory to read them.
+// The memory limits, read while there is still memory to read them.
 std::array<char, 512> memory_line{};
 
 std::terminate_handler usual_handler = nullptr;
@@ -82,7 +83,7 @@ void start_program() {
 
 std::string problem_text(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return out_of_memory();
-  // The library's own words begin with "filesystem error:" and have the files in brackets.
+  // The library's own text begins with "filesystem error:" and has the files in brackets.
   if (const auto* files = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
     const std::string both =
         files->path2().empty() ? "" : fmt::format(" and {}", files->path2().string());

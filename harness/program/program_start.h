@@ -6,16 +6,16 @@
 
 namespace perdura::harness {
 
-// Prepares the process for hosts that give it less than usual, before anything is opened:
-// - descriptors 0, 1 and 2 that are closed (cron, daemons) lead to /dev/null, so that no file of
-//   ours gets their number and with it what is written to standard error;
-// - as many files may be open as the hard limit allows;
-// - a file that exceeds its size limit (ulimit -f) is an error like a full disk, and no signal;
-// - memory that is refused where no exception can be caught ends the process with one line and exit
+// Prepares the process for restricted hosts, before anything is opened:
+// - Closed descriptors 0, 1 and 2 (cron, daemons) are opened on /dev/null, so that no file of ours
+//   gets such a number, and with it everything that is written to standard error.
+// - The number of open files is raised to the hard limit.
+// - Exceeding the file size limit (ulimit -f) is an error like a full disk, not a signal.
+// - A failed allocation where no exception can be caught ends the process with one line and exit
 //   code 1.
 void start_program();
 
-// The text for a message about an exception; for memory that was refused, with the limits.
+// The text of an exception for a message; for a failed allocation, including the memory limits.
 std::string problem_text(const std::exception& error);
 
 }  // namespace perdura::harness

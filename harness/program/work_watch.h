@@ -4,15 +4,16 @@
 
 namespace perdura::harness {
 
-// Is told how far a command is that takes long and consists of parts. This one takes no notice;
-// others show it. What a call throws ends the command.
+// Observes the progress of a long command that consists of parts. This class ignores it; derived
+// classes show it. An exception that a call throws ends the command.
 class WorkWatch {
  public:
   virtual ~WorkWatch() = default;
   virtual void begin(const std::string& /*label*/) {}
-  virtual void within(const std::string& /*label*/, double /*share*/) {}  // of the part, 0 to 1
-  virtual void skip() {}   // ends the part; the command says itself what became of it
-  virtual void close() {}  // there is no more to come
+  // `share` of the part, 0 to 1.
+  virtual void within(const std::string& /*label*/, double /*share*/) {}
+  virtual void skip() {}   // ends the part; the command prints its outcome itself
+  virtual void close() {}  // called after the last part
 };
 
 }  // namespace perdura::harness

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Replaces octal escapes such as \040, by which the kernel writes blanks.
+// Replaces octal escapes such as \040, in which the kernel writes blanks.
 std::string unescaped(const std::string& text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -62,7 +62,7 @@ FileSystem file_system_of(const fs::path& directory, const fs::path& mounts) {
     const auto dash = std::find(fields.begin(), fields.end(), "-");
     if (dash - fields.begin() < 6 || fields.end() - dash < 4) continue;
     const std::string mount_point = unescaped(fields[4]);
-    // Of several mounts at one place only the last one is visible.
+    // If several mounts are at one place, only the last one is visible.
     if (!is_below(path, mount_point) || mount_point.size() < longest) continue;
     longest = mount_point.size();
     found.mount_point = mount_point;

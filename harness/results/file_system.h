@@ -1,5 +1,5 @@
-// What persistent memory is on, for manifest.json: a file system without DAX is the page cache of a
-// disk.
+// Describes what persistent memory is stored on, for manifest.json: a file system without DAX is
+// only the page cache of a disk.
 #pragma once
 
 #include <filesystem>
@@ -12,9 +12,9 @@ struct FileSystem {
   std::string mount_point{};    // this one and the next two: "unknown" if they are, "none" of a
                                 // DAX device
   std::string type{};           // ext4, xfs, tmpfs
-  std::string mount_options{};  // of the mount and of the file system, as the kernel tells them
-  std::string dax{};            // of a new file there: "yes", "no", or "unknown"
-  // Of persistent memory (platform/pmem/mapped/place.h):
+  std::string mount_options{};  // of the mount and of the file system, as the kernel reports them
+  std::string dax{};            // of a new file in `directory`: "yes", "no", or "unknown"
+  // Properties of the persistent memory (platform/pmem/mapped/place.h):
   std::string granularity{};
   std::string promise{};
 

@@ -14,11 +14,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// On average half a thread that is ready to run and has no core. One thread too many gives 1; the
+// On average, half a thread that is ready to run but has no core. One thread too many gives 1; the
 // wake-ups of sleeping threads give some hundredths.
 constexpr double kCrowded = 0.5;
 // A core's speed varies by some percent with its temperature and its neighbors' work; another
-// thread on the same core, or a lower frequency, takes much more than a tenth.
+// thread on the same core, or a lower frequency, costs much more than a tenth.
 constexpr double kSlowdownPercent = 10;
 constexpr double kStealPercent = 1;
 // With fewer ticks of the kernel's clock a percentage would be too coarse.
@@ -30,7 +30,7 @@ void keep_larger(std::optional<double>& value, const std::optional<double>& othe
 
 bool at_least(const std::optional<double>& value, double limit) { return value && *value >= limit; }
 
-// user, nice, system, idle, iowait, irq, softirq, steal (man 5 proc).
+// A line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal (man 5 proc).
 void add_core(std::istringstream& words, HostCounts& counts) {
   std::array<std::uint64_t, 8> ticks{};
   for (std::uint64_t& each : ticks) words >> each;

@@ -15,30 +15,32 @@ namespace perdura::harness {
 
 // A value is absent if the kernel does not report it or the interval was too short for it.
 struct HostNoise {
-  std::optional<double> load_average{};     // of the last minute, before the point
-  std::optional<double> runnable_before{};  // threads per core that ran or waited for one, likewise
-  std::optional<double> runnable{};  // threads per core, mean over the interval: those that ran,
-                                     // whoever's, and those of this process that waited for a core
-  std::optional<double> waiting{};   // of these the latter, all cores together
-  std::optional<double> steal_percent{};     // time that a hypervisor gave to others
-  std::optional<double> slowdown_percent{};  // of a loop of fixed work, before or after the point,
-                                             // beside the fastest of the whole run
+  std::optional<double> load_average{};     // over the last minute before the point
+  // Threads per core that ran or waited for one, before the point.
+  std::optional<double> runnable_before{};
+  // Threads per core, mean over the interval: running threads of all processes, and threads of this
+  // process that waited for a core.
+  std::optional<double> runnable{};
+  std::optional<double> waiting{};        // the waiting ones of these, all cores together
+  std::optional<double> steal_percent{};  // time that a hypervisor gave to other guests
+  // Slowdown of a loop of fixed work, before or after the point, from the fastest of the whole run.
+  std::optional<double> slowdown_percent{};
 
   // Merges the noise that another process saw, possibly on another host, by taking the noisier
   // value of each.
   void merge(const HostNoise& other);
-  // "quiet", "crowded" (more busy threads than cores), "disturbed" (somebody else took of the
-  // cores' time or speed), or "crowded and disturbed".
+  // "quiet", "crowded" (more busy threads than cores), "disturbed" (others took some of the cores'
+  // time or speed), or "crowded and disturbed".
   std::string mark() const;
 
   bool operator==(const HostNoise&) const = default;
 };
 
-// The kernel's counters at one moment.
+// The kernel's counters at one time.
 struct HostCounts {
   std::chrono::steady_clock::time_point at{};
-  unsigned cores = 1;       // that this process may use; the next three are of these
-  std::uint64_t ticks = 0;  // of 10 ms, as a rule
+  unsigned cores = 1;       // usable by this process; the next three are for these
+  std::uint64_t ticks = 0;  // usually of 10 ms each
   std::uint64_t idle = 0;
   std::uint64_t steal = 0;
   // For this process' threads: the time that they ran, and the time that they were runnable but
@@ -53,7 +55,7 @@ HostNoise noise_between(const HostCounts& begin, const HostCounts& end);
 // The noise before a point; values that describe an interval stay absent.
 HostNoise noise_before(const std::filesystem::path& proc = "/proc");
 
-// Times a loop of fixed work, before and after points, while this process is idle otherwise.
+// Times a loop of fixed work, before and after points, while this process is otherwise idle.
 class Calibration {
  public:
   // Returns the median time of several runs of the loop. Takes some milliseconds.

@@ -19,7 +19,7 @@ std::string hash_of_executable() {
   return fmt::format("{:016x}", hash_of(read_whole("/proc/self/exe").value_or("")));
 }
 
-// Splits text at line ends, so that texts that differ have lines that differ.
+// Splits text at line ends so that two different texts always have a line that differs.
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream input(text + '\n');

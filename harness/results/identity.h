@@ -11,17 +11,17 @@
 
 namespace perdura::harness {
 
-// Names and values, such as ("profile erda-connectx3", the text of that file); compared in their
-// order.
+// Names and values, such as ("profile erda-connectx3", that file's text); the order matters in
+// comparisons.
 using Identity = std::vector<std::pair<std::string, std::string>>;
 
-// JSON, in which bytes that are not UTF-8 are replaced.
+// JSON; bytes that are not UTF-8 are replaced.
 std::string to_text(const Identity& identity);
 // Throws UsageError, naming `file`, if the text is not an identity.
 Identity identity_of_text(const std::string& text, const std::filesystem::path& file);
 
-// In words: "line 7 of experiment 'operations = 300'" and "'operations = 400'", or "build b1" and
-// "build b2".
+// A difference in words: "line 7 of experiment 'operations = 300'" and "'operations = 400'", or
+// "build b1" and "build b2".
 struct Difference {
   std::string one;
   std::string other;
@@ -29,12 +29,12 @@ struct Difference {
 // The first difference, if there is one.
 std::optional<Difference> first_difference(const Identity& one, const Identity& other);
 
-// Throws UsageError with the first difference, and what to do, if the folder was begun with another
-// one.
+// Throws UsageError with the first difference, and advice, if the folder was begun with another
+// identity.
 void check_same(const std::filesystem::path& folder, const Identity& begun, const Identity& now);
 
-// The name of this process' build: version, revision, compiler. If the sources had uncommitted
-// changes, which have no name, a hash of the executable is part of it.
+// The name of this process's build: version, revision, compiler. If the sources had uncommitted
+// changes, which have no name, it includes a hash of the executable.
 std::string build_name();
 
 }  // namespace perdura::harness

@@ -50,7 +50,7 @@ std::string record_of(std::string_view content) {
 struct Scan {
   std::vector<std::string> records;
   std::size_t whole = 0;  // length in bytes of all complete records
-  bool damaged = false;   // whether they are followed by something other than an incomplete record
+  bool damaged = false;   // something other than an incomplete record follows
 };
 
 Scan scan(std::string_view bytes) {
@@ -61,8 +61,8 @@ Scan scan(std::string_view bytes) {
     Header header;
     std::memcpy(&header, rest.data(), sizeof(header));
     if (!header.right()) {
-      // Zeros are no damage: after a power failure a file system may have extended the file without
-      // its data.
+      // Zeros are no damage: after a power failure, a file system may have extended the file
+      // without writing its data.
       found.damaged = rest.find_first_not_of('\0') != std::string_view::npos;
       return found;
     }

@@ -1,6 +1,6 @@
-// The journal of a sweep that is not complete: a file of records, each on disk before append()
-// returns. A process may be killed, or the power fail, at any moment: at most the record that was
-// being appended is lost.
+// The journal of an incomplete sweep: a file of records, each on disk before append() returns. A
+// process may be killed, or the power fail, at any time: at most the record that was being appended
+// is lost.
 //
 // A record is a header of 32 bytes (a mark, the size of its content, a hash of the content, a hash
 // of these three) and its content; numbers are in the byte order of the machine.
@@ -14,7 +14,8 @@
 
 namespace perdura::harness {
 
-// cut_back: to the last whole record before the damage. The damaged file is kept beside it.
+// cut_back: truncate to the last whole record before the damage, and keep the damaged file beside
+// it.
 enum class IfDamaged { refuse, cut_back };
 
 class Journal {
@@ -22,20 +23,20 @@ class Journal {
   // Creates a journal whose first record is `first`; the file is created atomically. Throws
   // PlatformError if it cannot be written.
   static Journal create(const std::filesystem::path& file, std::string_view first);
-  // Opens one, to be continued. A last record that is incomplete is cut off. Throws UsageError if
-  // another process has it open, or if it is damaged elsewhere and not to be cut back, or in its
-  // first record.
+  // Opens a journal to continue it. An incomplete last record is cut off. Throws UsageError if
+  // another process has it open, if it is damaged elsewhere and must not be cut back, or if its
+  // first record is damaged.
   static Journal open(const std::filesystem::path& file, IfDamaged if_damaged = IfDamaged::refuse);
 
   ~Journal();
   Journal(Journal&& other) noexcept;
   Journal& operator=(Journal&& other) noexcept;
 
-  // The records that were found when the journal was opened, the first one included; not those
-  // appended since.
+  // The records found when the journal was opened, including the first one; records appended since
+  // are not among them.
   const std::vector<std::string>& records() const { return records_; }
-  // What was lost because the journal was damaged and cut back, and where the damaged file is kept,
-  // in one line; else empty.
+  // One line that says what was lost when a damaged journal was cut back, and where the damaged
+  // file is kept; empty otherwise.
   const std::string& cut_back() const { return cut_back_; }
   // Throws PlatformError if it cannot be written.
   void append(std::string_view content);
@@ -45,7 +46,7 @@ class Journal {
       : file_(std::move(file)), descriptor_(descriptor) {}
 
   std::filesystem::path file_;
-  int descriptor_;  // locked: one process at a time
+  int descriptor_;  // locked, so that only one process has it open
   std::vector<std::string> records_;
   std::string cut_back_;
 };

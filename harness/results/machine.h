@@ -12,13 +12,13 @@ namespace perdura::harness {
 // A property of the host as a responder of remote updates, such as its persistence domain.
 struct ResponderProperty {
   std::string name{};
-  std::string value{};   // "unknown" if it is
-  std::string reason{};  // where that comes from, or why it is not known
+  std::string value{};   // "unknown" if it could not be determined
+  std::string reason{};  // where the value comes from, or why it is unknown
 };
 
-// JSON, one object, without line ends. Reads below `root`/proc and `root`/sys only, so that a test
-// can give another machine; the number of cores that may be used is that of the calling process.
-// What the machine does not say is "unknown", or an empty list.
+// Returns one JSON object, without line ends. Reads below `root`/proc and `root`/sys only, so that
+// a test can substitute another machine; the number of usable cores is that of the calling process.
+// Properties that the machine does not report are "unknown", or an empty list.
 std::string describe_machine(const std::filesystem::path& root,
                              std::span<const ResponderProperty> responder);
 

@@ -1,6 +1,6 @@
 // manifest.json: what makes the rows of a result folder reproducible (docs/results.md). It is the
-// only file of the folder that holds a date, and times.csv the only one that holds real time on
-// `sim`, so that the others are the same in every run that gives the same results.
+// only file of the folder with a date, and times.csv is the only one with real time on `sim`; so
+// all other files are equal in runs that give equal results.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@
 namespace perdura::harness {
 
 enum class RunStatus : std::uint8_t { running, complete, interrupted, failed };
-// As in the manifest.
+// As written in the manifest.
 std::string_view to_string(RunStatus status);
 
 // One start of the program: a sweep that was interrupted and continued has several.
 struct Session {
   std::string started{};    // UTC, ISO 8601
-  std::string directory{};  // the current one, which relative paths begin at
+  std::string directory{};  // the current folder, to which paths are relative
   std::string command_line{};
   int mpi_ranks = 1;
-  std::vector<std::string> machines{};  // one description for each host (harness/results/machine.h)
+  std::vector<std::string> machines{};  // one description per host (harness/results/machine.h)
 };
 
-// For the journal.
+// The session's record in the journal.
 std::string to_json(const Session& session);
 // Throws std::exception if the text is not a session.
 Session session_of_json(const std::string& text);
 
-// What a file says, as its driver understands it: a value for each key. Two files that say the same
-// have the same settings, however they are written.
+// The content of a file as its driver understands it, a value for each key. Two files with the same
+// meaning have the same settings, however they are written.
 using FileSettings = std::map<std::string, std::string, std::less<>>;
 
 // A file that points were made from.
@@ -54,28 +54,29 @@ struct Manifest {
   std::string profile_text{};  // the profile's file; empty on real platforms
   std::string site_text{};     // the site's file; empty without one
   std::vector<InputFile> workloads{};
-  std::optional<FileSystem> persistent_memory{};  // on real platforms
-  std::optional<MediaWrites> media_writes{};      // likewise, at the end: by the last session
+  std::optional<FileSystem> persistent_memory{};  // on real platforms only
+  // On real platforms, at the end of the last session.
+  std::optional<MediaWrites> media_writes{};
   std::uint64_t seed = 0;
   std::uint64_t repetitions = 1;
-  std::size_t points = 0;  // that the sweep has, repetitions included
+  std::size_t points = 0;  // of the sweep, repetitions included
   std::size_t points_done = 0;
   report::Schema schema{};  // of points.csv
-  // The roles of the points' nodes in words, "a server and 2 clients": each once.
+  // The roles of the points' nodes in words, "a server and 2 clients", without duplicates.
   std::vector<std::string> nodes{};
   RunStatus status = RunStatus::running;
-  // By name: what the folder's tables hold, by which readers tell that they are whole. times.csv is
-  // not among them: it holds no results, and differs from run to run.
+  // Records of the folder's tables, by name; readers compare the files with them. times.csv is
+  // excluded: it holds no results, and differs from run to run.
   std::map<std::string, report::FileRecord> files{};
-  // While these are being written, what they held before.
+  // While the files are being rewritten, the records of their previous contents.
   std::map<std::string, report::FileRecord> files_before{};
-  // The only part that differs between a sweep that was continued and one that was not.
+  // The only part that differs between a continued sweep and an uninterrupted one.
   std::vector<Session> sessions{};
 };
 
 std::string to_json(const Manifest& manifest);
 
-// The present moment as in Session::started.
+// The current time in the format of Session::started.
 std::string utc_now();
 
 }  // namespace perdura::harness

@@ -181,7 +181,8 @@ double Measurement::tail_percent() const {
   const std::uint64_t count = operations();
   if (count == 0) return 0;
   const auto all = measure::all_at_work(at_work);
-  // Operations of several processes that are spread evenly may add up to slightly more than all.
+  // The operations of several processes, assumed to be spread evenly, may add up to slightly more
+  // than all.
   const double outside = static_cast<double>(count) - (all ? all->operations : 0);
   return 100 * std::max(0.0, outside) / static_cast<double>(count);
 }

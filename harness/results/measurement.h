@@ -1,4 +1,4 @@
-// What was measured at one point of a sweep, or one process's share of that; shares are merged
+// The measurement of one point of a sweep, or of one process's share of it; shares are merged
 // without loss.
 #pragma once
 
@@ -21,12 +21,12 @@
 
 namespace perdura::harness {
 
-// valid: the row says what it claims. invalid: the run ended, but something was not as it should
-// be, such as a value that nobody wrote. failed: it could not be run to its end.
+// valid: the row is what it claims to be. invalid: the run ended, but something was wrong, such as
+// a value that was never written. failed: the point could not be run to its end.
 enum class Verdict : std::uint8_t { valid, invalid, failed };
 std::string_view to_string(Verdict verdict);
 
-// A kind of operation of a service, by its name in results ("read"), in the order of a point's
+// A kind of operation of a service: its name in results ("read") and its order among a point's
 // rows.
 struct OperationKind {
   std::uint32_t order = 0;
@@ -34,37 +34,37 @@ struct OperationKind {
   auto operator<=>(const OperationKind&) const = default;
 };
 
-// The operations of one kind. Written for each operation, so on cache lines of its own.
+// The operations of one kind. Updated by each operation, and therefore on cache lines of its own.
 struct alignas(kCacheLine) KindMeasurement {
   std::uint64_t operations = 0;  // begun within the measured interval; includes the next two
-  std::uint64_t errors = 0;      // ended in an error, or read a value that nobody wrote
-  std::uint64_t not_found = 0;   // an answer, not an error
-  measure::Histogram latency;    // of those that did not end in an error; nanoseconds
-  // The same of an open loop, from the time at which an operation was due instead of that at which
-  // it was begun; nothing for a closed loop.
+  std::uint64_t errors = 0;      // ended in an error, or read a value that was never written
+  std::uint64_t not_found = 0;   // a valid answer, not an error
+  measure::Histogram latency;    // of operations without an error; nanoseconds
+  // In an open loop, the latency from the time at which an operation was due, not from that at
+  // which it began; nullopt in a closed loop.
   std::optional<measure::Histogram> response;
 
   void merge(const KindMeasurement& other);
 };
 
-// The space of the store, all its partitions together.
+// The space of the store, over all partitions.
 struct SpaceUse {
-  Bytes capacity = 0;  // 0: not known
+  Bytes capacity = 0;  // 0: unknown
   Bytes free = 0;
 
-  // Of a hash table with slots, its load factor.
+  // For a hash table with slots, this is its load factor.
   std::optional<double> used_percent() const {
     if (capacity == 0) return std::nullopt;
     return 100.0 * static_cast<double>(capacity - free) / static_cast<double>(capacity);
   }
 };
 
-// The resources that the nodes of a role used, together.
+// The resources used by all nodes of a role together.
 struct RoleCosts {
   Picoseconds cpu{};    // of all their threads
   pmem::Writes writes;  // to their persistent memory
   fabric::Traffic traffic;
-  pmem::MemoryUse peak_memory;  // the sum of the nodes' peaks, from their start on
+  pmem::MemoryUse peak_memory;  // the sum of the nodes' peaks since their start
 
   RoleCosts& operator+=(const RoleCosts& other);
   bool operator==(const RoleCosts&) const = default;
@@ -76,45 +76,49 @@ struct Measurement {
   std::uint64_t one_sided_reads = 0;     // READs by clients
   SpaceUse space;                        // at the end of the measured interval
   Picoseconds elapsed{};                 // from the first operation's start to the last one's end
-  std::vector<measure::AtWork> at_work;  // one for each process that has clients
-  Picoseconds arrivals{};  // of an open loop: from when the first was due to when the last was
-  std::map<std::string, RoleCosts, std::less<>> roles;  // by name; within the measured interval
-  // What drivers and systems measure of their own, by column (Driver::columns): sums over all that
-  // took part, within the measured interval.
+  std::vector<measure::AtWork> at_work;  // one per process with clients
+  Picoseconds arrivals{};  // open loop: from the first due time to the last
+  // By role name; within the measured interval.
+  std::map<std::string, RoleCosts, std::less<>> roles;
+  // Metrics of drivers and systems, by column (Driver::columns): sums over all participants, within
+  // the measured interval.
   std::map<std::string, double, std::less<>> declared;
-  std::optional<Picoseconds> harness_per_operation;  // what it costs itself; the costliest client's
+  // Cost of the harness itself; maximum over clients.
+  std::optional<Picoseconds> harness_per_operation;
   Timeline timeline;
-  std::optional<HostNoise> noise;  // of the hosts; nothing of a model
+  std::optional<HostNoise> noise;  // of the hosts; nullopt on a model
   Verdict verdict = Verdict::valid;
   std::string reason;     // one line; empty if valid
-  std::string method;     // of remote persistence, as it was run; empty where there is none
-  std::string guarantee;  // of a completed operation (services/guarantee.h); empty: not known
-  // What Driver::conclude needs of all processes, in words of the driver's own; it empties this.
+  std::string method;     // of remote persistence, as it was used; empty if there is none
+  std::string guarantee;  // of a completed operation (services/guarantee.h); empty: unknown
+  // The input of Driver::conclude from all processes, in a format of the driver's own; conclude()
+  // empties it.
   std::vector<std::uint64_t> evidence;
   std::uint64_t operations_checked = 0;
-  bool interrupted = false;  // the run was cut short: nothing of this counts
-  std::string usage_error;  // if not empty, the point asks for something impossible: stop the sweep
+  bool interrupted = false;  // the run was cut short, so nothing here counts
+  std::string usage_error;  // if not empty, the point is impossible and the sweep must stop
 
-  // Worsens the verdict; the first reason for the worst verdict stays.
+  // Worsens the verdict; the first reason given for the worst verdict is kept.
   void judge(Verdict worse, const std::string& why);
   void note_noise(const HostNoise& more);
-  // The costs of a role; zero if there was no such role.
+  // The costs of a role; zero if there is no such role.
   RoleCosts costs_of(std::string_view role) const;
   pmem::Writes writes() const;  // to all persistent memory
-  // Adds another share. Shares cover the same interval, so the longer one counts.
+  // Adds another share. Shares cover the same interval, so the longer duration counts.
   void merge(const Measurement& other);
   std::uint64_t operations() const;
-  // Operations a second while all clients were at work; nothing if they never were.
+  // Operations per second while all clients were at work; nullopt if they never were.
   std::optional<double> throughput() const;
   // The percentage of operations that ended outside of that time: before all clients were at work,
-  // or after one of them had nothing more to do. The system was then less loaded, yet these
+  // or after one of them had nothing more to do. The system was less loaded then, yet these
   // operations are part of latencies, costs and counts.
   double tail_percent() const;
-  // Whether the tail is too large for latency and throughput to describe the same load: with a tail
+  // True if the tail is too large for latency and throughput to describe the same load: with a tail
   // of a tenth, Little's law is off by up to a tenth.
   bool has_long_tail() const { return tail_percent() > 10; }
-  // Of an open loop: whether operations came faster than the system took them, so that they ended
-  // at less than 95 % of the rate at which they were due. Nothing if fewer than two were due.
+  // For an open loop, true if operations arrived faster than the system executed them, so that they
+  // ended at less than 95 % of the rate at which they were due. Returns nullopt if fewer than two
+  // were due.
   std::optional<bool> saturated() const;
 
   // Serialization for another process of the same program. Deserializing throws PlatformError if

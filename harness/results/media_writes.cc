@@ -10,7 +10,7 @@
 namespace perdura::harness {
 namespace {
 
-constexpr Bytes kUnit = 64;  // ipmctl counts writes of so many bytes
+constexpr Bytes kUnit = 64;  // ipmctl counts writes of this many bytes
 
 std::string_view first_line_of(std::string_view text) {
   while (!text.empty() && (text.front() == '\n' || text.front() == ' ')) text.remove_prefix(1);

@@ -18,16 +18,17 @@ namespace perdura::harness {
 // Bytes over the lifetime of the modules, or a difference of two such counts.
 struct MediaWrites {
   std::optional<Bytes> bytes{};
-  std::string not_available{};  // why there are none
+  std::string not_available{};  // the reason if there is no count
 
   bool operator==(const MediaWrites&) const = default;
 };
 
-// Of this host. `command` prints what `ipmctl show -performance TotalMediaWrites` does.
+// The count of this host. `command` must print what `ipmctl show -performance TotalMediaWrites`
+// does.
 MediaWrites media_writes(const std::string& command = "ipmctl show -performance TotalMediaWrites");
 // The sum over the modules in such output.
 MediaWrites media_writes_in(std::string_view output);
-// What was written between two moments; a reason if there is no count at one of them.
+// The bytes written between two counts; a reason if either count is missing.
 MediaWrites written_between(const MediaWrites& before, const MediaWrites& after);
 
 }  // namespace perdura::harness

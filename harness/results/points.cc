@@ -107,7 +107,7 @@ constexpr std::size_t kCostColumns = 14;  // the number of columns from the serv
 
 void add_costs(Row& row, const Measurement& measurement, bool compared) {
   const std::uint64_t operations = measurement.operations();
-  // A driver whose operations run in processes of others has no roles.
+  // A driver whose operations run in processes that it does not control has no roles.
   if (operations == 0 || measurement.roles.empty()) {
     row.not_measured(kCostColumns);
     return;
@@ -150,7 +150,7 @@ void add_costs(Row& row, const Measurement& measurement, bool compared) {
   row.maybe(measurement.space.used_percent());
 }
 
-// The value of a column that the folder's schema adds; nothing if the point has none.
+// The value of a column that the folder's schema adds; nullopt if the point has none.
 std::optional<double> declared_value(const Measurement& measurement, std::string_view column) {
   const auto found = measurement.declared.find(column);
   if (found == measurement.declared.end()) return std::nullopt;
@@ -228,7 +228,7 @@ std::string points_csv(const std::vector<const PointResult*>& results,
       row.text(!saturated ? "" : *saturated ? "yes" : "no");
       add_times(row, source.measured.latency);
       add_times(row, source.measured.response.value_or(measure::Histogram()));
-      // Applies to operations of any kind, so it is the same in each of the point's rows.
+      // The same in each of the point's rows, since it applies to operations of any kind.
       const auto harness = measurement.harness_per_operation;
       row.maybe(harness ? std::optional(static_cast<double>(harness->count()) / 1000.0)
                         : std::nullopt);

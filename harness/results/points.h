@@ -31,13 +31,13 @@ struct PointResult {
   Measurement measurement;
 };
 
-// The files as text; results in the order of the sweep. The same results yield the same bytes:
-// numbers are written as the shortest decimal that reads back as the same double.
-// `schema`: the columns of points.csv; timeline.csv has those that identify points.
+// The files as text, with results in the order of the sweep. Equal results yield equal bytes:
+// numbers are written as the shortest decimal that reads back as the same double. `schema` has the
+// columns of points.csv; timeline.csv has those of them that identify points.
 std::string points_csv(const std::vector<const PointResult*>& results,
                        const report::Schema& schema = {});
 std::string histograms_csv(const std::vector<const PointResult*>& results);
-// Empty if nothing was recorded over time.
+// Empty if no timeline was recorded.
 std::string timeline_csv(const std::vector<const PointResult*>& results,
                          const report::Schema& schema = {});
 

@@ -56,7 +56,7 @@ ResultWriter::ResultWriter(fs::path folder, InterruptedSweep sweep, Manifest man
       journal_(std::move(sweep.journal)),
       results_(manifest_.points) {
   manifest_.files_before = report::sound_files(folder_);
-  // Removes temporary files that were being written when the process was killed.
+  // Removes temporary files that a killed process was writing.
   for (const fs::path& path : names_in(folder_)) {
     if (path.extension() == ".tmp") fs::remove(path);
   }
@@ -93,7 +93,7 @@ ResultWriter::Finish ResultWriter::finish_for_another(std::chrono::milliseconds 
     mutex_.unlock();
     return Finish::was_finished;
   }
-  // The mutex stays locked, so that nobody writes results any more.
+  // The mutex stays locked, so that no other thread writes results any more.
   finish_locked(RunStatus::interrupted);
   return Finish::finished;
 }

@@ -18,7 +18,7 @@
 
 namespace perdura::harness {
 
-// out/<experiment>-<platform>-<n> with the first n, from 1, that is free.
+// Returns out/<experiment>-<platform>-<n> with the smallest n, from 1, that does not exist.
 std::filesystem::path next_result_folder(const std::filesystem::path& out,
                                          const std::string& experiment,
                                          const std::string& platform);
@@ -26,14 +26,14 @@ std::filesystem::path next_result_folder(const std::filesystem::path& out,
 // A row of times.csv, from which `perdura plan` estimates how long a sweep will take.
 struct PointTime {
   std::string label{};
-  std::uint64_t operations = 0;     // all of the run: loading and warming up, too
+  std::uint64_t operations = 0;     // of the whole run, including loading and warming up
   std::chrono::nanoseconds wall{};  // real time
 };
 
 class ResultWriter {
  public:
-  // Creates the folder. Throws UsageError if it exists and holds anything, or cannot be created,
-  // PlatformError if it cannot be written. `manifest` holds one session: this one.
+  // Creates the folder. Throws UsageError if it exists and is not empty, or cannot be created, and
+  // PlatformError if it cannot be written. `manifest` has one session: this one.
   ResultWriter(std::filesystem::path folder, const std::string& experiment_text,
                const Identity& identity, Manifest manifest);
   // Continues in the folder of an interrupted sweep, whose finished points the caller must
@@ -42,20 +42,21 @@ class ResultWriter {
 
   // `index` is the point's place in the sweep, repetitions included.
   void add(std::size_t index, PointResult result, PointTime time);
-  // The same of a point that is in the journal already.
+  // The same for a point that is already in the journal.
   void restore(std::size_t index, PointResult result, PointTime time);
-  // Writes everything and the final state of the manifest, or as much of it as can be written, and
-  // throws PlatformError.
+  // Writes everything, including the final state of the manifest. If that fails, writes as much as
+  // possible and throws PlatformError.
   void finish(RunStatus status);
-  // Performs finish(interrupted) on a thread other than the one that adds points, when that one is
-  // stuck and the process is about to end. finished: whoever else calls one of these functions from
-  // now on waits for ever, so that what is said of the folder stays true. was_finished: the other
-  // thread did it. busy: it writes, and does not end within `patience`. The latter two change
-  // nothing.
+  // Performs finish(interrupted) on another thread than the one that adds points, when that one is
+  // stuck and the process is about to end.
+  // * finished: done. Any other thread that calls one of these functions from now on waits forever,
+  //   so that what is reported about the folder stays true.
+  // * was_finished: the other thread has done it already. Nothing was changed.
+  // * busy: the other thread is writing and did not end within `patience`. Nothing was changed.
   enum class Finish { finished, was_finished, busy };
   Finish finish_for_another(std::chrono::milliseconds patience);
 
-  // For the manifest, before finish().
+  // For the manifest; must be called before finish().
   void set_media_writes(MediaWrites writes) { manifest_.media_writes = std::move(writes); }
 
   // Deletes the folder with everything that was written to it.
@@ -63,10 +64,10 @@ class ResultWriter {
 
   const std::filesystem::path& folder() const { return folder_; }
   bool has(std::size_t index) const { return results_[index].has_value(); }
-  // Of a point that is there.
+  // The result of a point that has one.
   const PointResult& result(std::size_t index) const { return results_[index]->result; }
   std::size_t done() const { return manifest_.points_done; }
-  // Whether the journal is still where it was created: the folder may have been moved.
+  // True if the journal is still where it was created: the folder may have been moved.
   bool can_be_continued() const { return is_there(journal_file(folder_)); }
 
  private:
@@ -79,7 +80,7 @@ class ResultWriter {
   void write(RunStatus status);
   void finish_locked(RunStatus status);
 
-  std::timed_mutex mutex_;  // of everything below
+  std::timed_mutex mutex_;  // guards everything below
   std::filesystem::path folder_;
   Manifest manifest_;
   std::optional<Journal> journal_;

@@ -19,27 +19,29 @@ struct Timeline {
     Time end;
     std::uint64_t latency_ns;
   };
-  // How full the store was, all its partitions together.
+  // How full the store was, over all partitions.
   struct Space {
     Time at;
     Bytes capacity;
     Bytes free;
-    std::uint64_t cleanings;      // that have ended since the server started
+    std::uint64_t cleanings;      // ended since the server started
     std::uint64_t cleanings_now;  // under way
   };
 
-  Nanoseconds interval{};             // to divide it into; 0: nothing is recorded
-  Time begin = Time::max();           // of the first operation
-  std::vector<Operation> operations;  // in any order; those that did not end in an error
-  std::vector<Space> spaces;          // in the order of time; empty if the system does not say
+  // Length of the intervals to divide it into; 0: nothing is recorded.
+  Nanoseconds interval{};
+  Time begin = Time::max();           // start of the first operation
+  std::vector<Operation> operations;  // those without an error, in any order
+  // In the order of time; empty if the system does not report it.
+  std::vector<Space> spaces;
 
   bool recorded() const { return interval > Nanoseconds{}; }
   // Adds another share of the same point. At most one share has spaces: the server's.
   void merge(const Timeline& other);
 };
 
-// The operations that ended within one interval, and the store as it was last sampled before the
-// interval's end. What is absent was not measured.
+// The operations that ended within one interval, and the store as last sampled before the
+// interval's end. Absent values were not measured.
 struct TimelineInterval {
   Nanoseconds start{};  // since the first operation began
   std::uint64_t operations = 0;
@@ -50,7 +52,7 @@ struct TimelineInterval {
   std::optional<std::uint64_t> cleanings_now;
 };
 
-// All intervals up to the last operation, without a gap.
+// All intervals up to the last operation, without gaps.
 std::vector<TimelineInterval> divide(const Timeline& timeline);
 
 }  // namespace perdura::harness

@@ -40,7 +40,7 @@ bool ends_by_time(const Experiment& experiment) {
   });
 }
 
-// Whether the times of a past experiment hold for another.
+// True if the times of a past experiment apply to `experiment`.
 bool holds_for(const Experiment& past, const Experiment& experiment) {
   return past.text == experiment.text || !(ends_by_time(past) || ends_by_time(experiment));
 }

@@ -27,9 +27,9 @@ constexpr int kBeatsPerSilence = 10;
 constexpr std::chrono::milliseconds kBeat{1000};
 // The time until a rank is first heard of is longer, since it may begin later than the root.
 constexpr std::chrono::seconds kTimeToBegin{5};
-// The time for the root's main thread to give up its point and to write the results.
+// Time for the root's main thread to abandon its point and write the results.
 constexpr std::chrono::milliseconds kTimeToWrite{2000};
-// The same if the launcher knows of the failure, too: Open MPI kills all ranks a second after one
+// The same if the launcher also knows of the failure: Open MPI kills all ranks one second after one
 // has died.
 constexpr std::chrono::milliseconds kTimeBeforeKilled{500};
 
@@ -172,13 +172,13 @@ void Heartbeat::beat() {
     poll(waiting.data(), waiting.size(), static_cast<int>(pause.count()) + 1);
     std::unique_lock lock(mutex_);
     if (ending_) return;
-    // This cannot be the end of the whole run on which all ranks agree, since MPI lets no rank end
-    // before this thread has ended.
+    // An ended peer means a failure: when a run ends normally, MPI lets no rank end before this
+    // thread has.
     for (std::size_t i = 0; i < peers_.size(); ++i) peers_[i].ended = waiting[i + 2].revents != 0;
     if (!ranks_.is_root() && peers_.front().ended) end_without_root();
     const auto now = Clock::now();
     receive_all(now);
-    // If this process itself was stopped for a while, it cannot tell who was silent in that time.
+    // If this process itself was stopped for a while, it cannot know which ranks were silent then.
     const Peer* lost = find_lost(now, now - before > silence_ / 2);
     before = now;
     if (lost == nullptr) continue;
@@ -264,8 +264,8 @@ void Heartbeat::give_up_on(const Peer& peer) {
   interrupt();
   const auto time = peer.ended ? kTimeBeforeKilled : kTimeToWrite;
   if (changed_.wait_for(lock, time, [this] { return ending_; })) return;
-  // The main thread waits for the lost rank in a way that cannot be interrupted, or the machine is
-  // busy. The results are written before the message says that they are kept. The lock is released
+  // The main thread is waiting for the lost rank in a way that cannot be interrupted, or the
+  // machine is busy. The results must be on disk before the message says so. The lock is released
   // meanwhile, since the main thread may need it while it writes.
   const auto keep = keep_;
   lock.unlock();
@@ -279,7 +279,7 @@ void Heartbeat::give_up_on(const Peer& peer) {
   ranks_.abort(1);
 }
 
-// The main thread may be waiting for the root in an uninterruptible way.
+// Ends this process here, since the main thread may be in an uninterruptible wait for the root.
 void Heartbeat::end_without_root() {
   const std::vector<int> ended = ranks_.ended();
   bool first_left = true;

@@ -19,10 +19,10 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 // Not the same as interrupt_signaled: after interrupt() the first real signal, such as one from a
 // launcher, must not count as the second.
 std::atomic<bool> signaled{false};
-// Which signals are announced by a line; set before the first one can arrive.
+// The kinds of signals that are announced by a line; set before the first one can arrive.
 bool tells_of_interrupt = false;
 bool tells_of_others = false;
-// The process is ended after so many seconds if it does not react; 0 means never.
+// Seconds after which the process is ended if it does not react; 0 means never.
 std::atomic<unsigned> ends_if_unheeded{0};
 
 void on_alarm(int) {
@@ -31,7 +31,7 @@ void on_alarm(int) {
   _exit(1);
 }
 
-// Called in a signal handler, or with the same restrictions.
+// Called in a signal handler, or under the same restrictions.
 void interrupt_now() {
   if (!interrupt_signaled.exchange(true)) alarm(ends_if_unheeded.load());
 }
@@ -39,8 +39,8 @@ void interrupt_now() {
 void on_signal(int signal) {
   interrupt_now();
   const bool is_second = signaled.exchange(true);
-  // A launcher may send SIGTERM several times and finally kills its processes itself. So the second
-  // one does not end this process.
+  // A launcher may send SIGTERM several times, and kills its processes itself in the end, so a
+  // second SIGTERM does not end this process.
   if (signal == SIGTERM && !tells_of_others) return;
   if (is_second) {
     std::signal(signal, SIG_DFL);
@@ -48,7 +48,7 @@ void on_signal(int signal) {
     return;
   }
   if (!(signal == SIGINT ? tells_of_interrupt : tells_of_others)) return;
-  // Who sent another signal may have no terminal.
+  // The sender of another signal may have no terminal to press ^C on.
   const std::string_view message =
       signal == SIGINT ? "\ninterrupted: stopping; press ^C again to quit now\n"
                        : "\ninterrupted: stopping; the same signal again ends it at once\n";

@@ -1,5 +1,6 @@
-// ^C, the polite kill, and a terminal that is closed: the point under way is given up, and what is
-// done is kept. A second one ends the process at once, and so does the first if nobody heeds it.
+// Handles SIGINT (^C), SIGTERM, and SIGHUP (a closed terminal): the current point is abandoned and
+// finished results are kept. A second signal ends the process at once, and so does the first if the
+// process does not react to it.
 #pragma once
 
 #include <atomic>
@@ -7,23 +8,24 @@
 
 namespace perdura::harness {
 
-// A line tells whoever sent the signal what happens now: at the root for SIGINT, and also for the
-// others if no launcher started this process. A launcher sends SIGTERM to all ranks whenever one
-// has ended, and then nobody has asked. A SIGHUP that is ignored (nohup) stays so.
+// Installs the handlers. A line on stderr tells the sender what happens next: for SIGINT at the
+// root only; for the other signals only if no launcher started this process, since a launcher sends
+// SIGTERM to all ranks whenever one has ended, without any user having asked. An ignored SIGHUP
+// (nohup) stays ignored.
 void watch_for_interrupts(bool is_root, bool is_launched);
-// A point notices within milliseconds, on a busy machine within some seconds.
+// A point reacts within milliseconds, on a busy machine within some seconds.
 inline constexpr std::chrono::seconds kPatience{10};
-// From now on a first signal that is not heeded for so long ends the process with exit code 1 and
-// its last words (last_words.h): work that is stuck does not ask whether it was interrupted.
+// From now on, a process that has not reacted `patience` after the first signal ends with exit code
+// 1 and its last words (last_words.h): stuck work never checks interrupted().
 void end_if_unheeded(std::chrono::seconds patience = kPatience);
-// To be called when the interrupted work is about to end.
+// To be called when the interrupted work is about to end; cancels end_if_unheeded().
 void heed_interrupt();
-// Interrupts as a signal would.
+// Interrupts as a first signal does, but silently; the next signal still counts as the first.
 void interrupt();
-// Whether a signal has come.
+// True if a signal has arrived; interrupt() does not count.
 bool was_signaled();
 
-// Thrown to give up what is under way. Not a std::exception: those are failures.
+// Thrown to abandon the current work. Not a std::exception, because those are failures.
 struct Interrupted {};
 
 extern std::atomic<bool> interrupt_signaled;

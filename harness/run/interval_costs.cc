@@ -8,11 +8,11 @@
 namespace perdura::harness {
 namespace {
 
-// What is known of each role: its column is the role's name and `suffix`.
+// A cost that is known for each role. Its column is named after the role, followed by `suffix`.
 struct RoleColumn {
   std::string_view suffix;
-  std::string_view noun;   // with the role in the place of {}
-  report::Quantity shown;  // but for the nouns
+  std::string_view noun;   // with {} in place of the role
+  report::Quantity shown;  // only unit and scale; the nouns depend on the role
   double (*value)(const RoleCosts& costs);
 
   bool per_operation() const { return suffix.ends_with("_per_op"); }

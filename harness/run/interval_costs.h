@@ -1,8 +1,8 @@
-// Measures what a measured interval costs each node of this process: CPU time, writes to persistent
-// memory and traffic; and how much memory the node's regions have had until its end. The barriers
+// Measures what an interval costs each node of this process: CPU time, writes to persistent memory
+// and traffic, and the peak memory of the node's regions until the interval's end. The barriers
 // around an interval take CPU time, too, so the cost of an empty interval before the measured one
-// is subtracted, and an idle server costs nothing. On real platforms it also measures how quiet the
-// host was.
+// is subtracted; an idle server then costs nothing. On real platforms it also measures how quiet
+// the host was.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@
 
 namespace perdura::harness {
 
-// The columns of points.csv that exist per role, in addition to those for all nodes together.
+// The columns that points.csv has for each role, in addition to those for all nodes together.
 report::Schema role_columns(const Roles& roles);
 
 enum class Interval : std::uint8_t { empty, measured };
 
-// A node's costs may be taken by any one of its threads; nodes do not disturb each other.
+// Any one thread of a node may call begin() and end() for it; nodes do not disturb each other.
 class IntervalCosts {
  public:
-  // A model has no host that could be noisy.
+  // If `modelled`, no host noise is measured: a model has no host that could be noisy.
   IntervalCosts(NodeId nodes, bool modelled) : modelled_(modelled), nodes_(nodes) {}
   void begin(Node& node);
   void end(Node& node, Interval interval);
@@ -32,14 +32,14 @@ class IntervalCosts {
   void add_to(Measurement& measurement, const Roles& roles) const;
 
  private:
-  // What the operating system or the model has counted on a node: when the interval began, and at
-  // the end of an interval what was added.
+  // Counts of the operating system or the model on a node: absolute when the interval began, and
+  // the increase by its end.
   struct NodeCosts {
     Picoseconds cpu_before{};
     pmem::Writes writes_before{};
     fabric::TrafficByNode traffic_before{};
     Picoseconds empty_cpu{};
-    RoleCosts own{};  // but for the traffic, of which it knows its peers', too
+    RoleCosts own{};  // without traffic, which also yields the peers' costs
     fabric::TrafficByNode traffic{};
     HostCounts host_before{};
     std::optional<HostNoise> noise{};

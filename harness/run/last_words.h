@@ -1,5 +1,4 @@
-// The message of a process that dies of a signal: which rank on which host it was, and what it was
-// running.
+// The message of a process that dies of a signal: its rank and host, and what it was running.
 #pragma once
 
 #include <string>
@@ -7,13 +6,13 @@
 
 namespace perdura::harness {
 
-// From now on a crash (SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL) of any thread is followed by a
-// line on stderr, "perdura: WHO died of SIGABRT while running WHAT", and by whatever was to follow
-// before, such as a core dump. `who` is "rank 3 on host b".
+// From now on, a crash (SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL) of any thread prints "perdura:
+// WHO died of SIGABRT while running WHAT" to stderr, and then takes its previous action, such as a
+// core dump. `who` is "rank 3 on host b".
 void promise_last_words(const std::string& who);
 
-// Writes "perdura: WHO died of SIGABRT while running WHAT; THE END" in one piece, with `did` and
-// `what` as "died of" and "SIGABRT"; `end` may be empty. Safe in a signal's handler.
+// Writes "perdura: WHO died of SIGABRT while running WHAT; THE END" in one piece, where `did` is
+// "died of" and `what` is "SIGABRT"; `end` may be empty. Async-signal-safe.
 void write_last_words(std::string_view did, std::string_view what, std::string_view end);
 
 // Called in the signal handler on a crash, after the line was written.
@@ -28,10 +27,10 @@ class CrashListener {
 // Sets the listener, of which there is at most one; null removes it.
 void tell_of_crashes(CrashListener* listener);
 
-// "SIGABRT"; one of the above.
+// "SIGABRT" for SIGABRT; `signal` must be one of those above.
 std::string_view name_of_crash(int signal);
 
-// What is running, such as "point 7 (erda workloada)"; cut off after 400 bytes.
+// Sets what is running, such as "point 7 (erda workloada)"; cut off after 400 bytes.
 void set_last_words(const std::string& what);
 
 }  // namespace perdura::harness

@@ -30,8 +30,7 @@ constexpr std::array kLaunchers{
     Variables{"srun or mpiexec", "PMI_RANK", "PMI_SIZE"},
 };
 
-// A descriptor of the mpirun that started this process, or -1 if that was something else or is on
-// another host.
+// A descriptor of the mpirun that is this process's parent, or -1 if the parent is anything else.
 int open_mpirun() {
   const pid_t parent = getppid();
   std::string name;
@@ -52,7 +51,7 @@ std::optional<Launch> find_launch(const std::function<const char*(const char*)>&
   const int tasks = number("SLURM_STEP_NUM_TASKS");
   for (const Variables& variables : kLaunchers) {
     if (environment(variables.rank) == nullptr) continue;
-    // Open MPI would end with a text of twenty lines.
+    // Without this check, Open MPI would end with a text of twenty lines.
     if (&variables == &kLaunchers.back() && found == Found::by_pmix && tasks > 0) {
       throw UsageError(
           "srun started this with PMI-1 or PMI-2, and this Open MPI takes PMIx alone: start it by "
@@ -92,7 +91,7 @@ void print_past_launcher(const std::string& line) {
 void end_mpirun_after(std::chrono::seconds time) {
   const int mpirun = open_mpirun();
   if (mpirun < 0 || fork() != 0) return;
-  // mpirun waits until all processes have closed its pipes.
+  // mpirun waits until all processes have closed its pipes, so this child closes them.
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(descriptor);
   setsid();
   const auto milliseconds = std::chrono::milliseconds(time).count();

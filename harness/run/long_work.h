@@ -1,5 +1,5 @@
-// Progress and interruption for commands that take long: shows progress with an estimate on stderr,
-// and lets ^C or SIGTERM end the command soon and cleanly.
+// Progress and interruption for long commands: shows progress with an estimate on stderr, and lets
+// ^C or SIGTERM end the command soon and cleanly.
 //
 //   LongWork work(configurations.size(), context.ranks);
 //   for (...) {
@@ -24,23 +24,24 @@ namespace perdura::harness {
 
 class LongWork final : public WorkWatch {
  public:
-  // Of so many parts. From now on signals are watched for; shows nothing but at the root.
+  // `parts` is the number of parts to come. Installs the signal handlers (interrupt.h) and the
+  // crash message (last_words.h). Only the root shows progress.
   LongWork(std::size_t parts, Ranks& ranks);
   ~LongWork() override { LongWork::close(); }
   LongWork(const LongWork&) = delete;
   LongWork& operator=(const LongWork&) = delete;
 
-  // Each throws Interrupted if a signal has come.
+  // All begin(), within(), end() and skip() throw Interrupted if a signal has arrived.
   void begin(const std::string& label) override;
   void within(const std::string& label,
-              double share) override;  // of the part that has begun, 0 to 1
+              double share) override;  // `share` of the current part, 0 to 1
   void end(const std::string& label, const std::string& outcome);
-  // For parts that cost very different times: how many are left of each kind, before the first of
-  // them begins; then end() is told the kind and what the part has cost (time_left.h).
+  // For parts whose times differ widely. expect() says how many of each kind are left, before the
+  // first of them begins; end() then gets the kind and what the part has cost (time_left.h).
   void expect(const std::map<std::string, std::size_t>& kinds);
   void end(const std::string& label, const std::string& outcome, const std::string& kind,
            TimeLeft::Seconds cost);
-  // Ends the part without printing an outcome: the command prints it itself.
+  // Ends the part without printing an outcome, for a command that prints it itself.
   void skip() override;
   // Leaves the cursor at the beginning of an empty line.
   void close() override;

@@ -11,14 +11,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The number in a file of one number; nothing if it says "max".
+// The number in a file that contains one number; nullopt if it says "max".
 std::optional<Bytes> number_in(const fs::path& file) {
   std::ifstream input(file);
   Bytes number = 0;
   return input >> number ? std::optional(number) : std::nullopt;
 }
 
-// The number that follows a name in a file with lines of a name and a number.
+// The number after `name` in a file whose lines are a name and a number.
 std::optional<Bytes> number_of(const std::string& name, const fs::path& file) {
   std::ifstream input(file);
   for (std::string line; std::getline(input, line);) {
@@ -30,17 +30,17 @@ std::optional<Bytes> number_of(const std::string& name, const fs::path& file) {
   return std::nullopt;
 }
 
-// The names of the files in a version of cgroups.
+// The file names of a cgroup version.
 struct Names {
   const char* limit;
   const char* used;
-  const char* droppable;  // a line of memory.stat that includes all groups below
+  const char* droppable;  // key in memory.stat, including all groups below
 };
 constexpr Names kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 constexpr Names kVersion2{"memory.max", "memory.current", "inactive_file"};
 
-// A group is also limited by all groups above it. In a container the groups above, and the path of
-// its own group, may be hidden; then the root of the mount is the container's group.
+// All ancestors of a group limit it, too. In a container the ancestors, and the group's own path,
+// may be hidden; then the root of the mount is the container's group.
 void limit_by(AvailableMemory& memory, const fs::path& mount, const fs::path& group,
               const Names& names) {
   for (fs::path path = group.relative_path();; path = path.parent_path()) {
@@ -65,8 +65,8 @@ std::optional<AvailableMemory> available_memory(const fs::path& root) {
   const auto kilobytes = number_of("MemAvailable:", root / "proc/meminfo");
   if (!kilobytes) return std::nullopt;
   AvailableMemory memory{*kilobytes * KiB, "this machine"};
-  // Lines have a hierarchy number, controllers and a path; cgroups version 2 has the number 0 and
-  // no controllers.
+  // A line has a hierarchy number, controllers and a path; version 2 has the number 0 and no
+  // controllers.
   std::ifstream groups(root / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     const auto first = line.find(':');

@@ -1,5 +1,5 @@
-// How much memory this process may still allocate, so that a point that needs more is refused
-// instead of being killed while it runs, along with other processes on the machine.
+// Determines how much memory this process may still allocate, so that a point that needs more is
+// refused instead of being killed while it runs, along with other processes on the machine.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,15 @@ namespace perdura::harness {
 
 struct AvailableMemory {
   Bytes bytes = 0;
-  std::string of;  // "this machine", or the cgroup whose limit is nearer
+  std::string of;  // "this machine", or the cgroup whose limit is lower
 };
 
-// The least of what the kernel says is available without swapping (MemAvailable) and what the
-// limits of this process' cgroups, of version 1 or 2, leave; files that the kernel can drop count
-// as free. Nothing if the kernel does not tell. `root` is where /proc and /sys are.
+// The minimum of what the kernel reports as available without swapping (MemAvailable) and what the
+// limits of this process's cgroups, version 1 or 2, leave; droppable files count as free. Returns
+// nullopt if the kernel does not report it. `root` contains /proc and /sys.
 std::optional<AvailableMemory> available_memory(const std::filesystem::path& root = "/");
 
-// "1.5 GiB", "20 MiB".
+// Formats as "1.5 GiB" or "20 MiB".
 std::string memory_text(Bytes bytes);
 
 }  // namespace perdura::harness

@@ -5,9 +5,9 @@
 //           |         | settle || count |           | settle | count |
 //                              ||<---------- an interval ----------->|
 //
-// Each column ends at a barrier of all threads. There are two intervals: an empty one first, in
-// which nobody operates and which shows what CPU time the barriers themselves take, and the
-// measured one, from which that is subtracted; so a server that does nothing costs nothing.
+// Each column ends at a barrier of all threads. There are two intervals. The first is empty: no
+// thread operates, and it shows how much CPU time the barriers themselves take. That is subtracted
+// from the second, measured one, so a server that does nothing costs nothing.
 #pragma once
 
 #include <cstdint>
@@ -21,29 +21,29 @@ namespace perdura::harness {
 
 // The work of a thread in each phase; phases that are not overridden are empty. Only prepare() may
 // throw. A thread that has failed still takes part in the barriers, so that the others do not wait
-// for ever.
+// forever.
 class PhaseWork {
  public:
   virtual ~PhaseWork() = default;
-  // Opens what it serves, or connects and loads. Threads prepare at the same time.
+  // Servers open their store, clients connect and load. All threads prepare at the same time.
   virtual Task<> prepare() { co_return; }
-  // Receives the exception that prepare() threw. The phases that follow are called nevertheless.
+  // Receives the exception that prepare() threw. The later phases are called nevertheless.
   virtual void failed(std::exception_ptr) {}
   virtual Task<> warm_up() { co_return; }
-  // Waits until work that was deferred is done.
+  // Waits until deferred work is done.
   virtual Task<> settle() { co_return; }
   // The operations of the measured interval.
   virtual Task<> operate() { co_return; }
   // Called as soon as all threads have ended their operations, before they settle.
   virtual void operated() {}
-  // At the end of the measured interval, when all have settled.
+  // Called at the end of the measured interval, when all threads have settled.
   virtual void collect() {}
 };
 
 class Phases {
  public:
-  // Of a point on a fresh platform; `threads`: of the whole cluster that will take part. All
-  // processes create it at the same place among their barriers.
+  // For one point on a fresh platform. `threads` counts those of the whole cluster. All processes
+  // create it at the same place among their barriers.
   Phases(Platform& platform, std::uint32_t threads)
       : barrier_(platform.create_barrier(threads)),
         costs_(platform.node_count(), platform.modelled()) {}

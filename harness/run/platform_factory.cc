@@ -35,7 +35,7 @@ class SimFactory final : public PlatformFactory {
   bool modelled() const override { return true; }
   std::string profile_name() const override { return profile_.name; }
   std::string profile_text() const override { return profile_.text; }
-  // The completions of the model mean what those of InfiniBand do.
+  // Completions mean the same in the model as on InfiniBand.
   Testbed testbed() const override { return {profile_.ddio ? "on" : "off", "ib"}; }
   bool collective() const override { return false; }
   std::filesystem::path pm_directory() const override { return ""; }
@@ -61,8 +61,8 @@ class SimFactory final : public PlatformFactory {
   sim::Profile profile_;
 };
 
-// A folder for the persistent memory of one point, below the one that the user gave. What systems
-// leave there must neither be found by the next point nor stay.
+// A folder for the persistent memory of one point, below the user's folder. It is removed
+// afterwards: files that a system leaves must not be found by the next point, nor stay.
 class PointFolder {
  public:
   // An empty path stands for no folder.
@@ -165,8 +165,7 @@ class HostFactory : public PlatformFactory {
     check_absolute(pm_directory_);
   }
 
-  // A name for the files of the next platform. It is the same on all ranks; all ranks must call
-  // this.
+  // A name for the files of the next platform, the same on all ranks. All ranks must call it.
   std::string next_job() {
     if (job_.empty()) job_ = fmt::format("run-{}", all_ranks_.broadcast(getpid()));
     return fmt::format("{}-{}", job_, created_++);
@@ -229,8 +228,8 @@ class HostFactory : public PlatformFactory {
   std::uint64_t created_ = 0;
 };
 
-// Before the first point: without /dev/shm there is no point at all. How much room a point needs is
-// checked when its memory is made, which is taken at once.
+// Checked before the first point: without /dev/shm no point can run. Whether there is enough room
+// for a point is checked when its memory is created, which allocates it at once.
 void check_shared_memory() {
   static constexpr const char* kFolder = "/dev/shm";
   const auto refuse = [](std::string_view what) {

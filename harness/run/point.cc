@@ -93,7 +93,7 @@ class Columns {
   report::Schema schema_;
 };
 
-// Whether the column of a parameter is to be in the results of these points.
+// True if the parameter's column belongs into the results of these points.
 bool says_something(const Driver& driver, const report::Column& column,
                     const std::vector<Point>& points) {
   const auto left_out = driver.columns_if_unusual();
@@ -103,7 +103,7 @@ bool says_something(const Driver& driver, const report::Column& column,
   });
 }
 
-// Of the systems of the points, those that have one.
+// The titles of the systems that the points run, without systems that have no title.
 std::vector<report::Spelling> titles_of(const Driver& driver, const std::vector<Point>& points) {
   std::vector<report::Spelling> titles;
   for (const auto& system : driver.systems()) {

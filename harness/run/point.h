@@ -21,23 +21,23 @@
 
 namespace perdura::harness {
 
-// Properties of the server that the testbed determines, in addition to what a point says, as values
-// of the parameters; empty: not known.
+// Properties of the server that the testbed determines, in addition to the point's own settings, as
+// values of the parameters; empty if unknown.
 struct Testbed {
   std::string ddio;
   std::string transport;
 };
 
-// A file that a point is made from, beside its experiment: a workload, a trace.
+// A file other than the experiment that a point is made from: a workload, a trace.
 struct PointFile {
   std::string kind;  // "workload"
-  Located name;      // as it was written
+  Located name;      // as written in the experiment
   std::string name_in_results;
   std::filesystem::path file;
   FileSettings settings{};
 };
 
-// What a driver makes of a point before it runs, such as the workload that it names.
+// Data that a driver derives from a point before it runs, such as the parsed workload.
 struct PreparedPoint {
   virtual ~PreparedPoint() = default;
 };
@@ -46,25 +46,25 @@ struct Point {
   Point() = default;
   explicit Point(std::span<const Parameter> of_driver) : settings(of_driver) {}
 
-  PointSettings settings;  // of a variant, with the name of the system that it runs
+  PointSettings settings;  // `system` of a variant is the system that it varies
   Testbed testbed{};
-  std::string system_name;     // as in results: a variant's own
+  std::string system_name;     // as in results: for a variant, its own name
   GivenParameters parameters;  // of the system
-  std::map<std::string, std::string, std::less<>> parameter_places;  // where they were written
+  std::map<std::string, std::string, std::less<>> parameter_places;  // where each was written
   const std::string& place_of(std::string_view parameter) const {
     const auto place = parameter_places.find(parameter);
     return place == parameter_places.end() ? settings.system.where : place->second;
   }
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
-  Nanoseconds timeline_interval{};  // 0: nothing is recorded over time
+  Nanoseconds timeline_interval{};  // 0: no timeline is recorded
   Roles roles;
   std::uint64_t repetition = 0;
   std::uint64_t seed = 1;  // the experiment's plus the repetition
   std::string label;       // "erda workloadc value_size=64": what the sweep varies
 
-  // What the driver has made of it (Driver::prepare).
+  // Set by Driver::prepare().
   std::vector<PointFile> files;
-  std::uint64_t operations = 0;  // of the whole run: loading and warming up, too
+  std::uint64_t operations = 0;  // of the whole run, including loading and warming up
   std::shared_ptr<const PreparedPoint> prepared;
 };
 
@@ -73,52 +73,52 @@ class Driver {
  public:
   virtual ~Driver() = default;
   virtual std::string_view name() const = 0;
-  // Of its points: all that [workload] may say and [matrix] may vary beside what every point has.
-  // What identifies a point is a column of points.csv.
+  // The parameters of its points that [workload] may set and [matrix] may vary, in addition to
+  // those that every point has. Parameters that identify a point are columns of points.csv.
   virtual std::span<const Parameter> parameters() const = 0;
-  // The names that [systems.NAME] may have, and what each may say.
+  // The systems that [systems.NAME] may name, each with its parameters.
   virtual std::vector<DriverDeclarations::System> systems() const = 0;
-  // Reads the files that the point names, and puts the numbers that they give into its settings, if
-  // the experiment has none. Throws UsageError if that is impossible.
+  // Reads the files that the point names, and copies numbers from them into its settings unless the
+  // experiment sets them. Throws UsageError if that is impossible.
   virtual void prepare(Point&, const Locations&) const {}
   // Throws UsageError if the point asks for something impossible. Called for all points before any
   // runs.
   virtual void check(const Point& point) const = 0;
-  // Throws UsageError if points cannot run on the platform of this name; `where` it was chosen.
+  // Throws UsageError if this driver's points cannot run on the platform; `where` it was chosen is
+  // the second argument.
   virtual void check_platform(std::string_view, const std::string&) const {}
-  // The same of a point.
+  // The same for a single point.
   virtual void check_platform_of(const Point&, std::string_view, const std::string&) const {}
   // Remarks, one line each, on points that are run differently from what their files say.
   virtual std::vector<std::string> remarks(const std::vector<Point>&) const { return {}; }
-  // What the nodes of a point are there for. `nodes`: how many there are if the point does not say;
-  // 0: as many as it takes.
+  // The roles of a point's nodes. `nodes` is how many there are if the point does not say; 0 means
+  // as many as needed.
   virtual Roles roles(const PointSettings& settings, NodeId nodes) const = 0;
-  // What is measured of a system beside what the harness measures of all: further columns of
+  // The metrics of a system beyond those that the harness measures for all: further columns of
   // points.csv.
   virtual std::vector<report::Column> columns(std::string_view) const { return {}; }
-  // Those of them that the results of a point have.
+  // The subset of them that a point's results have.
   virtual std::vector<report::Column> columns_of(const Point& point) const {
     return columns(point.settings.system.text);
   }
-  // Parameters that identify points and are columns only of results in which one of them is not as
-  // usual: readers take a column that is not there to say what is usual.
+  // Identifying parameters that get a column only if some point sets an unusual value. Readers
+  // treat a missing column as the usual value.
   virtual std::span<const std::string_view> columns_if_unusual() const { return {}; }
-  // Runs this process' share of the point on a fresh platform, whose nodes have the point's roles,
-  // and measures it. What a system reports ends up in the verdict; an exception means that the run
+  // Runs this process's share of the point on a fresh platform, whose nodes have the point's roles,
+  // and measures it. Failures of the system become the verdict; an exception means that the run
   // cannot go on.
   virtual Measurement run(Platform& platform, const Point& point) const = 0;
-  // Memory that a point takes where one process is all of its nodes: an estimate from what the
-  // point says and from what was measured of others, such as what a session costs. Nothing if
-  // unknown.
+  // Estimates the memory of a point in a process that runs all of its nodes, from the point's
+  // settings and from measured costs, such as that of a session. Returns nullopt if unknown.
   virtual std::optional<Bytes> memory(const Point&) const { return std::nullopt; }
   // The parameters that the memory grows with, for advice to the user: "clients or records".
   virtual std::string_view takes_memory() const { return "its numbers"; }
-  // Performs the judgments that need the shares of all processes, such as the check of their
+  // Makes the judgments that need the shares of all processes, such as checking their combined
   // history. Called once per point, by one process, with the merged measurement.
   virtual void conclude(const Point&, Measurement&) const {}
 };
 
-// What experiments of these drivers may say.
+// The union of what experiments of these drivers may contain.
 Declarations declarations_of(std::span<const Driver* const> drivers);
 // The columns of points.csv that the points have.
 report::Schema schema_of(const Driver& driver, const std::vector<Point>& points);

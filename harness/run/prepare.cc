@@ -31,9 +31,9 @@ std::size_t ranks_here(const Ranks& ranks) {
       std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(ranks.rank())]));
 }
 
-// Compares the memory that the points need with what is available: if it is exceeded, this process
-// or others would be killed. Only on a model does one process run all nodes and do ranks run
-// different points.
+// Compares the memory that the points need with what is available: beyond that, the kernel would
+// kill this process or others. Checked on models only, where one process runs all nodes of a point
+// and ranks run different points.
 void check_memory(PreparedSweep& sweep, const Ranks& ranks) {
   if (!sweep.platforms->modelled()) return;
   sweep.available_memory = available_memory();
@@ -52,7 +52,7 @@ void check_memory(PreparedSweep& sweep, const Ranks& ranks) {
   }
 }
 
-// Points mostly have the same roles as those before them.
+// Skips a point whose roles are those of the previous one, as most are.
 void check_machine(const PreparedSweep& sweep) {
   std::string checked;
   for (const Point& point : sweep.points) {
@@ -92,8 +92,8 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   return sweep;
 }
 
-// Describes the first rank that cannot go on, or whose configuration differs from the root's; empty
-// if there is none.
+// Describes the first rank that cannot go on, or whose configuration differs from the root's;
+// returns "" if there is none.
 std::string problem_of(Ranks& ranks, const std::vector<std::string>& problems,
                        const std::vector<std::string>& identities) {
   for (std::size_t rank = 0; rank < problems.size(); ++rank) {
@@ -115,7 +115,7 @@ std::string problem_of(Ranks& ranks, const std::vector<std::string>& problems,
 }  // namespace
 
 Identity identity_of(const PreparedSweep& sweep) {
-  // The build comes first, since another build may interpret the same texts in another way.
+  // The build comes first, since another build may interpret the same texts differently.
   Identity identity{
       {"build", build_name()},
       {"experiment", sweep.experiment.text},
@@ -129,8 +129,8 @@ Identity identity_of(const PreparedSweep& sweep) {
 
 PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& locations,
                             std::span<const Driver* const> drivers, Ranks& ranks) {
-  // Hosts may differ in their files and cores, so each rank collects its problems: one that cannot
-  // go on must not leave the others waiting.
+  // Hosts may differ in their files and cores, so each rank collects its problem instead of
+  // throwing, which would leave the others waiting.
   PreparedSweep sweep;
   std::string problem;
   std::string identity;

@@ -1,5 +1,5 @@
-// From the name of an experiment to the points that can be run: what `perdura run` and `perdura
-// plan` begin with.
+// From an experiment's name to points that can be run: the first step of `perdura run` and `perdura
+// plan`.
 #pragma once
 
 #include <filesystem>
@@ -21,34 +21,34 @@
 
 namespace perdura::harness {
 
-// What is asked for, as on the command line.
+// The request as given on the command line.
 struct ExperimentRequest {
   std::string experiment{};  // a name or a path
   std::vector<Override> overrides{};
-  std::string site{};      // likewise; empty: none
-  bool plan_only = false;  // this machine need not have what the platform needs
+  std::string site{};      // a name or a path; empty: no site
+  bool plan_only = false;  // do not check that this machine has what the platform needs
 };
 
 struct PreparedSweep {
-  Experiment experiment;  // what it leaves open is as the site says
+  Experiment experiment;  // with the site's values where it leaves them open
   Site site;
   const Driver* driver = nullptr;
   std::unique_ptr<PlatformFactory> platforms;
   std::vector<Point> points;
-  std::vector<std::optional<Bytes>> memory;  // that each needs, as far as it can be estimated
+  std::vector<std::optional<Bytes>> memory;  // per point; nullopt if it cannot be estimated
   std::optional<AvailableMemory> available_memory;
   struct File : InputFile {
-    std::string kind;  // as of PointFile, like the name and the settings
+    std::string kind;  // as in PointFile, and so are name and settings
   };
-  std::vector<File> files;  // that the points were made from, each once
+  std::vector<File> files;  // the input files of the points, each once
 };
 
-// What the points are made from: the build, and the texts of all files.
+// The inputs of all points: the build, and the texts of all files.
 Identity identity_of(const PreparedSweep& sweep);
 
-// Every rank calls it; the root says on stderr what is run in another way than files say. Throws
-// UsageError, on all ranks, if any of it does not exist or cannot be run, or if ranks have
-// different files or builds; only the root's message is of use then.
+// Collective. The root prints remarks on stderr about points that run differently from what files
+// say. Throws UsageError, on all ranks, if something does not exist or cannot be run, or if ranks
+// have different files or builds; only the root's message is meant for the user.
 PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& locations,
                             std::span<const Driver* const> drivers, Ranks& ranks);
 

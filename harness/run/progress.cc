@@ -38,7 +38,7 @@ std::string summary(const Measurement& measurement) {
                      mark == "quiet" ? "" : ", the host was " + mark);
 }
 
-// Whether standard error can be written without blocking. A pipe that nobody reads, such as that of
+// True if standard error can be written without blocking. A pipe that nobody reads, such as that of
 // an mpirun that is ending its ranks, counts as writable as long as there is room for 4 KiB.
 bool somebody_reads() {
   pollfd descriptor{STDERR_FILENO, POLLOUT, 0};

@@ -1,4 +1,4 @@
-// Tells on stderr how far a sweep is: a line per point, or on a terminal one line that is
+// Prints on stderr how far a sweep is: a line per point, or on a terminal a single line that is
 // rewritten, with an estimate of the time left. Output never blocks a sweep: if nobody reads it,
 // progress is dropped, and room is kept for messages that must be shown.
 #pragma once
@@ -16,22 +16,22 @@ namespace perdura::harness {
 
 class Progress {
  public:
-  // Of `points`, `done` were done before. Silent if not `visible`.
+  // `done` of the `points` were finished in an earlier session. Silent if not `visible`.
   Progress(std::size_t points, std::size_t done, bool visible);
 
-  // From now on the time left comes from the costs of these kinds of points, so many of each, which
-  // are told by ended().
+  // From now on, the time left is computed from the costs of the points of each kind, which ended()
+  // reports; the map has the number of points per kind.
   void expect(const std::map<std::string, std::size_t>& kinds);
   void ended(const std::string& kind, TimeLeft::Seconds cost);
 
   void begin(const std::string& label);
   void end(const std::string& label, const Measurement& measurement);
-  // The same of what is no point of an experiment; `keep`: also on a terminal the line stays.
+  // The same for work other than a point. If `keep`, the line stays on a terminal, too.
   void end(const std::string& label, const std::string& outcome, bool keep);
-  // The share, 0 to 1, of what has begun that is done; may be called as often as is convenient. On
-  // a terminal the line follows a few times a second, elsewhere there is a line every ten seconds.
+  // `share`, 0 to 1, is the finished part of what has begun; may be called as often as convenient.
+  // A terminal is updated a few times per second; elsewhere a line is printed every ten seconds.
   void within(const std::string& label, double share);
-  // The same as end(), for what says itself what came of it: clears the line.
+  // Ends without an outcome, for callers that print it themselves: clears the line.
   void skip();
   // Leaves the cursor at the beginning of an empty line.
   void close();

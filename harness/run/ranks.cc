@@ -123,7 +123,7 @@ Ranks::Ranks(int& argc, char**& argv) {
 }
 
 void Ranks::watch_neighbors() {
-  // The namespace is compared, too: in another container of the same host the process id would mean
+  // The namespace is compared, too: in another container of the same host the same process id means
   // another process.
   struct stat space {};
   stat("/proc/self/ns/pid", &space);
@@ -195,8 +195,8 @@ void Ranks::abort(int exit_code) {
   std::fflush(nullptr);
   if (active_) {
     end_mpirun_after(kTimeToEnd);
-    // If a launcher ends the run, it already waits for this process, and cannot receive messages
-    // meanwhile.
+    // A launcher that is ending the run already waits for this process, and cannot receive messages
+    // then.
     if (!was_signaled()) MPI_Abort(MPI_COMM_WORLD, exit_code);
   }
   _exit(exit_code);
@@ -289,7 +289,7 @@ void Ranks::finish_sending() {
 }
 
 void Ranks::pause() {
-  // The other ranks are ended by the root or by the launcher.
+  // Only the root decides here; the root or the launcher ends the other ranks.
   if (is_root() && interrupted()) {
     const auto now = std::chrono::steady_clock::now();
     if (!interrupted_since_) interrupted_since_ = now;

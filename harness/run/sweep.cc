@@ -24,7 +24,7 @@
 namespace perdura::harness {
 namespace {
 
-// The roles of the points' nodes, each once, in the order of the points.
+// The roles of the points' nodes, without duplicates, in the order of the points.
 std::vector<std::string> nodes_of(const std::vector<Point>& points) {
   std::vector<std::string> all;
   for (const Point& point : points) {
@@ -111,7 +111,7 @@ class Sweep {
   void note_write_problem(const std::exception& problem);
   std::string kept() const;
   std::optional<std::string> keep();
-  // Valid at the root, until ranks are allowed to end.
+  // Valid at the root only, until ranks are allowed to end.
   bool rank_has_died() const { return !heartbeat_.lost().empty() || !ranks_.ended().empty(); }
   std::string why_not_whole() const;
   ExitCode finish();
@@ -133,7 +133,7 @@ class Sweep {
   std::string usage_error_;
   // At the root: set when results can no longer be kept.
   std::optional<WriteProblem> write_problem_;
-  bool cut_short_ = false;  // whether a rank was interrupted
+  bool cut_short_ = false;  // a rank was interrupted
   bool ranks_lost_ = false;
   std::set<int> ranks_at_work_;  // ranks other than the root
   std::size_t not_valid_ = 0;
@@ -146,7 +146,7 @@ std::optional<FileSystem> Sweep::persistent_memory() const {
   return persistent_memory_of(platforms_.pm_directory());
 }
 
-// The writes to the DIMMs of the root's host up to now.
+// The writes to the DIMMs of the root's host so far.
 MediaWrites Sweep::media_writes_now() const {
   if (persistent_memory_->dax != "yes") return {{}, "the persistent memory is not on DAX"};
   return media_writes();
@@ -168,8 +168,8 @@ Manifest Sweep::manifest() const {
           .nodes = nodes_of(points_)};
 }
 
-// What real platforms measure depends on the machine and the number of processes; the model knows
-// neither.
+// Measurements on real platforms depend on the machine and the number of processes; those of the
+// model depend on neither.
 Identity Sweep::identity() const {
   Identity identity = identity_of(prepared_);
   if (!platforms_.modelled()) {
@@ -249,8 +249,8 @@ ExitCode Sweep::run() {
     ranks_lost_ = true;
     heartbeat_.stop();
   }
-  // A point, or the message that there are no more points, may end although a rank has died. The
-  // signal by which the launcher then ends the other ranks is not the reason for stopping.
+  // A point, or the message that there are no more points, may complete although a rank has died.
+  // The launcher's signal to the other ranks is then a consequence, not the reason for stopping.
   if (ranks_.is_root() && !ranks_lost_ && rank_has_died()) {
     ranks_lost_ = true;
     heartbeat_.stop();
@@ -258,7 +258,7 @@ ExitCode Sweep::run() {
   heed_interrupt();
   const ExitCode code = ranks_.is_root() ? finish() : ExitCode::done;
   if (ranks_lost_) ranks_.abort(static_cast<int>(ExitCode::failed));
-  // The heartbeat goes on until no rank needs another one any more.
+  // The heartbeat goes on until no rank needs another one.
   if (!ranks_.leave()) {
     heartbeat_.stop();
     if (const auto lost = heartbeat_.lost(); !lost.empty()) {
@@ -285,8 +285,8 @@ Sweep::Finished Sweep::run_point(const Point& point) {
   } catch (const UsageError& error) {
     finished.measurement.usage_error = error.what();
   } catch (const std::exception& error) {
-    // On interrupt a simulated point is stopped wherever it is; its system is not to blame for the
-    // error.
+    // On interrupt, a simulated point is stopped at an arbitrary place; the error is not its
+    // system's fault.
     finished.measurement.interrupted = interrupted() && platforms_.modelled();
     finished.measurement.judge(Verdict::failed, error.what());
   }
@@ -445,7 +445,7 @@ std::string Sweep::kept() const {
 }
 
 // Called on the heartbeat's thread when the main thread is stuck. Results that cannot be written
-// into the tables are in the journal.
+// into the tables remain in the journal.
 std::optional<std::string> Sweep::keep() {
   try {
     switch (results_->finish_for_another(kTimeToEndWriting)) {
@@ -483,7 +483,8 @@ std::string Sweep::why_not_whole() const {
 ExitCode Sweep::finish() {
   progress_->close();
   if (!usage_error_.empty() && results_->done() == 0) {
-    // Nothing was run, so the folder is removed; it would be in the way of the corrected command.
+    // Nothing was run, so the folder is removed; otherwise it would be in the way of the corrected
+    // command.
     results_->discard();
     fmt::print(stderr, "perdura: {}\n", printable(usage_error_));
     return ExitCode::usage;

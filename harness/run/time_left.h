@@ -1,6 +1,6 @@
-// The time that work of many parts still takes, from the costs of those that have ended. Parts of
-// different kinds may cost fifty times as much as others, and come in an order that is not random,
-// so that an average over all parts would mislead for most of the time: each kind has its own.
+// Estimates the remaining time of work in many parts from the costs of finished parts. Some kinds
+// of parts cost fifty times as much as others, and their order is not random, so an average over
+// all parts would mislead most of the time; therefore each kind has its own average.
 #pragma once
 
 #include <chrono>
@@ -15,14 +15,14 @@ class TimeLeft {
  public:
   using Seconds = std::chrono::duration<double>;
 
-  // How many parts there are of each kind.
+  // `parts` has the number of parts of each kind.
   explicit TimeLeft(const std::map<std::string, std::size_t>& parts);
 
-  // A part of a kind that was given has ended; `cost` is the time from its beginning to its end.
+  // Reports that a part of a known kind has ended; `cost` is its duration.
   void ended(const std::string& kind, Seconds cost);
 
-  // `elapsed` is the time since the first part began: several workers share the parts, so it is not
-  // the sum of their costs. Unknown until a part of each kind has ended.
+  // `elapsed` is the time since the first part began; several workers share the parts, so it is not
+  // the sum of their costs. Returns nullopt until a part of each kind has ended.
   std::optional<Seconds> left(Seconds elapsed) const;
 
  private:

@@ -5,8 +5,8 @@
 
 namespace perdura::report {
 
-/// What to do about a file of a result folder that is damaged: of a sweep that is not complete, the
-/// journal has everything that its tables are made of (docs/results.md).
+/// Advice about a damaged file of a result folder. If its sweep is incomplete, the journal has
+/// everything that the tables are made of (docs/results.md).
 std::string advice_on_damaged(const std::filesystem::path& file);
 
 }  // namespace perdura::report

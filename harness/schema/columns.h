@@ -13,12 +13,12 @@ namespace perdura::report {
 
 struct Column {
   enum class Kind : std::uint8_t { text, number };
-  // What it says of its row.
+  // The meaning of the column for its row.
   enum class Role : std::uint8_t {
-    measured,   // or derived from what was
-    name,       // which experiment, platform, system, ...: identifies the point
-    parameter,  // of the experiment: identifies the point, and is shown with its value
-    draw,       // which of a point's repetitions
+    measured,   // measured, or derived from measured columns
+    name,       // experiment, platform, system, ...: identifies the point
+    parameter,  // parameter of the experiment: identifies the point, and is shown with its value
+    draw,       // tells the repetitions of a point apart
   };
   enum class Better : std::uint8_t { unknown, less, more };
 
@@ -26,43 +26,43 @@ struct Column {
   Kind kind = Kind::number;
   Quantity shown{};
   Role role = Role::measured;
-  Better better = Better::unknown;  // known: two runs can be compared by it
+  Better better = Better::unknown;  // if known, two runs can be compared by this column
   bool may_be_negative = false;
-  std::string_view usual{};           // a value that goes without saying
-  std::span<const Spelling> words{};  // of values that are not shown as they are
+  std::string_view usual{};           // a value that is not mentioned
+  std::span<const Spelling> words{};  // for values that are not shown literally
 
   bool identifies() const { return role == Role::name || role == Role::parameter; }
 };
 
-// Written into each row. Since 6 a folder may have columns that its manifest describes (schema.h);
-// nothing else has changed since the oldest that is read.
+// Written into each row. Since version 6 a folder may have columns that its manifest describes
+// (schema.h); nothing else has changed since the oldest version that can be read.
 inline constexpr int kSchemaVersion = 6;
 inline constexpr int kOldestSchemaVersion = 5;
 
-// Of points.csv, in their order.
+// The columns of points.csv, in order.
 std::span<const Column> point_columns();
 
-// The columns that say which point and repetition a row belongs to: they come first, in every file.
+// The columns that identify a row's point and repetition: they come first, in every file.
 std::span<const Column> identity_columns();
 
-// Behind those of points.csv, in folders of real platforms only: how quiet the hosts were.
+// The columns after those of points.csv, on real platforms only: how quiet the hosts were.
 std::span<const Column> noise_columns();
 
-// Of timeline.csv, after those of the identity.
+// The columns of timeline.csv, after the identity columns.
 std::span<const Column> timeline_columns();
 
-// Of probes.csv (docs/probe.md), those that points.csv does not have: what was probed, and what was
+// The columns of probes.csv (docs/probe.md) that points.csv lacks: what was probed, and what was
 // found.
 std::span<const Column> probe_settings();
 std::span<const Column> probe_readings();
 
-// What the column `guarantee` may say, the weakest first (docs/guarantees.md).
+// The values of the column `guarantee`, weakest first (docs/guarantees.md).
 std::span<const Spelling> guarantee_words();
 
-// A column of points.csv, of timeline.csv or of probes.csv; null if there is none of that name.
+// A column of points.csv, timeline.csv or probes.csv; null if none has that name.
 const Column* find_column(std::string_view name);
 
-// latency_mean_us to latency_p9999_high_us, and the same of response_*.
+// latency_mean_us to latency_p9999_high_us; response_* has as many.
 inline constexpr std::size_t kLatencyColumns = 20;
 
 }  // namespace perdura::report

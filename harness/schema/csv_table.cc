@@ -77,7 +77,7 @@ void on_cell(void* text, std::size_t length, void* data) {
 
 void on_line_end(int character, void* data) { static_cast<Reading*>(data)->line_end(character); }
 
-// A parser that is freed in any case.
+// Frees the parser in all cases.
 struct Parser {
   csv_parser parser;
   bool ready = csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL) == 0;

@@ -6,10 +6,10 @@
 
 namespace perdura::report {
 
-/// What was wrong, where, and what to do, on one line.
+/// One line: what is wrong, where, and what to do.
 struct Error {
   std::string message;
-  bool work_failed = false;  ///< a full disk, gnuplot; else something that was given is wrong
+  bool work_failed = false;  ///< a full disk, gnuplot; otherwise some input is wrong
 };
 
 template <class T>

@@ -46,7 +46,7 @@ class Recorder {
 
 using Records = std::map<std::string, FileRecord>;
 
-/// Finds a record of a file with a negative size, which cannot be valid.
+/// Describes a record of a file with a negative size, which cannot be valid; "" if there is none.
 std::string negative_size(const Json& manifest, const char* key) {
   const Json* const files = manifest.find(key);
   if (files == nullptr || !files->is_object()) return "";
@@ -70,7 +70,7 @@ Records records_in(const Json& manifest, const char* key) {
       records[name] = {entry.at("rows").get<std::uint64_t>(),
                        entry.at("bytes").get<std::uint64_t>(),
                        entry.at("crc32").get<std::string>()};
-    } catch (const JsonError&) {  // a record of another version counts as none
+    } catch (const JsonError&) {  // a record of another version is ignored
     }
   }
   return records;
@@ -166,8 +166,8 @@ Expected<std::string> check_against_manifest(const fs::path& folder, std::string
   for (;;) {
     auto checked = check_against(folder, manifest, advice);
     if (checked) return checked;
-    // While a sweep is running its files are replaced up to once a second. So if the manifest has
-    // changed in the meantime, the new one is checked.
+    // While a sweep is running, its files are replaced up to once a second. If the manifest has
+    // changed in the meantime, the files are checked against the new one.
     std::string now = harness::read_if_there(folder / "manifest.json");
     if (now == manifest) return checked;
     manifest = std::move(now);

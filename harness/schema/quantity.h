@@ -8,7 +8,7 @@ namespace perdura::report {
 /// How a column is shown to people.
 struct Quantity {
   std::string_view noun;  ///< in a sentence: "average latency"
-  std::string_view axis;  ///< without the unit: "Mean latency"
+  std::string_view axis;  ///< without its unit: "Mean latency"
   std::string_view unit;  ///< as in results/reported: us, kop/s, bytes; empty: a count
   double scale = 1;       ///< a cell times this is in `unit`
 
@@ -21,16 +21,16 @@ struct Spelling {
   std::string_view shown;
 };
 
-/// The unit as people write it: us is µs, ratio and none are nothing.
+/// The unit as people write it: us is µs; ratio and none are "".
 std::string shown_unit(std::string_view unit);
 
-/// A name that has no title: redo-logging is "Redo Logging", 1024 is "1024".
+/// The shown form of a name without a title: redo-logging is "Redo Logging", 1024 is "1024".
 std::string shown_name(std::string_view value);
 
 /// workloada is "YCSB-A", update-only is "Update-only".
 std::string shown_workload(std::string_view workload);
 
-/// Starts with a capital letter.
+/// The text with a capital first letter.
 std::string capitalized(std::string_view text);
 
 /// "22-25" is "22–25", with a dash.

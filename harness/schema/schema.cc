@@ -112,7 +112,7 @@ Expected<Schema> Schema::beside(const std::filesystem::path& file) {
   const std::filesystem::path manifest = file.parent_path() / "manifest.json";
   const auto text = harness::read_whole(manifest);
   if (!text) return Schema();
-  // Errors in the manifest are reported by those who read all of it.
+  // Errors in the manifest are reported by readers that need all of it.
   const auto document = Json::parse_or_null(*text);
   if (!document.is_object()) return Schema();
   std::deque<std::string> texts;

@@ -32,7 +32,7 @@ class EntryReader {
   EntryReader(const Where& where, const Schema& schema, const char* kind, const toml::table& entry)
       : where_(where), schema_(schema), kind_(kind), entry_(entry) {}
 
-  /// Of the entry, or of what the key says, if it is there.
+  /// The place of the key's value, if it is there, and otherwise of the entry.
   std::string place(std::string_view key = "") const {
     const toml::node* node = entry_.get(key);
     return where_(node == nullptr ? entry_.source() : node->source());
@@ -54,7 +54,7 @@ class EntryReader {
     return fallback;
   }
 
-  /// A text, or a list of them.
+  /// A text, or a list of texts.
   std::vector<std::string> texts(const char* key) {
     known_.insert(key);
     const toml::node* node = entry_.get(key);
@@ -99,7 +99,7 @@ class EntryReader {
     error_ = Error{fmt::format("{}: {} {}: {}; see docs/figures.md", place(key), kind_, id, what)};
   }
 
-  /// A column of points.csv that the key names, if it is given.
+  /// Reports an error unless the column that the key names, if any, is in points.csv.
   void known_column(const std::string& column, std::string_view key) {
     if (!column.empty() && !schema_.in_points(column)) {
       wrong(fmt::format("points.csv has no column '{}' (docs/results.md)", column), key);
@@ -140,7 +140,7 @@ class EntryReader {
   std::optional<Error> error_;
 };
 
-/// Reads what the entries of all kinds have in common.
+/// Reads the keys that all kinds of entries share.
 void read_identity(EntryReader& entry, DataSpec& spec) {
   spec.line = entry.line();
   spec.place = entry.place();
@@ -266,7 +266,7 @@ std::string DataSpec::shown_series(std::string_view value) const {
   if (series == "system") return systems.shown(value);
   const Column* const column = schema.find(series);
   const std::string shown = schema.shown(series, value);
-  // Values with words of their own speak for themselves, those of other parameters do not.
+  // Values with words of their own need no noun; those of other parameters do.
   if (column == nullptr || column->role != Column::Role::parameter || shown != value) return shown;
   const Quantity& quantity = column->shown;
   if (!quantity.unit.empty()) return fmt::format("{} {} {}", quantity.noun, value, quantity.unit);
@@ -278,7 +278,7 @@ std::string DataSpec::shown_series(std::string_view value) const {
 }
 
 std::string DataSpec::shown_x(std::string_view x_value) const {
-  // If x combines several columns, its values are already as they are shown.
+  // If x combines several columns, its values are already in their shown form.
   return x == "workload" && x_more.empty() ? shown_workload(x_value) : std::string(x_value);
 }
 

@@ -6,8 +6,8 @@
 
 namespace perdura::harness {
 
-// Throws PlatformError with the path and the reason. What is no plain file, such as /dev/stdout, is
-// written to directly.
+// Throws PlatformError with the path and the reason. Anything that is not a plain file, such as
+// /dev/stdout, is written to directly.
 void write_atomically(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace perdura::harness

@@ -9,7 +9,7 @@ namespace perdura::harness {
 
 using perdura::printable;
 
-// The text without the UTF-8 byte order mark that some editors put in front of it.
+// The text without the UTF-8 byte order mark that some editors put at its beginning.
 std::string_view without_byte_order_mark(std::string_view text);
 
 }  // namespace perdura::harness

@@ -34,7 +34,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return steps[a.size()][b.size()];
 }
 
-constexpr std::size_t kLongest = 100;  // no longer name is compared, since nobody mistypes one
+// Longer names are not compared, since they are not typing errors.
+constexpr std::size_t kLongest = 100;
 
 }  // namespace
 

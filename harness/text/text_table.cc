@@ -6,7 +6,7 @@
 namespace perdura::harness {
 namespace {
 
-// In characters of UTF-8: all but the bytes that continue one.
+// The width in UTF-8 characters: all bytes except continuation bytes.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0U) != 0x80U; }));

@@ -6,12 +6,13 @@
 
 namespace perdura::harness {
 
-// Takes the cells of one line, of which all lines have as many.
+// Adds a line with these cells; all lines have the same number of cells.
 using AddLine = std::function<void(std::span<const std::string> cells)>;
 
-// A table for people: every column as wide as its widest cell, in characters, two blanks apart, and
-// no blanks at a line's end. `lines` is called twice, for the widths and for the text, and adds the
-// same lines both times: a million lines of cells would fill memory.
+// A table for people: every column is as wide as its widest cell, in characters; columns are two
+// blanks apart, and lines have no trailing blanks. `lines` is called twice, for the widths and for
+// the text, and must add the same lines both times: keeping the cells of a million lines would fill
+// memory.
 std::string text_table(const std::function<void(const AddLine& add)>& lines);
 
 }  // namespace perdura::harness

@@ -16,7 +16,7 @@ namespace perdura::harness {
 std::optional<std::string> read_whole(const std::filesystem::path& file) {
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return std::nullopt;
-  // The size is only a hint: files of /proc and pipes have none, and others may grow meanwhile.
+  // The size is only a hint: files in /proc and pipes report none, and others may grow meanwhile.
   struct stat status {};
   const bool sized = ::fstat(descriptor, &status) == 0 && status.st_size > 0;
   std::string bytes(sized ? static_cast<std::size_t>(status.st_size) + 1 : 4096, '\0');

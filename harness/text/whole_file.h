@@ -1,5 +1,4 @@
-// Reads a file as a whole, with few calls of the operating system: tables of a hundred megabytes
-// are read so.
+// Reads a whole file with few system calls, fast enough for tables of a hundred megabytes.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +7,11 @@
 
 namespace perdura::harness {
 
-// The bytes of the file; nothing if it cannot be opened or read (a folder, for one).
+// The bytes of the file; nullopt if it cannot be opened or read (such as a folder).
 std::optional<std::string> read_whole(const std::filesystem::path& file);
 
-// The same, and no bytes if there is no file. Throws PlatformError, "FILE: cannot be read:
-// Permission denied", if there is one that cannot be read.
+// The same, but "" if there is no file. Throws PlatformError, "FILE: cannot be read: Permission
+// denied", if the file exists and cannot be read.
 std::string read_if_there(const std::filesystem::path& file);
 
 }  // namespace perdura::harness

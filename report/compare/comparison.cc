@@ -76,9 +76,9 @@ Comparison compare(Matching matching, const Options& options) {
   std::vector<Pair>& pairs = comparison.matching.pairs;
   comparison.repetitions_needed = repetitions_needed(options.alpha, pairs.size());
 
-  // Whether a test can reach significance depends on the numbers of repetitions alone, not on the
-  // data. Tests that cannot may therefore be left out of the correction, which makes it less strict
-  // for the others.
+  // The numbers of repetitions alone determine if a test can reach significance, not the data.
+  // Tests that cannot may therefore be left out of the correction, which makes it less strict for
+  // the others.
   std::vector<std::size_t> tested;
   std::vector<double> p;
   comparison.entries.reserve(pairs.size());

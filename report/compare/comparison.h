@@ -12,8 +12,8 @@
 namespace perdura::compare {
 
 struct Options {
-  double threshold_percent = 2;  ///< a change of no more than this is none, however significant
-  double alpha = 0.01;           ///< the probability of any false alarm among all comparisons
+  double threshold_percent = 2;  ///< smaller changes count as none, however significant
+  double alpha = 0.01;           ///< probability of any false alarm among all comparisons
 };
 
 /// `undecided`: there are too few repetitions to reach significance at alpha, whatever their
@@ -30,11 +30,11 @@ struct Entry {
   std::size_t repetitions_b = 0;
   double a = 0;  ///< median over the repetitions, in the column's unit
   double b = 0;  ///< the same
-  /// The factor from a to b (shift_factor); if a repetition is 0, that of the medians: 1 if both
-  /// are 0, infinite if only a is.
+  /// The factor from a to b (shift_factor). If a repetition is 0, the ratio of the medians: 1 if
+  /// both are 0, infinite if only a is.
   double ratio = 1;
   std::optional<measure::Interval> interval{};  ///< of the ratio, 95 %; see ratio_interval
-  std::optional<double> p{};  ///< corrected for the number of tests; nothing if not tested
+  std::optional<double> p{};  ///< corrected for the number of tests; nullopt if not tested
   Change change = Change::unchanged;
 };
 
@@ -45,11 +45,11 @@ struct Comparison {
   Matching matching{};
   Options options{};
   std::vector<Entry> entries{};  ///< worse ones first, then by how much worse b is
-  std::size_t tested = 0;        ///< by the U test; p is corrected for as many
-  /// Simulated points of the same seeds have no noise: those with too few repetitions for a test
+  std::size_t tested = 0;        ///< entries tested by the U test; p is corrected for this number
+  /// Simulated points with the same seeds have no noise; those with too few repetitions for a test
   /// are compared by the threshold alone.
   std::size_t by_threshold = 0;
-  std::size_t repetitions_needed = 0;  ///< of each run, for alpha among all comparisons
+  std::size_t repetitions_needed = 0;  ///< in each run, for alpha among all comparisons
 
   std::size_t count(Change change) const;
   /// The number of points that b lost. With `ignore_missing`, points that are missing from b do

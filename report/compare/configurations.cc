@@ -32,8 +32,8 @@ void flatten(const toml::table& table, const std::string& prefix, Settings& sett
   }
 }
 
-/// The keys of the experiment that say how it is run, without those that the manifest has, too;
-/// there defaults are filled in.
+/// The keys of the experiment that determine how it is run, except those that the manifest has,
+/// too, where defaults are filled in.
 Settings of_experiment(const ResultFolder& folder) {
   // The folder was read, so the text is TOML.
   toml::table table = toml::parse(folder.experiment_text);
@@ -50,12 +50,12 @@ bool counts(const std::string& key, bool modelled) {
   constexpr std::array<std::string_view, 2> of_a_moment{"points_done", "sessions.0.started"};
   if (std::find(of_a_moment.begin(), of_a_moment.end(), key) != of_a_moment.end()) return false;
   if (!key.starts_with("sessions.")) return true;
-  // On real platforms a sweep can only be continued as it began, so the first session stands for
-  // all. On `sim` the machine does not matter.
+  // On real platforms a sweep can only be continued on the same configuration, so the first session
+  // stands for all. On `sim` the machine does not matter.
   return !modelled && key.starts_with("sessions.0.") && key != "sessions.0.command_line";
 }
 
-/// Profiles and sites are TOML; false if the text is not.
+/// Adds a profile or site, which are TOML; returns false if the text is not.
 bool add_toml(const std::string& text, const std::string& prefix, Settings& settings) {
   try {
     flatten(toml::parse(text), prefix, settings);
@@ -65,15 +65,13 @@ bool add_toml(const std::string& text, const std::string& prefix, Settings& sett
   }
 }
 
-/// Whether the manifest says what the files mean that points were made from, as earlier versions'
-/// do not.
+/// True if the manifest has the settings of all input files; manifests of earlier versions do not.
 bool explains_files(const ResultFolder& folder) {
   return std::all_of(folder.workloads.begin(), folder.workloads.end(),
                      [](const report::InputFile& file) { return file.settings.has_value(); });
 }
 
-/// Files that points were made from are compared by what they mean if `explained`, otherwise as
-/// they are written.
+/// Input files of points are compared by their settings if `explained`, otherwise by their text.
 Settings settings_of(const ResultFolder& folder, bool explained) {
   Settings settings = of_experiment(folder);
   const bool modelled = folder.from_manifest("provenance") == "modelled";
@@ -97,7 +95,7 @@ Settings settings_of(const ResultFolder& folder, bool explained) {
   return settings;
 }
 
-/// For texts of several lines, which would not fit into one line: the first lines that differ.
+/// For multi-line texts, which would not fit into one line: the first lines that differ.
 std::string first_line_that_differs(const Difference& difference) {
   std::istringstream first(difference.first);
   std::istringstream second(difference.second);

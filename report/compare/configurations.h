@@ -10,7 +10,7 @@
 namespace perdura::compare {
 
 struct Difference {
-  std::string key;  ///< of experiment.toml, "workload.completion", or of manifest.json
+  std::string key;  ///< in experiment.toml, "workload.completion", or in manifest.json
   std::string first;
   std::string second;  ///< "-": not given
 };
@@ -23,9 +23,9 @@ struct Differing {
 };
 
 /// Compares every folder of both runs, those of a before those of b, with the first folder of the
-/// same experiment. Compared are the experiments without figures and tables, and the manifests
-/// without what differs between any two runs (dates, command lines); for simulated runs the machine
-/// is left out, too.
+/// same experiment. The comparison covers the experiments without figures and tables, and the
+/// manifests without what differs between any two runs (dates, command lines), and for simulated
+/// runs without the machine.
 std::vector<Differing> differing_configurations(const std::vector<report::ResultFolder>& a,
                                                 const std::vector<report::ResultFolder>& b);
 

@@ -11,7 +11,7 @@
 namespace perdura::compare {
 namespace {
 
-/// Its place in the palette of plots/style.gp: orange is worse, green better.
+/// The change's color in the palette of plots/style.gp: orange is worse, green better.
 int style_of(Change change) {
   switch (change) {
     case Change::worse:

@@ -15,7 +15,7 @@ Json columns_of(const Point& point, const report::Schema& schema) {
   return columns;
 }
 
-/// JSON has no infinity; null says that there is no number.
+/// JSON has no infinity; null stands for any value that is not finite.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json json_of(const Entry& entry, const report::Schema& schema) {

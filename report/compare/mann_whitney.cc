@@ -9,12 +9,12 @@
 namespace perdura::compare {
 namespace {
 
-// Up to so many samples in all, the counts of combinations are integers that a double represents
-// exactly. Above, the normal approximation errs on the safe side: it gives 0.0104 for 0.0096,
-// 0.0017 for 0.0013.
+// Up to this many samples in total, the counts of combinations are integers that a double
+// represents exactly. Above, the normal approximation errs on the safe side: it yields 0.0104 for
+// 0.0096, 0.0017 for 0.0013.
 constexpr std::size_t kCounted = 50;
 
-// The number of ways to choose so many of the ranks, indexed by the sum of the chosen ranks.
+// The number of ways to choose `chosen` of the ranks, indexed by the sum of the chosen ranks.
 std::vector<double> ways_by_sum(std::span<const std::size_t> ranks, std::size_t chosen) {
   const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
   std::vector<std::vector<double>> ways(chosen + 1, std::vector<double>(most + 1));
@@ -29,8 +29,8 @@ std::vector<double> ways_by_sum(std::span<const std::size_t> ranks, std::size_t 
   return ways[chosen];
 }
 
-// Twice the rank of each sample among all of them; equal ones share the mean of their ranks, which
-// may be a half.
+// Twice the rank of each sample among all samples; equal ones share the mean of their ranks, which
+// may be a multiple of one half.
 struct Ranked {
   std::vector<std::size_t> of_a;
   std::vector<std::size_t> of_all;
@@ -76,8 +76,8 @@ double normal_p(double u, double a, double b, double ties) {
   return std::erfc(distance / std::sqrt(variance) / std::numbers::sqrt2);
 }
 
-// The number of ratios outside of the interval on either side: the largest u such that a U of less
-// than u has a probability of at most 2.5 %.
+// The number of ratios outside of the interval on either side: the largest u such that the
+// probability of a U below u is at most 2.5 %.
 std::size_t outside(std::size_t a, std::size_t b) {
   const double pairs = static_cast<double>(a) * static_cast<double>(b);
   if (a + b > kCounted) {
@@ -95,7 +95,7 @@ std::size_t outside(std::size_t a, std::size_t b) {
   return u;
 }
 
-// Of all pairs of samples; empty if some sample is not positive.
+// The ratios of all pairs of samples; empty if some sample is not positive.
 std::vector<double> sorted_ratios(std::span<const double> a, std::span<const double> b) {
   const auto positive = [](double sample) { return sample > 0; };
   if (!std::all_of(a.begin(), a.end(), positive) || !std::all_of(b.begin(), b.end(), positive)) {
@@ -144,7 +144,7 @@ std::optional<double> shift_factor(std::span<const double> a, std::span<const do
   if (ratios.empty()) return std::nullopt;
   const std::size_t half = ratios.size() / 2;
   if (ratios.size() % 2 != 0) return ratios[half];
-  // Equal ones are returned as they are, not as a square root rounds.
+  // Two equal values are returned exactly, without the rounding of a square root.
   const double below = ratios[half - 1];
   return below == ratios[half] ? below : below * std::sqrt(ratios[half] / below);
 }

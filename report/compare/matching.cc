@@ -20,7 +20,8 @@ using report::fail;
 
 namespace fs = std::filesystem;
 
-/// What a sample of a simulated point depends on, beside the point: seed and repetition, by number.
+/// Numbers the draws, pairs of seed and repetition, that a simulated sample depends on in addition
+/// to its point.
 class Draws {
  public:
   std::uint32_t of(const report::PointRow& row) {
@@ -81,7 +82,7 @@ struct Place {
   std::string words() const { return fmt::format("{}:{}", file->string(), line); }
 };
 
-/// Reads both runs, a row at a time; what it keeps of a row are its samples.
+/// Reads both runs, one row at a time, and keeps only the samples of a row.
 class Reader {
  public:
   Reader(const std::vector<std::string>& quantities, const Reading& reading, Matching& matching)
@@ -111,7 +112,8 @@ class Reader {
                                     columns_.begin());
   }
 
-  /// A run without the column of a parameter is older than the parameter: it was run as is usual.
+  /// A run without a parameter's column is older than the parameter, and was run with its usual
+  /// value.
   std::string value_of(const report::PointRow& row, std::string_view column) const {
     return row.has(column) ? row.text(column) : std::string(matching_.schema.find(column)->usual);
   }
@@ -155,9 +157,9 @@ class Reader {
                             first_file_->string(), first_provenance_, file.string(), provenance));
   }
 
-  /// What was measured twice is never the same in every cell, so such rows are copies; and what was
-  /// simulated twice says nothing new. That two different rows of one point, seed and repetition
-  /// have the same hash does not happen.
+  /// Detects rows that occur twice. Two measurements never agree in every cell, so such rows are
+  /// copies; a repeated simulation adds no information. Two different rows of one point, seed and
+  /// repetition are assumed never to have the same hash.
   Expected<void> check_once(const report::PointRow& row, const Place& place, const Point& point,
                             std::uint32_t draw) {
     std::size_t hash = 0;
@@ -172,7 +174,7 @@ class Reader {
                     first->second.words(), place.words()));
   }
 
-  // Progress is reported after so many rows, which take no noticeable time.
+  // Progress is reported after this many rows, which take no noticeable time.
   static constexpr std::size_t kRowsAStep = 4096;
 
   const std::vector<std::string>& quantities_;
@@ -207,7 +209,7 @@ void pair_up(const Run& a, const Run& b, const std::vector<std::string>& quantit
   }
 }
 
-/// A point whose rows of the other run are all not valid is listed there.
+/// Points whose rows in the other run are all not valid are listed there.
 void list_unmatched(const Run& run, const Run& other, Side side, Matching& matching) {
   for (const Point& point : run.order) {
     if (other.has(point)) continue;
@@ -215,8 +217,8 @@ void list_unmatched(const Run& run, const Run& other, Side side, Matching& match
   }
 }
 
-/// The rows of all operations stand for those of the single kinds, which a point that failed early
-/// does not have.
+/// Considers the rows of all operations only, since a point that failed early has no rows of single
+/// kinds.
 void list_lost(const Run& a, const Run& b, Matching& matching) {
   const auto columns = point_columns(matching.schema);
   const auto operation = static_cast<std::size_t>(
@@ -233,8 +235,8 @@ void list_lost(const Run& a, const Run& b, Matching& matching) {
   }
 }
 
-/// Whether the two were meant to measure the same: some point of one is in the other, whatever
-/// became of it, or the other has nothing at all.
+/// True if the two runs were meant to measure the same: some point of one is in the other, whatever
+/// its verdict, or the other is empty.
 bool have_common_point(const Run& a, const Run& b) {
   if (b.points.empty()) return true;
   return std::any_of(a.order.begin(), a.order.end(),

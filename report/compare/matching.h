@@ -20,8 +20,8 @@ namespace perdura::compare {
 /// The columns that identify a row's point: all identifying columns except seed and repetition.
 std::vector<std::string_view> point_columns(const report::Schema& schema = {});
 
-/// The values of point_columns(), in their order. Copies share them: a point is named once for
-/// each quantity and list that it is in.
+/// The values of point_columns(), in order. Copies share them: a point is named once for each
+/// quantity and list that contains it.
 class Point {
  public:
   Point() : Point(std::vector<std::string>()) {}
@@ -44,20 +44,20 @@ class Point {
 
 enum class Side { a, b };
 
-/// What is measured of one point, in both runs: a sample per repetition, in the column's unit.
+/// The samples of a quantity at one point in both runs: one per repetition, in the column's unit.
 struct Pair {
   Point point;
   std::string quantity;
   std::vector<double> a;
   std::vector<double> b;
-  bool same_draws = true;  ///< of b the seeds and repetitions of a
+  bool same_draws = true;  ///< both have the same seeds and repetitions
 };
 
 /// A point, or a quantity of one, that only one of the runs has.
 struct Unmatched {
   Side side = Side::a;
   Point point;
-  std::string quantity;  ///< the one that only this run has of the point; empty: the whole point
+  std::string quantity;  ///< the quantity that only this run has; empty: the whole point
 };
 
 /// A row that is not compared because its verdict is not `valid`.
@@ -69,13 +69,13 @@ struct NotValid {
   std::string reason;
 };
 
-/// A point of which some repetitions were measured while the host was not quiet.
+/// A point with repetitions that were measured while the host was not quiet.
 struct Noisy {
   Side side = Side::a;
   Point point;  ///< the row of all its operations
   std::size_t noisy = 0;
   std::size_t valid = 0;
-  std::string noise;  ///< how, of the first of them: "crowded"
+  std::string noise;  ///< kind of noise of the first of them: "crowded"
 };
 
 /// A point that is valid in run a, but in run b is missing or invalid in a larger fraction of its
@@ -93,31 +93,29 @@ struct Lost {
 struct Matching {
   report::Schema schema{};  ///< of both runs
   bool modelled = false;
-  std::vector<Pair> pairs;  ///< in the order of the run a
+  std::vector<Pair> pairs;  ///< in the order of run a
   std::vector<Unmatched> unmatched;
   std::vector<NotValid> not_valid;
-  std::vector<Noisy> noisy;          ///< they are compared nevertheless
-  std::vector<Lost> lost;            ///< in the order of the run a
-  std::vector<Differing> differing;  ///< match() leaves it empty
+  std::vector<Noisy> noisy;          ///< points that are compared nevertheless
+  std::vector<Lost> lost;            ///< in the order of run a
+  std::vector<Differing> differing;  ///< left empty by match()
 };
 
-/// The columns that can be compared: those for which it is known whether higher or lower is
-/// better.
+/// The columns that can be compared: those for which the better direction is known.
 std::vector<std::string> comparable_quantities(const report::Schema& schema = {});
 
-/// Those of the comparable columns that are compared by default. Only points of an open loop have
-/// response times.
+/// The comparable columns that are compared by default. Only points of an open loop have response
+/// times.
 std::vector<std::string> default_quantities();
 
 /// Called repeatedly while a file is being read. An exception that it throws ends the reading.
 using Reading = std::function<void(const std::filesystem::path& file)>;
 
-/// Rows of several folders of one run that agree in everything but seed and repetition are
-/// repetitions of the same point.
-/// Errors: a file that is damaged; a quantity that cannot be compared, or is given twice; a row
-/// that is there twice, such as in the copy of a folder, and would count as a repetition; modelled
-/// rows beside measured ones; no row in common, unless that is since points were lost. A run is one
-/// points.csv or several, each read once, row by row.
+/// Matches the rows of two runs. A run is one points.csv or several, each read once, row by row.
+/// Rows in several folders of a run that agree in everything but seed and repetition are
+/// repetitions of the same point. Errors: a damaged file; a quantity that cannot be compared, or is
+/// given twice; a row that occurs twice, such as in the copy of a folder, and would count as a
+/// repetition; modelled rows beside measured ones; no point in common, unless points were lost.
 report::Expected<Matching> match(const std::vector<std::filesystem::path>& a,
                                  const std::vector<std::filesystem::path>& b,
                                  const std::vector<std::string>& quantities,

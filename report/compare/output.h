@@ -10,17 +10,18 @@
 
 namespace perdura::compare {
 
-/// A table, a line for each quantity of each point, worse ones first; then what was not compared.
-/// What all points have in common stands above it once.
+/// A table with a line for each quantity of each point, worse ones first, followed by what was not
+/// compared. Values that all points share are stated once, above it.
 std::string as_text(const Comparison& comparison);
 
 /// The same with all digits, and every column of each point.
 std::string as_json(const Comparison& comparison);
 
-/// One line: that the repetitions are too few, and how many are needed. Empty if they are enough.
+/// One line that says that there are too few repetitions, and how many are needed; "" if there are
+/// enough.
 std::string too_few_repetitions(const Comparison& comparison);
 
-/// One line: how many points b lost, and the first of them. Empty if none.
+/// One line that says how many points b lost, and names the first of them; "" if none.
 std::string lost_points(const Comparison& comparison, bool ignore_missing);
 
 struct FigureOptions {
@@ -35,25 +36,25 @@ struct FigureOptions {
 /// Errors: the folder cannot be written; gnuplot is missing or failed.
 report::Expected<void> draw(const Comparison& comparison, const FigureOptions& options);
 
-/// More would not be legible.
+/// More rows would not be legible.
 inline constexpr std::size_t kFigureRows = 60;
 
 /// The data of the figure (docs/figures.md).
 std::string figure_csv(const Comparison& comparison);
 
-/// Of a point, the values that tell it apart from the others, such as "erda / workloada / read /
-/// value_size 64".
+/// Names a point by the values that tell it apart from the others, such as "erda / workloada / read
+/// / value_size 64".
 class PointNames {
  public:
   explicit PointNames(const Comparison& comparison);
 
   std::string name(const Point& point) const;
-  /// What all points have in common: "platform shm, profile host".
+  /// The values that all points share: "platform shm, profile host".
   const std::string& common() const { return common_; }
 
  private:
   std::vector<std::string_view> columns_;
-  std::vector<bool> named_;  ///< of each column
+  std::vector<bool> named_;  ///< per column
   std::string common_;
 };
 

@@ -21,7 +21,7 @@ bool speaks_for_itself(std::string_view column) {
 
 std::string percent(double value) {
   if (std::isinf(value)) return "inf";
-  // No sign before what is 0 as shown.
+  // No sign if the value is shown as 0.
   return std::abs(value) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", value);
 }
 
@@ -87,7 +87,7 @@ std::set<Point> points_of(const std::vector<Lost>& lost) {
   return points;
 }
 
-/// Whether the list of what was lost already contains it.
+/// True if the list of lost points already contains it.
 bool is_lost(const Unmatched& each, const std::set<Point>& lost) {
   return each.side == Side::a && each.quantity.empty() && lost.contains(each.point);
 }
@@ -160,7 +160,7 @@ std::string as_text(const Comparison& comparison) {
 
 std::string too_few_repetitions(const Comparison& comparison) {
   if (comparison.count(Change::undecided) == 0) return "";
-  // They come after the worse ones; any of them serves as an example.
+  // They follow the worse ones; any of them serves as an example.
   const Entry& example = comparison.entries[comparison.count(Change::worse)];
   const std::size_t undecided = comparison.count(Change::undecided);
   const std::size_t all = comparison.entries.size();

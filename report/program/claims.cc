@@ -1,4 +1,4 @@
-// perdura claims: what papers say of their systems, measured on a result folder.
+// perdura claims: measures the claims of papers about their systems on a result folder.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace {
 using harness::ExitCode;
 namespace fs = std::filesystem;
 
-// Errors in reading are errors in files that the user named or in files beside them, so they are
-// reported as wrong usage.
+// Reading errors concern files that the user named or files beside them, so they are reported as
+// wrong usage.
 template <class T>
 T value_or_mistake(Expected<T> value) {
   if (!value) throw UsageError(fmt::format("claims: {}", value.error().message));
@@ -78,7 +78,7 @@ void print_not_covered(const std::vector<ClaimResult>& results) {
 void print_text(const std::vector<ClaimResult>& results, const Papers& papers) {
   std::vector<std::vector<std::string>> lines{
       {"id", "paper", "section", "quantity", "reported", "measured", "deviation", "verdict"}};
-  // First what was measured, which is what somebody who has just run an experiment looks for.
+  // Measured claims come first, since a user who has just run an experiment looks for these.
   std::vector<const ClaimResult*> ordered;
   for (const ClaimResult& result : results) ordered.push_back(&result);
   std::stable_partition(ordered.begin(), ordered.end(), [](const ClaimResult* result) {
@@ -87,7 +87,7 @@ void print_text(const std::vector<ClaimResult>& results, const Papers& papers) {
   for (const ClaimResult* const each : ordered) {
     const ClaimResult& result = *each;
     const Claim& claim = *result.claim;
-    // Claims that are not covered are in a list of their own, with the reasons.
+    // Claims that are not covered have a list of their own, with the reasons.
     if (!claim.not_covered.empty()) continue;
     lines.push_back({claim.id, shortened(claim.paper, 12), claim.section,
                      shortened(result.quantity, 60), shown_reported(claim),

@@ -1,5 +1,5 @@
-// The commands that read result folders and nothing else: each is one of the program `perdura`, and
-// a program of its own, `perdura-report` and so on, which needs neither MPI nor RDMA.
+// The commands that only read result folders: each is a command of the program `perdura`, and a
+// program of its own, `perdura-report` and so on, which needs neither MPI nor RDMA.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@
 
 namespace perdura::report {
 
-/// What a command finds in the program that it is part of.
+/// Services of the program that a command is part of.
 struct Surroundings {
   const harness::DataFolders& data;
-  /// Begins to watch work of so many parts.
+  /// Starts to watch work with `parts` parts.
   std::function<std::unique_ptr<harness::WorkWatch>(std::size_t parts)> watch;
-  /// Is called repeatedly while a figure is being drawn; what it throws ends the command.
+  /// Called repeatedly while a figure is being drawn; an exception that it throws ends the command.
   std::function<void()> while_drawing;
 };
 
@@ -29,14 +29,14 @@ using Work = std::function<harness::ExitCode(const Surroundings&)>;
 struct Command {
   std::string_view name;
   std::string_view what;
-  /// Adds the command's arguments. The answer does the work when they have been parsed.
+  /// Adds the command's arguments. The returned function does the work, once they have been parsed.
   Work (*declare)(harness::Command& command);
 };
 
-/// In the order in which help names them.
+/// In the order in which help lists them.
 std::span<const Command> commands();
 
-/// Throws UsageError unless there is a folder of that name that may hold results.
+/// Throws UsageError unless a folder of that name exists that may hold results.
 void check_result_folder(std::string_view command, const std::string& folder);
 
 Work declare_report(harness::Command& command);

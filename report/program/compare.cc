@@ -1,6 +1,6 @@
-// perdura compare: whether one run is worse than another. Exit codes: 0 nothing got worse, 1
-// something got worse or was lost (or the work failed), 2 wrong usage, or too few repetitions to
-// tell.
+// perdura compare: decides whether one run is worse than another. Exit codes: 0 nothing got worse,
+// 1 something got worse or was lost (or the work failed), 2 wrong usage, or too few repetitions to
+// decide.
 #include "report/compare/comparison.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ struct CompareArguments {
   std::string gnuplot = "gnuplot";
 };
 
-// Shows in the progress line which file is being read; reading ends there if a signal has arrived.
+// Shows in the progress line which file is being read; a signal ends the reading.
 auto reading(harness::WorkWatch& work) {
   return [&work](const fs::path& path) { work.within(path.string(), 0); };
 }

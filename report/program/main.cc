@@ -1,4 +1,4 @@
-// A command that reads result folders, as a program of its own: perdura-report and its like. Exit
+// A command that reads result folders, as a program of its own: perdura-report and the like. Exit
 // codes: 0 done, 1 the work failed, 2 wrong usage.
 #include <fmt/format.h>
 

@@ -40,7 +40,7 @@ class Client {
 
   // One READ at `offset` from the start of the index; false if the connection broke.
   Task<bool> read(std::uint32_t lane, Bytes offset, Bytes length);
-  // What the last READ of this lane brought.
+  // The bytes that the last READ of this lane returned.
   std::span<const std::byte> read_bytes(std::uint32_t lane, Bytes length) const {
     return read_buffer(lane).slice(0, static_cast<std::uint32_t>(length)).bytes();
   }
@@ -75,13 +75,13 @@ class Client {
   std::unique_ptr<fabric::QueuePair> queue_pair_;
 };
 
-// The outcome of a get's READs: the item, or nothing if the key is absent.
+// The outcome of a get's READs: the item, or nullopt if the key is absent.
 struct LookedUp {
   std::optional<Slot> item{};
 };
 
 // The READs of one operation, through which an index looks up a key. The object must live until
-// they have ended. A read returns false, or nothing, if the connection broke.
+// they have ended. Each returns false, or nullopt, if the connection broke.
 class Reads {
  public:
   Reads(Client& client, std::uint32_t lane) : client_(client), lane_(lane) {}
@@ -90,8 +90,8 @@ class Reads {
   std::span<const std::byte> bytes(Bytes length) const { return client_.read_bytes(lane_, length); }
   void count_torn() { client_.count_torn_read(); }
 
-  // Repeats a READ until its result is not torn. `search(bytes)` returns what the bytes hold and
-  // whether they are `torn`.
+  // Repeats a READ until its result is not torn. `search(bytes)` returns the result for these
+  // bytes, with a flag `torn`.
   template <class Search>
   auto read_whole(Bytes offset, Bytes length, Search search)
       -> Task<std::optional<decltype(search(std::span<const std::byte>()))>> {
@@ -102,9 +102,9 @@ class Reads {
       count_torn();
     }
   }
-  // Reads the state word at the start of the index. Only what this word says may make a client
-  // forget older tables: during a resize an item that is not yet in the next table is still in the
-  // old one.
+  // Reads the state word at the start of the index. A client may forget older tables only according
+  // to this word: during a resize an item that is not yet in the next table is still in the old
+  // one.
   Task<std::optional<std::uint64_t>> read_state();
 
  private:

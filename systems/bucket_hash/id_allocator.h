@@ -1,5 +1,5 @@
 // An id allocator for the additional buckets of an index (overflow blocks, added SBuckets). A full
-// bucket allocates one and never frees it. Ids are integers from 0 on. Several workers may allocate
+// bucket allocates one and never frees it. Ids are integers from 0. Several workers may allocate
 // concurrently.
 #pragma once
 

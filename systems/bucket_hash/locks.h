@@ -64,8 +64,8 @@ class LockTable {
     explicit ExclusiveLock(LockTable& table) : table_(&table) {}
     LockTable* table_;
   };
-  // The worker leaves, and waits until no other is inside; the table in use is still the one that
-  // it was in. Empty if another worker was faster, and will have resized when this one can enter
+  // The worker leaves, and waits until no other is inside; the table in use is still the same.
+  // Returns nullopt if another worker was faster, which will have resized when this one can enter
   // again.
   std::optional<ExclusiveLock> upgrade(Entry entry);
 
@@ -82,9 +82,9 @@ class LockTable {
     Held& operator=(const Held&) = delete;
     ~Held();
 
-    // Locks one more unit whose need shows only during the operation. Does not wait: returns false
-    // if another worker holds its lock. The caller then releases all locks and starts over with
-    // this unit among those that it locks.
+    // Locks one more unit, the need for which shows only during the operation. Does not wait:
+    // returns false if another worker holds its lock. The caller then releases all locks and starts
+    // over, with this unit among those that it locks.
     bool try_add(std::uint64_t thing);
 
    private:
@@ -109,7 +109,7 @@ class LockTable {
   void pass_gates();
   void open();
 
-  std::vector<PaddedLock> gates_;  // one a worker, which holds its own while it is inside
+  std::vector<PaddedLock> gates_;  // one per worker, which holds its own while it is inside
   std::vector<PaddedLock> locks_;
   std::atomic<bool> closed_{false};
 };

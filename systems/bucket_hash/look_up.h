@@ -1,5 +1,5 @@
-// How a client looks up a key in an index whose table is resized into a next one: in the newest
-// table that it knows, and in later ones as long as what it reads there is sealed.
+// A client's lookup of a key in an index whose table is resized into a next one: searches the
+// newest known table, and later ones as long as the part that it reads is sealed.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 namespace perdura::systems::bucket_hash {
 
-// `known` is the level of the newest table that is known to hold all items, which may become later.
-// `search(reads, level, key)` searches one table; nothing if the connection broke. `is_sealed(it)`
-// says of what it found whether an item that is missing can only be in the next table.
+// `known` is the level of the newest table that is known to hold all items, and may be increased.
+// `search(reads, level, key)` searches one table, and returns nullopt if the connection broke.
+// `is_sealed(result)` returns true if a missing item can only be in the next table.
 template <class State, class Search>
 Task<std::optional<LookedUp>> look_up(Reads reads, Slot key, std::uint32_t& known, Search search) {
   const std::uint32_t first = known;

@@ -21,13 +21,13 @@ struct Hello {
   std::uint32_t version = 0;
 };
 
-// What a connecting client needs to know of the index; each index encodes its own parameters.
+// The information about the index for a connecting client; each index encodes its own parameters.
 using Plan = std::array<std::uint64_t, 3>;
 
 struct Welcome {
   std::uint32_t session = 0;
-  std::uint32_t lanes = 0;         // most requests in flight at once
-  std::uint32_t requests_key = 0;  // of the session's request slots, one a lane
+  std::uint32_t lanes = 0;         // maximum number of requests in flight
+  std::uint32_t requests_key = 0;  // of the session's request slots, one per lane
   std::uint32_t index_key = 0;
   std::uint64_t requests_offset = 0;
   Plan plan{};

@@ -1,13 +1,13 @@
-// The persistent pool of a partition of a hash index: a header that identifies the pool, and the
-// index, which is zeros at first.
+// The persistent pool of a partition of a hash index: a header that identifies the pool, followed
+// by the index, which is initially zero.
 //
 //      0                                        256
 //      +----------------------------------------+-----------------
 //      | magic | version, crc | system | shape  | the index
 //      +----------------------------------------+-----------------
 //
-// The checksum covers the header's fields behind it. A new pool's magic is written last, so a pool
-// whose magic is 0 is one whose creation was interrupted.
+// The checksum covers the header's fields that follow it. A new pool's magic is written last, so a
+// magic of 0 means that the pool's creation was interrupted.
 #pragma once
 
 #include <array>

@@ -69,8 +69,8 @@ class Server {
     co_return Design::erase(index_, locks_, worker, key, hash);
   }
 
-  // What clients know of the index when they connect. During a resize it names the old table;
-  // clients follow its seals to the next one.
+  // The plan for clients that connect. During a resize it names the old table; clients follow its
+  // seals to the next one.
   Plan plan() const { return Design::plan_of(index_.geometry(), Design::table_in_use(index_)); }
   KvSpace space() const {
     KvSpace space;
@@ -81,8 +81,8 @@ class Server {
     return space;
   }
   std::vector<std::uint64_t> events() const { return index_.events(); }
-  // After recovery: what contradicts itself, as a phrase; empty if nothing does. Each item is there
-  // once, where a search finds it.
+  // After recovery: describes a contradiction in the index, as a phrase; "" if there is none. Each
+  // item must exist once, where a search finds it.
   std::string audit() const {
     std::string problem;
     std::uint64_t items = 0;
@@ -107,7 +107,8 @@ class Server {
 
   const std::string& name() const { return name_; }
   std::uint32_t sessions() const { return sessions_; }
-  std::uint32_t lanes() const { return lanes_; }  // most requests of a session in flight at once
+  // Maximum number of requests of a session in flight.
+  std::uint32_t lanes() const { return lanes_; }
   // Assigns a number to one more worker. Throws UsageError if all configured workers have started.
   std::uint32_t add_worker() {
     const std::uint32_t number = started_.fetch_add(1, std::memory_order_relaxed);
@@ -125,7 +126,7 @@ class Server {
   std::uint32_t sessions_;
   std::uint32_t lanes_;
   std::uint32_t workers_;
-  std::atomic<std::uint32_t> started_{0};  // workers
+  std::atomic<std::uint32_t> started_{0};  // number of workers
   std::atomic<std::uint64_t> resize_steps_{0};
   LockTable locks_;
   Pool pool_;

@@ -5,7 +5,7 @@
 // and has
 //
 //   Bytes read_room() const                                       size of its largest READ
-//   Task<std::optional<LookedUp>> look_up(Reads reads, Slot key)  nothing if the connection broke
+//   Task<std::optional<LookedUp>> look_up(Reads reads, Slot key)  nullopt if the connection broke
 #pragma once
 
 #include <memory>

@@ -9,7 +9,7 @@
 //
 //      lengths: the key's less 1, and the value's, 4 bits each
 //
-// Whether a slot is occupied is recorded elsewhere in the index; any 32 bytes are a valid slot.
+// The index records elsewhere if a slot is occupied; any 32 bytes are a valid slot.
 #pragma once
 
 #include <emmintrin.h>

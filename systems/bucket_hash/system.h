@@ -1,4 +1,4 @@
-// A key-value system made of a hash index. Its Design is all that is specific to it:
+// A key-value system made of a hash index. Its Design contains everything that is specific to it:
 //
 //   kName, Parameters       the system's name in configurations, and its parameters there:
 //                           Parameters::kTable declares them, Parameters::of(config) has the
@@ -13,7 +13,7 @@
 //   put, erase(index, locks, worker, slot, hash)
 //                           lock what they change; the worker is inside (bucket_hash/locks.h)
 //   plan_of(geometry, table)
-//                           what a connecting client is told
+//                           the information for a connecting client
 //   Reader                  looks up keys on behalf of clients, by the plan (bucket_hash/session.h)
 #pragma once
 

@@ -200,7 +200,7 @@ void Index::store_checks(Place pair, Indicator before, Indicator after,
   if (const auto group = group_of(after)) {
     const Bytes at = used.group_offset(*group);
     const std::uint64_t old_term = check_term(old_checks);
-    // A group that the pair has only just been given is empty.
+    // A group that the pair has just been given is empty.
     const std::uint64_t check = group_of(before) ? region_.load(offset_ + at) : old_term;
     store_word(at, check_after(check, used.group_bits(), old_term ^ check_term(checks)));
   }
@@ -228,7 +228,7 @@ bool Index::resize_step() {
   }
   const std::uint64_t pair = next_pair_++;
   // A client that finds nothing in a sealed pair looks in the next table. The seal need not be
-  // durable: it is for readers only, who do not outlive the server, and recovery sets it again.
+  // durable: it is for readers only, which do not outlive the server, and recovery sets it again.
   const Place place{&old, pair, 0, 0};
   change_indicator(place, load_indicator(old, pair) | kSealed, {});
   for_each_in(old, pair, [&](SlotNumber slot, const Slot& item) {

@@ -70,8 +70,8 @@ class Index {
   // The number of the segment pair that operations on a key with this hash change.
   std::uint64_t pair_of(std::uint64_t hash) const { return table().home(hash).pair; }
   void begin_resize();
-  // Moves the items of the next pair; false once the resize has ended. Until then nothing may be
-  // put or erased.
+  // Moves the items of the next pair; returns false once the resize has ended. Until then, put and
+  // erase must not be called.
   bool resize_step();
 
   // Calls `visit(slot)` for every item.
@@ -126,7 +126,7 @@ class Index {
   // A slot that becomes occupied or free.
   struct Toggle {
     SlotNumber slot = 0;
-    std::uint64_t term = 0;  // what the slot's item contributes to a check
+    std::uint64_t term = 0;  // contribution of the slot's item to a check
   };
   Toggle toggle(SlotNumber slot, const Slot& item) const {
     return {slot, has_readers() ? check_term(slot, item) : 0};
@@ -176,9 +176,9 @@ class Index {
   }
   [[gnu::always_inline]] Lookup look_up(const Table& table, Home home, const KeyWords& key,
                                         Fingerprint fingerprint) const;
-  // Finds a free slot for a new item of this segment. If that takes a group that the pair does not
-  // have, allocates one and adds it to `indicator`; the pair owns it only once that indicator has
-  // been stored, so a crash before leaves the group free.
+  // Finds a free slot for a new item of this segment. If that needs a group and the pair has none,
+  // allocates one and adds it to `indicator`; the pair owns it only once that indicator has been
+  // stored, so an earlier crash leaves the group free.
   std::optional<SlotNumber> room_in(std::uint32_t level, Home home, Indicator& indicator);
 
   void set_state(State state);
@@ -197,9 +197,9 @@ class Index {
   std::array<bucket_hash::IdAllocator, kMaxResizes + 1> groups_;
   std::atomic<State> state_{};
   std::uint64_t next_pair_ = 0;  // the next pair whose items a resize moves
-  std::uint64_t resizes_ = 0;    // that have ended since the index was opened
+  std::uint64_t resizes_ = 0;    // ended since the index was opened
   std::atomic<std::uint64_t> added_groups_{0};
-  // What recovery has completed or taken back.
+  // Changes that recovery has completed or undone.
   struct {
     std::uint64_t resizes = 0;
     std::uint64_t movements = 0;

@@ -23,13 +23,13 @@
 //     bits 40 to 61   the number of the pair's group plus 1, or 0 if it has none
 //     bit 62          sealed: items of the pair have moved, or are about to move, to the next table
 //
-// A READ may return words of a segment from different moments. The check of a segment is a function
-// of the indicator and of all occupied slots of the segment. If it matches, the slots hold what
-// they held at the moment at which the indicator was read. A group is read after its pair's
-// segment, and its check is a function of its slots and of both segments' checks. If it matches,
-// the segment still held, when the group was read, what it held when it was itself read. (The
-// indicator alone does not prove that: three updates may swap two items and restore the indicator.)
-// Memory of zeros is an empty table.
+// A READ may return words of a segment from different times. The check of a segment is a function
+// of the indicator and of all occupied slots of the segment. If it matches, the slots are as they
+// were when the indicator was read. A group is read after its pair's segment, and its check is a
+// function of its slots and of both segments' checks. If it matches, the segment, when the group
+// was read, still had the contents that its own READ returned. (The indicator alone does not prove
+// that: three updates may swap two items and restore the indicator.) Memory of zeros is an empty
+// table.
 #pragma once
 
 #include <emmintrin.h>
@@ -121,8 +121,8 @@ constexpr std::uint64_t with_fingerprint(std::uint64_t word, SlotNumber slot, Fi
   return (word & ~(std::uint64_t{0xFF} << shift)) | std::uint64_t{value} << shift;
 }
 // The bits of the slots that may have this fingerprint. No slot that has it is missing; a slot with
-// another fingerprint is seldom among them, and only behind one that has it. Only bits of occupied
-// slots mean anything.
+// another fingerprint is seldom among them, and only above one that has it. Only bits of occupied
+// slots are meaningful.
 inline Indicator with_this_fingerprint(const Header& header, Fingerprint value) {
   // In each 8-byte half of the vector this finds the lowest zero byte exactly; the borrow from it
   // may falsely report bytes above.
@@ -177,7 +177,7 @@ struct Table {
   std::uint32_t sbuckets = 0;
   // Derived from the fields above.
   Divisor buckets{};
-  std::array<Indicator, 2> home_bits{};  // slots where an item may be whose bucket is even, odd
+  std::array<Indicator, 2> home_bits{};  // slots for items whose bucket is even, odd
 
   // Equation (1) of the paper.
   Home home(std::uint64_t hash) const {
@@ -249,7 +249,7 @@ struct Geometry {
   std::uint64_t pairs = 1;           // of the first table
   std::uint32_t sbuckets = 3;        // of each pair, 1 to 4
   std::uint32_t added_percent = 10;  // percentage of pairs that can have a group
-  std::uint32_t resizes = 1;         // at most so many
+  std::uint32_t resizes = 1;         // maximum number of resizes
   // SBuckets of each pair of the tables after the first, or 0 for as many as the first table has.
   // Must not be fewer, so that a resize finds room for all items.
   std::uint32_t resized_sbuckets = 0;
@@ -266,7 +266,7 @@ struct Geometry {
 inline constexpr Bytes kStateOffset = 0;
 inline constexpr Bytes kTablesOffset = kMediaLine;
 
-// Which table is in use, and whether its items are being moved to the next one.
+// The table in use, and whether its items are being moved to the next one.
 struct State {
   std::uint32_t level = 0;
   bool resizing = false;
@@ -285,11 +285,11 @@ struct Search {
   Indicator indicator = 0;      // of the segment
   std::array<std::uint64_t, 2> segment_checks{};
 };
-// Whether an item that is not found may be in the next table.
+// True if an item that is not found may be in the next table.
 inline bool is_sealed(const Search& search) { return (search.indicator & kSealed) != 0; }
 
-// Both search the bytes that a READ returned: of a segment, and then, if the key was not in that,
-// of the group of its pair.
+// Both search the bytes that a READ returned: those of a segment, and then, if the key was not
+// there, those of the group of its pair.
 Search search_segment(std::span<const std::byte> segment, const Table& table, bool odd,
                       const Slot& key);
 Search search_group(std::span<const std::byte> group, const Table& table, const Search& in_segment,

@@ -1,4 +1,4 @@
-// How a client of continuity hashing looks up a key.
+// A client's lookup of a key in continuity hashing.
 #pragma once
 
 #include "systems/bucket_hash/client.h"
@@ -10,7 +10,8 @@ using bucket_hash::LookedUp;
 using bucket_hash::Plan;
 using bucket_hash::Reads;
 
-// What a client learns of an index when it connects. `level` is that of the table in use.
+// The information about an index that a client gets when it connects. `level` is that of the table
+// in use.
 Plan plan_of(const Geometry& geometry, std::uint32_t level);
 
 class Reader {
@@ -23,12 +24,12 @@ class Reader {
   Task<std::optional<LookedUp>> look_up(Reads reads, Slot key);
 
  private:
-  // Searches one table; nothing if the connection broke.
+  // Searches one table; returns nullopt if the connection broke.
   Task<std::optional<Search>> search(Reads& reads, Table table, Slot key);
   Task<std::optional<Search>> search_once(Reads& reads, Table table, Slot key);
 
   Geometry geometry_;
-  std::uint32_t level_;  // of the newest table that is known to hold all items
+  std::uint32_t level_;  // of the newest table known to hold all items
 };
 
 }  // namespace perdura::systems::continuity

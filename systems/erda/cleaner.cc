@@ -13,9 +13,9 @@ Task<> Cleaner::clean(std::uint8_t head) {
   co_await switch_tags(head);
 }
 
-// Scans the log backwards: later objects are newer, so the first version of a key that is met is
-// the one to keep. A version that was never written does not say whose it is, so its entry is
-// looked for after the scan, and the previous version is merged then.
+// Scans the log backwards: later objects are newer, so the first version found of a key is the one
+// to keep. A version that was never written does not reveal its key, so its entry is looked up
+// after the scan, and the previous version is merged then.
 Task<bool> Cleaner::merge(std::uint8_t head) {
   std::size_t left = 0;
   {

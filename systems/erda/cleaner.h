@@ -1,7 +1,6 @@
-// Erda's log cleaner (Liu et al., section 4.4, figure 9). It works on a head from the moment from
-// which no client accesses the head one-sidedly until the moment from which clients may do so
-// again. It runs on its own thread, object by object, and holds the store's lock for one object at
-// a time, so that the server continues to serve requests.
+// Erda's log cleaner (Liu et al., section 4.4, figure 9). It works on a head only while no client
+// accesses the head one-sidedly. It runs on its own thread, object by object, and holds the store's
+// lock for one object at a time, so that the server continues to serve requests.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace perdura::systems::erda {
 // --- requests by SEND ----------------------------------------------------------------------------
 
 // Such requests may also arrive before the cleaner has begun or after it has ended: from clients
-// that have heard of the beginning before others have, or that have not yet heard of the end.
+// that were told of the beginning before others, or that have not yet been told of the end.
 ErdaPartition::Progress ErdaPartition::write(const Request& request) {
   const std::scoped_lock lock(store_.lock());
   const bool erase = request.header.kind == RequestKind::erase;
@@ -59,7 +59,7 @@ void ErdaPartition::clean_if_due(std::uint8_t head) {
 }
 
 bool ErdaPartition::start_cleaning(std::uint8_t head) {
-  // The cleaner thread may have ended a cleaning of which this thread has not told the clients yet.
+  // The cleaner thread may have ended a cleaning whose end this thread has not announced yet.
   if (announced(head)) return false;
   if (store_.space().cleaning(head) || !store_.space().promise(head)) return false;
   thread_.executor.spawn(clean(head));
@@ -101,7 +101,8 @@ void ErdaPartition::announce(std::uint8_t head) {
 }
 
 // Each session has one buffer for the notice of a beginning and one for that of an end. A beginning
-// is announced again only after the client has acknowledged the previous one, and so has read both.
+// is announced again only after the client has acknowledged the previous one, and has thus read
+// both.
 void ErdaPartition::notify_all(std::uint8_t head) {
   const HeadAccess access = cleanings_[head - 1].access;
   const std::uint32_t slot = (head - 1U) * 2 + (access.one_sided() ? 1 : 0);

@@ -74,14 +74,14 @@ Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey 
         ++counts_.torn_reads;
         continue;
       }
-      // What seems to be too long may be remains in the place of an object that is yet to be
-      // written, and only the server can tell.
+      // An object that seems too long may be remains in the place of one that is yet to be written;
+      // only the server can tell.
       if (!object && object.error() == Error::too_large) {
         co_return co_await get_by_send(lane, key, into);
       }
       if (!object) co_return tl::unexpected(object.error());
-      // The READ of the entry may not have been atomic: it may have paired the version word of this
-      // entry with the key of an entry that was stored in its place later.
+      // The READ of the entry may not have been atomic: it may have paired this entry's version
+      // word with the key of an entry that was stored in its place later.
       changed = !equal_bytes(object->key, key.key);
       if (changed) break;
       Result<Bytes> result = tl::unexpected(Error::not_found);
@@ -98,7 +98,7 @@ Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey 
     }
     if (changed || word.previous()) continue;
     // Either the key is being inserted, or its entry was moved while the READ was copying it, and
-    // the version word or the head is that of the entry which was there before.
+    // the version word or the head belongs to the entry that was there before.
     const Result<bool> displaced = co_await displaced_since(lane, before);
     if (!displaced) co_return tl::unexpected(displaced.error());
     if (*displaced) continue;
@@ -144,7 +144,7 @@ Task<Result<hopscotch::Found>> ErdaSession::find_entry(Lane& lane, hopscotch::St
 }
 
 // `before` is the last known value at that time. Lanes share it, and another lane may have read a
-// newer one since. The counter is odd while a displacement is under way.
+// newer one since. The counter is odd during a displacement.
 Task<Result<bool>> ErdaSession::displaced_since(Lane& lane, std::uint64_t before) {
   if (!co_await read_displacements(lane)) co_return tl::unexpected(Error::disconnected);
   const bool displaced = displacements_ != before || displacements_ % 2 != 0;
@@ -359,7 +359,7 @@ void ErdaSession::Connection::take_access(std::uint8_t head_id, HeadAccess acces
   if (!head.known || newer > 0) {
     head.known = true;
     head.access = access;
-    // Section 4.4: one-sided access again, by the new pointer.
+    // Section 4.4: one-sided access again, through the new pointer.
     if (access.one_sided()) std::fill(head.links.begin(), head.links.end(), 0);
   }
   if (access.one_sided()) return;
@@ -395,14 +395,13 @@ ErdaSession::ErdaSession(Thread& thread, const KvConfig& config)
   const Superblock& shape = layout_->shape();
   connection_->heads.resize(shape.heads);
   for (Head& head : connection_->heads) head.links.resize(shape.regions);
-  // Receive buffers for the answers, and for the notices of a beginning and of an end for each
-  // head.
+  // Receive buffers for the answers, and for each head's notices of a beginning and of an end.
   const auto messages = static_cast<std::uint32_t>(kLanes + 2 * shape.heads);
   const auto message_size =
       static_cast<std::uint32_t>(round_up(sizeof(Message) + config.max_value_size, kCacheLine));
   connection_->acknowledgments = Bytes{messages} * message_size;
-  // What every operation uses comes first, and the lanes that only a long queue needs come last, so
-  // that most sessions touch only the first page.
+  // Memory that every operation uses comes first, and lanes that only a long queue needs come last,
+  // so that most sessions touch only the first page.
   first_lane_ =
       connection_->acknowledgments + round_up(shape.heads * sizeof(RequestHeader), kCacheLine);
   connection_->memory = thread.node.create_region(
@@ -441,8 +440,8 @@ Task<> ErdaSession::open(fabric::Address server) {
   if (std::memcmp(&served, &layout_->shape(), sizeof served) != 0) {
     throw UsageError("erda: client and server were given different configurations");
   }
-  // Section 3.3: once connected, the client learns the state of the heads; regions are looked up
-  // when they are first needed. A head may be being cleaned at this moment.
+  // Section 3.3: once connected, the client reads the state of the heads; regions are looked up
+  // when they are first needed. A head may be under cleaning at this time.
   const auto length = static_cast<std::uint32_t>(served.heads * kWord);
   const fabric::LocalBuffer access = entry_buffer(lane, length);
   if (!co_await queue_pair_->read(access, {welcome_.control, kHeadAccess})) {

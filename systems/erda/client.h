@@ -28,14 +28,15 @@ class ErdaSession final : public KvSession {
   SessionCounts counts() const override { return counts_; }
 
  private:
-  // The state of an operation besides its call (rpc/calls.h); the lane has the call's number.
+  // The state of an operation, in addition to its call (rpc/calls.h); the lane has the call's
+  // number.
   struct Lane {
     std::uint32_t id = 0;
     std::uint16_t sequence = 0;  // of the lane's last request
     std::span<std::byte> into;   // where a get by SEND puts the value, if it fits
   };
 
-  // What the client knows of a head (section 3.3: the head array), and how it may access it at
+  // The client's knowledge of a head (section 3.3: the head array), and how it may access it at
   // present.
   struct Head {
     bool known = false;
@@ -89,7 +90,7 @@ class ErdaSession final : public KvSession {
   };
   Task<Result<Place>> place_of(Lane& lane, std::uint8_t head, Position position);
   Task<> report_incomplete(Lane& lane, hopscotch::StoredKey key, std::uint64_t word);
-  // Whether the server has displaced entries, or is doing so.
+  // True if the server has displaced entries since, or is doing so.
   Task<Result<bool>> displaced_since(Lane& lane, std::uint64_t before);
   Task<bool> read_displacements(Lane& lane);  // false: the connection broke
 
@@ -104,8 +105,8 @@ class ErdaSession final : public KvSession {
                                    Bytes size);
 
   Task<Result<void>> write_object(RequestKind kind, Key key, std::optional<Value> value);
-  // Posts the request when called, not only when awaited. Nothing if the connection broke before
-  // the answer.
+  // Posts the request when called, not only when awaited. Returns nullopt if the connection broke
+  // before the answer.
   Task<std::optional<Message>> answer_to(const Lane& lane, const fabric::WorkRequest& request);
   static Error error_of(Outcome outcome);
   std::uint32_t client_id(const Lane& lane) const { return welcome_.session * kLanes + lane.id; }
@@ -114,7 +115,7 @@ class ErdaSession final : public KvSession {
   }
 
   // The buffers of a lane: one for the entry's neighborhood and one for the request, with the
-  // object at a fixed distance behind the request.
+  // object at a fixed distance after the request.
   fabric::LocalBuffer entry_buffer(const Lane& lane, std::uint32_t length) const;
   fabric::LocalBuffer request_buffer(const Lane& lane, std::uint32_t length) const;
   fabric::LocalBuffer object_buffer(const Lane& lane, Bytes length) const;

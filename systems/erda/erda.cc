@@ -12,8 +12,8 @@ namespace {
 using services::Event;
 using services::Setting;
 
-// A log that is cleaned every few operations, and keys that share so few home buckets that entries
-// are moved.
+// A log that is cleaned every few operations, and keys with so few home buckets that entries are
+// moved.
 constexpr std::array kOneHead{
     Setting{"heads", 1},           Setting{"regions", 4}, Setting{"region_bytes", 1 * KiB},
     Setting{"segment_bytes", 512}, Setting{"buckets", 5}, Setting{"neighborhood", 3}};
@@ -21,8 +21,8 @@ constexpr std::array kOneHead{
 constexpr std::array kTwoHeads{
     Setting{"heads", 2},           Setting{"regions", 5}, Setting{"region_bytes", 1 * KiB},
     Setting{"segment_bytes", 512}, Setting{"buckets", 5}, Setting{"neighborhood", 3}};
-// Heads that are cleaned all the time, in a log with room for that. What recovery must know of the
-// second head's cleaning lies in two cache lines.
+// Heads that are cleaned all the time, in a log with room for that. The words that recovery needs
+// about the second head's cleaning lie in two cache lines.
 constexpr std::array kCleanedAlways{
     Setting{"heads", 2},           Setting{"regions", 13}, Setting{"region_bytes", 1 * KiB},
     Setting{"segment_bytes", 512}, Setting{"buckets", 5},  Setting{"neighborhood", 3},

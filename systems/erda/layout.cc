@@ -28,7 +28,7 @@ T load(std::span<const std::byte> from, Bytes offset) {
 // A different value for every life; 0 for the first.
 constexpr std::uint32_t seal_of(std::uint32_t life) { return life * 0x9E3779B1U; }
 
-// The checksum of the flags and of all bytes behind the checksum itself.
+// The checksum of the flags and of all bytes that follow the checksum.
 std::uint32_t object_crc(std::span<const std::byte> object) {
   return crc32(crc32(0, object.first(kCrcOffset)), object.subspan(kShortHeader));
 }
@@ -86,8 +86,8 @@ Superblock shape_for(const KvConfig& config) {
         "segment_bytes",
         config.max_value_size, shape.segment_bytes));
   }
-  // By default there is room for every expected write, for what is lost at the ends of segments,
-  // for the last region of every head, which may be almost empty, and for cleaning one head.
+  // By default there is room for every expected write, for the unused ends of segments, for the
+  // last region of every head, which may be almost empty, and for cleaning one head.
   const Bytes per_segment = (shape.segment_bytes - kWord) / largest;
   const Bytes segments = (config.writes + per_segment - 1) / per_segment;
   const Bytes per_region = shape.region_bytes / shape.segment_bytes;

@@ -128,7 +128,7 @@ struct Superblock {
   std::uint64_t buckets = 0;
   std::uint64_t neighborhood = 0;
   std::uint64_t heads = 0;
-  std::uint64_t regions = 0;  // how many the pool has room for
+  std::uint64_t regions = 0;  // number of regions that the pool has room for
   std::uint64_t region_bytes = 0;
   std::uint64_t segment_bytes = 0;
   std::uint32_t crc = 0;  // of all fields before
@@ -138,11 +138,11 @@ struct Superblock {
 static_assert(sizeof(Superblock) == 80);
 static_assert(offsetof(Superblock, crc) == 72);
 
-// What the cleaner of a head is doing (section 4.4). Recovery needs to know.
+// The activity of a head's cleaner (section 4.4), which recovery needs to know.
 enum class Phase : std::uint8_t {
   normal,
   merging,  // the newest versions are being copied from Region 1 to Region 2
-  // What was written to Region 1 since is copied, too; clients' versions go to Region 2.
+  // Later writes to Region 1 are copied, too; clients' versions go to Region 2.
   replicating,
   switching,  // the head points to Region 2; the tags are being flipped
 };
@@ -166,7 +166,7 @@ struct Link {
   std::uint32_t life = 0;
 
   // A word with 0 in its lower half links no region; its life is the next one, which no region has
-  // had there. So a word that has ever linked a region is not 0, which it is in a new pool.
+  // had there. So a word that has ever linked a region is not 0, unlike in a new pool.
   static constexpr std::optional<Link> of(std::uint64_t word) {
     const auto number = static_cast<std::uint32_t>(word);
     if (number == 0) return std::nullopt;
@@ -225,7 +225,7 @@ class PoolLayout {
 Superblock shape_for(const KvConfig& config);
 
 // `[systems.erda]` (docs/systems/erda.md).
-// What else a number must be, such as a multiple of another, shape_for says.
+// shape_for() checks further conditions, such as that a number is a multiple of another.
 inline constexpr std::array kParameterTable = std::to_array<Parameter>({
     {.name = "region_bytes",
      .type = Count{0, Bytes{kMaxUnits} * kWord},
@@ -311,7 +311,7 @@ class ObjectFormat {
   std::optional<Object> decode(std::span<const std::byte> bytes, std::uint32_t life) const;
 
   // The size of an object's header and key, computed from its first kLongHeader bytes; and the key,
-  // given as many bytes. Nothing is verified. Nothing is returned if the size exceeds `room`.
+  // given as many bytes. Nothing is verified. Returns nullopt if the size exceeds `room`.
   std::optional<Bytes> key_end(std::span<const std::byte> start, Bytes room) const;
   Key key_in(std::span<const std::byte> start) const;
 

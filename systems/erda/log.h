@@ -26,16 +26,16 @@ class Log {
   Bytes held() const { return held_; }
 
   // The position at which the next object of this size would begin. No object spans two segments
-  // (section 3.3). Nothing if it would exceed the range of offsets.
+  // (section 3.3). Returns nullopt if it would exceed the range of offsets.
   std::optional<Position> place_for(Bytes size) const { return place_from({next_}, size); }
   std::optional<Position> place_from(Position from, Bytes size) const;
-  // Whether a position lies in a region that is linked.
+  // True if a position lies in a linked region.
   bool reaches(Position position) const { return position.units / region_units_ < links_.size(); }
-  // The first position behind the linked regions.
+  // The first position after the linked regions.
   Position end_of_regions() const {
     return {static_cast<std::uint32_t>(links_.size() * region_units_)};
   }
-  // Whether a position is 0 or lies in a linked region.
+  // True if a position is 0 or lies in a linked region.
   bool contains(Position position) const { return !position || reaches(position); }
 
   // Allocates the place that place_for() returned, which must be in a linked region.
@@ -53,9 +53,9 @@ class Log {
   // Unlinks all regions and drops their contents; the links keep their lives. Returns the links.
   std::vector<Link> unlink_all();
 
-  // The offset in the pool of a position in a linked region, and the life of that region. Throws
-  // PlatformError if no region is linked there: then an entry has survived a failure and the link
-  // has not.
+  // The offset in the pool of a position in a linked region, and the life of that region. Both
+  // throw PlatformError if no region is linked there: then an entry has survived a failure and the
+  // link has not.
   Bytes offset_of(Position position) const {
     return layout_->region_offset(link_of(position).region) +
            Bytes{position.units % region_units_} * kWord;
@@ -70,10 +70,10 @@ class Log {
     return {segment_of(position).units + segment_units_};
   }
 
-  // Resumes after a crash. The last written address is lost; it is set behind everything that
-  // entries refer to. `last` is the last object, and `end` the position behind it, if it is known
-  // to be complete. `objects` are the positions to which entries refer, in ascending order; no
-  // object is larger than `largest`.
+  // Resumes after a crash. The last written address is lost; it is set after everything that
+  // entries refer to. `last` is the last object, and `end` the position after it, if it is known to
+  // be complete. `objects` are the positions to which entries refer, in ascending order; no object
+  // is larger than `largest`.
   void resume(Position last, std::optional<Position> end, std::vector<std::uint32_t> objects,
               Bytes largest);
 

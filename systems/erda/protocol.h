@@ -42,7 +42,7 @@ struct Welcome {
 struct HeadAccess {
   // The number of beginnings and ends of cleanings since the server started: odd during a cleaning.
   std::uint32_t generation = 0;
-  std::uint32_t chain = 0;  // the one that the head points to
+  std::uint32_t chain = 0;  // the chain that the head points to
 
   bool one_sided() const { return generation % 2 == 0; }
   std::uint64_t word() const { return std::uint64_t{generation} << 1 | chain; }
@@ -67,13 +67,13 @@ enum class RequestKind : std::uint8_t {
 struct RequestHeader {
   RequestKind kind = RequestKind::put;
   std::uint8_t format = 0;  // of the key, as in a hash entry
-  // In an acknowledgment, the head. Else the lane's sequence number, by which the receiver
+  // The head in an acknowledgment. Otherwise the lane's sequence number, by which the receiver
   // recognizes duplicate requests or answers.
   std::uint16_t head_or_sequence = 0;
-  // To be reserved in the log; in a SEND, size of the object that follows.
+  // The size to be reserved in the log; in a SEND, the size of the object that follows.
   std::uint32_t object_size = 0;
-  // In a report, the version word whose newest object is incomplete. In an acknowledgment, the
-  // generation. In other requests by SEND, the client's identifier.
+  // The version word whose newest object is incomplete, in a report. The generation, in an
+  // acknowledgment. The client's identifier, in other requests by SEND.
   std::uint64_t word = 0;
 };
 static_assert(sizeof(RequestHeader) == 16);

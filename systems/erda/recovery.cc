@@ -1,7 +1,7 @@
-// The recovery of a store (Liu et al., section 4.2). If a crash interrupted a cleaning (section
-// 4.4), recovery abandons it if it was merging, since all that was written meanwhile is in Region
-// 1, and otherwise completes it, since some of that is in Region 2 only. In either case every head
-// is in its normal phase afterwards.
+// The recovery of a store (Liu et al., section 4.2). A cleaning that a crash interrupted (section
+// 4.4) is abandoned if it was merging, since all versions written meanwhile are in Region 1;
+// otherwise it is completed, since some of them are in Region 2 only. In either case every head is
+// in its normal phase afterwards.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace perdura::systems::erda {
 
 void Store::recover() {
   if (space_.fresh()) return space_.opened();
-  // A process may have died before its last changes were durable, and all that follows relies on
-  // the chains of regions.
+  // A process may have died before its last changes were durable, and the rest of recovery relies
+  // on the chains of regions.
   pool_->persist(PoolLayout::kHeadArray, layout_.head_array_size());
   table_.recover();
   check_entries();
@@ -49,7 +49,7 @@ void Store::check_entries() const {
       const Log& region_2 = space_.region_2(entry.tag);
       const bool switching = space_.phase(entry.tag) == Phase::switching;
       const VersionWord word(entry.word);
-      // While the tags are being flipped, Region 1 is already what was Region 2 before.
+      // While the tags are being flipped, the former Region 2 is already Region 1.
       const Log& of_newest = switching && word.has_copy() ? region_2 : region_1;
       const Log& of_previous = word.has_copy() && !switching ? region_2 : region_1;
       sound = of_newest.contains(word.newest()) && of_previous.contains(word.previous()) &&
@@ -88,7 +88,7 @@ void Store::finish_cleaning(std::uint8_t head, Scratch& scratch) {
   }
 }
 
-// Replicated objects fill the reserved part from its beginning, so the remaining ones fit behind
+// Replicated objects fill the reserved part from its beginning, so the remaining ones fit after
 // them.
 void Store::finish_replicating(std::uint8_t head, Scratch& scratch) {
   Position last;

@@ -1,9 +1,9 @@
-// A buffer for the longest object, as large as a segment and zero at first. Each server thread has
-// such buffers of several megabytes, of which only those pages take memory that an object has
-// touched: they are mapped, since an allocator would zero what it has used before. Short ones are
-// the allocator's: an exploration of failures makes and destroys a hundred thousand of a few
-// hundred bytes, and each mapping costs two system calls, a page fault and an interruption of the
-// other cores.
+// A buffer for the longest object, as large as a segment and initially zero. Each server thread has
+// such buffers of several megabytes, of which only the pages touched by objects take memory: large
+// buffers are mapped, since an allocator would zero memory that it reuses. Small ones come from the
+// allocator: an exploration of failures creates and destroys a hundred thousand of a few hundred
+// bytes, and each mapping costs two system calls, a page fault and an interruption of the other
+// cores.
 #pragma once
 
 #include <sys/mman.h>

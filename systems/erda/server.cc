@@ -163,7 +163,7 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
   if (by_send && request.header.word >= sessions_.size() * kLanes) return;
   request.client = by_send ? static_cast<std::uint32_t>(request.header.word) : *message.immediate;
   Session& session = session_of(request.client);
-  // The sender is not the client that its message names.
+  // Ignore it: the sender is not the client that its message names.
   if (session.queue_pair.get() != message.queue_pair) return;
   std::optional<std::uint16_t>& last = session.last_sequence[request.client % kLanes];
   if (last == request.header.head_or_sequence) return;  // a duplicate
@@ -200,7 +200,7 @@ Task<> ErdaPartition::retry(std::uint32_t client, std::uint64_t generation,
     request.client = client;
     cleanings_before = cleanings_ended_;
     progress = by_send ? serve_by_send(request) : begin_write(request);
-    // Every head has been cleaned, and other requests took the space that this yielded.
+    // Every head has been cleaned, and other requests took the space that was reclaimed.
     if (progress == Progress::waits_for_space && cleanings > 2 * cleanings_.size()) {
       answer(request, {.outcome = Outcome::out_of_space});
       co_return;
@@ -241,7 +241,7 @@ ErdaPartition::Progress ErdaPartition::begin_write(const Request& request) {
   return Progress::done;
 }
 
-// The client's WRITE has reached memory, since this message was sent behind it on the same
+// The client's WRITE has reached memory, since this message was sent after it on the same
 // connection.
 void ErdaPartition::persist(const Reservation& written, const Request& request) {
   const std::scoped_lock lock(store_.lock());
@@ -249,8 +249,8 @@ void ErdaPartition::persist(const Reservation& written, const Request& request) 
   answer(request, {});
 }
 
-// Also false if the writer of an incomplete newest version is gone; that version has then been
-// restored, and `entry` is the table's new entry.
+// Also returns false if the writer of an incomplete newest version is gone; that version has then
+// been restored, and `entry` is the table's new entry.
 bool ErdaPartition::newest_is_being_written(const hopscotch::StoredKey& key,
                                             std::optional<hopscotch::Entry>& entry) {
   if (!entry) return false;
@@ -278,7 +278,8 @@ void ErdaPartition::take_report(const Request& request) {
 
 // --- the end of sessions -------------------------------------------------------------------------
 
-// The client's writes, to one head or to all, have ended: the client said so, or it is gone.
+// Ends the client's writes, to one head or to all: the client said that they are done, or it is
+// gone.
 void ErdaPartition::end_reservations(Session& session, std::optional<std::uint8_t> head) {
   const std::scoped_lock lock(store_.lock());
   for (std::optional<Reservation>& lane : session.lanes) {

@@ -43,8 +43,8 @@ class ErdaPartition final : public KvPartition {
   std::string audit() override { return store_.audit(); }
 
  private:
-  // A version that a client has been told to write, and of which the server does not know yet
-  // whether the write has finished.
+  // A version that a client has been told to write, and whose write may not have finished as far as
+  // the server knows.
   struct Reservation {
     std::vector<std::byte> key;  // as the entry stores it
     std::uint8_t format = 0;
@@ -53,14 +53,14 @@ class ErdaPartition final : public KvPartition {
   };
   struct Session {
     std::uint32_t number = 0;
-    std::uint64_t generation = 0;  // of the connection, since session numbers are reused
+    std::uint64_t generation = 0;  // generation of the connection, since session numbers are reused
     std::unique_ptr<fabric::QueuePair> queue_pair;
     std::vector<std::optional<Reservation>> lanes{kLanes};
-    // Of the last request of each lane.
+    // The sequence number of each lane's last request.
     std::array<std::optional<std::uint16_t>, kLanes> last_sequence{};
     bool is_free() const { return queue_pair == nullptr; }
   };
-  // What the clients of a head were told last, and which sessions have not acknowledged it yet.
+  // The last announcement to the clients of a head, and the sessions that have not acknowledged it.
   struct HeadCleaning {
     HeadAccess access;
     std::vector<bool> waiting_for;  // by session number
@@ -82,7 +82,7 @@ class ErdaPartition final : public KvPartition {
   static hopscotch::StoredKey stored_key(std::uint8_t format, std::span<const std::byte> stored);
   Request parse(std::span<std::byte> bytes) const;
   // Retries a request that has to wait. `bytes` is a copy of the request. Gives up if the session
-  // ends, which the generation tells.
+  // ends, which changes its generation.
   Task<> retry(std::uint32_t client, std::uint64_t generation, std::vector<std::byte> bytes,
                bool by_send, Progress progress, std::uint64_t cleanings_before);
   Progress begin_write(const Request& request);
@@ -111,7 +111,7 @@ class ErdaPartition final : public KvPartition {
   void acknowledge(Session& session, const RequestHeader& header);
   void acknowledged(std::uint32_t session, std::uint8_t head);
   bool announced(std::uint8_t head) const { return !cleanings_[head - 1].access.one_sided(); }
-  // Whether waiting may help a request for which there was no space.
+  // True if waiting may help a request for which there was no space.
   bool reclaim(std::uint8_t head);
   void clean_if_due(std::uint8_t head);
   bool start_cleaning(std::uint8_t head);
@@ -127,8 +127,7 @@ class ErdaPartition final : public KvPartition {
   Bytes request_size_;  // of a receive buffer
   Bytes message_size_;  // of a message to a client, including the largest value
   std::uint32_t receive_depth_;
-  // Receive buffers, followed by one reply for each lane, and two notices for each session and
-  // head.
+  // Receive buffers, followed by one reply per lane, and two notices per session and head.
   std::unique_ptr<pmem::Region> buffers_;
   fabric::MemoryRegion pool_memory_;
   fabric::MemoryRegion control_memory_;
@@ -146,7 +145,7 @@ class ErdaPartition final : public KvPartition {
   bool clean_always_;
   Picoseconds client_timeout_;
   Cleaner cleaner_;
-  // Declared last, so that it ends before what it uses is destroyed.
+  // Declared last, so that it ends before the members that it uses are destroyed.
   std::unique_ptr<BackgroundThread> cleaner_thread_;
 };
 

@@ -17,7 +17,7 @@ constexpr Bytes kWorthwhilePart = 8;
 Space::Space(pmem::Region& pool, const PoolLayout& layout, std::uint64_t threshold_percent)
     : pool_(pool), layout_(layout), heads_(layout.shape().heads) {
   const Superblock& shape = layout.shape();
-  // The share of each head of the log, counted as if there were one head more: the additional share
+  // The share of each head in the log, counted as if there were one more head: the additional share
   // is for the head that is being cleaned.
   threshold_ = shape.regions * shape.region_bytes / (shape.heads + 1) / 100 * threshold_percent;
   std::vector<bool> used(shape.regions);
@@ -43,8 +43,8 @@ Space::Space(pmem::Region& pool, const PoolLayout& layout, std::uint64_t thresho
       of(head).logs.emplace_back(pool, layout, head, chain);
     }
   }
-  // In an old pool nothing tells whether a free region has been used before. It need not have a
-  // linked one: cleaning a head whose keys are all deleted leaves none.
+  // In an old pool, nothing tells if a free region has been used before. An old pool may have no
+  // linked region: cleaning a head whose keys are all deleted leaves none.
   fresh_ = next_life_ == 0;
   for (std::uint64_t region = shape.regions; region-- > 0;) {
     if (!used[region]) free_.push_back(static_cast<std::uint32_t>(region));
@@ -101,7 +101,7 @@ void Space::note_size(std::uint8_t head, Bytes size) {
 }
 
 std::uint64_t Space::segments_for(const Head& head, Bytes bytes) const {
-  // A segment is left as soon as an object does not fit into its rest.
+  // A segment is abandoned as soon as an object does not fit into its rest.
   const Bytes segment = layout_.shape().segment_bytes;
   const Bytes filled = segment > head.largest ? segment - head.largest : kWord;
   return (bytes + filled - 1) / filled;
@@ -121,10 +121,10 @@ std::uint64_t Space::demand(const Head& head, const Log* changed, Bytes held) co
   };
   const auto less = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
   if (!head.cleaning) return to_clean(log);
-  // When this cleaning has ended, it must be possible to clean the head again, with the regions of
-  // what was Region 1.
+  // After this cleaning it must be possible to clean the head again, with the regions of the former
+  // Region 1.
   if (head.state.phase == Phase::switching) return less(to_clean(log), other.regions());
-  // What has been written since merging began is copied to segments of its own.
+  // Objects written since merging began are copied to segments of their own.
   const Bytes all = held_by(log);
   const Bytes before =
       head.state.phase == Phase::normal ? all : std::min(head.held_before_merging, all);
@@ -135,8 +135,8 @@ std::uint64_t Space::demand(const Head& head, const Log* changed, Bytes held) co
 }
 
 bool Space::affordable(std::uint64_t free, const Log* changed, Bytes held) const {
-  std::uint64_t promised = 0;   // to heads that are being cleaned
-  std::uint64_t returning = 0;  // from them at the end
+  std::uint64_t promised = 0;   // to heads under cleaning
+  std::uint64_t returning = 0;  // from these heads at the end
   std::uint64_t next = 0;       // the greatest demand of another head after that
   for (const Head& head : heads_) {
     const std::uint64_t regions = demand(head, changed, held);
@@ -183,8 +183,8 @@ bool Space::any_cleaning() const {
 bool Space::promise(std::uint8_t head) {
   Head& h = of(head);
   h.cleaning = true;
-  // Heads that are already being cleaned keep what they were promised. Those that come later can
-  // wait for this one.
+  // Heads that are already being cleaned keep their promised space. Later ones can wait for this
+  // one.
   std::uint64_t promised = 0;
   for (const Head& other : heads_) {
     if (other.cleaning) promised += demand(other);
@@ -243,8 +243,8 @@ void Space::begin_switching(std::uint8_t head) {
 }
 
 void Space::end_cleaning(std::uint8_t head) {
-  // What was merged was live then. What lies behind it has been written since, and may have
-  // replaced some of it.
+  // The merged objects were live then. Those after them have been written since, and may have
+  // replaced some of them.
   const bool abandoned = phase(head) == Phase::merging;
   of(head).occupied_before =
       abandoned ? region_1(head).occupied()

@@ -2,10 +2,10 @@
 // log may grow, and when a log is to be cleaned (Liu et al., sections 3.2.2 and 4.4).
 //
 // A log may grow only as long as cleaning remains possible. In the worst case cleaning a head takes
-// as much space as the objects of its log. That much is promised to every head that is being
-// cleaned, and the space that those will give back must suffice for the fullest of the other heads.
-// So cleaning never deadlocks for lack of space: the store reports "out of space" while there is
-// still enough to reclaim what can be reclaimed.
+// as much space as the objects of its log. That much is promised to every head under cleaning, and
+// the space that those will return must suffice for the fullest of the other heads. So cleaning
+// never deadlocks for lack of space: the store reports "out of space" while there is still enough
+// to reclaim everything that is stale.
 #pragma once
 
 #include <atomic>
@@ -29,30 +29,30 @@ class Space {
 
   std::uint8_t heads() const { return static_cast<std::uint8_t>(heads_.size()); }
   Phase phase(std::uint8_t head) const { return of(head).state.phase; }
-  // Which of its two chains the head points to.
+  // The index, 0 or 1, of the chain that the head points to.
   std::uint32_t chain(std::uint8_t head) const { return of(head).state.chain; }
   Log& region_1(std::uint8_t head) { return of(head).logs[of(head).state.chain]; }
   Log& region_2(std::uint8_t head) { return of(head).logs[1 - of(head).state.chain]; }
   const Log& region_1(std::uint8_t head) const { return of(head).logs[of(head).state.chain]; }
   const Log& region_2(std::uint8_t head) const { return of(head).logs[1 - of(head).state.chain]; }
 
-  // Allocates space for an object in Region 1, or in Region 2. Nothing if the log may not grow that
-  // far.
+  // Allocates space for an object in Region 1, or in Region 2. Returns nullopt if the log may not
+  // grow that far.
   std::optional<Position> reserve_in_1(std::uint8_t head, Bytes size);
   std::optional<Position> reserve_in_2(std::uint8_t head, Bytes size);
   // The same on behalf of the cleaner, to which the space was promised.
   std::optional<Position> reserve_for_cleaner(std::uint8_t head, Bytes size);
 
-  // Whether a head's log has reached the threshold, and enough has been written since it was last
+  // True if a head's log has reached the threshold, and enough has been written since it was last
   // cleaned to make cleaning worthwhile.
   bool wants_cleaning(std::uint8_t head) const;
-  // The head whose cleaning promises the largest yield, but `preferred` if that may yield anything.
-  // Nothing if no head has been written to since it was last cleaned, or if there is no space for
-  // cleaning one.
+  // The head whose cleaning promises the largest yield, or `preferred` if that may yield anything.
+  // Returns nullopt if no head has been written to since it was last cleaned, or if there is no
+  // space for cleaning one.
   std::optional<std::uint8_t> best_to_clean(std::uint8_t preferred) const;
   bool cleaning(std::uint8_t head) const { return of(head).cleaning; }
   bool any_cleaning() const;
-  // Reserves the space that cleaning the head takes; false if there is not enough.
+  // Reserves the space needed to clean the head; returns false if there is not enough.
   bool promise(std::uint8_t head);
 
   // The steps of a cleaning. Each is durable when it returns.
@@ -62,15 +62,15 @@ class Space {
     return of(head).objects_before_merging;
   }
   // Reserves the part of Region 2 from reserved_begin() to reserved_end() for the cleaner; it
-  // suffices for all that has been written since merging began. False if there is no space.
+  // suffices for everything written since merging began. Returns false if there is no space.
   bool begin_replicating(std::uint8_t head);
   // Makes the head point to Region 2, which thereby becomes Region 1.
   void begin_switching(std::uint8_t head);
-  // Frees the regions of Region 2: of the former Region 1 or, if merging was abandoned, of the
-  // copies.
+  // Frees the regions of Region 2, which are those of the former Region 1 or, if merging was
+  // abandoned, those of the copies.
   void end_cleaning(std::uint8_t head);
 
-  // Whether the pool has just been created.
+  // True if the pool has just been created.
   bool fresh() const { return fresh_; }
   Bytes largest(std::uint8_t head) const { return of(head).largest; }  // the largest object so far
   // Called when recovery is over: resets the counters of this run.
@@ -82,8 +82,9 @@ class Space {
   // The only member that may be called without the lock, on any thread.
   KvSpace gauge() const;
 
-  // After recovery: what contradicts itself, as a phrase; empty if nothing does. Each region is
-  // free, or linked once, in a chain without gaps, and no head is being cleaned.
+  // After recovery: describes a contradiction in the metadata, as a phrase; "" if there is none.
+  // Each region must be free, or linked once, in a chain without gaps, and no head may be under
+  // cleaning.
   std::string audit() const;
 
  private:
@@ -92,7 +93,7 @@ class Space {
     std::vector<Log> logs;      // the two chains
     Bytes largest = 0;          // the largest object so far
     bool cleaning = false;      // space is promised to it
-    Bytes occupied_before = 0;  // space taken by what the last cleaning merged
+    Bytes occupied_before = 0;  // space taken by the objects that the last cleaning merged
     Bytes held_before_merging = 0;
     std::size_t objects_before_merging = 0;
   };
@@ -102,18 +103,18 @@ class Space {
   const Log& log_of(const Head& head) const { return head.logs[head.state.chain]; }
   void set_state(std::uint8_t head, HeadState state);
   void note_size(std::uint8_t head, Bytes size);
-  void measure();  // updates what gauge() returns
+  void measure();  // updates the values that gauge() returns
 
   std::optional<Position> reserve(std::uint8_t head, Log& log, Bytes size, bool promised);
   void link(Log& log);
-  // The greatest number of segments that so many bytes of the head's objects can take, however they
+  // The greatest number of segments that `bytes` bytes of the head's objects can take, however they
   // are distributed.
   std::uint64_t segments_for(const Head& head, Bytes bytes) const;
   std::uint64_t regions_for_segments(std::uint64_t segments) const;
   // The number of regions that cleaning the head would take, or will still take if it has begun,
   // supposing that `changed` held `held` bytes.
   std::uint64_t demand(const Head& head, const Log* changed = nullptr, Bytes held = 0) const;
-  // Whether `free` regions are enough for the demands of all heads.
+  // True if `free` regions are enough for the demands of all heads.
   bool affordable(std::uint64_t free, const Log* changed, Bytes held) const;
   bool yields(const Head& head) const {
     return !head.cleaning && log_of(head).occupied() > head.occupied_before;

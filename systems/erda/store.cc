@@ -10,8 +10,8 @@
 namespace perdura::systems::erda {
 
 namespace {
-// Whether a client can see what may still be lost: unless a completed WRITE is durable, what a
-// client writes becomes visible before it is durable.
+// True if a client can see data that may still be lost: unless a completed WRITE is durable,
+// written data becomes visible before it is durable.
 bool sees_what_may_be_lost(const std::optional<persistence::Method>& put_method) {
   return put_method && put_method->requester().size() > 2;  // more than a WRITE and its completion
 }
@@ -43,8 +43,7 @@ std::unique_ptr<pmem::Region> Store::open_pool(Node& node, const std::string& na
   }
   const auto found = pool->read_object<Superblock>(0);
   if (found.magic == 0) {
-    // The pool is new, or a crash came before the superblock's magic was stored, which is stored
-    // last.
+    // The pool is new, or a crash came before the superblock's magic, which is stored last.
     pool->write(kWord, std::as_bytes(std::span(&shape, 1)).subspan(kWord));
     pool->persist(0, sizeof shape);
     pool->store(0, shape.magic);
@@ -63,8 +62,8 @@ std::unique_ptr<pmem::Region> Store::open_pool(Node& node, const std::string& na
         "regions of {} bytes); use the same one, or remove the pool",
         name, found.key_size, found.value_size, found.buckets, found.regions, found.region_bytes));
   }
-  // A process that died leaves what is visible, not what is durable (docs/restart.md). Of the
-  // objects, which may take gigabytes, an update makes the one durable that it replaces.
+  // A process that died leaves visible data that may not be durable (docs/restart.md). The objects,
+  // which may take gigabytes, are excluded: an update makes the object durable that it replaces.
   pool->persist(0, layout.region_offset(0));
   return pool;
 }
@@ -98,7 +97,7 @@ std::optional<ObjectFormat::Object> Store::read_newest(const hopscotch::Entry& e
       return read(log, word.previous(), scratch);
     }
     case Phase::replicating:
-      // A copy behind the reserved part was written by a client during replication. For any other
+      // A copy after the reserved part was written by a client during replication. For any other
       // key the version in Region 1 counts, which may not have been replicated yet.
       if (word.has_copy() && word.copy() >= space_.reserved_end(head)) {
         return read(space_.region_2(head), word.copy(), scratch);
@@ -132,7 +131,7 @@ Store::Begun Store::begin_version(bool erase, const hopscotch::StoredKey& key,
   if (object_size + kWord > layout_.shape().segment_bytes) return {Outcome::too_large, {}};
   if (erase && (!entry || !has_value(*entry, scratch))) return {Outcome::not_found, {}};
   const std::uint8_t head = layout_.head_of(key);
-  // A failed attempt must not allocate log space, or else each one would leave something to clean.
+  // A failed attempt must not allocate log space, or each one would leave something to clean.
   Result<hopscotch::Bucket> bucket{};
   if (!entry && !(bucket = table_.reserve(key))) return {Outcome::out_of_space, {}};
   const std::optional<Position> position = space_.reserve_in_1(head, object_size);
@@ -256,7 +255,7 @@ bool Store::merge_object(std::uint8_t head, Position position, Scratch& scratch)
   const std::optional<Position> to = space_.reserve_for_cleaner(head, size);
   if (!to) return false;
   // The copy replaces the previous version in the entry. If the power fails before Region 2 counts,
-  // the newest version in Region 1 is all that is left; a client wrote it, and nobody has made it
+  // only the newest version in Region 1 is left, which a client wrote and which nothing has made
   // durable yet.
   pool_->flush(from.offset_of(position), size);
   write_object(space_.region_2(head), *to, std::span(scratch).first(size), from.life_of(position));
@@ -266,12 +265,12 @@ bool Store::merge_object(std::uint8_t head, Position position, Scratch& scratch)
 
 std::vector<Position> Store::restore_unwritten(std::uint8_t head, Scratch& scratch) {
   std::vector<Position> left;
-  // Of every writer that was lost since the last recovery, the server has restored the entry.
+  // The server has restored the entry of every writer that was lost since the last recovery.
   if (!unverified_before_[head - 1]) return left;
   for_each_of(head, [&](const hopscotch::Entry& entry) {
     const VersionWord word(entry.word);
     if (word.has_copy() || !unverified(head, word.newest())) return;
-    // An entry without a copy would point into Region 2 when that takes the place of Region 1.
+    // An entry without a copy would point into Region 2 once that replaces Region 1.
     if (!read(space_.region_1(head), word.previous(), scratch)) {
       table_.clear(entry.bucket);
       return;

@@ -1,7 +1,7 @@
-// What Erda's server does in persistent memory (Liu et al., sections 4.1, 4.2 and 4.4): the entries
-// of the hash table and the logs that they point to. It knows neither clients nor messages.
+// The operations of Erda's server on persistent memory (Liu et al., sections 4.1, 4.2 and 4.4): the
+// entries of the hash table and the logs that they point to. It knows neither clients nor messages.
 //
-// The server's worker thread and its cleaner thread share a store. Each must hold its lock while it
+// The server's worker thread and its cleaner thread share a store. Each must hold its lock during
 // calls.
 #pragma once
 
@@ -42,7 +42,7 @@ class Store {
 
   // --- versions (unless the head is being cleaned, both versions of an entry are in Region 1)
 
-  // The object at a position, if there is a complete one. It refers to `scratch`.
+  // The object at a position, if there is a complete one. The result refers to `scratch`.
   std::optional<ObjectFormat::Object> read(const Log& log, Position position, Scratch& scratch);
   // The newest complete version of a key, from the region that the head's phase prescribes (section
   // 4.4).
@@ -53,7 +53,7 @@ class Store {
   // Section 4.2: the newest version is incomplete, so the previous one replaces it. If there is
   // none, the key is removed.
   void restore(const hopscotch::Entry& entry);
-  // Whether a version was written before the server last started, and has not been verified since.
+  // True if a version was written before the server last started, and has not been verified since.
   bool unverified(std::uint8_t head, Position position) const {
     return position < unverified_before_[head - 1];
   }
@@ -79,36 +79,37 @@ class Store {
 
   // --- log cleaning, object by object (called by the Cleaner)
 
-  // The entry of the key of the object at a position, whether that version is live or stale.
-  // Nothing if there is no object.
+  // The entry for the key of the object at a position, whether that version is live or stale;
+  // nullopt if there is no object.
   std::optional<hopscotch::Entry> entry_of(std::uint8_t head, const Log& log, Position position,
                                            Scratch& scratch);
   // Merging: copies the object at a position of Region 1 to Region 2 if it is the newest version of
-  // its key, or removes the key if that version is a deletion. False if there is no space.
+  // its key, or removes the key if that version is a deletion. Returns false if there is no space.
   bool merge_object(std::uint8_t head, Position position, Scratch& scratch);
   // Merging, after merge_object() for all objects: restores the entries whose newest version was
-  // never written because the server died first. Nothing at such a position tells the key. Returns
-  // the positions of the previous versions, which are the newest now and remain to be merged.
+  // never written because the server died first, so that nothing at its position reveals the key.
+  // Returns the positions of the previous versions, which are the newest now and remain to be
+  // merged.
   std::vector<Position> restore_unwritten(std::uint8_t head, Scratch& scratch);
-  // Replicating: the same into the reserved part, whose space before `to` is taken. Returns the new
-  // end of the taken space.
+  // Replicating: like merge_object(), into the reserved part, whose space before `to` is taken.
+  // Returns the new end of the taken space.
   Position replicate_object(std::uint8_t head, Position position, Position to, Scratch& scratch);
   // Switching: flips the tag of the key whose copy is at this position.
   void switch_object(std::uint8_t head, Position position, Scratch& scratch);
-  // Drops all copies and leaves Region 1 as it was. Only while merging.
+  // Drops all copies and leaves Region 1 as it was. Only allowed while merging.
   void abandon_cleaning(std::uint8_t head);
   void end_cleaning(std::uint8_t head);
 
   // --- recovery.cc
 
-  // What recovery did, counted.
+  // Counts of the actions of recovery.
   struct Recovered {
     std::uint64_t abandoned_cleanings = 0;
     std::uint64_t completed_cleanings = 0;
     std::uint64_t restored_versions = 0;
   };
   const Recovered& recovered() const { return recovered_; }
-  // After recovery: what contradicts itself, as a phrase; empty if nothing does.
+  // After recovery: describes a contradiction in the store, as a phrase; "" if there is none.
   std::string audit() const;
 
  private:
@@ -127,13 +128,13 @@ class Store {
     });
   }
 
-  // Whether a reader would find a value.
+  // True if a reader would find a value.
   bool has_value(const hopscotch::Entry& entry, Scratch& scratch);
-  // Makes unreadable, durably, what may be left at a place before an entry refers to it.
+  // Durably makes remains at a position unreadable, before an entry refers to it.
   void erase_remains(const Log& log, Position position);
   // Makes durable a version that a client wrote, if it is complete.
   void persist(const Log& log, Position position, Scratch& scratch);
-  // The position behind an object that has been read.
+  // The position after an object that has been read.
   Position position_behind(Position position, const Scratch& object) const;
   void write_object(const Log& log, Position position, std::span<std::byte> object,
                     std::uint32_t sealed_for);
@@ -150,9 +151,10 @@ class Store {
   bool persist_before_update_;
   // By head - 1.
   std::vector<Position> unverified_before_;
-  // Where regions end that were linked when the server started. A place before that, and behind the
-  // last object to which an entry refers, may hold a whole object of the same life: one that was
-  // written before the server died, and whose entry was not changed in time or has been removed.
+  // The ends of the regions that were linked when the server started. Space before that, and after
+  // the last object to which an entry refers, may hold a whole object of the same life: one that
+  // was written before the server died, and whose entry was not updated in time or has been
+  // removed.
   std::vector<Position> remains_before_;
   Recovered recovered_;
 };

@@ -55,8 +55,8 @@ std::uint64_t buckets_for(std::uint64_t records, std::uint32_t neighborhood) {
 
 }  // namespace
 
-// All sessions and stores of a run ask for the same geometry, and computing it takes longer than
-// many operations do. So each thread caches the last answer.
+// All sessions and stores of a run need the same geometry, and computing it takes longer than many
+// operations. So each thread caches the last result.
 Geometry Geometry::for_records(std::uint64_t records, Bytes key_size, std::uint32_t neighborhood) {
   struct Answer {
     std::uint64_t records;

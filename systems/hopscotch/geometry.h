@@ -55,8 +55,8 @@ inline constexpr std::uint32_t kMaxNeighborhood = 32;
 
 using Bucket = std::uint64_t;
 
-// In a small store of 5 home buckets with neighborhoods of 3 (KvSystem::small_stores): keys because
-// of which others are moved when keys 0 to 3 of 24 bytes are inserted.
+// For a small store with 5 home buckets and neighborhoods of 3 (KvSystem::small_stores): keys that
+// force others to move when keys 0 to 3 of 24 bytes are inserted.
 inline constexpr std::array<std::uint64_t, 2> kCrowding{1010, 1011};
 
 // A key as an entry stores it. Refers to the bytes of the key that it was made from.
@@ -75,7 +75,7 @@ struct Geometry {
   std::uint32_t neighborhood = kDefaultNeighborhood;
   std::uint64_t buckets = 1;  // number of home buckets
 
-  // A table for `records` keys: at least two home buckets for each record, and so many that fewer
+  // A table for `records` keys: at least two home buckets for each record, and enough that fewer
   // than one table in a thousand is expected to have a key without a bucket.
   static Geometry for_records(std::uint64_t records, Bytes key_size,
                               std::uint32_t neighborhood = kDefaultNeighborhood);
@@ -89,7 +89,7 @@ struct Geometry {
   Bytes offset_of(Bucket bucket) const { return bucket * stride(); }
 
   StoredKey stored(Key key) const;
-  // Bytes of the key slot that an entry of this format uses.
+  // Number of bytes of the key slot that an entry of this format uses.
   Bytes used(std::uint8_t format) const;
   Bucket home(std::span<const std::byte> stored_bytes) const;
   Bucket home(const StoredKey& key) const { return home(key.bytes()); }

@@ -79,11 +79,11 @@ std::optional<Bucket> Table::empty_bucket(Bucket home) const {
   return std::nullopt;
 }
 
-// The movements of entries that make a bucket of a full neighborhood free, in the order in which to
-// make them; the last one frees it. Empty if there are none. Hopscotch hashing moves the empty
-// bucket towards the home step by step; a breadth-first search finds the shortest sequence of
-// movements and, whatever the order of inserts was, finds one if there is any. Recovery relies on
-// that when it inserts acknowledged keys again.
+// The movements of entries that free a bucket in a full neighborhood, in the order of execution;
+// the last one frees it. Empty if there are none. Hopscotch hashing moves the empty bucket towards
+// the home step by step; a breadth-first search finds the shortest sequence of movements and,
+// whatever the order of inserts was, finds one if there is any. Recovery relies on that when it
+// inserts acknowledged keys again.
 std::vector<Table::Move> Table::plan_moves(Bucket home) const {
   struct Step {
     Bucket bucket;

@@ -65,7 +65,7 @@ class Table {
     return insert(geometry_.stored(key), tag, word, layout);
   }
 
-  // The same in two steps. A reserved bucket looks empty to readers; the caller must fill or
+  // insert() in two steps. A reserved bucket looks empty to readers; the caller must fill or
   // release it. Reservations are volatile.
   Result<Bucket> reserve(const StoredKey& key);
   Result<Bucket> reserve(Key key) { return reserve(geometry_.stored(key)); }
@@ -104,14 +104,15 @@ class Table {
     }
   }
 
-  // After a crash: removes the second copies of entries that were being moved. Returns how many it
-  // removed.
+  // After a crash: removes the second copies of entries that were being moved. Returns the number
+  // of removed copies.
   std::uint64_t recover();
-  // An entry that no search finds, or that is there twice, as a phrase; empty if there is none.
+  // Describes an entry that no search finds, or that exists twice, as a phrase; "" if there is
+  // none.
   std::string audit() const;
 
-  // Since the table was opened: entries that were moved to make room, and second copies that
-  // recover() removed.
+  // Counts since the table was opened: entries moved to make room, and second copies removed by
+  // recover().
   std::uint64_t movements() const { return movements_; }
   std::uint64_t removed_copies() const { return removed_copies_; }
 
@@ -153,7 +154,7 @@ class Table {
   std::uint64_t removed_copies_ = 0;
   mutable std::vector<std::byte> neighborhood_;  // buffer of find()
   std::vector<std::byte> scratch_;               // buffer for an entry
-  std::vector<std::byte> zeros_;                 // as many as a key slot has bytes
+  std::vector<std::byte> zeros_;                 // as many as the bytes of a key slot
 };
 
 }  // namespace perdura::systems::hopscotch

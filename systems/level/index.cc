@@ -45,7 +45,7 @@ void Index::persist(Bytes offset, Bytes length) {
 
 // --- finding -------------------------------------------------------------------------------------
 
-// Of the two buckets of a key on one side, the number of the top level's is twice that of the
+// For the two buckets of a key on one side, the number of the top level's is twice that of the
 // bottom level's, or one more.
 [[gnu::always_inline]] inline std::array<Bytes, 4> Index::candidate_offsets(
     const Hashes& key) const {
@@ -152,9 +152,9 @@ Index::Room Index::make_room(const Hashes& key, Writer& writer) {
 }
 
 // Makes room in a full bucket by moving one of its items to the item's other bucket, if that is the
-// second one; never back, which readers would miss. Only once the other bucket
-// is locked is it certain that it has a free slot. It is checked before as well, so that
-// buckets that are full, as most are, need not be locked.
+// second one; never in the other direction, which readers would miss. A free slot in the other
+// bucket is certain only once that bucket is locked. It is checked before as well, so that buckets
+// that are full, as most are, need not be locked.
 Index::Room Index::make_room_in(const Level& level, std::uint64_t bucket, Writer& writer) {
   if (level.side_of(bucket) == Side::second) return {};
   for (SlotNumber slot = 0; slot < kBucketSlots; ++slot) {
@@ -363,7 +363,7 @@ void Index::seal(Bytes bucket) {
 }
 
 // There is always room: a descendant of this bucket receives only items of this bucket, which are
-// no more than a bucket has slots.
+// at most as many as a bucket has slots.
 void Index::insert_descendants(std::uint64_t bucket) {
   const Level& level = bottom_level();
   const Side side = level.side_of(bucket);

@@ -83,8 +83,8 @@ class Index {
   // The candidate buckets of a key, which its operations change; numbered throughout the index.
   std::array<std::uint64_t, 4> candidates(const Hashes& key) const;
   void begin_resize();
-  // Moves the items of the next bucket of the bottom level; false once the resize has ended. Until
-  // then nothing may be put or erased.
+  // Moves the items of the next bucket of the bottom level; returns false once the resize has
+  // ended. Until then, put and erase must not be called.
   bool resize_step();
 
   // Calls `visit(slot)` for every item.
@@ -161,8 +161,8 @@ class Index {
   void persist_log_entry(LogNumber log);
   void mark_log_entry(std::uint64_t mark, LogNumber log);
 
-  // A seal need not be durable: it is for readers only, who do not outlive the server, and recovery
-  // sets it again.
+  // A seal need not be durable: it is for readers only, which do not outlive the server, and
+  // recovery sets it again.
   void seal(Bytes bucket);
   void insert_descendants(std::uint64_t bucket);
   void delete_all(Bytes bucket);
@@ -244,8 +244,8 @@ class Index {
   Level bottom_;
   std::vector<Log> logs_;
   std::uint64_t next_bucket_ = 0;  // the next bucket whose items a resize moves
-  std::uint64_t resizes_ = 0;      // that have ended since the index was opened
-  // What recovery has completed or taken back.
+  std::uint64_t resizes_ = 0;      // ended since the index was opened
+  // Changes that recovery has completed or undone.
   struct {
     std::uint64_t resizes = 0;
     std::uint64_t movements = 0;

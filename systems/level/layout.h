@@ -8,7 +8,7 @@
 //     | tokens | check | slot 0   | slot 1   | slot 2   | slot 3   |
 //     +----------------+----------+----------+----------+----------+
 //
-// Levels are numbered. Each has twice the buckets of the one before and lies behind it in memory,
+// Levels are numbered. Each has twice the buckets of the previous one and follows it in memory,
 // which is never reused. If level b is the bottom, level b + 1 is the top. A resize moves the items
 // of level b to level b + 2, after which b + 1 is the bottom. A key has two candidate buckets in
 // each level, one in each half of the level, by two hash functions:
@@ -26,9 +26,9 @@
 //     bit 14          in the field of slot 0: the bucket is sealed, that is, items of it have
 //                     moved, or are about to move, to the next level but one
 //
-// A READ may return words of a bucket from different moments. The check is a function of the tokens
-// and of all occupied slots. If it matches, the slots hold what they held at the moment at which
-// the tokens were read. Memory of zeros is an empty table.
+// A READ may return words of a bucket from different times. The check is a function of the tokens
+// and of all occupied slots. If it matches, the slots are as they were when the tokens were read.
+// Memory of zeros is an empty table.
 #pragma once
 
 #include <array>
@@ -175,7 +175,7 @@ struct Level {
 // All levels that an index may ever have.
 struct Geometry {
   std::uint64_t buckets = 2;  // of level 0, the first bottom: an even number
-  std::uint32_t resizes = 1;  // at most so many
+  std::uint32_t resizes = 1;  // maximum number of resizes
   // Redo logs of updates; threads that change the index use different ones if there are enough.
   std::uint32_t logs = 1;
 
@@ -189,7 +189,7 @@ struct Geometry {
 
 // --- what comes before the levels ----------------------------------------------------------------
 
-// Which level is the bottom, and whether its items are being moved.
+// The bottom level, and whether its items are being moved.
 struct State {
   std::uint32_t bottom = 0;
   bool resizing = false;

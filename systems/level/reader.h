@@ -1,4 +1,4 @@
-// How a client of level hashing looks up a key.
+// A client's lookup of a key in level hashing.
 #pragma once
 
 #include "systems/bucket_hash/client.h"
@@ -10,7 +10,7 @@ using bucket_hash::LookedUp;
 using bucket_hash::Plan;
 using bucket_hash::Reads;
 
-// What a client learns of an index when it connects.
+// The information about an index that a client gets when it connects.
 Plan plan_of(const Geometry& geometry, std::uint32_t bottom);
 
 class Reader {
@@ -28,8 +28,8 @@ class Reader {
     Slot key;
     Hashes hashes;
   };
-  // Both return nothing if the connection broke. `search` starts at a level and follows the seals
-  // of buckets to later levels; `later` tells whether it did.
+  // Both return nullopt if the connection broke. `search` starts at a level and follows the seals
+  // of buckets to later levels; `later` is set if it did.
   Task<std::optional<Search>> search(Reads& reads, std::uint32_t level, Wanted wanted, bool& later);
   Task<std::optional<Search>> search_level(Reads& reads, std::uint32_t level, Wanted wanted);
   Task<std::optional<Search>> search_bucket_at(Reads& reads, Bytes offset, Wanted wanted);

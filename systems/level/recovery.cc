@@ -65,8 +65,8 @@ bool Index::is_slot(std::uint64_t place) const {
   return in_bucket >= kHeaderSize && (in_bucket - kHeaderSize) % kSlotSize == 0;
 }
 
-// Returns the number of items that remain in the bucket. Deletes an item of which there is a copy
-// where it was about to be moved. Corrects a check that a crash left stale.
+// Returns the number of items that remain in the bucket. Deletes an item if its copy exists where
+// it was about to be moved. Corrects a check that a crash left stale.
 std::uint64_t Index::recover_bucket(const Level& level, std::uint64_t bucket) {
   const Bytes offset = level.bucket_offset(bucket);
   const Tokens found = load_tokens(offset);
@@ -91,7 +91,7 @@ std::uint64_t Index::recover_bucket(const Level& level, std::uint64_t bucket) {
   return count_items(tokens);
 }
 
-// While a resize is under way no item moves within a level.
+// During a resize no item moves within a level.
 std::optional<Bytes> Index::bucket_of_copy(const Level& level, std::uint64_t bucket,
                                            const Hashes& key) const {
   const Side side = level.side_of(bucket);

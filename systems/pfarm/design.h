@@ -15,7 +15,7 @@ struct Design {
   using Reader = pfarm::Reader;
 
   // Two homes and an overflow block: four items have the first home, six the second. Of keys 0 to
-  // 3, one finds room when an item has moved, one in the block, and one when the table is resized.
+  // 3, one finds room after an item has moved, one in the block, and one after a resize.
   static constexpr std::array kSmallest{services::Setting{"buckets", 2},
                                         services::Setting{"overflow_percent", 50}};
   static constexpr std::array<std::uint64_t, 10> kFilling{1000, 1002, 1004, 1007, 1001,

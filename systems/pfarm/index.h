@@ -14,7 +14,7 @@
 // leaves. Linking an overflow block takes one flush and no record, since a link to an empty block
 // does not change what the table holds.
 //
-// An operation touches the home bucket of its key, the bucket before it and the two behind it, and
+// An operation touches the home bucket of its key, the bucket before it and the two after it, and
 // the home bucket's chain of overflow blocks. The checks for readers are stored once the change is
 // durable, and are not made durable themselves: recovery computes them anew.
 //
@@ -77,8 +77,8 @@ class Index {
     return {home, home + 1};
   }
   void begin_resize();
-  // Moves the items of the next bucket; false once the resize has ended. Until then nothing may be
-  // put or erased.
+  // Moves the items of the next bucket; returns false once the resize has ended. Until then, put
+  // and erase must not be called.
   bool resize_step();
 
   // Calls `visit(slot)` for every item.
@@ -125,12 +125,12 @@ class Index {
   void update_item(RedoLog log, Place place, const Slot& item);
   void delete_item(RedoLog log, Place place);
   void move_item(RedoLog log, Place from, Place to, const Slot& item);
-  // A free slot in the neighborhood of a home bucket, that is, in it or in the one behind it.
+  // A free slot in the neighborhood of a home bucket, that is, in it or in the next one.
   std::optional<Place> free_place(const Table& table, std::uint64_t home) const;
 
   // The log of a worker.
   RedoLog log(std::uint32_t worker) { return {memory_, geometry_.log_offset(worker)}; }
-  // The steps of a write besides those of the log: they store the slot, and the headers.
+  // The steps of a write besides those of the log: they store the slot and the headers.
   void write_slot(const Record& record);
   void write_headers(const Record& record);
   void flush_slot(const Record& record);
@@ -200,9 +200,9 @@ class Index {
   std::array<bucket_hash::IdAllocator, kMaxResizes + 1> blocks_;
   std::atomic<State> state_{};
   std::uint64_t next_bucket_ = 0;  // the next bucket whose items a resize moves
-  std::uint64_t resizes_ = 0;      // that have ended since the index was opened
+  std::uint64_t resizes_ = 0;      // ended since the index was opened
   std::atomic<std::uint64_t> linked_blocks_{0};
-  // What recovery has completed.
+  // Changes that recovery has completed.
   struct {
     std::uint64_t resizes = 0;
     std::uint64_t writes = 0;

@@ -19,7 +19,7 @@ T object_at(std::span<const std::byte> bytes, Bytes offset) {
   return object;
 }
 
-// Searches one bucket, whose contents count only if all its words are of one moment.
+// Searches one bucket; its contents count only if all its words are from the same time.
 struct Scan {
   Scan(std::span<const std::byte> bucket, const Slot& key)
       : header(object_at<Header>(bucket, kHeaderOffset)),
@@ -68,9 +68,9 @@ Bytes Geometry::size() const {
   return last.offset + last.size();
 }
 
-// If a bucket is not torn, it held what was read at some moment of the READ, whatever the other
-// bucket held. That a key is in neither is certain only if it did not move from one to the other in
-// between.
+// If a bucket is not torn, its contents are those at some time during the READ, regardless of the
+// other bucket. A key that is in neither is certainly absent only if it did not move from one to
+// the other in between.
 Search search_neighborhood(std::span<const std::byte> buckets, const Slot& key) {
   const Scan home(buckets.first(kBucketSize), key);
   if (!home.torn && home.found) return {.found = home.found};

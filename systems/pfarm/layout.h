@@ -13,23 +13,22 @@
 //     header   bits 0 to 3     the bitmap: slot i is occupied if bit i is set
 //              bit 4           sealed: items have moved, or are about to move, to the next table
 //              bits 5 to 19    the version, incremented by every write of an item
-//              bits 20 to 41   the joint version with the bucket before
-//              bits 42 to 63   the joint version with the bucket behind
+//              bits 20 to 41   the joint version with the previous bucket
+//              bits 42 to 63   the joint version with the next bucket
 //     link     the number of the next overflow block plus 1, or 0 if there is none
 //
 // A table is an array of buckets, followed by an array of overflow blocks. An item is in its home
-// bucket, in the bucket behind that, or in the home bucket's chain of overflow blocks. The home
-// bucket and the one behind it are its neighborhood; there is one bucket more than there are homes,
-// so that the last home has a contiguous neighborhood, too. A table is followed by the next one, of
-// twice the homes, into which it is resized. Memory is never reused, so a client that reads an old
-// table finds that it is sealed.
+// bucket, in the next bucket, or in the home bucket's chain of overflow blocks. The home bucket and
+// the next one are its neighborhood; there is one bucket more than there are homes, so that the
+// last home has a contiguous neighborhood, too. A table is followed by the next one, of twice the
+// homes, into which it is resized. Memory is never reused, so a client that reads an old table
+// finds that it is sealed.
 //
-// A READ may return words of a bucket from different moments. The check is a function of the
-// header, the link and all occupied slots: if it matches, they are the bucket's contents at the
-// moment at which the check was read. The two buckets of one READ may still be of different
-// moments. Therefore both hold a joint version, which counts the items that moved between them: if
-// both copies are equal, no item was missed because it moved from one bucket to the other. Memory
-// of zeros is an empty table.
+// A READ may return words of a bucket from different times. The check is a function of the header,
+// the link and all occupied slots: if it matches, they are the bucket's contents when the check was
+// read. The two buckets of one READ may still be from different times. Therefore both hold a joint
+// version, which counts the items that moved between them: if both copies are equal, no item was
+// missed because it moved from one bucket to the other. Memory of zeros is an empty table.
 #pragma once
 
 #include <array>
@@ -49,7 +48,7 @@ inline constexpr std::uint32_t kBucketSlots = 4;
 inline constexpr Bytes kHeaderSize = kCacheLine;
 inline constexpr Bytes kBucketSize = kHeaderSize + kBucketSlots * kSlotSize;
 inline constexpr Bytes kNeighborhoodSize = 2 * kBucketSize;
-inline constexpr std::uint32_t kMaxChain = 4;  // most overflow blocks of a home bucket
+inline constexpr std::uint32_t kMaxChain = 4;  // maximum number of overflow blocks of a home bucket
 inline constexpr std::uint32_t kMaxResizes = 32;
 
 // Offsets of the words of a bucket.
@@ -133,12 +132,12 @@ inline constexpr Bytes kLogSize = 2 * kCacheLine;
 // what any number of workers left.
 inline constexpr std::uint32_t kMaxWorkers = 64;
 
-// All tables that an index may ever have. Before them come the word that says which table is in
-// use, at offset 0, and the logs.
+// All tables that an index may ever have. They are preceded by the word that selects the table in
+// use, at offset 0, and by the logs.
 struct Geometry {
   std::uint64_t homes = 1;             // of the first table
   std::uint32_t overflow_percent = 5;  // overflow blocks for a hundred homes
-  std::uint32_t resizes = 1;           // at most so many
+  std::uint32_t resizes = 1;           // maximum number of resizes
   std::uint32_t logs = 1;              // one for each possible worker
 
   Bytes log_offset(std::uint32_t worker) const { return kCacheLine + worker * kLogSize; }
@@ -150,7 +149,7 @@ struct Geometry {
   friend bool operator==(const Geometry&, const Geometry&) = default;
 };
 
-// Which table is in use, and whether its items are being moved to the next one.
+// The table in use, and whether its items are being moved to the next one.
 struct State {
   std::uint32_t level = 0;
   bool resizing = false;
@@ -171,8 +170,8 @@ struct Search {
 };
 inline bool is_sealed(const Search& search) { return search.sealed; }
 
-// Both search the bytes that a READ returned: of the home bucket and the one behind it, or of an
-// overflow block.
+// Both search the bytes that a READ returned: those of the home bucket and the next one, or those
+// of an overflow block.
 Search search_neighborhood(std::span<const std::byte> buckets, const Slot& key);
 Search search_block(std::span<const std::byte> block, const Slot& key);
 

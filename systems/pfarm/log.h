@@ -8,7 +8,7 @@
 //      | mark           | item | place | header | from | header of from  |
 //      +----------------+------------------------------------------------+
 //
-// A write stores the record, the mark, the item, the headers, and clears the mark; every line is
+// A write stores the record, the mark, the item and the headers, and clears the mark; every line is
 // flushed once. A record holds absolute values, so applying it is idempotent. The worker keeps the
 // buckets of its record locked until the mark is cleared, so records of different logs commute and
 // may be applied in any order.
@@ -92,7 +92,7 @@ class RedoLog {
   }
 
  private:
-  static constexpr Bytes kRecord = kCacheLine;  // behind the mark's line
+  static constexpr Bytes kRecord = kCacheLine;  // after the mark's line
   static constexpr std::uint64_t kCommitted = 1;
   static_assert(kRecord + sizeof(Record) <= kLogSize);
 

@@ -16,8 +16,7 @@ using write_ahead::status_of;
 
 namespace {
 
-// The intervals at which the ring is polled while no request wakes the server up: at first, and at
-// most.
+// The initial and the longest interval of polling the ring while no request wakes up the server.
 constexpr Microseconds kShortestPoll(20);
 constexpr Microseconds kLongestPoll(100);
 
@@ -137,8 +136,8 @@ void RingServer::reserve_requested(Session& session, const Incoming& request) {
   if (!waiting_.empty() || !reserve(session, request)) wait_in_line(session, request);
 }
 
-// The record is in its slot, since this request was sent behind its WRITE. Once it is applied, it
-// is durable; the slot may then already belong to another record.
+// The record is in its slot, since this request was sent after its WRITE. Once it is applied, it is
+// durable; the slot may then already belong to another record.
 void RingServer::persist_requested(Session& session, const Incoming& request) {
   Log& log = store_.log();
   ReplyStatus status = ReplyStatus::done;
@@ -173,7 +172,7 @@ void RingServer::serve_waiting() {
 
 void RingServer::record_arrived(Session&, const fabric::ReceiveCompletion&) {}
 
-// The session's reservations that are not complete by now never will be.
+// Reservations of the session that are still incomplete will never be completed.
 void RingServer::session_ended(Session& session) {
   std::erase_if(waiting_,
                 [&](const Waiting& request) { return request.session == session.number; });

@@ -25,7 +25,7 @@ class RingServer final : public write_ahead::Server {
   using Session = write_ahead::Session;
 
   // A request that cannot be served yet, because the ring is full or because it must wait for a
-  // record. Later requests of the same kinds queue behind it.
+  // record. Later requests of the same kinds queue after it.
   struct Waiting {
     std::uint32_t session;
     write_ahead::Request header;
@@ -42,7 +42,7 @@ class RingServer final : public write_ahead::Server {
 
   void wait_in_line(Session& session, const Incoming& request);
   void serve_waiting();
-  // False if the request has to wait.
+  // Returns false if the request has to wait.
   bool reserve(Session& session, const Incoming& request);
   bool erase(Session& session, const Incoming& request);
 

@@ -64,8 +64,8 @@ Task<> RedoServer::settle() {
 
 // --- the log -------------------------------------------------------------------------------------
 
-// A slot is posted again when recovery no longer needs its record. That happens at the latest when
-// half of the log waits for it.
+// Reposts slots whose records recovery no longer needs. That happens at the latest when half of the
+// log waits for it.
 void RedoServer::keep_slots_posted() {
   Log& log = store_.log();
   while (log.tail() - log.applied() > log.quarter() && store_.apply_next()) {
@@ -128,7 +128,7 @@ void RedoServer::take_arrived() {
 }
 
 // "The server verifies the integrity of the message in the redo log and applies the write request
-// asynchronously to the destination storage" (section 5.1). The client has its answer before that.
+// asynchronously to the destination storage" (section 5.1). The client gets its answer before that.
 void RedoServer::take(const Slot& message) {
   const Slot taken = message;
   const ReplyStatus status = admit(store_.log().tail(), taken);

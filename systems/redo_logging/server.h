@@ -33,8 +33,8 @@ class RedoServer final : public write_ahead::Server {
   using Session = write_ahead::Session;
 
   // The state of the receive buffer that is a slot of the log. If a sender dies, a buffer that its
-  // message had taken may return to the receive queue out of order. It is then a stray: whatever
-  // lands in it is refused, and the log skips its slot until the buffer can be posted in order
+  // message had taken may return to the receive queue out of order. It is then a stray: any message
+  // that lands in it is refused, and the log skips its slot until the buffer can be posted in order
   // again.
   struct Slot {
     bool posted = false;   // in the receive queue
@@ -66,7 +66,7 @@ class RedoServer final : public write_ahead::Server {
   std::uint32_t window() const;
 
   fabric::MemoryRegion log_memory_;
-  std::unique_ptr<pmem::Region> answers_;  // for each session, as many as its window
+  std::unique_ptr<pmem::Region> answers_;  // for each session, as many as its window allows
   fabric::MemoryRegion answer_memory_;
   std::vector<std::uint64_t> answered_;
   std::unique_ptr<fabric::ReceiveQueue> log_queue_;

@@ -20,7 +20,7 @@ std::vector<services::ServedSystem> all_systems();
 std::optional<services::ServedSystem> find_system(std::string_view name);
 
 std::span<const KvSystem> kv_systems();
-// Throws UsageError, which lists the known names, if there is none.
+// Throws UsageError, which lists the known names, if none has this name.
 const KvSystem& find_kv_system(std::string_view name);
 
 std::span<const objects::System> object_systems();

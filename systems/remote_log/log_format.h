@@ -3,8 +3,8 @@
 //
 //   0      magic | slots | largest record      written last, when the log is created
 //   64     head: number of records applied
-//   72     the same, stored when the head is durable: what the client reads. A slot that it reused
-//          for a head that a power failure takes back would end the log there
+//   72     the same, stored once the head is durable; the client reads this word. If it reused a
+//          slot because of a head that a power failure takes back, the log would end there
 //   128    tail: number of records appended    the update "b" of methods with two updates; else 0
 //   256    the slots; record number i, from 1, is in slot (i - 1) mod slots
 //
@@ -46,7 +46,7 @@ struct LogOptions {
   persistence::Method method;
   bool read_for_flush = false;        // a READ emulates FLUSH for visibility
   std::uint64_t slots = 4096;         // number of records that the log holds
-  std::uint32_t largest_record = 64;  // greatest payload, in bytes
+  std::uint32_t largest_record = 64;  // size of the largest payload, in bytes
   std::uint32_t receive_buffers = 64;
   pmem::Medium receive_medium = pmem::Medium::dram;
 
@@ -55,7 +55,7 @@ struct LogOptions {
   // The name of the method, with " (read)" if READ emulates its FLUSH.
   std::string method_name() const;
   bool has_tail() const { return method.update != persistence::Update::single; }
-  // The number of records that a tail word tells.
+  // The number of records according to a tail word.
   std::uint64_t tail_in(std::uint64_t word) const {
     return method.marks() ? persistence::without_mark(word) : word;
   }
@@ -67,7 +67,7 @@ struct LogOptions {
   persistence::PersisterSetup setup() const;
 };
 
-// What is known of the options of an existing log, or of the other side.
+// The known options of an existing log, or of the other side.
 struct KnownOptions {
   std::optional<std::uint64_t> slots{};
   std::optional<std::uint32_t> largest_record{};
@@ -80,7 +80,7 @@ struct LogDiffers : persistence::OptionsDiffer {
   KnownOptions known;
 };
 
-// Completes a record whose payload is already in place, behind the header; returns the record's
+// Completes a record whose payload is already in place, after the header; returns the record's
 // size.
 std::size_t write_header(std::span<std::byte> record, std::uint64_t number, std::size_t payload,
                          bool checked);

@@ -15,7 +15,7 @@ constexpr std::uint64_t kOrderedLogMagic = 0x4C494154544F4D52;  // "RMOTTAIL"
 std::uint64_t magic_of(const LogOptions& options) {
   return options.has_tail() ? kOrderedLogMagic : kLogMagic;
 }
-// How many records are applied before messages are handled again.
+// The number of records applied before messages are handled again.
 constexpr std::uint64_t kBatch = 16;
 
 constexpr Bytes kSlotsWord = 8;
@@ -32,7 +32,7 @@ LogServer::LogServer(Thread& thread, const std::string& name, const LogOptions& 
   if (region_ == nullptr) {
     region_ = thread.node.create_region(name, options.region_size(), pmem::Medium::pm);
   } else {
-    // A process that died leaves what is visible, not what is durable (docs/restart.md).
+    // A process that died leaves visible data that may not be durable (docs/restart.md).
     region_->persist(0, region_->size());
   }
   if (region_->load(0) == 0 && region_->size() == options.region_size()) make();
@@ -40,9 +40,9 @@ LogServer::LogServer(Thread& thread, const std::string& name, const LogOptions& 
   head_ = region_->load(kHeadOffset);
   region_->store(kPublishedHeadOffset, head_);
   responder_ = std::make_shared<persistence::Responder>(thread, *region_, options.setup());
-  // A record may be applied before the client can rely on it. A failure may then lose its tail, but
-  // not its effect, so the tail must not be behind the head. Nor may it keep the mark of a client
-  // that is gone.
+  // A record may be applied before the client can rely on it. A failure may then lose its tail but
+  // not its effect, so the tail must not be less than the head. Nor may it keep the mark of a
+  // client that is gone.
   if (options.has_tail()) {
     const std::uint64_t word = region_->load(kTailOffset);
     const std::uint64_t tail = std::max(options.tail_in(word), head_);

@@ -33,8 +33,8 @@ class LogServer {
   void begin_end();
   bool has_client() const { return responder_->has_requesters(); }
 
-  // Applies at most `most` of the records that have arrived, and publishes the new head durably.
-  // Returns how many it applied.
+  // Applies at most `most` of the records that have arrived, and durably publishes the new head.
+  // Returns the number applied.
   std::uint64_t apply_some(std::uint64_t most);
 
   std::uint64_t head() const { return head_; }

@@ -126,7 +126,7 @@ Task<tl::expected<void, UpdateError>> RemoteLog::write(std::uint64_t number, std
     request.expected = tail_word_;
   }
   auto done = co_await persister_->update(request);
-  // The mark that a client before this one had left may be gone now.
+  // The mark that an earlier client had left may be gone now.
   while (!done && done.error() == UpdateError::changed) {
     const auto word = co_await read_word(kTailOffset);
     if (!word) co_return tl::unexpected(word.error());

@@ -13,7 +13,7 @@ namespace perdura::bench {
 
 class RemoteLog {
  public:
-  // Connects to the log's server and finds the tail, behind which appends continue; it is durable
+  // Connects to the log's server and finds the tail, after which appends continue; it is durable
   // then. Throws as RemotePersister::connect does, but LogDiffers instead of SetupDiffers, and also
   // if the log has another size.
   static Task<std::unique_ptr<RemoteLog>> connect(Thread& thread, fabric::Address server,
@@ -31,20 +31,20 @@ class RemoteLog {
 
   // Number of records appended since the log was created.
   std::uint64_t tail() const { return tail_; }
-  // How often append() had to read the head.
+  // Number of times that append() had to read the head.
   std::uint64_t head_reads() const { return head_reads_; }
 
  private:
   RemoteLog(std::unique_ptr<persistence::RemotePersister> persister, const LogOptions& options)
       : options_(options), persister_(std::move(persister)) {}
   Task<tl::expected<void, persistence::UpdateError>> find_tail();
-  // A client that was lost before its last append returned may have left a record that others see
-  // and that is not durable yet. Records behind it are lost with it, so it is appended once more.
+  // A client that was lost before its last append returned may have left a record that is visible
+  // but not durable yet. Records after it would be lost with it, so it is appended once more.
   Task<tl::expected<void, persistence::UpdateError>> persist_tail();
-  // Puts a record into the persister's room and returns its size; nothing if it is not there.
+  // Puts a record into the persister's room and returns its size; nullopt if it does not exist.
   Task<tl::expected<std::optional<std::size_t>, persistence::UpdateError>> read_record(
       std::uint64_t number);
-  // Writes the record of this size in the persister's room, as the last one.
+  // Writes the record of this size, in the persister's room, as the last record.
   Task<tl::expected<void, persistence::UpdateError>> write(std::uint64_t number, std::size_t size);
   Task<tl::expected<std::uint64_t, persistence::UpdateError>> read_word(Bytes offset);
 
@@ -52,7 +52,7 @@ class RemoteLog {
   std::unique_ptr<persistence::RemotePersister> persister_;
   std::uint64_t head_ = 0;  // as last read
   std::uint64_t tail_ = 0;
-  std::uint64_t tail_word_ = 0;  // as the region holds it; with a mark if a client has left one
+  std::uint64_t tail_word_ = 0;  // as stored in the region; with a mark if a client has left one
   std::uint64_t head_reads_ = 0;
 };
 

@@ -125,7 +125,8 @@ Task<std::optional<Reply>> Client::reply_to(Call call) {
   });
 }
 
-// A reply to a request names its call; replies to SENDs to the log arrive in the order of those.
+// A reply to a request names its call; replies to SENDs to the log arrive in the order of the
+// SENDs.
 void Client::take(const fabric::ReceiveCompletion& completion) {
   if (completion.status != fabric::Status::success) return fail();
   const auto reply = rpc::read_message<Reply>(completion.buffer.bytes());

@@ -63,7 +63,7 @@ class Client : public KvSession {
   };
   Task<LogTurn> log_turn();
 
-  // SENDs a request and waits for the reply. Nothing if the connection broke.
+  // SENDs a request and waits for the reply. Returns nullopt if the connection broke.
   Task<std::optional<Reply>> request(rpc::Call call, RequestKind kind, Key key,
                                      std::uint32_t value_length);
   // SENDs a sealed record to the server's log and waits for the reply.

@@ -8,8 +8,8 @@
 //        | applied and durable | not yet applied     | free          |
 //
 // Recovery replays the records that verify, from the replay start on, for one lap. The replay start
-// is persistent. It advances only once for each quarter of the log, or when somebody needs it to. A
-// slot is reused only after the replay start has passed it.
+// is persistent. It advances only once for each quarter of the log, or on demand. A slot is reused
+// only after the replay start has passed it.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace perdura::systems::write_ahead {
 using Position = std::uint64_t;
 inline constexpr Position kNoPosition = ~Position{0};
 
-// Space reserved for a new key's object and hash entry, from when its put is admitted until it is
+// Space reserved for a new key's object and hash entry, from the admission of its put until it is
 // applied, so that applying cannot fail.
 struct Room {
   hopscotch::Bucket bucket = 0;
@@ -68,11 +68,12 @@ class Log {
   LogEntry& at(Position p) { return entries_[slot(p)]; }
   Key key(Position p) const;
 
-  // Notes that the next slot holds, or will hold, a record of this key. The log must not be full.
+  // Registers the record of this key that the next slot holds, or will hold. The log must not be
+  // full.
   LogEntry& append(Key key, std::uint32_t value_length, LogEntry::State state, std::uint32_t owner);
-  // Notes that the next slot holds nothing.
+  // Registers the next slot as empty.
   void skip();
-  // Notes that the first record not yet applied has now been applied, durably.
+  // Registers that the first record not yet applied has now been applied, durably.
   void advance();
   // Moves the replay start to the first record not yet applied, or, during recovery, to `p`.
   void reclaim();
@@ -82,7 +83,7 @@ class Log {
   Position newest(Key key) const;
   Position older(Position p) const;
 
-  // After recovery: continues one lap further on, where no record left in the log verifies.
+  // After recovery: continues with the next lap, in which no record left in the log verifies.
   void restart();
 
  private:

@@ -8,28 +8,28 @@
 
 namespace perdura::systems::write_ahead {
 
-// The private data of a connection: the client says what the connection is for, and the server
+// The private data of a connection: the client states the purpose of the connection, and the server
 // answers.
 enum class Role : std::uint32_t { requests, log };
 
 struct Hello {
   std::uint32_t version = 0;
   Role role = Role::requests;
-  std::uint32_t session = 0;  // for Role::log: what the server answered before
+  std::uint32_t session = 0;  // with Role::log: the number from the server's earlier answer
   std::uint64_t epoch = 0;
 };
 
 struct Welcome {
   std::uint32_t session = 0;
-  std::uint32_t queue_depth = 0;  // most requests in flight
-  std::uint32_t log_window = 0;   // most SENDs to the log in flight
+  std::uint32_t queue_depth = 0;  // maximum number of requests in flight
+  std::uint32_t log_window = 0;   // maximum number of SENDs to the log in flight
   std::uint32_t key_size = 0;
   std::uint32_t value_size = 0;
   std::uint32_t max_key_size = 0;
   std::uint32_t max_value_size = 0;
   std::uint32_t log_key = 0;  // remote key of the log
   std::uint64_t log_slots = 0;
-  std::uint64_t position = 0;  // of the log's tail
+  std::uint64_t position = 0;  // the log's tail
   std::uint64_t epoch = 0;     // distinguishes sessions that have the same number
 };
 static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
@@ -59,14 +59,14 @@ enum class ReplyStatus : std::uint32_t {
   too_large,
   corrupt,
   disconnected,
-  stale_lap,  // the record was sealed for another slot than the one in which it landed
+  stale_lap,  // the record was sealed for another slot than the one it landed in
 };
 ReplyStatus status_of(Error error);
 Error error_of(ReplyStatus status);
 
 // The value follows if this is the reply to a get.
 struct Reply {
-  std::uint64_t position = 0;  // the reserved slot's; else the log's tail
+  std::uint64_t position = 0;  // the reserved slot's position; else the log's tail
   std::uint32_t id = 0;
   ReplyStatus status = ReplyStatus::done;
   std::uint32_t value_length = 0;

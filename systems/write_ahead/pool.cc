@@ -135,7 +135,7 @@ Pool open_pool(Node& node, const std::string& name, std::string_view system, con
     throw UsageError(fmt::format("pool '{}' has {} bytes, but needs {}; remove it", name,
                                  region->size(), shape.pool_size()));
   }
-  // A process that died leaves what is visible, not what is durable (docs/restart.md).
+  // A process that died leaves visible data that may not be durable (docs/restart.md).
   region->persist(0, region->size());
   return {std::move(region), false};
 }

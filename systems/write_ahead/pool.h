@@ -13,8 +13,8 @@
 //              | objects with keys longer than the typical one: larger slots      |
 //              +-----------------------------------------------------------------+
 //
-// The header's checksum covers what never changes, from `system` to the end of `shape`. The header
-// is written last when a pool is created, so a pool without one is one whose creation was
+// The header's checksum covers the constant part, from `system` to the end of `shape`. The header
+// is written last when a pool is created, so a missing header means that the creation was
 // interrupted.
 #pragma once
 
@@ -32,7 +32,7 @@
 
 namespace perdura::systems::write_ahead {
 
-// KvSystem::small_stores of both baselines: the log goes around within a history, once or twice,
+// KvSystem::small_stores of both baselines: the log wraps around once or twice within a history,
 // and keys share so few home buckets that entries are moved.
 constexpr std::array<services::Setting, 3> small_settings(std::uint64_t log_slots) {
   return {services::Setting{"log_slots", log_slots}, services::Setting{"buckets", 5},
@@ -43,11 +43,11 @@ inline constexpr std::array kTwoLaps = small_settings(12);
 inline constexpr SmallStore kOneLapStore{kOneLap, hopscotch::kCrowding};
 inline constexpr SmallStore kTwoLapsStore{kTwoLaps, hopscotch::kCrowding};
 
-// As an ObjectAddress has room for.
+// The limits of an ObjectAddress.
 inline constexpr Bytes kLongestKey = (Bytes{1} << 10) - 1;
 inline constexpr Bytes kLongestValue = (Bytes{1} << 21) - 1;
 
-// What both baselines take as `[systems.NAME]` parameters.
+// The `[systems.NAME]` parameters of both baselines.
 inline constexpr std::array kParameterTable = std::to_array<Parameter>({
     {.name = "log_slots",
      .type = Count{1, std::uint64_t{1} << 24},
@@ -75,11 +75,12 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
 
 struct Parameters {
   std::uint64_t log_slots = 0;     // records that the log holds
-  std::uint64_t max_key_size = 0;  // the longest key that is taken
-  std::uint64_t long_keys = 0;     // keys longer than the typical one that the store holds
+  std::uint64_t max_key_size = 0;  // the longest key that is accepted
+  // Number of keys longer than the typical one that the store can hold.
+  std::uint64_t long_keys = 0;
   std::uint64_t neighborhood = 0;
   std::uint64_t buckets = 0;      // home buckets of the hash table
-  std::uint64_t queue_depth = 0;  // operations of one session under way at once
+  std::uint64_t queue_depth = 0;  // maximum number of operations of one session in flight
 
   // Throws UsageError if the configuration has other parameters, or is impossible.
   static Parameters of(const KvConfig& config, std::string_view system,
@@ -154,13 +155,13 @@ struct ObjectAddress {
 };
 
 // A note in the word of an entry whose key was deleted while the log still held records of it: bit
-// 63, and the position before which nothing may be replayed. So one store both deletes the key and
-// leaves the note.
+// 63, and the position before which no record of the key may be replayed. So one store both deletes
+// the key and leaves the note.
 inline constexpr std::uint64_t kDeletedBit = std::uint64_t{1} << 63;
 
 struct Pool {
   std::unique_ptr<pmem::Region> region;
-  bool created = false;  // by this call, and so empty
+  bool created = false;  // by this call, and therefore empty
 };
 
 // Opens the pool `name` of a node, or creates it. Throws UsageError if the pool is damaged, belongs

@@ -3,8 +3,8 @@
 //   typical    | crc 4 | key | value |       if key and value have exactly the typical sizes
 //   extended   | crc 4 | key length 4 | value length 4 | key | value |
 //
-// Nothing in a record tells its form, its slot, or whether it is still valid. The seed of the
-// checksum does: it is computed from the form and from the lap, which is the number of times that
+// Nothing in a record tells its form, its slot, or whether it is still valid; the seed of the
+// checksum does. It is computed from the form and from the lap, which is the number of times that
 // the log has wrapped around (modulo 2^31). Different seeds always give different checksums for the
 // same bytes. So a record that an earlier lap left in a slot never verifies, and need not be
 // erased.
@@ -46,7 +46,7 @@ class RecordFormat {
     return header_size(key_length, value_length) + key_length + value_length;
   }
 
-  // Writes everything but the checksum; returns the size of the record.
+  // Writes everything except the checksum; returns the size of the record.
   Bytes write(std::span<std::byte> into, Key key, Value value) const;
   // Adds the checksum to a record that write() has written.
   void seal(std::span<std::byte> record, bool typical, std::uint64_t lap) const;

@@ -92,7 +92,7 @@ void Server::accept_log(fabric::ConnectionRequest& request, const Hello& hello) 
   sessions_.connected(*session.log, session);
 }
 
-// A session ends with the first of its connections to end. Its number becomes free only when both
+// A session ends when the first of its connections ends. Its number becomes free only when both
 // have ended, since only then has everything arrived that the client had sent.
 void Server::connection_ended(Session& session, const fabric::QueuePair* queue_pair) {
   sessions_.forget(*queue_pair);

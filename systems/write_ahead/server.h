@@ -55,7 +55,7 @@ class Server : public std::enable_shared_from_this<Server> {
     Key key;  // in the receive buffer of the request
   };
 
-  // What each baseline does in its own way.
+  // The parts that differ between the baselines.
   virtual void reserve_requested(Session& session, const Incoming& request) = 0;
   virtual void persist_requested(Session& session, const Incoming& request) = 0;
   virtual void erase_requested(Session& session, const Incoming& request) = 0;

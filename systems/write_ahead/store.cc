@@ -210,7 +210,7 @@ void Store::replay(Position p) {
   read_slot(p, shape_.log_slot_size());
   const std::optional<Record> record = format_.verify(scratch_, log_.lap(p));
   if (!record || !fits(*record)) return;
-  // Space was reserved for everything that was acknowledged, so a record without space was not.
+  // Space was reserved for every acknowledged record, so one without space was not acknowledged.
   Result<std::optional<Room>> room = room_for(record->key);
   if (!room) return;
   apply(*record, *room);

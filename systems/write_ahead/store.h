@@ -1,12 +1,11 @@
-// The store behind the log (Erda, section 5.1): the hash table and the objects, and how records of
-// the log are applied to them. It is the part of the server that Redo Logging and Read After Write
-// share.
+// The store that the log feeds (Erda, section 5.1): the hash table and the objects, and the
+// application of log records to them. It is the part of the server that Redo Logging and Read After
+// Write share.
 //
 // A put is admitted first: either its key has an object, or space is reserved for an object and for
-// its hash entry. So what has been acknowledged can always be applied. Records are applied in the
-// order of positions. An existing object is overwritten in place, which the log makes
-// crash-consistent; a new object is written first and then entered in the table. Gets search the
-// log first.
+// its hash entry. So every acknowledged put can be applied. Records are applied in the order of
+// positions. An existing object is overwritten in place, which the log makes crash-consistent; a
+// new object is written first and then entered in the table. Gets search the log first.
 //
 // Deletes are not logged. So that recovery cannot bring a deleted key back, a delete first ensures
 // that no record of the key would be replayed.
@@ -45,15 +44,14 @@ class Store {
   // length.
   Result<Bytes> get(Key key, std::span<std::byte> into);
 
-  // Removes a key. Nothing if the caller must first wait for a record that is not complete yet.
+  // Removes a key. Returns nullopt if the caller must first wait for an incomplete record.
   std::optional<Result<void>> erase(Key key);
 
   // Reserves space for a put of this key. Nothing is reserved if the key has an object, or will
   // have one once the log is applied.
   Result<std::optional<Room>> room_for(Key key);
 
-  // Returns whether the record at a reserved position is complete; if it is, it is durable
-  // afterwards.
+  // Returns true if the record at a reserved position is complete; the record is then durable.
   bool verify(Position p);
   // The record of this length that arrived in the slot of position `p`, which is the log's tail or
   // later, if it is complete and belongs there. It refers to scratch memory, which the next call
@@ -64,12 +62,12 @@ class Store {
   void persist(Position p, Bytes length) { pool_->persist(log_.offset(p), length); }
   void invalidate(Position p);
 
-  // Applies the first record not yet applied, or skips it if it was dropped. False if there is
-  // none, or if it is not known to be complete.
+  // Applies the first record not yet applied, or skips it if it was dropped. Returns false if there
+  // is none, or if it is not known to be complete.
   bool apply_next();
 
-  // After recovery: what contradicts itself, as a phrase; empty if nothing does. Each object is
-  // free or belongs to one key.
+  // After recovery: describes a contradiction in the store, as a phrase; "" if there is none. Each
+  // object must be free or belong to one key.
   std::string audit() const;
   const hopscotch::Table& table() const { return table_; }
   std::uint64_t replayed() const { return replayed_; }  // records that recovery applied
