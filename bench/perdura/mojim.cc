@@ -76,7 +76,7 @@ Cluster cluster_of(const MojimArguments& arguments) {
       throw UsageError(fmt::format("{}: {}", folder.string(), not_a_folder(folder)));
     }
   }
-  // If this run is killed, the next one removes what it leaves behind under this job name.
+  // If this run is killed, the next one removes what it leaves under this job name.
   cluster.job = fabric::shm::automatic_name(fmt::format("mojim-{}", getpid()));
   cluster.size = round_up(cluster.size, 4 * KiB);
   cluster.ddio = arguments.ddio == "on";

@@ -262,7 +262,7 @@ class QueuePair {
   virtual bool connected() const = 0;
   virtual Address peer() const = 0;
   // The number of operations that are queued because send_depth are under way. It has no limit: a
-  // peer that posts no receive buffers holds up everything that is posted behind a SEND.
+  // peer that posts no receive buffers holds up everything that is posted after a SEND.
   virtual std::size_t in_line() const = 0;
 
  protected:

@@ -35,7 +35,7 @@ void Line::submit(const std::shared_ptr<Line>& line, fabric::WorkRequest request
   if (request.flags.inlined && request.local.length() > 0) {
     // The caller may reuse the buffer of an inline operation at once, so its data is copied. Other
     // buffers need no copy: the caller keeps them until the operation or, if it is unsignaled, a
-    // later one has completed, and those wait behind it.
+    // later one has completed, and those wait for it.
     late.request.local = faults.keep(request.local);
     late.kept = true;
     if (operation != nullptr) operation->use_buffer(late.request.local);

@@ -9,7 +9,7 @@
 // the endpoint's operations. So on `sim` the plan replays a run exactly.
 //
 // The wrapper injects only faults that a reliable connection allows: operations of a connection are
-// posted in order, so all later ones wait behind a delayed one. The exception is duplicate SENDs,
+// posted in order, so all later ones wait for a delayed one. The exception is duplicate SENDs,
 // which no device produces: they stand for a program that retransmits a message that it believes
 // lost.
 #pragma once

@@ -247,7 +247,7 @@ class alignas(kCacheLine) End {
     last_arrival = arrival + perdura::sim::transfer_time(on_wire, path_.bandwidth);
     return arrival - path_.propagation;
   }
-  // Delays the departure of a message by DelayChoices; the messages behind it wait until it has
+  // Delays the departure of a message by DelayChoices; the messages after it wait until it has
   // left.
   Time delayed(Time departure, Picoseconds wire) {
     departure =

@@ -155,7 +155,7 @@ void RelaxedPipe::list(std::vector<RelaxedStep>& steps) {
   for (std::uint32_t at = 0; at < posted_.size(); ++at) {
     const Posted& posted = posted_[at];
     const WorkRequest& request = posted.flight->request;
-    // The device starts operations in order; one that waits holds up all behind it.
+    // The device starts operations in order; one that waits holds up all later ones.
     if (request.flags.fenced && !earlier.non_posted) return;
     if (earlier.going >= end_.options_.send_depth) return;
     if (is_posted(request.opcode)) {

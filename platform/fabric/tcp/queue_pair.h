@@ -6,7 +6,7 @@
 //   outstanding  its frame is in line to be sent, or sent; completes with the peer's frame
 //
 // Requests are carried out in the order in which they were sent. A SEND that finds no receive
-// buffer is held, with all requests behind it, until one is posted; meanwhile this end still
+// buffer is held, with all later requests, until one is posted; meanwhile this end still
 // receives the answers to its own requests. The amount of data held is limited by the peer, which
 // has at most kWindow bytes, or one message, unacknowledged.
 #pragma once
@@ -97,7 +97,7 @@ class TcpQueuePair final : public QueuePair, public Watcher {
     std::uint64_t buffer_id = 0;
     Bytes position = 0;
   };
-  // A request that waits for a receive buffer, or behind one that does.
+  // A request that waits for a receive buffer, or for an earlier one that does.
   struct Held {
     Frame frame;
     std::vector<std::byte> payload{};

@@ -28,8 +28,8 @@ class MemoryController {
   };
   Read read(Time now, Time at, Bytes address, Bytes lines);
   // Returns the time at which the memory has accepted lines that are written from `at` on. With
-  // DIMMs the lines are issued `gap` apart, since a line that finds its queue full blocks those
-  // behind it.
+  // DIMMs the lines are issued `gap` apart, since a line that finds its queue full blocks the
+  // later ones.
   Time write(Time now, Time at, Bytes address, Bytes lines, Picoseconds gap = {});
   // The time from acceptance until a line is in the persistence domain, as a fence observes it: the
   // write-back of a line that the core owns crosses the link and is acknowledged; a non-temporal
