@@ -1,5 +1,5 @@
 // Locks of ranges are those of a table with an entry for each byte, and waiting ends.
-#include "services/fs/posix/locks.h"
+#include "tests/services/fs/posix/locks.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "tests/support/seed.h"
 
-namespace perdura::fs {
+namespace perdura::fs::test {
 namespace {
 
 constexpr InodeNumber kFile{7};
@@ -143,4 +143,4 @@ TEST(FsWholeLocksTest, AreApartFromRanges) {
 }
 
 }  // namespace
-}  // namespace perdura::fs
+}  // namespace perdura::fs::test

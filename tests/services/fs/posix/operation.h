@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "services/fs/posix/credentials.h"
-#include "services/fs/posix/process.h"
 #include "services/fs/tree.h"
+#include "tests/services/fs/posix/process.h"
 
 namespace perdura::fs::test {
 

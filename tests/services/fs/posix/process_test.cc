@@ -1,6 +1,6 @@
 // What the comparison with the kernel does not show: locks, forks, positions in directories, times
 // of access, and the limits of paths.
-#include "services/fs/posix/process.h"
+#include "tests/services/fs/posix/process.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "services/fs/model/model_file_system.h"
 #include "tests/services/fs/bytes_of.h"
 
-namespace perdura::fs {
+namespace perdura::fs::test {
 namespace {
 
 class FsProcessTest : public testing::Test {
@@ -190,4 +190,4 @@ TEST_F(FsProcessTest, PipesAndDevicesAreNames) {
 }
 
 }  // namespace
-}  // namespace perdura::fs
+}  // namespace perdura::fs::test

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "services/fs/posix/look_up.h"
+#include "tests/services/fs/posix/look_up.h"
 #include "tests/services/fs/posix/sides.h"
 #include "tests/support/seed.h"
 

@@ -1,9 +1,9 @@
-#include "services/fs/posix/locks.h"
+#include "tests/services/fs/posix/locks.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace perdura::fs {
+namespace perdura::fs::test {
 namespace {
 
 bool overlap(const RangeLock& one, const RangeLock& two) {
@@ -180,4 +180,4 @@ bool LockTable::is_empty() const {
   return files_.empty() && waiting_.empty();
 }
 
-}  // namespace perdura::fs
+}  // namespace perdura::fs::test

@@ -1,11 +1,11 @@
 // Processes, their descriptors, and the resolution of paths.
-#include "services/fs/posix/process.h"
+#include "tests/services/fs/posix/process.h"
 
 #include <utility>
 
-#include "services/fs/posix/look_up.h"
+#include "tests/services/fs/posix/look_up.h"
 
-namespace perdura::fs {
+namespace perdura::fs::test {
 
 Process::Process(Session& session, Credentials who, Clock clock, Options with, LockTable* locks)
     : credentials(std::move(who)),
@@ -263,4 +263,4 @@ Task<> Process::note_access(const Attributes& inode) {
   co_await session_.change(inode.inode, change);
 }
 
-}  // namespace perdura::fs
+}  // namespace perdura::fs::test

@@ -24,10 +24,10 @@
 
 #include "services/fs/fs.h"
 #include "services/fs/posix/credentials.h"
-#include "services/fs/posix/locks.h"
 #include "services/fs/posix/rules.h"
+#include "tests/services/fs/posix/locks.h"
 
-namespace perdura::fs {
+namespace perdura::fs::test {
 
 inline constexpr std::size_t kLongestPath = 4095;
 inline constexpr int kMostSymlinks = 40;  // followed along a path
@@ -235,4 +235,4 @@ class Process {
   std::optional<InodeNumber> current_{};  // directory, held; the root if there is none
 };
 
-}  // namespace perdura::fs
+}  // namespace perdura::fs::test

@@ -1,10 +1,10 @@
 // The operations of a process on descriptors.
 #include <algorithm>
 
-#include "services/fs/posix/look_up.h"
-#include "services/fs/posix/process.h"
+#include "tests/services/fs/posix/look_up.h"
+#include "tests/services/fs/posix/process.h"
 
-namespace perdura::fs {
+namespace perdura::fs::test {
 namespace {
 
 constexpr int kUnnamed = O_TMPFILE & ~O_DIRECTORY;
@@ -449,4 +449,4 @@ Result<void> Process::flock(int descriptor, LockType type) {
   return locks_->set_whole((*file)->inode, *file, type);
 }
 
-}  // namespace perdura::fs
+}  // namespace perdura::fs::test

@@ -1,6 +1,6 @@
-#include "services/fs/posix/look_up.h"
+#include "tests/services/fs/posix/look_up.h"
 
-namespace perdura::fs {
+namespace perdura::fs::test {
 
 Task<Result<Attributes>> hold_found(Session& session, Attributes found) {
   const Result<void> held = co_await session.hold(found.inode);
@@ -22,4 +22,4 @@ Task<Result<Attributes>> look_up_and_hold(Session& session, InodeNumber director
   }
 }
 
-}  // namespace perdura::fs
+}  // namespace perdura::fs::test

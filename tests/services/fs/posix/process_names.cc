@@ -1,8 +1,8 @@
 // The operations of a process on names.
-#include "services/fs/posix/look_up.h"
-#include "services/fs/posix/process.h"
+#include "tests/services/fs/posix/look_up.h"
+#include "tests/services/fs/posix/process.h"
 
-namespace perdura::fs {
+namespace perdura::fs::test {
 namespace {
 
 Result<void> without_value(const Result<Attributes>& result) {
@@ -295,4 +295,4 @@ Task<Result<void>> Process::rename(std::string_view path, std::string_view new_p
   co_return done;
 }
 
-}  // namespace perdura::fs
+}  // namespace perdura::fs::test

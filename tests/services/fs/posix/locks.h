@@ -17,7 +17,7 @@
 
 #include "services/fs/fs.h"
 
-namespace perdura::fs {
+namespace perdura::fs::test {
 
 enum class LockType : std::uint8_t { none, shared, exclusive };  // none: unlocks
 enum class LockOwnership : std::uint8_t { process, open_file };
@@ -92,4 +92,4 @@ class LockTable {
   std::list<Waiting> waiting_;  // in the order of the requests
 };
 
-}  // namespace perdura::fs
+}  // namespace perdura::fs::test

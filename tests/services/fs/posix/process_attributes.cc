@@ -1,7 +1,7 @@
 // The operations of a process on attributes.
-#include "services/fs/posix/process.h"
+#include "tests/services/fs/posix/process.h"
 
-namespace perdura::fs {
+namespace perdura::fs::test {
 namespace {
 
 bool is_list(std::string_view name) { return name == kAccessList || name == kDefaultList; }
@@ -221,4 +221,4 @@ Task<Result<std::vector<std::string>>> Process::listxattr(Where where) {
   co_return names;
 }
 
-}  // namespace perdura::fs
+}  // namespace perdura::fs::test
