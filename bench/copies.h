@@ -1,4 +1,5 @@
-// How many copies a point of replicated memory has, of drivers that have the parameter `backups`.
+// The parameter `backups` of the drivers that use replicated memory, and how many copies a point
+// has according to it.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@ inline constexpr Parameter kBackups{.name = "backups",
                                     .title = "Backups",
                                     .what = "nodes behind the mirror, of systems that have any"};
 
-// The mirror and the backups.
+// The number of copies of a point: the mirror and the backups.
 inline NodeId copies_of(const harness::PointSettings& settings,
                         const services::MemorySystem& system) {
   const auto backups = static_cast<NodeId>(settings.number("backups"));

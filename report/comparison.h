@@ -25,7 +25,7 @@ struct Comparison {
   std::string unit;
   std::string baseline;
   bool normalized = false;  ///< the numbers are already ratios to the baseline
-  bool averaged = true;     ///< over x; otherwise single points
+  bool averaged = true;     ///< rows are averages over x; otherwise single points
   std::size_t used = 0;     ///< x values averaged over, of `total`
   std::size_t total = 0;
   std::vector<Compared> rows;

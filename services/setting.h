@@ -12,7 +12,7 @@ namespace perdura::services {
 struct Setting {
   std::string_view name;
   UsualValue value = 0;
-  fabric::DeviceNeeds needs{};  // of the system with this value, besides its own
+  fabric::DeviceNeeds needs{};  // added to the needs of a system that has this value
   // With this value nothing survives the server, on purpose. Then the system guarantees `none`,
   // which is not explored: always finding that all is gone says nothing about crash points or
   // servers.

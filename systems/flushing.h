@@ -1,4 +1,4 @@
-// How a design makes stores of its own to persistent memory durable.
+// How a system's server makes its own stores to persistent memory durable.
 #pragma once
 
 #include <cstdint>

@@ -49,11 +49,11 @@ struct CrashOptions {
   // How many servers lose power, or their processes, at once; every subset of that size is tried in
   // turn. 0: all servers fail. Clients and connections fail one at a time.
   NodeId failing = 0;
-  // Tries as many images at each crash point as this many recoveries cover, with 0 all of them
-  // (image_exploration.h), instead of the least, the most and random ones. Only if the power of all
-  // servers fails.
+  // The largest number of recoveries at each crash point, each of which covers many images
+  // (image_exploration.h), instead of one for the least, one for the most and some for random
+  // images. 0: until all images are covered. Only if the power of all servers fails.
   std::optional<std::uint64_t> recoveries{};
-  unsigned threads = 0;  // with `recoveries`; 0: one for each of the host's
+  unsigned threads = 0;  // with `recoveries`; 0: one per hardware thread of the host
   // Called before each run with the fraction of the exploration that is done, from 0 to 1. An
   // exception that it throws ends the exploration (sim::ExploreOptions::progress).
   std::function<void(double share)> progress{};
@@ -73,16 +73,18 @@ struct Guarantee {
   // Describes the first run in which the guarantee did not hold, as text of several lines: what was
   // done, where the power failed, and what was found.
   std::string first_loss;
-  // If it did not hold, unless images were tried without repeating the history.
+  // That run, if there was one. Absent with CrashOptions::recoveries, which tries images without
+  // repeating the history.
   std::optional<LosingRun> losing_run{};
 };
 
 struct CrashResult {
   std::uint64_t moments = 0;  // of all histories
-  // With a failure. Runs that were skipped because they would repeat a known one count, too.
+  // The number of runs with a failure. Those that were skipped because they would repeat a known
+  // one count, too.
   std::uint64_t runs = 0;
-  // Distinct images that were recovered, summed over the crash points; of failures other than of
-  // power, moments at which one was tried.
+  // The number of distinct images from which servers recovered, summed over the crash points. For
+  // failures other than of power, the number of moments at which one was tried.
   std::uint64_t images = 0;
   // With CrashOptions::recoveries, in place of `runs` and `images`.
   std::optional<ImageCoverage> coverage{};
@@ -91,7 +93,8 @@ struct CrashResult {
   // (services::Event::in_recovery).
   std::map<std::string, std::uint64_t, std::less<>> events;
   // The events that the system is expected to meet and never met: nothing was tried of them, so the
-  // exploration has failed. Only of whole explorations of power failures.
+  // exploration has failed. Always empty unless power failures were explored at all crash points of
+  // all schedules.
   std::vector<std::string> unexplored;
   services::PerCondition<Guarantee> guarantees;
 

@@ -4,9 +4,10 @@
 //
 // After each failure but the last the clients connect again and go on. Where there are several
 // servers, one of them may fail alone, and stay away while the others and their clients go on, or
-// fail, too. After the last failure an inspector reads what is left. Streams of the tape, of which
-// each holds one thing that may be left out (its first choice is 0), so that what remains is not
-// shifted:
+// fail, too. After the last failure an inspector reads what is left.
+//
+// The tape has a stream for each thing that may be left out of a run, which is done by making the
+// stream's first choice 0. That does not shift the choices of any other stream:
 //
 //   store      the servers and what they hold (services::Service::generated_scenario())
 //   lengths    whether what is stored has lengths around boundaries (services/boundaries.h)
@@ -14,14 +15,15 @@
 //   promoted   which copy is promoted for the inspection (services/memory)
 //   moves      which copies are promoted after failures, so that the application goes on with them
 //   patience   for how long, and how often, a copy may not answer
-//   filling    whether that is almost full from the beginning, and clients get what fills it
-//   fences     whether those of the processors take long
-//   bus        whether devices read memory so slowly that READs take apart what they read
+//   filling    whether the store is almost full from the beginning, and clients get what fills it
+//   fences     whether the fences of CPUs take long
+//   bus        whether devices read memory so slowly that READs are torn
 //   client-N   what client N does
 //   stall-N    a thread that stands still: which one, when and for how long
 //   death-N    a client's process that dies or connection that breaks: which one, and when
-//   failure-N  a failure of the servers: of which kind, and when; a moment follows the beginning or
-//              end of an operation, so that it stays what it is if other operations are left out
+//   failure-N  a failure of the servers: its kind and its time, which is given relative to the
+//              beginning or end of an operation, so that it keeps its place if other operations
+//              are left out
 //   apart-N    whether that failure is of one server alone, of which, and for how long it is away
 //   image-N    what that failure of power leaves of persistent memory; 0 keeps the most
 //
@@ -30,7 +32,7 @@
 //   placements  by how much each placement in the servers' memory is late
 //   paused      which of the next two are drawn, as a set of bits
 //   pauses      for how long a thread stands still after each operation that it posts
-//   yields      the same wherever a task lets the others of its thread run
+//   yields      for how long it stands still wherever a task lets the others of its thread run
 #pragma once
 
 #include <cstdint>
@@ -57,7 +59,8 @@
 
 namespace perdura::bench {
 
-// Which choice of a stream failure-N says how many operations have begun or ended before it.
+// The index of the choice in a stream failure-N that says how many operations have begun or ended
+// before the failure.
 inline constexpr std::size_t kMomentOfFailure = 2;
 
 // A key of GeneratedRun::happened().
@@ -80,8 +83,8 @@ constexpr EpochPlaces places_of_epoch(std::size_t choices, std::size_t epochs, s
 // Classes of streams, for explorations that decide the choices of each class in its own way.
 enum class StreamOf : std::uint8_t { clients, schedule, image, rest };
 StreamOf stream_of(std::string_view name);
-// A failure of power, for those who do not draw it: of all servers, or of one alone, which is back
-// at once or after 100 us.
+// A failure of power, for callers that choose it instead of drawing it: of all servers, or of one
+// alone, which is back at once or after 100 us.
 struct PowerFailure {
   Picoseconds after{};  // the servers began to run; kLatest at most
   std::optional<NodeId> alone{};
@@ -89,8 +92,8 @@ struct PowerFailure {
 
   static constexpr Picoseconds kLatest{(std::int64_t{1} << 27) - 1};  // 134 us
 };
-// The choices of `rest` in a run in which messages, devices and tasks are drawn, nothing stalls,
-// nobody dies, and these failures happen, one after the other.
+// The streams of class `rest` of a run in which the delays of messages and devices are drawn, no
+// thread stalls, no client dies, and these failures happen, one after the other.
 pmem::Tape::Streams power_failures(std::span<const PowerFailure> failures);
 
 class GeneratedRun {
@@ -104,10 +107,10 @@ class GeneratedRun {
   // `observer` is told what happens; it must outlive this. Must be called before run().
   void observe(sim::RunObserver& observer) { platform_->observe(observer); }
 
-  // Instead of run(): runs until failure number `behind` + 1, and lists the moments since the
-  // failure before it at which a failure would leave something different. While nothing that may
-  // survive changes and no client goes on, the last instant stands for all. Moments before `begins`
-  // first returns true are left out.
+  // Instead of run(): runs until the failure that follows `behind` others, and lists the moments
+  // since the one before it at which a failure would leave something different. Of an interval in
+  // which nothing that may survive changes and no client makes progress, only the last instant is
+  // listed. Moments before `begins` first returns true are left out.
   void list_moments(std::function<bool()> begins, std::uint32_t behind = 0);
   const std::set<Time>& moments() const { return moments_; }
 
@@ -119,7 +122,8 @@ class GeneratedRun {
   // their times, without moving the failure.
   pmem::Tape::Streams anchored() const;
 
-  // Must be called before run(): what the last failure of power leaves is kept for try_images().
+  // Makes run() keep what the last failure of power leaves, for try_images(). Must be called before
+  // run().
   void keep_images() { keeps_images_ = true; }
   struct ImagesTried {
     std::uint64_t recoveries = 0;
@@ -139,7 +143,7 @@ class GeneratedRun {
   std::uint32_t failures() const { return failures_; }
   // The events of the run besides operations, one line each, in the order of time.
   std::string events() const;
-  // How often the named events happened that make a run worth its time: those of the service
+  // How often each event happened that exploration looks for, by name: those of the service
   // (services::CrashScenario::events()) and those of the run itself.
   std::map<std::string, std::uint64_t> happened() const;
   // Digests of the states that the system was in (services::SystemState) when operations began and
@@ -165,25 +169,25 @@ class GeneratedRun {
     Picoseconds delay{};
   };
   struct PlannedFailure {
-    std::uint32_t number = 0;  // of its streams
+    std::uint32_t number = 0;  // N in the names of its streams
     Kind kind{};
     Moment moment;
-    // If it is of one server alone: a number, of which the remainder says which one.
+    // If one server fails alone, this number modulo the number of servers is its node.
     std::optional<std::size_t> alone{};
-    Picoseconds away{};  // for how long that one is
+    Picoseconds away{};  // for how long that server is away
   };
   using Link = std::pair<NodeId, NodeId>;
   struct PlannedDeath {
     std::uint32_t client = 0;
-    std::optional<Link> broken;  // instead of its death
-    std::size_t failures = 0;    // of the servers that come before
+    std::optional<Link> broken;  // connections that break, instead of the client's death
+    std::size_t failures = 0;    // number of server failures before it
     Moment moment;
   };
 
   // Persistent memory as a failure of power has left it.
   struct Left {
-    std::size_t failure = 0;                               // which one of planned_
-    std::vector<services::ServerFailure> losing_failures;  // up to this one
+    std::size_t failure = 0;                               // index in planned_
+    std::vector<services::ServerFailure> losing_failures;  // losing_failures_ at that time
     std::vector<pmem::ImageSpace> spaces;
     std::deque<pmem::sim::CrashedMemory> memories;
   };
@@ -237,18 +241,19 @@ class GeneratedRun {
   std::unique_ptr<services::CrashScenario> scenario_;
   Patience patience_;
   std::uint32_t failures_ = 0;
-  // By server: how many failures there had been when it failed, as long as it is away.
+  // By server: while it is away, the number of the failure that took it down; otherwise 0.
   std::vector<std::uint32_t> away_;
   struct Client {
     // The port of its current thread. Threads from before a failure of all servers may still run,
     // if they have not noticed it yet.
     fabric::Port port = 0;
     bool is_at_work = false;
-    std::size_t turns = 0;  // between two failures, which have not begun
+    std::size_t turns = 0;  // number of epochs that it has yet to begin
   };
   std::vector<Client> clients_;
-  // A process that dies leaves what is visible, so for those who judge only the power fails, unless
-  // the scenario says otherwise.
+  // The failures that may lose something, for CrashScenario::judge(): all failures of power. A
+  // process that dies leaves all that was visible, so its death is among them only if the scenario
+  // says so.
   std::vector<services::ServerFailure> losing_failures_;
   bool power_failed_last_ = false;
   std::vector<Time> all_failures_;
@@ -256,8 +261,8 @@ class GeneratedRun {
   std::map<std::string, std::uint64_t> happened_;
   std::unordered_set<std::uint64_t> states_;
   std::map<Counted, std::uint64_t> counts_;
-  std::uint64_t early_ = 0;              // observations of the whole run
-  std::uint64_t steps_ = 0;              // of the servers
+  std::uint64_t early_ = 0;              // early observations in the whole run
+  std::uint64_t steps_ = 0;              // steps that the servers have begun
   Time changed_at_{};                    // the last change, or when the servers began to run
   std::map<std::uint32_t, Moment> met_;  // of the failures that happened, by number
   std::vector<std::pair<Moment, std::function<void()>>> awaited_;
@@ -267,7 +272,7 @@ class GeneratedRun {
   bool keeps_images_ = false;
   std::optional<Left> left_;
   std::function<bool()> moments_begin_;  // null: they are not listed
-  std::uint32_t moments_behind_ = 0;     // so many failures
+  std::uint32_t moments_behind_ = 0;     // number of failures before them
   std::optional<Time> moments_from_;
   std::uint64_t client_steps_ = 0;
   std::set<Time> moments_;

@@ -4,8 +4,9 @@
 // moments.
 //
 // The histories are generated runs (generated_run.h) of few operations: many choices of their
-// clients are 0, and the store is the simplest one, of one key. Threads do not stall, and nobody
-// dies. What is found is a tape, like that of a soak, so it can be made simpler and repeated alike.
+// clients are 0, the simplest alternative, and the store is the simplest one, of one key. Threads
+// do not stall, and no process dies. A finding is a tape, as in a soak (soak.h), and is shrunk and
+// repeated in the same way.
 #pragma once
 
 #include <cstdint>
@@ -33,21 +34,21 @@ constexpr std::string_view to_string(StrategyKind kind) {
 struct ScheduleOptions {
   StrategyKind strategy = StrategyKind::bounded;
   std::uint32_t deviations = 1;  // bounded: at most so many late messages or placements
-  std::uint32_t depth = 2;       // of the bugs that `pct` is to find
+  std::uint32_t depth = 2;       // pct: a bug may need depth - 1 late messages or placements
   std::uint64_t histories = 20;
-  std::uint64_t schedules = 0;      // of a history at most; 0: all, of pct and random 100
+  std::uint64_t schedules = 0;      // limit for each history; 0: none, but 100 for pct and random
   std::uint64_t seed = 1;           // of the first history, and of random schedules
-  std::uint32_t random_images = 0;  // at each moment, besides those that keep least and most
-  // 1: the power of all servers fails. 2: it fails twice, each time of all or of one alone, which
-  // is back at once or stays away for a while; in histories of even seeds others do not wait that
-  // long.
+  std::uint32_t random_images = 0;  // besides the images that keep least and most, at each moment
+  // 1: the power of all servers fails once. 2: power fails twice, each time that of all servers or
+  // that of a single one, which is back at once or stays away for a while. In histories with even
+  // seeds the others give that server up before it is back.
   std::uint32_t failures = 1;
-  std::uint64_t stride = 1;  // of two failures, one of so many moments is tried for each
+  std::uint64_t stride = 1;  // with two failures: tries every stride-th moment of each
   unsigned threads = 0;      // 0: as many as there are cores
   // Called before each run with the share that is done, from 0 to 1; in any thread, but not in two
   // at once. What it throws ends the exploration.
   std::function<void(double share)> progress{};
-  // While what was found is made simpler, see ShrinkLimits.
+  // Ends the shrinking of a finding early; see ShrinkLimits::stop.
   std::function<bool()> stop{};
 };
 
@@ -58,15 +59,15 @@ struct ScheduleResult {
   // The first run that kept less than expected, made simpler; the exploration ends with it.
   std::optional<SoakFinding> finding{};
 
-  // For `pct`: the largest k of all histories, which is how many single delays a schedule has to
-  // choose from, and the least probability that one schedule of a history makes certain depth - 1
-  // of them. PCT's n does not occur: no task or thread has a priority, since times decide which is
-  // next.
+  // For `pct` (explore::Pct). `choices` is the largest k of all histories: the number of single
+  // delays from which a schedule chooses. `probability` is the least of all histories: the
+  // probability that one schedule has a given set of depth - 1 delays. PCT's n does not occur:
+  // tasks and threads have no priorities, since their times decide which is next.
   std::uint64_t choices = 0;
   double probability = 1;
 };
 
-// The setting decides what is run, `one.expected` what it must keep.
+// Runs the system of `one` in its setting. A run that keeps less than `one.expected` is a finding.
 ScheduleResult explore_schedules(const SoakCase& one, const sim::Profile& profile,
                                  const ScheduleOptions& options);
 

@@ -25,8 +25,8 @@ inline void start_servers(sim::SimPlatform& platform, const services::CrashScena
   }
 }
 
-// The port of a client that has been started `before` times before, whose threads of then may still
-// be finding out that their server has gone.
+// The port of a client that has already been started `before` times. Each start uses another port,
+// since threads of earlier starts may still be finding out that their server has gone.
 inline fabric::Port port_of_client(const services::CrashScenario& scenario, std::uint32_t client,
                                    std::uint32_t before = 0) {
   constexpr std::uint32_t kBehindWorkers = 0x1000;  // on the node of a server

@@ -1,5 +1,5 @@
-// The clients of a process in the measured interval. Records since when all of them are at work,
-// and until when.
+// The clients of a process in the measured interval. Records the time in which all of them are at
+// work.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ class Crew {
     raise(latest_, count(now));
     if (missing_.fetch_sub(1) == 1) since_.store(latest_.load());
   }
-  // To be called by each lane that runs out of operations, whose last one ended at `last`; in an
-  // open loop by the client, when it has no more operations.
+  // To be called by each lane that has run out of operations; in an open loop by the client
+  // instead, when all of its lanes have. `last`: the time until which it was at work.
   void end(Time last) {
     std::int64_t until = until_.load();
     while (count(last) < until && !until_.compare_exchange_weak(until, count(last))) {

@@ -1,5 +1,5 @@
-// Functions that every driver needs of its table of systems, whatever these offer. The entries of
-// the table have a name and parameters, or an `info` that has them:
+// Functions that every driver needs for its table of systems, whatever the interface of these
+// systems. An entry of the table has a name and parameters, or a member `info` that has them:
 //
 //   std::vector<harness::DriverDeclarations::System> QueueDriver::systems() const {
 //     return declarations_of(systems_);
@@ -33,7 +33,8 @@ const auto& info_in(const System& entry) {
   }
 }
 
-// One line that says that there is no system with the point's name, and which there are.
+// Returns one line that says that there is no system with the point's name, and lists the known
+// ones.
 std::string no_such_system(const harness::Point& point, std::span<const std::string_view> known);
 
 // The system of a point. Throws UsageError, which names the known ones, if the table has none.
@@ -60,7 +61,8 @@ std::vector<harness::DriverDeclarations::System> declarations_of(std::span<const
 // For Driver::columns: adds the columns of what a system counts.
 void add_columns(std::span<const services::Metric> metrics, std::vector<report::Column>& columns);
 
-// Adds to the measurement what was counted, by those who counted it: the sums of the metrics.
+// Adds the sums of the metrics to the measurement. Each element of `counted` has the values that
+// one session or partition has counted.
 void add_counted(std::span<const services::Metric> metrics,
                  std::span<const std::vector<double>> counted, harness::Measurement& result);
 

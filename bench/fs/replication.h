@@ -1,7 +1,8 @@
 // Runs a file system in a region of replicated memory without the file system knowing it ("Mojim",
-// section 3.4.4: PMFS in a region of Mojim). Its node hands out that region where the file system
-// asks for one of its own. Ranges that it flushes there, or stores around the caches, are recorded
-// instead of flushed, and become one sync point, all or nothing, before the operation returns.
+// section 3.4.4: PMFS in a region of Mojim). The file system is given a Node that hands out the
+// replicated region where the file system asks for one of its own. Ranges that the file system
+// flushes there, or writes by non-temporal stores, are recorded instead of flushed, and become one
+// sync point, all or nothing, before the operation returns.
 //
 //   file system ─ stores, flushes ─▶ recording region ── stores ─▶ replicated region
 //                                          │ flushed ranges             ▲
@@ -35,7 +36,8 @@ class Replication {
   const services::MemoryConfig& config() const { return config_; }
   std::uint32_t workers() const { return system_.workers(config_); }  // for each copy
 
-  // Opens the copy of the thread's node: the primary's, or one that serve() then serves.
+  // Opens the copy on the thread's node. On every node but the primary, serve() must be called
+  // next.
   void open(Thread& thread);
   // Receives synced ranges on a node with a copy. Does not return.
   Task<> serve(Thread& thread);

@@ -39,9 +39,9 @@ std::uint32_t partitions(const harness::Point& point, const systems::KvSystem& s
 // The configuration of one partition. Throws UsageError if puts cannot be made durable as the point
 // asks.
 systems::KvConfig partition_config(const harness::Point& point, const systems::KvSystem& system);
-// The method that makes the point's puts durable before they are acknowledged, correct on every
-// server that the point's configuration may mean; nothing if puts are to persist as in the paper.
-// Throws UsageError if there is no such method.
+// The method that makes the point's puts durable before they are acknowledged. It is correct on
+// every server that fits the properties that the point states. Returns nothing if puts are to
+// persist as in the paper. Throws UsageError if there is no such method.
 std::optional<persistence::Method> put_method(const harness::Point& point,
                                               const systems::KvSystem& system);
 

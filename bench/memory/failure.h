@@ -16,7 +16,7 @@ enum class Failure : std::uint8_t {
   primary_restarts,  // and loads the region
   mirror_restarts,   // and replays its logs
   mirror_replaced,   // by an empty node, which is given the region
-  mirror_lost,       // nobody takes over: what only the mirror had safe is flushed
+  mirror_lost,       // not replaced: the primary flushes what only the mirror held durably
   backup_restarts,   // the first one after the mirror
   backup_replaced,
 };
@@ -26,7 +26,7 @@ inline constexpr std::array<std::string_view, 7> kFailureWords{
 
 Failure failure_of(const harness::PointSettings& settings);
 
-// Which of MemoryConfig::nodes fails. Precondition: one does.
+// The index in MemoryConfig::nodes of the node that fails. Precondition: not Failure::none.
 std::size_t failing(Failure failure);
 // True if the node that comes back is given the whole region.
 bool is_copied_to(Failure failure);

@@ -17,7 +17,7 @@ namespace perdura::bench {
 class MemoryRun {
  public:
   MemoryRun(Platform& platform, const harness::Point& point, const services::MemorySystem& system);
-  // Rethrows the exception that left the platform's run(); nothing more is known of such a run.
+  // Rethrows the exception that ended the platform's run(); such a run has no results.
   harness::Measurement execute();
 
  private:
@@ -29,7 +29,7 @@ class MemoryRun {
   Task<> use(Thread& thread, std::uint32_t index);
   Task<> serve(Thread& thread);
   void open(Thread& thread);
-  std::size_t number_of(Thread& thread) const;  // of its node
+  std::size_t number_of(Thread& thread) const;  // its node's index in MemoryConfig
   // Notes the contents of the copy on the thread's node, for MemoryDriver::conclude.
   void note_contents(Thread& thread);
 

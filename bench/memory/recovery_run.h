@@ -1,11 +1,13 @@
-// One point of a sweep of replicated memory within which a process fails (failure.h), on one
-// process of the run. A node has a thread that does not fail, its keeper: it starts the threads
-// that do, stops them and starts others, and takes part in the phases (harness/run/phases.h) for
-// them. The application goes on syncing until the recovery has ended.
+// Runs the nodes of this process for one point of a sweep of replicated memory in which a node
+// fails (failure.h). Each node has a thread that never fails, its keeper. It starts the threads
+// that can fail, makes them fail by stopping them, and starts others in their place; it also takes
+// part in the phases (harness/run/phases.h) for them. The application goes on syncing until the
+// recovery has ended.
 //
-// All times of a recovery are of the clock of the node that failed. It begins when the new process
-// begins to open its copy. It ends, of a primary, when the application has mapped the region; of a
-// copy, when that is complete and a sync point from after the failure has been applied.
+// All times of a recovery are read from the clock of the node that failed. The recovery begins when
+// the new process begins to open its copy. If the primary failed, it ends when the application has
+// mapped the region; otherwise it ends when the copy is complete and has applied a sync point from
+// after the failure.
 #pragma once
 
 #include <memory>
@@ -25,7 +27,7 @@ class RecoveryRun {
  public:
   RecoveryRun(Platform& platform, const harness::Point& point,
               const services::MemorySystem& system);
-  // Rethrows the exception that left the platform's run(); nothing more is known of such a run.
+  // Rethrows the exception that ended the platform's run(); such a run has no results.
   harness::Measurement execute();
 
  private:
@@ -35,7 +37,7 @@ class RecoveryRun {
   struct Times;
 
   Task<> keep(Thread& thread);
-  std::size_t number_of(Thread& thread) const;  // of its node
+  std::size_t number_of(Thread& thread) const;  // its node's index in MemoryConfig
   CompletionMode mode_of(NodeId node) const;
   const std::string& role_of(NodeId node) const;
   void note_recovery(const Times& times, Bytes replayed, harness::Measurement& result) const;
@@ -46,8 +48,8 @@ class RecoveryRun {
   services::MemoryConfig config_;
   Failure failure_;
   std::optional<harness::Phases> phases_;
-  std::unique_ptr<Platform::Barrier> served_;     // all copies are
-  std::unique_ptr<Platform::Barrier> recovered_;  // whoever has failed is
+  std::unique_ptr<Platform::Barrier> served_;     // all copies are being served
+  std::unique_ptr<Platform::Barrier> recovered_;  // the node that failed has recovered
   std::optional<Crew> crew_;                      // of the process that has the primary
   std::uint64_t operations_ = 0;
   // By node.

@@ -1,8 +1,9 @@
-// The sync points of an application's thread, and the checks of a point in each copy of the region.
+// Generates the sync points of an application's thread, and reads what a point compares in each
+// copy of the region: a counter and a checksum.
 //
 // The region that applications use is followed by a cache line of the driver's own. In the settle
-// phase the primary counts in it how often it has settled, and syncs that; a copy has settled when
-// it says so, too.
+// phase the primary increments a counter in that line and syncs it. A copy has settled when it
+// holds the same count.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ inline const harness::OperationKind kSync{0, "sync"};
 
 // Where the primary counts how often it has settled.
 Bytes counter_of(const harness::Point& point);
-// The size of the region as the system has it, with that line.
+// The size of the region that the system replicates: what applications use, and the driver's line.
 Bytes region_size_of(const harness::Point& point);
 
 // The value of the counter in this copy.
@@ -30,10 +31,12 @@ std::uint64_t contents_of(services::MemoryReplica& replica, Bytes size);
 // The places that one of a point's threads stores to, in its part of the region.
 class SyncPoints {
  public:
-  // The threads of one point, and the lives of one thread, are told apart by `stream`.
+  // `stream`: which random numbers are drawn. It must differ between the threads of a point, and
+  // between the lives of a thread that is started again.
   SyncPoints(const harness::Point& point, std::uint64_t threads, std::uint64_t index,
              std::uint64_t stream);
-  // Stores something else each time, to all bytes that are to be synced next: these.
+  // Stores new random bytes to ranges at random places of the thread's part. Returns the ranges,
+  // which are to be synced next.
   std::span<const services::MemoryRange> store(pmem::Region& region);
 
  private:

@@ -13,8 +13,8 @@
 
 namespace perdura {
 
-// The i-th of `items` numbers, in an order that no prefetcher guesses. Items are looked up in
-// another order than they were inserted in, since that could be the order of their addresses.
+// The i-th of `items` numbers, in an order that no prefetcher guesses. Items that were inserted in
+// one order are looked up in the other, since their addresses may follow the order of insertion.
 enum class Order : std::uint32_t { inserted = 2'654'435'761U, other = 3'266'489'917U };
 inline std::uint64_t scattered(std::uint64_t i, std::uint64_t items, Order order) {
   // The factor is a prime, so every number comes once.

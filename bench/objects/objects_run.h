@@ -19,7 +19,7 @@ namespace perdura::bench {
 class ObjectsRun {
  public:
   ObjectsRun(Platform& platform, const harness::Point& point, const objects::System& system);
-  // Rethrows the exception that left the platform's run(); nothing more is known of such a run.
+  // Rethrows the exception that ended the platform's run(); such a run has no results.
   harness::Measurement execute();
 
  private:

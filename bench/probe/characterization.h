@@ -21,9 +21,10 @@ struct Characterized {
 };
 
 // Returns the text of the profile's file. A comment beside each value names the probe that it comes
-// from; a value that could not be measured is that of `base`, and its comment says so. Of
-// parameters that can be measured only as a sum, such as the latencies of the two devices and the
-// link, all but one are those of `base`, and that one is chosen so that the sum is right.
+// from; a value that could not be measured is that of `base`, and its comment says so. Some
+// parameters can be measured only as a sum, such as the latencies of the two devices and the link.
+// All but one of them are then those of `base`, and the remaining one is chosen so that the sum is
+// right.
 std::string characterize(const Characterized& found, const sim::Profile& base);
 
 }  // namespace perdura::bench

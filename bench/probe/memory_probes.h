@@ -12,7 +12,7 @@ namespace perdura::bench {
 // Returns all memory probes. `host` is null on the model, which has no page sizes.
 ProbeSet memory_probes(const Effort& effort, const HostMemory* host);
 
-// --- single ones, for tests and for benchmarks beside them
+// --- single probes, for tests and for other benchmarks
 
 // The latency of one load, in nanoseconds, of a chain of dependent loads in [0, working set) whose
 // lines are in the given cache state.

@@ -60,12 +60,12 @@ class LoadGenerator {
 // never shared. The operations depend on the specification, the seed, the client's number, the
 // number of clients and the acknowledgments given so far, on nothing else.
 //
-// Inserts create new key numbers, each once, those of KeyNumbering. Deletes take the client's own
-// part of the loaded keys, then its own acknowledged inserts, oldest first, each once: so every
-// insert really creates and every delete really deletes, and a workload of inserts or deletes alone
-// walks its keys without repetition. Other operations draw keys by the request distribution, see
-// KeyChooser; where a workload deletes, they can meet keys that are gone, and "not found" is then a
-// correct answer.
+// Inserts use the new key numbers that KeyNumbering assigns to the client, each once. Deletes take
+// the client's own part of the loaded keys, then its own acknowledged inserts, oldest first, each
+// once: so every insert really creates and every delete really deletes, and a workload of inserts
+// or deletes alone walks its keys without repetition. Other operations draw keys by the request
+// distribution, see KeyChooser; where a workload deletes, they can meet keys that are gone, and
+// "not found" is then a correct answer.
 class OperationGenerator {
  public:
   // Throws std::invalid_argument if the specification is invalid or client >= clients.

@@ -45,9 +45,9 @@ struct KvCrashPlan {
 
 // Two clients that put, update, delete and get all keys.
 KvCrashPlan equal_writers_plan(std::uint64_t seed);
-// One client does what a reader may see too early: it creates, updates and deletes a key, and
-// creates it again in the place of the deleted one. Each of its operations is late; the other
-// client only gets.
+// One client makes changes that a reader may see before they are durable: it creates, updates and
+// deletes a key, and creates it again in the place of the deleted one. Each of its fabric
+// operations is late; the other client only gets.
 KvCrashPlan slow_writer_plan();
 // One to three clients of different speeds that read and write some keys, before the first failure
 // and after each of `failures`. Streams of the tape:

@@ -69,9 +69,9 @@ class KvCrashState {
   std::map<std::uint64_t, bool> found_;                  // the keys that the inspector has got, and
                                                          // whether they were there
   std::uint64_t early_reads_ = 0;
-  std::uint64_t newest_found_ = 0;  // those with the version that was acknowledged last
-  std::uint64_t others_found_ = 0;  // those with another version
-  std::uint64_t lost_ = 0;          // those that are absent although a version was acknowledged
+  std::uint64_t newest_found_ = 0;  // keys with the version that was acknowledged last
+  std::uint64_t others_found_ = 0;  // keys with another version
+  std::uint64_t lost_ = 0;          // keys that are absent although a version was acknowledged
 };
 
 // A session that forwards everything to another one and reports it to the state of the run.

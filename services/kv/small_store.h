@@ -14,10 +14,10 @@
 
 namespace perdura::services {
 
-// Applies the system's small store of this number to `config`, or the next one that accepts its
-// sizes of keys and values; does nothing if there is none. Parameters that `config` sets are kept.
-// Returns the keys that the store is to hold at the beginning, for which it adds room to
-// `config.records`.
+// Applies the system's small store of this number to `config`; if that one does not support the key
+// and value sizes of `config`, the next one that does. If there is none, `config` stays as it is.
+// Parameters that `config` sets are kept. Returns the keys that the store is to hold at the
+// beginning, for which it adds room to `config.records`.
 std::span<const std::uint64_t> make_small(const systems::KvSystem& system, std::size_t number,
                                           systems::KvConfig& config);
 

@@ -27,7 +27,7 @@ using Plan = std::array<std::uint64_t, 3>;
 struct Welcome {
   std::uint32_t session = 0;
   std::uint32_t lanes = 0;         // maximum number of requests in flight
-  std::uint32_t requests_key = 0;  // of the session's request slots, one per lane
+  std::uint32_t requests_key = 0;  // remote key of the session's request slots, one per lane
   std::uint32_t index_key = 0;
   std::uint64_t requests_offset = 0;
   Plan plan{};

@@ -133,7 +133,7 @@ class ErdaPartition final : public KvPartition {
   fabric::MemoryRegion control_memory_;
   fabric::MemoryRegion buffer_memory_;
   rpc::ReceiveBuffers requests_;
-  rpc::NoticeBuffers<Message> notices_;  // a beginning and an end for each head
+  rpc::NoticeBuffers<Message> notices_;  // per head: for a cleaning's beginning, and for its end
   fabric::CompletionQueue completions_;
   rpc::SessionTable<Session> sessions_;
   std::unordered_set<std::uint64_t> writing_;  // positions of all reservations

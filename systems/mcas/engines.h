@@ -25,9 +25,9 @@ constexpr EngineKind engine_named(std::string_view name) {
   return static_cast<EngineKind>(number);
 }
 
-// Memory that an engine needs besides its table and its items: its root, from the memory that the
-// region allocator divides, and the map of `heaps` bytes of heaps, which lies in front of that
-// memory.
+// The memory that an engine needs besides its table and its items. root_size() is the size of its
+// root, which lies in the memory that the region allocator divides. heap_map_size() is the size of
+// the map of `heaps` bytes of heaps, which lies in front of that memory.
 Bytes root_size(EngineKind kind);
 Bytes heap_map_size(EngineKind kind, Bytes heaps, Bytes heap_region);
 

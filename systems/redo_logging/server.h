@@ -71,7 +71,7 @@ class RedoServer final : public write_ahead::Server {
   std::vector<std::uint64_t> answered_;
   std::unique_ptr<fabric::ReceiveQueue> log_queue_;
   std::vector<Slot> slots_;
-  bool flushes_records_;         // before the server acknowledges them
+  bool flushes_records_;         // true: it flushes records before it acknowledges them
   Position posted_end_;          // end of the positions that have been posted
   Position perhaps_lost_until_;  // before this position a broken connection may have taken slots
   std::uint64_t arrived_ = 0;    // messages that wait for their turn

@@ -1,4 +1,5 @@
-// The messages between clients and servers of the two baselines.
+// The messages between clients and servers of the two baselines of the Erda paper, Redo Logging and
+// Read After Write.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@ struct Diagram {
   static constexpr std::size_t kAllColumns = ~std::size_t{0};
 
   struct Row {
-    std::optional<Time> at{};  // of a row that has no time of its own
-    std::size_t column = 0;    // kAllColumns: it is about everybody
+    std::optional<Time> at{};  // nullopt: the row has no time of its own
+    std::size_t column = 0;    // kAllColumns: the row spans all columns
     Tone tone = Tone::plain;
     std::string text;
   };

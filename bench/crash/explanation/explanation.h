@@ -1,6 +1,6 @@
-// Explains what a failure has undone of a run: a diagram of what matters for it, and in words what
-// was lost, where the value was last seen, which rule of the persistence model allowed the loss,
-// and which line of code was the first to rely on it.
+// Explains why a run lost a value in a failure: by a diagram of the events that matter, and by
+// words that say what was lost, where the value was last seen, which rule of the persistence model
+// allowed the loss, and which line of code was the first to rely on the value.
 //
 //   Recording recording;
 //   platform.observe(recording);

@@ -20,7 +20,7 @@ struct ExplainedRun {
   NodeId servers = 1;      // the clients' nodes follow, then the inspector's
   std::uint32_t clients = 0;
   std::vector<services::CrashCall> calls;
-  std::optional<std::uint64_t> object{};  // that the conclusion is about; absent: all
+  std::optional<std::uint64_t> object{};  // the one that the conclusion is about; absent: all
   std::vector<Time> failures;             // of servers, in order
   // Events of nodes and connections, the failures among them.
   std::vector<std::pair<Time, std::string>> events;
@@ -35,10 +35,10 @@ std::optional<std::uint64_t> object_of(const services::Verdict& verdict, std::st
 
 struct LostValue {
   // All of these point into the run.
-  const Time* failure = nullptr;                   // that undid it; null if none did
+  const Time* failure = nullptr;                   // the one that undid it; null if none did
   const services::CrashCall* found = nullptr;      // the first call that shows it
-  std::vector<const services::CrashCall*> told{};  // that had told the value, in order
-  const services::CrashCall* written = nullptr;    // that wrote it
+  std::vector<const services::CrashCall*> told{};  // calls that had told the value, in order
+  const services::CrashCall* written = nullptr;    // the call that wrote it
   std::vector<Recording::Lost> lost{};             // the changes that the failure undid
   std::vector<bool> holds{};                       // for each whether it holds the value
   std::size_t others = 0;  // changes that were lost, too, and have nothing to do with it
@@ -49,17 +49,17 @@ LostValue find_lost_value(const Recording& recording, const ExplainedRun& run);
 // Changes that were lost in the same way: neighboring lines of one message, or of one thread.
 struct LostLines {
   Recording::Range range;
-  Bytes bytes = 0;                     // that are lost
-  Time written{};                      // the last of them
-  std::vector<std::size_t> changes{};  // indices
+  Bytes bytes = 0;                     // the number of bytes that are lost
+  Time written{};                      // when the last of them was written
+  std::vector<std::size_t> changes{};  // indices in the recording
   pmem::LostIn where{};
   pmem::Rule rule{};
-  bool holds = false;  // the value
+  bool holds = false;  // true if any of them holds a part of the value
 };
 // Those that hold the value come first.
 std::vector<LostLines> lost_lines(const Recording& recording, const LostValue& value);
 
-// The first step that took what was lost for durable.
+// The first step that relied on a lost change as if it were durable.
 struct Reliance {
   enum class Kind : std::uint8_t {
     looked,     // a one-sided operation saw it
@@ -67,10 +67,10 @@ struct Reliance {
     completed,  // the client got the completion of the operation that wrote it
   };
   Kind kind{};
-  std::size_t message = 0;  // by which it did
-  std::size_t change = 0;   // that was not durable
+  std::size_t message = 0;  // the message by which it did, as an index
+  std::size_t change = 0;   // the change that was not durable, as an index
   Time at{};
-  const services::CrashCall* call = nullptr;  // that ended with it
+  const services::CrashCall* call = nullptr;  // the call that made this step
 };
 std::optional<Reliance> find_reliance(const Recording& recording, const ExplainedRun& run,
                                       const LostValue& value);

@@ -17,7 +17,7 @@ namespace perdura::fabric::sim {
 
 class Nic {
  public:
-  // `is_software`: connections over TCP, where a CPU does what a device would do.
+  // `software`: true for connections over TCP, where a CPU does what a device would do.
   explicit Nic(const perdura::sim::Profile& testbed, bool software = false)
       : profile(testbed), is_software(software) {
     if (testbed.translation) translations.emplace(*testbed.translation);
@@ -30,8 +30,8 @@ class Nic {
     return is_software ? pmem::Cause::local_store : pmem::Cause::one_sided;
   }
   std::shared_ptr<pmem::sim::Journal> journal;  // of the node; null unless durability is tracked
-  // Resources for what threads post. A thread may have run ahead of the engine, and the device's
-  // answers in the meantime must not wait for it.
+  // Resources for what threads post. A thread may post at times that the engine has not reached
+  // yet, and what the device does before those times must not wait for these posts.
   perdura::sim::SharedResource transmit;  // message rate, out
   perdura::sim::SharedResource link;      // out
   perdura::sim::SharedResource link_in;   // in: taken when a message leaves its sender
@@ -102,8 +102,9 @@ class Nic {
   std::uint64_t entries_of(const Registered& memory) const;
   const Registered& registered(RemoteKey key) const { return registered_[key.value - 1]; }
 
-  // The time at which the NIC has the translation of memory that it needs at time `at`: of the
-  // memory that an operation names, and of the beginning of local memory.
+  // Both return the time at which the NIC has the translations that it needs from time `at` on:
+  // find_remote() those of the remote memory that an operation names, find_local() those of local
+  // memory.
   Time find_remote(Time at, const WorkRequest& request, const Registered& memory, Bytes length,
                    std::span<const RegionPiece> pieces) {
     return translations ? translate(at, request, memory, length, pieces) : at;
@@ -125,9 +126,9 @@ class Nic {
     }
   }
 
-  // Returns the memory at a remote address for a connection of `owner`, or null if the key, the
-  // range or the right is wrong. For a registration of extents, fills `pieces` with what the access
-  // touches.
+  // Returns the memory at a remote address for a connection of `owner`. Returns null if the key is
+  // not valid, the range is not registered, or the access is not allowed. For a registration of
+  // extents, fills `pieces` with what the access touches.
   Registered* find(NodeId owner, RemoteAddress at, Bytes length, Access needed,
                    std::vector<RegionPiece>& pieces) {
     if (at.key.value < 1 || at.key.value > registered_.size()) return nullptr;

@@ -40,11 +40,11 @@ struct CpuProfile {
 // How the software of a kind of node waits for completions.
 struct WaitProfile {
   Picoseconds wakeup_latency{};  // from the event to the first instruction of the thread
-  Picoseconds wakeup_cpu{};      // CPU time of that, interrupt included
-  Picoseconds arm{};             // arming the completion channel; then the thread looks once more
+  Picoseconds wakeup_cpu{};      // CPU time of the wake-up, interrupt included
+  Picoseconds arm{};             // arming the completion channel; then the thread polls once more
   Picoseconds sleep_cpu{};       // CPU time of arming and going to sleep
-  // Threads woken one after the other by a completion until the one that handles it. A timer or
-  // another thread wakes that one directly.
+  // The number of threads that a completion wakes, one after the other; the last one handles it. A
+  // timer or another thread wakes that last one directly.
   std::uint32_t wakeups = 1;
 };
 
@@ -70,7 +70,7 @@ struct DimmProfile {
 // DRAM that keeps rows open.
 struct RowProfile {
   Bytes size = 0;
-  std::uint32_t open = 0;     // at once, in all banks
+  std::uint32_t open = 0;     // rows that may be open at once, in all banks
   Picoseconds hit_latency{};  // of a line in an open row; read_latency applies to the others
 };
 

@@ -35,8 +35,8 @@ struct Stall {
   Time end{};
 };
 
-// Choices for what a thread otherwise does in the order of arrival and without a pause. Null: as
-// otherwise.
+// Choices that decide in which order a thread runs its tasks, and where it pauses. Null: in the
+// order of arrival, and without a pause.
 struct ThreadChoices {
   pmem::Choices* tasks = nullptr;  // which ready task runs next; 0 is the one that has been ready
                                    // for longest
@@ -126,15 +126,15 @@ class SimThread final : public Executor, public CostMeter, private Event {
     SimThread& thread_;
   };
 
-  // CPU time used so far: the busy time of a sleeping thread, all the time since its start of a
-  // polling thread.
+  // CPU time used so far. For a thread that sleeps while it waits, that is its busy time; for one
+  // that polls, all the time since its start.
   Picoseconds cpu_time() const;
 
   // The thread stands still in these intervals, which are disjoint and in the order of time. A
   // stall may begin anywhere in the work of a task, for example between two stores. Must be called
   // before the thread has run.
   void stall(std::vector<Stall> stalls);
-  // Takes effect from now on.
+  // The thread makes these choices from now on.
   void choose_schedule(const ThreadChoices& choices) { choices_ = choices; }
   // To be called by the running task when it has posted an operation.
   void pause_behind_post() { pause(choices_.posts); }
@@ -193,7 +193,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   State state_ = State::idle;
   bool completion_arrives_ = false;
   Picoseconds charged_{};  // by the running task, not yet paid
-  // charged_ at which the next stall begins, or the end of virtual time.
+  // The value of charged_ at which the next stall begins, or virtual time ends.
   Picoseconds charge_limit_ = kLongest;
   std::vector<Stall> stalls_;  // not yet ended, the next one last
   Time next_stall_ = Time::max();

@@ -21,12 +21,12 @@ using Life = std::uint64_t;
 
 struct Beat {
   Life life = 0;
-  std::uint32_t leaves = 0;  // 1: this is the last one
+  std::uint32_t leaves = 0;  // 1: the member leaves, and this is its last Beat
   std::uint32_t unused = 0;
 };
 
 struct Timing {
-  Picoseconds heartbeat = std::chrono::milliseconds(50);   // the interval between them
+  Picoseconds heartbeat = std::chrono::milliseconds(50);   // the interval between two Beats
   Picoseconds patience = std::chrono::milliseconds(1000);  // without a heartbeat for this long, a
                                                            // member has failed
 };

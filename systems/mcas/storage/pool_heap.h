@@ -1,5 +1,5 @@
 // The memory of a pool: a heap in the memory that the region allocator has given to the pool. The
-// pool is given more when the heap is full. Also tracks which of it is reserved.
+// pool is given more when the heap is full. Also tracks which parts of the heap are reserved.
 #pragma once
 
 #include <cstdint>
