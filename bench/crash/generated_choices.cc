@@ -123,7 +123,7 @@ void GeneratedRun::draw_apart(PlannedFailure& failure) {
 pmem::Tape::Streams GeneratedRun::anchored() const {
   constexpr std::uint64_t kLongestWindow = 0;
   pmem::Tape::Streams streams = tape_.drawn();
-  for (const auto& [number, moment] : met_) {
+  for (const auto& [number, moment] : moments_of_failures_) {
     const auto delay = static_cast<std::size_t>(moment.delay.count());
     if (moment.number >= kMostChanges || delay >= kWindows[kLongestWindow]) continue;
     std::vector<std::uint64_t>& failure = streams[fmt::format("failure-{}", number)];

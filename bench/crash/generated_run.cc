@@ -104,13 +104,13 @@ void GeneratedRun::begin() {
 services::Verdict GeneratedRun::run(const services::ToJudge& judged) {
   begin();
   if (!disturbed_ && !client_problem_.empty()) scenario_->note_problem(client_problem_);
-  look("end");
+  note_state("end");
   return scenario_->judge(losing_failures_, judged);
 }
 
-void GeneratedRun::list_moments(std::function<bool()> begins, std::uint32_t behind) {
+void GeneratedRun::list_moments(std::function<bool()> begins, std::uint32_t failures_before) {
   moments_begin_ = std::move(begins);
-  moments_behind_ = behind;
+  moments_after_failures_ = failures_before;
   platform_->list_moments();
   begin();
 }
@@ -118,7 +118,8 @@ void GeneratedRun::list_moments(std::function<bool()> begins, std::uint32_t behi
 // Called between events: a client may have gone on in the last one.
 void GeneratedRun::note_moment() {
   const Time now = platform_->engine().now();
-  if (!moments_from_ && failures_ == moments_behind_ && moments_begin_()) moments_from_ = now;
+  if (!moments_from_ && failures_ == moments_after_failures_ && moments_begin_())
+    moments_from_ = now;
   std::uint64_t steps = 0;
   for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
     steps += platform_->steps(scenario_->node_of_client(client));
@@ -225,7 +226,7 @@ void GeneratedRun::at(const Moment& moment, std::function<void()> then) {
 
 void GeneratedRun::note_change() {
   patience_.note_progress();
-  look("operation");
+  note_state("operation");
   // A problem counts as the loss of everything, so nothing else needs to be known.
   if (!scenario_->problem().empty()) {
     platform_->at(Executor::current().now(), [this] {
@@ -273,30 +274,31 @@ void GeneratedRun::end_client(const PlannedDeath& death) {
         platform_->break_connections({node, port}, {peer, of_peer});
       }
     }
-    look("connection breaks");
+    note_state("connection breaks");
   } else {
     ++happened_[std::string(kClientDeaths)];
     note(now, fmt::format("client {} dies", death.client));
     platform_->kill(scenario_->node_of_client(death.client));
     clients_[death.client].turns = 0;
     clients_[death.client].is_at_work = false;
-    look("client dies");
+    note_state("client dies");
   }
 }
 
 void GeneratedRun::fail(const PlannedFailure& failure) {
   disturbed_ = true;
   const Time now = platform_->engine().now();
-  if (moments_begin_ && failures_ == moments_behind_) {
+  if (moments_begin_ && failures_ == moments_after_failures_) {
     for (const Time moment : platform_->moments()) note_moment_before(std::min(moment, now));
     note_moment_before(now);
     return end_clients();
   }
   if (scenario_->clients_at_work() > 0) ++happened_[std::string(kWhileAtWork)];
   if (failures_ > 0 && !scenario_->serves(now)) ++happened_[std::string(kWhileRecovering)];
-  look(failure.kind == Kind::power ? "power fails" : "processes die");
+  note_state(failure.kind == Kind::power ? "power fails" : "processes die");
   scenario_->stop_serving();
-  met_[failure.number] = {Counted::changes, counts_[Counted::changes], now - changed_at_};
+  moments_of_failures_[failure.number] = {Counted::changes, counts_[Counted::changes],
+                                          now - changed_at_};
   ++failures_;
   all_failures_.push_back(now);
   if (is_any_away()) ++happened_[std::string(kWhileAway)];
@@ -477,9 +479,9 @@ Task<> GeneratedRun::inspect(Thread& thread) {
   }
 }
 
-void GeneratedRun::look(std::string_view at) {
+void GeneratedRun::note_state(std::string_view event) {
   services::SystemState state;
-  state.add(at, 1);
+  state.add(event, 1);
   state.add("power failed last", power_failed_last_ ? 1 : 0);
   state.add("failures", failures_);
   state.add("serves", scenario_->serves(platform_->engine().now()) ? 1 : 0);

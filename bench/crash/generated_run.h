@@ -107,11 +107,11 @@ class GeneratedRun {
   // `observer` is told what happens; it must outlive this. Must be called before run().
   void observe(sim::RunObserver& observer) { platform_->observe(observer); }
 
-  // Instead of run(): runs until the failure that follows `behind` others, and lists the moments
+  // Instead of run(): runs until the failure that follows `failures_before` others, and lists the moments
   // since the one before it at which a failure would leave something different. Of an interval in
   // which nothing that may survive changes and no client makes progress, only the last instant is
   // listed. Moments before `begins` first returns true are left out.
-  void list_moments(std::function<bool()> begins, std::uint32_t behind = 0);
+  void list_moments(std::function<bool()> begins, std::uint32_t failures_before = 0);
   const std::set<Time>& moments() const { return moments_; }
 
   // Runs to the end and judges what was found. Must be called once.
@@ -230,7 +230,7 @@ class GeneratedRun {
   Task<> use(Thread& thread, std::uint32_t number);
   Task<> inspect(Thread& thread);
   void note(Time when, std::string what);
-  void look(std::string_view at);  // notes the state that the system is in
+  void note_state(std::string_view event);  // records a digest of the system's state
   NodeId inspector() const { return scenario_->servers() + scenario_->clients(); }
 
   pmem::Tape& tape_;
@@ -261,18 +261,18 @@ class GeneratedRun {
   std::map<std::string, std::uint64_t> happened_;
   std::unordered_set<std::uint64_t> states_;
   std::map<Counted, std::uint64_t> counts_;
-  std::uint64_t early_ = 0;              // early observations in the whole run
-  std::uint64_t steps_ = 0;              // steps that the servers have begun
-  Time changed_at_{};                    // the last change, or when the servers began to run
-  std::map<std::uint32_t, Moment> met_;  // of the failures that happened, by number
+  std::uint64_t early_ = 0;  // early observations in the whole run
+  std::uint64_t steps_ = 0;  // steps that the servers have begun
+  Time changed_at_{};        // the last change, or when the servers began to run
+  std::map<std::uint32_t, Moment> moments_of_failures_;  // of the failures that happened, by number
   std::vector<std::pair<Moment, std::function<void()>>> awaited_;
   bool disturbed_ = false;         // clients may fail to connect
   bool ready_to_inspect_ = false;  // the last failure has been, or none is planned
   std::string client_problem_;
   bool keeps_images_ = false;
   std::optional<Left> left_;
-  std::function<bool()> moments_begin_;  // null: they are not listed
-  std::uint32_t moments_behind_ = 0;     // number of failures before them
+  std::function<bool()> moments_begin_;       // null: they are not listed
+  std::uint32_t moments_after_failures_ = 0;  // number of failures before them
   std::optional<Time> moments_from_;
   std::uint64_t client_steps_ = 0;
   std::set<Time> moments_;

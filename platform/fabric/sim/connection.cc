@@ -237,7 +237,7 @@ void End::post(const WorkRequest& request, Operation* operation) {
     observe(flight);
   waiting_.push_back(flight);
   advance();
-  if (SimThread::running() == &thread_) thread_.pause_behind_post();
+  if (SimThread::running() == &thread_) thread_.pause_after_post();
 }
 
 std::coroutine_handle<> End::awaited_by(const Flight& flight) {

@@ -137,7 +137,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   // The thread makes these choices from now on.
   void choose_schedule(const ThreadChoices& choices) { choices_ = choices; }
   // To be called by the running task when it has posted an operation.
-  void pause_behind_post() { pause(choices_.posts); }
+  void pause_after_post() { pause(choices_.posts); }
   // The number of times that one of its tasks has been resumed.
   std::uint64_t steps() const { return steps_; }
 
