@@ -18,6 +18,7 @@
 // in memory: recovery looks at all of them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -30,11 +31,34 @@
 namespace perdura::systems::mojim {
 
 // Ids are unique over all connections, and sync points take effect in their order. The upper bits
-// of an id are its term: how many primaries there have been, which begin with id 1 of their terms.
-// So the id that was applied last also says whose requests are taken.
+// of an id are its term. Each primary has another term, and begins with id 1 of it. So the id that
+// was applied last also says whose requests are taken.
 inline constexpr int kTermShift = 40;
 constexpr std::uint64_t term_of(std::uint64_t id) { return id >> kTermShift; }
 constexpr std::uint64_t begin_of(std::uint64_t term) { return term << kTermShift; }
+
+// Copies that are promoted without having heard of each other count the same primaries before them.
+// So a term is a round, which is how many there have been as far as the node knows, and in its
+// lower bits the number of the node: of two nodes of one round, the later term is that of the node
+// with the greater number. A node never begins the same round twice.
+inline constexpr int kRoundShift = 6;
+inline constexpr NodeId kMostNodes = NodeId{1} << kRoundShift;
+inline constexpr std::uint64_t kMostRounds = std::uint64_t{1} << (64 - kTermShift - kRoundShift);
+constexpr std::uint64_t round_of(std::uint64_t term) { return term >> kRoundShift; }
+constexpr NodeId node_of(std::uint64_t term) { return static_cast<NodeId>(term % kMostNodes); }
+// The one that this node begins when `known` is the latest of which it has heard; 0: of none. Terms
+// of regions that are older than rounds are numbers from 1 on, and none of a first round follows.
+constexpr std::uint64_t term_after(std::uint64_t known, NodeId node) {
+  const std::uint64_t before = known == 0 ? 0 : std::max<std::uint64_t>(round_of(known), 1);
+  return (before + 1) << kRoundShift | node;
+}
+// Whether a node that has heard of no later term than `known` follows the primary that begins this
+// one. A primary of the same round has not heard of the one that the node has followed so far; where
+// the node itself was that one, those that have followed it say so.
+constexpr bool follows(NodeId node, std::uint64_t known, std::uint64_t term) {
+  if (known == 0) return true;
+  return term > known && (round_of(term) > round_of(known) || node_of(known) == node);
+}
 
 // Sync points by which a primary copies its whole region to a node whose own copy is not the
 // outcome of sync points, until the last one of them.
@@ -82,9 +106,13 @@ static_assert(sizeof(Shape) == 40);
 // The id of the last request that is part of the data area, as all before it are; durably, unless
 // persistence is as in the paper. On a disk the data area may hold more: what the logs still have.
 inline constexpr Bytes kAppliedOffset = 256;
-// 1 while the data area is no outcome of sync points: it is being copied from the primary, or it is
-// the primary's own.
+// kIncomplete while the data area is no outcome of sync points: it is being copied from the primary,
+// or it is the primary's own. kAlone if it is that of a primary that has gone on without a copy:
+// nobody else may have what it has acknowledged.
 inline constexpr Bytes kIncompleteOffset = 264;
+inline constexpr std::uint64_t kComplete = 0;
+inline constexpr std::uint64_t kIncomplete = 1;
+inline constexpr std::uint64_t kAlone = 2;
 // Of a primary: which copies it has given up, a bit for each, since they had all of the region.
 // They lack sync points.
 inline constexpr Bytes kGivenUpOffset = 272;

@@ -151,6 +151,10 @@ class Logs {
   // is applied.
   bool is_incomplete() const { return incomplete_.load(std::memory_order_relaxed); }
   void set_incomplete(bool incomplete);
+  // Of a primary that goes on without a copy: its region is complete, and what it acknowledges is
+  // nowhere else; durable when go_on_alone() returns. It is until the region is given to a copy.
+  bool is_alone() const { return alone_.load(std::memory_order_relaxed); }
+  void go_on_alone();
   // Of a copy: it is incomplete, so that readers of the data area wait until it is given the
   // region.
   void await_region();
@@ -226,6 +230,7 @@ class Logs {
   void exclude_readers();
   void let_readers_in();
   void end_term(std::uint64_t next);
+  void store_completeness(std::uint64_t completeness);
   void store_applied(std::uint64_t id, bool durably);
   void write_applied(std::uint64_t id, bool durably);
 
@@ -241,6 +246,7 @@ class Logs {
   Counts counts_;
   std::atomic<std::uint64_t> applied_{0};
   std::atomic<bool> incomplete_{false};
+  std::atomic<bool> alone_{false};
   std::atomic<bool> closed_{false};
   std::atomic<bool> being_written_{false};
   bool in_background_ = false;                  // with data_lock_

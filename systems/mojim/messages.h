@@ -56,6 +56,7 @@ struct Refusal {
     in_use,
     replaced,
     shape,
+    alone,   // it has been a primary without copies, and would lose what it has acknowledged
     broken,  // said by nobody: the connection broke before it was answered
   } reason = Reason::none;
   std::uint32_t version = 0;
