@@ -28,6 +28,8 @@ constexpr std::size_t kEarly = 16;
 constexpr std::size_t kMostEarly = 4;
 constexpr std::size_t kMostSteps = 16;
 constexpr std::uint32_t kMostFailures = 3;
+// A few runs have so many more: only another failure shows what an earlier one has left.
+constexpr std::uint32_t kMoreFailures = 2;
 // For how long a server that fails alone is away: less than others wait for it, about as long, or
 // longer.
 constexpr std::array<Picoseconds, 4> kAway{Picoseconds{}, Microseconds(100), Microseconds(500),
@@ -72,6 +74,7 @@ pmem::Tape::Streams power_failures(std::span<const PowerFailure> failures) {
     streams[fmt::format("failure-{}", number)] = {kHappens, kPowerFails, kAfterTheBeginning,
                                                   kLongestWindow, instant};
     std::vector<std::uint64_t>& apart = streams[fmt::format("apart-{}", number)];
+    if (number > kMostFailures) streams["failures"] = {number - kMostFailures};
     if (failure.alone)
       apart = {kTogether + *failure.alone, failure.stays_away ? kStaysAway : kBackAtOnce};
   }
@@ -99,8 +102,11 @@ GeneratedRun::Moment GeneratedRun::drawn_moment(pmem::Choices& choices) {
 }
 
 std::vector<GeneratedRun::PlannedFailure> GeneratedRun::drawn_failures() {
+  constexpr std::size_t kRarity = 16;
   std::vector<PlannedFailure> planned;
-  for (std::uint32_t number = 1; number <= kMostFailures; ++number) {
+  const auto more =
+      static_cast<std::uint32_t>(tape_.stream("failures", kRarity).choose(1 + kMoreFailures));
+  for (std::uint32_t number = 1; number <= kMostFailures + more; ++number) {
     pmem::Choices& choices = tape_.stream(fmt::format("failure-{}", number));
     if (choices.choose(3) == 0) continue;
     // Usually the power fails; 0 is the plainest failure.

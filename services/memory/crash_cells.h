@@ -14,18 +14,24 @@
 
 namespace perdura::services {
 
+// Words are stored one by one, other bytes by a copy, as an application stores a record.
 inline void store_cell(pmem::Region& region, const MemoryCell& cell, std::uint64_t version) {
-  const pmem::View<std::uint64_t> words(region, cell.offset, cell.length / kWord);
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = version;
+  if (cell.is_of_words()) {
+    const pmem::View<std::uint64_t> words(region, cell.offset, cell.length / kWord);
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = version;
+    return;
+  }
+  const std::vector<std::uint64_t> words(cell.length / kWord + 1, version);
+  region.write(cell.offset, std::as_bytes(std::span(words)).first(cell.length));
 }
 
 // Returns the version, or kTornCell. `read_bytes(offset, into)` reads the region.
 template <class ReadBytes>
 std::uint64_t read_cell(const MemoryCell& cell, ReadBytes read_bytes) {
-  std::vector<std::uint64_t> words(cell.length / kWord);
-  read_bytes(cell.offset, std::as_writable_bytes(std::span(words)));
-  const bool whole = std::all_of(words.begin(), words.end(),
-                                 [&](std::uint64_t word) { return word == words.front(); });
+  std::vector<std::uint64_t> words(cell.length / kWord + 1);
+  const auto found = std::as_writable_bytes(std::span(words)).first(cell.length);
+  read_bytes(cell.offset, found);
+  const bool whole = std::equal(found.begin() + kWord, found.end(), found.begin());
   return whole ? words.front() : kTornCell;
 }
 

@@ -2,18 +2,33 @@
 
 #include <fmt/format.h>
 
+#include "services/boundaries.h"
+
 namespace perdura::services {
 
 namespace {
 
-constexpr Bytes kLargeCell = 360;
 // Systems keep state for each page of a region.
 constexpr Bytes kPage = 4 * KiB;
 
-// The large cell of each thread begins this many bytes before the end of a page, and extends into
+// Gives cells any number of bytes, at any offset within a word. The large cell takes no more requests
+// than one of whole words does.
+void draw_lengths(pmem::Choices& lengths, MemoryLayout& layout) {
+  constexpr Bytes kLongest = 375;
+  if (lengths.choose(2) == 0) return;
+  layout.large_length = std::min(length_around_a_boundary(lengths), kLongest);
+  layout.small_length = kWord + lengths.choose(kWord);
+  layout.shift = lengths.choose(kWord);
+}
+
+// Puts the large cell of each thread some words before the end of a page, so that it extends into
 // the next one.
-MemoryLayout layout_over_pages(Bytes before) {
-  return {3 * kPage, {kPage - before, 2 * kPage - before}};
+void put_over_pages(pmem::Choices& world, MemoryLayout& layout) {
+  constexpr Bytes kMostWords = 44;
+  const Bytes words = std::max<Bytes>(layout.large_length / kWord, 2) - 1;
+  const Bytes before = (1 + world.choose(kMostWords) % words) * kWord;
+  layout.region = 3 * kPage;
+  layout.large = {kPage - before, 2 * kPage - before};
 }
 
 }  // namespace
@@ -23,9 +38,15 @@ bool goes_into_a_second_page(const MemoryCell& cell) {
 }
 
 std::vector<MemoryCell> MemoryLayout::cells_of(std::uint32_t thread) const {
-  return {{thread * kWord, kWord},
-          {kCacheLine + thread * kWord, kWord},
-          {large.at(thread), kLargeCell}};
+  return {{shift + thread * small_length, small_length},
+          {kCacheLine + shift + thread * small_length, small_length},
+          {shift + large.at(thread), large_length}};
+}
+
+MemoryCell MemoryLayout::unsynced() const {
+  const MemoryCell last = cells_of(kMemoryThreads - 1)[1];
+  const Bytes end = last.offset + last.length;
+  return {last.is_of_words() ? 2 * kCacheLine : end, kWord};
 }
 
 std::vector<std::size_t> cells_of_sync(std::uint32_t thread, std::size_t turn) {
@@ -49,9 +70,8 @@ MemoryPlan generated_memory_plan(const MemorySystem& system, pmem::Tape& tape,
   MemoryPlan plan;
   plan.is_generated = true;
   pmem::Choices& world = tape.stream("world");
-  if (world.choose(2) == 1) {
-    plan.layout = layout_over_pages((1 + world.choose(kLargeCell / kWord - 1)) * kWord);
-  }
+  draw_lengths(tape.stream("lengths"), plan.layout);
+  if (world.choose(2) == 1) put_over_pages(world, plan.layout);
   const bool may_have_more = system.copies.most > system.copies.least;
   plan.copies =
       static_cast<std::uint32_t>(system.copies.least + (may_have_more ? world.choose(2) : 0));

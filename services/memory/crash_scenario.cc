@@ -10,6 +10,7 @@
 
 #include "platform/base/error.h"
 #include "services/judge.h"
+#include "services/memory/crash_boundaries.h"
 #include "services/memory/crash_cells.h"
 #include "services/memory/crash_order.h"
 #include "services/memory/crash_plan.h"
@@ -32,12 +33,6 @@ constexpr CrashSchedule kSchedules[] = {
     {"threads", "two threads of an application sync, and the mirror's copy is read"},
 };
 
-// Events that generated runs count.
-constexpr std::string_view kIntoSecondPage = "sync points into a second page";
-constexpr std::string_view kWithMoreCopies = "sync points with more copies than the fewest";
-constexpr std::string_view kOnPromoted = "sync points on a copy that was promoted";
-constexpr std::string_view kPromotedFails = "failures of a copy that was promoted";
-
 class MemoryCrashScenario final : public CrashScenario {
  public:
   MemoryCrashScenario(const MemorySystem& system, MemoryConfig config, MemoryPlan plan)
@@ -49,7 +44,8 @@ class MemoryCrashScenario final : public CrashScenario {
         replicas_(config_.nodes.size()),
         versions_(config_.threads + 1),
         epochs_(config_.threads),
-        order_(config_.nodes, plan_.moves) {
+        order_(config_.nodes, plan_.moves),
+        keeps_copies_(plan_.is_patient) {
     for (std::uint32_t thread = 0; thread < config_.threads; ++thread) {
       for (const MemoryCell& cell : plan_.layout.cells_of(thread)) cells_.push_back(cell);
     }
@@ -95,14 +91,7 @@ class MemoryCrashScenario final : public CrashScenario {
       }
     }
     if (!plan_.is_generated) return events;
-    events[std::string(kIntoSecondPage)] = into_second_page_;
-    if (system_.copies.most > system_.copies.least) {
-      events[std::string(kWithMoreCopies)] = with_more_copies_;
-    }
-    if (system_.copies.least > 0) {
-      events[std::string(kOnPromoted)] = on_promoted_;
-      events[std::string(kPromotedFails)] = promoted_failed_;
-    }
+    met_.add_to(events, system_.copies);
     return events;
   }
   std::span<const Event> expected_events() const override { return system_.events; }
@@ -153,6 +142,9 @@ class MemoryCrashScenario final : public CrashScenario {
     }
     ~Opened() {
       scenario_.note_lost_copies();
+      for (NodeId copy = 0; copy < scenario_.replicas_.size(); ++copy) {
+        if (scenario_.replicas_[node_]->has_lost(copy)) ++scenario_.met_.given_up;
+      }
       if (is_unreplicated(scenario_.replicas_[node_])) scenario_.told_.losses.failed_alone = true;
       const std::vector<std::uint64_t> events = scenario_.replicas_[node_]->events();
       scenario_.closed_.resize(events.size());
@@ -183,7 +175,12 @@ class MemoryCrashScenario final : public CrashScenario {
     MemoryLosses& losses = told_.losses;
     for (const auto& replica : replicas_) {
       for (NodeId copy = 0; replica && copy < replicas_.size(); ++copy) {
-        losses.any_copy = losses.any_copy || replica->has_lost(copy);
+        if (!replica->has_lost(copy)) continue;
+        losses.any_copy = true;
+        if (keeps_copies_) {
+          note_problem(
+              fmt::format("a copy is given up, that of node {}, which has not failed", copy));
+        }
       }
     }
     const auto& first = replicas_[primary()];
@@ -194,10 +191,15 @@ class MemoryCrashScenario final : public CrashScenario {
   }
   // True if nobody waits until the node has what was synced.
   bool lags(NodeId node) const { return order_.place_of(node) > system_.synced_copies; }
-  // True if a copy has all that was acknowledged, or, if it lags, all up to some sync point.
+  // True if a copy has all that was acknowledged, or, if it lags, all up to some sync point, and if
+  // the others would follow it.
   bool may_be_promoted(NodeId copy) const {
     return copy != primary() && !told_.losses.any_copy && replicas_[copy] &&
-           replicas_[copy]->is_complete();
+           replicas_[copy]->is_complete() &&
+           std::all_of(replicas_.begin(), replicas_.end(), [&](const auto& other) {
+             return !other || other == replicas_[copy] ||
+                    other->would_follow(replicas_[copy]->next_term());
+           });
   }
   Task<> promote_primary();
   Task<> read_promoted(MappedMemory& memory, std::uint32_t number);
@@ -218,7 +220,7 @@ class MemoryCrashScenario final : public CrashScenario {
     told_.calls.push_back({{operation, Executor::current().now(), Time::max(), false}, client});
     const ScopedCount under_way(under_way_);
     changed();
-    store_cell(memory.region(), kUnsyncedCell, version);
+    store_cell(memory.region(), plan_.layout.unsynced(), version);
     for (const auto& [cell, stored] : operation.stored) {
       store_cell(memory.region(), cells_[cell], stored);
     }
@@ -240,12 +242,11 @@ class MemoryCrashScenario final : public CrashScenario {
   }
 
   void count_boundaries(const Operation& synced) {
-    const bool second_page = std::any_of(
-        synced.stored.begin(), synced.stored.end(),
-        [&](const auto& stored) { return goes_into_a_second_page(cells_[stored.first]); });
-    if (second_page) ++into_second_page_;
-    if (config_.nodes.size() > 1 + system_.copies.least) ++with_more_copies_;
-    if (told_.losses.moved) ++on_promoted_;
+    std::vector<MemoryCell> cells;
+    for (const auto& [cell, version] : synced.stored) cells.push_back(cells_[cell]);
+    met_.note_sync(cells);
+    if (config_.nodes.size() > 1 + system_.copies.least) ++met_.with_more_copies;
+    if (told_.losses.moved) ++met_.on_promoted;
   }
 
   static void note_read(std::vector<ClientCall<Operation>>& calls, std::uint32_t client, Time start,
@@ -272,7 +273,8 @@ class MemoryCrashScenario final : public CrashScenario {
         note_read(seen, reader_of(copy), start, std::move(found));
       }
       std::uint64_t unsynced = 0;
-      replica->read(kUnsyncedCell.offset, std::as_writable_bytes(std::span(&unsynced, 1)));
+      replica->read(plan_.layout.unsynced().offset,
+                    std::as_writable_bytes(std::span(&unsynced, 1)));
       // A copy that was given the region by a running primary, or by one that has gone on alone,
       // holds everything that had been stored by then.
       const bool was_copied = told_.losses.any_copy || told_.losses.moved ||
@@ -294,6 +296,7 @@ class MemoryCrashScenario final : public CrashScenario {
       if (!may_be_promoted(self)) told_.inspected = primary();
       if (told_.inspected != self) co_return;
       promoted_at_ = Executor::current().now();
+      keeps_copies_ = false;  // those that it takes from others
       replicas_[self]->promote(order_.from(self));
     }
     co_await inspect_on(thread);
@@ -322,16 +325,13 @@ class MemoryCrashScenario final : public CrashScenario {
   std::vector<std::size_t> epochs_;
   MemoryCrashHistory told_;
   MemoryOrder order_;
-  // The number of copies, from the mirror on, that have surely heard of the primary. No other one
-  // is promoted: it would begin a term without knowing of this primary's, so neither it nor the
-  // copies that follow it could tell the two apart.
+  // True if no node has failed alone, and copies that do not answer are not given up early.
+  bool keeps_copies_;
+  // The number of copies, from the mirror on, that have surely heard of the primary.
   std::size_t knowing_ = 0;
   bool promoting_ = false;
   std::vector<std::uint64_t> closed_;
-  std::uint64_t into_second_page_ = 0;
-  std::uint64_t with_more_copies_ = 0;
-  std::uint64_t on_promoted_ = 0;
-  std::uint64_t promoted_failed_ = 0;
+  MemoryBoundariesMet met_;
   std::uint32_t under_way_ = 0;
   std::optional<Time> promoted_at_;  // for the inspection
   bool asked_ = false;
@@ -438,17 +438,19 @@ Task<> MemoryCrashScenario::inspect(Thread&) {
 
 void MemoryCrashScenario::note_failure(const ServerFailure& failure) {
   note_lost_copies();
+  if (failure.alone) keeps_copies_ = false;
   const bool was_moved = order_.has_moved();
-  const bool was_last = order_.nodes().size() == 1;
-  const bool of_primary =
-      order_.note_failure(failure, std::min<std::size_t>(knowing_, system_.synced_copies),
-                          [this](NodeId copy) { return may_be_promoted(copy); });
+  const MemoryOrder before = order_;
+  const bool was_last = before.nodes().size() == 1;
+  const bool of_primary = order_.note_failure(
+      failure, system_.synced_copies, [this](NodeId copy) { return may_be_promoted(copy); });
   told_.losses.moved = order_.has_moved();
   if (!of_primary) return;
+  if (before.place_of(primary()) > knowing_) ++met_.promoted_unheard;
   knowing_ = 0;
   promoting_ = false;
   if (!was_moved) return;
-  ++promoted_failed_;
+  ++met_.promoted_failed;
   // It was the last node, so it had no copy.
   if (was_last) told_.losses.failed_alone = true;
 }
@@ -494,8 +496,12 @@ std::unique_ptr<CrashScenario> memory_generated_scenario(const MemorySystem& sys
     config.parameters["connections"] = 2 - store.choose(2);
     constexpr std::array<std::uint64_t, 3> kTimeouts{500'000, 100, 10};
     pmem::Choices& patience = tape.stream("patience");
-    config.parameters["timeout_us"] = kTimeouts[patience.choose(kTimeouts.size())];
-    config.parameters["resends"] = 3 - patience.choose(4);
+    const std::size_t timeout = patience.choose(kTimeouts.size());
+    const std::size_t resends_less = patience.choose(4);
+    config.parameters["timeout_us"] = kTimeouts[timeout];
+    config.parameters["resends"] = 3 - resends_less;
+    // No more than two connections of a run are broken (bench/crash/generated_choices.cc).
+    plan.is_patient = timeout == 0 && resends_less < 2;
   }
   return std::make_unique<MemoryCrashScenario>(system, std::move(config), std::move(plan));
 }

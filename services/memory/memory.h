@@ -124,6 +124,11 @@ class MemoryReplica {
   // flushes what is synced. What it has acknowledged is durable, but a failure may leave a part of
   // a sync point that is under way.
   virtual bool is_unreplicated() const = 0;
+  // Each primary has a term, and no two have the same. The one that this node begins when it is
+  // promoted, and whether the node follows a primary that has this one, which may not have heard of
+  // one that the node has followed; else it refuses to.
+  virtual std::uint64_t next_term() const = 0;
+  virtual bool would_follow(std::uint64_t term) const = 0;
   // Makes a complete copy the primary: it completes what has arrived, refuses the former primary,
   // and can be mapped when this has returned. `nodes`: itself, then the nodes that follow it now.
   virtual void promote(std::vector<NodeId> nodes) = 0;

@@ -16,6 +16,7 @@
 // have not been applied: recovery examines all of them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -28,11 +29,35 @@
 namespace perdura::systems::mojim {
 
 // Ids are unique over all connections, and sync points take effect in the order of their ids. The
-// upper bits of an id are its term: how many primaries there have been. Each primary's ids begin
-// with 1 in its term. So the id that was applied last also says whose requests are accepted.
+// upper bits of an id are its term. Each primary has a term of its own, in which its ids begin with
+// 1. So the id that was applied last also says whose requests are accepted.
 inline constexpr int kTermShift = 40;
 constexpr std::uint64_t term_of(std::uint64_t id) { return id >> kTermShift; }
 constexpr std::uint64_t begin_of(std::uint64_t term) { return term << kTermShift; }
+
+// Copies that are promoted without having heard of each other count the same number of primaries
+// before them. So a term consists of a round, which is that number plus one, and in its lower bits
+// the number of the node. Of two terms of one round, the later one is that of the greater node. A
+// node never begins the same round twice.
+inline constexpr int kRoundShift = 6;
+inline constexpr NodeId kMostNodes = NodeId{1} << kRoundShift;
+inline constexpr std::uint64_t kMostRounds = std::uint64_t{1} << (64 - kTermShift - kRoundShift);
+constexpr std::uint64_t round_of(std::uint64_t term) { return term >> kRoundShift; }
+constexpr NodeId node_of(std::uint64_t term) { return static_cast<NodeId>(term % kMostNodes); }
+// The term that `node` begins if `known` is the latest term of which it has heard, or 0 if it has
+// heard of none. Regions from before there were rounds have terms from 1 on; a term of the second
+// round or later follows them.
+constexpr std::uint64_t term_after(std::uint64_t known, NodeId node) {
+  const std::uint64_t before = known == 0 ? 0 : std::max<std::uint64_t>(round_of(known), 1);
+  return (before + 1) << kRoundShift | node;
+}
+// True if a node that has heard of no later term than `known` follows the primary that begins `term`.
+// A primary of the same round has not heard of the one that the node has followed so far. If the
+// node itself was that one, its followers say so.
+constexpr bool follows(NodeId node, std::uint64_t known, std::uint64_t term) {
+  if (known == 0) return true;
+  return term > known && (round_of(term) > round_of(known) || node_of(known) == node);
+}
 
 // Values of RequestHeader::copied. They mark the sync points by which a primary copies its whole
 // region to a node whose own copy is not the outcome of sync points, and the last one of these.
@@ -81,9 +106,13 @@ static_assert(sizeof(Shape) == 40);
 // durable, unless persistence is as in the paper. A data area on a disk may hold more, which the
 // logs then still have.
 inline constexpr Bytes kAppliedOffset = 256;
-// 1 while the data area is not the outcome of sync points: it is being copied from the primary, or
-// it is the primary's own.
+// kIncomplete while the data area is not the outcome of sync points: it is being copied from the
+// primary, or it is the primary's own. kAlone if it belongs to a primary that has gone on without a
+// copy: no other node may have what it has acknowledged.
 inline constexpr Bytes kIncompleteOffset = 264;
+inline constexpr std::uint64_t kComplete = 0;
+inline constexpr std::uint64_t kIncomplete = 1;
+inline constexpr std::uint64_t kAlone = 2;
 // On a primary: the copies that it has given up since they were given the whole region, a bit for
 // each. They lack sync points.
 inline constexpr Bytes kGivenUpOffset = 272;

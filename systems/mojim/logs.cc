@@ -16,7 +16,8 @@ Logs::Logs(pmem::Region& logs, pmem::Region& data, const Options& options)
       scratch_(options.shape.slot_bytes),
       applied_now_(options.shape.logs) {
   applied_ = logs.load(kAppliedOffset);
-  incomplete_ = logs.load(kIncompleteOffset) != 0;
+  incomplete_ = logs.load(kIncompleteOffset) == kIncomplete;
+  alone_ = logs.load(kIncompleteOffset) == kAlone;
   in_background_ = logs.load(kInBackgroundOffset) != 0;
   for (std::uint32_t log = 0; log < logs_.size(); ++log) {
     logs_[log].last_id = applied_;
@@ -330,9 +331,20 @@ void Logs::set_incomplete(bool incomplete) {
   completes_with_ = 0;
   if (incomplete_ == incomplete) return;
   if (incomplete) ++times_incomplete_;
-  logs_region_.store(kIncompleteOffset, incomplete ? 1 : 0);
+  store_completeness(incomplete ? kIncomplete : kComplete);
+}
+
+void Logs::go_on_alone() {
+  if (is_alone()) return;
+  completes_with_ = 0;
+  store_completeness(kAlone);
+}
+
+void Logs::store_completeness(std::uint64_t completeness) {
+  logs_region_.store(kIncompleteOffset, completeness);
   logs_region_.persist(kIncompleteOffset, kWord);
-  incomplete_ = incomplete;
+  incomplete_ = completeness == kIncomplete;
+  alone_ = completeness == kAlone;
 }
 
 void Logs::set_given_up(std::uint64_t copies) {

@@ -161,6 +161,10 @@ class Logs {
   // is applied.
   bool is_incomplete() const { return incomplete_.load(std::memory_order_relaxed); }
   void set_incomplete(bool incomplete);
+  // True on a primary that goes on without a copy: its region is complete, and what it acknowledges
+  // is nowhere else, until the region is given to a copy. Durable when go_on_alone() returns.
+  bool is_alone() const { return alone_.load(std::memory_order_relaxed); }
+  void go_on_alone();
   // Makes a copy incomplete: readers of the data area wait until it is given the region.
   void await_region();
   // True if this copy has to be given the region. False, too, if it is complete once save() has
@@ -236,6 +240,7 @@ class Logs {
   void exclude_readers();
   void let_readers_in();
   void end_term(std::uint64_t next);
+  void store_completeness(std::uint64_t completeness);
   void store_applied(std::uint64_t id, bool durably);
   void write_applied(std::uint64_t id, bool durably);
 
@@ -252,6 +257,7 @@ class Logs {
   Counts counts_;
   std::atomic<std::uint64_t> applied_{0};
   std::atomic<bool> incomplete_{false};
+  std::atomic<bool> alone_{false};
   std::atomic<bool> closed_{false};
   std::atomic<bool> being_written_{false};
   bool in_background_ = false;                  // guarded by data_lock_

@@ -58,6 +58,7 @@ struct Refusal {
     in_use,
     replaced,
     shape,
+    alone,   // it has been a primary without copies, and would lose what it has acknowledged
     broken,  // never sent: the connection broke before an answer
   } reason = Reason::none;
   std::uint32_t version = 0;

@@ -8,6 +8,7 @@ Parameters Parameters::of(const services::MemoryConfig& config, const Mode& mode
   const ParameterReader given(mode.name, kParameters, config.parameters);
   given.require_within("size", config.size, kCacheLine, Bytes{1} << 46);
   given.require_within("threads", config.threads, 1, 1024);
+  for (const NodeId node : config.nodes) given.require_within("nodes", node, 0, kMostNodes - 1);
   Parameters result;
   result.connections = given.number<std::uint32_t>("connections");
   result.log_slots = given.number<std::uint32_t>("log_slots");

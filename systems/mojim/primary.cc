@@ -209,6 +209,12 @@ Task<> Primary::connect_first(Sender& sender, std::size_t copy) {
       throw UsageError(fmt::format(
           "node {} follows another primary (term {}, this one has {}); start this node as a copy",
           copies_[copy], refusal->term, term_));
+    case Refusal::Reason::alone:
+      throw UsageError(fmt::format(
+          "node {} has gone on as the primary without a copy, and what it has acknowledged then is "
+          "not here (term {}, this one has {}); start that node as the primary, or remove its "
+          "region to give that up",
+          copies_[copy], refusal->term, term_));
     case Refusal::Reason::shape:
       throw UsageError(fmt::format(
           "the copy of node {} has another size, or other logs; give all nodes the same ones",
@@ -284,6 +290,10 @@ bool Primary::has_lost(NodeId node) const {
   return found != copies_.end() && is_lost(static_cast<std::size_t>(found - copies_.begin()));
 }
 
+bool Primary::has_lost_any() const {
+  return std::any_of(lost_.begin(), lost_.end(), [](const auto& lost) { return lost.load(); });
+}
+
 bool Primary::has_lost_all() const {
   return std::all_of(lost_.begin(), lost_.end(), [](const auto& lost) { return lost.load(); });
 }
@@ -327,10 +337,15 @@ Task<> Primary::note_lost(std::size_t copy) {
 Task<> Primary::keep_own() {
   {
     const std::lock_guard held(completeness_);
-    if (loading_ != Loading::done) co_return;  // it is not loaded yet
-    if (keeps_own() || std::exchange(begins_to_keep_own_, true)) co_return;
-    flush_unflushed();
-    logs_.set_incomplete(false);
+    if (loading_ != Loading::done) co_return;  // it holds nothing yet
+    if (!keeps_own() && !std::exchange(begins_to_keep_own_, true)) {
+      flush_unflushed();
+      if (!has_lost_any()) logs_.set_incomplete(false);
+    } else if (!has_lost_any() || logs_.is_alone()) {
+      co_return;
+    }
+    // A copy that is lost does not know it, and may be promoted.
+    if (has_lost_any()) logs_.go_on_alone();
   }
   co_await yield();  // as in note_lost()
   const std::lock_guard held(completeness_);

@@ -94,6 +94,7 @@ class Primary {
 
   bool is_lost(std::size_t copy) const { return lost_[copy].load(std::memory_order_relaxed); }
   bool has_lost(NodeId node) const;
+  bool has_lost_any() const;
   bool has_lost_all() const;
   // True if all copies are lost, and what had been safe only there is durable here.
   bool is_alone() const { return keeps_own() && has_lost_all(); }

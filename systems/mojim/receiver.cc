@@ -109,10 +109,14 @@ void Receiver::accept(fabric::ConnectionRequest& request, const Way& way) {
   Refusal refusal{.version = kProtocolVersion, .term = logs_.term()};
   if (hello.version != kProtocolVersion || hello.log != log_ || !(hello.shape == logs_.shape())) {
     refusal.reason = Refusal::Reason::shape;
-  } else if (logs_.is_closed() || term_of(hello.from) < logs_.term()) {
+  } else if (logs_.is_closed() ||
+             (term_of(hello.from) != logs_.term() &&
+              !follows(thread_.node.id(), logs_.term(), term_of(hello.from)))) {
     refusal.reason = Refusal::Reason::replaced;
   } else if (queue_pair_ && queue_pair_->connected() && term_of(hello.from) == logs_.term()) {
     refusal.reason = Refusal::Reason::in_use;
+  } else if (logs_.is_alone() && term_of(hello.from) > logs_.term()) {
+    refusal.reason = Refusal::Reason::alone;
   }
   if (refusal.reason != Refusal::Reason::none) return request.reject(rpc::bytes_of(refusal));
   close();

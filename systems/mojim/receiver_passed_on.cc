@@ -151,7 +151,7 @@ Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoin
 Task<bool> Receiver::connect(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
   constexpr int kAttempts = 5;  // what has arrived at a copy may not have been applied yet
   const std::uint64_t term = term_of(sync.id);
-  const bool is_first = term == 1 && term_of(applied_before_) < 1;
+  const bool is_first = round_of(term) == 1 && term_of(applied_before_) == 0;
   const std::uint64_t before = term_of(applied_before_) == term ? applied_before_ : begin_of(term);
   const std::uint64_t passed = logs_.passed_id();
   const std::uint64_t from = term_of(passed) == term ? std::max(before, passed) : before;

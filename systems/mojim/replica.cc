@@ -54,10 +54,20 @@ pmem::Medium Replica::medium() const {
 
 // Makes this node the primary: from now on applications change the data area.
 void Replica::be_primary(Primary::Contents contents) {
+  const std::uint64_t term = next_term();
+  if (round_of(term) >= kMostRounds) {
+    throw UsageError(
+        fmt::format("region '{}' has had {} primaries, as many as can be told apart; copy its "
+                    "contents to a new "
+                    "region",
+                    name_, kMostRounds - 1));
+  }
   logs_.close();
-  logs_.begin_term(logs_.term() + 1);
+  logs_.begin_term(term);
   // Its own region stays complete, since it is the only one until the copies have been given it.
   if (contents != Primary::Contents::own) logs_.set_incomplete(true);
+  const bool has_copies = !copies_behind(mode_, config_.nodes, node_.id()).empty();
+  if (mode_.is_replicated() && !has_copies) logs_.go_on_alone();
   if (regions_.data->medium() == pmem::Medium::disk) {
     // Section 3.2.3: applications map persistent memory.
     loaded_ = load_from_disk(node_, name_, *regions_.logs);

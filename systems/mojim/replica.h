@@ -29,6 +29,10 @@ class Replica final : public services::MemoryReplica {
   bool is_unreplicated() const override {
     return primary_ && !primary_->copies().empty() && !logs_.is_incomplete();
   }
+  std::uint64_t next_term() const override { return term_after(logs_.term(), node_.id()); }
+  bool would_follow(std::uint64_t term) const override {
+    return follows(node_.id(), logs_.term(), term);
+  }
   void promote(std::vector<NodeId> nodes) override;
   std::vector<std::uint64_t> events() const override;
 

@@ -230,6 +230,9 @@ GENERIC = {
     "durability-sim": Tests("perdura_sim_test", only=["WhatMakesDurable.*"]),
     "restart": Tests("perdura_sim_test", only=["SimRestart.*"]),
     "restarted-once": Tests("perdura_crash_test", only=["RestartedOnce.*"]),
+    # Replicated memory: all orders in which nodes fail or are promoted; and ranges of any bytes.
+    "failure-orders": Tests("perdura_crash_test", only=["*FailureOrders*", "*PromotionOrders*"]),
+    "bytes": Tests("perdura_crash_test", only=["Soak.SyncPointsAreOfAnyBytes"]),
     "lengths": Tests("perdura_crash_test", only=["Soak.ValuesAndRecordsEndAroundBoundaries"]),
     "restarted": Tests("perdura_crash_test", by_system=True, suite="Restarted"),
     # File systems: a death, work, and a power failure; and the kernel and programs around them.

@@ -144,6 +144,24 @@ TEST(Soak, SyncPointsGoOverPagesAndToMoreCopiesThanTheFewest) {
   }
 }
 
+// A copy must not be given up in silence for want of what only a sync point under way, or its last
+// bytes, have.
+TEST(Soak, SyncPointsAreOfAnyBytes) {
+  for (const auto& [system, level] : {std::pair{"m-async", GuaranteeLevel::ordered},
+                                      std::pair{"m-syncdisk", GuaranteeLevel::durable}}) {
+    CaseSoak search(case_of(system, "persistence = correct", "dmp ddio", level), soaked_testbed(),
+                    1);
+    while (search.counts().schedules < 200) {
+      const auto found = search.next();
+      ASSERT_FALSE(found) << found->text();
+    }
+    for (const std::string_view event : {"ranges that end within a word", "ranges over a line",
+                                         "sync points into a second page"}) {
+      EXPECT_GE(search.counts().happened.at(std::string(event)), 20U) << system << ": " << event;
+    }
+  }
+}
+
 // A fault at the end of a word, a line, a page or a unit of an allocator shows only with values of
 // such lengths.
 TEST(Soak, ValuesAndRecordsEndAroundBoundaries) {

@@ -87,7 +87,7 @@ TEST_F(MojimReceiver, WhoWaitsForRoomIsToldOfANewPrimary) {
     while (!is_full) co_await sleep_for(kLook);
     co_await sleep_for(100 * kLook);  // until the copy has seen what has arrived
     const auto sender = this->sender(thread, 1, Acknowledgment::device);
-    co_await connect(*sender, 2);
+    co_await connect(*sender, term_after(1, 2));
     co_await sleep_until(kGiveUp);
     is_lost_ = true;  // so that the first one does not wait for ever
   });
