@@ -107,10 +107,10 @@ class GeneratedRun {
   // `observer` is told what happens; it must outlive this. Must be called before run().
   void observe(sim::RunObserver& observer) { platform_->observe(observer); }
 
-  // Instead of run(): runs until the failure that follows `failures_before` others, and lists the moments
-  // since the one before it at which a failure would leave something different. Of an interval in
-  // which nothing that may survive changes and no client makes progress, only the last instant is
-  // listed. Moments before `begins` first returns true are left out.
+  // Instead of run(): runs until the failure that follows `failures_before` others, and lists the
+  // moments since the one before it at which a failure would leave something different. An interval
+  // in which nothing that may survive changes and no client makes progress is listed as its last
+  // instant only. Moments before `begins` first returns true are left out.
   void list_moments(std::function<bool()> begins, std::uint32_t failures_before = 0);
   const std::set<Time>& moments() const { return moments_; }
 

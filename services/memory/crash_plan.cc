@@ -11,8 +11,8 @@ namespace {
 // Systems keep state for each page of a region.
 constexpr Bytes kPage = 4 * KiB;
 
-// Gives cells any number of bytes, at any offset within a word. The large cell takes no more requests
-// than one of whole words does.
+// Gives cells any number of bytes, at any offset within a word. The large cell takes no more
+// requests than one of whole words does.
 void draw_lengths(pmem::Choices& lengths, MemoryLayout& layout) {
   constexpr Bytes kLongest = 375;
   if (lengths.choose(2) == 0) return;

@@ -51,9 +51,9 @@ constexpr std::uint64_t term_after(std::uint64_t known, NodeId node) {
   const std::uint64_t before = known == 0 ? 0 : std::max<std::uint64_t>(round_of(known), 1);
   return (before + 1) << kRoundShift | node;
 }
-// True if a node that has heard of no later term than `known` follows the primary that begins `term`.
-// A primary of the same round has not heard of the one that the node has followed so far. If the
-// node itself was that one, its followers say so.
+// True if a node that has heard of no later term than `known` follows the primary that begins
+// `term`. A primary of the same round has not heard of the one that the node has followed so far.
+// If the node itself was that one, its followers say so.
 constexpr bool follows(NodeId node, std::uint64_t known, std::uint64_t term) {
   if (known == 0) return true;
   return term > known && (round_of(term) > round_of(known) || node_of(known) == node);
