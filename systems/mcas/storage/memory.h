@@ -23,7 +23,9 @@ class Memory {
   pmem::Region& region() const { return *region_; }
 
   // What was stored to a flushed range is durable after the next drain(). Where the caches are in
-  // the persistence domain nothing is flushed.
+  // the persistence domain nothing is flushed. A range, of a direct transfer too, may begin or end
+  // within a line. All lines that hold a byte of it are flushed whole, so nothing of it is left out;
+  // what others have stored to these lines may become durable sooner, as it may at any time.
   void flush(Place place) const {
     if (flushes_) region_->flush(place.offset, place.length);
   }
