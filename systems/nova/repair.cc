@@ -153,6 +153,7 @@ class Repair {
       readable_[number] = is_readable;
       if (is_readable && inode.is(S_IFDIR)) directories_.insert(number);
     }
+    mark_as_existing();
     for (const auto& [number, type] : all) {
       if (!directories_.contains(number)) remove_names_of(number);
     }
@@ -160,6 +161,17 @@ class Repair {
       readable_[number] ? keep(number) : end(number);
     }
     return !all.empty();
+  }
+
+  // An inode that has lost the bit that says that it exists is known by its names alone. Should the
+  // repair end after they are removed, and before it is kept, nobody would find it again.
+  void mark_as_existing() {
+    for (const auto& [number, record] : records_) {
+      if (readable_.at(number) && !found_.inodes[number].exists) {
+        store(number, kStateWord, record.state);
+      }
+    }
+    region_.drain();
   }
 
   void own(const Inode& inode) {

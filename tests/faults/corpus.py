@@ -113,6 +113,10 @@ def place_of(fault, text):
         raise CorpusError(
             f"{fault.component}.toml: {fault.name}: 'before' occurs {len(places)} times in {fault.file}, not once"
         )
+    if is_statements(fault.before) and not begins_a_statement(text, places[0][0]):
+        raise CorpusError(
+            f"{fault.component}.toml: {fault.name}: 'before' begins within a statement of {fault.file} and ends with it"
+        )
     return places[0]
 
 
@@ -127,7 +131,27 @@ def is_whole(snippet):
         elif character in closing and (not opened or opened.pop() != closing[character]):
             return False
     statement = re.match(r"\s*(if|for|while|do|return|co_return|continue|break|throw)\b", snippet)
-    return not opened and (not statement or snippet.rstrip()[-1] in ";}")
+    if opened or statement and snippet.rstrip()[-1] not in ";}":
+        return False
+    return is_statements(snippet) or ";" not in outside_braces(snippet)
+
+
+def is_statements(snippet):
+    return snippet.rstrip().endswith((";", "}"))
+
+
+def outside_braces(snippet):
+    """A snippet without literals, and without what is in braces, such as the body of a lambda in an expression."""
+    snippet = re.sub(r'"(\\.|[^"\\])*"|' + r"'(\\.|[^'\\])*'", "", snippet)
+    while (shorter := re.sub(r"\{[^{}]*\}", "", snippet)) != snippet:
+        snippet = shorter
+    return snippet
+
+
+def begins_a_statement(text, begin):
+    """Whether a statement may begin at this place of a file: whatever is in front of it has ended."""
+    before = re.sub(r"//[^\n]*", "", text[:begin]).rstrip()
+    return before.endswith((";", "{", "}", ")", ":")) or re.search(r"\b(else|do)$", before) is not None
 
 
 def check(faults, tree):
@@ -181,7 +205,7 @@ def with_faults(text, begin, end, places):
         before = with_faults(text, place.begin, place.end, place.within)
         for fault in place.faults:
             after = fault.after.strip()
-            if fault.before.rstrip().endswith((";", "}")):
+            if is_statements(fault.before):
                 before = f'{{ if (perdura_fault("{fault.name}")) {{ {after} }} else {{ {before} }} }}'
             else:
                 before = f'(perdura_fault("{fault.name}") ? ({after}) : ({before}))'

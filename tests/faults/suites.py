@@ -237,6 +237,7 @@ GENERIC = {
     "restarted": Tests("perdura_crash_test", by_system=True, suite="Restarted"),
     # File systems: a death, work, and a power failure; and the kernel and programs around them.
     "life": Tests("perdura_fs_test", by_system=True, suite="/FsLife"),
+    "repairs": Tests("perdura_nova_test", only=["NovaRepair.*"]),
     "mount": Tests("perdura_fs_mount_test", only=["*FsSpaceTest*", "*FsCachesTest*", "*FsDirectoryTest*"]),
     "model": Tests("perdura_persistence_test"),
     "proofs": Tests("perdura_persistence_proof_test"),

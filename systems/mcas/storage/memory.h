@@ -23,7 +23,9 @@ class Memory {
   pmem::Region& region() const { return *region_; }
 
   // Everything stored to a flushed range is durable after the next drain(). If the caches are in
-  // the persistence domain, flush() does nothing.
+  // the persistence domain, flush() does nothing. A range may begin or end within a line, as that of
+  // a direct transfer does. All lines that hold a byte of it are flushed whole, so nothing of it is
+  // left out; stores of others to these lines may become durable sooner, as they may at any time.
   void flush(Place place) const {
     if (flushes_) region_->flush(place.offset, place.length);
   }

@@ -86,6 +86,7 @@ class SmallWorld {
   }
 
   int times_full() const { return full_; }
+  int times_written_in_part() const { return written_in_part_; }
   int times_beyond_one_answer() const { return beyond_one_answer_; }
 
  private:
@@ -105,14 +106,30 @@ class SmallWorld {
   void create(const std::string& path) {
     const int file = open(path.c_str(), O_CREAT | O_RDWR | O_NOFOLLOW, 0644);
     if (file < 0) return note(-1);
-    const std::string data(random_() % 60'000, 'd');
-    if (write(file, data.data(), data.size()) < static_cast<ssize_t>(data.size())) ++full_;
+    std::string data(random_() % 60'000, '\0');
+    for (char& each : data) each = static_cast<char>(random_());
+    const ssize_t written = write(file, data.data(), data.size());
+    if (written < static_cast<ssize_t>(data.size())) ++full_;
+    if (written > 0 && written < static_cast<ssize_t>(data.size())) {
+      ++written_in_part_;
+      data.resize(static_cast<std::size_t>(written));
+      expect_content(file, data);
+    }
     // Some stay open, also when they have no name any more.
     if (open_.size() < 8 && random_() % 8 == 0) {
       open_.push_back(file);
     } else {
       close(file);
     }
+  }
+  // Of the file system, not of the kernel's cache.
+  static void expect_content(int file, const std::string& expected) {
+    EXPECT_EQ(posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0);
+    std::string found(expected.size(), '\0');
+    const ssize_t got = pread(file, found.data(), found.size(), 0);
+    EXPECT_EQ(got, static_cast<ssize_t>(expected.size()));
+    EXPECT_TRUE(found == expected)
+        << "a write of which " << expected.size() << " bytes had room has written others";
   }
   // As `ls -l` does, for which the kernel asks for attributes together with the names. It asks for
   // no more at a time than the program does, but for a page at least.
@@ -140,6 +157,7 @@ class SmallWorld {
   std::mt19937_64 random_;
   std::vector<int> open_;
   int full_ = 0;
+  int written_in_part_ = 0;
   int beyond_one_answer_ = 0;
 };
 
@@ -163,6 +181,7 @@ TEST_P(FsSpaceTest, IsAllFreeWhenAllIsDeleted) {
       for (int i = 0; i < 1500; ++i) small.step();
       // The boundaries were met.
       EXPECT_GT(small.times_full(), 0);
+      EXPECT_GT(small.times_written_in_part(), 0);
       EXPECT_GT(small.times_beyond_one_answer(), 0);
     }
     files::remove_all(world);
@@ -172,6 +191,42 @@ TEST_P(FsSpaceTest, IsAllFreeWhenAllIsDeleted) {
         << " blocks and " << empty.inodes - free_in(mounted.path()).inodes << " inodes stay in use";
     if (HasFailure()) break;
   }
+}
+
+// What statvfs says is free can be written, but for what says where it lies, and no more.
+TEST_P(FsSpaceTest, IsAsMuchAsItSays) {
+  if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
+  if (!is_persistent(GetParam())) GTEST_SKIP() << "a model is never full";
+  const Mounted mounted(GetParam(), "", 4 * MiB);
+  std::vector<int> open_files;
+  for (int i = 0; i < 3; ++i) {
+    const std::string path = mounted.path() / std::to_string(i);
+    open_files.push_back(open(path.c_str(), O_CREAT | O_RDWR, 0644));
+    ASSERT_GE(open_files.back(), 0);
+  }
+  struct statvfs is {};
+  ASSERT_EQ(statvfs(mounted.path().c_str(), &is), 0);
+  const std::string block(is.f_bsize, 'b');
+  std::size_t written = 0;
+  for (int failed = 0; failed < 3;) {
+    ASSERT_EQ(statvfs(mounted.path().c_str(), &is), 0);
+    const std::size_t number = written % open_files.size();
+    if (write(open_files[number], block.data(), block.size()) ==
+        static_cast<ssize_t>(block.size())) {
+      ASSERT_GE(is.f_bavail, 1U) << "there is more room than it says, after " << written;
+      ++written;
+      continue;
+    }
+    ASSERT_EQ(errno, ENOSPC);
+    // One more for a page of the file's log.
+    ASSERT_LE(is.f_bavail, 1U) << "there is less room than it says, after " << written;
+    ++failed;
+    if (failed < 3) {
+      ASSERT_EQ(ftruncate(open_files[number], 0), 0);
+    }
+  }
+  EXPECT_GT(written, is.f_blocks / 2);
+  for (const int file : open_files) close(file);
 }
 
 INSTANTIATE_TEST_SUITE_P(Systems, FsSpaceTest, testing::ValuesIn(mounted_systems()),

@@ -72,6 +72,102 @@ TEST_P(FsConformance, RandomOperationsDoWhatTheModelDoes) {
   }
 }
 
+// What statistics() says is free can be had, and there is no more: each write that adds blocks, to
+// any of some files, is refused only where so much is not free, and done only where it is. Some
+// files lose what they have when all is full, so that what is free is here and there.
+class Filling {
+ public:
+  Filling(std::unique_ptr<Session> session, std::uint32_t seed)
+      : session_(std::move(session)), random_(seed) {}
+
+  Task<> begin() {
+    for (File& file : files_) {
+      file.name = "file " + std::to_string(&file - files_.data());
+      const auto made = co_await session_->create(kRootInode, file.name, {.mode = S_IFREG}, {});
+      EXPECT_TRUE(made.has_value());
+      if (made) file.inode = made->inode;
+    }
+  }
+
+  Task<> step() {
+    constexpr Bytes kMost = 4;
+    File& file = files_[random_() % files_.size()];
+    const Bytes blocks = 1 + random_() % kMost;
+    const std::vector<std::byte> data(blocks * kBlock, std::byte{1});
+    const Statistics before = *co_await session_->statistics();
+    const auto written = co_await session_->write(file.inode, file.size, data, {});
+    if (written) {
+      file.size += data.size();
+      EXPECT_GE(before.free, data.size()) << "it has more room than it says";
+      co_return;
+    }
+    EXPECT_EQ(written.error(), std::errc::no_space_on_device);
+    ++refused_;
+    // Each block may lie by itself, and what says where it lies may begin a page of the log.
+    EXPECT_LT(before.free, 2 * data.size()) << "it has less room than it says";
+    const Statistics after = *co_await session_->statistics();
+    EXPECT_EQ(after.free, before.free) << "what is refused keeps room";
+    if (blocks > 1) co_return;
+    for (int i = 0; i < 2; ++i) {
+      File& cut = files_[random_() % files_.size()];
+      cut.size = random_() % (cut.size / kBlock + 1) * kBlock;
+      const auto done = co_await session_->truncate(cut.inode, cut.size, {});
+      EXPECT_TRUE(done.has_value()) << "what frees is refused";
+    }
+  }
+
+  // Until there is no inode more, or no room for one's name.
+  Task<> make_all_inodes() {
+    for (int i = 0;; ++i) {
+      const Statistics before = *co_await session_->statistics();
+      const auto made =
+          co_await session_->create(kRootInode, std::to_string(i), {.mode = S_IFREG}, {});
+      if (made) {
+        EXPECT_GT(before.free_inodes, 0U);
+        continue;
+      }
+      EXPECT_EQ(made.error(), std::errc::no_space_on_device);
+      EXPECT_TRUE(before.free_inodes == 0 || before.free < 2 * kBlock)
+          << before.free_inodes << " inodes and " << before.free << " bytes should be free";
+      co_return;
+    }
+  }
+
+  int refused() const { return refused_; }
+
+ private:
+  struct File {
+    std::string name;
+    InodeNumber inode{};
+    Bytes size = 0;
+  };
+
+  std::unique_ptr<Session> session_;
+  std::mt19937_64 random_;
+  std::array<File, 5> files_;
+  int refused_ = 0;
+};
+
+TEST_P(FsConformance, HasAsMuchRoomAsItSays) {
+  const std::uint32_t seed = perdura::test::random_seed();
+  SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed);
+  run([&](Thread& thread) -> Task<> {
+    const FsSystem& system = *GetParam().system;
+    FsConfig config = config_of(system, GetParam().is_small);
+    config.size = 512 * KiB;
+    config.parameters["inodes"] = 32;
+    co_await system.make(thread, "home", config);
+    const auto files = co_await system.mount(thread, "home", config);
+    Filling filling(files->attach(thread), seed);
+    co_await filling.begin();
+    for (int i = 0; i < 600 && !testing::Test::HasFailure(); ++i) co_await filling.step();
+    EXPECT_GT(filling.refused(), 10);
+    co_await filling.make_all_inodes();
+    const std::string audit = co_await files->audit();
+    EXPECT_EQ(audit, "");
+  });
+}
+
 std::string name_of(const testing::TestParamInfo<Subject>& info) {
   std::string name = std::string(info.param.system->info.name) +
                      (info.param.is_small ? "_small_" : "_") + info.param.platform;
