@@ -40,9 +40,12 @@ if(NOT PERDURA_SANITIZE)
   find_package(mimalloc QUIET)
 endif()
 # For a program, not for libraries: what others link keeps their allocator.
+#
+# mimalloc is written in C and cannot throw: where memory is refused its `operator new` aborts the process in silence. So
+# the C++ library comes first, whose `operator new` takes memory from mimalloc's malloc() and throws std::bad_alloc.
 function(perdura_use_fast_allocator program)
   if(mimalloc_FOUND)
-    target_link_libraries(${program} PRIVATE mimalloc)
+    target_link_libraries(${program} PRIVATE stdc++ mimalloc)
     target_link_options(${program} PRIVATE LINKER:--no-as-needed)
   endif()
 endfunction()

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <new>
 #include <utility>
 
 #include "bench/crash/servers.h"
@@ -94,6 +95,8 @@ void CrashRun::start(sim::Failure& failure) {
 void CrashRun::run_platform() {
   try {
     platform_.run();
+  } catch (const std::bad_alloc&) {
+    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
     if (!failed_at_) throw;
     scenario_.note_problem(error.what());
@@ -158,6 +161,8 @@ void CrashRun::start_inspector() {
 Task<> CrashRun::serve(Thread& thread) {
   try {
     co_await scenario_.serve(thread);
+  } catch (const std::bad_alloc&) {
+    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
     if (!failed_at_) throw;
     scenario_.note_problem(fmt::format("recovery fails: {}", error.what()));

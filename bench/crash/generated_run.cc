@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <numeric>
 #include <utility>
 
@@ -96,6 +97,8 @@ void GeneratedRun::begin() {
   patience_.begin(*platform_, [this] { end_clients(); });
   try {
     platform_->run();
+  } catch (const std::bad_alloc&) {
+    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
     scenario_->note_problem(error.what());
   }
@@ -437,6 +440,8 @@ void GeneratedRun::start_inspector() {
 Task<> GeneratedRun::serve(Thread& thread) {
   try {
     co_await scenario_->serve(thread);
+  } catch (const std::bad_alloc&) {
+    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
     scenario_->note_problem(fmt::format("recovery fails: {}", error.what()));
   }

@@ -1,5 +1,7 @@
 #include "bench/crash/recovery.h"
 
+#include <new>
+
 #include <fmt/format.h>
 
 #include "bench/crash/servers.h"
@@ -30,6 +32,8 @@ void Recovery::run() {
   patience_.begin(platform_, [this, inspector] { platform_.kill(inspector); });
   try {
     platform_.run();
+  } catch (const std::bad_alloc&) {
+    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
     scenario_.note_problem(error.what());
   }
@@ -38,6 +42,8 @@ void Recovery::run() {
 Task<> Recovery::serve(Thread& thread) {
   try {
     co_await scenario_.serve(thread);
+  } catch (const std::bad_alloc&) {
+    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
     scenario_.note_problem(fmt::format("recovery fails: {}", error.what()));
   }

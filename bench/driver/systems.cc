@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "harness/text/suggestion.h"
+#include "platform/base/limits.h"
 
 namespace perdura::bench {
 
@@ -35,7 +36,7 @@ void note(std::exception_ptr problem, std::string_view who, harness::Measurement
   } catch (const UsageError& error) {
     measurement.usage_error = error.what();
   } catch (const std::exception& error) {
-    measurement.judge(harness::Verdict::failed, fmt::format("{}: {}", who, error.what()));
+    measurement.judge(harness::Verdict::failed, fmt::format("{}: {}", who, problem_text(error)));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "bench/ycsb/point_workload.h"
 #include "harness/run/interrupt.h"
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "services/kv/value.h"
 
 namespace perdura::bench {
@@ -75,7 +76,7 @@ void KvClient::give_up(std::exception_ptr problem) {
   } catch (const UsageError& error) {
     if (measurement_.usage_error.empty()) measurement_.usage_error = error.what();
   } catch (const std::exception& error) {
-    invalidate(Verdict::failed, error.what());
+    invalidate(Verdict::failed, problem_text(error));
   }
 }
 

@@ -170,10 +170,17 @@ class KvRun::User final : public harness::PhaseWork {
 
   Task<> prepare() override {
     // On a model the harness takes no virtual time, so there is no cost to measure.
-    if (!run_.platform_.modelled()) {
-      run_.harness_costs_[index_] = co_await harness_cost(run_.point_);
+    std::exception_ptr problem;
+    try {
+      if (!run_.platform_.modelled()) {
+        run_.harness_costs_[index_] = co_await harness_cost(run_.point_);
+      }
+    } catch (...) {
+      problem = std::current_exception();
     }
+    // The others wait here for this client, too, whatever happened to it.
     if (run_.stores_open_) co_await run_.stores_open_->arrive_and_wait();
+    if (problem) std::rethrow_exception(problem);
     connection_ = co_await systems::PartitionedSession::connect(
         run_.system_, thread_, run_.partitions_of(index_), run_.partition_config_);
     if (run_.histories_[index_]) recorded_ = run_.histories_[index_]->record(*connection_);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "platform/base/limits.h"
 #include "services/kv/value.h"
 
 namespace perdura::bench::lmdb {
@@ -78,7 +79,7 @@ void Client::operate(std::uint64_t operations, Crew* crew) {
         ++kind.operations;
         ++kind.errors;
       }
-      fail(*operation, fmt::format("ended with '{}'", error.what()));
+      fail(*operation, fmt::format("ended with '{}'", problem_text(error)));
       result_.failed = true;
       break;
     }

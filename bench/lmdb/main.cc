@@ -21,6 +21,7 @@
 #include "harness/program/command_line.h"
 #include "harness/program/program_start.h"
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "platform/host/os_thread.h"
 
 namespace perdura::bench::lmdb {
@@ -150,7 +151,7 @@ harness::ExitCode run(const Arguments& arguments) {
     Database database(arguments.database);
     result = measure(arguments, database, spec);
   } catch (const Error& error) {  // while loading
-    result.problem = fmt::format("loading: {}", error.what());
+    result.problem = fmt::format("loading: {}", problem_text(error));
     result.failed = true;
   }
   give(arguments, result);
@@ -210,7 +211,7 @@ int main(int count, char** values) {
   } catch (const perdura::UsageError& error) {
     code = complain(true, ExitCode::usage, error.what());
   } catch (const std::exception& error) {
-    code = complain(true, ExitCode::failed, perdura::harness::problem_text(error));
+    code = complain(true, ExitCode::failed, perdura::problem_text(error));
   }
   return static_cast<int>(code);
 }

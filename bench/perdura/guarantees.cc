@@ -10,6 +10,7 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <thread>
 
@@ -97,6 +98,8 @@ std::string explored(Exploration& exploration, const sim::Profile& profile) {
                          fmt::join(result.unexplored, ", "));
     }
     return std::string(to_string(result.strongest()));
+  } catch (const std::bad_alloc&) {
+    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
     const std::string_view why = error.what();
     return fmt::format("{}{}", bench::kRefused, why.substr(0, why.find('\n')));

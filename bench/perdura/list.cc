@@ -8,6 +8,7 @@
 #include "bench/perdura/commands.h"
 #include "bench/perdura/experiment_options.h"
 #include "harness/text/printable.h"
+#include "harness/text/wrapped.h"
 #include "persistence/method.h"
 #include "platform/base/json.h"
 #include "systems/registry/registry.h"
@@ -52,16 +53,22 @@ std::vector<std::string> names(const Locations& locations, const std::string& wh
   return found;
 }
 
+// A line that goes on, where a terminal has no room for it, below its column `indent`.
+void print_line(const std::string& line, std::size_t indent) {
+  fmt::print("{}\n", wrapped(line, indent, room_of_line()));
+}
+
 void print_table(std::string_view heading,
                  const std::vector<std::pair<std::string, std::string>>& rows) {
-  fmt::print("\n{}\n", heading);
+  fmt::print("\n");
+  print_line(std::string(heading), 2);
   std::size_t width = 0;
   for (const auto& [name, text] : rows) width = std::max(width, name.size());
   for (const auto& [name, text] : rows) {
     if (text.empty()) {
       fmt::print("  {}\n", name);
     } else {
-      fmt::print("  {:<{}}  {}\n", name, width, text);
+      print_line(fmt::format("  {:<{}}  {}", name, width, text), width + 4);
     }
   }
   if (rows.empty()) fmt::print("  none found\n");
@@ -72,8 +79,10 @@ void print_parameters(std::span<const Parameter> table) {
     const std::string usual = parameter.usual.exists()
                                   ? fmt::format("; usually {}", parameter.usual.value().to_text())
                                   : "";
-    fmt::print("      {} ({}{}{}): {}\n", parameter.name, parameter.type_in_words(), usual,
-               parameter.unit.empty() ? "" : fmt::format(", {}", parameter.unit), parameter.what);
+    print_line(fmt::format("      {} ({}{}{}): {}", parameter.name, parameter.type_in_words(),
+                           usual, parameter.unit.empty() ? "" : fmt::format(", {}", parameter.unit),
+                           parameter.what),
+               10);
   }
 }
 
@@ -93,10 +102,12 @@ Json parameters_json(std::span<const Parameter> table) {
 void print_all(const Locations& locations) {
   using Rows = std::vector<std::pair<std::string, std::string>>;
   for (const services::Service* service : systems::all_services()) {
-    fmt::print("systems of the service {} ({})\n", service->name(), service->what());
+    print_line(fmt::format("systems of the service {} ({})", service->name(), service->what()), 2);
     for (const services::SystemInfo& system : service->systems()) {
-      fmt::print("  {}\n      {}\n      guarantee: {} by its paper: {}\n", system.name,
-                 system.title, to_string(system.level), system.guarantee);
+      fmt::print("  {}\n      {}\n", system.name, system.title);
+      print_line(fmt::format("      guarantee: {} by its paper: {}", to_string(system.level),
+                             system.guarantee),
+                 10);
       print_parameters(system.parameters);
     }
   }

@@ -16,6 +16,7 @@
 #include "harness/run/interrupt.h"
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 
 namespace {
 
@@ -92,7 +93,7 @@ ExitCode run_as_rank(int argc, char** argv) {
     perdura::harness::complain(!ranks.is_root(), code, of_this_rank(error.what()));
   } catch (const std::exception& error) {
     code = perdura::harness::complain(true, ExitCode::failed,
-                                      of_this_rank(perdura::harness::problem_text(error).c_str()));
+                                      of_this_rank(perdura::problem_text(error).c_str()));
     if (ranks.leave_early()) return code;
   }
   ranks.abort(static_cast<int>(code));

@@ -28,6 +28,7 @@
 #include "library/mojim/reader_processes.h"
 #include "library/mojim/requests.h"
 #include "library/mojim/run_lock.h"
+#include "library/mojim/start_report.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
 #include "platform/fabric/shm/job.h"
@@ -409,21 +410,21 @@ void add_mojim(Command& program, CommandContext&) {
   add_cluster(recover_command, *arguments);
   recover_command.does([arguments] { return recover_copies(*arguments); });
 
-  const auto serves = [](int said) {
-    if (write(said, "+", 1) != 1) throw PlatformError("nobody waits for this process");
-    close(said);
+  const auto exit_code = [](bool has_served) {
+    return has_served ? ExitCode::done : ExitCode::failed;
   };
   // Processes of `run`, which get everything else from their environment.
   Command& primary = mojim.subcommand("primary", "The node of the programs' file");
   primary.hidden();
   const auto told = std::make_shared<int>();
   const auto calls = std::make_shared<int>();
-  primary.option("descriptor", *told, "to which it writes a byte when it serves").required();
+  primary.option("descriptor", *told, "a pipe: to which it reports that it serves").required();
   primary.option("calls", *calls, "a socket: system calls of programs that it is to look at")
       .required();
-  primary.does([told, calls, serves] {
-    mojim::serve_primary(Cluster::from_environment(), *calls, [told, serves] { serves(*told); });
-    return ExitCode::done;
+  primary.does([told, calls, exit_code] {
+    return exit_code(mojim::serve_and_report(*told, [&](const std::function<void()>& serves) {
+      mojim::serve_primary(Cluster::from_environment(), *calls, serves);
+    }));
   });
 
   Command& copy = mojim.subcommand("copy", "A node that has a copy");
@@ -431,10 +432,11 @@ void add_mojim(Command& program, CommandContext&) {
   const auto node = std::make_shared<NodeId>();
   const auto said = std::make_shared<int>();
   copy.option("node", *node).required();
-  copy.option("descriptor", *said, "to which it writes a byte when it serves").required();
-  copy.does([node, said, serves] {
-    mojim::serve_copy(Cluster::from_environment(), *node, [said, serves] { serves(*said); });
-    return ExitCode::done;
+  copy.option("descriptor", *said, "a pipe: to which it reports that it serves").required();
+  copy.does([node, said, exit_code] {
+    return exit_code(mojim::serve_and_report(*said, [&](const std::function<void()>& serves) {
+      mojim::serve_copy(Cluster::from_environment(), *node, serves);
+    }));
   });
 }
 

@@ -1,7 +1,6 @@
 #include "harness/program/program_start.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
+#include <exception>
 #include <new>
 
 #include "harness/program/exit_code.h"
@@ -39,24 +38,23 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void try_first_pi
   ::syscall(SYS_exit_group, 1);
 }
 
-[[gnu::section(".preinit_array"), gnu::used]] void (*const first_of_all)() = try_first_piece;
-
-void open_standard_descriptors() {
-  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
-    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
-    // The lowest free number is `descriptor`, since all lower ones are open.
-    const int flags = descriptor == STDIN_FILENO ? O_RDONLY : O_WRONLY;
-    if (::open("/dev/null", flags) != descriptor) std::_Exit(static_cast<int>(ExitCode::failed));
-  }
-}
-
-// The memory limits, read while there is still memory to read them.
-std::array<char, 512> memory_line{};
+// From start_program() on it names the limits, read while there is still memory to read them.
+std::array<char, 512> memory_line{
+    "perdura: out of memory before the program began; raise ulimit -d (data) or ulimit -v (address "
+    "space)\n"};
 
 std::terminate_handler usual_handler = nullptr;
 
+thread_local constinit bool is_memory_refused = false;
+
+[[noreturn]] void refuse_memory() {
+  is_memory_refused = true;
+  throw std::bad_alloc();
+}
+
 void end_without_memory() {
-  bool out_of_memory = false;
+  // An exception that leaves a noexcept function is not caught, and its type cannot be asked for.
+  bool out_of_memory = is_memory_refused && std::uncaught_exceptions() > 0;
   if (const std::exception_ptr current = std::current_exception()) {
     try {
       std::rethrow_exception(current);
@@ -71,6 +69,24 @@ void end_without_memory() {
   std::_Exit(static_cast<int>(ExitCode::failed));
 }
 
+// Objects that exist before main() take memory, too.
+__attribute__((no_sanitize("address", "thread", "undefined"))) void begin() {
+  try_first_piece();
+  usual_handler = std::set_terminate(end_without_memory);
+  std::set_new_handler(refuse_memory);
+}
+
+[[gnu::section(".preinit_array"), gnu::used]] void (*const first_of_all)() = begin;
+
+void open_standard_descriptors() {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    // The lowest free number is this one, since those below are open.
+    const int flags = descriptor == STDIN_FILENO ? O_RDONLY : O_WRONLY;
+    if (::open("/dev/null", flags) != descriptor) std::_Exit(static_cast<int>(ExitCode::failed));
+  }
+}
+
 }  // namespace
 
 void start_program() {
@@ -78,18 +94,6 @@ void start_program() {
   raise_limit_of_files();
   std::signal(SIGXFSZ, SIG_IGN);
   std::snprintf(memory_line.data(), memory_line.size(), "perdura: %s\n", out_of_memory().c_str());
-  usual_handler = std::set_terminate(end_without_memory);
-}
-
-std::string problem_text(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return out_of_memory();
-  // The library's own text begins with "filesystem error:" and has the files in brackets.
-  if (const auto* files = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
-    const std::string both =
-        files->path2().empty() ? "" : fmt::format(" and {}", files->path2().string());
-    return fmt::format("{}{}: {}", files->path1().string(), both, files->code().message());
-  }
-  return error.what();
 }
 
 }  // namespace perdura::harness

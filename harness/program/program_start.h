@@ -1,9 +1,6 @@
 // The first steps of each program of this tree.
 #pragma once
 
-#include <exception>
-#include <string>
-
 namespace perdura::harness {
 
 // Prepares the process for restricted hosts, before anything is opened:
@@ -14,8 +11,5 @@ namespace perdura::harness {
 // - A failed allocation where no exception can be caught ends the process with one line and exit
 //   code 1.
 void start_program();
-
-// The text of an exception for a message; for a failed allocation, including the memory limits.
-std::string problem_text(const std::exception& error);
 
 }  // namespace perdura::harness

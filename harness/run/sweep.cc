@@ -19,6 +19,7 @@
 #include "harness/run/progress.h"
 #include "harness/text/printable.h"
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "platform/base/path_kind.h"
 
 namespace perdura::harness {
@@ -288,7 +289,7 @@ Sweep::Finished Sweep::run_point(const Point& point) {
     // On interrupt, a simulated point is stopped at an arbitrary place; the error is not its
     // system's fault.
     finished.measurement.interrupted = interrupted() && platforms_.modelled();
-    finished.measurement.judge(Verdict::failed, error.what());
+    finished.measurement.judge(Verdict::failed, problem_text(error));
   }
   finished.wall = std::chrono::steady_clock::now() - began;
   return finished;
@@ -432,7 +433,7 @@ void Sweep::record(std::size_t index, Finished finished) {
 }
 
 void Sweep::note_write_problem(const std::exception& problem) {
-  if (!write_problem_) write_problem_ = {problem.what(), std::chrono::steady_clock::now()};
+  if (!write_problem_) write_problem_ = {problem_text(problem), std::chrono::steady_clock::now()};
 }
 
 std::string Sweep::kept() const {
@@ -458,7 +459,7 @@ std::optional<std::string> Sweep::keep() {
     }
     return "";
   } catch (const std::exception& problem) {
-    return fmt::format("{}; {}", problem.what(), kept());
+    return fmt::format("{}; {}", problem_text(problem), kept());
   }
 }
 

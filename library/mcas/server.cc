@@ -14,6 +14,7 @@
 #include "library/mcas/member.h"
 #include "library/signals_blocked.h"
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "platform/base/node_runs.h"
 #include "platform/host/child_process.h"
 #include "platform/host/inbox.h"
@@ -251,7 +252,7 @@ class Server::Impl {
       shard.run();
       return;
     } catch (const std::exception& error) {
-      problem = fmt::format("shard {}: {}", shard.name(), error.what());
+      problem = fmt::format("shard {}: {}", shard.name(), problem_text(error));
     }
     const std::scoped_lock lock(mutex_);
     if (problem_.empty()) problem_ = problem;

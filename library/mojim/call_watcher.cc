@@ -27,6 +27,7 @@
 #include "library/mojim/mappings.h"
 #include "library/mojim/requests.h"
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "platform/host/os_thread.h"
 
 namespace perdura::mojim {
@@ -269,7 +270,7 @@ void CallWatcher::watch() {
     try {
       answer->error = -look_at(call);
     } catch (const std::exception& error) {
-      say(error.what());
+      say(problem_text(error));
       answer->error = -EIO;
     }
     if (answer->error == 0) answer->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;

@@ -12,6 +12,7 @@
 
 #include "library/mojim/execution.h"
 #include "library/mojim/program_process.h"
+#include "library/mojim/start_report.h"
 #include "platform/base/error.h"
 
 namespace perdura::mojim {
@@ -30,15 +31,13 @@ CopyProcesses::CopyProcesses(const Cluster& cluster, const std::string& program)
     if (problem == 0) processes_.push_back(process);
   }
   close(said[1]);
-  std::size_t serving = 0;
-  for (char one = 0; problem == 0 && serving < processes_.size() && read(said[0], &one, 1) == 1;) {
-    ++serving;
-  }
+  const std::string why =
+      problem == 0 ? why_not_serving(said[0], processes_.size(), "a node that has a copy")
+                   : fmt::format("{}: {}", program, std::strerror(problem));
   close(said[0]);
-  if (problem == 0 && serving == processes_.size()) return;
+  if (why.empty()) return;
   end();
-  throw PlatformError(problem == 0 ? "a node that has a copy has ended; see above"
-                                   : fmt::format("{}: {}", program, std::strerror(problem)));
+  throw PlatformError(why);
 }
 
 CopyProcesses::~CopyProcesses() { end(); }

@@ -4,7 +4,8 @@
 //
 //   msync, fsync, sync, ...    sync points, of what was changed in any way
 //   write, pwrite, ...         as always. If the file was opened with O_SYNC or O_DSYNC, each is a
-//                              sync point
+//                              sync point, and other calls that write there (fdopen, aio_write,
+//                              dprintf) are refused, since their writes do not pass this library
 //   mmap                       the file is replicated from now on
 //   rename, unlink, ...        refused, if the file would be another one or none
 #include <aio.h>
@@ -28,6 +29,7 @@
 #include "library/mojim/perdura_mojim.h"
 #include "library/mojim/program.h"
 #include "library/mojim/real_call.h"
+#include "platform/base/limits.h"
 
 namespace {
 
@@ -46,7 +48,7 @@ std::atomic<Program*> current{nullptr};
   try {
     current = new Program;
   } catch (const std::exception& error) {
-    Program::say("%s", error.what());
+    Program::say("%s", perdura::problem_text(error).c_str());
     _exit(2);
   }
   pthread_atfork(nullptr, nullptr, [] {
@@ -134,6 +136,23 @@ int sync_memory(void* address, std::size_t length, int flags) {
   return one->sync({ranges, found.count});
 }
 
+bool is_synchronous(int descriptor) {
+  return (fcntl(descriptor, F_GETFL) & (O_SYNC | O_DSYNC)) != 0;
+}
+
+// The C library would make these writes by calls of its own, which do not pass this library: they
+// would be no sync points, although the descriptor promises it.
+bool is_unheld(int descriptor, const char* by) {
+  const Program* const one = program_of(descriptor);
+  if (one == nullptr || !is_synchronous(descriptor)) return false;
+  Program::say(
+      "the program writes %s by %s, and has opened it such that each write is synced (O_SYNC, "
+      "O_DSYNC), which holds for write(2) and its like alone; it must call fsync",
+      one->path(), by);
+  errno = EINVAL;
+  return true;
+}
+
 // To be called after a call that has changed the file through this descriptor, which may want it
 // synced at once. `length`: the call's result.
 template <class Integer>
@@ -141,10 +160,7 @@ Integer written(int descriptor, Integer length, int flags = 0) {
   if (length <= 0) return length;
   Program* const one = program_of(descriptor);
   if (one == nullptr) return length;
-  if ((flags & (RWF_DSYNC | RWF_SYNC)) == 0 &&
-      (fcntl(descriptor, F_GETFL) & (O_SYNC | O_DSYNC)) == 0) {
-    return length;
-  }
+  if ((flags & (RWF_DSYNC | RWF_SYNC)) == 0 && !is_synchronous(descriptor)) return length;
   return one->sync_all() == 0 ? length : -1;
 }
 
@@ -290,6 +306,26 @@ int aio_fsync(int operation, struct aiocb* control) noexcept {
 }
 int aio_fsync64(int operation, struct aiocb64* control) noexcept {
   return aio_fsync(operation, reinterpret_cast<struct aiocb*>(control));
+}
+
+FILE* fdopen(int descriptor, const char* mode) noexcept {
+  return is_unheld(descriptor, "fdopen") ? nullptr : REAL(fdopen)(descriptor, mode);
+}
+int aio_write(struct aiocb* control) noexcept {
+  return is_unheld(control->aio_fildes, "aio_write") ? -1 : REAL(aio_write)(control);
+}
+int aio_write64(struct aiocb64* control) noexcept {
+  return aio_write(reinterpret_cast<struct aiocb*>(control));
+}
+int vdprintf(int descriptor, const char* format, std::va_list given) {
+  return is_unheld(descriptor, "dprintf") ? -1 : REAL(vdprintf)(descriptor, format, given);
+}
+int dprintf(int descriptor, const char* format, ...) {
+  std::va_list given;
+  va_start(given, format);
+  const int length = vdprintf(descriptor, format, given);
+  va_end(given);
+  return length;
 }
 
 int ftruncate(int descriptor, off_t length) noexcept {

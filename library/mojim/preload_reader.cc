@@ -24,6 +24,7 @@
 
 #include "library/mojim/reader.h"
 #include "library/mojim/real_call.h"
+#include "platform/base/limits.h"
 
 extern "C" {
 // Programs that are compiled with _FORTIFY_SOURCE call this instead of read().
@@ -48,7 +49,7 @@ std::string* file_name = nullptr;
     file_name = new std::string(file);
     current = new Reader(file);
   } catch (const std::exception& error) {
-    Reader::end_process(error.what());
+    Reader::end_process(perdura::problem_text(error));
   }
 }
 
@@ -64,7 +65,7 @@ auto guarded(Function function) {
   try {
     return function();
   } catch (const std::exception& error) {
-    Reader::end_process(error.what());
+    Reader::end_process(perdura::problem_text(error));
   }
 }
 

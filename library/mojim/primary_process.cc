@@ -26,7 +26,9 @@
 #include "library/mojim/reader_processes.h"
 #include "library/mojim/requests.h"
 #include "library/mojim/sent_contents.h"
+#include "library/mojim/start_report.h"
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "platform/base/path_kind.h"
 #include "platform/host/thread_executor.h"
 
@@ -174,7 +176,7 @@ void Primary::serve(const std::function<void()>& serves) {
   try {
     platform_->run();
   } catch (const std::exception& error) {
-    const Failure failure{EIO, error.what()};
+    const Failure failure{EIO, problem_text(error)};
     for_each_posted([&](SyncRequest& request) { answer(request, failure); });
     throw;
   }
@@ -195,7 +197,7 @@ void Primary::wait_until_used() {
       try {
         return begin();
       } catch (const std::exception& error) {
-        const Failure failure{ENOMEM, error.what()};
+        const Failure failure{ENOMEM, problem_text(error)};
         for_each_posted([&](SyncRequest& request) { answer(request, failure); });
       }
     }
@@ -383,17 +385,15 @@ PrimaryProcess::PrimaryProcess(const Cluster& cluster, const std::string& progra
                                   pointers(words).data(), pointers(environment).data());
   close(said[1]);
   close(calls[1]);
-  char one = 0;
-  const bool serves = problem == 0 && read(said[0], &one, 1) == 1;
+  const std::string why = problem == 0 ? why_not_serving(said[0], 1, "the process of the primary")
+                                       : fmt::format("{}: {}", program, std::strerror(problem));
   close(said[0]);
-  if (problem != 0) {
-    throw PlatformError(fmt::format("{}: {}", program, std::strerror(problem)));
-  }
-  if (serves) return;
+  if (why.empty()) return;
   close(calls_);
+  if (problem != 0) throw PlatformError(why);
   kill(process_, SIGKILL);
   waitpid(process_, nullptr, 0);
-  throw PlatformError("the process of the primary has ended; see above");
+  throw PlatformError(why);
 }
 
 PrimaryProcess::~PrimaryProcess() {

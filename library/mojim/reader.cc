@@ -12,6 +12,7 @@
 
 #include "library/mojim/real_call.h"
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "platform/host/os_thread.h"
 
 namespace perdura::mojim {
@@ -101,7 +102,7 @@ void Reader::after_fork(bool is_child) {
   try {
     register_now();
   } catch (const std::exception& error) {
-    end_process(error.what());
+    end_process(problem_text(error));
   }
   wait_until_open();
 }

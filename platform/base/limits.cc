@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -137,6 +138,17 @@ void raise_limit_of_files() {
 std::string out_of_memory() {
   return fmt::format("out of memory: {}; raise the limit, or make the experiment smaller",
                      limits_of_memory());
+}
+
+std::string problem_text(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return out_of_memory();
+  // The library's own words begin with "filesystem error:" and have the files in brackets.
+  if (const auto* files = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
+    const std::string both =
+        files->path2().empty() ? "" : fmt::format(" and {}", files->path2().string());
+    return fmt::format("{}{}: {}", files->path1().string(), both, files->code().message());
+  }
+  return error.what();
 }
 
 }  // namespace perdura

@@ -2,6 +2,7 @@
 // named together with its value and the setting that changes it.
 #pragma once
 
+#include <exception>
 #include <string>
 
 namespace perdura {
@@ -24,5 +25,9 @@ void raise_limit_of_files();
 
 // "out of memory: ...", for a std::bad_alloc.
 std::string out_of_memory();
+
+// The text for a message about any exception: out_of_memory() for memory that was refused, and the
+// file and the reason for what the C++ library says of files.
+std::string problem_text(const std::exception& error);
 
 }  // namespace perdura

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "platform/host/child_shared.h"
 #include "platform/host/confinement.h"
 #include "platform/host/host_node.h"
@@ -141,7 +142,7 @@ std::string text_of(const std::exception_ptr& problem) {
   try {
     std::rethrow_exception(problem);
   } catch (const std::exception& error) {
-    return error.what();
+    return problem_text(error);
   } catch (...) {
     return "an exception of an unknown kind";
   }

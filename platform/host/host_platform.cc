@@ -147,10 +147,14 @@ void HostPlatform::join_threads() {
 }
 
 void HostPlatform::run_thread(HostThread& thread) {
-  ThreadUse& use = thread.node.add_thread();
-  use.begin();
-  pmem::thread_write_meter().set_level(accounting_);
   try {
+    ThreadUse& use = thread.node.add_thread();
+    use.begin();
+    const struct EndOfUse {
+      ThreadUse& use;
+      ~EndOfUse() { use.end(); }
+    } end_of_use{use};
+    pmem::thread_write_meter().set_level(accounting_);
     if (!pin_this_thread(thread.cores)) {
       throw UsageError(fmt::format(
           "node {}: a thread cannot be pinned to core {}, which this process may not use",
@@ -165,7 +169,6 @@ void HostPlatform::run_thread(HostThread& thread) {
   } catch (...) {
     fail(std::current_exception());
   }
-  use.end();
   const std::scoped_lock lock(mutex_);
   thread.ended = true;
   changed_.notify_all();
@@ -176,6 +179,15 @@ void HostPlatform::run_on(HostThread& started, ThreadUse& use, ThreadExecutor& e
   WritesPublisher publisher(use);
   executor.add_poller(publisher);
   Thread thread{started.node, executor, endpoint};
+  // Also if the body cannot begin for lack of memory: nobody stops an executor that is gone.
+  const struct NoExecutor {
+    HostPlatform& platform;
+    HostThread& thread;
+    ~NoExecutor() {
+      const std::scoped_lock lock(platform.mutex_);
+      thread.executor = nullptr;
+    }
+  } no_executor{*this, started};
   bool go;
   {
     std::unique_lock lock(mutex_);
@@ -192,8 +204,6 @@ void HostPlatform::run_on(HostThread& started, ThreadUse& use, ThreadExecutor& e
     executor.spawn(run_body(started, thread));
     executor.run();
   }
-  const std::scoped_lock lock(mutex_);
-  started.executor = nullptr;
 }
 
 Task<> HostPlatform::run_body(HostThread& started, Thread& thread) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "platform/base/error.h"
 
@@ -110,6 +111,8 @@ void fail_at(const std::vector<Moment>& moments, std::size_t number, pmem::Choic
                   moment.events, to_microseconds(moment.time.time_since_epoch()), image);
   try {
     scenario(failure);
+  } catch (const std::bad_alloc&) {
+    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
     throw PlatformError(fmt::format("{}: {}", failure.text_, error.what()));
   }

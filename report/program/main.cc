@@ -11,6 +11,7 @@
 #include "harness/program/command_line.h"
 #include "harness/program/program_start.h"
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "report/program/commands.h"
 
 namespace {
@@ -44,7 +45,7 @@ int main(int argc, char** argv) {
   } catch (const perdura::UsageError& error) {
     code = complain(true, ExitCode::usage, error.what());
   } catch (const std::exception& error) {
-    code = complain(true, ExitCode::failed, problem_text(error));
+    code = complain(true, ExitCode::failed, perdura::problem_text(error));
   }
   return static_cast<int>(code);
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <new>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -281,6 +282,8 @@ Task<> KvCrashScenario::serve(Thread& thread) {
   try {
     co_await partition->serve();
     co_return;
+  } catch (const std::bad_alloc&) {
+    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
     if (!generated_) throw;
     broken = error.what();

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <new>
 #include <optional>
 #include <thread>
 
@@ -93,10 +94,16 @@ File lock_directory(const std::string& path, SteadyTime deadline) {
 
 File make_and_lock_directory(const std::string& path, SteadyTime deadline) {
   for (;;) {
-    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    const bool made = ::mkdir(path.c_str(), 0700) == 0;
+    if (!made && errno != EEXIST) {
       throw PlatformError(fmt::format("cannot create {}: {}", path, error_text(errno)));
     }
     if (File directory = lock_directory(path, deadline)) return directory;
+    if (errno == EMFILE || errno == ENFILE) {
+      const int error = errno;
+      if (made) ::rmdir(path.c_str());
+      throw PlatformError(fmt::format("cannot open {}: {}", path, error_text(error)));
+    }
     if (errno == EACCES || errno == EPERM) throw_not_ours(path, errno);
     if (std::chrono::steady_clock::now() >= deadline) {
       throw PlatformError(
@@ -146,8 +153,19 @@ void remove_contents(const std::string& directory) {
   }
 }
 
-// Removes the directories of automatically named jobs whose processes were all killed.
-void sweep_abandoned_jobs() {
+std::shared_ptr<pmem::mapped::Mapping> create_segment(const std::string& path, Bytes size) {
+  const File file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file || ::ftruncate(file.get(), static_cast<off_t>(size)) != 0) {
+    throw PlatformError(fmt::format("cannot create {}: {}", path, error_text(errno)));
+  }
+  return map_file(file.get(), path);
+}
+
+}  // namespace
+
+std::string automatic_name(const std::string& job) { return fmt::format("{}{}", kAutomatic, job); }
+
+void remove_abandoned_jobs() {
   const fs::path prefix{kPrefix};
   const std::string wanted = prefix.filename().string() + std::string(kAutomatic);
   std::error_code ignored;
@@ -162,18 +180,6 @@ void sweep_abandoned_jobs() {
     fs::remove(path, ignored);
   }
 }
-
-std::shared_ptr<pmem::mapped::Mapping> create_segment(const std::string& path, Bytes size) {
-  const File file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file || ::ftruncate(file.get(), static_cast<off_t>(size)) != 0) {
-    throw PlatformError(fmt::format("cannot create {}: {}", path, error_text(errno)));
-  }
-  return map_file(file.get(), path);
-}
-
-}  // namespace
-
-std::string automatic_name(const std::string& job) { return fmt::format("{}{}", kAutomatic, job); }
 
 bool is_locked(int fd) {
   struct flock lock = whole_file_lock();
@@ -196,7 +202,7 @@ Job::Job(const std::string& name, NodeId node_count, std::span<const NodeId> loc
     static std::atomic<unsigned> next{0};
     job = automatic_name(fmt::format("{}-{}", ::getpid(), next.fetch_add(1)));
   }
-  if (job.starts_with(kAutomatic)) sweep_abandoned_jobs();
+  if (job.starts_with(kAutomatic)) remove_abandoned_jobs();
   directory_ = fmt::format("{}{}", kPrefix, job);
   const File lock = make_and_lock_directory(directory_, deadline_);
   if (!has_living_node(directory_)) remove_contents(directory_);
@@ -216,6 +222,19 @@ Job::Job(const std::string& name, NodeId node_count, std::span<const NodeId> loc
 }
 
 Job::~Job() {
+  // Where memory is short, what the first attempt had of it is free for the second. If that has too
+  // little as well, the files stay until the next job.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    try {
+      end();
+      return;
+    } catch (const std::bad_alloc&) {
+      continue;
+    }
+  }
+}
+
+void Job::end() {
   // Without the lock another process may be using the files. It will remove them when it finds that
   // the nodes have died.
   if (const File lock = lock_directory(directory_, after(join_timeout_)); lock) {
@@ -232,6 +251,9 @@ void Job::leave() {
     for (const std::string& path : files_of(node.id)) fs::remove(path, ignored);
   }
   local_nodes_.clear();
+  // An empty directory is nobody's; to look into it would take a descriptor, which may be what this
+  // process lacks.
+  if (::rmdir(directory_.c_str()) == 0) return;
   if (has_living_node(directory_)) return;
   remove_contents(directory_);
   fs::remove(directory_, ignored);

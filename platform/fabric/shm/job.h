@@ -59,6 +59,7 @@ class Job {
   void found_or_join(NodeId node_count);
   void find_runs();
   void claim(NodeId node);
+  void end();
   void leave();
   void declare_dead(NodeId node, std::uint64_t generation);
   void wait_for_change(const ConnectionSlot& slot) const;
@@ -74,6 +75,10 @@ class Job {
 
 // A generated name for a job that nobody rejoins once all of its processes have ended.
 std::string automatic_name(const std::string& job);
+
+// Removes the directories of automatically named jobs whose processes were all killed; the next such
+// job does so as well.
+void remove_abandoned_jobs();
 
 // True while the process that locked the file of `fd` lives; `fd` is not the locking descriptor.
 bool is_locked(int fd);

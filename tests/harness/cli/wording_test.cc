@@ -1,4 +1,7 @@
 // What commands print: counts as one says them, columns, and options by their short names.
+#include <pty.h>
+
+#include <algorithm>
 #include <sstream>
 
 #include "tests/harness/cli/program.h"
@@ -29,6 +32,46 @@ TEST(Wording, TheVerdictsOfAllConfigurationsAreInOneColumn) {
     EXPECT_EQ(verdict, column) << line;
   }
   EXPECT_GT(configurations, 12U);
+}
+
+// What the program prints on a terminal of that width.
+std::string on_terminal(unsigned short columns, const std::string& command) {
+  winsize size{};
+  size.ws_row = 24;
+  size.ws_col = columns;
+  int terminal = -1;
+  const pid_t process = forkpty(&terminal, nullptr, nullptr, &size);
+  if (process == 0) {
+    execl(PERDURA_PROGRAM, PERDURA_PROGRAM, command.c_str(), nullptr);
+    _exit(127);
+  }
+  std::string shown;
+  std::array<char, 4096> some;
+  for (ssize_t length = 0; (length = ::read(terminal, some.data(), some.size())) > 0;) {
+    shown.append(some.data(), static_cast<std::size_t>(length));
+  }
+  close(terminal);
+  waitpid(process, nullptr, 0);
+  std::erase(shown, '\r');
+  return shown;
+}
+
+// A line that goes on is no longer than the terminal is wide, and has the words that it has in a
+// file.
+TEST(Wording, TheListBreaksNoWordOnATerminal) {
+  const auto words_of = [](const std::string& text) {
+    std::istringstream input(text);
+    return std::vector<std::string>{std::istream_iterator<std::string>(input), {}};
+  };
+  const std::string in_file = perdura("list").text;
+  for (const unsigned short columns : {60, 80, 200}) {
+    const std::string shown = on_terminal(columns, "list");
+    EXPECT_EQ(words_of(shown), words_of(in_file));
+    std::istringstream lines(shown);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size(), columns) << line;
+    }
+  }
 }
 
 TEST(Wording, EveryFolderForResultsHasTheSameShortOption) {

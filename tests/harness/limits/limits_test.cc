@@ -58,11 +58,11 @@ void become_nobody() {
 
 void add_memory_limits(std::vector<Limit>& all) {
   const std::string why = "out of memory|annot allocate memory|ulimit -|no room";
-  for (const rlim_t mib : {200, 400, 1000}) {
+  for (const rlim_t mib : {200, 400, 1000, 64, 320}) {
     all.push_back({"address space", fmt::format("ulimit -v, {} MiB", mib), why,
                    [mib] { limit_to(RLIMIT_AS, mib * kMiB); }});
   }
-  for (const rlim_t mib : {4, 16}) {
+  for (const rlim_t mib : {4, 16, 64, 48, 96}) {
     all.push_back({"data", fmt::format("ulimit -d, {} MiB", mib), why,
                    [mib] { limit_to(RLIMIT_DATA, mib * kMiB); }});
   }
@@ -117,7 +117,7 @@ void add_shared_memory(std::vector<Limit>& all) {
 
 std::vector<Limit> limits() {
   std::vector<Limit> all;
-  for (const rlim_t files : {8, 12, 20}) {
+  for (const rlim_t files : {4, 5, 8, 12, 20}) {
     all.push_back({"descriptors", fmt::format("ulimit -n {}", files), "open files|ulimit -n",
                    [files] { limit_to(RLIMIT_NOFILE, files); }});
   }

@@ -379,6 +379,19 @@ static void sync_it(const char* by) {
   } else if (IS("O_SYNC") || IS("O_DSYNC")) {
     const int again = open(name, O_RDWR | (IS("O_SYNC") ? O_SYNC : O_DSYNC));
     must(pwrite(again, kNew, kLength, 0) == kLength, by);
+  } else if (IS("stdio-O_SYNC")) {
+    FILE* const stream = fdopen(open(name, O_RDWR | O_SYNC), "r+");
+    must(stream != NULL && fwrite(kNew, kLength, 1, stream) == 1 && fflush(stream) == 0, by);
+  } else if (IS("aio_write-O_SYNC")) {
+    struct aiocb control;
+    memset(&control, 0, sizeof control);
+    control.aio_fildes = open(name, O_RDWR | O_SYNC);
+    control.aio_buf = (void*)(size_t)kNew;
+    control.aio_nbytes = kLength;
+    must(aio_write(&control) == 0, by);
+    while (aio_error(&control) == EINPROGRESS) continue;
+  } else if (IS("dprintf-O_SYNC")) {
+    must(dprintf(open(name, O_RDWR | O_SYNC), "%.*s", (int)kLength, kNew) == (int)kLength, by);
   } else if (IS("RWF_DSYNC")) {
     struct iovec part = {(void*)(size_t)kNew, kLength};
     must(pwritev2(file, &part, 1, 0, RWF_DSYNC) == kLength, by);

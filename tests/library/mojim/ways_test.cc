@@ -210,6 +210,9 @@ std::vector<Row> all_rows() {
         "handler", "child", "other-program", "O_SYNC", "O_DSYNC", "RWF_DSYNC"}) {
     rows.push_back(of_c("store", sync, "kill", Then::replicated));
   }
+  for (const char* sync : {"stdio-O_SYNC", "aio_write-O_SYNC", "dprintf-O_SYNC"}) {
+    rows.push_back(of_c("store", sync, "kill", Then::refused));
+  }
   for (const char* change : {"beyond", "appended", "longer", "renamed-over", "removed-and-made",
                              "synchronous-mapping", "longer-mapping"}) {
     rows.push_back(of_c(change, "fsync", "kill", Then::refused));
