@@ -260,6 +260,10 @@ class LogServer {
   // may call. After stop() no further record is applied, and the client is asked to end the append
   // in progress, so that no append whose record has been applied is left in doubt. Throws
   // OptionsDiffer if the log exists with other options. May be called once per object.
+  //
+  // The library handles no signals. A program that a signal may end calls stop() in its handler, as
+  // examples/remote-log/serve.cc does: a process that dies leaves /dev/shm/perdura-JOB, with
+  // its share of memory, which the next server of the job removes.
   void run();
   void stop() noexcept;
 

@@ -1,8 +1,13 @@
-// Serves a remote log and prints each record, preceded by its number.
+// Serves a remote log and prints each record, preceded by its number, until SIGTERM or SIGINT.
 #include <perdura.h>
 
+#include <csignal>
 #include <iostream>
 #include <string_view>
+
+namespace {
+perdura::LogServer* serving = nullptr;
+}
 
 int main(int count, char** arguments) {
   const bool emulated = count == 4 && std::string_view(arguments[3]) == "--emulated";
@@ -20,7 +25,12 @@ int main(int count, char** arguments) {
         [](std::uint64_t number, std::string_view record) {
           std::cout << number << ' ' << record << std::endl;
         });
+    // Without this a signal would end the process, and the log's shared memory would stay in
+    // /dev/shm until somebody serves the log again.
+    serving = &server;
+    for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, [](int) { serving->stop(); });
     server.run();
+    for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, SIG_IGN);
   } catch (const std::exception& error) {
     std::cerr << "serve: " << error.what() << '\n';
     return 1;

@@ -58,6 +58,19 @@ for round in 1 2; do
     diff - <(paste -d ' ' <(seq $((3 * round - 2)) $((3 * round))) <(printf '%s\n' one two three))
 done
 
+# A server that is asked to end leaves nothing, also not what was left by those that were killed.
+for signal in TERM INT; do
+  "$place/build/serve" "$job" "$place/pm" --emulated >/dev/null &
+  server=$!
+  echo last | "$place/build/append" "$job" >/dev/null
+  kill -$signal "$server"
+  code=0
+  wait "$server" || code=$?
+  server=
+  [ $code -eq 0 ] || fail "a server of a log that gets SIG$signal ends with $code"
+  [ ! -e "/dev/shm/perdura-$job" ] || fail "a server of a log that gets SIG$signal leaves its job"
+done
+
 # --- pools on shards, with the installed program and the example
 "$cmake" -S "$source/examples/objects" -B "$place/objects" -DCMAKE_PREFIX_PATH="$place/prefix" \
   -DCMAKE_BUILD_TYPE=Release >/dev/null
