@@ -200,6 +200,10 @@ std::optional<Bytes> FsDriver::memory(const Point& point) const {
   return point.settings.number("size") * point.roles.node_count();
 }
 
+std::filesystem::path FsDriver::directory_of_data(const Point& point) const {
+  return is_path(point) ? path_of(point) : "";
+}
+
 void FsDriver::conclude(const Point& point, harness::Measurement& measurement) const {
   auto& declared = measurement.declared;
   const double read = declared["read_bytes_per_op"];

@@ -31,6 +31,10 @@ class FsDriver final : public harness::Driver {
   std::span<const std::string_view> columns_if_unusual() const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
   std::optional<Bytes> memory(const harness::Point& point) const override;
+  std::optional<Bytes> persistent_memory(const harness::Point& point) const override {
+    return memory(point);
+  }
+  std::filesystem::path directory_of_data(const harness::Point& point) const override;
   std::string_view takes_memory() const override { return "size"; }
   void conclude(const harness::Point& point, harness::Measurement& measurement) const override;
 

@@ -26,6 +26,9 @@ class MemoryDriver final : public harness::Driver {
   std::span<const std::string_view> columns_if_unusual() const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
   std::optional<Bytes> memory(const harness::Point& point) const override;
+  std::optional<Bytes> persistent_memory(const harness::Point& point) const override {
+    return memory(point);
+  }
   std::string_view takes_memory() const override { return "region_size or backups"; }
   // When all nodes have ended, their copies must be equal.
   void conclude(const harness::Point& point, harness::Measurement& measurement) const override;

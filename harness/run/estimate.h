@@ -40,7 +40,7 @@ std::optional<PastRun> find_past_run(const std::filesystem::path& out, const Exp
 struct Estimate {
   // Per point; in one process on sim, in all processes together on shm.
   std::vector<double> seconds{};
-  double total = 0;               // seconds
+  double total = 0;  // seconds
   // Points timed by an earlier run of the same point; the others by average.
   std::size_t of_same_point = 0;
 };

@@ -1,6 +1,7 @@
 #include "harness/run/platform_factory.h"
 
 #include <fmt/format.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <numeric>
 
 #include "harness/run/interrupt.h"
+#include "harness/run/memory.h"
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
@@ -26,6 +28,8 @@
 
 namespace perdura::harness {
 namespace {
+
+constexpr const char* kSharedMemory = "/dev/shm";
 
 class SimFactory final : public PlatformFactory {
  public:
@@ -135,7 +139,7 @@ class HostFactory : public PlatformFactory {
   std::string profile_text() const override { return ""; }
   bool collective() const override { return true; }
   std::filesystem::path pm_directory() const override {
-    return pm_directory_.text.empty() ? "/dev/shm" : pm_directory_.text;
+    return pm_directory_.text.empty() ? kSharedMemory : pm_directory_.text;
   }
   NodeId nodes() const override { return ranks_ == 1 ? 0 : ranks_; }
 
@@ -228,17 +232,16 @@ class HostFactory : public PlatformFactory {
   std::uint64_t created_ = 0;
 };
 
-// Checked before the first point: without /dev/shm no point can run. Whether there is enough room
-// for a point is checked when its memory is created, which allocates it at once.
+// Checked before the first point: without /dev/shm no point can run. How much room a point needs is
+// checked by check_room(), if its driver knows, and again when its memory is created.
 void check_shared_memory() {
-  static constexpr const char* kFolder = "/dev/shm";
   const auto refuse = [](std::string_view what) {
     throw PlatformError(fmt::format(
         "platform shm: {} {}; mount a tmpfs there (mount -t tmpfs -o size=4g tmpfs {}; of a "
         "container: --shm-size=4g)",
-        kFolder, what, kFolder));
+        kSharedMemory, what, kSharedMemory));
   };
-  if (::access(kFolder, W_OK | X_OK) == 0) return;
+  if (::access(kSharedMemory, W_OK | X_OK) == 0) return;
   if (errno == ENOENT) refuse("is missing");
   refuse(fmt::format("cannot be written to ({})", std::strerror(errno)));
 }
@@ -252,6 +255,28 @@ class ShmFactory final : public HostFactory {
   void check_machine(const Roles& roles) const override {
     check_shared_memory();
     HostFactory::check_machine(roles);
+  }
+
+  // Each run takes its memory anew, and what a killed one has left is removed before.
+  void check_room(Bytes needed, const std::string& who) const override {
+    const std::filesystem::path place = pm_directory();
+    if (pmem::mapped::device_path(place)) return;
+    fabric::shm::remove_abandoned_jobs();
+    struct statvfs room {};
+    if (::statvfs(place.c_str(), &room) != 0) return;
+    const Bytes free = room.f_bavail * room.f_frsize;
+    if (free >= needed) return;
+    const Bytes enough = room.f_blocks * room.f_frsize + (needed - free);
+    const std::string remedy =
+        place == kSharedMemory
+            ? fmt::format(
+                  "make it larger (mount -o remount,size={0}m {1}; of a container: "
+                  "--shm-size={0}m)",
+                  enough / MiB + 1, kSharedMemory)
+            : "free some, or choose another pm_directory";
+    throw PlatformError(fmt::format("platform shm: {} has {} left, and {} takes at least {}; {}",
+                                    place.string(), memory_text(free), who, memory_text(needed),
+                                    remedy));
   }
 
   std::string_view name() const override { return "shm"; }

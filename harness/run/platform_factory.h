@@ -36,6 +36,9 @@ class PlatformFactory {
   // Throws UsageError or PlatformError if this machine lacks what the roles' nodes need: cores,
   // persistent memory, a device. A plan does not call it, so that a login node can make one.
   virtual void check_machine(const Roles&) const {}
+  // Throws PlatformError, with the size that would be enough, if the nodes of a point cannot have so
+  // much persistent memory on this machine. `who` names the point.
+  virtual void check_room(Bytes, const std::string&) const {}
   // The number of nodes of a point that does not specify it; 0 means as many as the point needs.
   virtual NodeId nodes() const = 0;
   // Throws UsageError, with advice, if a point with these roles cannot be run.

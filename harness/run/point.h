@@ -111,6 +111,12 @@ class Driver {
   // Estimates the memory of a point in a process that runs all of its nodes, from the point's
   // settings and from measured costs, such as that of a session. Returns nullopt if unknown.
   virtual std::optional<Bytes> memory(const Point&) const { return std::nullopt; }
+  // Persistent memory that all nodes of a point take together as soon as it begins, on platforms of
+  // real memory, which is taken at once. Nothing if that is not known before.
+  virtual std::optional<Bytes> persistent_memory(const Point&) const { return std::nullopt; }
+  // Where the point keeps its data if that is not the platform's persistent memory but a mounted
+  // file system, which is measured; else empty.
+  virtual std::filesystem::path directory_of_data(const Point&) const { return ""; }
   // The parameters that the memory grows with, for advice to the user: "clients or records".
   virtual std::string_view takes_memory() const { return "its numbers"; }
   // Makes the judgments that need the shares of all processes, such as checking their combined

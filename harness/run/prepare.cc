@@ -60,6 +60,16 @@ void check_machine(const PreparedSweep& sweep) {
     if (roles != checked) sweep.platforms->check_machine(point.roles);
     checked = std::move(roles);
   }
+  // The largest one tells of the most that is ever needed.
+  const Point* largest = nullptr;
+  Bytes most = 0;
+  for (const Point& point : sweep.points) {
+    const Bytes needed = sweep.driver->persistent_memory(point).value_or(0);
+    if (needed <= most) continue;
+    most = needed;
+    largest = &point;
+  }
+  if (largest != nullptr) sweep.platforms->check_room(most, largest->label);
 }
 
 PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& locations,

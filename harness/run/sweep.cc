@@ -142,9 +142,15 @@ class Sweep {
   Heartbeat heartbeat_;  // declared last, since its thread uses points_
 };
 
+// The file system of all points' data. If some points keep theirs in a mounted file system and others
+// do not, a column of their own tells them apart, and this is the platform's.
 std::optional<FileSystem> Sweep::persistent_memory() const {
-  if (platforms_.pm_directory().empty()) return std::nullopt;
-  return persistent_memory_of(platforms_.pm_directory());
+  std::set<std::filesystem::path> places;
+  for (const Point& point : points_) places.insert(driver_.directory_of_data(point));
+  const std::filesystem::path place =
+      places.size() == 1 && !places.begin()->empty() ? *places.begin() : platforms_.pm_directory();
+  if (place.empty()) return std::nullopt;
+  return persistent_memory_of(place);
 }
 
 // The writes to the DIMMs of the root's host so far.

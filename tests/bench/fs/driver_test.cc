@@ -167,6 +167,12 @@ TEST_F(Directory, ThePointSaysWhatFileSystemItIs) {
   EXPECT_EQ(plan({workload_is("create")}).front().settings.text("file_system"), "");
 }
 
+// The medium that results name is that of the data, which is not the platform's.
+TEST_F(Directory, ThePointSaysWhereItsDataAre) {
+  EXPECT_EQ(driver().directory_of_data(point({})), directory_.path());
+  EXPECT_EQ(driver().directory_of_data(plan({workload_is("create")}).front()), "");
+}
+
 TEST_F(Directory, IsRefusedOnAModel) {
   try {
     driver().check_platform_of(point({}), "sim", "x.toml:3");

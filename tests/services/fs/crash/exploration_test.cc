@@ -122,7 +122,7 @@ TEST(FsSoak, FindsNothingInARightFileSystem) {
     const auto finding = soak.next();
     ASSERT_FALSE(finding.has_value()) << finding->text();
   }
-  EXPECT_GT(soak.counts().happened["operations without space"], 0U);
+  EXPECT_GT(soak.counts().happened.at("operations without space"), 0U);
 }
 
 TEST(FsSoak, FindsWhatIsWrongOnlyWhereNamesMove) {
