@@ -124,8 +124,9 @@ class Repair {
       const auto type = types.find(name.inode);
       if (type != types.end() && type->second == 0) type->second = name.type;
       // An inode is deleted together with its last name. If its record is intact and it has a name,
-      // it has lost the bit that says that it exists.
-      if (name.is_wrong) {
+      // it has lost the bit that says that it exists. A directory that is damaged may have lost the
+      // entry that removed the name, so its names tell nothing of deleted inodes.
+      if (name.is_wrong && found_.inodes[name.directory].is_whole) {
         const auto record = record_of(name.inode);
         if (problem_with(geometry_, name.inode, record.base).empty() &&
             record.base.generation == record.state >> 1) {

@@ -151,7 +151,9 @@ bool salvage(pmem::Region& region, const Geometry& geometry, Inode& inode, Inode
   if (entries.empty()) entries = reader.entries(record.head[1 - which], record.tail);
 
   if (!has_base) {
-    type = type_by(entries, type);
+    // A repair that was interrupted may have removed the names that told the type. A regular file
+    // without contents is then all that can be kept.
+    type = type_by(entries, type != 0 ? type : S_IFREG);
     // A symbolic link cannot be salvaged: its target is in the record.
     if (type != S_IFREG && type != S_IFDIR) return false;
     const bool is_root = inode.number == static_cast<std::uint64_t>(fs::kRootInode);

@@ -36,13 +36,21 @@ std::string forget_a_file(pmem::Region& region, const Structures& structures,
   return fmt::format("the state at {:#x}: the lowest bit", place);
 }
 
+bool has_regular_file(const fs::Model& model) {
+  const fs::Tree tree = fs::tree_of(model, kTree);
+  return std::any_of(tree.names.begin(), tree.names.end(),
+                     [&](const auto& name) { return S_ISREG(tree.files[name.second].mode); });
+}
+
 // Some that have something to repair, of one file system.
 Task<> make_images(Thread& thread, std::uint32_t seed, bool unmounts, std::size_t count,
                    std::vector<DamagedImage>& images) {
   std::mt19937_64 random(seed);
   fs::test::RandomOperations operations(thread, kNova, roomy(), seed);
   co_await operations.begin();
-  for (int i = 0; i < 100; ++i) co_await operations.step();
+  for (int i = 0; i < 100 || !has_regular_file(operations.model()); ++i) {
+    co_await operations.step();
+  }
   if (unmounts) co_await operations.mount_again(true);
   // What has no name ends when it is mounted again.
   const fs::Tree original = fs::tree_of(operations.model(), kTree);
