@@ -26,6 +26,7 @@
 #include "harness/schema/file_record.h"
 #include "harness/text/atomic_file.h"
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "platform/base/path_kind.h"
 #include "platform/sim/kernel/profile.h"
 
@@ -159,11 +160,11 @@ class Run {
       // A model is asked in the middle of a probe, too.
       if (!modelled_) throw;
       status = RunStatus::interrupted;
-    } catch (...) {
-      // The results measured so far are written.
+    } catch (const std::exception& error) {
       progress.close();
-      if (ranks_.is_root()) finish(RunStatus::failed);
-      throw;
+      if (!ranks_.is_root()) throw;
+      keep(RunStatus::failed);
+      throw PlatformError(fmt::format("{}; {}", problem_text(error), kept()));
     }
     progress.close();
     for (Reading& peak : peaks_of(readings_)) readings_.push_back(std::move(peak));
@@ -304,14 +305,23 @@ class Run {
     return ranks_.broadcast(harness::interrupted() ? 1 : 0) != 0;
   }
 
-  ExitCode finish(RunStatus status) {
+  // Writes the readings so far.
+  void keep(RunStatus status) {
     const harness::PlatformFactory& platform = platforms_.any();
     const std::string csv = to_csv(readings_, platform.name(), modelled_, platform.profile_name());
     harness::write_atomically(folder_ / "probes.csv", csv);
     write_manifest(status, {{"probes.csv", report::record_of(csv)}});
+  }
+  std::string kept() const {
+    return fmt::format("{} of {} probes are in {}", readings_.size(), set_.probes.size(),
+                       (folder_ / "probes.csv").string());
+  }
+
+  ExitCode finish(RunStatus status) {
+    const harness::PlatformFactory& platform = platforms_.any();
+    keep(status);
     if (status != RunStatus::complete) {
-      fmt::print(stderr, "perdura: {}; {} of {} probes are in {}\n", to_string(status),
-                 readings_.size(), set_.probes.size(), (folder_ / "probes.csv").string());
+      fmt::print(stderr, "perdura: {}; {}\n", to_string(status), kept());
       return ExitCode::failed;
     }
     const Characterized found{.name = fmt::format("probe-{}", platform.profile_name()),
