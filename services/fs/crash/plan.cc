@@ -120,22 +120,6 @@ Step shared_write(Bytes offset, Bytes length) {
   return {.operation = {.kind = Kind::write, .offset = offset, .length = length}, .slot = 0};
 }
 
-// Has the first session fill a small file system before anything else. What is left has less room
-// than one of the appends, so that some of the later operations succeed and others do not.
-void fill(FsCrashPlan& plan) {
-  constexpr Bytes kSize = 256 * KiB;
-  constexpr Bytes kAppend = 16 * KiB;
-  plan.size = kSize;
-  plan.may_be_full = true;
-  std::vector<Step> filling{
-      {.operation = {.kind = Kind::create, .mode = kPlainFile}, .path = "filling"}};
-  for (Bytes filled = 0; filled < kSize; filled += kAppend) {
-    filling.push_back({.operation = {.kind = Kind::append, .length = kAppend}, .path = "filling"});
-  }
-  std::vector<Step>& steps = plan.sessions.front().front().steps;
-  steps.insert(steps.begin(), filling.begin(), filling.end());
-}
-
 }  // namespace
 
 FsCrashPlan one_session_plan() {
@@ -200,7 +184,6 @@ std::string name_of_sequence(std::uint32_t length, std::uint64_t number) {
 
 FsCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
   constexpr std::uint32_t kMostSessions = 3;
-  constexpr std::size_t kRarityOfFilling = 4;
   FsCrashPlan plan{.shared = kShared};
   plan.sessions.resize(kMostSessions);
   for (std::uint32_t number = 0; number < kMostSessions; ++number) {
@@ -210,7 +193,6 @@ FsCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
       plan.sessions[number].push_back(takes_part ? generated_session(choices) : SessionPlan{});
     }
   }
-  if (tape.stream("filling").choose(kRarityOfFilling) == kRarityOfFilling - 1) fill(plan);
   return plan;
 }
 

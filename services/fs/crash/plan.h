@@ -39,8 +39,7 @@ FsCrashPlan sequence_plan(std::uint32_t length, std::uint64_t number);
 std::string name_of_sequence(std::uint32_t length, std::uint64_t number);
 
 // Up to three sessions that share files. Each draws its operations from its stream of the tape:
-// "client-0", "client-1", ... A draw of 0 is no operation. The stream "filling" draws whether the
-// file system is small, and filled before anything else.
+// "client-0", "client-1", ... A draw of 0 is no operation.
 FsCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures);
 
 }  // namespace perdura::fs

@@ -29,7 +29,6 @@ using Kind = Operation::Kind;
 constexpr Picoseconds kLook = Microseconds(5);  // interval of polling
 constexpr Picoseconds kForEver = std::chrono::seconds(1);
 constexpr std::string_view kName = "files";
-constexpr std::string_view kWithoutSpace = "operations without space";
 
 constexpr services::CrashSchedule kSchedules[] = {
     {"session", "a session does operations of all kinds on a small tree"},
@@ -129,7 +128,6 @@ class FsCrashScenario final : public services::CrashScenario {
     for (std::size_t i = 0; i < system_.events.size(); ++i) {
       events[std::string(system_.events[i].name)] = closed_[i] + mounted.at(i);
     }
-    if (plan_.may_be_full) events[std::string(kWithoutSpace)] = without_space_;
     return events;
   }
   std::span<const Event> expected_events() const override { return system_.events; }
@@ -284,7 +282,6 @@ class FsCrashScenario final : public services::CrashScenario {
     ended.call.operation.answer = answer;
     ended.call.end = Executor::current().now();
     ended.call.answered = true;
-    if (answer.error == std::errc::no_space_on_device) ++without_space_;
     std::erase(under_way_, place);
     changed();
   }
@@ -461,7 +458,6 @@ class FsCrashScenario final : public services::CrashScenario {
   std::vector<ClientCall<Operation>> calls_;
   std::vector<std::size_t> under_way_;  // indexes in calls_
   std::uint64_t number_ = 0;            // operations so far
-  std::uint64_t without_space_ = 0;     // operations that failed for lack of space
   std::uint64_t of_inspector_ = 0;
   bool made_ = false;
   bool is_set_up_ = false;
