@@ -16,17 +16,17 @@ namespace perdura::persistence {
 // The needs of an application.
 struct UpdateNeeds {
   Update update = Update::single;
-  Bytes size = 64;                   // in bytes; of the only update, or of the first of two
-  Bytes second_size = 8;             // in bytes; of the second update; a link has 8
+  Bytes size = 64;                   // bytes of the only update, or of the first of two
+  Bytes second_size = 8;             // bytes of the second update; a link has 8
   std::optional<Carrier> carrier{};  // only this one will do
-  Link link = Link::cas;             // with Update::publish: the operation that sets the link
+  Link link = Link::cas;             // the operation that sets the link, with Update::publish
   bool responder_cpu = true;         // may take part before an update is acknowledged
   bool replay = true;                // recovery can replay messages from receive buffers
 };
 
 // Features that both devices of a connection have.
 struct DeviceFeatures {
-  bool flush = true;  // for global visibility; if missing, READ emulates it
+  bool flush = true;  // FLUSH for global visibility; if missing, READ emulates it
   bool flush_persistence = false;
   bool atomic_write = true;
   bool atomics = true;  // CAS; no device has it on iWARP
@@ -34,7 +34,7 @@ struct DeviceFeatures {
 
 struct Choice {
   Method method;
-  std::vector<std::string> reasons;  // for each step, the requester's steps first
+  std::vector<std::string> reasons;  // one for each step, the requester's steps first
   bool wasteful = false;             // also right without some step
   std::optional<Picoseconds> expected{};
 };

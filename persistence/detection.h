@@ -26,11 +26,12 @@ struct Detection {
   Detected<bool> ddio;
   Detected<pmem::Transport> transport;
   bool has_rdma_device = false;
-  Detected<bool> flush;  // for global visibility; this and the next two hold for all RDMA devices
+  // FLUSH for global visibility. This and the next two hold for all RDMA devices.
+  Detected<bool> flush;
   Detected<bool> flush_persistence;
   Detected<bool> atomic_write;
-  Detected<bool> device_dax;       // of persistent memory, for at least one device
-  Detected<bool> file_system_dax;  // of a mounted file system, for all of its files
+  Detected<bool> device_dax;       // at least one device of persistent memory has it
+  Detected<bool> file_system_dax;  // a mounted file system has it for all of its files
 };
 
 // True if `root` has a /sys with devices in it. If it has none, as in some containers, a device

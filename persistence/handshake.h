@@ -24,8 +24,8 @@ struct Welcome {
   fabric::RemoteKey target;
   fabric::RemoteKey buffers;  // so that FLUSH and READ can name the buffer of a SEND
   std::uint64_t region_size = 0;
-  std::uint64_t first_buffer = 0;  // of the session; offset in the memory of `buffers`
-  std::uint64_t sequence = 0;      // of the last message of the previous connection
+  std::uint64_t first_buffer = 0;  // the session's; an offset in the memory of `buffers`
+  std::uint64_t sequence = 0;      // sequence number of the last message of the previous connection
   std::uint32_t buffer_count = 0;
   std::uint32_t generation = 0;  // seed of the messages' checksums; 0 if they have none
 };

@@ -23,8 +23,8 @@
 namespace perdura::persistence {
 
 enum class Correctness : std::uint8_t {
-  right,     // in every execution
-  wrong,     // in some execution something is lost or out of order
+  right,     // nothing is lost or out of order in any execution
+  wrong,     // something is lost or out of order in some execution
   deadlock,  // it waits for something that never comes
 };
 std::string_view to_string(Correctness correctness);

@@ -47,7 +47,7 @@ struct RemoteUpdate {
 struct UpdateRequest {
   RemoteUpdate a{};
   RemoteUpdate b{};  // unused by single updates; for methods that publish: the link, without a mark
-  std::uint64_t expected = 0;  // for methods that publish by CAS: the link's current value, as read
+  std::uint64_t expected = 0;  // the link's current value, as read; for methods that publish by CAS
 };
 
 // Thrown if nothing answers at the responder's address.
@@ -105,7 +105,7 @@ class RemotePersister {
     bool awaited = false;      // a completion step waits for it
     bool sets_link = false;    // the CAS on which the success of the update depends
     bool unmarks = false;      // it sets the link without its mark
-    Bytes message_offset = 0;  // of a SEND: where its message is composed
+    Bytes message_offset = 0;  // where the message of a SEND is composed
   };
 
   RemotePersister(Thread& thread, const PersisterSetup& setup, Role role);
@@ -132,7 +132,7 @@ class RemotePersister {
   bool word_b_ = false;  // "b" is one word
   std::uint32_t max_inline_;
 
-  Bytes area_size_ = 0;  // for composing one message
+  Bytes area_size_ = 0;  // room for composing one message
   Bytes scratch_offset_ = 0;
   // For methods that publish, three words: the link as it first appears, the link without a mark,
   // and the link that a reader has read.

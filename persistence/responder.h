@@ -48,8 +48,8 @@ class Responder : public std::enable_shared_from_this<Responder> {
     Role role = Role::writer;
     std::size_t step = 0;        // the index of the "receive" that waits
     std::uint64_t received = 0;  // sequence number of the last message
-    std::uint64_t posted = 0;    // of the last posted buffer
-    std::uint64_t settled = 0;   // of the last message whose data is durable in the target
+    std::uint64_t posted = 0;    // sequence number of the last posted buffer
+    std::uint64_t settled = 0;   // that of the last message whose data is durable in the target
     bool is_free() const { return queue_pair == nullptr; }
   };
   // A received message, and the updates that it describes.

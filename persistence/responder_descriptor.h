@@ -27,7 +27,7 @@ struct ResponderDescriptor {
   Detected<bool> ddio{};
   Detected<pmem::Medium> receive_buffers{};  // where the responding program puts them
   Detected<pmem::Transport> transport{};
-  Detected<bool> flush{};  // for global visibility
+  Detected<bool> flush{};  // FLUSH for global visibility
   Detected<bool> flush_persistence{};
   Detected<bool> atomic_write{};
 };

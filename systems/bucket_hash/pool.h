@@ -22,8 +22,8 @@
 namespace perdura::systems::bucket_hash {
 
 struct PoolShape {
-  std::uint64_t key_size = 0;    // of the typical record
-  std::uint64_t value_size = 0;  // of the typical record
+  std::uint64_t key_size = 0;    // size of the typical record's key
+  std::uint64_t value_size = 0;  // size of the typical record's value
   std::uint64_t records = 0;
   std::array<std::uint64_t, 4> geometry{};  // the index's parameters
   friend bool operator==(const PoolShape&, const PoolShape&) = default;
@@ -33,7 +33,7 @@ inline constexpr Bytes kIndexOffset = 256;
 
 struct Pool {
   std::unique_ptr<pmem::Region> region;
-  bool created = false;  // by this call; otherwise the index must be recovered
+  bool created = false;  // this call created it; otherwise the index must be recovered
 };
 
 // Opens the pool `name` of a node, or creates it with room for an index of `index_size` bytes.

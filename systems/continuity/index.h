@@ -108,7 +108,7 @@ class Index {
     const Table* table = nullptr;
     std::uint64_t pair = 0;
     SlotNumber slot = 0;
-    Fingerprint fingerprint = 0;  // of the item to be written there
+    Fingerprint fingerprint = 0;  // the fingerprint of the item to be written there
   };
 
   // The steps whose order makes the index crash-consistent. `indicator` is that of the pair, with a

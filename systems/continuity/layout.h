@@ -246,8 +246,8 @@ struct Table {
 
 // All tables that an index may ever have. The word at offset 0 says which one is in use.
 struct Geometry {
-  std::uint64_t pairs = 1;           // of the first table
-  std::uint32_t sbuckets = 3;        // of each pair, 1 to 4
+  std::uint64_t pairs = 1;           // number of pairs of the first table
+  std::uint32_t sbuckets = 3;        // SBuckets of each pair, 1 to 4
   std::uint32_t added_percent = 10;  // percentage of pairs that can have a group
   std::uint32_t resizes = 1;         // maximum number of resizes
   // SBuckets of each pair of the tables after the first, or 0 for as many as the first table has.
@@ -282,7 +282,7 @@ struct State {
 struct Search {
   bool torn = false;            // the READ must be repeated
   std::optional<Slot> found{};  // only if not torn
-  Indicator indicator = 0;      // of the segment
+  Indicator indicator = 0;      // the segment's indicator
   std::array<std::uint64_t, 2> segment_checks{};
 };
 // True if an item that is not found may be in the next table.

@@ -32,7 +32,7 @@ class ErdaSession final : public KvSession {
   // number.
   struct Lane {
     std::uint32_t id = 0;
-    std::uint16_t sequence = 0;  // of the lane's last request
+    std::uint16_t sequence = 0;  // sequence number of the lane's last request
     std::span<std::byte> into;   // where a get by SEND puts the value, if it fits
   };
 
@@ -85,7 +85,7 @@ class ErdaSession final : public KvSession {
   Task<Result<hopscotch::Found>> find_entry(Lane& lane, hopscotch::StoredKey key);
   Task<Result<ObjectFormat::Object>> read_version(Lane& lane, std::uint8_t head, Position position);
   struct Place {
-    Bytes offset = 0;  // in the pool
+    Bytes offset = 0;  // bytes from the start of the pool
     std::uint32_t life = 0;
   };
   Task<Result<Place>> place_of(Lane& lane, std::uint8_t head, Position position);

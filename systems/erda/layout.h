@@ -131,7 +131,7 @@ struct Superblock {
   std::uint64_t regions = 0;  // number of regions that the pool has room for
   std::uint64_t region_bytes = 0;
   std::uint64_t segment_bytes = 0;
-  std::uint32_t crc = 0;  // of all fields before
+  std::uint32_t crc = 0;  // checksum of all fields above
   std::uint32_t unused = 0;
   std::uint32_t computed_crc() const;
 };

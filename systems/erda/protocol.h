@@ -66,7 +66,7 @@ enum class RequestKind : std::uint8_t {
 
 struct RequestHeader {
   RequestKind kind = RequestKind::put;
-  std::uint8_t format = 0;  // of the key, as in a hash entry
+  std::uint8_t format = 0;  // the key's format, as in a hash entry
   // The head in an acknowledgment. Otherwise the lane's sequence number, by which the receiver
   // recognizes duplicate requests or answers.
   std::uint16_t head_or_sequence = 0;
@@ -116,7 +116,7 @@ struct Message {
   MessageKind kind = MessageKind::reply;
   Outcome outcome = Outcome::ok;
   std::uint16_t target = 0;  // the head of a notice, or lane and sequence number of a reply
-  std::uint32_t life = 0;    // of the region into which the object is to be written
+  std::uint32_t life = 0;    // life of the region into which the object is to be written
   // For a put: the object's offset in the pool, which is the last written address of the log. For a
   // get by SEND: the length of the value that follows. In a notice: a HeadAccess.
   std::uint64_t value = 0;

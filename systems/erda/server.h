@@ -46,7 +46,7 @@ class ErdaPartition final : public KvPartition {
   // A version that a client has been told to write, and whose write may not have finished as far as
   // the server knows.
   struct Reservation {
-    std::vector<std::byte> key;  // as the entry stores it
+    std::vector<std::byte> key;  // the key as the entry stores it
     std::uint8_t format = 0;
     std::uint8_t head = 0;
     Position position;
@@ -124,8 +124,8 @@ class ErdaPartition final : public KvPartition {
   KvConfig config_;
   std::unique_ptr<pmem::Region> control_;  // the control region (protocol.h)
   Store store_;
-  Bytes request_size_;  // of a receive buffer
-  Bytes message_size_;  // of a message to a client, including the largest value
+  Bytes request_size_;  // size of a receive buffer
+  Bytes message_size_;  // size of a message to a client, including the largest value
   std::uint32_t receive_depth_;
   // Receive buffers, followed by one reply per lane, and two notices per session and head.
   std::unique_ptr<pmem::Region> buffers_;

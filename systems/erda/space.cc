@@ -135,8 +135,8 @@ std::uint64_t Space::demand(const Head& head, const Log* changed, Bytes held) co
 }
 
 bool Space::affordable(std::uint64_t free, const Log* changed, Bytes held) const {
-  std::uint64_t promised = 0;   // to heads under cleaning
-  std::uint64_t returning = 0;  // from these heads at the end
+  std::uint64_t promised = 0;   // regions promised to heads under cleaning
+  std::uint64_t returning = 0;  // regions that these heads give back at the end
   std::uint64_t next = 0;       // the greatest demand of another head after that
   for (const Head& head : heads_) {
     const std::uint64_t regions = demand(head, changed, held);

@@ -71,7 +71,7 @@ struct StoredKey {
 };
 
 struct Geometry {
-  Bytes key_size = 16;  // of the typical key
+  Bytes key_size = 16;  // size of the typical key
   std::uint32_t neighborhood = kDefaultNeighborhood;
   std::uint64_t buckets = 1;  // number of home buckets
 

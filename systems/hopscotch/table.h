@@ -154,7 +154,7 @@ class Table {
   std::uint64_t removed_copies_ = 0;
   mutable std::vector<std::byte> neighborhood_;  // buffer of find()
   std::vector<std::byte> scratch_;               // buffer for an entry
-  std::vector<std::byte> zeros_;                 // as many as the bytes of a key slot
+  std::vector<std::byte> zeros_;                 // as many zeros as a key slot has bytes
 };
 
 }  // namespace perdura::systems::hopscotch

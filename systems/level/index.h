@@ -180,7 +180,7 @@ class Index {
 
   struct alignas(kCacheLine) Log {
     SpinLock lock;
-    std::uint64_t position = 0;  // of the next entry to use
+    std::uint64_t position = 0;  // index of the next entry to use
   };
 
   bool has_readers() const { return readers_ == Readers::one_sided; }

@@ -148,7 +148,7 @@ inline std::uint64_t check_term(SlotNumber number, const Slot& slot) {
 enum class Side : std::uint8_t { first, second };
 
 struct Level {
-  Bytes offset = 0;           // from the start of the index
+  Bytes offset = 0;           // bytes from the start of the index
   std::uint64_t buckets = 0;  // an even number
 
   // The number of the key's candidate bucket on this side.
@@ -174,7 +174,7 @@ struct Level {
 
 // All levels that an index may ever have.
 struct Geometry {
-  std::uint64_t buckets = 2;  // of level 0, the first bottom: an even number
+  std::uint64_t buckets = 2;  // number of buckets of level 0, the first bottom; even
   std::uint32_t resizes = 1;  // maximum number of resizes
   // Redo logs of updates; threads that change the index use different ones if there are enough.
   std::uint32_t logs = 1;
@@ -203,7 +203,7 @@ struct State {
 // An item that is to overwrite a slot of a full bucket. The entries of a log are used in rotation.
 struct LogEntry {
   Slot item;
-  std::uint64_t place = 0;  // of the slot, in bytes from the start of the index
+  std::uint64_t place = 0;  // the slot's offset in bytes from the start of the index
   std::uint64_t mark = 0;   // 1: the overwrite must be completed; 0: there is none, or it is done
 };
 static_assert(offsetof(LogEntry, place) == 32 && offsetof(LogEntry, mark) == 40);

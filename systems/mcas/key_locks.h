@@ -78,7 +78,7 @@ class KeyLocks {
     Entries::iterator at;
     LockMode mode;
     bool granted = false;
-    bool taken = false;  // by the task, as a Lock
+    bool taken = false;  // the task has it as a Lock
     WaitList woken{};
   };
   struct Entry {

@@ -129,8 +129,9 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
 
 // The records that a store was created for. Memory of another shape would be misread or too small.
 struct Planned {
-  std::uint64_t key_size = 0;    // the typical record's; this and the next two are 0
-  std::uint64_t value_size = 0;  // for a shard that was created for pools of any records
+  // Sizes of the typical record. All are 0 for a shard that was created for pools of any records.
+  std::uint64_t key_size = 0;
+  std::uint64_t value_size = 0;
   std::uint64_t records = 0;
   friend bool operator==(const Planned&, const Planned&) = default;
 };
@@ -139,11 +140,11 @@ struct Parameters {
   Planned planned;
   Flushing flushing = Flushing::lines;
   EngineKind kind = EngineKind::hstore;
-  hstore::Shape engine;  // for all pools of the shard
+  hstore::Shape engine;  // the same for all pools of the shard
   Bytes granule = 0;
   std::uint64_t granules = 0;
   Bytes max_key_size = 0;
-  Bytes max_value_size = 0;  // for values that travel in messages
+  Bytes max_value_size = 0;  // the limit for values that travel in messages
   std::uint32_t queue_depth = 0;
   std::uint32_t sessions = 0;
   std::uint32_t pools = 0;

@@ -12,7 +12,7 @@ using ado::WorkStatus;
 
 namespace {
 
-constexpr int kMostFailedLaunches = 3;  // in a row
+constexpr int kMostFailedLaunches = 3;  // failures in a row that end the attempts
 
 }  // namespace
 

@@ -24,7 +24,7 @@ class PoolProcess {
     std::shared_ptr<ado::Launcher> launcher;
     std::string memory;  // the name of the shard's memory
     std::vector<std::string> plugins;
-    Picoseconds patience{};  // for one invocation
+    Picoseconds patience{};  // the time that one invocation may take
     std::optional<ado::PeerOptions> peer;
   };
 

@@ -158,8 +158,9 @@ class Pools {
   hstore::Shape engine_shape_;
   Catalog catalog_;
   RegionAllocator regions_;
-  std::vector<std::unique_ptr<Pool>> open_;  // by slot; null if not opened since the restart
-  std::vector<std::string> damage_;          // by slot; why a pool could not be opened
+  std::vector<std::unique_ptr<Pool>>
+      open_;                         // the pool in each slot; null if not opened since the restart
+  std::vector<std::string> damage_;  // for each slot, why its pool could not be opened
   bool undone_region_change_ = false;
 };
 

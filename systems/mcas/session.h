@@ -25,7 +25,7 @@ class DirectMemories {
 
  private:
   fabric::Endpoint& endpoint_;
-  std::vector<fabric::MemoryRegion> memories_;  // by number; without a region once removed
+  std::vector<fabric::MemoryRegion> memories_;  // by number; a removed one has no region
 };
 
 class PoolsSession final : public objects::Session {

@@ -196,7 +196,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   std::unique_ptr<pmem::Region> buffers_;
   rpc::BufferRow requests_;
   rpc::BufferRow replies_;
-  fabric::MemoryRegion pool_memory_;  // for the shard's own operations
+  fabric::MemoryRegion pool_memory_;  // the registration for the shard's own operations
   std::uint32_t max_inline_;
   fabric::CompletionQueue completions_;
   rpc::SessionTable<Session> sessions_;
@@ -209,8 +209,9 @@ class Shard : public std::enable_shared_from_this<Shard> {
   bool signals_ = false;  // plugins are told of gets, puts and erases, too
   bool consent_ = false;  // a change fails if plugins cannot be told of it or refuse it
   Members members_;
-  std::vector<std::unique_ptr<PoolProcess>> processes_;  // by catalog slot; empty without plugins
-  WaitList pool_left_;                                   // woken when a pool has no users any more
+  std::vector<std::unique_ptr<PoolProcess>>
+      processes_;       // the process of each catalog slot; empty without plugins
+  WaitList pool_left_;  // woken when a pool has no users any more
 };
 
 template <class T>

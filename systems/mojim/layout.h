@@ -73,7 +73,8 @@ struct RequestHeader {
   std::uint32_t index = 0;   // among the requests of its sync point
   std::uint32_t count = 0;   // requests of the sync point
   std::uint32_t copied = 0;  // 0, kOfCopy or kEndOfCopy
-  std::uint32_t crc = 0;     // of the fields above and the data; 0 with persistence as in the paper
+  std::uint32_t crc =
+      0;  // checksum of the fields above and the data; 0 with persistence as in the paper
   std::uint32_t reserved[7] = {};
 };
 static_assert(offsetof(RequestHeader, crc) == 32);

@@ -76,8 +76,8 @@ class Logs {
   // From now on slots are kept until pass() says that the following copies have them, too.
   void keep_for_others() { kept_ = true; }
   struct SyncPoint {
-    std::uint64_t id = 0;        // of its first request
-    std::uint64_t position = 0;  // of the same
+    std::uint64_t id = 0;        // its first request's id
+    std::uint64_t position = 0;  // its first request's position
     std::uint32_t count = 0;
     std::uint64_t last_id() const { return id + count - 1; }
     std::uint64_t end() const { return position + count; }
@@ -236,7 +236,7 @@ class Logs {
     std::uint64_t until = 0;  // the last id
     std::vector<services::MemoryRange> ranges;
   };
-  Change next_change() const;  // of the next checkpoint
+  Change next_change() const;  // what the next checkpoint changes
   void exclude_readers();
   void let_readers_in();
   void end_term(std::uint64_t next);
@@ -285,7 +285,7 @@ class Logs {
   SpinLock data_lock_;
   // Buffers for applying.
   std::vector<std::byte> scratch_;
-  std::vector<std::uint64_t> applied_now_;  // by log: position after the last one
+  std::vector<std::uint64_t> applied_now_;  // for each log, the position after the last one
 };
 
 }  // namespace perdura::systems::mojim

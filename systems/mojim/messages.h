@@ -33,7 +33,7 @@ struct Hello {
 static_assert(sizeof(Hello) == 56 && sizeof(Hello) <= fabric::kMaxPrivateData);
 
 struct Welcome {
-  std::uint64_t position = 0;    // of the next request in the log
+  std::uint64_t position = 0;    // position of the next request in the log
   std::uint64_t free_until = 0;  // positions below it have free slots
   std::uint64_t last_id = 0;     // the log needs no requests up to this one
   std::uint64_t safe = 0;        // up to this one they count as acknowledged
@@ -62,7 +62,7 @@ struct Refusal {
     broken,  // never sent: the connection broke before an answer
   } reason = Reason::none;
   std::uint32_t version = 0;
-  std::uint64_t term = 0;  // of the node that refuses
+  std::uint64_t term = 0;  // the term of the node that refuses
 };
 
 // The event for which the sender waits after the last request of a sync point.

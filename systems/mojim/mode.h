@@ -18,8 +18,8 @@ enum class Copies : std::uint8_t {
 };
 
 struct Mode {
-  std::string_view name;   // of the system: "m-sync"
-  std::string_view title;  // as in the paper: "M-sync"
+  std::string_view name;   // the system's name: "m-sync"
+  std::string_view title;  // its name in the paper: "M-sync"
   Copies copies = Copies::mirror;
   // The application waits until its sync point has arrived: at the mirror, or with `chain` and
   // `broadcast` everywhere.

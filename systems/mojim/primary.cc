@@ -347,7 +347,7 @@ Task<> Primary::keep_own() {
     // A copy that is lost does not know it, and may be promoted.
     if (has_lost_any()) logs_.go_on_alone();
   }
-  co_await yield();  // as in note_lost()
+  co_await yield();  // others must not go on before that is durable
   const std::lock_guard held(completeness_);
   begins_to_keep_own_ = false;
   if (!has_complete_copy()) keeps_own_ = true;

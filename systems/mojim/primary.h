@@ -50,11 +50,11 @@ class Primary {
     // Guards taking an id and a turn together, so that ids ascend in each log.
     SpinLock lock;
     std::uint64_t turns = 0;
-    Ring<std::uint64_t> first_ids;  // of the turns that have not ended
+    Ring<std::uint64_t> first_ids;  // the first ids of the turns that have not ended
     // Used by the thread that posts.
     std::uint64_t serving = 0;
     WaitList waiting;
-    std::vector<std::unique_ptr<Sender>> senders;  // by copy; empty: not connected
+    std::vector<std::unique_ptr<Sender>> senders;  // the sender to each copy; empty: not connected
     std::unique_ptr<BackgroundThread> thread;      // null if an application's thread posts
 
     bool connecting = false;
@@ -148,7 +148,7 @@ class Primary {
   std::atomic<bool> keeps_own_;
   std::mutex completeness_;  // held while the region's completeness changes
   // Guarded by completeness_.
-  std::vector<bool> giving_up_;  // by copy; it is about to be lost
+  std::vector<bool> giving_up_;  // by copy; true: it is about to be lost
   bool begins_to_keep_own_ = false;
   std::atomic<bool> replaced_{false};
   enum class Loading : std::uint8_t { necessary, begun, done };

@@ -22,7 +22,7 @@ inline constexpr Picoseconds kLook = Microseconds(2);
 class Receiver {
  public:
   struct Options {
-    Acknowledgment acknowledgment{};  // of requests received over the RDMA device
+    Acknowledgment acknowledgment{};  // how requests received over the RDMA device are acknowledged
     bool passes_first = false;        // acknowledge when it is passed on (E-chain)
     std::vector<NodeId> behind{};     // the copies to which it is passed on
     Acknowledgment behind_acknowledge{};
@@ -46,7 +46,7 @@ class Receiver {
     Way(fabric::Endpoint& endpoint, Acknowledgment acknowledgment, pmem::Region& control,
         pmem::Region& logs, pmem::Region& data);
     fabric::Endpoint& endpoint;
-    Acknowledgment acknowledgment;  // of requests that arrive here
+    Acknowledgment acknowledgment;  // how requests that arrive here are acknowledged
     fabric::MemoryRegion control;
     fabric::MemoryRegion slots;
     fabric::MemoryRegion data;
@@ -94,12 +94,12 @@ class Receiver {
   Way device_;
   std::shared_ptr<fabric::Endpoint> sockets_;  // null unless Options::over_tcp
   std::optional<Way> over_tcp_;
-  const Way* way_;  // by which the present connection came
+  const Way* way_;  // the way by which the present connection came
   fabric::CompletionQueue completions_;
   std::unique_ptr<fabric::ReceiveQueue> queue_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;
   std::uint64_t connections_ = 0;  // accepted so far
-  std::uint64_t term_ = 0;         // of the last connection
+  std::uint64_t term_ = 0;         // the last connection's term
   bool applies_ = false;           // apply_all() is under way
   bool saves_ = false;             // save_all() is under way
   std::uint64_t posted_until_ = 0;

@@ -38,7 +38,7 @@ class Replica final : public services::MemoryReplica {
 
  private:
   void be_primary(Primary::Contents contents);
-  pmem::Medium medium() const;  // of the data area
+  pmem::Medium medium() const;  // the data area's medium
 
   Node& node_;
   std::string name_;

@@ -47,7 +47,7 @@ class Session final : public std::enable_shared_from_this<Session> {
     std::span<const services::MemoryRange> ranges;
     std::uint32_t count = 0;  // requests
     Primary::Turn turn{};
-    std::uint32_t area = 0;    // in staging_: its requests, at most kBatch at a time
+    std::uint32_t area = 0;    // the area of staging_ with its requests, at most kBatch at a time
     bool is_staged = false;    // all of its requests are there
     std::uint32_t copied = 0;  // RequestHeader::copied
   };
@@ -87,7 +87,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   // The parts of requests that are not gathered from the region: headers, and data if
   // Primary::copies_data().
   std::unique_ptr<pmem::Region> staging_;
-  std::array<fabric::LocalPieces, kBatch> batch_;  // of the sync point whose turn it is
+  std::array<fabric::LocalPieces, kBatch> batch_;  // requests of the sync point whose turn it is
   std::uint32_t next_area_ = 0;
   std::array<bool, kAreas> used_{};
   WaitList freed_;

@@ -111,7 +111,7 @@ class BlockMap {
     return 0;
   }
 
-  std::uint64_t root_ = 0;  // at height 0 a Mapped, else a Node; 0 if empty
+  std::uint64_t root_ = 0;  // a Mapped if the height is 0, else a Node; 0 if empty
   int height_ = 0;
 };
 

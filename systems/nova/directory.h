@@ -40,7 +40,7 @@ class Directory {
   std::uint64_t next_cookie() const { return next_cookie_; }
   std::size_t size() const { return live_; }
   bool empty() const { return live_ == 0; }
-  std::uint64_t lines() const { return lines_; }  // of the entries of all names
+  std::uint64_t lines() const { return lines_; }  // length of the entries of all names, in cache lines
   std::uint32_t subdirectories() const { return subdirectories_; }
 
   // Calls visit(name) for the names after `cookie`, in the order of cookies, until it returns
@@ -58,7 +58,7 @@ class Directory {
   void rebuild();
 
   std::vector<Name> names_;           // by cookie; includes removed ones
-  std::vector<std::uint32_t> table_;  // by hash: index + 1; 0: never used
+  std::vector<std::uint32_t> table_;  // a hash table of indexes in names_ + 1; 0: never used
   std::size_t live_ = 0;
   std::uint64_t lines_ = 0;
   std::uint64_t next_cookie_ = 1;

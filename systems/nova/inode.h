@@ -60,7 +60,7 @@ std::optional<std::vector<std::byte>> read_long_value(pmem::Region& region,
                                                       const Extended& extended);
 
 struct Inode {
-  std::atomic<bool> used{false};  // since the eviction hand last passed
+  std::atomic<bool> used{false};  // it was used since the eviction hand last passed
   bool loaded = false;
   bool exists = false;
   bool damaged = false;

@@ -280,7 +280,7 @@ class Inspection {
   pmem::Region& region_;
   Geometry geometry_;
   Findings found_;
-  std::vector<std::uint32_t> owners_;  // by block: the inode, 0 if it is free
+  std::vector<std::uint32_t> owners_;  // each block's inode; 0: the block is free
 };
 
 }  // namespace

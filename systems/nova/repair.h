@@ -38,8 +38,8 @@ struct Findings {
   std::vector<fs::Damage> damage;
   Geometry geometry;
   std::optional<Bytes> lost_superblock;   // its offset
-  std::vector<Known> inodes;              // by number
-  std::vector<NameOf> names;              // by directory
+  std::vector<Known> inodes;              // index: the inode's number
+  std::vector<NameOf> names;              // sorted by directory
   std::map<Bytes, std::uint64_t> redone;  // words that recovery would change by journals
   bool all_whole = true;                  // all logs and journals
   bool has_shared_blocks = false;

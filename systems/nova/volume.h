@@ -60,7 +60,7 @@ struct Context {
   std::vector<JournalWord> words;  // words that change together with the tails
   std::vector<Inode*> changed;
   std::vector<Extent> freed;
-  std::vector<Extent> allocated;  // by the operation under way, not yet committed
+  std::vector<Extent> allocated;  // blocks taken by the operation under way, not yet committed
   std::vector<Extent> extents;    // blocks that the operation writes to
   std::array<std::byte, kBlock> block{};
 

@@ -135,7 +135,7 @@ inline constexpr std::uint32_t kMaxWorkers = 64;
 // All tables that an index may ever have. They are preceded by the word that selects the table in
 // use, at offset 0, and by the logs.
 struct Geometry {
-  std::uint64_t homes = 1;             // of the first table
+  std::uint64_t homes = 1;             // number of home buckets of the first table
   std::uint32_t overflow_percent = 5;  // overflow blocks for a hundred homes
   std::uint32_t resizes = 1;           // maximum number of resizes
   std::uint32_t logs = 1;              // one for each possible worker
@@ -166,7 +166,7 @@ struct Search {
   bool torn = false;            // the READ must be repeated
   std::optional<Slot> found{};  // only if not torn
   bool sealed = false;          // an item that is not found may be in the next table
-  Link link = 0;                // of the home bucket, or of the block
+  Link link = 0;                // the link in the home bucket, or in the block
 };
 inline bool is_sealed(const Search& search) { return search.sealed; }
 

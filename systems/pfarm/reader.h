@@ -28,7 +28,7 @@ class Reader {
   Task<std::optional<Search>> search(Reads& reads, Table table, Slot key);
 
   Geometry geometry_;
-  std::uint32_t level_;  // of the newest table known to hold all items
+  std::uint32_t level_;  // number of the newest table known to hold all items
 };
 
 }  // namespace perdura::systems::pfarm

@@ -37,7 +37,7 @@ class RedoServer final : public write_ahead::Server {
   // that lands in it is refused, and the log skips its slot until the buffer can be posted in order
   // again.
   struct Slot {
-    bool posted = false;   // in the receive queue
+    bool posted = false;   // it is in the receive queue
     bool stray = false;    // posted out of order
     bool passed = false;   // the current position of this slot has no buffer
     bool arrived = false;  // a message has landed and waits for its turn
@@ -66,7 +66,7 @@ class RedoServer final : public write_ahead::Server {
   std::uint32_t window() const;
 
   fabric::MemoryRegion log_memory_;
-  std::unique_ptr<pmem::Region> answers_;  // for each session, as many as its window allows
+  std::unique_ptr<pmem::Region> answers_;  // as many for each session as its window allows
   fabric::MemoryRegion answer_memory_;
   std::vector<std::uint64_t> answered_;
   std::unique_ptr<fabric::ReceiveQueue> log_queue_;

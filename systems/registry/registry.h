@@ -24,12 +24,12 @@ std::span<const KvSystem> kv_systems();
 const KvSystem& find_kv_system(std::string_view name);
 
 std::span<const objects::System> object_systems();
-const objects::System& find_object_system(std::string_view name);  // as above
+const objects::System& find_object_system(std::string_view name);  // throws likewise
 
 std::span<const services::MemorySystem> memory_systems();
-const services::MemorySystem& find_memory_system(std::string_view name);  // as above
+const services::MemorySystem& find_memory_system(std::string_view name);  // throws likewise
 
 std::span<const fs::FsSystem> fs_systems();
-const fs::FsSystem& find_fs_system(std::string_view name);  // as above
+const fs::FsSystem& find_fs_system(std::string_view name);  // throws likewise
 
 }  // namespace perdura::systems

@@ -72,7 +72,7 @@ struct KnownOptions {
   std::optional<std::uint64_t> slots{};
   std::optional<std::uint32_t> largest_record{};
   std::optional<bool> has_tail{};
-  std::string method{};  // of the method; empty if unknown
+  std::string method{};  // the method's name; empty if unknown
 };
 struct LogDiffers : persistence::OptionsDiffer {
   LogDiffers(const std::string& what, KnownOptions its)

@@ -50,9 +50,9 @@ class RemoteLog {
 
   LogOptions options_;
   std::unique_ptr<persistence::RemotePersister> persister_;
-  std::uint64_t head_ = 0;  // as last read
+  std::uint64_t head_ = 0;  // the value last read
   std::uint64_t tail_ = 0;
-  std::uint64_t tail_word_ = 0;  // as stored in the region; with a mark if a client has left one
+  std::uint64_t tail_word_ = 0;  // the word in the region; with a mark if a client has left one
   std::uint64_t head_reads_ = 0;
 };
 

@@ -85,7 +85,7 @@ class Client : public KvSession {
   std::uint32_t queue_depth_;
   Welcome welcome_;
   RecordFormat format_{0, 0};
-  std::uint64_t log_tail_ = 0;  // as last reported by the server
+  std::uint64_t log_tail_ = 0;  // the last one that the server reported
   SessionCounts counts_;
 
  private:

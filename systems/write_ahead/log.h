@@ -97,7 +97,7 @@ class Log {
   Position tail_;
   std::vector<LogEntry> entries_;
   std::vector<std::byte> keys_;  // one for each slot
-  std::vector<Position> heads_;  // of the chains of the index, newest first
+  std::vector<Position> heads_;  // the newest position in each chain of the index
 };
 
 }  // namespace perdura::systems::write_ahead

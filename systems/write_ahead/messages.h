@@ -16,7 +16,7 @@ enum class Role : std::uint32_t { requests, log };
 struct Hello {
   std::uint32_t version = 0;
   Role role = Role::requests;
-  std::uint32_t session = 0;  // with Role::log: the number from the server's earlier answer
+  std::uint32_t session = 0;  // the number from the server's earlier answer, if the role is `log`
   std::uint64_t epoch = 0;
 };
 

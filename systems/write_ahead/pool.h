@@ -161,7 +161,7 @@ inline constexpr std::uint64_t kDeletedBit = std::uint64_t{1} << 63;
 
 struct Pool {
   std::unique_ptr<pmem::Region> region;
-  bool created = false;  // by this call, and therefore empty
+  bool created = false;  // this call created it, and it is empty
 };
 
 // Opens the pool `name` of a node, or creates it. Throws UsageError if the pool is damaged, belongs

@@ -52,7 +52,7 @@ class Server : public std::enable_shared_from_this<Server> {
  protected:
   struct Incoming {
     Request header;
-    Key key;  // in the receive buffer of the request
+    Key key;  // its bytes are in the receive buffer of the request
   };
 
   // The parts that differ between the baselines.

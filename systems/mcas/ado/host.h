@@ -26,7 +26,7 @@
 namespace perdura::systems::mcas::ado {
 
 struct HostOptions {
-  Picoseconds patience{};  // for one invocation; 0: unlimited
+  Picoseconds patience{};  // the time that one invocation may take; 0: unlimited
   // Needed with `patience`; may be called again. Returns how the process has ended, as a phrase.
   std::function<std::string()> end_process{};
   // Called with the reason when a launched process is lost before it was told to end.
@@ -65,7 +65,7 @@ class Host : public std::enable_shared_from_this<Host> {
   // An invocation under way.
   struct Pending {
     WorkId id = 0;
-    bool was_under_way = false;         // at the last check of watch_time()
+    bool was_under_way = false;         // it was so at the last check of watch_time()
     std::vector<Held> held{};           // locks to be released: the deferred unlock list
     std::vector<Reference> iterated{};  // snapshot of the pool, taken by the first iterate()
     bool unseen = false;                // a call of it was answered `unseen`
@@ -120,7 +120,7 @@ class Host : public std::enable_shared_from_this<Host> {
   std::uint64_t last_launch_ = 0;
   bool serves_ = false;  // a process has been launched, and not been told to end
   WorkId last_work_ = 0;
-  std::vector<Pending*> pending_;   // in the order of their ids
+  std::vector<Pending*> pending_;   // sorted by id
   WaitList ended_;                  // woken when no invocation is under way
   std::shared_ptr<PeerLink> peer_;  // the process's connection; null if it has none
   std::size_t calls_ = 0;           // calls whose answers the process has not taken yet

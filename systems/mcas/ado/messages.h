@@ -36,7 +36,7 @@ using WorkId = std::uint64_t;  // counts a host's invocations from 1
 struct WorkMessage {
   WorkId id = 0;
   std::string key{};
-  Place value{};                  // in the shard's memory
+  Place value{};                  // where the value lies in the shard's memory
   std::vector<Place> detached{};  // further memory of the pool that belongs to the value
   bool is_new = false;            // the key was created for this invocation
   std::string request{};
@@ -81,7 +81,7 @@ enum class CallKind : std::uint32_t {
   get_pool_info,
   unlock,
   read_value,
-  connect_peer,  // from here on: being a client of another shard
+  connect_peer,  // this and the next two: being a client of another shard
   send_to_peer,
   receive_from_peer,
 };
@@ -90,8 +90,8 @@ enum class CallStatus : std::uint32_t {
   done,
   not_found,
   exists,
-  locked,      // by someone else
-  not_locked,  // by this invocation
+  locked,      // someone else holds the lock, or this invocation holds it for reading only
+  not_locked,  // this invocation does not hold the lock that the call needs
   out_of_space,
   refused,       // the call asks for something impossible
   unseen,        // it is in memory that the process has not mapped

@@ -18,7 +18,7 @@ namespace perdura::systems::mcas::ado {
 
 struct PeerOptions {
   fabric::Address address;
-  Bytes longest_message = 0;       // in either direction
+  Bytes longest_message = 0;       // the limit holds in both directions
   Picoseconds connect_patience{};  // 0: the platform's default
 };
 

@@ -39,7 +39,7 @@ class Ring {
   void place_points();
 
   std::vector<std::string> members_;
-  std::vector<Point> points_;  // in their order on the ring
+  std::vector<Point> points_;  // sorted by their places on the ring
 };
 
 }  // namespace perdura::systems::mcas::cluster

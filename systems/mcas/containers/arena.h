@@ -40,7 +40,7 @@ class Arena {
  public:
   struct Sizes {
     Bytes log = 4 * KiB;       // bytes of the undo log: a transaction's changes and 24 bytes each
-    Bytes roots = kCacheLine;  // for the roots of containers
+    Bytes roots = kCacheLine;  // room for the roots of containers
   };
 
   // Creates an empty arena in a piece of memory; durable when it returns. The roots are zeros.
@@ -131,7 +131,7 @@ class Arena {
   // State of the running transaction.
   bool running_ = false;
   Ranges kept_;     // saved, or free before the transaction
-  Ranges changed_;  // in whole lines
+  Ranges changed_;  // whole cache lines that must be flushed
   Ranges freed_;
 };
 

@@ -38,7 +38,7 @@ class Ranges {
   }
 
  private:
-  std::map<Bytes, Bytes> ends_;  // from each range's beginning to its end
+  std::map<Bytes, Bytes> ends_;  // the end of each range, by its beginning
 };
 
 }  // namespace perdura::systems::mcas::containers

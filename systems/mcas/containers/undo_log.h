@@ -42,7 +42,7 @@ class UndoLog {
  private:
   struct Entry {
     std::uint64_t offset = 0;
-    std::uint64_t length = 0;  // in an entry never 0
+    std::uint64_t length = 0;  // 0: there is no entry here
     std::uint64_t check = 0;
   };
   static_assert(sizeof(Entry) == 24);
@@ -56,7 +56,7 @@ class UndoLog {
   Place log_;
   Bytes number_at_;
   std::uint64_t number_;
-  Bytes used_ = 0;  // by entries of the running transaction
+  Bytes used_ = 0;  // the room that entries of the running transaction take
   std::vector<std::byte> scratch_;
 };
 

@@ -30,12 +30,12 @@ struct Change {
   };
 
   Kind kind = Kind::none;
-  EntryNumber home = 0;        // the item's; its entry is `distance` further on, after a move
+  EntryNumber home = 0;  // the item's; its entry is `distance` further on, after a move
   std::uint32_t distance = 0;
   // The state before the change: which value is the item's, the distance of an item that moves, or
   // the number of segments.
   std::uint32_t before = 0;
-  std::uint64_t items = 0;  // in the table, before the change
+  std::uint64_t items = 0;  // number of items in the table before the change
   Objects objects{};
 
   std::span<const Place> allocated() const {

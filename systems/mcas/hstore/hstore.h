@@ -26,7 +26,7 @@ struct Shape {
   TableShape table;
   std::uint32_t most_segments = kMostSegments;
   Heap::Geometry heap;
-  Bytes heap_map = 0;  // the offset of the shard's heap map (hstore_cc/heap_map.h)
+  Bytes heap_map = 0;            // the offset of the shard's heap map (hstore_cc/heap_map.h)
   Bytes longest_key = ~Bytes{};  // a longer one means damage
 };
 
@@ -62,7 +62,7 @@ class Hstore final : public Engine {
   struct Kept {
     Field field;
     std::uint32_t length = 0;      // the field's length in the entry's state
-    std::optional<Place> place{};  // in the heap; flushed, but not durable yet
+    std::optional<Place> place{};  // its place if it is in the heap; flushed, but not durable yet
 
     static Kept at(Place place) { return {Field::at(place), State::kElsewhere, place}; }
   };

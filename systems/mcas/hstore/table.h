@@ -198,7 +198,7 @@ class Table {
   TableShape shape_;
   ChangeLog* log_;
   TableBounds bounds_;
-  std::array<std::uint64_t, kMostSegments> offsets_{};  // as in the root
+  std::array<std::uint64_t, kMostSegments> offsets_{};  // a copy of the root's
   std::uint32_t segments_ = 0;
   std::uint64_t entries_ = 0;
   std::uint64_t items_ = 0;

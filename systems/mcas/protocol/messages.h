@@ -31,7 +31,7 @@ struct Welcome {
   std::uint32_t session = 0;
   std::uint32_t queue_depth = 0;  // most requests in flight
   std::uint64_t max_key_size = 0;
-  std::uint64_t max_value_size = 0;  // for values that travel in messages
+  std::uint64_t max_value_size = 0;  // the limit for values that travel in messages
 
   // The longest `value` of a request or a reply, of whatever kind, and the longest whole messages.
   Bytes longest_value() const { return std::max<Bytes>(max_value_size, kLongestArgument); }
@@ -51,15 +51,15 @@ enum class RequestKind : std::uint8_t {
   get_direct_offset,  // key, Transfer
   key_attributes,     // key
   pool_attributes,
-  create_pool,        // name, PoolSize
-  open_pool,          // name, PoolSize if it is created on demand
+  create_pool,  // name, PoolSize
+  open_pool,    // name, PoolSize if it is created on demand
   close_pool,
-  delete_pool,        // name
-  configure_pool,     // command
-  find,               // expression, Search
+  delete_pool,     // name
+  configure_pool,  // command
+  find,            // expression, Search
   statistics,
-  invoke,             // key; Call, request
-  invoke_put,         // key; Call, request, value
+  invoke,      // key; Call, request
+  invoke_put,  // key; Call, request, value
 };
 
 // A pool that a session has open. A shard gives each handle only once, so one that was closed or

@@ -15,7 +15,7 @@ namespace perdura::systems::mcas {
 
 enum class PutOutcome : std::uint8_t {
   done,
-  flushed,       // by put_flushed(): done, but durable only after the next drain()
+  flushed,       // put_flushed() has done it, but it is durable only after the next drain()
   out_of_space,  // the previous value, if any, remains
   must_grow,     // nothing has changed: call grow_step() until it returns false, and put again
 };
@@ -24,7 +24,7 @@ struct EngineStatistics {
   Bytes capacity = 0;  // the pool's memory, and the memory that it may still be given
   Bytes free = 0;
   std::uint64_t items = 0;
-  std::uint64_t segments_added = 0;  // since the engine was opened, like all counts below
+  std::uint64_t segments_added = 0;  // this and all counts below begin when the engine is opened
   std::uint64_t moved_items = 0;     // to make room for others
   std::uint64_t regions_added = 0;   // given to the pool by the region allocator
   std::uint64_t heap_regions_returned = 0;

@@ -77,7 +77,7 @@ class Heap {
   Bytes free_bytes() const { return free_bytes_; }  // bytes outside of the slots and objects in use
   Bytes used_bytes() const { return area_bytes_ - free_bytes_; }
   std::uint64_t returned() const { return returned_; }  // regions that became free ranges again
-  std::uint64_t regions() const;                        // in all buckets
+  std::uint64_t regions() const;                        // number of regions in all buckets
 
   // Checks that exactly these objects are allocated, that none of them overlaps another one, and
   // that all other memory is free. Returns a contradiction as a phrase; empty if there is none.
@@ -128,7 +128,7 @@ class Heap {
   bool same_regions(const Heap& other) const;
 
   Geometry geometry_;
-  std::vector<Place> areas_;  // by offset; adjacent ones are joined
+  std::vector<Place> areas_;                      // by offset; adjacent ones are joined
   std::vector<std::unique_ptr<Region>> regions_;  // null: there is no region at this place
   std::array<std::set<RegionNumber>, kBuckets> with_free_slots_;
   std::map<Bytes, Bytes> free_ranges_;                // length by offset

@@ -36,7 +36,7 @@
 namespace perdura::systems::mcas {
 
 struct RegionDescriptor {
-  std::uint64_t offset = 0;      // from the beginning of the shard's memory
+  std::uint64_t offset = 0;      // bytes from the beginning of the shard's memory
   std::uint64_t length = 0;      // 0: the descriptor is unused
   std::uint64_t identifier = 0;  // the pool that owns the region; 0: free
   std::uint64_t unused = 0;      // padding: no descriptor spans two lines
@@ -143,7 +143,7 @@ class RegionAllocator {
   Extent extent_;
   Bytes free_bytes_ = 0;
   std::map<std::uint64_t, Bytes> used_;    // by pool
-  std::map<std::uint64_t, Bytes> limits_;  // by pool, of those that have one
+  std::map<std::uint64_t, Bytes> limits_;  // by pool; only those that have one
 };
 
 }  // namespace perdura::systems::mcas
