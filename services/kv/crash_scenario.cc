@@ -7,12 +7,12 @@
 #include <cstring>
 #include <deque>
 #include <map>
-#include <new>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "platform/faults/faulty_thread.h"
 #include "platform/runtime/sync.h"
 #include "services/boundaries.h"
@@ -282,9 +282,8 @@ Task<> KvCrashScenario::serve(Thread& thread) {
   try {
     co_await partition->serve();
     co_return;
-  } catch (const std::bad_alloc&) {
-    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
+    rethrow_refused_memory(error);
     if (!generated_) throw;
     broken = error.what();
   }
