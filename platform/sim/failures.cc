@@ -112,7 +112,7 @@ void fail_at(const std::vector<Moment>& moments, std::size_t number, pmem::Choic
   try {
     scenario(failure);
   } catch (const std::bad_alloc&) {
-    throw;  // of this process, and not of what is explored
+    throw;  // this process is out of memory; what is explored has not failed
   } catch (const std::exception& error) {
     throw PlatformError(fmt::format("{}: {}", failure.text_, error.what()));
   }
