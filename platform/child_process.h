@@ -108,7 +108,7 @@ struct ChildOrder {
   std::vector<MemoryPart> parts{};  // parts of the region: whole pages of 4 KiB, or up to its end,
                                     // in order
   std::vector<std::string> arguments{};
-  RingShape messages{.slots = 64, .message_size = 1024};  // of the queue in each direction
+  RingShape messages{.slots = 64, .message_size = 1024};  // shape of the queue in each direction
   CompletionMode mode = CompletionMode::event;            // how the child waits
   ChildLimits limits{};
 };

@@ -15,7 +15,7 @@ namespace perdura::rpc {
 struct BufferRow {
   fabric::MemoryRegion memory;
   Bytes first = 0;     // offset of buffer 0 in `memory`
-  Bytes distance = 0;  // from the beginning of one buffer to that of the next
+  Bytes distance = 0;  // bytes from the beginning of one buffer to that of the next
   std::uint32_t size = 0;
 
   fabric::LocalBuffer operator[](std::uint64_t index) const {

@@ -31,7 +31,8 @@ namespace perdura::services {
 // The system to run, and how to run it.
 struct CrashSetup {
   pmem::PersistenceModel model;
-  GivenParameters parameters{};  // of the system, in addition to those that make its store small
+  // The system's parameters, in addition to those that make its store small.
+  GivenParameters parameters{};
   // Make changes persistent by the method that the chooser finds for the model, instead of the
   // paper's; for a system that can (SystemInfo::chooses_method).
   bool correct = false;

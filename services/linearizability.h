@@ -354,7 +354,8 @@ Linearizability check_linearizability(const S& specification,
 // Scott).
 template <SequentialSpecification S>
 struct Buffered {
-  using State = std::vector<typename S::State>;  // since the last failure; the last one is current
+  // The states since the last failure; the last one is current.
+  using State = std::vector<typename S::State>;
   using Operation = typename S::Operation;
   S specification{};
 

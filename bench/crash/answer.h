@@ -12,9 +12,9 @@
 namespace perdura::bench {
 
 struct Answer {
-  services::GuaranteeLevel found{};  // by this exploration
-  // By the committed exploration of the same setting and server; nothing if there is none, or if
-  // what failed is not the power of all servers.
+  services::GuaranteeLevel found{};  // what this exploration found
+  // What the committed exploration of the same setting and server found; nothing if there is none,
+  // or if what failed is not the power of all servers.
   std::optional<services::GuaranteeLevel> known;
 
   services::GuaranteeLevel level() const;

@@ -323,10 +323,10 @@ class Exploration {
   const CrashOptions& options_;
   std::vector<Case> cases_;
   CrashResult result_;
-  sim::Images images_{};  // of the current pass
+  sim::Images images_{};  // images of the current pass
   std::uint64_t image_seed_ = 0;
   std::size_t passes_done_ = 0;
-  double share_ = 0;        // of the exploration that is done
+  double share_ = 0;        // share of the exploration that is done
   sim::Explored explored_;  // the result of the last pass of this case
 };
 

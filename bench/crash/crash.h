@@ -53,7 +53,7 @@ struct CrashOptions {
   // (image_exploration.h), instead of one for the least, one for the most and some for random
   // images. 0: until all images are covered. Only if the power of all servers fails.
   std::optional<std::uint64_t> recoveries{};
-  unsigned threads = 0;  // with `recoveries`; 0: one per hardware thread of the host
+  unsigned threads = 0;  // `recoveries` only; 0: one per hardware thread of the host
   // Called before each run with the fraction of the exploration that is done, from 0 to 1. An
   // exception that it throws ends the exploration (sim::ExploreOptions::progress).
   std::function<void(double share)> progress{};
@@ -64,7 +64,7 @@ struct LosingRun {
   services::CrashSchedule schedule;
   WhatFails failing;
   sim::Images images{};
-  std::uint64_t seed = 0;  // of the images
+  std::uint64_t seed = 0;  // seed of the images
   std::uint64_t moment = 0;
 };
 
@@ -79,7 +79,7 @@ struct Guarantee {
 };
 
 struct CrashResult {
-  std::uint64_t moments = 0;  // of all histories
+  std::uint64_t moments = 0;  // the moments of all histories together
   // The number of runs with a failure. Those that were skipped because they would repeat a known
   // one count, too.
   std::uint64_t runs = 0;

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <new>
 #include <utility>
 
 #include "bench/crash/servers.h"
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 
 namespace perdura::bench {
 
@@ -95,9 +95,8 @@ void CrashRun::start(sim::Failure& failure) {
 void CrashRun::run_platform() {
   try {
     platform_.run();
-  } catch (const std::bad_alloc&) {
-    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
+    rethrow_refused_memory(error);
     if (!failed_at_) throw;
     scenario_.note_problem(error.what());
   }
@@ -161,9 +160,8 @@ void CrashRun::start_inspector() {
 Task<> CrashRun::serve(Thread& thread) {
   try {
     co_await scenario_.serve(thread);
-  } catch (const std::bad_alloc&) {
-    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
+    rethrow_refused_memory(error);
     if (!failed_at_) throw;
     scenario_.note_problem(fmt::format("recovery fails: {}", error.what()));
   }

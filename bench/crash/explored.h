@@ -18,7 +18,7 @@ namespace perdura::bench {
 
 // A way to run a system that changes what it guarantees.
 struct ExploredSetting {
-  std::string name;  // as the table has it; empty: as published
+  std::string name;  // its name in the table; empty: as published
   GivenParameters parameters;
   bool correct = false;        // puts persist by the method that is correct for the server
   bool keeps_nothing = false;  // it is not explored: its level is `none`

@@ -41,7 +41,7 @@ constexpr std::size_t kAlone = 6;     // and so many of one, a multiple of two a
 
 // Bits of what a schedule draws.
 constexpr std::size_t kMessages = 1;
-constexpr std::size_t kPlacements = 2;  // with CrashSetup::late_placements
+constexpr std::size_t kPlacements = 2;  // only with CrashSetup::late_placements
 constexpr std::size_t kWholeSchedule = kMessages + kPlacements;
 // Bits of where threads pause.
 constexpr std::size_t kPosts = 1;
@@ -141,7 +141,7 @@ pmem::Tape::Streams GeneratedRun::anchored() const {
 
 void GeneratedRun::draw_stalls() {
   constexpr std::uint32_t kMostStalls = 4;
-  constexpr std::size_t kThreads = 6;  // of a node, over its restarts
+  constexpr std::size_t kThreads = 6;  // threads of a node, over its restarts
   static_assert(kLatest.count() == static_cast<std::int64_t>(kWindows[0]));
   constexpr std::array<Picoseconds, 4> kLengths{Microseconds(1), Microseconds(5), Microseconds(25),
                                                 Microseconds(100)};

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <map>
-#include <new>
 #include <numeric>
 #include <utility>
 
 #include "bench/crash/recovery.h"
 #include "bench/crash/servers.h"
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "platform/sim/machine.h"
 
 namespace perdura::bench {
@@ -97,9 +97,8 @@ void GeneratedRun::begin() {
   patience_.begin(*platform_, [this] { end_clients(); });
   try {
     platform_->run();
-  } catch (const std::bad_alloc&) {
-    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
+    rethrow_refused_memory(error);
     scenario_->note_problem(error.what());
   }
 }
@@ -440,9 +439,8 @@ void GeneratedRun::start_inspector() {
 Task<> GeneratedRun::serve(Thread& thread) {
   try {
     co_await scenario_->serve(thread);
-  } catch (const std::bad_alloc&) {
-    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
+    rethrow_refused_memory(error);
     scenario_->note_problem(fmt::format("recovery fails: {}", error.what()));
   }
 }

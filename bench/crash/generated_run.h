@@ -174,7 +174,7 @@ class GeneratedRun {
     Moment moment;
     // If one server fails alone, this number modulo the number of servers is its node.
     std::optional<std::size_t> alone{};
-    Picoseconds away{};  // for how long that server is away
+    Picoseconds away{};  // how long that server is away
   };
   using Link = std::pair<NodeId, NodeId>;
   struct PlannedDeath {
@@ -264,7 +264,7 @@ class GeneratedRun {
   std::uint64_t early_ = 0;  // early observations in the whole run
   std::uint64_t steps_ = 0;  // steps that the servers have begun
   Time changed_at_{};        // the last change, or when the servers began to run
-  std::map<std::uint32_t, Moment> moments_of_failures_;  // of the failures that happened, by number
+  std::map<std::uint32_t, Moment> moments_of_failures_;  // those that happened, by number
   std::vector<std::pair<Moment, std::function<void()>>> awaited_;
   bool disturbed_ = false;         // clients may fail to connect
   bool ready_to_inspect_ = false;  // the last failure has been, or none is planned

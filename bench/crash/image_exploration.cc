@@ -43,9 +43,9 @@ struct Failed {
     std::uint64_t recovery = 0;  // the first that has found it
     pmem::LazyImages::Decisions decisions;
   };
-  std::string state;  // of persistent memory
+  std::string state;  // contents of persistent memory
   std::string outside_memory;
-  std::deque<pmem::sim::CrashedMemory> memories;  // of the servers' machines
+  std::deque<pmem::sim::CrashedMemory> memories;  // those of the servers' machines
   std::vector<pmem::ImageSpace> spaces;
   std::unique_ptr<pmem::LazyImages> images;  // null until they are tried
   std::vector<Found> found;
@@ -268,7 +268,7 @@ class ImageExploration {
   const ImageOptions& options_;
   std::vector<sim::Moment> moments_;
   Time inspection_{};
-  std::vector<std::uint64_t> numbers_;  // of the moments to try
+  std::vector<std::uint64_t> numbers_;  // numbers of the moments to try
   std::vector<OfMoment> results_;
   services::PerCondition<std::atomic<std::uint64_t>> first_loss_;
   std::atomic<std::uint64_t> next_{0};

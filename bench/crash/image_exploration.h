@@ -32,7 +32,7 @@
 namespace perdura::bench {
 
 struct ImageOptions {
-  std::uint64_t most_recoveries = 0;  // at a crash point; 0: until all images are covered
+  std::uint64_t most_recoveries = 0;  // limit for a crash point; 0: until all images are covered
   std::uint64_t seed = 1;
   std::uint64_t first = 0;  // crash point
   std::uint64_t last = ~std::uint64_t{0};
@@ -49,14 +49,14 @@ struct ImageCoverage {
   std::uint64_t exhausted = 0;  // crash points whose images were all covered
   std::uint64_t sampled = 0;    // the others
   std::uint64_t images = 0;     // that the failures may leave
-  std::uint64_t covered = 0;    // of these, the ones that the recoveries stand for
+  std::uint64_t covered = 0;    // those of them that the recoveries stand for
   std::uint64_t recoveries = 0;
 
   void add(const ImageCoverage& other);
 };
 
 struct ImageFindings {
-  std::uint64_t moments = 0;  // of the history
+  std::uint64_t moments = 0;  // number of moments in the history
   std::uint64_t states = 0;   // different findings of recovery, summed over the moments
   ImageCoverage coverage;
   // For each condition the first loss: where the power failed, and why the condition is broken.

@@ -1,11 +1,10 @@
 #include "bench/crash/recovery.h"
 
-#include <new>
-
 #include <fmt/format.h>
 
 #include "bench/crash/servers.h"
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "platform/sim/machine.h"
 
 namespace perdura::bench {
@@ -32,9 +31,8 @@ void Recovery::run() {
   patience_.begin(platform_, [this, inspector] { platform_.kill(inspector); });
   try {
     platform_.run();
-  } catch (const std::bad_alloc&) {
-    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
+    rethrow_refused_memory(error);
     scenario_.note_problem(error.what());
   }
 }
@@ -42,9 +40,8 @@ void Recovery::run() {
 Task<> Recovery::serve(Thread& thread) {
   try {
     co_await scenario_.serve(thread);
-  } catch (const std::bad_alloc&) {
-    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
+    rethrow_refused_memory(error);
     scenario_.note_problem(fmt::format("recovery fails: {}", error.what()));
   }
 }

@@ -51,9 +51,9 @@ class ScheduleExploration {
     bool ended = false;
     std::uint64_t failures = 0;
     std::optional<Tape::Streams> finding{};
-    services::GuaranteeLevel kept{};  // by the finding
+    services::GuaranteeLevel kept{};  // what the finding kept
     bool image_had_choices = false;   // that of the last failure of the last run
-    std::uint64_t listings = seed;    // of the moments after a first failure
+    std::uint64_t listings = seed;    // grows with each listing after a first failure
     std::uint64_t pairs = 0;
   };
 
@@ -324,7 +324,7 @@ class ScheduleExploration {
   const sim::Profile& profile_;
   const ScheduleOptions& options_;
   ScheduleResult result_;
-  double share_ = 0;  // with mutex_
+  double share_ = 0;  // guarded by mutex_
   mutable std::mutex mutex_;
 };
 

@@ -37,7 +37,7 @@ struct ScheduleOptions {
   std::uint32_t depth = 2;       // pct: a bug may need depth - 1 late messages or placements
   std::uint64_t histories = 20;
   std::uint64_t schedules = 0;      // limit for each history; 0: none, but 100 for pct and random
-  std::uint64_t seed = 1;           // of the first history, and of random schedules
+  std::uint64_t seed = 1;           // seed of the first history, and of random schedules
   std::uint32_t random_images = 0;  // besides the images that keep least and most, at each moment
   // 1: the power of all servers fails once. 2: power fails twice, each time that of all servers or
   // that of a single one, which is back at once or stays away for a while. In histories with even

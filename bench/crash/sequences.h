@@ -19,7 +19,7 @@ namespace perdura::bench {
 struct SequenceOptions {
   services::CrashSetup setup{};
   std::uint32_t length = 1;      // operations of a sequence
-  std::uint64_t recoveries = 4;  // at a moment; 0: until all images are covered
+  std::uint64_t recoveries = 4;  // number at each moment; 0: until all images are covered
   std::uint64_t first = 0;       // sequence to try: to continue, or to replay one
   std::uint64_t last = ~std::uint64_t{0};
   std::uint64_t stride = 1;

@@ -30,7 +30,7 @@ inline void start_servers(sim::SimPlatform& platform, const services::CrashScena
 inline fabric::Port port_of_client(const services::CrashScenario& scenario, std::uint32_t client,
                                    std::uint32_t before = 0) {
   constexpr std::uint32_t kFirstPortAfterWorkers = 0x1000;  // on the node of a server
-  constexpr std::uint32_t kClients = 64;                    // at most
+  constexpr std::uint32_t kClients = 64;                    // the most that there may be
   const std::uint32_t first =
       scenario.has_node_of_its_own(client) ? scenario.servers() : kFirstPortAfterWorkers;
   return static_cast<fabric::Port>(first + before * kClients + client);

@@ -234,7 +234,7 @@ class Shrinker {
   void draw_time(std::vector<std::uint64_t>& failure) {
     constexpr std::size_t kWindow = kMomentOfFailure + 1;
     constexpr std::size_t kDelay = kMomentOfFailure + 2;
-    constexpr unsigned kShortest = 10;  // of powers of two of picoseconds: 1 ns
+    constexpr unsigned kShortest = 10;  // exponent of a power of two of picoseconds: 1 ns
     constexpr std::size_t kOrders = 17;
     if (failure.size() <= kDelay) return;
     failure[kMomentOfFailure] = random_.choose(failure[kMomentOfFailure] + 1);
@@ -252,7 +252,7 @@ class Shrinker {
   const ShrinkLimits& limits_;
   // The epochs of the first tape.
   std::size_t epochs_ = 1;
-  std::map<std::string, std::size_t, std::less<>> choices_;  // of each client, how many
+  std::map<std::string, std::size_t, std::less<>> choices_;  // number of each client's choices
   pmem::RandomChoices random_{1};
   std::uint64_t runs_ = 0;
   bool stopped_ = false;

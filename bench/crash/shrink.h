@@ -16,7 +16,7 @@ namespace perdura::bench {
 struct Shrunk {
   pmem::Tape::Streams tape;
   std::uint64_t runs = 0;
-  bool stopped = false;  // by `stop`
+  bool stopped = false;  // `stop` has ended it
 };
 
 struct ShrinkLimits {

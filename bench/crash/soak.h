@@ -69,7 +69,7 @@ Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& ta
 // A run that kept less than expected, made as simple as possible.
 struct SoakFinding {
   SoakCase where;
-  std::uint64_t seed = 0;      // of the search
+  std::uint64_t seed = 0;      // seed of the search
   std::uint64_t schedule = 0;  // among those of the seed, from 1
   std::string tape;
   SoakRun run;
@@ -88,7 +88,7 @@ SoakFinding simplest_finding(const SoakCase& one, const sim::Profile& profile,
 
 struct SoakCounts {
   std::uint64_t schedules = 0;  // runs, without those of shrinking
-  std::uint64_t fresh = 0;      // of them, drawn anew; the others are variations
+  std::uint64_t fresh = 0;      // those drawn anew; the others are variations
   std::uint64_t failures = 0;
   std::uint64_t crash_states = 0;  // recoveries from images of power failures
   std::uint64_t states = 0;        // different states of the system (services::SystemState)

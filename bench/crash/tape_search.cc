@@ -15,7 +15,7 @@ using Streams = pmem::Tape::Streams;
 // A soak of all systems has more than a hundred searches; each keeps at most a megabyte.
 constexpr std::size_t kMostTapesKept = 256;
 constexpr std::size_t kMostChoicesKept = 1U << 17;
-constexpr std::size_t kMostVariations = 4;  // of one tape
+constexpr std::size_t kMostVariations = 4;  // variations of one tape
 constexpr std::size_t kMostReached = 4;     // states that are remembered of a tape
 constexpr std::size_t kLongestRange = 16;   // that is drawn anew, left out or put in
 

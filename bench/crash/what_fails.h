@@ -10,10 +10,10 @@
 namespace perdura::bench {
 
 enum class FailureKind : std::uint8_t {
-  power,       // of servers: what may be lost is up to the persistence model
-  process,     // of servers: what they have stored survives, flushed or not, and they start again
-  client,      // the process of a client, which does not come back
-  connection,  // of a client with a server; both live on
+  power,    // the power of servers: what may be lost is up to the persistence model
+  process,  // servers' processes: what they stored survives, flushed or not, and they start again
+  client,   // the process of a client, which does not come back
+  connection,  // the connection of a client with a server; both live on
 };
 
 constexpr std::string_view kFailureKinds[] = {"power", "process", "client", "connection"};

@@ -65,7 +65,7 @@ class JobLane final : public FileLane {
   Job job_;
   workload::Random random_;
   std::uint64_t place_ = 0;
-  std::uint64_t writes_ = 0;  // since the last fsync
+  std::uint64_t writes_ = 0;  // number since the last fsync
 };
 
 class DataWorkload final : public FileWorkload {

@@ -23,9 +23,9 @@ namespace perdura::bench {
 struct FileSetShape {
   std::string name{};  // name of the root directory
   std::uint64_t files = 0;
-  std::uint64_t mean_width = 1;  // of directories; more than 1
+  std::uint64_t mean_width = 1;  // mean number of entries of a directory, more than 1
   Bytes mean_size = 0;
-  std::uint64_t exist_percent = 100;  // at the start of the workload
+  std::uint64_t exist_percent = 100;  // share of the files that exist when the workload starts
 };
 
 class FileSet {
@@ -70,7 +70,7 @@ class FileSet {
 
   struct File {
     std::uint32_t directory = 0;
-    std::uint32_t number = 0;  // in its directory, counted from 1
+    std::uint32_t number = 0;  // its number in its directory, counted from 1
     Bytes size = 0;
     bool existed = false;
   };

@@ -166,7 +166,7 @@ void FsDriver::check_platform_of(const Point& point, std::string_view platform,
 
 harness::Roles FsDriver::roles(const harness::PointSettings& settings, NodeId) const {
   std::vector<harness::Role> roles{{"application", 1}, {"mirror", 1}, {"backup", 1}};
-  if (settings.system.text.empty()) return roles;  // for all points together
+  if (settings.system.text.empty()) return roles;  // those of all points together
   const services::MemorySystem* const memory = replication_of(settings);
   const NodeId copies = memory == nullptr ? 0 : memory->copies.least;
   roles.resize(std::min<std::size_t>(1 + copies, roles.size()));

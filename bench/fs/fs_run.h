@@ -43,7 +43,7 @@ class FsRun {
   std::uint32_t threads_;
   std::unique_ptr<FileWorkload> workload_;
   std::optional<harness::Phases> phases_;
-  std::unique_ptr<Platform::Barrier> barrier_;  // for preparations and the end
+  std::unique_ptr<Platform::Barrier> barrier_;  // threads meet here at the start and the end
   std::optional<Crew> crew_;
   std::atomic<bool> stop_{false};  // a thread cannot go on
 

@@ -16,12 +16,12 @@ enum class FileAction : std::uint8_t {
   open,             // a file that exists
   close,            // the open file
   read,             // a range
-  read_whole,       // from the beginning to the end
+  read_whole,       // a file, from the beginning to the end
   write,            // a range
-  write_whole,      // from the beginning, the full size of the file
-  append,           // at the end, wherever it is
-  fsync,            // of the open file
-  stat,             // by name
+  write_whole,      // a file, from the beginning, in its full size
+  append,           // a range at the end of the file, wherever that is
+  fsync,            // the open file
+  stat,             // a file, by name
   rename,           // within a directory, to a new name
   unlink,           // a file
   rmdir,            // an empty directory

@@ -22,12 +22,12 @@ constexpr Bytes kMostPages = 2048;
 
 // A thread's access to the region.
 struct Replication::Mapping {
-  std::atomic<Executor*> executor{nullptr};  // of the thread
+  std::atomic<Executor*> executor{nullptr};  // the thread's executor
   std::unique_ptr<MappedMemory> memory;
-  std::vector<MemoryRange> flushed;  // since the last sync point
+  std::vector<MemoryRange> flushed;  // ranges flushed since the last sync point
   std::vector<MemoryRange> syncing;
   std::unique_ptr<FileSystemNode> node;
-  std::optional<Thread> thread;  // as the file system sees it
+  std::optional<Thread> thread;  // the thread as the file system sees it
 };
 
 // The replicated region. Records the ranges that the running thread flushes.

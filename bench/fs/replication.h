@@ -34,7 +34,7 @@ class Replication {
   Replication& operator=(const Replication&) = delete;
 
   const services::MemoryConfig& config() const { return config_; }
-  std::uint32_t workers() const { return system_.workers(config_); }  // for each copy
+  std::uint32_t workers() const { return system_.workers(config_); }  // number for each copy
 
   // Opens the copy on the thread's node. On every node but the primary, serve() must be called
   // next.

@@ -34,7 +34,7 @@ struct KvStretch {
   // Open loop: how long before an operation is due the client stops sleeping and polls, since a
   // wake-up takes time. On `sim` a wake-up of the client costs nothing.
   Picoseconds awake_before_due{};
-  Crew* crew = nullptr;  // of a measured stretch: the clients that are at work together
+  Crew* crew = nullptr;  // in a measured stretch, the clients that are at work together
 };
 
 // Aligned to avoid false sharing: what a client writes for each operation shares no cache line with
@@ -88,12 +88,12 @@ class alignas(kCacheLine) KvClient {
   struct Done {
     Outcome outcome = Outcome::success;
     systems::Error error{};
-    Bytes length = 0;  // of the value that was read
+    Bytes length = 0;  // length of the value that was read
     bool read = false;
   };
 
   struct Times {
-    Time due;  // of an open loop
+    Time due;  // only set in an open loop
     Time start;
     Time end;
   };
@@ -112,7 +112,7 @@ class alignas(kCacheLine) KvClient {
   const workload::WorkloadSpec& spec_;
   std::uint32_t index_;
   std::atomic<bool>& stop_;
-  std::uint32_t clients_;  // of the point
+  std::uint32_t clients_;  // number of clients of the point
   bool open_loop_;
   bool until_full_;
   workload::KeyFormat key_format_;
@@ -128,7 +128,7 @@ class alignas(kCacheLine) KvClient {
   std::uint64_t operations_at_work_ = 0;
   const std::atomic<bool>* over_ = nullptr;
   Time deadline_{};
-  std::optional<workload::Arrivals> arrivals_;  // of an open loop
+  std::optional<workload::Arrivals> arrivals_;  // only in an open loop
   std::uint32_t stretches_ = 0;
   Time begin_{};
   Picoseconds awake_before_due_{};
@@ -139,7 +139,7 @@ class alignas(kCacheLine) KvClient {
   Time first_due_ = Time::max();
   Time last_due_{};
   harness::Measurement measurement_;
-  std::array<harness::KindMeasurement*, workload::kOperationKinds> kinds_{};  // in measurement_
+  std::array<harness::KindMeasurement*, workload::kOperationKinds> kinds_{};  // within measurement_
 };
 
 }  // namespace perdura::bench

@@ -11,8 +11,8 @@ namespace {
 
 constexpr Bytes kOperationOfHistory = 160;
 constexpr Bytes kOperationOfTimeline = 128;
-constexpr std::uint64_t kFirstOperations = 6;  // of a session, which touch new buffers
-constexpr std::uint64_t kBuffers = 16;         // of a session, which uses them in turn
+constexpr std::uint64_t kFirstOperations = 6;  // a session's operations that touch new buffers
+constexpr std::uint64_t kBuffers = 16;         // buffers that a session uses in turn
 constexpr std::uint64_t kMostLanes = 16;
 
 // The largest expected number of operations that a client has in flight in one session: all if it

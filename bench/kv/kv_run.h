@@ -56,11 +56,11 @@ class KvRun {
   NodeId servers_;
   NodeId client_nodes_;
   std::uint32_t clients_total_;
-  std::uint32_t threads_;        // of a server
-  std::uint32_t workers_total_;  // of all servers together, numbered server by server
+  std::uint32_t threads_;        // threads of a server
+  std::uint32_t workers_total_;  // workers of all servers together, numbered server by server
   systems::KvConfig partition_config_;
   std::optional<harness::Phases> phases_;
-  std::unique_ptr<Platform::Barrier> opened_;  // of the workers; null if each opens a partition
+  std::unique_ptr<Platform::Barrier> opened_;  // workers meet here; null if each opens a partition
   // A barrier of all threads that is passed when every server has opened its store, which may take
   // longer than a client's connection time-out. Null on a model, where opening takes no time.
   std::unique_ptr<Platform::Barrier> stores_open_;
@@ -68,11 +68,11 @@ class KvRun {
   std::vector<systems::KvPartition*> shared_;
   std::optional<SpaceSampler> space_sampler_;
   std::atomic<bool> stop_{false};
-  std::optional<Crew> crew_;                               // of this process' clients
+  std::optional<Crew> crew_;                               // this process' clients
   std::vector<std::unique_ptr<KvClient>> clients_;         // by index; null if it lives elsewhere
   std::vector<std::unique_ptr<ClientHistory>> histories_;  // likewise; null if none is recorded
   std::vector<Picoseconds> harness_costs_;                 // by client, 0 if it lives elsewhere
-  std::unique_ptr<Platform::Barrier> nodes_steady_;        // of the client nodes; null if not asked
+  std::unique_ptr<Platform::Barrier> nodes_steady_;        // where client nodes meet, if asked
   std::vector<std::unique_ptr<WarmUp>> warm_ups_;          // by client node; likewise
   std::vector<std::vector<double>> session_metrics_;       // by client
   std::vector<std::vector<double>> partition_metrics_;     // by worker

@@ -28,7 +28,7 @@ class NullSession final : public systems::KvSession {
   struct Slot {
     std::uint64_t name = 0;  // the key's last 8 bytes
     State state = State::free;
-    std::uint32_t length = 0;  // of the value
+    std::uint32_t length = 0;  // length of the value
     std::size_t record = 0;    // where the value is
   };
 

@@ -183,7 +183,7 @@ std::vector<std::string> mojim_arguments(const Point& point, const Folder& folde
   const bool correct = settings.text("persistence") == "correct";
   arguments.insert(arguments.end(), {"--persistence", correct ? "correct" : "paper"});
   for (const char* const property : {"domain", "ddio"}) {
-    if (!settings.given(property)) continue;  // by default the strictest
+    if (!settings.given(property)) continue;  // the default is the strictest
     arguments.insert(arguments.end(), {fmt::format("--{}", property), settings.text(property)});
   }
   arguments.emplace_back("--");

@@ -99,7 +99,7 @@ Program::Program(const Arguments& arguments, const fs::path& folder) : folder_(f
   for (const int descriptor : {to_say, to_hear, output, complaints}) close(descriptor);
   errno = problem;
   if (process_ < 0) fail("fork");
-  setpgid(process_, process_);  // in both processes, since either may be first
+  setpgid(process_, process_);  // both processes do this, since either may be first
 }
 
 Program::~Program() {

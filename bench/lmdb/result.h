@@ -40,7 +40,7 @@ struct Result {
   Time all_begin{};
   Time all_end{};
   std::uint64_t operations_at_work = 0;
-  std::uint64_t entries = 0;  // in the database at the end
+  std::uint64_t entries = 0;  // number in the database at the end
   bool failed = false;
   std::string problem;  // one line; empty if all is well
 };

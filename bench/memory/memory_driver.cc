@@ -118,7 +118,7 @@ harness::Roles MemoryDriver::roles(const harness::PointSettings& settings, NodeI
   const auto system = std::find_if(systems_.begin(), systems_.end(), [&](const MemorySystem& each) {
     return each.info.name == settings.system.text;
   });
-  if (system == systems_.end()) return roles;  // of all systems together
+  if (system == systems_.end()) return roles;  // those of all systems together
   const NodeId nodes = node_count(settings, *system);
   roles.resize(std::min<std::size_t>(nodes, roles.size()));
   if (nodes > roles.size()) roles.back().nodes = nodes - 2;

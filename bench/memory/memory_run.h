@@ -37,12 +37,13 @@ class MemoryRun {
   const harness::Point& point_;
   const services::MemorySystem& system_;
   services::MemoryConfig config_;
-  std::uint32_t workers_;  // of each copy
+  std::uint32_t workers_;  // number for each copy
   std::optional<harness::Phases> phases_;
   std::unique_ptr<Platform::Barrier> opened_;
   std::unique_ptr<Platform::Barrier> served_;
   std::optional<Crew> crew_;
-  std::vector<std::shared_ptr<services::MemoryReplica>> replicas_;  // by node, of this process
+  // The replicas of this process, by node.
+  std::vector<std::shared_ptr<services::MemoryReplica>> replicas_;
   // The measurement of each application's thread, by index.
   std::vector<harness::Measurement> applications_;
   std::vector<Time> first_starts_;

@@ -290,7 +290,7 @@ class RecoveryRun::PrimaryNode final : public harness::PhaseWork {
   Time last_ = Time::min();
   Time mapped_at_{};
   std::uint64_t settled_ = 0;
-  std::vector<double> metrics_;  // since it has mapped the region
+  std::vector<double> metrics_;  // counted since it has mapped the region
   std::exception_ptr problem_;
   // Shared by both threads.
   std::atomic<bool> mapped_{false};
@@ -336,7 +336,7 @@ Task<> RecoveryRun::PrimaryNode::apply(Thread& thread) {
   } catch (...) {
     fail_with(std::current_exception());
   }
-  WaitList for_ever;  // until the keeper stops it
+  WaitList for_ever;  // the keeper ends it
   co_await wait(for_ever);
 }
 

@@ -50,7 +50,7 @@ class RecoveryRun {
   std::optional<harness::Phases> phases_;
   std::unique_ptr<Platform::Barrier> served_;     // all copies are being served
   std::unique_ptr<Platform::Barrier> recovered_;  // the node that failed has recovered
-  std::optional<Crew> crew_;                      // of the process that has the primary
+  std::optional<Crew> crew_;                      // set in the process that has the primary
   std::uint64_t operations_ = 0;
   // By node.
   std::vector<harness::Measurement> results_;

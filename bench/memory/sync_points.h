@@ -44,8 +44,8 @@ class SyncPoints {
   std::vector<services::MemoryRange> ranges_;
   Bytes sync_size_;
   Bytes alignment_;
-  Bytes begin_ = 0;           // of the thread's part
-  std::uint64_t places_ = 0;  // in it
+  Bytes begin_ = 0;           // where the thread's part begins
+  std::uint64_t places_ = 0;  // number of places in it
   std::vector<std::byte> stored_;
 };
 

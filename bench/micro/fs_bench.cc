@@ -22,7 +22,7 @@
 namespace perdura {
 namespace {
 
-constexpr std::uint64_t kNames = 100000;  // in a directory before it is emptied
+constexpr std::uint64_t kNames = 100000;  // most names in a directory before it is emptied
 
 enum class What : std::uint8_t { read, write, create };
 

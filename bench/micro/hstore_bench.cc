@@ -83,7 +83,7 @@ struct Local {
   std::string engine_name;
   std::uint64_t items;
   Parameters parameters;
-  std::vector<std::byte> bytes;  // of a value
+  std::vector<std::byte> bytes;  // a value
   Memory memory;
   pmem::Region region;
   std::optional<RegionAllocator> regions;

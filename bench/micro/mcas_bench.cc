@@ -49,7 +49,7 @@ constexpr Bytes kValue = 16;
 constexpr std::uint64_t kKeys = 4096;
 // The number of requests under way at a time.
 constexpr std::uint32_t kBatch = 256;
-constexpr int kBatches = 16;  // of one kind in turn
+constexpr int kBatches = 16;  // batches of one kind in turn
 
 constexpr NodeId kBareServer = 0;
 constexpr NodeId kShard = 1;
@@ -201,7 +201,8 @@ class Client {
     co_return message.buffer.bytes();
   }
 
-  static constexpr std::array name_{std::byte{'d'}};  // of the pool, and of the key of direct puts
+  // The name of the pool, and the key of direct puts.
+  static constexpr std::array name_{std::byte{'d'}};
   Thread& thread_;
   Bytes direct_;
   Side side_;

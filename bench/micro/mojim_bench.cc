@@ -29,7 +29,7 @@ enum class Received : std::uint8_t { left, read };
 // Receives into persistent memory, and posts each buffer again.
 Task<> receive(Thread& thread, std::unique_ptr<fabric::ConnectionRequest> request,
                Received received) {
-  constexpr std::uint32_t kBuffers = 4096;  // as Mojim's log
+  constexpr std::uint32_t kBuffers = 4096;  // as many as Mojim's log has
   const auto region = thread.node.create_region("log-" + std::to_string(static_cast<int>(received)),
                                                 Bytes{kBuffers} * kRequest, pmem::Medium::pm);
   const auto memory = thread.endpoint.register_memory(*region, fabric::Access::local);

@@ -35,7 +35,7 @@ class ObjectsClient {
   void note_problem(std::exception_ptr problem);
 
   const harness::Measurement& measurement() const { return measurement_; }
-  Time first_start() const { return first_start_; }  // of the measured operations
+  Time first_start() const { return first_start_; }  // when the first measured operation began
   Time last_end() const { return last_end_; }
   std::uint64_t operations_at_work() const { return operations_at_work_; }
 
@@ -44,8 +44,8 @@ class ObjectsClient {
   struct Lane {
     std::vector<std::byte> key;
     std::vector<std::byte> value;       // to be put, or expected
-    std::vector<std::byte> received;    // of a get
-    objects::DirectBuffer direct;       // for a whole value
+    std::vector<std::byte> received;    // the result of a get
+    objects::DirectBuffer direct;       // buffer for a whole value
     std::span<std::byte> direct_bytes;  // likewise
   };
 
@@ -66,7 +66,7 @@ class ObjectsClient {
   ObjectWorkload workload_;
   workload::KeyFormat keys_;
   std::vector<std::byte> request_;
-  std::uint64_t version_ = 0;  // of the values that this client has put
+  std::uint64_t version_ = 0;  // the version of the last value that this client has put
   std::deque<Lane> lanes_;
 
   std::unique_ptr<pmem::Region> direct_memory_;

@@ -46,8 +46,8 @@ class ObjectsRun {
   std::uint32_t clients_per_shard_;
   std::uint32_t clients_total_;
   std::optional<harness::Phases> phases_;
-  std::unique_ptr<Platform::Barrier> loaded_;            // of all clients
-  std::optional<Crew> crew_;                             // of this process' clients
+  std::unique_ptr<Platform::Barrier> loaded_;  // where all clients meet when they have loaded
+  std::optional<Crew> crew_;                   // this process' clients
   std::vector<std::unique_ptr<ObjectsClient>> clients_;  // by index; null if it lives elsewhere
   std::vector<std::exception_ptr> shard_problems_;
 };

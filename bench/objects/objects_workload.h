@@ -17,7 +17,7 @@ enum class ObjectOperation : std::uint8_t {
   erase,
   put_direct,
   get_direct,
-  put_direct_offset,  // of a part of the value, at a random multiple of its size
+  put_direct_offset,  // a part of the value, at a random multiple of its size
   get_direct_offset,
   invoke,
   invoke_put,
@@ -53,7 +53,7 @@ class ObjectWorkload {
   struct Step {
     ObjectOperation operation{};
     std::uint64_t record = 0;
-    Bytes offset = 0;  // of the part
+    Bytes offset = 0;  // offset of the part
   };
   Step next();
   bool uses(ObjectOperation operation) const;
@@ -65,7 +65,7 @@ class ObjectWorkload {
 
  private:
   workload::Random random_;
-  std::uint64_t word_;  // in kObjectWorkloads
+  std::uint64_t word_;  // index in kObjectWorkloads
   std::uint64_t records_;
   Bytes part_size_;
   std::uint64_t parts_;

@@ -22,14 +22,14 @@ struct CrashArguments {
   std::vector<std::string> parameters;  // NAME=VALUE, for a system
   std::optional<std::uint64_t> from;    // first crash point of a system's history
   std::optional<std::uint64_t> to;
-  std::string persistence = "paper";     // for a system's puts: "paper" or "correct"
-  std::optional<std::string> schedule;   // history of a system; absent: all
+  std::string persistence = "paper";    // how a system's puts persist: "paper" or "correct"
+  std::optional<std::string> schedule;  // history of a system; absent: all
   // Number of a system's servers that fail at once; absent: all.
   std::optional<std::uint64_t> failing;
-  std::optional<std::string> failure;    // kind of failure of a system; absent: power
-  std::optional<std::string> profile;    // for a system; absent: erda-connectx3
-  std::optional<std::string> images;     // for a system: recoveries at a crash point, or "all"
-  std::uint64_t threads = 0;             // with `images`; 0: one per hardware thread of the host
+  std::optional<std::string> failure;  // kind of failure of a system; absent: power
+  std::optional<std::string> profile;  // for a system; absent: erda-connectx3
+  std::optional<std::string> images;   // for a system: recoveries at a crash point, or "all"
+  std::uint64_t threads = 0;           // `images` only; 0: one per hardware thread of the host
   // For a system: explore schedules instead of the crash points of its histories.
   std::optional<std::string> strategy;
   std::optional<std::uint64_t> deviations;
@@ -41,7 +41,7 @@ struct CrashArguments {
   std::optional<std::string> expected;     // a guarantee level; absent: durable
   std::optional<std::uint64_t> failures;
   std::optional<std::uint64_t> stride;
-  std::string folder = "out/crash";  // for findings
+  std::string folder = "out/crash";  // where findings go
   bool as_json = false;
   // The file of a finding; then only `diagram` may be given, too.
   std::optional<std::string> replay;

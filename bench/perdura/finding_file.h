@@ -14,7 +14,7 @@ namespace perdura::harness {
 inline constexpr std::string_view kSoakProfile = "erda-connectx3";
 
 struct FindingFile {
-  bench::SoakFinding finding;  // of `run`, only `kept` and `loss` are set
+  bench::SoakFinding finding;  // only `kept` and `loss` of its `run` are set
   std::string profile;
 };
 

@@ -10,7 +10,6 @@
 #include <future>
 #include <map>
 #include <memory>
-#include <new>
 #include <optional>
 #include <thread>
 
@@ -22,6 +21,7 @@
 #include "persistence/matrices.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "platform/base/limits.h"
 #include "platform/base/path_kind.h"
 #include "platform/host/os_thread.h"
 #include "report/guarantees.h"
@@ -98,9 +98,8 @@ std::string explored(Exploration& exploration, const sim::Profile& profile) {
                          fmt::join(result.unexplored, ", "));
     }
     return std::string(to_string(result.strongest()));
-  } catch (const std::bad_alloc&) {
-    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
+    rethrow_refused_memory(error);
     const std::string_view why = error.what();
     return fmt::format("{}{}", bench::kRefused, why.substr(0, why.find('\n')));
   }

@@ -52,7 +52,7 @@ sim::Profile profile_named(const std::string& name, const CommandContext& contex
 struct SoakReport {
   struct OfSystem {
     SoakCounts counts;
-    std::vector<std::string> files;  // with findings
+    std::vector<std::string> files;  // files with findings
   };
   std::map<std::string, OfSystem> systems;
   bool interrupted = false;
@@ -324,7 +324,7 @@ class Soak {
   std::mutex mutex_;  // guards the following
   std::deque<bench::CaseSoak*> waiting_;
   std::set<std::string> found_;                             // settings with a finding
-  std::vector<std::pair<std::string, std::string>> files_;  // of findings, each with its system
+  std::vector<std::pair<std::string, std::string>> files_;  // systems and files of findings
   std::exception_ptr problem_;
 };
 

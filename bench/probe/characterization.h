@@ -13,11 +13,12 @@
 namespace perdura::bench {
 
 struct Characterized {
-  std::string name{};  // of the profile
+  std::string name{};  // the profile's name
   std::string date{};  // when it was measured
   std::vector<Reading> readings{};
-  std::uint32_t cores = 0;                             // of a node; 0: not known
-  std::optional<fabric::Capabilities> capabilities{};  // of the devices, if they were asked
+  std::uint32_t cores = 0;  // cores of a node; 0: not known
+  // What the devices can do, if they were asked.
+  std::optional<fabric::Capabilities> capabilities{};
 };
 
 // Returns the text of the profile's file. A comment beside each value names the probe that it comes

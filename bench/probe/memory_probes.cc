@@ -119,7 +119,7 @@ struct Streamer {
   std::uint64_t start = 0;  // the number of its first access
   std::uint64_t taken = 0;  // accesses so far
   std::uint64_t share = 0;  // share of loads that has accumulated, in percent of an access
-  std::uint64_t sum = 0;    // of the loaded words, so that loads are not omitted
+  std::uint64_t sum = 0;    // sum of the loaded words, so that loads are not omitted
   Offsets offsets{stream.pattern, length, stream.size, start};
   Access access = stream.access;  // the kind of the access that has begun
   Bytes at = 0;                   // offset of its next piece

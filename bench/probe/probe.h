@@ -31,12 +31,12 @@ struct Setting {
   std::string pages{};      // small, huge
   std::string numa{};       // local, remote, or the number of a remote node
   std::string dimms{};      // one, interleaved; empty where the platform cannot choose
-  Bytes size = 0;           // of one access or message
+  Bytes size = 0;           // size of one access or message
   std::uint32_t threads = 1;
   std::uint32_t queue_depth = 0;
   std::uint32_t queue_pairs = 0;
   std::uint32_t regions = 0;                  // number of registered regions
-  Bytes region_size = 0;                      // of the memory that is accessed
+  Bytes region_size = 0;                      // size of the memory that is accessed
   std::optional<std::uint32_t> read_share{};  // percent of the accesses
   std::string unit{};                         // ns, GB/s, Mop/s, or ratio
 };
@@ -49,7 +49,7 @@ std::string label(const Setting& setting);
 // elsewhere.
 struct Effort {
   std::uint32_t repetitions = 5;
-  std::uint32_t loads = 1'000'000;  // of a chain, per repetition
+  std::uint32_t loads = 1'000'000;  // loads of a chain, per repetition
   // The duration of a bandwidth measurement, per repetition.
   Picoseconds interval = std::chrono::seconds(1) / 10;
   Bytes working_set = 256 * MiB;  // far beyond the caches
@@ -63,8 +63,8 @@ struct Effort {
   bool one_dimm = false;              // the platform can place memory within one DIMM
   bool remote = false;                // the platform can place memory on the other NUMA node
   std::uint32_t cores = 1;            // that may be used: the largest number of threads of a probe
-  std::uint32_t operations = 20'000;  // of an RDMA probe, per repetition
-  Bytes message_bytes = 256 * MiB;    // of an RDMA probe with large messages, per repetition
+  std::uint32_t operations = 20'000;  // operations of an RDMA probe, per repetition
+  Bytes message_bytes = 256 * MiB;    // bytes in large messages of an RDMA probe, per repetition
   bool quick = false;                 // varies parameters in fewer steps
 
   // The usual effort for a platform in modelled or in real time; `cores` is that of the node that
@@ -146,7 +146,7 @@ std::unique_ptr<pmem::Region> create(Node& node, std::string_view name, Room roo
 struct Reading {
   Setting setting;
   double median = 0;
-  double low = 0;  // of the repetitions
+  double low = 0;  // the lowest of the repetitions
   double high = 0;
   std::size_t repetitions = 0;
 };

@@ -16,7 +16,8 @@ namespace perdura::bench {
 
 struct ProbeRequest {
   std::string platform{};
-  std::string profile{};  // of the testbed on sim; elsewhere the base of the characterization
+  // The testbed's profile on sim; elsewhere the base of the characterization.
+  std::string profile{};
   harness::VerbsSettings verbs{};  // for verbs; shm uses its directory of persistent memory, too
   std::string set = "all";         // memory, rdma, all
   bool quick = false;

@@ -90,7 +90,7 @@ bool has(const fabric::Capabilities& device, Opcode opcode) {
 
 struct Active {
   RdmaLoad load;
-  std::uint32_t operations = 0;  // in one repetition
+  std::uint32_t operations = 0;  // number in one repetition
   std::unique_ptr<pmem::Region> memory;
   fabric::MemoryRegion local;
   std::vector<std::unique_ptr<fabric::QueuePair>> queue_pairs;

@@ -10,8 +10,8 @@
 namespace perdura::workload {
 
 enum class ArrivalProcess : std::uint8_t {
-  fixed,    // at equal intervals; the clients take turns
-  poisson,  // at exponentially distributed intervals
+  fixed,    // arrivals at equal intervals; the clients take turns
+  poisson,  // arrivals at exponentially distributed intervals
 };
 
 // The arrivals of one client. Their times depend on the arguments only, and are the same on every

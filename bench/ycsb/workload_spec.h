@@ -74,7 +74,7 @@ struct AskedOfYcsb {
 //    are extensions of ours.
 struct WorkloadSpec {
   std::uint64_t record_count = 0;
-  std::uint64_t operation_count = 0;  // of all clients; 0: no limit, the harness stops by time
+  std::uint64_t operation_count = 0;  // sum of all clients; 0: no limit, the harness stops by time
 
   // The loaded keys are insert_start ... insert_start + insert_count - 1; without a count, up to
   // record_count. New records follow record_count.

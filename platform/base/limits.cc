@@ -140,6 +140,10 @@ std::string out_of_memory() {
                      limits_of_memory());
 }
 
+void rethrow_refused_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) throw;
+}
+
 std::string problem_text(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return out_of_memory();
   // The library's own words begin with "filesystem error:" and have the files in brackets.

@@ -26,6 +26,11 @@ void raise_limit_of_files();
 // "out of memory: ...", for a std::bad_alloc.
 std::string out_of_memory();
 
+// To be called by a handler that takes an exception for a finding about a run, such as a system's
+// failure. Memory that this process was refused says nothing about the run, so that exception is
+// thrown again.
+void rethrow_refused_memory(const std::exception& error);
+
 // The text for a message about any exception: out_of_memory() for memory that was refused, and the
 // file and the reason for what the C++ library says of files.
 std::string problem_text(const std::exception& error);

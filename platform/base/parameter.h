@@ -107,8 +107,8 @@ struct Parameter {
   // For a driver's parameter: it is part of a point's identity, so results have a column for it,
   // and a sweep may vary it.
   bool identifies = false;
-  std::string_view noun{};   // for the column, in a sentence: "queue depth"; see columns.h
-  std::string_view title{};  // of the column; on an axis, without the unit: "Operations in flight"
+  std::string_view noun{};   // the column's name in a sentence: "queue depth"; see columns.h
+  std::string_view title{};  // its title; on an axis, without the unit: "Operations in flight"
   std::string_view unit{};   // bytes, us; empty: a count
   std::string_view what{};   // the parameter's effect, in a phrase
   std::array<Need, 2> needs{};

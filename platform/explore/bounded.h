@@ -37,7 +37,7 @@ class Bounded final : public Strategy {
   struct Run {
     std::vector<Deviation> deviations;
     std::uint64_t first = 0;                  // number of the first choice after all deviations
-    std::vector<std::uint32_t> alternatives;  // of the choices from there on
+    std::vector<std::uint32_t> alternatives;  // how many each choice from there on has
   };
   bool extend();
 

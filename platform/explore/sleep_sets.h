@@ -38,7 +38,7 @@ class SleepSets final : public Strategy {
 
   std::vector<Choice> path_;
   std::size_t depth_ = 0;
-  std::vector<pmem::NextStep> asleep_;  // at the current point of the run
+  std::vector<pmem::NextStep> asleep_;  // steps asleep at the current point of the run
   std::uint64_t cut_ = 0;
 };
 

@@ -143,7 +143,7 @@ struct ReceiveCompletion {
   std::optional<std::uint32_t> immediate;
   // The posted buffer, cut to the length received; if it has several pieces, the first of them.
   LocalBuffer buffer;
-  std::uint64_t buffer_id = 0;          // as given to ReceiveQueue::post
+  std::uint64_t buffer_id = 0;          // the id given to ReceiveQueue::post
   std::uint32_t length = 0;             // received, in all pieces together
   CompletionTaken* observer = nullptr;  // for implementations of the fabric
 };
@@ -296,7 +296,7 @@ void check_private_data(std::size_t size);
 struct Connection {
   Status status = Status::success;
   std::unique_ptr<QueuePair> queue_pair;  // null unless status is success
-  std::vector<std::byte> private_data;    // from the acceptor, or from the peer that rejected
+  std::vector<std::byte> private_data;    // what the acceptor, or the peer that rejected, sent
 };
 
 class Endpoint {

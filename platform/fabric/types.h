@@ -170,7 +170,7 @@ struct OperationFlags {
 struct Completion {
   Status status = Status::success;
   Opcode opcode = Opcode::read;
-  std::uint64_t old_value = 0;  // of compare_and_swap and fetch_and_add
+  std::uint64_t old_value = 0;  // what a compare_and_swap or fetch_and_add found
   explicit operator bool() const { return status == Status::success; }
 };
 
@@ -186,7 +186,7 @@ struct Capabilities {
   bool atomics = true;             // compare_and_swap and fetch_and_add
   bool extents = true;             // registrations of extents (Endpoint::register_extents)
   bool acknowledged = true;        // a WRITE or SEND completes when the peer's device has it
-  bool waits_for_receiver = true;  // for a receive buffer; else the connection breaks
+  bool waits_for_receiver = true;  // it waits for a receive buffer; else the connection breaks
 };
 
 inline constexpr std::uint32_t kMaxPrivateData = 56;  // as in the RDMA connection manager

@@ -40,7 +40,7 @@ struct Shared {
   runtime::HostClock clock;
   RingShape messages;
   std::uint32_t order_length;
-  runtime::Doorbell bell;  // of the child's thread
+  runtime::Doorbell bell;  // wakes the child's thread
   // Set by the parent's thread before it sleeps; the party that clears it wakes the parent.
   alignas(kCacheLine) std::atomic<std::uint32_t> parent_sleeps;
   std::atomic<std::uint32_t> ready;
@@ -61,7 +61,7 @@ struct Layout {
 struct Start {
   ChildOrder order{};
   int parent = 0;    // its process number
-  Bytes offset = 0;  // of the region in its file
+  Bytes offset = 0;  // where the region begins in its file
   Bytes size = 0;
   pmem::Durable durable = pmem::Durable::when_flushed;
   Nanoseconds write_latency{0};

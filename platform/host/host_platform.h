@@ -80,7 +80,7 @@ class HostPlatform : public Platform {
     bool stopped = false;                         // stop() was called
     runtime::ThreadExecutor* executor = nullptr;  // while it runs
     OsThread os_thread{};                         // whoever moves it out joins it
-    std::thread::id id{};                         // of os_thread, until the thread has ended
+    std::thread::id id{};                         // the id of os_thread, until the thread has ended
     bool ended = true;                            // it no longer uses the platform
   };
 

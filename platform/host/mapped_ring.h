@@ -23,9 +23,8 @@ namespace perdura {
 
 // An end, and how to wake the thread that waits there.
 struct RingEnd {
-  alignas(kCacheLine) std::atomic<std::uint64_t> owner;  // as in shm_ring.h; 0: none
-  std::atomic<std::uint32_t> doorbell;                   // of the owner's thread, as in shm_ring.h,
-                                                         // + 1
+  alignas(kCacheLine) std::atomic<std::uint64_t> owner;  // the owner's life (shm_ring.h); 0: none
+  std::atomic<std::uint32_t> doorbell;  // number of its thread's doorbell, + 1; 0: none
   // Set by the owner while it waits, and perhaps sleeps, for the other end.
   std::atomic<std::uint32_t> waits;
 };
@@ -55,7 +54,7 @@ class MappedRing {
   // Begins a cache line, which also contains the beginning of the message: a short message needs a
   // single line.
   struct Slot {
-    std::atomic<std::uint64_t> number;  // of the message in it, + 1
+    std::atomic<std::uint64_t> number;  // number of the message in it, + 1
     std::atomic<std::uint64_t> length;
   };
 
@@ -90,7 +89,7 @@ class MappedProducer {
   void advance() { slot_ = &ring_.slot(++next_); }
 
   std::uint64_t next_ = 0;            // number of the next message
-  MappedRing::Slot* slot_ = nullptr;  // of the next message
+  MappedRing::Slot* slot_ = nullptr;  // the slot of the next message
   std::uint64_t popped_ = 0;          // a lower bound of the number of popped messages
 };
 

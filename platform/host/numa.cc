@@ -12,7 +12,7 @@ namespace perdura {
 namespace {
 
 constexpr std::size_t kBits = 64;
-using Mask = std::array<unsigned long, 16>;  // of 1,024 NUMA nodes, the most that Linux can have
+using Mask = std::array<unsigned long, 16>;  // a bit for each NUMA node; Linux has 1,024 at most
 constexpr unsigned kMostNodes = kBits * std::tuple_size_v<Mask>;
 // The kernel ignores the last of the bits that it is given.
 constexpr unsigned long kMaskSize = kMostNodes + 1;

@@ -85,12 +85,12 @@ inline constexpr std::uint32_t kNoRegister = ~0U;
 
 struct Step {
   StepKind kind = StepKind::wait;
-  Word local;   // for an operation: its whole location
+  Word local;   // an operation uses the word's whole location
   Word remote;  // likewise
   std::uint32_t result = kNoRegister;
-  std::uint64_t value = 0;  // to store, to swap in, to add
+  std::uint64_t value = 0;  // the value to store, to swap in, or to add
   std::uint64_t expected = 0;
-  fabric::NodeId peer = 0;  // for an operation
+  fabric::NodeId peer = 0;  // the peer of an operation
   bool second_queue_pair = false;
   fabric::OperationFlags flags{};
 };
@@ -101,10 +101,10 @@ struct Program {
 };
 
 struct Outcome {
-  std::string text;  // as written
+  std::string text;  // the outcome as the test writes it
   bool allowed = false;
   struct Value {
-    std::size_t place = 0;  // in Result
+    std::size_t place = 0;  // its index in Result
     std::uint64_t value = 0;
   };
   std::vector<Value> values;

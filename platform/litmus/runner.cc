@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::uint32_t kReceives = 8;  // messages that a node may receive
 constexpr Bytes kFirstWord = 2 * kCacheLine;
-constexpr Bytes kScratch = 0;          // of a node, for READs that only push
-constexpr Bytes kFenced = kCacheLine;  // of a node, for locked instructions that only drain the
-                                       // store buffer
+constexpr Bytes kScratch = 0;          // offset of a node's word for READs that only push
+constexpr Bytes kFenced = kCacheLine;  // offset of a node's word for locked instructions that
+                                       // only drain the store buffer
 
 using QueuePairKey = std::tuple<fabric::NodeId, bool>;  // the peer, and true for the second queue
                                                         // pair to it
@@ -130,7 +130,7 @@ struct Run::Shared {
   const Litmus& litmus;
   Platform& platform;
   RunOptions options;
-  std::vector<Bytes> offsets;  // of the locations, in their nodes' regions
+  std::vector<Bytes> offsets;  // where the locations begin in their nodes' regions
   std::vector<NodeMemory> nodes;
   std::deque<Agent> agents;
   std::unique_ptr<Platform::Barrier> barrier;

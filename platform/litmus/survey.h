@@ -21,7 +21,7 @@ const Outcome* missing_in(const Litmus& litmus, const std::vector<std::uint64_t>
 // The platform on which a test ran, and how often each outcome was seen there; empty if it did not
 // run.
 struct Column {
-  std::string name;  // of the platform
+  std::string name;  // the platform's name
   std::vector<std::uint64_t> times;
   bool shows_times = false;  // false: shows only which outcomes were seen
 };

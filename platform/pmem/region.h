@@ -60,7 +60,7 @@ inline constinit thread_local WriteMeter thread_write_meter;
 inline WriteMeter& thread_write_meter() { return detail::thread_write_meter; }
 
 enum class Durable : std::uint8_t {
-  when_flushed,  // after a flush and a fence
+  when_flushed,  // durable after a flush and a fence
   when_visible,  // the caches are in the persistence domain (eADR), so flushes are unnecessary
 };
 

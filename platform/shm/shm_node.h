@@ -41,7 +41,7 @@ class ShmNode final : public HostNode, public MessageRings {
   // Shared with the regions, which may outlive the node.
   std::shared_ptr<fabric::shm::NodeMemory> memory_;
   std::atomic<unsigned> next_dram_{0};
-  std::shared_ptr<fabric::tcp::Rendezvous> rendezvous_;  // of socket endpoints
+  std::shared_ptr<fabric::tcp::Rendezvous> rendezvous_;  // where socket endpoints find each other
   Picoseconds connection_timeout_;
 };
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
 
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 
 namespace perdura::sim {
 
@@ -111,9 +111,8 @@ void fail_at(const std::vector<Moment>& moments, std::size_t number, pmem::Choic
                   moment.events, to_microseconds(moment.time.time_since_epoch()), image);
   try {
     scenario(failure);
-  } catch (const std::bad_alloc&) {
-    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
+    rethrow_refused_memory(error);
     throw PlatformError(fmt::format("{}: {}", failure.text_, error.what()));
   }
   if (!failure.happened_) {

@@ -38,7 +38,7 @@ namespace perdura::sim {
 struct Moment {
   std::uint64_t events = 0;  // number of events fired before the crash point
   Time event_time{};         // the time of the last of these events
-  Time time{};               // from event_time to the time of the next event
+  Time time{};               // a time from event_time to the time of the next event
   // A digest of the write counts so far, to detect that a run is not the listed one.
   std::uint64_t writes = 0;
   bool impossible = false;  // the failure cannot happen then
@@ -70,7 +70,7 @@ struct ExploreOptions {
   std::uint64_t first = 0;
   std::uint64_t last = ~std::uint64_t{0};
   std::uint64_t stride = 1;       // only every stride-th crash point is tried
-  std::uint64_t most_images = 0;  // with `all`: limit of images per crash point; 0 is no limit
+  std::uint64_t most_images = 0;  // limit of images per crash point with `all`; 0 is no limit
   // An earlier exploration of the same scenario with other `images`. Crash points at which it found
   // only one possible image are skipped, since their runs would be identical.
   const Explored* before = nullptr;

@@ -78,7 +78,7 @@ class Machine {
     pmem::Medium medium = pmem::Medium::dram;
     pmem::sim::MemoryController* controller = nullptr;
     Bytes address = 0;
-    Bytes page = 0;  // as chosen; 0: the default
+    Bytes page = 0;  // the chosen page size; 0: the default
     std::shared_ptr<pmem::sim::SimRegion> model;
     std::shared_ptr<void> mapping;
   };

@@ -84,7 +84,7 @@ class SimNode final : public Node, public MessageRings, public ChildProcesses {
   fabric::sim::Directory& directory_;
   fabric::sim::Directory& sockets_;
   std::exception_ptr& failure_;
-  StartChild start_child_;  // of the platform
+  StartChild start_child_;  // starts a child on the platform
   pmem::MemoryMeter memory_;
   std::list<SimThread> threads_;
 };

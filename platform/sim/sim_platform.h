@@ -79,9 +79,9 @@ class SimPlatform final : public Platform {
   // Streams of choices that decide what a simulation otherwise decides by its times and by the
   // order of arrival. Null: as without this call. Must be called before threads are started.
   struct ScheduleChoices {
-    pmem::Choices* messages = nullptr;  // by how much each is late (fabric::sim::DelayChoices)
-    pmem::Choices* devices = nullptr;   // by how much each placement in memory is late
-    ThreadChoices threads{};            // of all threads
+    pmem::Choices* messages = nullptr;  // how late each message is (fabric::sim::DelayChoices)
+    pmem::Choices* devices = nullptr;   // how late each placement in memory is
+    ThreadChoices threads{};            // the choices of all threads
   };
   void choose_schedule(const ScheduleChoices& choices);
 

@@ -69,7 +69,7 @@ struct Attributes {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::uint32_t links = 0;   // names; a directory has 2 plus one for each subdirectory
-  std::uint64_t device = 0;  // of a character or block device
+  std::uint64_t device = 0;  // number of a character or block device
   Bytes size = 0;            // for a symbolic link, the length of its target
   std::uint64_t blocks = 0;  // hold data and extended attributes; in units of 512 bytes
   Timestamp accessed{};

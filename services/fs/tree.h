@@ -13,7 +13,7 @@
 namespace perdura::fs {
 
 struct TreeOptions {
-  bool times = false;  // of modification and change, which operations set
+  bool times = false;  // times of modification and change, which operations set
   bool data = true;    // contents of regular files
   bool holes = false;  // where files have space; if false, a block of zeros counts as a hole
 };

@@ -21,7 +21,7 @@ constexpr Bytes kValueSize = 64;
 // The delay of each operation of a slow writer. It leaves time for several gets in between.
 constexpr Picoseconds kLate = Microseconds(25);
 constexpr Picoseconds kBetweenGets = Microseconds(6);
-constexpr std::size_t kMostSteps = 8;  // of a generated client between two failures
+constexpr std::size_t kMostSteps = 8;  // steps of a generated client between two failures
 
 template <class T, std::size_t N>
 const T& one_of(const std::array<T, N>& alternatives, pmem::Choices& choices) {

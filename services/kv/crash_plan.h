@@ -28,7 +28,7 @@ struct KvClientPlan {
 
 struct KvCrashPlan {
   std::uint64_t keys = 0;
-  std::uint64_t writes = 0;  // at most, of all clients together
+  std::uint64_t writes = 0;  // the most that all clients together do
   // The lengths of values, used in turn by the puts of a client. Those that the system does not
   // support are reduced to its longest.
   std::vector<Bytes> lengths;

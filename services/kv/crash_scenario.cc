@@ -7,12 +7,12 @@
 #include <cstring>
 #include <deque>
 #include <map>
-#include <new>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "platform/base/error.h"
+#include "platform/base/limits.h"
 #include "platform/faults/faulty_thread.h"
 #include "platform/runtime/sync.h"
 #include "services/boundaries.h"
@@ -33,7 +33,7 @@ namespace {
 using history::Kind;
 
 constexpr NodeId kServer = 0;
-constexpr Picoseconds kLook = Microseconds(1);  // between two checks of a condition
+constexpr Picoseconds kLook = Microseconds(1);  // pause between two checks of a condition
 constexpr Bytes kShortValue = 64;
 constexpr std::uint64_t kFewKeys = 4;
 constexpr Picoseconds kMostFilling = std::chrono::milliseconds(5);
@@ -282,9 +282,8 @@ Task<> KvCrashScenario::serve(Thread& thread) {
   try {
     co_await partition->serve();
     co_return;
-  } catch (const std::bad_alloc&) {
-    throw;  // of this process, and not of what is explored
   } catch (const std::exception& error) {
+    rethrow_refused_memory(error);
     if (!generated_) throw;
     broken = error.what();
   }
@@ -517,7 +516,7 @@ std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& sy
   const std::size_t number = tape.stream("store").choose(stores);
   pmem::Choices& filling = tape.stream("filling");
   const bool filled = filling.choose(4) == 3;
-  if (filled) plan.key_size = KvCrashPlan{}.key_size;  // of the keys that it is filled with
+  if (filled) plan.key_size = KvCrashPlan{}.key_size;  // that of the keys in the filling
   CrashStore store = small_crash_store(system, setup, plan, number);
   if (!filled) store.filling = {};
   const bool gets_filling = filling.choose(2) == 1;

@@ -51,7 +51,7 @@ class KvCrashState {
   struct Operation {
     history::Kind kind{};
     std::uint64_t key = 0;
-    std::uint64_t version = 0;  // of a put
+    std::uint64_t version = 0;  // version of a put
     bool read = false;          // a get has returned the version of this put, which is not
                                 // acknowledged yet
   };

@@ -51,8 +51,8 @@ using Result = tl::expected<T, Error>;
 
 // How a store is laid out. Sizes are of one partition.
 struct KvConfig {
-  Bytes key_size = 16;    // of the typical record, for which the layout is optimized
-  Bytes value_size = 64;  // of the typical record
+  Bytes key_size = 16;    // key of the typical record, for which the layout is optimized
+  Bytes value_size = 64;  // value of the typical record
   Bytes max_value_size = 64;
   std::uint64_t records = 1000;  // distinct keys that it must be able to hold
   std::uint64_t writes = 1000;   // puts and deletes expected over its lifetime, including loading
@@ -70,7 +70,7 @@ struct KvConfig {
 
 // How full a partition's store is.
 struct KvSpace {
-  Bytes capacity = 0;               // for keys and values with their metadata; 0: unknown
+  Bytes capacity = 0;               // room for keys and values with their metadata; 0: unknown
   Bytes free = 0;                   // part of the capacity that is free without reclaiming anything
   std::uint64_t cleanings = 0;      // number that have ended since the server started
   std::uint32_t cleanings_now = 0;  // number that are under way

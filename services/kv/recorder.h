@@ -43,7 +43,7 @@ class OperationLog {
   };
 
   std::vector<Operation> own_;
-  Header* header_ = nullptr;  // in the caller's memory
+  Header* header_ = nullptr;  // lies in the caller's memory
   std::span<Operation> entries_;
 };
 

@@ -24,8 +24,8 @@ namespace {
 using Operation = MemorySpecification::Operation;
 using State = MemorySpecification::State;
 
-constexpr Picoseconds kLook = Microseconds(10);  // between two checks of a condition
-constexpr Picoseconds kRead = Microseconds(3);   // between two reads of a copy
+constexpr Picoseconds kLook = Microseconds(10);  // pause between two checks of a condition
+constexpr Picoseconds kRead = Microseconds(3);   // pause between two reads of a copy
 // Client number c stores versions between c and c + 1 times this number.
 constexpr std::uint64_t kVersionsOfClient = 1000;
 
@@ -333,7 +333,7 @@ class MemoryCrashScenario final : public CrashScenario {
   std::vector<std::uint64_t> closed_;
   MemoryBoundariesMet met_;
   std::uint32_t under_way_ = 0;
-  std::optional<Time> promoted_at_;  // for the inspection
+  std::optional<Time> promoted_at_;  // when the inspected copy was promoted
   bool asked_ = false;
   bool answered_ = false;
   std::size_t kept_calls_ = 0;

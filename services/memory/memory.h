@@ -55,7 +55,7 @@ std::string_view to_string(MemoryRole role);
 
 struct MemoryConfig {
   Bytes size = 64 * KiB;
-  std::uint32_t threads = 1;  // of applications on the primary
+  std::uint32_t threads = 1;  // application threads on the primary
   // The nodes: the primary, then the mirror and the backups, as far as the system has them.
   std::vector<NodeId> nodes{0, 1};
   // How the system's own threads on the primary wait.

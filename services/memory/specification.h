@@ -18,8 +18,8 @@ struct MemorySpecification {
   using State = std::vector<std::uint64_t>;  // by cell
   struct Operation {
     enum class Kind : std::uint8_t { sync, read } kind = Kind::sync;
-    std::vector<std::pair<std::size_t, std::uint64_t>> stored{};  // of a sync: cells, versions
-    State found{};                                                // of a read
+    std::vector<std::pair<std::size_t, std::uint64_t>> stored{};  // synced cells and versions
+    State found{};                                                // what a read found
   };
 
   std::size_t cells = 0;

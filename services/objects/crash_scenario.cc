@@ -47,7 +47,7 @@ std::array<std::byte, kWord> key_of(std::size_t number) {
 
 // Everything that a client has open while it is connected.
 struct Connection {
-  std::unique_ptr<pmem::Region> memory;  // for direct transfers
+  std::unique_ptr<pmem::Region> memory;  // used for direct transfers
   std::unique_ptr<objects::Session> session;
   objects::DirectMemory direct{};
   std::map<std::size_t, std::unique_ptr<objects::Pool>> pools{};

@@ -44,14 +44,14 @@ struct ObjectsSpecification {
     Kind kind = Kind::get;
     std::size_t pool = 0;
     std::size_t key = 0;
-    bool direct = false;                    // for a put or a get
+    bool direct = false;                    // whether a put or a get is direct
     std::size_t first = 0;                  // the first word of a part
     Words words{};                          // those put, or found by a get
     std::optional<objects::Error> error{};  // the error with which it ended
   };
 
   std::size_t pools = 0;
-  std::size_t keys = 0;  // in each pool
+  std::size_t keys = 0;  // number in each pool
 
   State initial() const { return State(pools); }
   std::vector<State> after(const State& state, const Operation& operation, bool answered) const;

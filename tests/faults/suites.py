@@ -233,6 +233,8 @@ GENERIC = {
     # Replicated memory: all orders in which nodes fail or are promoted; and ranges of any bytes.
     "failure-orders": Tests("perdura_crash_test", only=["*FailureOrders*", "*PromotionOrders*"]),
     "bytes": Tests("perdura_crash_test", only=["Soak.SyncPointsAreOfAnyBytes"]),
+    # More copies than the fewest, sync points over pages.
+    "more-copies": Tests("perdura_crash_test", only=["Soak.SyncPointsGoOverPagesAndToMoreCopiesThanTheFewest"]),
     "lengths": Tests("perdura_crash_test", only=["Soak.ValuesAndRecordsEndAroundBoundaries"]),
     "restarted": Tests("perdura_crash_test", by_system=True, suite="Restarted"),
     # File systems: a death, work, and a power failure; and the kernel and programs around them.

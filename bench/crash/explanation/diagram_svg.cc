@@ -15,9 +15,9 @@ using Tone = Diagram::Tone;
 constexpr double kWidth = 1200;
 constexpr double kLeft = 90;  // the margin for the times
 constexpr double kRow = 28;
-constexpr double kTop = 84;               // for the title and the headings
+constexpr double kTop = 84;               // room for the title and the headings
 constexpr double kLetter = 6.7;           // the width of one, at most, on average
-constexpr double kBoldLetter = 8.2;       // of the failures
+constexpr double kBoldLetter = 8.2;       // the same for the bold text of failures
 constexpr std::size_t kLineLength = 165;  // letters of a conclusion
 
 std::string escaped(std::string_view text) {

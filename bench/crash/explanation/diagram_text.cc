@@ -19,7 +19,7 @@ std::string without_trailing_spaces(std::string line) {
 }  // namespace
 
 std::string as_text(const Diagram& diagram) {
-  std::vector<std::size_t> begins;  // of each column
+  std::vector<std::size_t> begins;  // where each column begins
   std::size_t end = kTimeWidth + kGap;
   for (std::size_t column = 0; column < diagram.columns.size(); ++column) {
     std::size_t width = diagram.columns[column].size();

@@ -57,8 +57,8 @@ class Explainer {
     NodeId node = 0;
     Tone tone = Tone::plain;
     std::string text;
-    std::size_t number = 0;  // by which links know it
-    int order = 0;           // of what happens at the same time
+    std::size_t number = 0;  // links know it by this number
+    int order = 0;           // rank among the events of the same time
   };
   struct Link {
     std::size_t from = 0;
@@ -471,13 +471,13 @@ class Explainer {
   const ResolveCallSites& resolve_;
   const LostValue value_;
   const std::optional<Reliance> reliance_;
-  const Time end_;       // of what led to the loss
+  const Time end_;       // the end of what led to the loss
   const Time answered_;  // when the last of those who were told had its answer
   std::vector<LostLines> lost_;
   std::size_t others_ = 0;  // lost changes that are not listed
   std::vector<const CrashCall*> calls_;
   std::vector<const CrashCall*> detailed_;
-  std::map<std::size_t, std::size_t> numbers_;   // of the messages that are shown
+  std::map<std::size_t, std::size_t> numbers_;   // numbers of the messages that are shown
   std::map<std::size_t, std::size_t> arrivals_;  // events at the device, by message
   std::vector<Event> events_;
   std::vector<Link> links_;

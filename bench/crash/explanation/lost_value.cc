@@ -149,9 +149,9 @@ class Search {
 
   const Recording& recording_;
   const ExplainedRun& run_;
-  std::vector<const CrashCall*> calls_;  // of the object, by their ends
+  std::vector<const CrashCall*> calls_;  // the object's calls, by their ends
   LostValue value_;
-  Windows windows_;  // of the value
+  Windows windows_;  // windows of the value
   Windows windows_of_others_;
 };
 

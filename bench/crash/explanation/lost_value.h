@@ -21,7 +21,7 @@ struct ExplainedRun {
   std::uint32_t clients = 0;
   std::vector<services::CrashCall> calls;
   std::optional<std::uint64_t> object{};  // the one that the conclusion is about; absent: all
-  std::vector<Time> failures;             // of servers, in order
+  std::vector<Time> failures;             // when servers failed, in order
   // Events of nodes and connections, the failures among them.
   std::vector<std::pair<Time, std::string>> events;
 
@@ -40,7 +40,7 @@ struct LostValue {
   std::vector<const services::CrashCall*> told{};  // calls that had told the value, in order
   const services::CrashCall* written = nullptr;    // the call that wrote it
   std::vector<Recording::Lost> lost{};             // the changes that the failure undid
-  std::vector<bool> holds{};                       // for each whether it holds the value
+  std::vector<bool> holds{};                       // whether each of them holds the value
   std::size_t others = 0;  // changes that were lost, too, and have nothing to do with it
 };
 

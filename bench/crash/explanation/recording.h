@@ -35,9 +35,9 @@ class Recording final : public sim::RunObserver {
     Posted what;
     CallStack posted_by;  // followed by the tasks that await its completion
     std::optional<Time> arrived{};
-    std::optional<Time> received{};  // by the responder's CPU
+    std::optional<Time> received{};  // when the responder's CPU received it
     std::optional<Time> executed{};
-    Range range{};  // of what was executed; empty if it was not in persistent memory
+    Range range{};  // where it was executed; empty if that was not in persistent memory
     std::optional<Time> completed{};
     bool succeeded = false;
   };
@@ -64,7 +64,7 @@ class Recording final : public sim::RunObserver {
   };
   struct Lost {
     std::size_t change = 0;  // an index into changes()
-    std::uint64_t mask = 0;  // of the line
+    std::uint64_t mask = 0;  // bytes of the line
     pmem::LostIn where{};
     pmem::Rule rule{};
   };
@@ -118,8 +118,8 @@ class Recording final : public sim::RunObserver {
   Message& message(MessageId id) { return messages_[id - 1]; }
 
   std::vector<Message> messages_;
-  std::map<MessageId, NodeId> machine_of_;          // of the responder
-  std::map<OperationKey, std::size_t> operations_;  // since the last power failure of the machine
+  std::map<MessageId, NodeId> machine_of_;          // the responder's machine
+  std::map<OperationKey, std::size_t> operations_;  // indices in messages_, since the power failed
   std::vector<Change> changes_;
   std::vector<Flush> flushes_;
   std::vector<Fence> fences_;

@@ -107,7 +107,7 @@ class ShmEndpoint final : public Endpoint, public runtime::Poller {
   Address address_;
   runtime::ThreadExecutor& executor_;
   OwnSegment segment_;
-  const std::uint64_t life_;  // of this thread's node
+  const std::uint64_t life_;  // the life of this thread's node
   int listener_;
 
   std::vector<LocalSlot> slots_;

@@ -67,7 +67,7 @@ class Job {
 
   std::string directory_;
   Picoseconds join_timeout_;
-  std::chrono::steady_clock::time_point deadline_{};  // of joining
+  std::chrono::steady_clock::time_point deadline_{};  // when joining gives up
   std::shared_ptr<pmem::mapped::Mapping> control_;
   std::vector<LocalNode> local_nodes_;
   std::uint32_t runs_before_ = 0;

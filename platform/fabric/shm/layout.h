@@ -59,7 +59,7 @@ struct BarrierState {
 
 struct Control {
   Word version;              // stored last
-  runtime::HostClock clock;  // of the job; constant once the version has been stored
+  runtime::HostClock clock;  // the job's clock; constant once the version has been stored
   Word node_count;
   Word last_generation;
   alignas(kCacheLine) Doorbell run_changed;
@@ -80,11 +80,11 @@ struct RegionEntry {
   alignas(kCacheLine) HalfWord key;  // 0 while the entry is free or revoked; stored last
   HalfWord access;
   HalfWord medium;
-  Word offset;  // of the registered range in the file
+  Word offset;  // where the registered range begins in the file
   Word length;
-  Word extents;  // for a registration of extents: its table (extent_tables.h); 0: it is one range
+  Word extents;  // the table of a registration of extents (extent_tables.h); 0: it is one range
   static constexpr std::size_t kMaxPath = 448;
-  alignas(kCacheLine) std::array<std::byte, kMaxPath> path;  // of the file; ends with a zero
+  alignas(kCacheLine) std::array<std::byte, kMaxPath> path;  // the file's path; ends with a zero
 };
 static_assert(sizeof(RegionEntry) == 512);
 
@@ -204,7 +204,7 @@ struct ConnectMail {
   static constexpr std::uint64_t kPosted = 2;
   alignas(kCacheLine) Word state;
   std::uint64_t order;       // letters are taken in this order
-  std::uint64_t generation;  // of the sender's node
+  std::uint64_t generation;  // the generation of the sender's node
   std::uint32_t node;
   std::uint32_t port;
   std::uint32_t slot;
@@ -214,7 +214,7 @@ struct ConnectMail {
 
 struct EndpointSegment {
   Word version;
-  Word generation;  // of the node
+  Word generation;  // the generation of the endpoint's node
   HalfWord doorbell;
   HalfWord listening;
   HalfWord closed;

@@ -44,7 +44,7 @@ class NodeMemory {
   struct Begun {
     const OwnSegment* segment = nullptr;
     std::uint32_t slot = 0;
-    std::uint64_t life = 0;  // of the peer
+    std::uint64_t life = 0;  // the peer's life
   };
   std::vector<Begun> begun() const;
   void drop_ended(std::vector<Begun>& begun) const;

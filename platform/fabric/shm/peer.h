@@ -72,8 +72,8 @@ struct RemoteRange {
   std::uint32_t key = 0;
   const HalfWord* live_key = nullptr;  // differs from `key` once the range is revoked
   std::byte* base = nullptr;
-  Bytes length = 0;         // for extents: of the region
-  Bytes region_offset = 0;  // of the range in its region, for accounting
+  Bytes length = 0;         // the range's length; for extents, the region's
+  Bytes region_offset = 0;  // where the range begins in its region, for accounting
   Access access = Access::local;
   pmem::Medium medium = pmem::Medium::dram;
   const Word* extents = nullptr;  // where their table is published; null: one range

@@ -52,7 +52,7 @@ class ReceiveQueueState {
     std::uint64_t ticket = 0;  // 0: consumed
     LocalPieces buffer;
     std::uint64_t id = 0;
-    std::array<std::uint32_t, kMaxPieces> keys{};  // of their regions, for senders
+    std::array<std::uint32_t, kMaxPieces> keys{};  // the keys of the pieces' regions, for senders
   };
   struct Straggler {
     Posted posted;

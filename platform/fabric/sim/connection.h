@@ -65,19 +65,19 @@ struct alignas(kCacheLine) Flight final : Event {
   End* from = nullptr;
   Operation* operation = nullptr;  // null if unsignaled, or no longer awaited
   Nic::Registered* memory = nullptr;
-  Flight* next = nullptr;           // in the requester's queue
-  Flight* next_held = nullptr;      // among those that the responder holds
-  std::vector<std::byte> payload;   // of the request, or of its answer
-  std::vector<RegionPiece> pieces;  // of `memory`, if it consists of extents
+  Flight* next = nullptr;           // the next one in the requester's queue
+  Flight* next_held = nullptr;      // the next one that the responder holds
+  std::vector<std::byte> payload;   // the data of the request, or of its answer
+  std::vector<RegionPiece> pieces;  // the pieces of `memory`, if it consists of extents
   WorkRequest request;
   std::uint64_t old_value = 0;
   pmem::sim::Journal::Operation known_as;  // its number in the responder's journal, if there is one
-  Time departure{};                        // of the first packet
-  Time last_arrival{};                     // of the last packet
-  Time sent{};                             // of the answer, if it has succeeded
+  Time departure{};                        // when its first packet leaves
+  Time last_arrival{};                     // when its last packet arrives
+  Time sent{};                             // when its answer leaves, if it has succeeded
   pmem::sim::LineTimes seen{};             // the times up to which a READ sees each line
-  Time read_by{};                          // for a READ: when its last packet can be sent
-  Time placed{};  // for a READ: when its last packet is in the requester's memory
+  Time read_by{};                          // when the last packet of a READ can be sent
+  Time placed{};  // when the last packet of a READ is in the requester's memory
   perdura::sim::RunObserver::MessageId observed_as = 0;  // if it is observed
   void fire() override;
 };
@@ -160,7 +160,7 @@ class Network {
   std::size_t break_connections(Address at, Address peer);
   bool connected(Address at, Address peer) const;
 
-  std::vector<Target> targets;  // of the operation that is being carried out, if there are several
+  std::vector<Target> targets;  // the memory of the current operation, if it is in several pieces
 
   // For relaxed simulations: the possible next steps of the devices, and their state.
   void list_steps(std::vector<RelaxedStep>& steps);
@@ -328,7 +328,7 @@ class alignas(kCacheLine) End {
   QueuePairOptions options_;
   QueuePair* queue_pair_ = nullptr;  // named in completions
   End* peer_ = nullptr;
-  perdura::sim::LinkProfile path_;  // between the two nodes
+  perdura::sim::LinkProfile path_;  // the link between the two nodes
 
   FlightQueue<&Flight::next> waiting_;      // posted, not yet started
   FlightQueue<&Flight::next> outstanding_;  // started, not yet completed

@@ -45,7 +45,7 @@ struct SimEndpoint::Attempt {
   Picoseconds propagation{};  // one way
   bool abandoned = false;     // whether the connecting task was destroyed
   bool answered = false;
-  End* end = nullptr;  // from when it is accepted; null if it is rejected
+  End* end = nullptr;  // set when it is accepted; null if it is rejected
   std::vector<std::byte> answer;
   WaitList waiting;
 };

@@ -29,7 +29,7 @@ class Nic {
   pmem::Cause cause() const {
     return is_software ? pmem::Cause::local_store : pmem::Cause::one_sided;
   }
-  std::shared_ptr<pmem::sim::Journal> journal;  // of the node; null unless durability is tracked
+  std::shared_ptr<pmem::sim::Journal> journal;  // null unless durability is tracked
   // Resources for what threads post. A thread may post at times that the engine has not reached
   // yet, and what the device does before those times must not wait for these posts.
   perdura::sim::SharedResource transmit;  // message rate, out
@@ -40,8 +40,7 @@ class Nic {
   perdura::sim::Resource receive;    // message rate, in
   perdura::sim::Resource dma_write;  // PCIe, to memory
   perdura::sim::Resource atomics;
-  bool in_atomic = false;                        // in a relaxed simulation: between the two halves
-                                                 // of an atomic
+  bool in_atomic = false;  // a relaxed simulation is halfway through an atomic
   std::optional<TranslationCache> translations;  // none: it knows where everything is
   Traffic traffic;                               // headers and acknowledgments included
 

@@ -75,7 +75,7 @@ class RelaxedPipe {
     bool admitted = false;  // the responder has found the memory, or a receive buffer
     bool reported = false;
     bool completed = false;
-    LocalPieces buffer{};  // for a message: its receive buffer
+    LocalPieces buffer{};  // the receive buffer of a message
     std::uint64_t buffer_id = 0;
     bool needs_report = false;
     Parts all() const { return (Parts{1} << parts) - 1; }

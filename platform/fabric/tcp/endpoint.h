@@ -35,7 +35,7 @@ struct EndpointContext {
   TrafficMeter& traffic;
   ThreadUse& waker;  // where the CPU time of the waking thread is counted
   runtime::ThreadExecutor& executor;
-  Picoseconds connection_timeout;  // of connect(), unless its options set another
+  Picoseconds connection_timeout;  // the timeout of connect(), unless its options set another
 };
 
 class TcpEndpoint final : public Endpoint, public runtime::Poller {
@@ -107,7 +107,7 @@ class TcpEndpoint final : public Endpoint, public runtime::Poller {
   std::vector<TcpQueuePair*> to_transmit_;
   std::deque<TcpQueuePair*> holding_;  // requests that wait for a receive buffer
   std::vector<Entry*> failed_;
-  bool stored_ = false;  // to persistent memory, since the counts were published
+  bool stored_ = false;  // data was stored in memory since the counts were published
 };
 
 // The implementation of Node::create_socket_endpoint() on the real platforms.

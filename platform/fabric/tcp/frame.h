@@ -52,14 +52,14 @@ enum class FrameKind : std::uint32_t {
   send = 1,
   write,
   read,
-  acknowledgment,  // of a SEND or WRITE, or of any request that was refused
-  answer,          // to a READ
+  acknowledgment,  // confirms a SEND or WRITE, or says that any request was refused
+  answer,          // carries the data of a READ
 };
 
 struct Frame {
   FrameKind kind = FrameKind::acknowledgment;
-  std::uint32_t length = 0;  // of the data
-  std::uint32_t key = 0;     // of the responder's memory, to which `offset` applies
+  std::uint32_t length = 0;  // the data's length
+  std::uint32_t key = 0;     // the key of the responder's memory, to which `offset` applies
   std::uint32_t status = 0;  // only in an acknowledgment
   std::uint64_t offset = 0;
 

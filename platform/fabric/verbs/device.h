@@ -22,7 +22,7 @@ struct DeviceOptions {
   // As in `ibv_devices`; empty: a device with an active port, preferably one whose address is this
   // host's.
   std::string name{};
-  std::optional<unsigned> port{};       // from 1; none: an active one
+  std::optional<unsigned> port{};       // counted from 1; none: an active one
   std::optional<unsigned> gid_index{};  // as in `show_gids`; none: the best (gid.h)
   // Pages of registered memory are not locked but fetched when the device needs them.
   bool on_demand_paging = false;

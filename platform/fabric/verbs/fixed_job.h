@@ -22,7 +22,7 @@ namespace perdura::fabric::verbs {
 
 struct FixedJobOptions {
   NodeId node_count = 1;
-  std::vector<NodeId> local_nodes{};  // of this process
+  std::vector<NodeId> local_nodes{};  // the nodes of this process
   // In the coordinator: where the other processes connect. Null in the others, and in a process
   // alone.
   std::shared_ptr<ControlListener> listener{};
@@ -77,7 +77,7 @@ class FixedJob final : public ControlPlane {
   };
   struct Barrier {
     std::atomic<std::uint64_t> phase{0};
-    std::uint32_t arrived = 0;  // at the coordinator
+    std::uint32_t arrived = 0;  // arrivals, counted by the coordinator
   };
 
   void admit_processes(const FixedJobOptions& options);

@@ -27,7 +27,7 @@ EventMeaning meaning_of(ibv_event_type event);
 // The reason why memory could not be registered, and a remedy, in one line.
 struct Registration {
   std::string region;
-  std::string path;  // of the region's file; empty if it has none
+  std::string path;  // the path of the region's file; empty if it has none
   Bytes length = 0;
   bool flush_persistence = false;  // requested
 };

@@ -25,7 +25,7 @@ namespace perdura::fabric::verbs {
 struct RemoteRange {
   std::uint64_t address = 0;
   Bytes length = 0;
-  Bytes region_offset = 0;  // of the range in its region, for accounting
+  Bytes region_offset = 0;  // where the range begins in its region, for accounting
   std::uint32_t device_key = 0;
   Access access = Access::local;
   pmem::Medium medium = pmem::Medium::dram;

@@ -86,7 +86,7 @@ struct OpenJob::Connection {
   tcp::File socket;
   State state;
   NodeId peer;                                                         // as it is known here
-  SteadyTime deadline = std::chrono::steady_clock::now() + kGreeting;  // until it has joined
+  SteadyTime deadline = std::chrono::steady_clock::now() + kGreeting;  // it must join by then
   MessageReader reader{};
   Bytes greeting = 0;  // bytes that came before it has joined
   std::mutex mutex{};

@@ -93,7 +93,7 @@ class OpenJob final : public ControlPlane {
   void transmit(Connection& connection, const Message& message);
 
   const OpenJobOptions options_;
-  const std::uint64_t token_;  // of the job
+  const std::uint64_t token_;  // identifies the job
   tcp::ListeningSocket listener_;
 
   // Used by the control thread only.

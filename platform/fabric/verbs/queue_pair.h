@@ -106,7 +106,7 @@ class VerbsQueuePair final : public QueuePair {
   Ring<SendRequest*> in_flight_;
   std::uint32_t next_number_ = 0;
   std::uint32_t overtaking_ = 0;  // those in flight that have overtaken others
-  std::uint32_t unsignaled_ = 0;  // since the last signaled one
+  std::uint32_t unsignaled_ = 0;  // requests since the last signaled one
   bool counting_ = false;         // the READ of old contents is under way
 
   std::vector<std::byte> gathered_;  // a payload in several pieces, for accounting

@@ -26,7 +26,7 @@ struct Posting {
   std::uint32_t device_key = 0;
   std::uint64_t address = 0;
   std::array<ibv_sge, kMaxPieces> local{};
-  int pieces = 0;  // of `local`
+  int pieces = 0;  // the number of pieces in `local`
   std::uint64_t operand = 0;
   std::uint64_t expected = 0;
   std::uint64_t flush_length = 0;

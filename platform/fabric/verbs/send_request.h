@@ -30,14 +30,14 @@ struct SendRequest {
   bool asked = false;     // the peer was asked for the range of the key
   bool resolved = false;  // `range` is the range of the key
   bool refused = false;   // the key has no range
-  bool counted = false;   // in the write accounting
+  bool counted = false;   // it is in the write accounting
   bool overtook = false;  // its completion is in `early`, since an earlier request has not
                           // completed
   std::uint32_t number = 0;
   std::uint32_t slab_key = 0;  // the device's key for the memory of this request
   WorkRequest request{};
   RemoteRange range{};
-  std::uint64_t result = 0;  // of an atomic
+  std::uint64_t result = 0;  // the result of an atomic
   ibv_wc early{};
   std::vector<std::byte> before{};  // the contents that a READ into persistent memory replaces
   std::array<std::byte, kMaxInline> data{};

@@ -106,7 +106,7 @@ class ProgramExplorer {
                std::vector<int>& values);
   bool try_instant(Instant& instant, const std::function<bool(const Instant&)>& judge,
                    const Sampling& sampling, Explored& explored);
-  static bool is_carried(const Run& run, std::size_t variable);  // in a SEND's message
+  static bool is_carried(const Run& run, std::size_t variable);  // a SEND's message carries it
   std::span<const std::byte> bytes_of(Step::Change change) const;
 
   const Program& program_;

@@ -83,7 +83,7 @@ class LazyImages {
   std::vector<PartialImage> partial_;
   std::deque<Question> questions_;  // a tree; the first one is its root
   RandomChoices random_;
-  std::vector<std::vector<Fate>> fates_;  // of this run, by space and change
+  std::vector<std::vector<Fate>> fates_;  // the fates in this run, by space and change
   Order order_ = Order::least;
   std::vector<std::uint32_t> path_;  // the questions of this run
   Decisions decisions_;

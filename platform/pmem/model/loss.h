@@ -26,13 +26,13 @@ enum class LostIn : std::uint8_t {
 std::string_view to_string(LostIn where);
 
 struct Loss {
-  PersistenceState::Place place;              // of the line
+  PersistenceState::Place place;              // where the line begins
   std::uint64_t mask = 0;                     // the bytes of the line that are lost
   std::array<std::byte, kCacheLine> bytes{};  // the change
   LostIn where{};
   Rule rule{};                                // the rule that allows the loss
   PersistenceState::Writer writer = nullptr;  // null if a device wrote it
-  PersistenceState::Operation operation;      // of a device; otherwise unset
+  PersistenceState::Operation operation;      // unset unless a device wrote it
 };
 
 // The rule's statement about durability, as a sentence; for the rules that a Loss names.

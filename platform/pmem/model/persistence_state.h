@@ -132,7 +132,7 @@ class PersistenceState {
   // --- what a power failure leaves ---------------------------------------------------------------
 
   struct Survivor {
-    Place place;  // of a line
+    Place place;  // where the line begins
     std::array<std::byte, kCacheLine> bytes{};
   };
   // One of the images that a failure now may leave: all lines whose surviving content may differ
@@ -188,7 +188,7 @@ class PersistenceState {
     bool durable = false;                  // known to be durable
     std::uint64_t visible_since = kNever;  // the sequence number of the latest report at that time
     Writer writer = nullptr;
-    Writer written_back_by = nullptr;  // by a clflush
+    Writer written_back_by = nullptr;  // the thread whose clflush wrote it back
     // It becomes durable before stores of that thread with a greater sequence number do.
     std::uint64_t written_back_before = kNever;
     Operation operation;
@@ -282,7 +282,7 @@ class PersistenceState {
   std::map<Writer, WriterState> writers_;
   std::uint64_t sequence_ = 0;
   std::uint64_t changes_ = 0;
-  bool changed_ = false;  // since the last settle()
+  bool changed_ = false;  // something changed since the last settle()
   std::vector<Survivor> survivors_;
 };
 

@@ -81,7 +81,7 @@ struct Step {
     std::uint8_t value = 1;
     friend bool operator==(const Change&, const Change&) = default;
   };
-  std::vector<Change> changes;  // for steps that change nothing: the variables concerned
+  std::vector<Change> changes;  // if the step changes nothing: the variables concerned
   bool fenced = false;
   bool relaxed = false;
   std::uint32_t peer = 0;  // the requester of a receive or acknowledgment, from 0

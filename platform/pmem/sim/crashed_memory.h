@@ -53,7 +53,7 @@ class CrashedRegion {
 
  private:
   struct Overwritten {
-    std::size_t place = 0;     // in words_
+    std::size_t place = 0;     // its index in words_
     std::uint64_t change = 0;  // its number in the timeline
   };
   struct Saved {

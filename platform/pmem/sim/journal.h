@@ -40,8 +40,7 @@ struct Durability {
   // crash images changed.
   bool list_moments = false;
   std::set<Time> moments;
-  perdura::sim::RunObserver* observer = nullptr;  // of everything that is reported to the journals;
-                                                  // may be null
+  perdura::sim::RunObserver* observer = nullptr;  // sees all reports to the journals; may be null
 };
 
 class Journal {
@@ -134,7 +133,7 @@ class Journal {
     Operation operation{};
     Place place{};
     Bytes length = 0;
-    std::array<std::byte, kCacheLine> bytes{};  // of a store, stream or place: one line
+    std::array<std::byte, kCacheLine> bytes{};  // the line that a store, stream or place writes
   };
 
   void add(Time when, const Fact& fact);

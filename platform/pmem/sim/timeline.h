@@ -142,7 +142,7 @@ class Timeline {
 
   std::byte* base_;
   Ring<Change> changes_;                              // in the order made
-  std::vector<std::vector<std::byte>> free_buffers_;  // of forgotten changes
+  std::vector<std::vector<std::byte>> free_buffers_;  // buffers of forgotten changes
   Earliest readers_;
   std::uint64_t looked_at_ = 0;
 

@@ -39,7 +39,7 @@ struct CpuProfile {
 
 // How the software of a kind of node waits for completions.
 struct WaitProfile {
-  Picoseconds wakeup_latency{};  // from the event to the first instruction of the thread
+  Picoseconds wakeup_latency{};  // time from the event to the first instruction of the thread
   Picoseconds wakeup_cpu{};      // CPU time of the wake-up, interrupt included
   Picoseconds arm{};             // arming the completion channel; then the thread polls once more
   Picoseconds sleep_cpu{};       // CPU time of arming and going to sleep
@@ -61,7 +61,7 @@ struct DimmProfile {
   Bytes interleave = 4096;            // bytes of adjacent addresses in one DIMM
   std::uint32_t buffer_lines = 0;     // media lines that the on-DIMM buffer (XPBuffer) holds
   std::uint32_t buffer_ways = 1;      // buffer lines that may hold a given media line
-  Picoseconds buffer_read_latency{};  // of a line that the buffer holds
+  Picoseconds buffer_read_latency{};  // time to read a line that the buffer holds
   double port_bandwidth = 0;          // bytes per second between controller and DIMM
   std::uint32_t write_queue = 0;      // lines in the controller's queue of a DIMM
   std::uint32_t loads_under_way = 0;  // lines that a core waits for at once
@@ -71,14 +71,13 @@ struct DimmProfile {
 struct RowProfile {
   Bytes size = 0;
   std::uint32_t open = 0;     // rows that may be open at once, in all banks
-  Picoseconds hit_latency{};  // of a line in an open row; read_latency applies to the others
+  Picoseconds hit_latency{};  // time to read a line in an open row; for others, read_latency
 };
 
 struct MemoryProfile {
-  Picoseconds read_latency{};  // of a line that no cache holds
-  Picoseconds
-      write_latency{};  // from the write-back of a line to its arrival in the persistence domain
-  double read_bandwidth = 0;  // bytes per second of all DIMMs together
+  Picoseconds read_latency{};   // time to read a line that no cache holds
+  Picoseconds write_latency{};  // time from a line's write-back to the persistence domain
+  double read_bandwidth = 0;    // bytes per second of all DIMMs together
   double write_bandwidth = 0;
   Picoseconds streaming_latency{};   // write_latency of non-temporal stores
   std::optional<DimmProfile> dimms;  // none: memory is one pipe, whatever the address
@@ -93,10 +92,10 @@ struct NumaProfile {
 
 struct NicProfile {
   Picoseconds message{};     // least time between two messages, each direction
-  Picoseconds processing{};  // of a message passing through
+  Picoseconds processing{};  // time that a message takes to pass through
   std::uint32_t max_inline = 0;
   double pcie_bandwidth = 0;                    // bytes per second, each direction
-  std::optional<double> pcie_read_bandwidth{};  // of DMA reads, if it differs
+  std::optional<double> pcie_read_bandwidth{};  // the bandwidth of DMA reads, if it differs
   Picoseconds pcie_read{};                      // round trip of a DMA read
   Picoseconds pcie_write{};                     // one way
   Picoseconds atomic{};                         // least time between two atomics
@@ -143,14 +142,14 @@ struct EthernetProfile {
 // The disk or SSD of a machine. The defaults are estimates of an SSD with SATA.
 struct DiskProfile {
   double bandwidth = 500e6;                   // bytes per second, of reads and writes together
-  Picoseconds sync = Microseconds(100);       // until transferred data is durable
+  Picoseconds sync = Microseconds(100);       // time until transferred data is durable
   Picoseconds system_call = Microseconds(2);  // CPU time of requesting either
 };
 
 struct RetryProfile {
   Picoseconds rnr_timer{};        // wait before sending again to a receiver that was not ready
   std::uint32_t rnr_retries = 7;  // 7 means without end, as in verbs
-  Picoseconds timeout{};  // until a peer that does not answer counts as gone, retries included
+  Picoseconds timeout{};  // time until a peer that does not answer counts as gone, with retries
 };
 
 struct RoleProfile;

@@ -192,14 +192,14 @@ class SimThread final : public Executor, public CostMeter, private Event {
   CompletionMode mode_;
   State state_ = State::idle;
   bool completion_arrives_ = false;
-  Picoseconds charged_{};  // by the running task, not yet paid
+  Picoseconds charged_{};  // charged by the running task, not yet paid
   // The value of charged_ at which the next stall begins, or virtual time ends.
   Picoseconds charge_limit_ = kLongest;
   std::vector<Stall> stalls_;  // not yet ended, the next one last
   Time next_stall_ = Time::max();
   Time written_back_{};
   StoringThread storing_;
-  std::vector<Time> fill_buffers_;  // until when each is occupied; used round robin
+  std::vector<Time> fill_buffers_;  // when each becomes free; used round robin
   std::size_t next_fill_buffer_ = 0;
   Picoseconds cpu_time_{};
   Time started_;

@@ -12,7 +12,7 @@ namespace {
 using Kind = Operation::Kind;
 
 constexpr std::uint32_t kPlainFile = S_IFREG | 0644;
-constexpr std::size_t kMostSteps = 8;  // of a generated session between two failures
+constexpr std::size_t kMostSteps = 8;  // steps of a generated session between two failures
 constexpr std::size_t kShared = 2;
 
 template <class T, std::size_t N>

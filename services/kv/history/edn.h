@@ -19,7 +19,7 @@ struct Edn {
     map,     // its elements are keys and values in turn
   };
   Kind kind = Kind::nil;
-  std::string word{};  // of a scalar, with a keyword's colon; of a text, without quotes and escapes
+  std::string word{};  // a scalar, with a keyword's colon; or a text, without quotes and escapes
   std::vector<Edn> elements{};
   std::size_t line = 1;
 

@@ -26,10 +26,10 @@ enum class Kind : std::uint8_t { get, put, erase };
 
 enum class Outcome : std::uint8_t {
   ok,         // a get that yielded `version`; a put or erase that was acknowledged
-  not_found,  // of a get or erase: the key is absent; changes nothing
+  not_found,  // a get or erase whose key is absent; changes nothing
   unknown,    // no answer: a put or erase may take effect at any time after its start, or never
   refused,    // no effect, and no information: out of space, or too large
-  torn,       // of a get: a value that no put of this key can have written
+  torn,       // a get that yielded a value that no put of this key can have written
 };
 
 std::string_view to_string(Kind kind);

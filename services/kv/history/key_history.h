@@ -16,10 +16,10 @@ struct Cluster {
   std::uint32_t put = kInitial;   // index of the put; kInitial: the key held the version initially
   std::uint32_t reads = 0;        // number of reads
   std::uint32_t latest_read = 0;  // index of the read that starts last, if there are reads
-  Time start = Time::min();       // of the put
-  Time last_start = Time::min();  // of the put and the reads
-  Time first_end = Time::max();   // of the put and the reads
-  Time last_end = Time::min();    // of the reads
+  Time start = Time::min();       // start of the put
+  Time last_start = Time::min();  // latest start of the put and the reads
+  Time first_end = Time::max();   // earliest end of the put and the reads
+  Time last_end = Time::min();    // latest end of the reads
 };
 
 // An operation that must have taken effect between its start and its end.

@@ -47,7 +47,7 @@ class KeySearch {
 
   struct Ending {
     Time end;
-    bool put;  // of equal ends, those of puts come first: none of their reads may end before them
+    bool put;  // among equal ends, a put's comes first: none of its reads may end before it
     std::uint32_t slot;
     // Orders a heap whose top is the earliest end.
     bool operator<(const Ending& other) const {

@@ -44,7 +44,7 @@ struct Event {
   std::string type{};
   std::string operation{};
   std::optional<std::string> key{};
-  bool counts_deletes = false;  // in perdura's files, where every delete has found something
+  bool counts_deletes = false;  // true for perdura's files, where every delete has found something
   Edn value{};
 };
 
