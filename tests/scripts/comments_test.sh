@@ -21,7 +21,7 @@ fragments() {
       if (!at) next
       text = substr($0, at)
       sub(/^[^\/]*\/\/+[ \t]*/, "", text)
-      fragment = begins && text ~ /^(Of|of (that|those|it|them|which)|What|Whether|Who|Nothing if|Behind|Nobody who)( |$)/
+      fragment = begins && text ~ /^(Of|of|What|Whether|Who|Nothing if|Behind|Nobody who)( |$)/
       if (fragment || text ~ /(^|[^a-zA-Z`])behind([^a-zA-Z`]|$)/) print FILENAME ":" FNR ": " text
     }'
 }
