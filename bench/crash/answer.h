@@ -13,8 +13,8 @@ namespace perdura::bench {
 
 struct Answer {
   services::GuaranteeLevel found{};  // what this exploration found
-  // What the committed exploration of the same setting and server found; nothing if there is none,
-  // or if what failed is not the power of all servers.
+  // The level that the committed exploration of the same setting and server found; nullopt if there
+  // is none, or if what failed is not the power of all servers.
   std::optional<services::GuaranteeLevel> known;
 
   services::GuaranteeLevel level() const;

@@ -17,7 +17,7 @@ struct Characterized {
   std::string date{};  // when it was measured
   std::vector<Reading> readings{};
   std::uint32_t cores = 0;  // cores of a node; 0: not known
-  // What the devices can do, if they were asked.
+  // The capabilities of the devices, if they were asked.
   std::optional<fabric::Capabilities> capabilities{};
 };
 

@@ -20,14 +20,14 @@ struct DriverDeclarations {
   };
 
   std::string_view name;
-  std::span<const Parameter> parameters;  // of a point, in [workload] and [matrix]
-  std::vector<std::string> roles;         // of nodes, in [roles]
+  std::span<const Parameter> parameters;  // parameters of a point, in [workload] and [matrix]
+  std::vector<std::string> roles;         // roles of nodes, in [roles]
   std::vector<System> systems;
 };
 
 struct Declarations {
   std::vector<DriverDeclarations> drivers;
-  report::Schema columns;  // of points.csv, for all drivers; figures may name these
+  report::Schema columns;  // columns of points.csv, for all drivers; figures may name these
 };
 
 // The parameters that the harness itself declares for every point: the system that it runs, and how

@@ -37,8 +37,8 @@ class Document {
 
   struct Line {
     std::string text;
-    std::size_t number;  // in the file; 0 if it comes from an override
-    std::string label;   // of the override; empty for a line of the file
+    std::size_t number;  // line in the file; 0 if it comes from an override
+    std::string label;   // name of the override; empty for a line of the file
   };
 
   void parse_lines();

@@ -89,7 +89,7 @@ struct Experiment {
   std::uint64_t seed = 1;
   std::uint64_t repetitions = 1;
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
-  DriverDeclarations declared;  // of its driver
+  DriverDeclarations declared;  // what its driver declares
   PointSettings base;
   std::vector<Axis> matrix;  // the last one varies fastest
   std::map<std::string, SystemSettings, std::less<>> systems;

@@ -18,8 +18,8 @@ class Document;
 
 struct SiteHost {
   std::string name{};
-  std::string role{};             // of its nodes: "server", "client" (roles.h)
-  std::vector<unsigned> cores{};  // of this host's threads, round robin; empty: not pinned
+  std::string role{};             // role of its nodes: "server", "client" (roles.h)
+  std::vector<unsigned> cores{};  // cores for this host's threads, round robin; empty: not pinned
   std::string cores_where{};      // for messages
   std::optional<unsigned> numa_node{};
   std::string numa_where{};
@@ -29,10 +29,10 @@ struct SiteHost {
 struct Site {
   std::string name{};
   std::string file{};      // the file that it was read from
-  Located profile{};       // of experiments that have none
+  Located profile{};       // profile for experiments that name none
   Located pm_directory{};  // likewise
   std::vector<SiteHost> hosts{};
-  std::string text{};  // of the file; empty if no site was given
+  std::string text{};  // the whole file; empty if no site was given
 };
 
 // Throws UsageError with file, line and the problem.

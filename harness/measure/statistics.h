@@ -15,7 +15,8 @@ struct Summary {
   std::size_t count = 0;
   double mean = 0.0;
   double median = 0.0;
-  double standard_deviation = 0.0;  // of the sample (divisor n - 1); 0 for a single repetition
+  double standard_deviation =
+      0.0;  // sample standard deviation (divisor n - 1); 0 for a single repetition
   double min = 0.0;
   double max = 0.0;
 };

@@ -9,11 +9,13 @@ namespace perdura::harness {
 
 struct FileSystem {
   std::filesystem::path directory{};
-  std::string mount_point{};    // this one and the next two: "unknown" if they are, "none" of a
-                                // DAX device
-  std::string type{};           // ext4, xfs, tmpfs
-  std::string mount_options{};  // of the mount and of the file system, as the kernel reports them
-  std::string dax{};            // of a new file in `directory`: "yes", "no", or "unknown"
+  std::string mount_point{};  // this one and the next two: "unknown" if they are, "none" of a
+                              // DAX device
+  std::string type{};         // ext4, xfs, tmpfs
+  std::string
+      mount_options{};  // options of the mount and of the file system, as the kernel reports them
+  std::string
+      dax{};  // whether a new file in `directory` is mapped directly: "yes", "no", or "unknown"
   // Properties of the persistent memory (platform/pmem/mapped/place.h):
   std::string granularity{};
   std::string promise{};

@@ -59,9 +59,9 @@ struct Manifest {
   std::optional<MediaWrites> media_writes{};
   std::uint64_t seed = 0;
   std::uint64_t repetitions = 1;
-  std::size_t points = 0;  // of the sweep, repetitions included
+  std::size_t points = 0;  // points of the sweep, repetitions included
   std::size_t points_done = 0;
-  report::Schema schema{};  // of points.csv
+  report::Schema schema{};  // columns of points.csv
   // The roles of the points' nodes in words, "a server and 2 clients", without duplicates.
   std::vector<std::string> nodes{};
   RunStatus status = RunStatus::running;

@@ -39,7 +39,7 @@ struct alignas(kCacheLine) KindMeasurement {
   std::uint64_t operations = 0;  // begun within the measured interval; includes the next two
   std::uint64_t errors = 0;      // ended in an error, or read a value that was never written
   std::uint64_t not_found = 0;   // a valid answer, not an error
-  measure::Histogram latency;    // of operations without an error; nanoseconds
+  measure::Histogram latency;    // nanoseconds, operations without an error only
   // In an open loop, the latency from the time at which an operation was due, not from that at
   // which it began; nullopt in a closed loop.
   std::optional<measure::Histogram> response;
@@ -61,8 +61,8 @@ struct SpaceUse {
 
 // The resources used by all nodes of a role together.
 struct RoleCosts {
-  Picoseconds cpu{};    // of all their threads
-  pmem::Writes writes;  // to their persistent memory
+  Picoseconds cpu{};    // CPU time of all their threads
+  pmem::Writes writes;  // writes to their persistent memory
   fabric::Traffic traffic;
   pmem::MemoryUse peak_memory;  // the sum of the nodes' peaks since their start
 
@@ -77,7 +77,7 @@ struct Measurement {
   SpaceUse space;                        // at the end of the measured interval
   Picoseconds elapsed{};                 // from the first operation's start to the last one's end
   std::vector<measure::AtWork> at_work;  // one per process with clients
-  Picoseconds arrivals{};  // open loop: from the first due time to the last
+  Picoseconds arrivals{};                // open loop: from the first due time to the last
   // By role name; within the measured interval.
   std::map<std::string, RoleCosts, std::less<>> roles;
   // Metrics of drivers and systems, by column (Driver::columns): sums over all participants, within
@@ -86,17 +86,18 @@ struct Measurement {
   // Cost of the harness itself; maximum over clients.
   std::optional<Picoseconds> harness_per_operation;
   Timeline timeline;
-  std::optional<HostNoise> noise;  // of the hosts; nullopt on a model
+  std::optional<HostNoise> noise;  // noise of the hosts; nullopt on a model
   Verdict verdict = Verdict::valid;
-  std::string reason;     // one line; empty if valid
-  std::string method;     // of remote persistence, as it was used; empty if there is none
-  std::string guarantee;  // of a completed operation (services/guarantee.h); empty: unknown
+  std::string reason;  // one line; empty if valid
+  std::string method;  // method of remote persistence that was used; empty if there is none
+  std::string
+      guarantee;  // guarantee of a completed operation (services/guarantee.h); empty: unknown
   // The input of Driver::conclude from all processes, in a format of the driver's own; conclude()
   // empties it.
   std::vector<std::uint64_t> evidence;
   std::uint64_t operations_checked = 0;
   bool interrupted = false;  // the run was cut short, so nothing here counts
-  std::string usage_error;  // if not empty, the point is impossible and the sweep must stop
+  std::string usage_error;   // if not empty, the point is impossible and the sweep must stop
 
   // Worsens the verdict; the first reason given for the worst verdict is kept.
   void judge(Verdict worse, const std::string& why);

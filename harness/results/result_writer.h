@@ -26,7 +26,7 @@ std::filesystem::path next_result_folder(const std::filesystem::path& out,
 // A row of times.csv, from which `perdura plan` estimates how long a sweep will take.
 struct PointTime {
   std::string label{};
-  std::uint64_t operations = 0;     // of the whole run, including loading and warming up
+  std::uint64_t operations = 0;     // operations of the whole run, including loading and warming up
   std::chrono::nanoseconds wall{};  // real time
 };
 

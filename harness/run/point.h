@@ -49,7 +49,7 @@ struct Point {
   PointSettings settings;  // `system` of a variant is the system that it varies
   Testbed testbed{};
   std::string system_name;     // as in results: for a variant, its own name
-  GivenParameters parameters;  // of the system
+  GivenParameters parameters;  // parameters of the system
   std::map<std::string, std::string, std::less<>> parameter_places;  // where each was written
   const std::string& place_of(std::string_view parameter) const {
     const auto place = parameter_places.find(parameter);
@@ -64,7 +64,7 @@ struct Point {
 
   // Set by Driver::prepare().
   std::vector<PointFile> files;
-  std::uint64_t operations = 0;  // of the whole run, including loading and warming up
+  std::uint64_t operations = 0;  // operations of the whole run, including loading and warming up
   std::shared_ptr<const PreparedPoint> prepared;
 };
 

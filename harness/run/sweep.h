@@ -22,7 +22,7 @@ struct RunRequest {
   std::filesystem::path interrupted{};
   IfDamaged if_damaged = IfDamaged::refuse;    // the journal of `interrupted`
   std::string command_line{};                  // for the manifest
-  std::vector<ResponderProperty> responder{};  // of this rank's host, for the manifest
+  std::vector<ResponderProperty> responder{};  // properties of this rank's host, for the manifest
   bool quiet = false;                          // print no progress
   // Silence of a rank after which the run ends (heartbeat.h); 0: no limit.
   std::chrono::milliseconds heartbeat{};

@@ -164,7 +164,7 @@ Bytes make(const FsSystem& system, const Place& place, const FsConfig& config, b
   const bool exists = place.exists();
   if (exists && !replaces) throw UsageError(exists_already(place));
   system.check(config);
-  std::optional<File> ownership;  // of the old file, until it has lost its name
+  std::optional<File> ownership;  // holds the old file until it has lost its name
   if (exists) {
     wait_until_free(place);
     ownership = pmem::mapped::lock_pool_file(place.path(), PoolLock::ownership);

@@ -288,7 +288,7 @@ class Mount {
   std::atomic<std::uint32_t> followers_{0};  // threads that have begun, without the first
   std::atomic<std::uint32_t> serving_{0};
   std::mutex problem_mutex_;
-  std::exception_ptr problem_;  // of the first thread that failed
+  std::exception_ptr problem_;  // the problem of the first thread that failed
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ namespace perdura::mojim {
 struct Cluster {
   std::string job;                 // names the cluster; processes with the same name meet
   std::string mode;                // "m-sync"
-  Bytes size = 0;                  // of the file, whole pages
+  Bytes size = 0;                  // size of the file, whole pages
   std::vector<std::string> files;  // absolute paths, by node: the primary's, the mirror's, ...
   std::string log{};               // an absolute path: the folder of the mirror's log; or empty
   // The persistence domain ("dmp") and DDIO of all nodes, for which what is acknowledged is durable

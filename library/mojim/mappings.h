@@ -14,7 +14,7 @@ namespace perdura::mojim {
 struct Mapping {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
-  std::uint64_t offset = 0;  // of `begin`, in the file
+  std::uint64_t offset = 0;  // offset of `begin` in the file
   std::uint64_t inode = 0;   // 0: no file
   bool is_shared = false;
 };

@@ -49,7 +49,7 @@ class Program {
   // Returns 0, or -1 with errno if the file is replicated and its name is that of another one now.
   int check_name() const;
   int settle();
-  void note_refused() { requests_.note_refused(); }  // of a sync point
+  void note_refused() { requests_.note_refused(); }  // a refused sync point
 
   // The parts of the file that are mapped at these addresses.
   FoundParts find(const void* address, std::size_t length,

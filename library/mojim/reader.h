@@ -56,7 +56,7 @@ class Reader {
     struct Part {
       std::uintptr_t begin = 0;
       std::uintptr_t end = 0;
-      std::uint64_t page = 0;  // of the file
+      std::uint64_t page = 0;  // page of the file
       int protection = 0;
       bool is_shared = false;
     };
@@ -116,7 +116,7 @@ class Reader {
 
   std::mutex mappings_;  // guards entries, also while pages are withdrawn or given back
   std::array<Entry, 256> entries_{};
-  std::atomic<std::uint32_t> changes_{0};  // of entries; odd during one
+  std::atomic<std::uint32_t> changes_{0};  // number of changes of entries; odd during one
   std::vector<PageRun> withdrawn_;
   std::uint32_t withdrawn_in_ = 0;  // the sequence of the last withdrawal
 

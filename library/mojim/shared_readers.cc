@@ -29,7 +29,7 @@ namespace perdura::mojim {
 
 namespace {
 
-constexpr int kNumberBits = 22;  // of a process number: the kernel's limit
+constexpr int kNumberBits = 22;  // a process number has at most so many bits (the kernel's limit)
 
 // Reads a file of /proc, up to the size of the buffer.
 template <std::size_t size>

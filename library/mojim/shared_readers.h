@@ -79,7 +79,7 @@ struct SharedReaders {
   };
 
   std::uint64_t version;
-  char boot[40];                  // of the machine; process numbers are valid for one boot
+  char boot[40];                  // boot of the machine; process numbers are valid for one boot
   std::atomic<ProcessId> server;  // the process that may make the sequence even
   std::atomic<std::uint32_t> sequence;
   std::atomic<Reason> reason;
