@@ -43,7 +43,7 @@ endif()
 # a program or library need no detour: nobody replaces its functions.
 add_compile_options(-fPIC -fno-semantic-interposition)
 
-# For what explanations of losses name the lines of (bench/crash/explanation): tables of lines alone. They change no
+# For what explanations of losses name the lines of (explore/explanation): tables of lines alone. They change no
 # instruction.
 function(perdura_named_by_line target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-g1>)

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "persistence/detection.h"
-#include "persistence/responder_descriptor.h"
+#include "methods/detection.h"
+#include "methods/responder_descriptor.h"
 #include "platform/base/error.h"
 
 namespace perdura {
@@ -12,7 +12,7 @@ namespace library {
 
 namespace {
 
-using persistence::ResponderDescriptor;
+using methods::ResponderDescriptor;
 
 pmem::PersistenceDomain domain_of(Domain domain) {
   switch (domain) {
@@ -38,7 +38,7 @@ pmem::Transport transport_of(Transport transport) {
 
 // A value that the user states takes the place of the one that was detected.
 template <class Found, class Given>
-void state(persistence::Detected<Found>& property, const std::optional<Given>& given,
+void state(methods::Detected<Found>& property, const std::optional<Given>& given,
            const auto& meaning) {
   if (given) property = {meaning(*given), "stated"};
 }
@@ -57,42 +57,40 @@ void state(ResponderDescriptor& responder, const Configuration& given) {
 
 // A program chooses where its receive buffers are, so they cannot be detected; the library places
 // them in DRAM unless it is told otherwise.
-ResponderDescriptor described_here(const persistence::Detection& found,
-                                   const Configuration& given) {
-  ResponderDescriptor responder = persistence::describe(found);
+ResponderDescriptor described_here(const methods::Detection& found, const Configuration& given) {
+  ResponderDescriptor responder = methods::describe(found);
   responder.receive_buffers = {pmem::Medium::dram, "the library places them there"};
   state(responder, given);
   return responder;
 }
 
-persistence::Advice advise_for(const ResponderDescriptor& responder, const Update& update,
-                               const persistence::DeviceFeatures& features) {
+methods::Advice advise_for(const ResponderDescriptor& responder, const Update& update,
+                           const methods::DeviceFeatures& features) {
   constexpr std::size_t kLargest = std::size_t{1} << 40;
   for (const std::size_t size : {update.size, update.second_size}) {
     if (size == 0 || size > kLargest) {
       throw std::invalid_argument("an update has 1 byte to 1 TiB");
     }
   }
-  persistence::UpdateNeeds needs;
-  needs.update = update.publish != Publish::no ? persistence::Update::publish
-                 : update.ordered              ? persistence::Update::ordered
-                                               : persistence::Update::single;
-  needs.link =
-      update.publish == Publish::by_write ? persistence::Link::write : persistence::Link::cas;
+  methods::UpdateNeeds needs;
+  needs.update = update.publish != Publish::no ? methods::Update::publish
+                 : update.ordered              ? methods::Update::ordered
+                                               : methods::Update::single;
+  needs.link = update.publish == Publish::by_write ? methods::Link::write : methods::Link::cas;
   needs.size = update.size;
   needs.second_size = update.second_size;
   needs.responder_cpu = update.responder_cpu;
   needs.replay = update.replay;
-  const auto configurations = persistence::configurations(responder);
-  persistence::Advice advice = persistence::advise(configurations, needs, features);
+  const auto configurations = methods::configurations(responder);
+  methods::Advice advice = methods::advise(configurations, needs, features);
   if (advice.choices.empty()) {
-    throw Refused(persistence::why_nothing(configurations, needs, advice));
+    throw Refused(methods::why_nothing(configurations, needs, advice));
   }
   return advice;
 }
 
 // The features that the user states; of the others, those that a method may use.
-persistence::DeviceFeatures with(const Configuration& given, persistence::DeviceFeatures features) {
+methods::DeviceFeatures with(const Configuration& given, methods::DeviceFeatures features) {
   features.flush = given.flush.value_or(features.flush);
   features.flush_persistence = given.flush_persistence.value_or(features.flush_persistence);
   features.atomic_write = given.atomic_write.value_or(features.atomic_write);
@@ -102,10 +100,10 @@ persistence::DeviceFeatures with(const Configuration& given, persistence::Device
 
 }  // namespace
 
-persistence::Advice advise(const Configuration& configuration, const Update& update) {
-  const persistence::Detection found = persistence::detect();
+methods::Advice advise(const Configuration& configuration, const Update& update) {
+  const methods::Detection found = methods::detect();
   return advise_for(described_here(found, configuration), update,
-                    with(configuration, persistence::usable_features(found)));
+                    with(configuration, methods::usable_features(found)));
 }
 
 }  // namespace library
@@ -113,7 +111,7 @@ persistence::Advice advise(const Configuration& configuration, const Update& upd
 namespace {
 
 Agent agent_of(const pmem::Agent& agent) {
-  if (persistence::role_of(agent) == persistence::Role::writer) {
+  if (methods::role_of(agent) == methods::Role::writer) {
     return agent.responder ? Agent::responder : Agent::requester;
   }
   return agent.responder ? Agent::responder_of_reader : Agent::reader;
@@ -162,7 +160,7 @@ Action action_of(pmem::StepKind kind) {
 
 Step step_of(const pmem::Program& program, const pmem::Agent& agent, const pmem::Step& step,
              const std::string& reason) {
-  Step result{.agent = std::string(persistence::name_of(agent)),
+  Step result{.agent = std::string(methods::name_of(agent)),
               .text = to_string(program, step),
               .reason = reason,
               .of = agent_of(agent),
@@ -170,19 +168,19 @@ Step step_of(const pmem::Program& program, const pmem::Agent& agent, const pmem:
   for (const pmem::Step::Change& change : step.changes) {
     (change.variable == 0 ? result.first : result.second) = true;
     result.unmarks =
-        result.unmarks || (step.kind != pmem::StepKind::await && persistence::is_unmarked(change));
+        result.unmarks || (step.kind != pmem::StepKind::await && methods::is_unmarked(change));
   }
   result.fenced = step.fenced;
   return result;
 }
 
-std::vector<Choice> choices_of(const persistence::Advice& advice) {
+std::vector<Choice> choices_of(const methods::Advice& advice) {
   std::vector<Choice> choices;
-  for (const persistence::Choice& right : advice.choices) {
+  for (const methods::Choice& right : advice.choices) {
     Choice& choice = choices.emplace_back();
     choice.method = right.method.name;
     choice.wasteful = right.wasteful;
-    if (right.method.update == persistence::Update::publish) {
+    if (right.method.update == methods::Update::publish) {
       choice.marks = right.method.marks();
       choice.readers = to_string(right.method.readers_duty());
     }
@@ -197,15 +195,15 @@ std::vector<Choice> choices_of(const persistence::Advice& advice) {
 }
 
 // These functions convert between the suite's description of a responder and the library's.
-persistence::ResponderDescriptor descriptor_of(const Responder& responder) {
-  persistence::ResponderDescriptor result;
+methods::ResponderDescriptor descriptor_of(const Responder& responder) {
+  methods::ResponderDescriptor result;
   result.host = responder.host;
   result.device = responder.device;
   library::state(result, responder.configuration);
   return result;
 }
 
-Responder responder_of(const persistence::ResponderDescriptor& descriptor) {
+Responder responder_of(const methods::ResponderDescriptor& descriptor) {
   Responder result;
   result.host = descriptor.host;
   result.device = descriptor.device;
@@ -232,15 +230,15 @@ std::vector<Choice> choose(const Configuration& configuration, const Update& upd
   return choices_of(library::advise(configuration, update));
 }
 
-Responder this_responder() { return responder_of(persistence::describe(persistence::detect())); }
+Responder this_responder() { return responder_of(methods::describe(methods::detect())); }
 
 std::string to_json(const Responder& responder) {
-  return persistence::to_json(descriptor_of(responder));
+  return methods::to_json(descriptor_of(responder));
 }
 
 Responder responder_from_json(std::string_view text) {
   try {
-    return responder_of(persistence::responder_from_json(text));
+    return responder_of(methods::responder_from_json(text));
   } catch (const UsageError& error) {
     throw std::invalid_argument(error.what());
   }
@@ -248,12 +246,12 @@ Responder responder_from_json(std::string_view text) {
 
 Features features_of_device(const std::string& device) {
   if (device.empty()) {
-    const persistence::Detection found = persistence::detect();
+    const methods::Detection found = methods::detect();
     return {.flush = found.flush.value.value_or(false),
             .flush_persistence = found.flush_persistence.value.value_or(false),
             .atomic_write = found.atomic_write.value.value_or(false)};
   }
-  const auto features = persistence::query_rdma_device(device);
+  const auto features = methods::query_rdma_device(device);
   if (!features) throw std::invalid_argument(features.error());
   return {.flush = features->flush,
           .flush_persistence = features->flush_persistence,
@@ -263,8 +261,8 @@ Features features_of_device(const std::string& device) {
 
 std::vector<Choice> choose(const Responder& responder, const Update& update,
                            const Features& requester) {
-  const persistence::ResponderDescriptor descriptor = descriptor_of(responder);
-  persistence::DeviceFeatures features = persistence::usable_features(descriptor);
+  const methods::ResponderDescriptor descriptor = descriptor_of(responder);
+  methods::DeviceFeatures features = methods::usable_features(descriptor);
   features.flush &= requester.flush;
   features.flush_persistence &= requester.flush_persistence;
   features.atomic_write &= requester.atomic_write;

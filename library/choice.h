@@ -4,14 +4,14 @@
 #include <chrono>
 
 #include "library/perdura.h"
-#include "persistence/chooser.h"
+#include "methods/chooser.h"
 #include "platform/shm/shm_platform.h"
 #include "systems/remote_log/log_format.h"
 
 namespace perdura::library {
 
 // Chooses the methods for an update. Throws Refused or std::invalid_argument.
-persistence::Advice advise(const Configuration& configuration, const Update& update);
+methods::Advice advise(const Configuration& configuration, const Update& update);
 // Throw std::invalid_argument if the argument cannot be the name of a job, or the directory of
 // persistent memory: that must exist, be writable, and be on DAX unless `emulated`. `whose`: such
 // as "the log's".
@@ -20,7 +20,7 @@ void check_directory(const std::string& directory, bool emulated, std::string_vi
 
 // The suite's options of a log. Client and server get the same result from the same options. Throws
 // Refused or std::invalid_argument.
-bench::LogOptions log_options(const LogOptions& options);
+systems::remote_log::LogOptions log_options(const LogOptions& options);
 
 // The platform options of the server (`node` = kServer) or the client (kClient). Throws
 // std::invalid_argument if the server's directory does not exist, or is not persistent memory
@@ -29,8 +29,8 @@ ShmOptions shm_options(const LogOptions& options, std::uint32_t node);
 
 // A text that names the options, as in LogOptions, in which the log or the peer at `where` ("at the
 // server") differs from this side.
-std::string differing_options(const bench::LogDiffers& problem, const bench::LogOptions& here,
-                              std::string_view where);
+std::string differing_options(const systems::remote_log::LogDiffers& problem,
+                              const systems::remote_log::LogOptions& here, std::string_view where);
 
 // Converts a limit to picoseconds, at most the longest that the type can hold.
 Picoseconds picoseconds(std::chrono::milliseconds limit);

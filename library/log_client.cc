@@ -132,12 +132,12 @@ class LogClient::Impl {
     try {
       platform_.run();
     } catch (const Leave&) {
-    } catch (const bench::LogDiffers& problem) {
+    } catch (const systems::remote_log::LogDiffers& problem) {
       error = std::make_exception_ptr(OptionsDiffer(
           fmt::format("the server of the log '{}' has other options: {}; give both sides the same "
                       "options",
                       job_, library::differing_options(problem, options_, "at the server"))));
-    } catch (const persistence::OptionsDiffer& problem) {
+    } catch (const methods::OptionsDiffer& problem) {
       error = std::make_exception_ptr(OptionsDiffer(problem.what()));
     } catch (const PlatformError& problem) {
       error = std::make_exception_ptr(std::runtime_error(problem.what()));
@@ -207,15 +207,15 @@ class LogClient::Impl {
     }
   }
 
-  Task<std::unique_ptr<bench::RemoteLog>> connect(Thread& thread) {
+  Task<std::unique_ptr<systems::remote_log::RemoteLog>> connect(Thread& thread) {
     for (;;) {
       try {
-        co_return co_await bench::RemoteLog::connect(thread, {library::kServer, library::kPort},
-                                                     options_);
-      } catch (const persistence::NoAnswer&) {
+        co_return co_await systems::remote_log::RemoteLog::connect(
+            thread, {library::kServer, library::kPort}, options_);
+      } catch (const methods::NoAnswer&) {
         problem_ = kNoAnswer;  // the server has not started, or is gone
-      } catch (const persistence::RefusedForNow& problem) {
-        const bool busy = problem.reason == persistence::Rejection::Reason::busy;
+      } catch (const methods::RefusedForNow& problem) {
+        const bool busy = problem.reason == methods::Rejection::Reason::busy;
         problem_ = busy ? ": its server still has another client" : ": its server is ending";
       } catch (const PlatformError& problem) {
         problem_ = fmt::format(": {}", problem.what());
@@ -225,7 +225,7 @@ class LogClient::Impl {
   }
 
   // Appends records until the connection ends.
-  Task<> use(bench::RemoteLog& log) {
+  Task<> use(systems::remote_log::RemoteLog& log) {
     while (!log.is_over()) {
       if (!take_next()) {
         co_await runtime::until([&] { return !line_.empty() || log.is_over(); });
@@ -257,7 +257,7 @@ class LogClient::Impl {
     under_way_ = nullptr;
   }
 
-  bench::LogOptions options_;
+  systems::remote_log::LogOptions options_;
   std::string job_;
   std::chrono::milliseconds connect_timeout_;
   std::chrono::milliseconds append_timeout_;

@@ -84,7 +84,7 @@ void check_directory(const std::string& directory, bool emulated, std::string_vi
       directory, place.promise));
 }
 
-bench::LogOptions log_options(const LogOptions& options) {
+systems::remote_log::LogOptions log_options(const LogOptions& options) {
   check_job(options.job);
   check_sizes(options);
   check_limits(options);
@@ -94,9 +94,9 @@ bench::LogOptions log_options(const LogOptions& options) {
   configuration.flush = configuration.flush.value_or(true);
   configuration.flush_persistence = configuration.flush_persistence.value_or(false);
   configuration.atomic_write = configuration.atomic_write.value_or(true);
-  const persistence::Advice advice =
+  const methods::Advice advice =
       advise(configuration, {.ordered = options.ordered, .size = options.largest_record});
-  bench::LogOptions result;
+  systems::remote_log::LogOptions result;
   result.method = advice.choices.front().method;
   result.slots = options.records;
   result.largest_record = static_cast<std::uint32_t>(options.largest_record);
@@ -104,7 +104,7 @@ bench::LogOptions log_options(const LogOptions& options) {
                               ? pmem::Medium::pm
                               : pmem::Medium::dram;
   try {
-    persistence::check_region(result.setup(), result.region_size());
+    methods::check_region(result.setup(), result.region_size());
   } catch (const UsageError& error) {
     throw std::invalid_argument(error.what());
   }
@@ -125,9 +125,9 @@ ShmOptions shm_options(const LogOptions& options, std::uint32_t node) {
   return result;
 }
 
-std::string differing_options(const bench::LogDiffers& problem, const bench::LogOptions& here,
-                              std::string_view where) {
-  const bench::KnownOptions& there = problem.known;
+std::string differing_options(const systems::remote_log::LogDiffers& problem,
+                              const systems::remote_log::LogOptions& here, std::string_view where) {
+  const systems::remote_log::KnownOptions& there = problem.known;
   std::vector<std::string> all;
   const auto compare = [&](std::string_view name, const auto& its, const auto& own) {
     if (its && *its != own) {

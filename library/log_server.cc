@@ -31,12 +31,12 @@ class LogServer::Impl {
     try {
       platform_.run();
     } catch (const Stopped&) {
-    } catch (const bench::LogDiffers& problem) {
+    } catch (const systems::remote_log::LogDiffers& problem) {
       throw OptionsDiffer(
           fmt::format("the log '{}' was made with other options: {}; give the server the same, or "
                       "remove the log",
                       job_, library::differing_options(problem, options_, "in the log")));
-    } catch (const persistence::OptionsDiffer& problem) {
+    } catch (const methods::OptionsDiffer& problem) {
       throw OptionsDiffer(problem.what());
     } catch (const PlatformError& problem) {
       throw std::runtime_error(problem.what());
@@ -50,8 +50,8 @@ class LogServer::Impl {
   struct Stopped {};
 
   Task<> serve(Thread& thread) {
-    bench::LogServer* log = nullptr;
-    bench::LogServer server(
+    systems::remote_log::LogServer* log = nullptr;
+    systems::remote_log::LogServer server(
         thread, library::kRegion, options_,
         [&](std::uint64_t number, std::span<const std::byte> payload) {
           apply_(number, {reinterpret_cast<const char*>(payload.data()), payload.size()});
@@ -68,7 +68,7 @@ class LogServer::Impl {
     throw Stopped{};
   }
 
-  bench::LogOptions options_;
+  systems::remote_log::LogOptions options_;
   std::string job_;
   Picoseconds stop_timeout_;
   Apply apply_;

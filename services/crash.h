@@ -1,4 +1,4 @@
-// The interface by which a service lets its systems be explored under failures (bench/crash): it
+// The interface by which a service lets its systems be explored under failures (explore): it
 // provides small histories, and a judge of the state found after a failure. The exploration
 // provides the rest: the crash points, the crash images, the restart, and which runs can be
 // skipped.
@@ -105,7 +105,7 @@ class CrashScenario {
   virtual NodeId servers() const { return 1; }
   virtual std::uint32_t clients() const = 0;
 
-  // Threads of each server. They listen on ports 0, 1, ... (bench/crash/servers.h starts them).
+  // Threads of each server. They listen on ports 0, 1, ... (explore/servers.h starts them).
   virtual std::uint32_t workers() const { return 1; }
   // Called on each of those threads. The first thread opens, and if necessary recovers, what its
   // node holds, and serves it; the others help to serve it. Does not return. Called again on the
@@ -177,7 +177,7 @@ class CrashScenario {
   bool serves(Time now) const { return serving_since_ && *serving_since_ <= now; }
   void stop_serving() { serving_since_.reset(); }
 
-  // --- for many inspections of one failure (bench/crash/image_exploration.h)
+  // --- for many inspections of one failure (explore/image_exploration.h)
 
   // To be called when the servers have failed and no client is left: saves what the observers know.
   void take_snapshot() {

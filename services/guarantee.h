@@ -11,7 +11,7 @@
 //   durable         the same, and what a reader saw is kept, too: durable linearizability
 //
 // A system declares its promise (KvSystem::level). The level that it really keeps is found by
-// exploration (bench/crash/crash.h), and only that is reported in results.
+// exploration (explore/crash.h), and only that is reported in results.
 #pragma once
 
 #include <array>

@@ -68,7 +68,7 @@ class Service {
                                      const CrashSchedule& schedule) const = 0;
 
   // The number of all sequences of `length` operations, for explorations of every one of them
-  // (bench/crash/sequences.h); 0 if the service has none. They are numbered from 0. A failure is
+  // (explore/sequences.h); 0 if the service has none. They are numbered from 0. A failure is
   // tried in the last operation only; those before it are the last ones of shorter sequences.
   virtual std::uint64_t sequences([[maybe_unused]] std::uint32_t length) const { return 0; }
   virtual CrashSequence crash_sequence([[maybe_unused]] std::string_view system,

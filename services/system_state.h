@@ -1,6 +1,6 @@
 // The state of a system under exploration at one time, as small named numbers: how many puts are
 // under way, if a log is being cleaned, how full a store is. Random exploration
-// (bench/crash/soak.h) prefers runs with combinations that no earlier run has met, so each number
+// (explore/soak.h) prefers runs with combinations that no earlier run has met, so each number
 // should have few values that differ in kind, and an order of magnitude where it counts something.
 #pragma once
 

@@ -14,12 +14,12 @@ namespace {
 
 // The `perdura advise` command with the responder's known properties as options. Unknown ones are
 // left out, and the chooser then requires a method that is right either way.
-std::string advise_command(const persistence::Detection& found) {
+std::string advise_command(const methods::Detection& found) {
   std::string command = "perdura advise";
   const auto add = [&](std::string_view option, std::string_view value) {
     command += fmt::format(" {} {}", option, value);
   };
-  const auto add_feature = [&](std::string_view name, const persistence::Detected<bool>& feature) {
+  const auto add_feature = [&](std::string_view name, const methods::Detected<bool>& feature) {
     if (feature.value) command += fmt::format(" --{}{}", *feature.value ? "" : "no-", name);
   };
   if (found.domain.value) add("--domain", to_string(*found.domain.value));
@@ -35,7 +35,7 @@ std::string advise_command(const persistence::Detection& found) {
 
 // A responder's kind is its domain, DDIO and transport; where receive buffers are, the program
 // chooses. Each unknown property leaves several kinds, for all of which a method must be right.
-std::string kind_of(const persistence::Detection& found, const std::optional<bool>& memory) {
+std::string kind_of(const methods::Detection& found, const std::optional<bool>& memory) {
   if (memory == false) {
     return "This host is no responder: Linux shows no persistent memory; that is as sure as Linux "
            "is.";
@@ -65,13 +65,12 @@ std::string kind_of(const persistence::Detection& found, const std::optional<boo
 }  // namespace
 
 std::string count_of(const Tree& tree, std::size_t devices) {
-  return devices == 0 && !persistence::shows_sysfs(tree.root()) ? kUnknown
-                                                                : std::to_string(devices);
+  return devices == 0 && !methods::shows_sysfs(tree.root()) ? kUnknown : std::to_string(devices);
 }
 
 Diagnosis examine(const Host& host) {
   const Tree tree(host.root);
-  const persistence::Detection found = persistence::detect(host.root, host.features_of);
+  const methods::Detection found = methods::detect(host.root, host.features_of);
   Diagnosis diagnosis;
   diagnosis.responder = describe(found);
   if (host.root != "/") diagnosis.responder.host = tree.line("proc/sys/kernel/hostname");

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "persistence/rdma_device.h"
-#include "persistence/responder_descriptor.h"
+#include "methods/rdma_device.h"
+#include "methods/responder_descriptor.h"
 
 namespace perdura::bench {
 
@@ -28,7 +28,7 @@ struct Finding {
 };
 
 struct Diagnosis {
-  persistence::ResponderDescriptor responder;
+  methods::ResponderDescriptor responder;
   std::vector<Finding> findings;
   std::string advise;  // the command that chooses a method for this host
   std::string kind;    // a sentence: the kind of responder, and how certain that is
@@ -38,7 +38,7 @@ struct Diagnosis {
 // /proc and /dev can be examined.
 struct Host {
   std::filesystem::path root = "/";
-  persistence::FeaturesOf features_of = persistence::query_rdma_device;
+  methods::FeaturesOf features_of = methods::query_rdma_device;
   // Returns the output of `ndctl list -R`, or nullopt if there is no such program, or it fails.
   std::function<std::optional<std::string>()> ndctl_regions = [] { return std::nullopt; };
 };
@@ -46,7 +46,7 @@ struct Host {
 Diagnosis examine(const Host& host);
 
 std::string as_text(const Diagnosis& diagnosis);
-// The descriptor's object (persistence/responder_descriptor.h) with "findings" and
+// The descriptor's object (methods/responder_descriptor.h) with "findings" and
 // "advise".
 std::string as_json(const Diagnosis& diagnosis);
 

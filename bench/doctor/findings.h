@@ -7,20 +7,20 @@
 
 #include "bench/doctor/doctor.h"
 #include "bench/doctor/tree.h"
-#include "persistence/detection.h"
+#include "methods/detection.h"
 
 namespace perdura::bench {
 
 inline constexpr const char* kUnknown = "unknown";
 
 std::vector<Finding> persistence_findings(const Host& host, const Tree& tree,
-                                          const persistence::Detection& found);
+                                          const methods::Detection& found);
 std::vector<Finding> rdma_findings(const Host& host, const Tree& tree,
-                                   const persistence::Detection& found);
+                                   const methods::Detection& found);
 std::vector<Finding> host_findings(const Tree& tree);
 
 // True if there is anything that may be persistent memory; nullopt if that is unknown.
-std::optional<bool> has_persistent_memory(const Tree& tree, const persistence::Detection& found);
+std::optional<bool> has_persistent_memory(const Tree& tree, const methods::Detection& found);
 
 // The number of devices that Linux shows in a folder, as text. A missing folder means no devices
 // only if /sys is available at all.

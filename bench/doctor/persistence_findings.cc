@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "bench/doctor/findings.h"
-#include "persistence/acpi_tables.h"
+#include "methods/acpi_tables.h"
 #include "platform/base/json.h"
 
 namespace perdura::bench {
@@ -39,7 +39,7 @@ Finding nfit_finding(const Tree& tree) {
   Finding finding{"persistence", "NFIT", "", "/sys/firmware/acpi/tables/NFIT", ""};
   const auto bytes = table(tree, "NFIT", finding);
   if (!bytes) return finding;
-  const auto nfit = persistence::read_nfit(*bytes);
+  const auto nfit = methods::read_nfit(*bytes);
   if (!nfit) {
     finding.value = kUnknown;
     finding.evidence += " is damaged";
@@ -62,7 +62,7 @@ Finding srat_finding(const Tree& tree) {
   Finding finding{"persistence", "SRAT", "", "/sys/firmware/acpi/tables/SRAT", ""};
   const auto bytes = table(tree, "SRAT", finding);
   if (!bytes) return finding;
-  const auto srat = persistence::read_srat(*bytes);
+  const auto srat = methods::read_srat(*bytes);
   if (!srat) {
     finding.value = kUnknown;
     finding.evidence += " is damaged";
@@ -83,7 +83,7 @@ Finding hmat_finding(const Tree& tree) {
   Finding finding{"persistence", "HMAT", "", "/sys/firmware/acpi/tables/HMAT", ""};
   const auto bytes = table(tree, "HMAT", finding);
   if (!bytes) return finding;
-  const auto hmat = persistence::read_hmat(*bytes);
+  const auto hmat = methods::read_hmat(*bytes);
   if (!hmat || hmat->latencies.empty()) {
     finding.value = kUnknown;
     finding.evidence += " tells no read latency, or is not of revision 2";
@@ -228,7 +228,7 @@ Finding dirty_shutdowns(const Tree& tree) {
     counts.push_back(fmt::format("{} {}", device, kUnknown));
   }
   if (counts.empty()) {
-    finding.value = persistence::shows_sysfs(tree.root()) ? "none" : kUnknown;
+    finding.value = methods::shows_sysfs(tree.root()) ? "none" : kUnknown;
     finding.evidence = finding.known() ? "no device that counts them is shown" : kNoSysfs;
     if (!finding.known()) finding.how = kAskOutside;
     return finding;
@@ -247,7 +247,7 @@ Finding dirty_shutdowns(const Tree& tree) {
 }
 
 template <class Value>
-Finding of(const char* section, const char* name, const persistence::Detected<Value>& detected,
+Finding of(const char* section, const char* name, const methods::Detected<Value>& detected,
            const auto& shown, const char* how) {
   return {section, name, detected.value ? std::string(shown(*detected.value)) : kUnknown,
           detected.reason, detected.value ? "" : how};
@@ -255,7 +255,7 @@ Finding of(const char* section, const char* name, const persistence::Detected<Va
 
 }  // namespace
 
-std::optional<bool> has_persistent_memory(const Tree& tree, const persistence::Detection& found) {
+std::optional<bool> has_persistent_memory(const Tree& tree, const methods::Detection& found) {
   if (!tree.names(kNvdimmBus, "region").empty()) return true;
   if (found.domain.value || found.device_dax.value == true || found.file_system_dax.value == true) {
     return true;
@@ -265,13 +265,13 @@ std::optional<bool> has_persistent_memory(const Tree& tree, const persistence::D
     if (!size) return std::nullopt;
     if (*size != 0) return true;
   }
-  if (!persistence::shows_sysfs(tree.root())) return std::nullopt;
+  if (!methods::shows_sysfs(tree.root())) return std::nullopt;
   if (!found.device_dax.value || !found.file_system_dax.value) return std::nullopt;
   return false;
 }
 
 std::vector<Finding> persistence_findings(const Host& host, const Tree& tree,
-                                          const persistence::Detection& found) {
+                                          const methods::Detection& found) {
   return {
       of(
           "persistence", "persistence domain", found.domain,

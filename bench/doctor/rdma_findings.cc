@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "bench/doctor/findings.h"
-#include "persistence/pci.h"
+#include "methods/pci.h"
 
 namespace perdura::bench {
 
@@ -22,7 +22,7 @@ constexpr const char* kFolder = "sys/class/infiniband";
 const char* on_or_off(bool value) { return value ? "on" : "off"; }
 
 template <class Value>
-Finding of(const std::string& name, const persistence::Detected<Value>& detected, const auto& shown,
+Finding of(const std::string& name, const methods::Detected<Value>& detected, const auto& shown,
            const char* how) {
   return {"RDMA", name, detected.value ? std::string(shown(*detected.value)) : kUnknown,
           detected.reason, detected.value ? "" : how};
@@ -124,7 +124,7 @@ Finding numa_finding(const Tree& tree, const std::string& device) {
     finding.how = "'ndctl list -Rv' and the board's manual";
     return finding;
   }
-  if (memory.empty() && !persistence::shows_sysfs(tree.root())) {
+  if (memory.empty() && !methods::shows_sysfs(tree.root())) {
     finding.evidence = kNoSysfs;
     finding.how = kAskOutside;
     return finding;
@@ -164,9 +164,9 @@ void add_device(const Host& host, const Tree& tree, const std::string& device,
                       ""});
   const auto features = host.features_of(device);
   for (const auto& [name, feature] :
-       {std::pair{"FLUSH", &persistence::DeviceFeatures::flush},
-        std::pair{"FLUSH for persistence", &persistence::DeviceFeatures::flush_persistence},
-        std::pair{"ATOMIC WRITE", &persistence::DeviceFeatures::atomic_write}}) {
+       {std::pair{"FLUSH", &methods::DeviceFeatures::flush},
+        std::pair{"FLUSH for persistence", &methods::DeviceFeatures::flush_persistence},
+        std::pair{"ATOMIC WRITE", &methods::DeviceFeatures::atomic_write}}) {
     Finding finding{"RDMA", fmt::format("{}: {}", device, name), kUnknown, "", ""};
     if (features) {
       finding.value = yes_or_no((*features).*feature);
@@ -177,10 +177,10 @@ void add_device(const Host& host, const Tree& tree, const std::string& device,
     }
     findings.push_back(finding);
   }
-  const auto pci = persistence::pci_device_of(tree.at(folder + "/device"));
+  const auto pci = methods::pci_device_of(tree.at(folder + "/device"));
   if (pci) {
     auto relaxed =
-        of(device + ": relaxed ordering", persistence::relaxed_ordering_of(*pci, is_guest(tree)),
+        of(device + ": relaxed ordering", methods::relaxed_ordering_of(*pci, is_guest(tree)),
            on_or_off, "ask as root: 'lspci -vv' shows RlxdOrd of DevCtl");
     if (relaxed.value == "on") {
       relaxed.how =
@@ -199,7 +199,7 @@ void add_device(const Host& host, const Tree& tree, const std::string& device,
 }  // namespace
 
 std::vector<Finding> rdma_findings(const Host& host, const Tree& tree,
-                                   const persistence::Detection& found) {
+                                   const methods::Detection& found) {
   std::vector<Finding> findings;
   const auto devices = tree.names(kFolder);
   findings.push_back(

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "bench/crash/crash.h"
-#include "bench/crash/explored.h"
+#include "explore/crash.h"
+#include "explore/explored.h"
 #include "platform/base/error.h"
 
 namespace perdura::bench {
@@ -24,9 +24,9 @@ bool is_correct(const harness::PointSettings& settings) {
 constexpr sim::NicProfile kAbleDevice{
     .flush = true, .flush_persistence = true, .atomic_write = true};
 
-std::vector<pmem::PersistenceModel> servers(const persistence::StatedConfiguration& stated) {
+std::vector<pmem::PersistenceModel> servers(const methods::StatedConfiguration& stated) {
   std::vector<pmem::PersistenceModel> models;
-  for (const persistence::Configuration& configuration : persistence::configurations(stated)) {
+  for (const methods::Configuration& configuration : methods::configurations(stated)) {
     models.push_back(configuration.model);
   }
   return models;
@@ -34,13 +34,13 @@ std::vector<pmem::PersistenceModel> servers(const persistence::StatedConfigurati
 
 }  // namespace
 
-persistence::StatedConfiguration stated_server(const harness::PointSettings& settings) {
+methods::StatedConfiguration stated_server(const harness::PointSettings& settings) {
   return {text_of(settings, "domain"), text_of(settings, "ddio"),
           text_of(settings, "receive_buffers"), text_of(settings, "transport")};
 }
 
-persistence::StatedConfiguration known_server(const harness::Point& point) {
-  persistence::StatedConfiguration known = stated_server(point.settings);
+methods::StatedConfiguration known_server(const harness::Point& point) {
+  methods::StatedConfiguration known = stated_server(point.settings);
   if (known.ddio.empty()) known.ddio = point.testbed.ddio;
   if (known.transport.empty()) known.transport = point.testbed.transport;
   return known;
@@ -61,7 +61,7 @@ void check_server(const harness::Point& point, const services::SystemInfo& syste
   const auto open = servers(stated_server(point.settings));
   std::string why;
   for (const pmem::PersistenceModel& model : open) {
-    why = refusal(
+    why = explore::refusal(
         system,
         {.model = model, .parameters = point.parameters, .correct = is_correct(point.settings)},
         kAbleDevice);
@@ -72,8 +72,8 @@ void check_server(const harness::Point& point, const services::SystemInfo& syste
 
 std::optional<services::GuaranteeLevel> guarantee_of(const harness::Point& point,
                                                      const services::SystemInfo& system) {
-  return explored_level(system, point.parameters, is_correct(point.settings),
-                        servers(known_server(point)));
+  return explore::explored_level(system, point.parameters, is_correct(point.settings),
+                                 servers(known_server(point)));
 }
 
 }  // namespace perdura::bench

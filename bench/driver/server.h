@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "harness/run/point.h"
-#include "persistence/method.h"
+#include "methods/method.h"
 #include "services/service.h"
 
 namespace perdura::bench {
 
 // The server as the point describes it; properties that the point leaves open are empty.
-persistence::StatedConfiguration stated_server(const harness::PointSettings& settings);
+methods::StatedConfiguration stated_server(const harness::PointSettings& settings);
 // The same, completed by what is known of the testbed.
-persistence::StatedConfiguration known_server(const harness::Point& point);
+methods::StatedConfiguration known_server(const harness::Point& point);
 
 // Throws UsageError, which begins with the place of the system in the experiment, if the devices of
 // every server that the point may mean lack what the system needs, or if it asks for
@@ -23,7 +23,7 @@ persistence::StatedConfiguration known_server(const harness::Point& point);
 void check_server(const harness::Point& point, const services::SystemInfo& system);
 
 // The guarantee that exploration found to hold on every kind of server that the point and its
-// testbed leave open (bench/crash/explored.h); nothing if the system was not explored. For
+// testbed leave open (explore/explored.h); nothing if the system was not explored. For
 // Driver::conclude.
 std::optional<services::GuaranteeLevel> guarantee_of(const harness::Point& point,
                                                      const services::SystemInfo& system);

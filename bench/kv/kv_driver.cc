@@ -113,10 +113,10 @@ void check_parameters(const Point& point, const systems::KvSystem& system) {
 
 }  // namespace
 
-std::optional<persistence::Method> put_method(const Point& point, const systems::KvSystem& system) {
+std::optional<methods::Method> put_method(const Point& point, const systems::KvSystem& system) {
   const harness::PointSettings& settings = point.settings;
   if (settings.text("persistence") != "correct") return std::nullopt;
-  return persistence::choose(persistence::configurations(stated_server(settings)), *system.put, {});
+  return methods::choose(methods::configurations(stated_server(settings)), *system.put, {});
 }
 
 std::span<const Parameter> KvDriver::parameters() const { return kv_parameters(); }

@@ -42,7 +42,7 @@ systems::KvConfig partition_config(const harness::Point& point, const systems::K
 // The method that makes the point's puts durable before they are acknowledged. It is correct on
 // every server that fits the properties that the point states. Returns nothing if puts are to
 // persist as in the paper. Throws UsageError if there is no such method.
-std::optional<persistence::Method> put_method(const harness::Point& point,
-                                              const systems::KvSystem& system);
+std::optional<methods::Method> put_method(const harness::Point& point,
+                                          const systems::KvSystem& system);
 
 }  // namespace perdura::bench

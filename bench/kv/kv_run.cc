@@ -187,7 +187,7 @@ class KvRun::User final : public harness::PhaseWork {
     session_ = recorded_ ? recorded_.get() : connection_.get();
     if (const auto& method = run_.partition_config_.put_method) {
       client_.note_method(
-          persistence::name_in_results(*method, !thread_.endpoint.capabilities().flush));
+          methods::name_in_results(*method, !thread_.endpoint.capabilities().flush));
     }
     co_await client_.load(*session_);
   }

@@ -13,14 +13,14 @@
 #include "bench/ycsb/point_workload.h"
 #include "bench/ycsb/workload_remarks.h"
 #include "harness/config/section.h"
-#include "persistence/proof.h"
+#include "methods/proof.h"
 #include "platform/base/error.h"
 
 namespace perdura::bench {
 
 using harness::Point;
-using persistence::Carrier;
-using persistence::Update;
+using methods::Carrier;
+using methods::Update;
 using workload::OperationKind;
 
 namespace {
@@ -40,7 +40,7 @@ constexpr std::array<std::pair<std::string_view, Carrier>, 3> kOfPaper{{
     {"paper-send", Carrier::send},
 }};
 
-persistence::Method method_of_paper(const Point& point, Carrier carrier) {
+methods::Method method_of_paper(const Point& point, Carrier carrier) {
   const harness::PointSettings& settings = point.settings;
   std::vector<std::string_view> missing;
   for (const std::string_view name : {"domain", "ddio", "receive_buffers", "transport", "update"}) {
@@ -52,17 +52,17 @@ persistence::Method method_of_paper(const Point& point, Carrier carrier) {
         "[matrix]",
         settings.system.where, settings.system.text, harness::join_names(missing)));
   }
-  return persistence::method_of_paper(
-      persistence::configurations(stated_server(settings)).front(),
+  return methods::method_of_paper(
+      methods::configurations(stated_server(settings)).front(),
       settings.text("update") == "ordered" ? Update::ordered : Update::single, carrier);
 }
 
-persistence::Method method_of(const Point& point) {
+methods::Method method_of(const Point& point) {
   const harness::PointSettings& settings = point.settings;
   for (const auto& [name, carrier] : kOfPaper) {
     if (settings.system.text == name) return method_of_paper(point, carrier);
   }
-  persistence::Method method = persistence::find_method(settings.system.text);
+  methods::Method method = methods::find_method(settings.system.text);
   const std::string update = settings.text("update");
   if (!update.empty() && update != to_string(method.update)) {
     throw UsageError(fmt::format("{}: method '{}' is for {} updates; remove update = \"{}\"",
@@ -87,9 +87,9 @@ pmem::Medium receive_medium(const Point& point, const ParameterValues& method) {
 
 }  // namespace
 
-LogOptions log_options(const Point& point) {
+systems::remote_log::LogOptions log_options(const Point& point) {
   const ParameterValues method = values_of_method(point);
-  LogOptions options;
+  systems::remote_log::LogOptions options;
   options.method = method_of(point);
   options.read_for_flush = method.flag("read_for_flush");
   options.slots = method.number("slots");
@@ -100,17 +100,17 @@ LogOptions log_options(const Point& point) {
 }
 
 std::optional<services::GuaranteeLevel> guarantee_of(const Point& point) {
-  const persistence::StatedConfiguration stated = stated_server(point.settings);
+  const methods::StatedConfiguration stated = stated_server(point.settings);
   if (stated.domain.empty() && stated.ddio.empty() && stated.receive_buffers.empty() &&
       stated.transport.empty()) {
     return std::nullopt;
   }
-  const persistence::Method method = log_options(point).method;
-  const auto open = persistence::configurations(stated);
+  const methods::Method method = log_options(point).method;
+  const auto open = methods::configurations(stated);
   const bool right =
-      std::all_of(open.begin(), open.end(), [&](const persistence::Configuration& configuration) {
+      std::all_of(open.begin(), open.end(), [&](const methods::Configuration& configuration) {
         return prove(method, configuration, {.to_the_end = false}).correctness ==
-               persistence::Correctness::right;
+               methods::Correctness::right;
       });
   return right ? services::GuaranteeLevel::durable : services::GuaranteeLevel::visible;
 }
@@ -145,7 +145,7 @@ std::vector<std::string> LogDriver::remarks(const std::vector<Point>& points) co
 
 std::vector<harness::DriverDeclarations::System> LogDriver::systems() const {
   std::vector<harness::DriverDeclarations::System> declared;
-  for (const persistence::Method& method : persistence::methods()) {
+  for (const methods::Method& method : methods::methods()) {
     declared.push_back({method.name, method_parameters()});
   }
   for (const auto& [name, carrier] : kOfPaper) declared.push_back({name, method_parameters()});

@@ -1,6 +1,6 @@
 // The driver `remote-log`: one client appends to a log in the memory of a server (section 4.1 of
 // "Correct, Fast Remote Persistence"). Its systems are the methods of remote persistence
-// (persistence/taxonomy.methods), and paper-write, paper-write-imm and paper-send: the
+// (methods/taxonomy.methods), and paper-write, paper-write-imm and paper-send: the
 // method that the paper uses for the point's configuration and update (Tables 2 and 3). The values
 // of the workload are the records.
 #pragma once
@@ -28,7 +28,7 @@ class LogDriver final : public harness::Driver {
 
 // The options of the log that a point's method, workload and [systems.METHOD] (log_parameters.cc)
 // ask for. Throws UsageError if they contradict each other.
-LogOptions log_options(const harness::Point& point);
+systems::remote_log::LogOptions log_options(const harness::Point& point);
 // `durable` if the method is correct on every configuration that the point leaves open; else
 // `visible`, since a method that is wrong on any of them promises nothing. Nothing if the point
 // does not describe its server.

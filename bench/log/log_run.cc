@@ -44,7 +44,8 @@ class LogRun::Server final : public harness::PhaseWork {
 
   Task<> prepare() override {
     harness::Measurement& result = run_.server_;
-    const LogOptions options = run_.options_.on(thread_.endpoint.capabilities());
+    const systems::remote_log::LogOptions options =
+        run_.options_.on(thread_.endpoint.capabilities());
     result.method = options.method_name();
     server_.emplace(thread_, "log", options, [this, &result](std::uint64_t number, auto) {
       if (number != ++last_) {
@@ -69,7 +70,7 @@ class LogRun::Server final : public harness::PhaseWork {
   LogRun& run_;
   Thread& thread_;
   std::uint64_t last_ = 0;  // number of the record that was applied last
-  std::optional<LogServer> server_;
+  std::optional<systems::remote_log::LogServer> server_;
 };
 
 class LogRun::Client final : public harness::PhaseWork {
@@ -81,13 +82,15 @@ class LogRun::Client final : public harness::PhaseWork {
     harness::Measurement& result = run_.client_;
     // Created now, so that nothing is allocated while measuring.
     result.kinds[kind_of(workload::OperationKind::insert)];
-    const LogOptions options = run_.options_.on(thread_.endpoint.capabilities());
+    const systems::remote_log::LogOptions options =
+        run_.options_.on(thread_.endpoint.capabilities());
     result.method = options.method_name();
     std::exception_ptr problem;
     try {
-      persistence::check(options.setup(), thread_.endpoint.capabilities());
+      methods::check(options.setup(), thread_.endpoint.capabilities());
       if (run_.server_.usage_error.empty()) {
-        log_ = co_await RemoteLog::connect(thread_, {run_.server_node_, 0}, options);
+        log_ = co_await systems::remote_log::RemoteLog::connect(thread_, {run_.server_node_, 0},
+                                                                options);
       }
     } catch (...) {
       problem = std::current_exception();
@@ -104,7 +107,7 @@ class LogRun::Client final : public harness::PhaseWork {
 
   LogRun& run_;
   Thread& thread_;
-  std::unique_ptr<RemoteLog> log_;
+  std::unique_ptr<systems::remote_log::RemoteLog> log_;
 };
 
 Task<> LogRun::serve(Thread& thread) {

@@ -31,7 +31,7 @@ class LogRun {
   const harness::Point& point_;
   NodeId server_node_;
   NodeId client_node_;
-  LogOptions options_;
+  systems::remote_log::LogOptions options_;
   std::optional<harness::Phases> phases_;
   harness::Measurement server_;
   harness::Measurement client_;

@@ -15,7 +15,7 @@
 #include "bench/memory/memory_run.h"
 #include "bench/memory/recovery_run.h"
 #include "bench/memory/sync_points.h"
-#include "persistence/chooser.h"
+#include "methods/chooser.h"
 #include "platform/base/error.h"
 
 namespace perdura::bench {
@@ -71,8 +71,8 @@ MemoryConfig memory_config(const Point& point, const MemorySystem& system) {
   config.completion = settings.completion("primary");
   config.parameters = point.parameters;
   if (settings.text("persistence") == "correct") {
-    config.method = persistence::choose(persistence::configurations(stated_server(settings)),
-                                        *system.update, {});
+    config.method =
+        methods::choose(methods::configurations(stated_server(settings)), *system.update, {});
   }
   return config;
 }

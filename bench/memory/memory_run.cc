@@ -126,8 +126,8 @@ class MemoryRun::Application final : public harness::PhaseWork {
     const auto replica = run_.replicas_.front();
     if (replica) memory_ = co_await replica->map(thread_);
     if (run_.config_.method) {
-      result_.method = persistence::name_in_results(*run_.config_.method,
-                                                    !thread_.endpoint.capabilities().flush);
+      result_.method =
+          methods::name_in_results(*run_.config_.method, !thread_.endpoint.capabilities().flush);
     }
   }
   void failed(std::exception_ptr problem) override {

@@ -176,8 +176,8 @@ class RecoveryRun::PrimaryNode final : public harness::PhaseWork {
     co_await until([this] { return mapped_.load(); });
     if (has_problem_) std::rethrow_exception(problem_);
     if (run_.config_.method) {
-      result_.method = persistence::name_in_results(*run_.config_.method,
-                                                    !thread_.endpoint.capabilities().flush);
+      result_.method =
+          methods::name_in_results(*run_.config_.method, !thread_.endpoint.capabilities().flush);
     }
   }
   void failed(std::exception_ptr problem) override {

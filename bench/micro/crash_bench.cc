@@ -4,7 +4,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "bench/crash/crash.h"
+#include "explore/crash.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::bench {
@@ -18,7 +18,7 @@ void explore(benchmark::State& state, const services::ServedSystem& system,
              std::optional<std::uint64_t> recoveries) {
   const sim::Profile profile =
       sim::load_profile(PERDURA_SOURCE_DIR "/profiles/erda-connectx3.toml");
-  CrashOptions options{.setup = {.model = {pmem::PersistenceDomain::dmp, false}}};
+  explore::CrashOptions options{.setup = {.model = {pmem::PersistenceDomain::dmp, false}}};
   options.first = kFirst;
   options.last = kLast;
   options.recoveries = recoveries;
@@ -26,11 +26,11 @@ void explore(benchmark::State& state, const services::ServedSystem& system,
   const auto rate = [](std::uint64_t count) {
     return benchmark::Counter(static_cast<double>(count), benchmark::Counter::kIsRate);
   };
-  ImageCoverage coverage;
+  explore::ImageCoverage coverage;
   std::uint64_t runs = 0;
   std::uint64_t images = 0;
   for (auto _ : state) {
-    const CrashResult result = explore_crashes(system, profile, options);
+    const explore::CrashResult result = explore::explore_crashes(system, profile, options);
     if (result.coverage) coverage.add(*result.coverage);
     runs += result.runs;
     images += result.images;

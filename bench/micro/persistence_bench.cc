@@ -2,9 +2,9 @@
 // taxonomy.
 #include <benchmark/benchmark.h>
 
-#include "persistence/matrices.h"
+#include "methods/matrices.h"
 
-namespace perdura::persistence {
+namespace perdura::methods {
 namespace {
 
 void report_images(benchmark::State& state, std::uint64_t images) {
@@ -33,4 +33,4 @@ void prove_taxonomy(benchmark::State& state) {
 BENCHMARK(prove_taxonomy)->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace perdura::persistence
+}  // namespace perdura::methods

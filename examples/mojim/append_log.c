@@ -1,7 +1,7 @@
 /* The example of "Mojim: A Reliable and Highly-Available Non-Volatile Memory System", figure 3.1: a log in a mapped file,
  * to which each run appends an entry. What it costs to have the file on another node as well is a command:
  *
- *   cc -I library/mojim -o append_log examples/mojim/append_log.c
+ *   cc -I preload -o append_log examples/mojim/append_log.c
  *   perdura mojim run --mode m-sync --size 64KiB --primary a/log --mirror b/log -- ./append_log a/log "the first entry"
  */
 #include <fcntl.h>

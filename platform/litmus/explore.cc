@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "platform/explore/exhaustive.h"
 #include "platform/pmem/model/choices.h"
 #include "platform/sim/sim_platform.h"
+#include "platform/strategies/exhaustive.h"
 
 namespace perdura::litmus {
 
@@ -25,7 +25,7 @@ void add(const Results& more, Results& results) {
 
 Explored explore(const Litmus& litmus, const sim::Profile& profile) {
   Explored explored;
-  explore::Exhaustive all;
+  strategies::Exhaustive all;
   while (all.next()) {
     sim::SimPlatform platform(profile, litmus.nodes);
     Run run(litmus, platform, relaxed_by(platform, all));
@@ -37,7 +37,7 @@ Explored explore(const Litmus& litmus, const sim::Profile& profile) {
     });
     try {
       add(run.finish(), explored.results);
-    } catch (const explore::Exhaustive::StateIsKnown&) {
+    } catch (const strategies::Exhaustive::StateIsKnown&) {
     }
   }
   explored.runs = all.runs();

@@ -1,7 +1,7 @@
 // A file system in persistent memory, below names and permissions: inodes, and the operations on
 // them. This is the interface that a system implements. What a program sees of a file system,
 // paths, open files, access checks and the rules of POSIX, is built on this interface once for all
-// systems (services/fs/posix/); so is a mount (library/fs), for which the kernel does the same.
+// systems (services/fs/posix/); so is a mount (mount), for which the kernel does the same.
 //
 //   const auto files = system.mount(thread, "home", config);
 //   const auto session = files->attach(thread);

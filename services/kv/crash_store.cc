@@ -50,7 +50,7 @@ CrashStore small_crash_store(const systems::KvSystem& system, const CrashSetup& 
   if (system.spans_servers) config.servers = kSpannedServers;
   if (system.shares_partition) config.workers = plan.workers;
   if (setup.correct) {
-    config.put_method = persistence::choose(
+    config.put_method = methods::choose(
         {{setup.model, pmem::Medium::dram}, {setup.model, pmem::Medium::pm}}, *system.put, {});
   }
   const std::span<const std::uint64_t> filling = make_small(system, number, config);

@@ -20,7 +20,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "persistence/chooser.h"
+#include "methods/chooser.h"
 #include "platform/base/parameter.h"
 #include "platform/base/units.h"
 #include "platform/fabric/needs.h"
@@ -65,7 +65,7 @@ struct KvConfig {
   GivenParameters parameters;
   // The method that makes a put durable before it is acknowledged; must fit KvSystem::put. Absent:
   // puts persist as in the paper, whatever that guarantees.
-  std::optional<persistence::Method> put_method{};
+  std::optional<methods::Method> put_method{};
 };
 
 // How full a partition's store is.
@@ -142,7 +142,7 @@ struct KvSystem {
   services::GuaranteeLevel level = services::GuaranteeLevel::visible;
   // How a put's data is transferred to the server: the input of the chooser of a method that makes
   // it durable (KvConfig::put_method). Absent if the system only persists in its own way.
-  std::optional<persistence::UpdateNeeds> put{};
+  std::optional<methods::UpdateNeeds> put{};
   // Operations of RDMA devices without which the system cannot run.
   fabric::DeviceNeeds needs{};
   // The longest keys and values that the system supports in any configuration; 0: the configuration

@@ -8,7 +8,7 @@
 #include <map>
 #include <vector>
 
-#include "persistence/remote_persister.h"
+#include "methods/remote_persister.h"
 #include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
 #include "services/boundaries.h"
@@ -234,7 +234,7 @@ class LogCrashScenario final : public CrashScenario {
     for (;;) {
       try {
         co_return co_await system_.connect(thread, kServer, config_);
-      } catch (const persistence::RefusedForNow&) {
+      } catch (const methods::RefusedForNow&) {
       }
       co_await sleep_for(kLook);
     }
@@ -318,10 +318,11 @@ class LogCrashScenario final : public CrashScenario {
 LogConfig small_log(const LogSystem& system, const CrashSetup& setup, const LogPlan& plan) {
   LogConfig config{.records = plan.records,
                    .largest_record = static_cast<std::uint32_t>(plan.longest())};
-  config.method = setup.correct ? persistence::choose({{setup.model, pmem::Medium::dram},
-                                                       {setup.model, pmem::Medium::pm}},
-                                                      *system.append, {})
-                                : system.published(setup.model, setup.parameters);
+  config.method =
+      setup.correct
+          ? methods::choose({{setup.model, pmem::Medium::dram}, {setup.model, pmem::Medium::pm}},
+                            *system.append, {})
+          : system.published(setup.model, setup.parameters);
   return config;
 }
 

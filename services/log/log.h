@@ -11,7 +11,7 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
-#include "persistence/chooser.h"
+#include "methods/chooser.h"
 #include "platform/platform.h"
 #include "services/service.h"
 
@@ -21,7 +21,7 @@ struct LogConfig {
   std::uint64_t records = 4096;       // capacity of the log
   std::uint32_t largest_record = 64;  // bytes of payload
   // The method by which an append persists its data.
-  persistence::Method method{};
+  methods::Method method{};
 };
 
 // Applies a record when its turn has come; numbers start at 1. Its effects must be durable when it
@@ -60,11 +60,11 @@ struct LogSystem {
   SystemInfo info;
   // The paper's method for a server, given the system's parameters. Throws UsageError for
   // parameters that the system does not have.
-  persistence::Method (*published)(const pmem::PersistenceModel& model,
-                                   const GivenParameters& parameters);
+  methods::Method (*published)(const pmem::PersistenceModel& model,
+                               const GivenParameters& parameters);
   // The needs of an append when a durable method is chosen. Absent if the system only persists in
   // its own way.
-  std::optional<persistence::UpdateNeeds> append{};
+  std::optional<methods::UpdateNeeds> append{};
 
   // Opens the log `name` on the thread's node and recovers it, or makes it. Throws UsageError if it
   // exists with another configuration.

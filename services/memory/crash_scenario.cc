@@ -465,7 +465,7 @@ MemoryConfig config_for(const MemorySystem& system, const CrashSetup& setup,
     config.parameters.try_emplace(std::string(setting.name), setting.value.value());
   }
   if (setup.correct) {
-    config.method = persistence::choose({{setup.model, pmem::Medium::pm}}, *system.update, {});
+    config.method = methods::choose({{setup.model, pmem::Medium::pm}}, *system.update, {});
   }
   system.check(config);
   return config;
@@ -500,7 +500,7 @@ std::unique_ptr<CrashScenario> memory_generated_scenario(const MemorySystem& sys
     const std::size_t resends_less = patience.choose(4);
     config.parameters["timeout_us"] = kTimeouts[timeout];
     config.parameters["resends"] = 3 - resends_less;
-    // No more than two connections of a run are broken (bench/crash/generated_choices.cc).
+    // No more than two connections of a run are broken (explore/generated_choices.cc).
     plan.is_patient = timeout == 0 && resends_less < 2;
   }
   return std::make_unique<MemoryCrashScenario>(system, std::move(config), std::move(plan));

@@ -25,7 +25,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "persistence/chooser.h"
+#include "methods/chooser.h"
 #include "platform/platform.h"
 #include "services/event.h"
 #include "services/metric.h"
@@ -64,7 +64,7 @@ struct MemoryConfig {
   GivenParameters parameters{};
   // The method that makes what a copy receives durable before it is acknowledged; must fit
   // MemorySystem::update. Absent: as in the paper, whatever that guarantees.
-  std::optional<persistence::Method> method{};
+  std::optional<methods::Method> method{};
   // On a node that has a copy: those who read its data area through mappings of it, if there may be
   // any. Must outlive the replica.
   DirectReaders* readers = nullptr;
@@ -157,7 +157,7 @@ struct MemorySystem {
   bool copies_on_disk = false;
   // The carrier of a sync point to a copy: the input of the chooser (MemoryConfig::method). Absent
   // if the system persists in its own way only.
-  std::optional<persistence::UpdateNeeds> update{};
+  std::optional<methods::UpdateNeeds> update{};
   // Parameters that make its logs small, for the histories in which failures are tried.
   std::span<const Setting> small{};
   std::span<const Event> events{};

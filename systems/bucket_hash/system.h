@@ -34,7 +34,7 @@ constexpr KvSystem system_of(std::string_view title, std::string_view paper) {
       .level = services::GuaranteeLevel::durable,
       // A request that has reached the server's memory has no effect until the server's CPU
       // executes it.
-      .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::send, .replay = false},
+      .put = methods::UpdateNeeds{.carrier = methods::Carrier::send, .replay = false},
       .needs = kDeviceNeeds,
       .max_key_size = kMaxKeySize,
       .max_value_size = kMaxValueSize,

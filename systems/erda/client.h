@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "persistence/durable_write.h"
+#include "methods/durable_write.h"
 #include "platform/fabric/fabric.h"
 #include "rpc/calls.h"
 #include "rpc/notices.h"
@@ -129,7 +129,7 @@ class ErdaSession final : public KvSession {
   Thread& thread_;
   std::unique_ptr<PoolLayout> layout_;
   ObjectFormat format_;
-  persistence::DurableWrite durable_;
+  methods::DurableWrite durable_;
   Bytes request_size_ = 0;
   Bytes entry_size_ = 0;
   Bytes object_size_ = 0;

@@ -65,7 +65,7 @@ const KvSystem kErda{
     .paper = "Liu et al., Write-Optimized and Consistent RDMA-based NVM Systems, 2019",
     .guarantee = "visible, atomic (old or new); durability at acknowledgment is not promised",
     .level = services::GuaranteeLevel::atomic,
-    .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::write},
+    .put = methods::UpdateNeeds{.carrier = methods::Carrier::write},
     .needs = erda::kDeviceNeeds,
     .parameters = erda::kParameterTable,
     .small_stores = kSmallStores,

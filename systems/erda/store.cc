@@ -12,7 +12,7 @@ namespace perdura::systems::erda {
 namespace {
 // True if a client can see data that may still be lost: unless a completed WRITE is durable,
 // written data becomes visible before it is durable.
-bool sees_what_may_be_lost(const std::optional<persistence::Method>& put_method) {
+bool sees_what_may_be_lost(const std::optional<methods::Method>& put_method) {
   return put_method && put_method->requester().size() > 2;  // more than a WRITE and its completion
 }
 }  // namespace

@@ -85,7 +85,7 @@ const KvSystem kMcas{
         "engine mapstore it is visible, and gone when the shard ends",
     .level = services::GuaranteeLevel::durable,
     // A request in a receive buffer has no effect until the shard executes it.
-    .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::send, .replay = false},
+    .put = methods::UpdateNeeds{.carrier = methods::Carrier::send, .replay = false},
     .parameters = mcas::kParameterTable,
     .small_stores = kSmallStores,
     .events = mcas::kEvents,

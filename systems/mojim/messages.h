@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "persistence/method.h"
+#include "methods/method.h"
 #include "platform/fabric/types.h"
 #include "systems/mojim/layout.h"
 
@@ -73,7 +73,7 @@ enum class Acknowledgment : std::uint8_t {
 };
 
 // How a copy acknowledges with this method, or, without one, as in the paper.
-inline Acknowledgment acknowledgment_by(const std::optional<persistence::Method>& method) {
+inline Acknowledgment acknowledgment_by(const std::optional<methods::Method>& method) {
   if (!method) return Acknowledgment::device;
   if (!method->responder().empty()) return Acknowledgment::message;
   const bool behind = method->uses(pmem::StepKind::flush_visibility);

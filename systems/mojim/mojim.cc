@@ -73,7 +73,7 @@ MemorySystem entry(std::string_view guarantee, GuaranteeLevel level, MemorySyste
       },
   };
   if (mode.is_replicated()) {
-    system.update = persistence::UpdateNeeds{.carrier = persistence::Carrier::send};
+    system.update = methods::UpdateNeeds{.carrier = methods::Carrier::send};
     system.small = kSmall;
     system.events = kEvents;
   }

@@ -17,7 +17,7 @@ using write_ahead::RequestKind;
 RingSession::RingSession(Thread& thread, const Parameters& parameters, const KvConfig& config)
     : Client(thread, parameters),
       durable_(config.put_method ? *config.put_method
-                                 : with_read_for_flush(persistence::find_method("write-flush")),
+                                 : with_read_for_flush(methods::find_method("write-flush")),
                thread.endpoint.capabilities()) {}
 
 Task<std::unique_ptr<KvSession>> RingSession::connect(Thread& thread, fabric::Address server,
@@ -83,7 +83,7 @@ const KvSystem kReadAfterWrite{
         "a completed put is in the server's memory: durable without DDIO or with a "
         "persistent cache, and with DDIO and a volatile cache once the server applied it",
     .level = services::GuaranteeLevel::durable,
-    .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::write},
+    .put = methods::UpdateNeeds{.carrier = methods::Carrier::write},
     .parameters = write_ahead::kParameterTable,
     .small_stores = kSmallStores,
     .events = write_ahead::kEvents,

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "persistence/durable_write.h"
+#include "methods/durable_write.h"
 #include "systems/write_ahead/client.h"
 
 namespace perdura::systems::read_after_write {
@@ -19,7 +19,7 @@ class RingSession final : public write_ahead::Client {
   RingSession(Thread& thread, const write_ahead::Parameters& parameters, const KvConfig& config);
   fabric::RemoteAddress remote_slot(std::uint64_t position) const;
 
-  persistence::DurableWrite durable_;
+  methods::DurableWrite durable_;
 };
 
 }  // namespace perdura::systems::read_after_write

@@ -61,7 +61,7 @@ const KvSystem kRedoLogging{
     .level = services::GuaranteeLevel::durable,
     // A record in the log has no effect until the server has admitted it: recovery must check
     // against the table whether there was room for it.
-    .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::send, .replay = false},
+    .put = methods::UpdateNeeds{.carrier = methods::Carrier::send, .replay = false},
     .parameters = write_ahead::kParameterTable,
     .small_stores = kSmallStores,
     .events = write_ahead::kEvents,

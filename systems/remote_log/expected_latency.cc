@@ -3,18 +3,18 @@
 #include <memory>
 #include <vector>
 
-#include "persistence/remote_persister.h"
-#include "persistence/responder.h"
+#include "methods/remote_persister.h"
+#include "methods/responder.h"
 #include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
 
-namespace perdura::bench {
+namespace perdura::systems::remote_log {
 
 namespace {
 
-using persistence::PersisterSetup;
-using persistence::RemotePersister;
-using persistence::Responder;
+using methods::PersisterSetup;
+using methods::RemotePersister;
+using methods::Responder;
 
 constexpr fabric::NodeId kResponder = 0;
 constexpr fabric::NodeId kRequester = 1;
@@ -31,11 +31,11 @@ Task<> request(Thread& thread, PersisterSetup setup, Picoseconds* mean) {
   const auto persister = co_await RemotePersister::connect(thread, {kResponder, 0}, 0, setup);
   const std::vector<std::byte> data(std::max(setup.largest_a, setup.largest_b), std::byte{1});
   const std::span<const std::byte> bytes(data);
-  persistence::UpdateRequest update{.a = {0, bytes.first(setup.largest_a)}};
+  methods::UpdateRequest update{.a = {0, bytes.first(setup.largest_a)}};
   // Each update of a link expects the one before it.
   std::uint64_t link = 0;
-  const bool publishes = setup.method.update == persistence::Update::publish;
-  if (setup.method.update != persistence::Update::single) {
+  const bool publishes = setup.method.update == methods::Update::publish;
+  if (setup.method.update != methods::Update::single) {
     update.b = {round_up(setup.largest_a, kCacheLine),
                 publishes ? std::as_bytes(std::span(&link, 1)) : bytes.first(setup.largest_b)};
   }
@@ -51,10 +51,10 @@ Task<> request(Thread& thread, PersisterSetup setup, Picoseconds* mean) {
 
 }  // namespace
 
-Picoseconds expected_latency(const persistence::Method& method, sim::Profile profile,
-                             const persistence::Configuration& configuration,
-                             const persistence::UpdateNeeds& needs,
-                             const persistence::DeviceFeatures& features) {
+Picoseconds expected_latency(const methods::Method& method, sim::Profile profile,
+                             const methods::Configuration& configuration,
+                             const methods::UpdateNeeds& needs,
+                             const methods::DeviceFeatures& features) {
   profile.ddio = configuration.model.ddio;
   const auto give_features = [&](sim::NicProfile& nic) {
     nic.flush = features.flush;
@@ -79,4 +79,4 @@ Picoseconds expected_latency(const persistence::Method& method, sim::Profile pro
   return mean;
 }
 
-}  // namespace perdura::bench
+}  // namespace perdura::systems::remote_log

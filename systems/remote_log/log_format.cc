@@ -5,7 +5,7 @@
 
 #include "platform/runtime/work.h"
 
-namespace perdura::bench {
+namespace perdura::systems::remote_log {
 
 namespace {
 
@@ -15,8 +15,8 @@ std::uint32_t checksum(std::span<const std::byte> record) {
 
 }  // namespace
 
-persistence::PersisterSetup LogOptions::setup() const {
-  return {.method = read_for_flush ? persistence::with_read_for_flush(method) : method,
+methods::PersisterSetup LogOptions::setup() const {
+  return {.method = read_for_flush ? methods::with_read_for_flush(method) : method,
           .largest_a = static_cast<std::uint32_t>(sizeof(RecordHeader)) + largest_record,
           .largest_b = kWord,
           .receive_buffers = receive_buffers,
@@ -30,7 +30,7 @@ LogOptions LogOptions::on(const fabric::Capabilities& device) const {
 }
 
 std::string LogOptions::method_name() const {
-  return persistence::name_in_results(method, read_for_flush);
+  return methods::name_in_results(method, read_for_flush);
 }
 
 std::size_t write_header(std::span<std::byte> record, std::uint64_t number, std::size_t payload,
@@ -56,4 +56,4 @@ std::optional<std::uint32_t> length_of(std::span<const std::byte> record, std::u
   return header.length;
 }
 
-}  // namespace perdura::bench
+}  // namespace perdura::systems::remote_log

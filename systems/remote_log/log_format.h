@@ -11,7 +11,7 @@
 // A record is a header and its payload. With single updates, records carry checksums, and the tail
 // is found where a checksum or a record's number does not match. With two updates, the tail word
 // tells where it is, and records have no checksums. To a method that publishes it is the link, and
-// may bear the mark "not yet durable" (persistence/link.h).
+// may bear the mark "not yet durable" (methods/link.h).
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@
 #include <utility>
 #include <vector>
 
-#include "persistence/link.h"
-#include "persistence/setup.h"
+#include "methods/link.h"
+#include "methods/setup.h"
 #include "platform/base/units.h"
 #include "platform/fabric/types.h"
 #include "platform/pmem/region.h"
 
-namespace perdura::bench {
+namespace perdura::systems::remote_log {
 
 struct RecordHeader {
   std::uint32_t crc = 0;  // over all bytes after it; 0 with two updates
@@ -43,7 +43,7 @@ inline constexpr Bytes kSlotsOffset = 256;
 
 // The options of a log. Client and server must agree on them.
 struct LogOptions {
-  persistence::Method method;
+  methods::Method method;
   bool read_for_flush = false;        // a READ emulates FLUSH for visibility
   std::uint64_t slots = 4096;         // number of records that the log holds
   std::uint32_t largest_record = 64;  // size of the largest payload, in bytes
@@ -54,17 +54,17 @@ struct LogOptions {
   LogOptions on(const fabric::Capabilities& device) const;
   // The name of the method, with " (read)" if READ emulates its FLUSH.
   std::string method_name() const;
-  bool has_tail() const { return method.update != persistence::Update::single; }
+  bool has_tail() const { return method.update != methods::Update::single; }
   // The number of records according to a tail word.
   std::uint64_t tail_in(std::uint64_t word) const {
-    return method.marks() ? persistence::without_mark(word) : word;
+    return method.marks() ? methods::without_mark(word) : word;
   }
   Bytes slot_size() const { return round_up(sizeof(RecordHeader) + largest_record, kCacheLine); }
   Bytes slot_offset(std::uint64_t number) const {
     return kSlotsOffset + (number - 1) % slots * slot_size();
   }
   Bytes region_size() const { return kSlotsOffset + slots * slot_size(); }
-  persistence::PersisterSetup setup() const;
+  methods::PersisterSetup setup() const;
 };
 
 // The known options of an existing log, or of the other side.
@@ -74,9 +74,9 @@ struct KnownOptions {
   std::optional<bool> has_tail{};
   std::string method{};  // the method's name; empty if unknown
 };
-struct LogDiffers : persistence::OptionsDiffer {
+struct LogDiffers : methods::OptionsDiffer {
   LogDiffers(const std::string& what, KnownOptions its)
-      : persistence::OptionsDiffer(what), known(std::move(its)) {}
+      : methods::OptionsDiffer(what), known(std::move(its)) {}
   KnownOptions known;
 };
 
@@ -89,4 +89,4 @@ std::size_t write_header(std::span<std::byte> record, std::uint64_t number, std:
 std::optional<std::uint32_t> length_of(std::span<const std::byte> record, std::uint64_t number,
                                        bool checked);
 
-}  // namespace perdura::bench
+}  // namespace perdura::systems::remote_log

@@ -6,7 +6,7 @@
 
 #include "platform/base/error.h"
 
-namespace perdura::bench {
+namespace perdura::systems::remote_log {
 
 namespace {
 
@@ -39,7 +39,7 @@ LogServer::LogServer(Thread& thread, const std::string& name, const LogOptions& 
   check_shape(name);
   head_ = region_->load(kHeadOffset);
   region_->store(kPublishedHeadOffset, head_);
-  responder_ = std::make_shared<persistence::Responder>(thread, *region_, options.setup());
+  responder_ = std::make_shared<methods::Responder>(thread, *region_, options.setup());
   // A record may be applied before the client can rely on it. A failure may then lose its tail but
   // not its effect, so the tail must not be less than the head. Nor may it keep the mark of a
   // client that is gone.
@@ -78,7 +78,7 @@ void LogServer::check_shape(const std::string& name) const {
       fmt::format("region '{}' is {}, not one of {}; remove it, or ask for what it is", name,
                   is_log ? "a log of " + text(magic, slots, largest) : std::string("no log"),
                   text(magic_of(options_), options_.slots, options_.largest_record));
-  if (!is_log) throw persistence::OptionsDiffer(problem);
+  if (!is_log) throw methods::OptionsDiffer(problem);
   throw LogDiffers(problem, {.slots = slots,
                              .largest_record = static_cast<std::uint32_t>(largest),
                              .has_tail = magic == kOrderedLogMagic});
@@ -125,4 +125,4 @@ std::uint64_t LogServer::apply_some(std::uint64_t most) {
   return applied;
 }
 
-}  // namespace perdura::bench
+}  // namespace perdura::systems::remote_log

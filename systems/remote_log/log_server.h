@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "persistence/responder.h"
+#include "methods/responder.h"
 #include "systems/remote_log/log_format.h"
 
-namespace perdura::bench {
+namespace perdura::systems::remote_log {
 
 class LogServer {
  public:
@@ -38,7 +38,7 @@ class LogServer {
   std::uint64_t apply_some(std::uint64_t most);
 
   std::uint64_t head() const { return head_; }
-  const persistence::Responder& responder() const { return *responder_; }
+  const methods::Responder& responder() const { return *responder_; }
 
  private:
   void make();
@@ -47,10 +47,10 @@ class LogServer {
   LogOptions options_;
   Apply apply_;
   std::unique_ptr<pmem::Region> region_;
-  std::shared_ptr<persistence::Responder> responder_;
+  std::shared_ptr<methods::Responder> responder_;
   std::uint64_t head_ = 0;
   bool ending_ = false;
   std::vector<std::byte> record_;
 };
 
-}  // namespace perdura::bench
+}  // namespace perdura::systems::remote_log

@@ -5,22 +5,21 @@
 #include "platform/base/error.h"
 #include "platform/runtime/work.h"
 
-namespace perdura::bench {
+namespace perdura::systems::remote_log {
 
-using persistence::UpdateError;
+using methods::UpdateError;
 
 namespace {
 
-Task<std::unique_ptr<persistence::RemotePersister>> persister_of(Thread& thread,
-                                                                 fabric::Address server,
-                                                                 const LogOptions& options) {
+Task<std::unique_ptr<methods::RemotePersister>> persister_of(Thread& thread, fabric::Address server,
+                                                             const LogOptions& options) {
   try {
-    co_return co_await persistence::RemotePersister::connect(thread, server, 0, options.setup());
-  } catch (const persistence::SetupDiffers& problem) {
+    co_return co_await methods::RemotePersister::connect(thread, server, 0, options.setup());
+  } catch (const methods::SetupDiffers& problem) {
     KnownOptions known{.largest_record =
                            problem.largest_a - static_cast<std::uint32_t>(sizeof(RecordHeader))};
     if (problem.method != nullptr) {
-      known.has_tail = problem.method->update != persistence::Update::single;
+      known.has_tail = problem.method->update != methods::Update::single;
       known.method = problem.method->name;
     }
     throw LogDiffers(problem.what(), known);
@@ -119,7 +118,7 @@ Task<tl::expected<std::uint64_t, UpdateError>> RemoteLog::append(
 }
 
 Task<tl::expected<void, UpdateError>> RemoteLog::write(std::uint64_t number, std::size_t size) {
-  persistence::UpdateRequest request{
+  methods::UpdateRequest request{
       .a = {options_.slot_offset(number), persister_->room().first(size)}};
   if (options_.has_tail()) {
     request.b = {kTailOffset, std::as_bytes(std::span(&number, 1))};
@@ -139,4 +138,4 @@ Task<tl::expected<void, UpdateError>> RemoteLog::write(std::uint64_t number, std
   co_return tl::expected<void, UpdateError>();
 }
 
-}  // namespace perdura::bench
+}  // namespace perdura::systems::remote_log

@@ -6,10 +6,10 @@
 #include <optional>
 #include <tl/expected.hpp>
 
-#include "persistence/remote_persister.h"
+#include "methods/remote_persister.h"
 #include "systems/remote_log/log_format.h"
 
-namespace perdura::bench {
+namespace perdura::systems::remote_log {
 
 class RemoteLog {
  public:
@@ -23,7 +23,7 @@ class RemoteLog {
   // method is right for the server. If the log is full, waits until the server has applied the
   // oldest records; the client reads the head only when it knows of no free slot. If the server
   // ends meanwhile, the error is `disconnected`.
-  Task<tl::expected<std::uint64_t, persistence::UpdateError>> append(
+  Task<tl::expected<std::uint64_t, methods::UpdateError>> append(
       std::span<const std::byte> payload);
 
   // True once the server has ended or asks the client to disconnect; further appends are pointless.
@@ -35,25 +35,25 @@ class RemoteLog {
   std::uint64_t head_reads() const { return head_reads_; }
 
  private:
-  RemoteLog(std::unique_ptr<persistence::RemotePersister> persister, const LogOptions& options)
+  RemoteLog(std::unique_ptr<methods::RemotePersister> persister, const LogOptions& options)
       : options_(options), persister_(std::move(persister)) {}
-  Task<tl::expected<void, persistence::UpdateError>> find_tail();
+  Task<tl::expected<void, methods::UpdateError>> find_tail();
   // A client that was lost before its last append returned may have left a record that is visible
   // but not durable yet. Records after it would be lost with it, so it is appended once more.
-  Task<tl::expected<void, persistence::UpdateError>> persist_tail();
+  Task<tl::expected<void, methods::UpdateError>> persist_tail();
   // Puts a record into the persister's room and returns its size; nullopt if it does not exist.
-  Task<tl::expected<std::optional<std::size_t>, persistence::UpdateError>> read_record(
+  Task<tl::expected<std::optional<std::size_t>, methods::UpdateError>> read_record(
       std::uint64_t number);
   // Writes the record of this size, in the persister's room, as the last record.
-  Task<tl::expected<void, persistence::UpdateError>> write(std::uint64_t number, std::size_t size);
-  Task<tl::expected<std::uint64_t, persistence::UpdateError>> read_word(Bytes offset);
+  Task<tl::expected<void, methods::UpdateError>> write(std::uint64_t number, std::size_t size);
+  Task<tl::expected<std::uint64_t, methods::UpdateError>> read_word(Bytes offset);
 
   LogOptions options_;
-  std::unique_ptr<persistence::RemotePersister> persister_;
+  std::unique_ptr<methods::RemotePersister> persister_;
   std::uint64_t head_ = 0;  // the value last read
   std::uint64_t tail_ = 0;
   std::uint64_t tail_word_ = 0;  // the word in the region; with a mark if a client has left one
   std::uint64_t head_reads_ = 0;
 };
 
-}  // namespace perdura::bench
+}  // namespace perdura::systems::remote_log

@@ -9,8 +9,8 @@
 namespace perdura::systems {
 namespace {
 
-using persistence::Carrier;
-using persistence::Update;
+using methods::Carrier;
+using methods::Update;
 using services::Setting;
 
 // The interval at which the server looks for records to apply.
@@ -31,18 +31,18 @@ constexpr Parameter kParameters[] = {
 constexpr std::array kChangesGuarantee{
     Setting{"write_with_immediate", 1, {.write_with_immediate = true}}, Setting{"send", 1}};
 
-persistence::Method published(const pmem::PersistenceModel& model, const GivenParameters& given) {
+methods::Method published(const pmem::PersistenceModel& model, const GivenParameters& given) {
   const ParameterReader parameters("remote-log", kParameters, given);
   const Carrier carrier = parameters.flag("write_with_immediate") ? Carrier::write_immediate
                           : parameters.flag("send")               ? Carrier::send
                                                                   : Carrier::write;
-  return persistence::method_of_paper({model, pmem::Medium::dram},
-                                      parameters.flag("ordered") ? Update::ordered : Update::single,
-                                      carrier);
+  return methods::method_of_paper({model, pmem::Medium::dram},
+                                  parameters.flag("ordered") ? Update::ordered : Update::single,
+                                  carrier);
 }
 
-bench::LogOptions options_of(const services::LogConfig& config, Thread& thread) {
-  bench::LogOptions options;
+remote_log::LogOptions options_of(const services::LogConfig& config, Thread& thread) {
+  remote_log::LogOptions options;
   options.method = config.method;
   options.slots = config.records;
   options.largest_record = config.largest_record;
@@ -62,15 +62,15 @@ class Store final : public services::LogStore {
 
  private:
   Thread& thread_;
-  bench::LogServer server_;
+  remote_log::LogServer server_;
 };
 
 class Writer final : public services::LogWriter {
  public:
-  explicit Writer(std::unique_ptr<bench::RemoteLog> log) : log_(std::move(log)) {}
+  explicit Writer(std::unique_ptr<remote_log::RemoteLog> log) : log_(std::move(log)) {}
   Task<tl::expected<std::uint64_t, services::LogError>> append(
       std::span<const std::byte> payload) override {
-    using persistence::UpdateError;
+    using methods::UpdateError;
     const auto number = co_await log_->append(payload);
     if (number) co_return *number;
     co_return tl::unexpected(number.error() == UpdateError::too_large
@@ -80,7 +80,7 @@ class Writer final : public services::LogWriter {
   std::uint64_t tail() const override { return log_->tail(); }
 
  private:
-  std::unique_ptr<bench::RemoteLog> log_;
+  std::unique_ptr<remote_log::RemoteLog> log_;
 };
 
 std::unique_ptr<services::LogStore> open(Thread& thread, std::string name,
@@ -91,7 +91,7 @@ std::unique_ptr<services::LogStore> open(Thread& thread, std::string name,
 
 Task<std::unique_ptr<services::LogWriter>> connect(Thread& thread, fabric::Address server,
                                                    services::LogConfig config) {
-  auto log = co_await bench::RemoteLog::connect(thread, server, options_of(config, thread));
+  auto log = co_await remote_log::RemoteLog::connect(thread, server, options_of(config, thread));
   co_return std::make_unique<Writer>(std::move(log));
 }
 
@@ -106,7 +106,7 @@ const services::LogSystem kRemoteLog{
              .changes_guarantee = kChangesGuarantee,
              .parameters = kParameters},
     .published = published,
-    .append = persistence::UpdateNeeds{},
+    .append = methods::UpdateNeeds{},
     .open = open,
     .connect = connect,
 };

@@ -126,7 +126,7 @@ class Crash:
             return Answer(True, "does not end" if code is None else f"exit code {code}", len(output.splitlines()),
                           seconds, code is None, output)
         found = json.loads(output[output.index("{") : output.rindex("}") + 1])["tables"][-1]
-        with open(build.tree / "bench" / "crash" / "explored.csv", newline="") as file:
+        with open(build.tree / "explore" / "explored.csv", newline="") as file:
             header, *rows = csv.reader(file)
         expected = {row[0]: dict(zip(header[1:], row[1:])) for row in rows}
         for row in found["rows"]:
@@ -224,35 +224,35 @@ GENERIC = {
     "checker": Tests("perdura_history_test"),
     "linearizability": Tests("perdura_services_test"),
     "rpc": Tests("perdura_rpc_test"),
-    "strategies": Tests("perdura_explore_test"),
-    "schedules": Tests("perdura_crash_test", only=["Strategies.*", "Strategy/*"]),
-    "search": Tests("perdura_crash_test", only=["TapeSearches.*", "Tape.*", "Soak.*"]),
+    "strategies": Tests("perdura_strategies_test"),
+    "schedules": Tests("perdura_explore_test", only=["Strategies.*", "Strategy/*"]),
+    "search": Tests("perdura_explore_test", only=["TapeSearches.*", "Tape.*", "Soak.*"]),
     "durability-sim": Tests("perdura_sim_test", only=["WhatMakesDurable.*"]),
     "restart": Tests("perdura_sim_test", only=["SimRestart.*"]),
-    "restarted-once": Tests("perdura_crash_test", only=["RestartedOnce.*"]),
+    "restarted-once": Tests("perdura_explore_test", only=["RestartedOnce.*"]),
     # Replicated memory: all orders in which nodes fail or are promoted; and ranges of any bytes.
-    "failure-orders": Tests("perdura_crash_test", only=["*FailureOrders*", "*PromotionOrders*"]),
-    "bytes": Tests("perdura_crash_test", only=["Soak.SyncPointsAreOfAnyBytes"]),
+    "failure-orders": Tests("perdura_explore_test", only=["*FailureOrders*", "*PromotionOrders*"]),
+    "bytes": Tests("perdura_explore_test", only=["Soak.SyncPointsAreOfAnyBytes"]),
     # More copies than the fewest, sync points over pages.
-    "more-copies": Tests("perdura_crash_test", only=["Soak.SyncPointsGoOverPagesAndToMoreCopiesThanTheFewest"]),
-    "lengths": Tests("perdura_crash_test", only=["Soak.ValuesAndRecordsEndAroundBoundaries"]),
-    "restarted": Tests("perdura_crash_test", by_system=True, suite="Restarted"),
+    "more-copies": Tests("perdura_explore_test", only=["Soak.SyncPointsGoOverPagesAndToMoreCopiesThanTheFewest"]),
+    "lengths": Tests("perdura_explore_test", only=["Soak.ValuesAndRecordsEndAroundBoundaries"]),
+    "restarted": Tests("perdura_explore_test", by_system=True, suite="Restarted"),
     # File systems: a death, work, and a power failure; and the kernel and programs around them.
     "life": Tests("perdura_fs_test", by_system=True, suite="/FsLife"),
     "repairs": Tests("perdura_nova_test", only=["NovaRepair.*"]),
-    "mount": Tests("perdura_fs_mount_test", only=["*FsSpaceTest*", "*FsCachesTest*", "*FsDirectoryTest*"]),
-    "model": Tests("perdura_persistence_test"),
-    "proofs": Tests("perdura_persistence_proof_test"),
+    "mount": Tests("perdura_mount_test", only=["*FsSpaceTest*", "*FsCachesTest*", "*FsDirectoryTest*"]),
+    "model": Tests("perdura_model_test"),
+    "proofs": Tests("perdura_methods_test"),
     "methods": Tests("perdura_remote_persistence_test", without=["*Kill*", "*shm*"]),
     "faults": Tests("perdura_system_faults_test", by_system=True),
     "conformance": Tests("perdura_kv_test", by_system=True, platform="sim"),
     "conformance-shm": Tests("perdura_kv_test", by_system=True, platform="shm"),
     "memory": Tests("perdura_memory_test", by_system=True, platform="sim"),
-    "nodes": Tests("perdura_crash_test", by_system=True, suite="OneNode"),
+    "nodes": Tests("perdura_explore_test", by_system=True, suite="OneNode"),
     "log": Tests("perdura_remote_log_test", without=["Cells*", "*Kill*"]),
     "crash": Crash(),
-    "long-fences": Tests("perdura_crash_test", by_system=True, suite="/Crashes"),
-    "small-stores": Tests("perdura_crash_test", by_system=True, suite="CrashesInSmallStores"),
+    "long-fences": Tests("perdura_explore_test", by_system=True, suite="/Crashes"),
+    "small-stores": Tests("perdura_explore_test", by_system=True, suite="CrashesInSmallStores"),
     "sequences": Sequences(1),
     "pairs": Sequences(2, 3),
     "soak": Soak(),
@@ -261,7 +261,7 @@ GENERIC = {
     "references": References(),
     # Pools and active data objects: on both engines, all pairs of operations, all moments of small histories.
     "objects": Tests("perdura_objects_test", without=["*shm*"]),
-    "objects-crash": Tests("perdura_crash_test", only=["ObjectsCrashes.*"]),
+    "objects-crash": Tests("perdura_explore_test", only=["ObjectsCrashes.*"]),
     "objects-kill": Tests("perdura_mcas_kills_test", only=["KillsOfMcas.LoseNothing"]),
     "pools": Tests("perdura_mcas_pools_test", without=["Hostile.WhateverIsSentHarmsNobodyElse", "*TenThousand*"]),
     "operations": Tests("perdura_mcas_invocations_test", only=["Locks.*"]),

@@ -4,6 +4,7 @@
 # Usage: installed_targets_test.sh SOURCE_DIR BUILD_DIR
 set -euo pipefail
 cd "$1"
+. tests/scripts/product_folders.sh
 build=$2
 
 # "FILE:LINE:TEXT" of each target that is installed in another way.
@@ -12,7 +13,7 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 printf 'install(TARGETS some)\n' >"$place/CMakeLists.txt"
 [ -n "$(others "$place")" ] || { echo "another way is not noticed"; exit 1; }
-wrong=$(others CMakeLists.txt bench cmake harness library persistence platform report rpc services systems |
+wrong=$(others CMakeLists.txt cmake $product_folders |
   { grep -v '^cmake/install.cmake:' || true; })
 [ -z "$wrong" ] || { echo "installed, and not built by perdura_installed; use perdura_install_targets:"; echo "$wrong"; exit 1; }
 

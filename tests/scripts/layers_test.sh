@@ -5,9 +5,8 @@
 #   layers_test.sh SOURCE_DIR
 set -eu
 cd "$1"
-
-# Each may include those behind it, and itself.
-order="examples bench report harness library systems services persistence rpc platform"
+. tests/scripts/product_folders.sh
+order=$product_folders
 
 pairs=$(mktemp)
 trap 'rm -f "$pairs"' EXIT
@@ -40,7 +39,7 @@ wrong=$(circles "$pairs"; upward "$pairs")
 [ -z "$wrong" ] || { echo "$wrong"; exit 1; }
 
 # The library for other programs stands on the systems and what is below them alone.
-wrong=$(awk '$1 ~ "^library" && $2 !~ "^(library|systems|services|persistence|rpc|platform)"' "$pairs")
+wrong=$(awk '$1 ~ "^library" && $2 !~ "^(library|systems|services|methods|rpc|platform)"' "$pairs")
 [ -z "$wrong" ] || { echo "the library includes $wrong"; exit 1; }
 
 # The harness runs what drivers declare: it knows no service, no system, and no method of persistence.

@@ -8,6 +8,7 @@
 #   one_place_test.sh SOURCE_DIR
 set -eu
 cd "$1"
+. tests/scripts/product_folders.sh
 
 # Lines of the product that start a thread by themselves, "FILE:LINE:TEXT".
 starts() {
@@ -24,7 +25,7 @@ for line in 'thread_ = std::thread([this] { run(); });' 'std::jthread other(work
   [ -n "$(starts "$probe")" ] || { echo "not noticed: $line"; exit 1; }
 done
 
-wrong=$(starts $(find platform rpc persistence services systems library harness report bench -name '*.h' -o -name '*.cc' |
+wrong=$(starts $(find $product_folders -name '*.h' -o -name '*.cc' |
   grep -v '^platform/host/os_thread\.') )
 [ -z "$wrong" ] || { echo "a thread is started elsewhere than by platform/host/os_thread.h:"; echo "$wrong"; exit 1; }
 
@@ -43,19 +44,19 @@ for line in 'if (fs::exists(file)) return;' 'if (!std::filesystem::is_directory(
 done
 
 # These ask by themselves, since
-#   - what the kernel does not show in /sys and /proc is unknown to them, and they say so: persistence/detection.cc,
-#     persistence/pci.cc, bench/doctor/tree.cc, harness/results/host_noise.cc, harness/results/machine.cc,
+#   - what the kernel does not show in /sys and /proc is unknown to them, and they say so: methods/detection.cc,
+#     methods/pci.cc, bench/doctor/tree.cc, harness/results/host_noise.cc, harness/results/machine.cc,
 #     bench/lmdb/program.cc, platform/fabric/verbs/device.cc, platform/pmem/mapped/dax_memory.cc
 #   - they tidy up what processes left that were killed, as far as they may: platform/fabric/shm/job.cc,
-#     library/fs/make.cc, library/mojim/run_lock.cc, bench/lmdb/lmdb_driver.cc
+#     mount/make.cc, preload/run_lock.cc, bench/lmdb/lmdb_driver.cc
 #   - they ask for rights, and say the error: platform/host/child_process.cc, library/log_options.cc,
-#     bench/perdura/mojim.cc, systems/mcas/ado/plugins/plugins.cc, harness/run/platform_factory.cc
+#     program/mojim.cc, systems/mcas/ado/plugins/plugins.cc, harness/run/platform_factory.cc
 #   - a file that is there ends it, and any other answer comes again when the file is made:
 #     platform/pmem/mapped/pool_file.cc
 allowed=$(sed -n '/^# These ask by themselves/,/^allowed=/p' "$0" | grep -oE '[a-z_]+(/[a-z_]+)+\.cc' | sort -u)
 for file in $allowed; do
   [ -n "$(questions "$file")" ] || { echo "$file asks nothing any more: take it from the list"; exit 1; }
 done
-wrong=$(questions $(find platform rpc persistence services systems library harness report bench -name '*.h' -o -name '*.cc' |
+wrong=$(questions $(find $product_folders -name '*.h' -o -name '*.cc' |
   grep -vxF -e platform/base/path_kind.cc -e "$allowed"))
 [ -z "$wrong" ] || { echo "a file system is asked elsewhere than by platform/base/path_kind.h:"; echo "$wrong"; exit 1; }

@@ -5,6 +5,7 @@
 #   types_test.sh SOURCE_DIR
 set -eu
 cd "$1"
+. tests/scripts/product_folders.sh
 
 # "NAMESPACE::TYPE FILE" of each type that is defined directly in a named namespace, in the style of .clang-format.
 types() {
@@ -22,7 +23,7 @@ shared() { sort -u | awk '$1 == name { print $1 ": " file " and " $2 } { name = 
 # What this finds must be found where it is, or the test says nothing.
 [ -n "$(printf '%s\n' 'a::T one.h' 'a::T two.h' | shared)" ] || { echo "a shared name is not noticed"; exit 1; }
 
-sources=$(find platform rpc persistence services systems library harness report bench -name '*.h' -o -name '*.cc')
+sources=$(find $product_folders -name '*.h' -o -name '*.cc')
 [ "$(types $sources | wc -l)" -gt 500 ] || { echo "the types cannot be read"; exit 1; }
 wrong=$(types $sources | shared)
 [ -z "$wrong" ] || { echo "$wrong"; exit 1; }

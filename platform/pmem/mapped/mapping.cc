@@ -26,7 +26,7 @@ using Identity = std::tuple<dev_t, ino_t, Bytes, Access>;
 std::mutex mappings_mutex;
 // The pointers are weak, since a mapping lasts only as long as it is used. While it does, the inode
 // number is not reused. Never destroyed: a program that does not know of the library may end while
-// threads of the library are connecting again (library/mojim), after static objects were destroyed.
+// threads of the library are connecting again (preload), after static objects were destroyed.
 std::map<Identity, std::weak_ptr<Mapping>>& mappings() {
   static auto& all = *new std::map<Identity, std::weak_ptr<Mapping>>;
   return all;

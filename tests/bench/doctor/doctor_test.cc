@@ -11,10 +11,10 @@
 namespace perdura::bench {
 namespace {
 
+using methods::DeviceFeatures;
 using perdura::test::MachineTree;
 using perdura::test::nfit_capabilities;
 using perdura::test::nfit_range;
-using persistence::DeviceFeatures;
 
 Host host_of(const MachineTree& machine, std::optional<DeviceFeatures> features = {}) {
   Host host;
@@ -51,7 +51,7 @@ void expect_explained(const Diagnosis& diagnosis) {
 // The descriptor that others read says what the diagnosis says, whatever else stands beside it.
 void expect_same_in_json(const Diagnosis& diagnosis) {
   const std::string json = as_json(diagnosis);
-  const auto read = persistence::responder_from_json(json);
+  const auto read = methods::responder_from_json(json);
   EXPECT_EQ(read.domain.value, diagnosis.responder.domain.value);
   EXPECT_EQ(read.ddio.value, diagnosis.responder.ddio.value);
   EXPECT_EQ(read.transport.value, diagnosis.responder.transport.value);

@@ -17,7 +17,7 @@
 #include "bench/ycsb/point_workload.h"
 #include "harness/config/override.h"
 #include "harness/run/platform_factory.h"
-#include "persistence/method.h"
+#include "methods/method.h"
 
 namespace perdura::bench {
 namespace {
@@ -33,7 +33,7 @@ struct Cell {
 
   // By message passing: the responder's CPU must answer before the update counts.
   bool two_sided() const {
-    return persistence::find_method(method.substr(0, method.find(' ')))
+    return methods::find_method(method.substr(0, method.find(' ')))
         .uses(pmem::StepKind::receive_ack);
   }
   std::string name() const {

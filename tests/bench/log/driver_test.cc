@@ -126,12 +126,12 @@ std::vector<std::string> responder(const std::vector<std::string>& but = {}) {
 TEST(LogDriver, UsesThePapersMethodOfEachCell) {
   for (const char* transport : {"ib", "roce", "iwarp"}) {
     const bool iwarp = std::string_view(transport) == "iwarp";
-    for (const persistence::Configuration& configuration : persistence::configurations(
-             iwarp ? pmem::Transport::iwarp : pmem::Transport::infiniband)) {
+    for (const methods::Configuration& configuration :
+         methods::configurations(iwarp ? pmem::Transport::iwarp : pmem::Transport::infiniband)) {
       const bool in_pm = configuration.receive_buffers == pmem::Medium::pm;
-      for (const auto update : persistence::kUpdatesOfPaper) {
-        for (const auto carrier : persistence::kCarriers) {
-          const LogOptions options = log_options(
+      for (const auto update : methods::kUpdatesOfPaper) {
+        for (const auto carrier : methods::kCarriers) {
+          const systems::remote_log::LogOptions options = log_options(
               plan({fmt::format("matrix.system=[\"paper-{}\"]", to_string(carrier)),
                     fmt::format("workload.domain=\"{}\"", to_string(configuration.model.domain)),
                     fmt::format("workload.ddio=\"{}\"", configuration.model.ddio ? "on" : "off"),
@@ -140,7 +140,7 @@ TEST(LogDriver, UsesThePapersMethodOfEachCell) {
                     fmt::format("workload.update=\"{}\"", to_string(update))})
                   .front());
           EXPECT_EQ(options.method.name,
-                    persistence::method_of_paper(configuration, update, carrier).name)
+                    methods::method_of_paper(configuration, update, carrier).name)
               << to_string(configuration);
           EXPECT_EQ(options.receive_medium, configuration.receive_buffers);
         }
@@ -194,7 +194,7 @@ TEST(LogDriver, AnAppendIsDurableOnlyIfItsMethodIsRightOnAllThatIsLeftOpen) {
 }
 
 TEST(LogDriver, ReadsForFlushWhereTheDeviceHasNone) {
-  const LogOptions options = log_options(plan(responder()).front());
+  const systems::remote_log::LogOptions options = log_options(plan(responder()).front());
   fabric::Capabilities device;
   device.flush = true;
   EXPECT_EQ(options.on(device).method_name(), "ordered-send-flush");
@@ -202,7 +202,7 @@ TEST(LogDriver, ReadsForFlushWhereTheDeviceHasNone) {
   device.flush = false;
   EXPECT_EQ(options.on(device).method_name(), "ordered-send-flush (read)");
   EXPECT_FALSE(options.on(device).setup().method.uses(pmem::StepKind::flush_visibility));
-  const LogOptions forced = log_options(
+  const systems::remote_log::LogOptions forced = log_options(
       plan({"matrix.system=[\"write-flush\"]", "systems.write-flush.read_for_flush=1"}).front());
   device.flush = true;
   EXPECT_EQ(forced.on(device).method_name(), "write-flush (read)");

@@ -31,7 +31,7 @@ class Cluster {
   explicit Cluster(const std::string& method)
       : shared_(new (memory_.bytes().data()) Shared),
         processes_("remote-log-kill-" + method),
-        options_(options_of(persistence::find_method(method), pmem::Medium::pm, 64)) {}
+        options_(options_of(methods::find_method(method), pmem::Medium::pm, 64)) {}
 
   Shared& shared() { return *shared_; }
   Processes& processes() { return processes_; }
@@ -39,10 +39,11 @@ class Cluster {
   pid_t start_server() {
     return processes_.start(0, [this](Thread& thread) -> Task<> {
       Shared& shared = *shared_;
-      LogServer server(thread, "log", options_, [&](std::uint64_t number, auto payload) {
-        if (number > shared.applied + 1 || !is_payload_of(number, payload)) ++shared.wrong;
-        if (number > shared.applied) shared.applied = number;
-      });
+      systems::remote_log::LogServer server(
+          thread, "log", options_, [&](std::uint64_t number, auto payload) {
+            if (number > shared.applied + 1 || !is_payload_of(number, payload)) ++shared.wrong;
+            if (number > shared.applied) shared.applied = number;
+          });
       thread.executor.spawn(server.collect(Microseconds(20)));
       co_await server.serve();
     });
@@ -51,9 +52,9 @@ class Cluster {
     return processes_.start(1, [this](Thread& thread) -> Task<> {
       Shared& shared = *shared_;
       for (;;) {
-        std::unique_ptr<RemoteLog> log;
+        std::unique_ptr<systems::remote_log::RemoteLog> log;
         try {
-          log = co_await RemoteLog::connect(thread, {0, 0}, options_);
+          log = co_await systems::remote_log::RemoteLog::connect(thread, {0, 0}, options_);
         } catch (const PlatformError&) {
           continue;
         }
@@ -81,7 +82,7 @@ class Cluster {
   SharedMemory memory_{sizeof(Shared)};
   Shared* shared_;
   Processes processes_;
-  LogOptions options_;
+  systems::remote_log::LogOptions options_;
 };
 
 class KillOfTheLog : public KillTest<const char*> {};

@@ -20,7 +20,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
 // Those that every device can run, with READ for FLUSH.
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const persistence::Method& method : persistence::methods()) {
+  for (const methods::Method& method : methods::methods()) {
     if (method.uses(pmem::StepKind::atomic_write) ||
         method.uses(pmem::StepKind::flush_persistence)) {
       continue;
@@ -39,32 +39,33 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
 
 class Log : public testing::TestWithParam<Case> {
  protected:
-  LogOptions options() const {
-    return options_of(persistence::with_read_for_flush(persistence::find_method(GetParam().method)),
+  systems::remote_log::LogOptions options() const {
+    return options_of(methods::with_read_for_flush(methods::find_method(GetParam().method)),
                       pmem::Medium::pm);
   }
 };
 INSTANTIATE_TEST_SUITE_P(All, Log, testing::ValuesIn(all_cases()), case_name);
 
 TEST_P(Log, GoesAroundItsRing) {
-  const LogOptions agreed = options();
+  const systems::remote_log::LogOptions agreed = options();
   const auto platform = perdura::test::make_platform(GetParam().platform, 2);
   std::atomic<std::uint64_t> applied{0};
   std::uint64_t head_reads = 0;
   platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-    LogServer server(thread, "log", agreed, [&](std::uint64_t number, auto payload) {
-      EXPECT_EQ(number, applied + 1);
-      EXPECT_TRUE(is_payload_of(number, payload)) << number;
-      applied = number;
-    });
+    systems::remote_log::LogServer server(thread, "log", agreed,
+                                          [&](std::uint64_t number, auto payload) {
+                                            EXPECT_EQ(number, applied + 1);
+                                            EXPECT_TRUE(is_payload_of(number, payload)) << number;
+                                            applied = number;
+                                          });
     thread.executor.spawn(server.collect(Microseconds(20)));
     co_await server.serve();
   });
   platform->start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
     for (std::uint64_t number = 1; number <= kRecords;) {
-      std::unique_ptr<RemoteLog> log;
+      std::unique_ptr<systems::remote_log::RemoteLog> log;
       try {
-        log = co_await RemoteLog::connect(thread, {0, 0}, agreed);
+        log = co_await systems::remote_log::RemoteLog::connect(thread, {0, 0}, agreed);
       } catch (const PlatformError&) {
         continue;  // the server has not yet seen the end of the connection before
       }
@@ -78,7 +79,7 @@ TEST_P(Log, GoesAroundItsRing) {
       }
       const std::vector<std::byte> longer(kLargest + 1);
       const auto refused = co_await log->append(longer);
-      EXPECT_TRUE(!refused && refused.error() == persistence::UpdateError::too_large);
+      EXPECT_TRUE(!refused && refused.error() == methods::UpdateError::too_large);
       head_reads += log->head_reads();
     }
     while (applied < kRecords) co_await sleep_for(Microseconds(10));
@@ -90,19 +91,20 @@ TEST_P(Log, GoesAroundItsRing) {
 
 TEST(LogShape, IsCheckedWhenItIsOpened) {
   const auto platform = perdura::test::make_platform("sim", 1);
-  const LogOptions agreed = options_of(persistence::find_method("write"), pmem::Medium::dram);
+  const systems::remote_log::LogOptions agreed =
+      options_of(methods::find_method("write"), pmem::Medium::dram);
   int refused = 0;
   platform->start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-    const auto open = [&](const LogOptions& options) {
-      LogServer(thread, "log", options, [](std::uint64_t, auto) {});
+    const auto open = [&](const systems::remote_log::LogOptions& options) {
+      systems::remote_log::LogServer(thread, "log", options, [](std::uint64_t, auto) {});
     };
     open(agreed);
     open(agreed);
-    LogOptions other = agreed;
+    systems::remote_log::LogOptions other = agreed;
     other.slots *= 2;
-    LogOptions shorter = agreed;
+    systems::remote_log::LogOptions shorter = agreed;
     shorter.largest_record -= 1;
-    for (const LogOptions& options : {other, shorter}) {
+    for (const systems::remote_log::LogOptions& options : {other, shorter}) {
       try {
         open(options);
       } catch (const UsageError& error) {
@@ -118,15 +120,16 @@ TEST(LogShape, IsCheckedWhenItIsOpened) {
 
 // Whichever byte of a record is wrong, it is none.
 TEST(LogRecord, IsRecognizedByItsChecksum) {
-  std::vector<std::byte> record(sizeof(RecordHeader) + kLargest);
+  std::vector<std::byte> record(sizeof(systems::remote_log::RecordHeader) + kLargest);
   const auto payload = payload_of(5);
-  std::copy(payload.begin(), payload.end(), record.begin() + sizeof(RecordHeader));
-  const std::size_t size = write_header(record, 5, payload.size(), true);
-  EXPECT_EQ(length_of(record, 5, true), payload.size());
-  EXPECT_EQ(length_of(record, 6, true), std::nullopt);
+  std::copy(payload.begin(), payload.end(),
+            record.begin() + sizeof(systems::remote_log::RecordHeader));
+  const std::size_t size = systems::remote_log::write_header(record, 5, payload.size(), true);
+  EXPECT_EQ(systems::remote_log::length_of(record, 5, true), payload.size());
+  EXPECT_EQ(systems::remote_log::length_of(record, 6, true), std::nullopt);
   for (std::size_t at = 0; at < size; ++at) {
     record[at] ^= std::byte{1};
-    EXPECT_EQ(length_of(record, 5, true), std::nullopt) << at;
+    EXPECT_EQ(systems::remote_log::length_of(record, 5, true), std::nullopt) << at;
     record[at] ^= std::byte{1};
   }
 }

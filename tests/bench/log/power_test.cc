@@ -4,7 +4,7 @@
 #include <iostream>
 #include <tuple>
 
-#include "persistence/proof.h"
+#include "methods/proof.h"
 
 #include "platform/base/error.h"
 #include "platform/sim/failures.h"
@@ -14,13 +14,13 @@
 namespace perdura::bench::test {
 namespace {
 
+using methods::Configuration;
 using perdura::sim::Explored;
 using perdura::sim::ExploreOptions;
 using perdura::sim::Failure;
 using perdura::sim::Images;
 using perdura::sim::SimPlatform;
 using perdura::test::explore_until_failure;
-using persistence::Configuration;
 
 constexpr std::uint64_t kPowerRecords = 6;
 constexpr std::uint64_t kSlots = 3;
@@ -39,11 +39,11 @@ struct Progress {
   std::uint64_t head = 0;  // up to which recovery has applied records
 };
 
-Task<> append_until(Thread& thread, const LogOptions* options, Progress* progress,
-                    std::uint64_t last) {
-  std::unique_ptr<RemoteLog> log;
+Task<> append_until(Thread& thread, const systems::remote_log::LogOptions* options,
+                    Progress* progress, std::uint64_t last) {
+  std::unique_ptr<systems::remote_log::RemoteLog> log;
   try {
-    log = co_await RemoteLog::connect(thread, {0, 0}, *options);
+    log = co_await systems::remote_log::RemoteLog::connect(thread, {0, 0}, *options);
   } catch (const PlatformError&) {
     co_return;  // the power failed while connecting
   }
@@ -59,8 +59,8 @@ Task<> append_until(Thread& thread, const LogOptions* options, Progress* progres
   }
 }
 
-Explored fail_everywhere(const LogOptions& options, const Configuration& configuration,
-                         const ExploreOptions& exploration) {
+Explored fail_everywhere(const systems::remote_log::LogOptions& options,
+                         const Configuration& configuration, const ExploreOptions& exploration) {
   return explore_until_failure(exploration, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
     SimPlatform platform(testbed(configuration), 3);
@@ -81,7 +81,7 @@ Explored fail_everywhere(const LogOptions& options, const Configuration& configu
       applied = std::max(applied, number);
     };
     auto serve = [&](Thread& thread) -> Task<> {
-      LogServer server(thread, "log", options, apply);
+      systems::remote_log::LogServer server(thread, "log", options, apply);
       if (failure.happened()) {
         EXPECT_LE(server.head(), applied);
         while (server.apply_some(1) == 1) {
@@ -123,8 +123,8 @@ Explored fail_everywhere(const LogOptions& options, const Configuration& configu
 
 // The first client's connection breaks so long after it has begun to append its second record, and
 // the power fails, leaving as little as it may, when the next client has appended one more.
-void append_behind_a_lost_client(const LogOptions& options, const Configuration& configuration,
-                                 Picoseconds after) {
+void append_behind_a_lost_client(const systems::remote_log::LogOptions& options,
+                                 const Configuration& configuration, Picoseconds after) {
   constexpr fabric::Address kServer{0, 0};
   constexpr fabric::Address kFirst{1, 1};
   SimPlatform platform(testbed(configuration), 3);
@@ -134,7 +134,8 @@ void append_behind_a_lost_client(const LogOptions& options, const Configuration&
   bool failed = false;
   bool recovered = false;
   const auto serve = [&](Thread& thread) -> Task<> {
-    LogServer server(thread, "log", options, [](std::uint64_t, std::span<const std::byte>) {});
+    systems::remote_log::LogServer server(thread, "log", options,
+                                          [](std::uint64_t, std::span<const std::byte>) {});
     if (failed) {
       while (server.apply_some(1) == 1) {
       }
@@ -143,14 +144,14 @@ void append_behind_a_lost_client(const LogOptions& options, const Configuration&
     }
     co_await server.serve();
   };
-  const auto append = [](RemoteLog& log, std::uint64_t number) -> Task<bool> {
+  const auto append = [](systems::remote_log::RemoteLog& log, std::uint64_t number) -> Task<bool> {
     const auto payload = payload_of(number);
     const auto appended = co_await log.append(payload);
     co_return appended.has_value();
   };
   platform.start_service(kServer.node, kServer.port, CompletionMode::polling, serve);
   platform.start(kFirst.node, kFirst.port, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-    const auto log = co_await RemoteLog::connect(thread, kServer, options);
+    const auto log = co_await systems::remote_log::RemoteLog::connect(thread, kServer, options);
     const bool first = co_await append(*log, 1);
     EXPECT_TRUE(first);
     platform.at(thread.executor.now() + after, [&] {
@@ -161,11 +162,11 @@ void append_behind_a_lost_client(const LogOptions& options, const Configuration&
   });
   platform.start(2, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
     while (!gone) co_await sleep_for(Microseconds(1));
-    std::unique_ptr<RemoteLog> log;
+    std::unique_ptr<systems::remote_log::RemoteLog> log;
     while (log == nullptr) {
       try {
-        log = co_await RemoteLog::connect(thread, kServer, options);
-      } catch (const persistence::RefusedForNow&) {
+        log = co_await systems::remote_log::RemoteLog::connect(thread, kServer, options);
+      } catch (const methods::RefusedForNow&) {
       }
       if (log == nullptr) co_await sleep_for(Microseconds(1));
     }
@@ -183,7 +184,7 @@ void append_behind_a_lost_client(const LogOptions& options, const Configuration&
   platform.run();
 }
 
-using ConfigurationAndUpdate = std::tuple<Configuration, persistence::Update>;
+using ConfigurationAndUpdate = std::tuple<Configuration, methods::Update>;
 class PowerOfTheLogServer : public testing::TestWithParam<ConfigurationAndUpdate> {};
 std::string power_case_name(const testing::TestParamInfo<ConfigurationAndUpdate>& info) {
   const auto& [configuration, update] = info.param;
@@ -193,17 +194,17 @@ std::string power_case_name(const testing::TestParamInfo<ConfigurationAndUpdate>
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Table1, PowerOfTheLogServer,
-                         testing::Combine(testing::ValuesIn(persistence::configurations()),
-                                          testing::ValuesIn(persistence::kUpdates)),
+                         testing::Combine(testing::ValuesIn(methods::configurations()),
+                                          testing::ValuesIn(methods::kUpdates)),
                          power_case_name);
 
 // The options of each log that the parameter stands for.
-std::vector<LogOptions> logs_of(const ConfigurationAndUpdate& parameter) {
+std::vector<systems::remote_log::LogOptions> logs_of(const ConfigurationAndUpdate& parameter) {
   const auto& [configuration, update] = parameter;
-  std::vector<LogOptions> logs;
-  for (const persistence::Method& method : persistence::methods()) {
+  std::vector<systems::remote_log::LogOptions> logs;
+  for (const methods::Method& method : methods::methods()) {
     if (method.update != update || is_wasteful(method, configuration) ||
-        prove(method, configuration).correctness != persistence::Correctness::right) {
+        prove(method, configuration).correctness != methods::Correctness::right) {
       continue;
     }
     logs.push_back(options_of(method, configuration.receive_buffers, kSlots));
@@ -218,8 +219,8 @@ TEST_P(PowerOfTheLogServer, FailsAnywhere) {
   const Configuration& configuration = std::get<Configuration>(GetParam());
   std::uint64_t moments = 0;
   std::uint64_t runs = 0;
-  const std::vector<LogOptions> logs = logs_of(GetParam());
-  for (const LogOptions& options : logs) {
+  const std::vector<systems::remote_log::LogOptions> logs = logs_of(GetParam());
+  for (const systems::remote_log::LogOptions& options : logs) {
     SCOPED_TRACE(options.method_name());
     Explored explored;
     for (ExploreOptions exploration :
@@ -240,7 +241,7 @@ TEST_P(PowerOfTheLogServer, FailsAnywhere) {
 
 TEST_P(PowerOfTheLogServer, KeepsWhatFollowsTheLastRecordOfALostClient) {
   constexpr Picoseconds kLongerThanAnAppend = Microseconds(12);
-  for (const LogOptions& options : logs_of(GetParam())) {
+  for (const systems::remote_log::LogOptions& options : logs_of(GetParam())) {
     for (Picoseconds after{}; after < kLongerThanAnAppend; after += Nanoseconds(100)) {
       SCOPED_TRACE(testing::Message() << options.method_name() << ", " << after.count() << " ps");
       append_behind_a_lost_client(options, std::get<Configuration>(GetParam()), after);

@@ -27,8 +27,9 @@ inline bool is_payload_of(std::uint64_t number, std::span<const std::byte> paylo
   return std::equal(payload.begin(), payload.end(), expected.begin(), expected.end());
 }
 
-inline LogOptions options_of(const persistence::Method& method, pmem::Medium receive_medium,
-                             std::uint64_t slots = 8) {
+inline systems::remote_log::LogOptions options_of(const methods::Method& method,
+                                                  pmem::Medium receive_medium,
+                                                  std::uint64_t slots = 8) {
   return {.method = method,
           .slots = slots,
           .largest_record = kLargest,

@@ -1,5 +1,5 @@
 // What `perdura crash` says of a system is never more than the committed explorations
-// (bench/crash/explored.csv) say, however little a look has tried, and its exit code says the same.
+// (explore/explored.csv) say, however little a look has tried, and its exit code says the same.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -36,7 +36,7 @@ std::vector<Row> rows_of(const std::string& path) {
 }
 
 const std::vector<Row>& table() {
-  static const std::vector<Row> rows = rows_of(PERDURA_SOURCE_DIR "/bench/crash/explored.csv");
+  static const std::vector<Row> rows = rows_of(PERDURA_SOURCE_DIR "/explore/explored.csv");
   return rows;
 }
 

@@ -21,8 +21,7 @@ TEST(Guarantees, BuiltInAreThoseOfTheTableThatIsKept) {
     std::ifstream in(file);
     return std::string(std::istreambuf_iterator<char>(in), {});
   };
-  EXPECT_EQ(text_of(folder + "/systems.csv"),
-            text_of(PERDURA_SOURCE_DIR "/bench/crash/explored.csv"));
+  EXPECT_EQ(text_of(folder + "/systems.csv"), text_of(PERDURA_SOURCE_DIR "/explore/explored.csv"));
   EXPECT_NE(text_of(folder + "/tables.toml").find("Not explored now"), std::string::npos);
 }
 

@@ -161,7 +161,7 @@ const KvSystem kFakeKv{
     .title = "Fake",
     .paper = "none",
     .guarantee = "none",
-    .put = persistence::UpdateNeeds{},
+    .put = methods::UpdateNeeds{},
     .parameters = kParameters,
     .session_metrics = kSessionMetrics,
     .partition_metrics = kPartitionMetrics,

@@ -1,6 +1,6 @@
 // The server's power fails at every moment of a small history, and is back at once: after recovery
 // the store holds what exploration has found that its system guarantees, and takes writes.
-#include "bench/crash/explored.h"
+#include "explore/explored.h"
 #include "platform/sim/failures.h"
 #include "services/kv/service.h"
 #include "systems/registry/registry.h"
@@ -45,7 +45,7 @@ constexpr std::array<Step, 12> kSteps{{{0, 1},
 //   atomic   some version that was written is there, or none
 struct Guaranteed {
   services::GuaranteeLevel level = services::GuaranteeLevel::none;
-  bench::ExploredSetting setting;
+  explore::ExploredSetting setting;
 };
 
 class PowerOfTheServer : public testing::TestWithParam<Subject> {
@@ -56,10 +56,10 @@ class PowerOfTheServer : public testing::TestWithParam<Subject> {
   Guaranteed guaranteed(PersistenceModel model) const {
     const services::SystemInfo info = services::info_of(system());
     Guaranteed most;
-    for (const bench::ExploredSetting& setting : bench::explored_settings(info)) {
+    for (const explore::ExploredSetting& setting : explore::explored_settings(info)) {
       if (setting.correct) continue;
       const auto level =
-          bench::explored_level(info, setting.parameters, false, std::span(&model, 1));
+          explore::explored_level(info, setting.parameters, false, std::span(&model, 1));
       if (level && *level > most.level) most = {*level, setting};
     }
     return most;

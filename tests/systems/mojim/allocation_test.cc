@@ -31,8 +31,7 @@ TEST_P(SyncPoints, AllocateNothing) {
   MemoryConfig config{
       .size = 64 * KiB, .completion = CompletionMode::polling, .parameters = {{"log_slots", 64}}};
   if (GetParam() == pmem::PersistenceDomain::dmp) {
-    config.method =
-        persistence::choose({{{GetParam(), true}, pmem::Medium::pm}}, *system.update, {});
+    config.method = methods::choose({{{GetParam(), true}, pmem::Medium::pm}}, *system.update, {});
   }
   std::uint64_t while_steady = ~std::uint64_t{0};
   platform.start_service(1, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {

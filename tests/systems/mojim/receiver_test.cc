@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "persistence/chooser.h"
+#include "methods/chooser.h"
 #include "platform/sim/sim_platform.h"
 #include "systems/mojim/parameters.h"
 #include "systems/registry/registry.h"
@@ -99,8 +99,8 @@ TEST_F(MojimReceiver, ACopyWhoseProcessorStandsStillIsNoticed) {
   constexpr Time kStandsStill = Time() + std::chrono::milliseconds(100);
   constexpr Time kGoesOn = Time() + std::chrono::seconds(10);
   // A mirror that acknowledges by messages, in the end also to one who does not notice.
-  config_.method = persistence::choose({{{pmem::PersistenceDomain::dmp, true}, pmem::Medium::pm}},
-                                       *system_.update, {});
+  config_.method = methods::choose({{{pmem::PersistenceDomain::dmp, true}, pmem::Medium::pm}},
+                                   *system_.update, {});
   for (const std::uint32_t thread : {0, 1}) platform_.stall(1, thread, {{kStandsStill, kGoesOn}});
   start_mirror();
   for (const Acknowledgment acknowledgment : {Acknowledgment::device, Acknowledgment::message}) {

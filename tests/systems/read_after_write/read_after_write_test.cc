@@ -1,6 +1,6 @@
 // Read After Write beyond what every key-value system must do (tests/systems/kv).
-#include "persistence/chooser.h"
-#include "persistence/durable_write.h"
+#include "methods/chooser.h"
+#include "methods/durable_write.h"
 #include "platform/faults/faulty_thread.h"
 #include "platform/sim/sim_platform.h"
 #include "systems/registry/registry.h"
@@ -115,8 +115,8 @@ TEST(ReadAfterWriteOnSim, ARecordIsDurableAlthoughItsSlotBelongsToAnotherAlready
   const pmem::PersistenceModel server{.domain = pmem::PersistenceDomain::dmp, .ddio = true};
   KvConfig config;
   config.parameters = {{"log_slots", 2}};
-  config.put_method = persistence::choose({{server}}, *system.put, {});
-  ASSERT_TRUE(persistence::DurableWrite(*config.put_method, {}).asks_responder());
+  config.put_method = methods::choose({{server}}, *system.put, {});
+  ASSERT_TRUE(methods::DurableWrite(*config.put_method, {}).asks_responder());
   platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
     const auto partition = system.open(thread, "pool", config);
     co_await partition->serve();

@@ -77,7 +77,7 @@ std::vector<Store> make_stores(const std::string& matrix, const std::vector<std:
         continue;
       }
       if (correct) {
-        store.config.put_method = persistence::choose(
+        store.config.put_method = methods::choose(
             {{model, pmem::Medium::dram}, {model, pmem::Medium::pm}}, *system.put, {});
       }
       store.promise = promise_of(*table, store.name, iwarp ? "mhp ddio iwarp" : "mhp ddio");

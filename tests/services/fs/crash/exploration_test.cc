@@ -1,10 +1,10 @@
 // Explorations of file systems, of one that is simple and right and of copies of it that are wrong.
 #include <gtest/gtest.h>
 
-#include "bench/crash/crash.h"
-#include "bench/crash/explored.h"
-#include "bench/crash/sequences.h"
-#include "bench/crash/soak.h"
+#include "explore/crash.h"
+#include "explore/explored.h"
+#include "explore/sequences.h"
+#include "explore/soak.h"
 #include "services/fs/crash/service.h"
 #include "systems/registry/registry.h"
 #include "tests/services/fs/crash/logged_files.h"
@@ -13,8 +13,8 @@
 namespace perdura::fs::test {
 namespace {
 
-using bench::SequenceOptions;
-using bench::SequenceResult;
+using explore::SequenceOptions;
+using explore::SequenceResult;
 using pmem::PersistenceDomain;
 using services::Condition;
 
@@ -24,7 +24,7 @@ SequenceResult explore(const FsSystem& system, SequenceOptions options) {
   const FsService service(std::span(&system, 1));
   options.setup.model = {PersistenceDomain::dmp, false};
   options.threads = 1;
-  return bench::explore_sequences({&service, system.info}, testbed(), options);
+  return explore::explore_sequences({&service, system.info}, testbed(), options);
 }
 
 TEST(FsSequences, OfOneOperationLeaveWhatWasBeforeItOrBehindIt) {
@@ -62,11 +62,11 @@ TEST_P(Explored, SomeOfTheSequencesOfTwoOperations) {
 TEST_P(Explored, SessionsThatShareFiles) {
   for (const services::ServedSystem& served : systems::all_systems()) {
     if (served.info.name != system().info.name) continue;
-    bench::SoakCase one{served,
-                        bench::explored_settings(served.info).front(),
-                        {PersistenceDomain::dmp, false},
-                        system().info.level};
-    bench::CaseSoak soak(std::move(one), testbed(), 1);
+    explore::SoakCase one{served,
+                          explore::explored_settings(served.info).front(),
+                          {PersistenceDomain::dmp, false},
+                          system().info.level};
+    explore::CaseSoak soak(std::move(one), testbed(), 1);
     for (int run = 0; run < 200; ++run) {
       const auto finding = soak.next();
       ASSERT_FALSE(finding.has_value()) << finding->text();
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(All, WrongFiles,
 
 TEST(FsHistories, OfARightFileSystemAreDurable) {
   const FsService service(std::span(&kLogged, 1));
-  const bench::CrashResult result = bench::explore_crashes(
+  const explore::CrashResult result = explore::explore_crashes(
       {&service, kLogged.info}, testbed(),
       {.setup = {.model = {PersistenceDomain::dmp, false}}, .recoveries = 3, .threads = 1});
   EXPECT_TRUE(result[Condition::durable].held) << result[Condition::durable].first_loss;
@@ -113,11 +113,11 @@ TEST(FsHistories, OfARightFileSystemAreDurable) {
 
 TEST(FsSoak, FindsNothingInARightFileSystem) {
   const FsService service(std::span(&kLogged, 1));
-  bench::SoakCase one{{&service, kLogged.info},
-                      bench::explored_settings(kLogged.info).front(),
-                      {PersistenceDomain::dmp, false},
-                      services::GuaranteeLevel::durable};
-  bench::CaseSoak soak(std::move(one), testbed(), 1);
+  explore::SoakCase one{{&service, kLogged.info},
+                        explore::explored_settings(kLogged.info).front(),
+                        {PersistenceDomain::dmp, false},
+                        services::GuaranteeLevel::durable};
+  explore::CaseSoak soak(std::move(one), testbed(), 1);
   for (int run = 0; run < 300; ++run) {
     const auto finding = soak.next();
     ASSERT_FALSE(finding.has_value()) << finding->text();
@@ -126,11 +126,11 @@ TEST(FsSoak, FindsNothingInARightFileSystem) {
 
 TEST(FsSoak, FindsWhatIsWrongOnlyWhereNamesMove) {
   const FsService service(std::span(&kLoggedInTwo, 1));
-  bench::SoakCase one{{&service, kLoggedInTwo.info},
-                      bench::explored_settings(kLoggedInTwo.info).front(),
-                      {PersistenceDomain::dmp, false},
-                      services::GuaranteeLevel::durable};
-  bench::CaseSoak soak(std::move(one), testbed(), 1);
+  explore::SoakCase one{{&service, kLoggedInTwo.info},
+                        explore::explored_settings(kLoggedInTwo.info).front(),
+                        {PersistenceDomain::dmp, false},
+                        services::GuaranteeLevel::durable};
+  explore::CaseSoak soak(std::move(one), testbed(), 1);
   bool found = false;
   for (int run = 0; run < 3000 && !found; ++run) found = soak.next([] { return true; }).has_value();
   EXPECT_TRUE(found);

@@ -1,8 +1,8 @@
 // Puts that are durable when they are acknowledged, by each method that the chooser may come to.
-// That they are durable is explored in tests/bench/crash; here they must do what puts do.
+// That they are durable is explored in tests/explore; here they must do what puts do.
 #include <algorithm>
 
-#include "persistence/durable_write.h"
+#include "methods/durable_write.h"
 #include "platform/base/error.h"
 #include "systems/registry/registry.h"
 #include "tests/services/kv/conformance/recording.h"
@@ -10,16 +10,16 @@
 namespace perdura::systems::test {
 namespace {
 
-using persistence::Method;
+using methods::Method;
 
 // Of all configurations, alone and all together.
 std::vector<Method> put_methods(const KvSystem& system) {
-  std::vector<std::vector<persistence::Configuration>> known;
-  known.push_back(persistence::configurations(persistence::StatedConfiguration{}));
+  std::vector<std::vector<methods::Configuration>> known;
+  known.push_back(methods::configurations(methods::StatedConfiguration{}));
   for (const auto& configuration : known.front()) known.push_back({configuration});
   std::vector<Method> methods;
   for (const auto& configurations : known) {
-    const Method method = persistence::choose(configurations, *system.put, {});
+    const Method method = methods::choose(configurations, *system.put, {});
     const bool found = std::any_of(methods.begin(), methods.end(),
                                    [&](const Method& other) { return other.name == method.name; });
     if (!found) methods.push_back(method);
@@ -57,15 +57,14 @@ TEST_P(KvTest, PutsDurablyByEachMethod) {
 }
 
 TEST(DurableWrite, TakesMethodsForASingleUpdateByWriteOnly) {
-  for (const Method& method : persistence::methods()) {
+  for (const Method& method : methods::methods()) {
     SCOPED_TRACE(method.name);
     const auto make = [&](const fabric::Capabilities& device) {
-      return persistence::DurableWrite(method, device);
+      return methods::DurableWrite(method, device);
     };
     const fabric::Capabilities poor;
     const fabric::Capabilities able{.flush = true, .flush_persistence = true};
-    if (method.update != persistence::Update::single ||
-        method.carrier != persistence::Carrier::write) {
+    if (method.update != methods::Update::single || method.carrier != methods::Carrier::write) {
       EXPECT_THROW(make(able), UsageError);
       continue;
     }
@@ -82,7 +81,7 @@ TEST(DurableWrite, TakesMethodsForASingleUpdateByWriteOnly) {
 // as little as the configuration allows.
 TEST(PutMethod, IsTheBestForTheConfiguration) {
   struct Case {
-    persistence::StatedConfiguration stated;
+    methods::StatedConfiguration stated;
     std::string_view by_write;
     std::string_view by_send;
   };
@@ -97,9 +96,9 @@ TEST(PutMethod, IsTheBestForTheConfiguration) {
       {{}, "write-message", "send-copy-flush"},
   };
   for (const auto& [stated, by_write, by_send] : cases) {
-    const auto configurations = persistence::configurations(stated);
+    const auto configurations = methods::configurations(stated);
     const auto chosen = [&](std::string_view system) {
-      return persistence::choose(configurations, *find_kv_system(system).put, {}).name;
+      return methods::choose(configurations, *find_kv_system(system).put, {}).name;
     };
     EXPECT_EQ(chosen("erda"), by_write);
     EXPECT_EQ(chosen("read-after-write"), by_write);

@@ -1,0 +1,123 @@
+// Finds by exploration what a completed operation of a system really guarantees when its servers'
+// power fails. The small histories that the system's service provides (services/crash.h) are run
+// with a power failure at every crash point. The crash images tried at each are the one that keeps
+// least, the one that keeps most, and random ones. After recovery an inspector reads what is left.
+//
+// Instead of power, the servers' processes may die, or a client, or a connection may break
+// (CrashOptions::failure). Then there is nothing to choose at a crash point, and every system is
+// expected to be durable: memory holds what was stored, flushed or not.
+//
+//   const CrashResult result = explore_crashes(system, profile, options);
+//   const Guarantee& durable = result[Condition::durable];
+//   if (!durable.held) puts(durable.first_loss.c_str());
+//
+// Five conditions are judged; services/verdict.h defines them.
+//
+// A guarantee that is found not to hold is refuted: the first loss is the counterexample. One that
+// held in all runs held for these histories, crash points and images only; CrashResult says how
+// many they were. The same options give the same result on every machine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "explore/explanation/diagram.h"
+#include "explore/image_exploration.h"
+#include "explore/what_fails.h"
+#include "platform/sim/failures.h"
+#include "platform/sim/kernel/profile.h"
+#include "services/guarantee.h"
+#include "services/service.h"
+#include "services/verdict.h"
+
+namespace perdura::explore {
+
+struct CrashOptions {
+  services::CrashSetup setup;
+  std::uint32_t random_images = 2;  // per crash point, besides the least and the most
+  std::uint64_t first = 0;  // crash point to try: to resume an exploration or to replay a loss
+  std::uint64_t last = ~std::uint64_t{0};
+  std::uint64_t stride = 1;  // tries only every stride-th crash point
+  // Restricts the exploration to this schedule of the service; empty: all schedules. Crash points
+  // are numbered from 0 in each schedule.
+  std::string schedule{};
+  FailureKind failure = FailureKind::power;
+  // How many servers lose power, or their processes, at once; every subset of that size is tried in
+  // turn. 0: all servers fail. Clients and connections fail one at a time.
+  NodeId failing = 0;
+  // The largest number of recoveries at each crash point, each of which covers many images
+  // (image_exploration.h), instead of one for the least, one for the most and some for random
+  // images. 0: until all images are covered. Only if the power of all servers fails.
+  std::optional<std::uint64_t> recoveries{};
+  unsigned threads = 0;  // `recoveries` only; 0: one per hardware thread of the host
+  // Called before each run with the fraction of the exploration that is done, from 0 to 1. An
+  // exception that it throws ends the exploration (sim::ExploreOptions::progress).
+  std::function<void(double share)> progress{};
+};
+
+// A run with a failure, by which it can be repeated.
+struct LosingRun {
+  services::CrashSchedule schedule;
+  WhatFails failing;
+  sim::Images images{};
+  std::uint64_t seed = 0;  // seed of the images
+  std::uint64_t moment = 0;
+};
+
+struct Guarantee {
+  bool held = true;
+  // Describes the first run in which the guarantee did not hold, as text of several lines: what was
+  // done, where the power failed, and what was found.
+  std::string first_loss;
+  // That run, if there was one. Absent with CrashOptions::recoveries, which tries images without
+  // repeating the history.
+  std::optional<LosingRun> losing_run{};
+};
+
+struct CrashResult {
+  std::uint64_t moments = 0;  // the moments of all histories together
+  // The number of runs with a failure. Those that were skipped because they would repeat a known
+  // one count, too.
+  std::uint64_t runs = 0;
+  // The number of distinct images from which servers recovered, summed over the crash points. For
+  // failures other than of power, the number of moments at which one was tried.
+  std::uint64_t images = 0;
+  // With CrashOptions::recoveries, in place of `runs` and `images`.
+  std::optional<ImageCoverage> coverage{};
+  // Counts of the events in the runs without a failure (services::CrashScenario::events()), and,
+  // unless CrashOptions::recoveries is set, of those in the recoveries of all other runs
+  // (services::Event::in_recovery).
+  std::map<std::string, std::uint64_t, std::less<>> events;
+  // The events that the system is expected to meet and never met: nothing was tried of them, so the
+  // exploration has failed. Always empty unless power failures were explored at all crash points of
+  // all schedules.
+  std::vector<std::string> unexplored;
+  services::PerCondition<Guarantee> guarantees;
+
+  const Guarantee& operator[](services::Condition condition) const { return guarantees[condition]; }
+
+  // The strongest level all of whose conditions held; never "visible".
+  services::GuaranteeLevel strongest() const;
+};
+
+// Returns why a system cannot be explored with this setup, as a phrase that follows its name:
+// "has no method to choose", or "needs atomics, which iWARP lacks". Empty if it can.
+std::string refusal(const services::SystemInfo& system, const services::CrashSetup& setup,
+                    const sim::NicProfile& nic);
+
+// Throws UsageError if refusal() has a reason, if the system does not take the parameters, if no
+// method is right on the server, or if its service has no such schedule; PlatformError if the
+// system fails without a power failure.
+CrashResult explore_crashes(const services::ServedSystem& system, const sim::Profile& profile,
+                            const CrashOptions& options);
+
+// Repeats the first run in which a guarantee of that result did not hold, and explains it.
+// `options` are those of the exploration.
+Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& profile,
+                     const CrashOptions& options, const Guarantee& lost);
+
+}  // namespace perdura::explore

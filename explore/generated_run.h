@@ -1,0 +1,283 @@
+// A run of a generated scenario on the simulation in which everything that may go either way is
+// drawn from a tape: what the clients do, when threads stall, which clients die, when the servers
+// fail, how, and which image each power failure leaves.
+//
+// After each failure but the last the clients connect again and go on. Where there are several
+// servers, one of them may fail alone, and stay away while the others and their clients go on, or
+// fail, too. After the last failure an inspector reads what is left.
+//
+// The tape has a stream for each thing that may be left out of a run, which is done by making the
+// stream's first choice 0. That does not shift the choices of any other stream:
+//
+//   store      the servers and what they hold (services::Service::generated_scenario())
+//   lengths    whether what is stored has lengths around boundaries (services/boundaries.h)
+//   world      how large a region is, and how many copies it has (services/memory)
+//   promoted   which copy is promoted for the inspection (services/memory)
+//   moves      which copies are promoted after failures, so that the application goes on with them
+//   patience   for how long, and how often, a copy may not answer
+//   filling    whether the store is almost full from the beginning, and clients get what fills it
+//   fences     whether the fences of CPUs take long
+//   bus        whether devices read memory so slowly that READs are torn
+//   client-N   what client N does
+//   stall-N    a thread that stands still: which one, when and for how long
+//   death-N    a client's process that dies or connection that breaks: which one, and when
+//   failure-N  a failure of the servers: its kind and its time, which is given relative to the
+//              beginning or end of an operation, so that it keeps its place if other operations
+//              are left out
+//   apart-N    whether that failure is of one server alone, of which, and for how long it is away
+//   image-N    what that failure of power leaves of persistent memory; 0 keeps the most
+//
+//   drawn       which of the next two are drawn, as a set of bits
+//   messages    by how much each message, answer and receive completion is late
+//   placements  by how much each placement in the servers' memory is late
+//   paused      which of the next two are drawn, as a set of bits
+//   pauses      for how long a thread stands still after each operation that it posts
+//   yields      for how long it stands still wherever a task lets the others of its thread run
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "explore/explanation/lost_value.h"
+#include "explore/patience.h"
+#include "platform/pmem/model/lazy_images.h"
+#include "platform/pmem/model/tape.h"
+#include "platform/pmem/sim/crashed_memory.h"
+#include "platform/sim/sim_platform.h"
+#include "services/crash.h"
+#include "services/service.h"
+
+namespace perdura::explore {
+
+// The index of the choice in a stream failure-N that says how many operations have begun or ended
+// before the failure.
+inline constexpr std::size_t kMomentOfFailure = 2;
+
+// A key of GeneratedRun::happened().
+inline constexpr std::string_view kPowerFailures = "power failures";
+
+// The places of a client's stream that say what it does between two failures of the servers: those
+// with the numbers `begin` to `end` - 1.
+struct EpochPlaces {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+// For a stream with all choices of a run. A run has one epoch more than it has failures; a client
+// draws some choices once, and then equally many for each epoch.
+constexpr EpochPlaces places_of_epoch(std::size_t choices, std::size_t epochs, std::size_t epoch) {
+  const std::size_t length = choices / epochs;
+  const std::size_t begin = choices % epochs + epoch * length;
+  return {begin, begin + length};
+}
+
+// Classes of streams, for explorations that decide the choices of each class in its own way.
+enum class StreamOf : std::uint8_t { clients, schedule, image, rest };
+StreamOf stream_of(std::string_view name);
+// A failure of power, for callers that choose it instead of drawing it: of all servers, or of one
+// alone, which is back at once or after 100 us.
+struct PowerFailure {
+  Picoseconds after{};  // the servers began to run; kLatest at most
+  std::optional<NodeId> alone{};
+  bool stays_away = false;
+
+  static constexpr Picoseconds kLatest{(std::int64_t{1} << 27) - 1};  // 134 us
+};
+// The streams of class `rest` of a run in which the delays of messages and devices are drawn, no
+// thread stalls, no client dies, and these failures happen, one after the other.
+pmem::Tape::Streams power_failures(std::span<const PowerFailure> failures);
+
+class GeneratedRun {
+ public:
+  // `profile` and `tape` must outlive this.
+  GeneratedRun(const services::ServedSystem& system, const sim::Profile& profile,
+               const services::CrashSetup& setup, pmem::Tape& tape);
+  GeneratedRun(const GeneratedRun&) = delete;
+  GeneratedRun& operator=(const GeneratedRun&) = delete;
+
+  // `observer` is told what happens; it must outlive this. Must be called before run().
+  void observe(sim::RunObserver& observer) { platform_->observe(observer); }
+
+  // Instead of run(): runs until the failure that follows `failures_before` others, and lists the
+  // moments since the one before it at which a failure would leave something different. An interval
+  // in which nothing that may survive changes and no client makes progress is listed as its last
+  // instant only. Moments before `begins` first returns true are left out.
+  void list_moments(std::function<bool()> begins, std::uint32_t failures_before = 0);
+  const std::set<Time>& moments() const { return moments_; }
+
+  // Runs to the end and judges what was found. Must be called once.
+  services::Verdict run(const services::ToJudge& judged = services::ToJudge::all());
+
+  // After run(): the choices of the same run, with each server failure re-expressed relative to the
+  // beginning or end of an operation before it. So shrinking can drop earlier operations, or change
+  // their times, without moving the failure.
+  pmem::Tape::Streams anchored() const;
+
+  // Makes run() keep what the last failure of power leaves, for try_images(). Must be called before
+  // run().
+  void keep_images() { keeps_images_ = true; }
+  struct ImagesTried {
+    std::uint64_t recoveries = 0;
+    // The choices of a run whose power failure leaves the first image for which `fails` returned
+    // true. No client does anything after it, and there is no further failure.
+    std::optional<pmem::Tape::Streams> failing{};
+  };
+  // After run(): recovers from up to `most` images of that failure
+  // (platform/pmem/model/lazy_images.h) and inspects each, until `fails` returns true for a
+  // verdict. No other member may be called afterwards.
+  ImagesTried try_images(std::uint64_t most,
+                         const std::function<bool(const services::Verdict&)>& fails);
+
+  std::uint32_t clients() const { return scenario_->clients(); }
+  NodeId servers() const { return scenario_->servers(); }
+  // The number of failures that happened.
+  std::uint32_t failures() const { return failures_; }
+  // The events of the run besides operations, one line each, in the order of time.
+  std::string events() const;
+  // How often each event happened that exploration looks for, by name: those of the service
+  // (services::CrashScenario::events()) and those of the run itself.
+  std::map<std::string, std::uint64_t> happened() const;
+  // Digests of the states that the system was in (services::SystemState) when operations began and
+  // ended, and when something failed.
+  const std::unordered_set<std::uint64_t>& states() const { return states_; }
+  // The run as its scenario saw it, for an explanation; without a title and a conclusion.
+  ExplainedRun story() const;
+
+ private:
+  // Upper bound of the delay between a failure or death and the event that it follows.
+  static constexpr Picoseconds kLatest = PowerFailure::kLatest + Picoseconds(1);
+  enum class Kind : std::uint8_t { power, process };
+  // Events that are counted since the servers began to run.
+  enum class Counted : std::uint8_t {
+    changes,             // operations that have begun or ended
+    early_observations,  // services::CrashScenario::early_observations()
+    steps,               // services::CrashScenario::steps_begun()
+  };
+  // `delay` after the `number`-th counted event, or after the start of the servers if it is 0.
+  struct Moment {
+    Counted of = Counted::changes;
+    std::uint64_t number = 0;
+    Picoseconds delay{};
+  };
+  struct PlannedFailure {
+    std::uint32_t number = 0;  // N in the names of its streams
+    Kind kind{};
+    Moment moment;
+    // If one server fails alone, this number modulo the number of servers is its node.
+    std::optional<std::size_t> alone{};
+    Picoseconds away{};  // how long that server is away
+  };
+  using Link = std::pair<NodeId, NodeId>;
+  struct PlannedDeath {
+    std::uint32_t client = 0;
+    std::optional<Link> broken;  // connections that break, instead of the client's death
+    std::size_t failures = 0;    // number of server failures before it
+    Moment moment;
+  };
+
+  // Persistent memory as a failure of power has left it.
+  struct Left {
+    std::size_t failure = 0;                               // index in planned_
+    std::vector<services::ServerFailure> losing_failures;  // losing_failures_ at that time
+    std::vector<pmem::ImageSpace> spaces;
+    std::deque<pmem::sim::CrashedMemory> memories;
+  };
+
+  using Events = std::vector<std::pair<Time, std::string>>;
+
+  static Moment drawn_moment(pmem::Choices& choices);
+  std::vector<PlannedFailure> drawn_failures();
+  void draw_apart(PlannedFailure& failure);
+  Events events_in_order() const;
+  void begin();
+  void end_clients();
+  void draw_stalls();
+  void draw_schedule();
+  void note_moment();
+  void note_moment_before(Time when);
+  void draw_deaths();
+  std::vector<NodeId> all_servers() const;
+  void start_all();
+  void go_on_without(NodeId server);
+  void return_alone(NodeId server);
+  void begin_epoch();
+  void plan_what_happens();
+  void at(const Moment& moment, std::function<void()> then);
+  void note_change();
+  bool awaits_steps() const;
+  void note_steps();
+  void count(Counted what, std::uint64_t number, Time now);
+  std::vector<Link> links_of(std::uint32_t client) const;
+  std::vector<fabric::Port> ports_of(NodeId node) const;
+  void end_client(const PlannedDeath& death);
+  void fail(const PlannedFailure& failure);
+  bool is_any_away() const;
+  void keep_what_is_left();
+  pmem::Tape::Streams with_image(const pmem::LazyImages& images) const;
+  void start_server(NodeId node);
+  void start_client(std::uint32_t number);
+  void start_inspector();
+  Task<> serve(Thread& thread);
+  Task<> use(Thread& thread, std::uint32_t number);
+  Task<> inspect(Thread& thread);
+  void note(Time when, std::string what);
+  void note_state(std::string_view event);  // records a digest of the system's state
+  NodeId inspector() const { return scenario_->servers() + scenario_->clients(); }
+
+  pmem::Tape& tape_;
+  const sim::Profile profile_;
+  bool late_placements_;
+  std::vector<PlannedFailure> planned_;
+  std::vector<PlannedDeath> deaths_;
+  std::unique_ptr<services::CrashScenario> scenario_;
+  Patience patience_;
+  std::uint32_t failures_ = 0;
+  // By server: while it is away, the number of the failure that took it down; otherwise 0.
+  std::vector<std::uint32_t> away_;
+  struct Client {
+    // The port of its current thread. Threads from before a failure of all servers may still run,
+    // if they have not noticed it yet.
+    fabric::Port port = 0;
+    bool is_at_work = false;
+    std::size_t turns = 0;  // number of epochs that it has yet to begin
+  };
+  std::vector<Client> clients_;
+  // The failures that may lose something, for CrashScenario::judge(): all failures of power. A
+  // process that dies leaves all that was visible, so its death is among them only if the scenario
+  // says so.
+  std::vector<services::ServerFailure> losing_failures_;
+  bool power_failed_last_ = false;
+  std::vector<Time> all_failures_;
+  Events events_;
+  std::map<std::string, std::uint64_t> happened_;
+  std::unordered_set<std::uint64_t> states_;
+  std::map<Counted, std::uint64_t> counts_;
+  std::uint64_t early_ = 0;  // early observations in the whole run
+  std::uint64_t steps_ = 0;  // steps that the servers have begun
+  Time changed_at_{};        // the last change, or when the servers began to run
+  std::map<std::uint32_t, Moment> moments_of_failures_;  // those that happened, by number
+  std::vector<std::pair<Moment, std::function<void()>>> awaited_;
+  bool disturbed_ = false;         // clients may fail to connect
+  bool ready_to_inspect_ = false;  // the last failure has been, or none is planned
+  std::string client_problem_;
+  bool keeps_images_ = false;
+  std::optional<Left> left_;
+  std::function<bool()> moments_begin_;       // null: they are not listed
+  std::uint32_t moments_after_failures_ = 0;  // number of failures before them
+  std::optional<Time> moments_from_;
+  std::uint64_t client_steps_ = 0;
+  std::set<Time> moments_;
+  // Declared last, so destroyed first: its threads use the members above.
+  std::unique_ptr<sim::SimPlatform> platform_;
+};
+
+}  // namespace perdura::explore

@@ -1,0 +1,338 @@
+#include "explore/schedules.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "platform/host/os_thread.h"
+#include "platform/strategies/bounded.h"
+#include "platform/strategies/exhaustive.h"
+#include "platform/strategies/pct.h"
+#include "platform/strategies/random.h"
+
+namespace perdura::explore {
+
+namespace {
+
+using pmem::Tape;
+
+// One in this many of a client's choices is drawn; the others are 0.
+constexpr std::size_t kRarityOfOperations = 2;
+// The same for the delays of a random schedule.
+constexpr std::size_t kRarityOfDelays = 16;
+constexpr std::uint64_t kUsualRandomSchedules = 100;
+// Chooses the last alternative of a stream, however many there are.
+constexpr std::uint64_t kLast = 1000;
+
+class ScheduleExploration {
+ public:
+  ScheduleExploration(const SoakCase& one, const sim::Profile& profile,
+                      const ScheduleOptions& options)
+      : one_(one), profile_(profile), options_(options) {}
+
+  ScheduleResult explore() {
+    while (result_.histories < options_.histories && !result_.finding) explore_batch();
+    return std::move(result_);
+  }
+
+ private:
+  struct History {
+    std::uint64_t seed = 0;
+    std::uint64_t seed_of_clients = 0;
+    std::unique_ptr<strategies::Strategy> strategy{};
+    bool ended = false;
+    std::uint64_t failures = 0;
+    std::optional<Tape::Streams> finding{};
+    services::GuaranteeLevel kept{};  // what the finding kept
+    bool image_had_choices = false;   // that of the last failure of the last run
+    std::uint64_t listings = seed;    // grows with each listing after a first failure
+    std::uint64_t pairs = 0;
+  };
+
+  // Histories take turns, since what is easy to find shows in the first schedules of one of them.
+  void explore_batch() {
+    constexpr std::uint64_t kTogether = 20;
+    const std::uint64_t count = std::min(kTogether, options_.histories - result_.histories);
+    std::vector<History> batch;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t seed = options_.seed + result_.histories + i;
+      batch.push_back({seed, seed_of_clients(seed), make_strategy(seed)});
+    }
+    const auto found = [](const History& history) { return history.finding.has_value(); };
+    const auto ended = [](const History& history) { return history.ended; };
+    while (!std::all_of(batch.begin(), batch.end(), ended)) {
+      note_share(batch);
+      take_turns(batch);
+      // The same one, however many threads there are.
+      const auto first = std::find_if(batch.begin(), batch.end(), found);
+      if (first == batch.end()) continue;
+      make_finding(*first);
+      break;
+    }
+    result_.histories += count;
+    for (const History& history : batch) {
+      result_.schedules += history.strategy->runs();
+      result_.failures += history.failures;
+      note_probability(*history.strategy);
+    }
+  }
+
+  // The next schedule of each history, in several threads.
+  void take_turns(std::vector<History>& batch) {
+    const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+    std::atomic<std::size_t> next{0};
+    std::exception_ptr problem;
+    const auto work = [&] {
+      try {
+        for (std::size_t i; (i = next++) < batch.size();) take_turn(batch[i]);
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!problem) problem = std::current_exception();
+        next = batch.size();
+      }
+    };
+    work_together(options_.threads == 0 ? cores : options_.threads, [&](std::size_t) { work(); });
+    if (problem) std::rethrow_exception(problem);
+  }
+
+  void take_turn(History& history) {
+    strategies::Strategy& strategy = *history.strategy;
+    const bool at_limit = options_.schedules > 0 && strategy.runs() == options_.schedules;
+    history.ended = history.ended || at_limit || !strategy.next();
+    if (!history.ended) try_schedule(history);
+  }
+
+  void note_share(const std::vector<History>& batch) {
+    double done = static_cast<double>(result_.histories);
+    for (const History& history : batch) {
+      const bool has_begun = history.strategy->runs() > 0;
+      done += history.ended ? 1 : has_begun ? history.strategy->share() : 0;
+    }
+    const std::lock_guard lock(mutex_);
+    share_ = std::min(1.0, done / static_cast<double>(options_.histories));
+  }
+
+  // One of so many moments of the first failure has been tried. Where a history has more than one
+  // schedule, note_share() is called between them.
+  void note_share_of_pairs(std::size_t moments) {
+    if (options_.deviations > 0) return;
+    const std::lock_guard lock(mutex_);
+    const auto all = static_cast<double>(moments) * static_cast<double>(options_.histories);
+    share_ = std::min(1.0, share_ + 1 / all);
+  }
+
+  void note_probability(const strategies::Strategy& strategy) {
+    const auto* const pct = dynamic_cast<const strategies::Pct*>(&strategy);
+    if (pct == nullptr) return;
+    result_.choices = std::max(result_.choices, pct->choices());
+    result_.probability = std::min(result_.probability, pct->probability());
+  }
+
+  // A history of several clients, if the service has such: one client alone sees nothing too early.
+  std::uint64_t seed_of_clients(std::uint64_t seed) const {
+    constexpr std::uint64_t kTries = 16;
+    for (std::uint64_t attempt = 0; attempt < kTries; ++attempt) {
+      const std::uint64_t candidate = seed + (attempt << 48);
+      pmem::SparseChoices clients(candidate, kRarityOfOperations);
+      Tape tape(failing_last(), [&](std::string_view stream) {
+        return stream_of(stream) == StreamOf::clients ? &clients : nullptr;
+      });
+      if (GeneratedRun(one_.system, profile_, one_.setup(), tape).clients() > 1) return candidate;
+    }
+    return seed;
+  }
+
+  std::unique_ptr<strategies::Strategy> make_strategy(std::uint64_t seed) const {
+    const std::uint64_t schedules =
+        options_.schedules == 0 ? kUsualRandomSchedules : options_.schedules;
+    switch (options_.strategy) {
+      case StrategyKind::bounded:
+        return std::make_unique<strategies::Bounded>(options_.deviations);
+      case StrategyKind::pct:
+        return std::make_unique<strategies::Pct>(seed, options_.depth, schedules);
+      case StrategyKind::random:
+        return std::make_unique<strategies::Random>(seed, kRarityOfDelays, schedules);
+      case StrategyKind::exhaustive:
+        break;
+    }
+    return std::make_unique<strategies::Exhaustive>();
+  }
+
+  // Lists the moments of a run of the strategy's next schedule whose power fails when all is done,
+  // then tries each until something is found.
+  void try_schedule(History& history) {
+    strategies::Strategy& strategy = *history.strategy;
+    pmem::SparseChoices clients(history.seed_of_clients, kRarityOfOperations);
+    Tape::Streams begin = failing_last();
+    // Every second history: a copy that stays away is given up.
+    if (options_.failures > 1 && history.seed % 2 == 0) begin["patience"] = {kLast, kLast};
+    Tape tape(std::move(begin), [&](std::string_view stream) -> pmem::Choices* {
+      switch (stream_of(stream)) {
+        case StreamOf::clients:
+          return &clients;
+        case StreamOf::schedule:
+          return &strategy;
+        case StreamOf::image:
+        case StreamOf::rest:
+          break;
+      }
+      return nullptr;
+    });
+    GeneratedRun listing(one_.system, profile_, one_.setup(), tape);
+    // Before its last deviation a schedule is one that was tried before.
+    const auto* const bounded = dynamic_cast<const strategies::Bounded*>(&strategy);
+    attend();
+    listing.list_moments([bounded] { return bounded == nullptr || bounded->is_new(); });
+    Tape::Streams streams = tape.drawn();
+    if (options_.failures > 1) return try_pairs(streams, listing, history);
+    for (const Time moment : listing.moments()) {
+      set(streams, {{moment.time_since_epoch()}});
+      if (!try_moment(streams, history)) return;
+    }
+  }
+
+  // The servers fail as late as they can.
+  Tape::Streams failing_last() const {
+    return power_failures(
+        std::vector<PowerFailure>(options_.failures, {.after = PowerFailure::kLatest}));
+  }
+
+  static void set(Tape::Streams& streams, const std::vector<PowerFailure>& failures) {
+    for (auto& [name, choices] : power_failures(failures)) streams[name] = choices;
+  }
+
+  // All that may fail at a moment.
+  static std::vector<PowerFailure> all_failures(NodeId servers, Picoseconds after) {
+    std::vector<PowerFailure> all{{after}};
+    for (NodeId server = 0; servers > 1 && server < servers; ++server) {
+      for (const bool stays_away : {false, true}) all.push_back({after, server, stays_away});
+    }
+    return all;
+  }
+
+  // Which of the moments are tried, if not all: others each time, and at least one.
+  std::vector<Time> chosen(const std::set<Time>& moments, std::uint64_t first) const {
+    std::vector<Time> chosen;
+    const std::uint64_t step = std::min<std::uint64_t>(options_.stride, moments.size());
+    std::uint64_t number = first;
+    for (const Time moment : moments) {
+      if (number++ % step == 0) chosen.push_back(moment);
+    }
+    return chosen;
+  }
+
+  void try_pairs(Tape::Streams streams, const GeneratedRun& listing, History& history) {
+    const std::vector<Time> moments = chosen(listing.moments(), history.seed);
+    for (const Time moment : moments) {
+      for (const PowerFailure& first : all_failures(listing.servers(), moment.time_since_epoch())) {
+        pmem::LeastChoices least;
+        if (!try_second(streams, first, least, history)) return;
+        if (!history.image_had_choices) continue;
+        pmem::MostChoices most;
+        if (!try_second(streams, first, most, history)) return;
+      }
+      note_share_of_pairs(moments.size());
+    }
+  }
+
+  // Tries the moments of a run after its first failure, which depend on the image that this one
+  // leaves. Returns false if it has found something; `image_had_choices` then tells of the first
+  // failure.
+  bool try_second(Tape::Streams streams, const PowerFailure& first, pmem::Choices& image,
+                  History& history) {
+    set(streams, {first, {.after = PowerFailure::kLatest}});
+    Tape tape(streams, [&](std::string_view stream) {
+      return stream_of(stream) == StreamOf::image ? &image : nullptr;
+    });
+    GeneratedRun listing(one_.system, profile_, one_.setup(), tape);
+    attend();
+    listing.list_moments([] { return true; }, 1);
+    streams = tape.drawn();
+    const bool first_had_choices = draws_image(streams);
+    for (const Time moment : chosen(listing.moments(), ++history.listings)) {
+      const Picoseconds after = moment.time_since_epoch() - first.after;
+      for (const PowerFailure& second : all_failures(listing.servers(), after)) {
+        set(streams, {first, second});
+        // Each of the copies that may be promoted, in turn.
+        streams["promoted"] = {history.pairs++ % listing.servers()};
+        if (!try_moment(streams, history)) return false;
+      }
+    }
+    history.image_had_choices = first_had_choices;
+    return true;
+  }
+
+  static bool draws_image(const Tape::Streams& streams) {
+    return std::any_of(streams.begin(), streams.end(), [](const auto& stream) {
+      return stream_of(stream.first) == StreamOf::image && !stream.second.empty();
+    });
+  }
+
+  // False if it has found something.
+  bool try_moment(const Tape::Streams& streams, History& history) {
+    pmem::LeastChoices least;
+    if (!try_image(streams, least, history)) return false;
+    if (!history.image_had_choices) return true;
+    pmem::MostChoices most;
+    if (!try_image(streams, most, history)) return false;
+    pmem::RandomChoices random(history.seed ^ history.failures << 32);
+    for (std::uint32_t i = 0; i < options_.random_images; ++i) {
+      if (!try_image(streams, random, history)) return false;
+    }
+    return true;
+  }
+
+  bool try_image(const Tape::Streams& streams, pmem::Choices& image, History& history) {
+    attend();
+    ++history.failures;
+    Tape tape(streams, [&](std::string_view stream) {
+      return stream_of(stream) == StreamOf::image ? &image : nullptr;
+    });
+    const SoakRun run = run_once(one_, profile_, tape);
+    Tape::Streams drawn = tape.drawn();
+    Tape::Streams of_last = drawn;
+    for (const auto& [name, choices] : streams) of_last.erase(name);
+    history.image_had_choices = draws_image(of_last);
+    if (run.kept >= one_.expected) return true;
+    history.finding = std::move(drawn);
+    history.kept = run.kept;
+    return false;
+  }
+
+  void make_finding(const History& history) {
+    result_.finding =
+        simplest_finding(one_, profile_, *history.finding, history.kept, options_.stop);
+    result_.finding->seed = history.seed;
+    result_.finding->schedule = history.strategy->runs();
+  }
+
+  void attend() const {
+    if (!options_.progress) return;
+    const std::lock_guard lock(mutex_);
+    options_.progress(share_);
+  }
+
+  const SoakCase& one_;
+  const sim::Profile& profile_;
+  const ScheduleOptions& options_;
+  ScheduleResult result_;
+  double share_ = 0;  // guarded by mutex_
+  mutable std::mutex mutex_;
+};
+
+}  // namespace
+
+ScheduleResult explore_schedules(const SoakCase& one, const sim::Profile& profile,
+                                 const ScheduleOptions& options) {
+  return ScheduleExploration(one, profile, options).explore();
+}
+
+}  // namespace perdura::explore

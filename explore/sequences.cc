@@ -1,0 +1,107 @@
+#include "explore/sequences.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "platform/base/error.h"
+#include "platform/host/os_thread.h"
+
+namespace perdura::explore {
+
+namespace {
+
+class SequenceExploration {
+ public:
+  SequenceExploration(const services::ServedSystem& system, const sim::Profile& profile,
+                      const SequenceOptions& options)
+      : system_(system), profile_(profile), options_(options) {
+    const std::uint64_t all = system.service->sequences(options.length);
+    if (all == 0) {
+      throw UsageError(fmt::format("service {} has no sequences of {} operations",
+                                   system.service->name(), options.length));
+    }
+    end_ = options.last < all ? options.last + 1 : all;
+    if (options.first >= end_) {
+      throw UsageError(
+          fmt::format("sequence {} is beyond the last one, {}", options.first, all - 1));
+    }
+    next_ = options.first;
+  }
+
+  SequenceResult explore() {
+    unsigned threads = options_.threads;
+    if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+    work_together(threads, [this](std::size_t) { work(); });
+    if (problem_) std::rethrow_exception(problem_);
+    return result_;
+  }
+
+ private:
+  void work() {
+    try {
+      for (std::uint64_t number; (number = next_.fetch_add(options_.stride)) < end_;) {
+        if (number > first_loss_) break;
+        try_one(number);
+      }
+    } catch (...) {
+      next_ = end_;
+      const std::lock_guard lock(mutex_);
+      if (!problem_) problem_ = std::current_exception();
+    }
+  }
+
+  void try_one(std::uint64_t number) {
+    const services::CrashSequence sequence =
+        system_.service->crash_sequence(system_.info.name, options_.setup, options_.length, number);
+    const ImageOptions images{
+        .most_recoveries = options_.recoveries, .seed = options_.setup.seed, .threads = 1};
+    const ImageFindings found = explore_images(
+        sequence.make, profile_, options_.setup.model, sequence.name, images,
+        [&](const services::CrashScenario& scenario) {
+          const services::Verdict verdict = scenario.judge({}, services::ToJudge::all());
+          if (verdict.holds_all()) return;
+          throw PlatformError(fmt::format("{} fails already without a failure: {}\n{}",
+                                          system_.info.name, sequence.name,
+                                          verdict.why(services::Condition::durable)));
+        });
+    const std::lock_guard lock(mutex_);
+    ++result_.sequences;
+    result_.moments += found.moments;
+    result_.states += found.states;
+    result_.coverage.add(found.coverage);
+    const std::string why = found.losses.loss_of(options_.expected).why;
+    if (!why.empty() && number < first_loss_) {
+      first_loss_ = number;
+      result_.loss = {number, sequence.name, why};
+    }
+    if (options_.progress) {
+      options_.progress(static_cast<double>(number - options_.first) /
+                        static_cast<double>(end_ - options_.first));
+    }
+  }
+
+  const services::ServedSystem& system_;
+  const sim::Profile& profile_;
+  const SequenceOptions& options_;
+  std::uint64_t end_ = 0;
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<std::uint64_t> first_loss_{~std::uint64_t{0}};
+  std::mutex mutex_;
+  SequenceResult result_;
+  std::exception_ptr problem_;
+};
+
+}  // namespace
+
+SequenceResult explore_sequences(const services::ServedSystem& system, const sim::Profile& profile,
+                                 const SequenceOptions& options) {
+  return SequenceExploration(system, profile, options).explore();
+}
+
+}  // namespace perdura::explore

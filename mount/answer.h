@@ -1,0 +1,42 @@
+// Converts attributes to libfuse's types, and says how long the kernel may remember them.
+#pragma once
+
+#include "mount/handler.h"
+
+namespace perdura::mount {
+
+// All changes go through the kernel, so it may remember names and attributes forever.
+inline constexpr double kForEver = 1e9;  // seconds
+
+inline struct stat stat_of(const fs::Attributes& attributes) {
+  struct stat found {};
+  found.st_ino = static_cast<ino_t>(attributes.inode);
+  found.st_mode = attributes.mode;
+  found.st_nlink = attributes.links;
+  found.st_uid = attributes.uid;
+  found.st_gid = attributes.gid;
+  found.st_rdev = attributes.device;
+  found.st_size = static_cast<off_t>(attributes.size);
+  found.st_blocks = static_cast<blkcnt_t>(attributes.blocks);
+  found.st_blksize = fs::kBlock;
+  const auto time_of = [](const fs::Timestamp& time) {
+    return timespec{.tv_sec = time.seconds, .tv_nsec = time.nanoseconds};
+  };
+  found.st_atim = time_of(attributes.accessed);
+  found.st_mtim = time_of(attributes.modified);
+  found.st_ctim = time_of(attributes.changed);
+  return found;
+}
+
+inline fuse_entry_param entry_of(const fs::Attributes& attributes) {
+  fuse_entry_param entry{};
+  entry.ino = static_cast<fuse_ino_t>(attributes.inode);
+  entry.generation = attributes.generation;
+  entry.attr = stat_of(attributes);
+  // The name of a damaged inode can be removed; all other calls must reach us and return an error.
+  entry.attr_timeout = attributes.damaged ? 0 : kForEver;
+  entry.entry_timeout = attributes.damaged ? 0 : kForEver;
+  return entry;
+}
+
+}  // namespace perdura::mount

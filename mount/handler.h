@@ -1,0 +1,148 @@
+// Handles the requests of the kernel: each is a coroutine on a thread's Session that answers
+// through libfuse (fuse_reply_*). Names and data are in the request's buffer, which stays valid
+// until the task has ended.
+//
+// The kernel checks permissions (default_permissions), keeps locks, and serializes conflicting
+// operations on a directory or file, so that its cached answers stay true. The session holds each
+// inode that the kernel knows until the kernel forgets it.
+#pragma once
+
+#include <atomic>
+
+#include "mount/connection.h"
+#include "mount/listings.h"
+#include "mount/readers.h"
+#include "services/fs/fs.h"
+#include "services/fs/posix/access_list.h"
+
+namespace perdura::mount {
+
+enum class AccessTimes : std::uint8_t {
+  none,      // reading does not change them (noatime)
+  relative,  // set by reading if older than the last change, or than a day (relatime)
+};
+
+// Counts releases under way, whose space is about to become free. The kernel forgets an inode only
+// after the call that removed its last name or closed it, so one thread may still be freeing its
+// blocks when another already writes where the program expects room.
+class Releases {
+ public:
+  void begin() { ++under_way_; }
+  void end() { --under_way_; }
+  bool are_under_way() const { return under_way_ > 0; }
+
+ private:
+  std::atomic<int> under_way_{0};
+};
+
+class Handler {
+ public:
+  Handler(fs::Session& session, Channel& channel, AccessTimes access_times, Readers& readers,
+          Releases& releases, Listings& listings);
+
+  // --- names
+  Task<> look_up(fuse_req_t request, fs::InodeNumber directory, std::string_view name);
+  Task<> forget(fuse_req_t request, std::vector<fuse_forget_data> inodes);
+  Task<> create(fuse_req_t request, fs::InodeNumber directory, std::string_view name,
+                fs::NewInode inode);
+  // Creates a regular file and opens it.
+  Task<> create_open(fuse_req_t request, fs::InodeNumber directory, std::string_view name,
+                     std::uint32_t mode, fuse_file_info file);
+  // FUSE_TMPFILE, which libfuse does not know.
+  Task<> create_unnamed(fuse_in_header request, fuse_create_in arguments);
+  Task<> link(fuse_req_t request, fs::InodeNumber inode, fs::InodeNumber directory,
+              std::string_view name);
+  Task<> unlink(fuse_req_t request, fs::InodeNumber directory, std::string_view name);
+  Task<> remove_directory(fuse_req_t request, fs::InodeNumber directory, std::string_view name);
+  Task<> rename(fuse_req_t request, fs::InodeNumber from, std::string_view name, fs::InodeNumber to,
+                std::string_view new_name, unsigned flags);
+  Task<> read_link(fuse_req_t request, fs::InodeNumber inode);
+  Task<> open_directory(fuse_req_t request, fs::InodeNumber directory, fuse_file_info file);
+  void close_directory(fuse_req_t request, const fuse_file_info& file);
+  Task<> entries(fuse_req_t request, fs::InodeNumber directory, std::size_t most,
+                 std::uint64_t offset, bool with_attributes, std::uint64_t listing);
+
+  // --- attributes
+  Task<> attributes(fuse_req_t request, fs::InodeNumber inode);
+  Task<> set_attributes(fuse_req_t request, fs::InodeNumber inode, struct stat wanted, int which,
+                        bool clear_set_id);
+  Task<> extended(fuse_req_t request, fs::InodeNumber inode, std::string_view name,
+                  std::size_t most);
+  Task<> extended_names(fuse_req_t request, fs::InodeNumber inode, std::size_t most);
+  Task<> set_extended(fuse_req_t request, fs::InodeNumber inode, std::string_view name,
+                      std::span<const std::byte> value, int flags);
+  Task<> remove_extended(fuse_req_t request, fs::InodeNumber inode, std::string_view name);
+  Task<> statistics(fuse_req_t request);
+
+  // --- data
+  Task<> open(fuse_req_t request, fs::InodeNumber inode, fuse_file_info file);
+  Task<> read(fuse_req_t request, fs::InodeNumber inode, Bytes offset, std::size_t size, int flags);
+  Task<> write(fuse_req_t request, fs::InodeNumber inode, Bytes offset,
+               std::span<const std::byte> data, bool clear_set_id);
+  // Writes as much of `data` as there is space for, from its start. Returns the number of bytes.
+  Task<Bytes> write_what_fits(fs::InodeNumber inode, Bytes offset, std::span<const std::byte> data,
+                              fs::WriteOptions options);
+  Task<> allocate(fuse_req_t request, fs::InodeNumber inode, int mode, Bytes offset, Bytes length);
+  Task<> seek(fuse_req_t request, fs::InodeNumber inode, Bytes offset, int whence);
+  Task<> sync(fuse_req_t request, fs::InodeNumber inode);
+
+  // True if reads set access times, so that open requests are needed.
+  bool wants_open() const { return access_times_ == AccessTimes::relative; }
+
+ private:
+  // Answers with an inode, which the kernel then knows, and holds it for the kernel.
+  Task<> answer_entry(fuse_req_t request, fs::Attributes found);
+  Task<> answer_result(fuse_req_t request, Task<fs::Result<void>> work);
+  Task<fs::Result<fs::Attributes>> find(fs::InodeNumber directory, std::string_view name);
+  Task<fs::Result<fs::Attributes>> make(fs::Credentials caller, fs::InodeNumber directory,
+                                        std::string_view name, fs::NewInode inode,
+                                        std::uint32_t umask);
+  Task<fs::Result<std::optional<fs::AccessList>>> access_list(fs::InodeNumber inode,
+                                                              std::string_view name);
+  Task<> set_access_list(fuse_req_t request, fs::InodeNumber inode,
+                         std::span<const std::byte> value, fs::Timestamp now);
+  // The options of a data change. If set-user-ID and set-group-ID are to be cleared, clears those
+  // that WriteOptions cannot, and makes the kernel forget the mode.
+  Task<fs::WriteOptions> write_options(fuse_req_t request, fs::InodeNumber inode,
+                                       bool clear_set_id);
+  Task<> note_read(fs::InodeNumber inode);
+  // Runs an operation that needs space, and retries it while space may become free.
+  template <class Operation>
+  auto with_space(Operation operation) -> decltype(operation()) {
+    for (int pauses = 0;; ++pauses) {
+      auto result = co_await operation();
+      const bool is_full = !result && result.error() == std::errc::no_space_on_device;
+      if (!is_full || pauses == kPauses) co_return result;
+      co_await releases_end();
+    }
+  }
+  Task<> releases_end();
+  // Calls another thread to take further requests if this many bytes to allocate or free take long.
+  void expect_work(Bytes bytes) const {
+    if (bytes >= kMuch) readers_.call_another();
+  }
+  // The same, before an operation on all blocks of the inode.
+  Task<> expect_work_on(fs::InodeNumber inode);
+
+  // A thread that has been told to forget an inode may not have run since, so it is not counted
+  // yet; hence more than one pause.
+  static constexpr int kPauses = 4;
+  static constexpr Picoseconds kPause = Milliseconds(5);
+  static constexpr Bytes kMuch = 16 * MiB;  // bytes to allocate or free
+
+  fs::Session& session_;
+  Channel& channel_;
+  AccessTimes access_times_;
+  Readers& readers_;
+  Releases& releases_;
+  Listings& listings_;
+  std::vector<std::byte> buffer_;  // for data and directories that are read
+};
+
+fs::Timestamp time_now();
+void fail(fuse_req_t request, std::errc error);
+// The caller's credentials, including supplementary groups, which are read from /proc.
+fs::Credentials credentials_of(fuse_req_t request);
+fs::Credentials credentials_of(uid_t uid, gid_t gid, pid_t thread);
+
+}  // namespace perdura::mount

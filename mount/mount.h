@@ -1,0 +1,27 @@
+// Mounts a file system on a directory by the kernel's FUSE, so that any program can use it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "mount/place.h"
+
+namespace perdura::mount {
+
+struct MountOptions {
+  std::string directory;      // the mount point, which must be empty
+  std::string options{};      // options of mount(8): "ro,noatime"; with "ro" the place is only read
+  std::uint32_t threads = 0;  // 0: four for each core, at most 32
+  // Called as soon as programs can use the directory.
+  std::function<void()> ready = [] {};
+};
+
+// Returns true if this build can mount.
+bool is_available();
+
+// Serves the mount until it is unmounted, or until SIGINT, SIGTERM or SIGHUP. Throws UsageError,
+// before anything is changed, if the place or the directory cannot be used.
+void serve(const fs::FsSystem& system, const Place& place, const MountOptions& options);
+
+}  // namespace perdura::mount

@@ -1,0 +1,32 @@
+// The processes that serve the copies of a run. They end with this object, however the run goes on.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "preload/cluster.h"
+
+namespace perdura::preload {
+
+class CopyProcesses {
+ public:
+  // Returns when all of them serve. Throws PlatformError if one does not. `program`: perdura
+  // itself.
+  CopyProcesses(const Cluster& cluster, const std::string& program);
+  ~CopyProcesses();
+  CopyProcesses(const CopyProcesses&) = delete;
+  CopyProcesses& operator=(const CopyProcesses&) = delete;
+
+  // By node, from the first copy on: true if its process has been killed or stopped, so that it may
+  // have missed something.
+  std::vector<bool> gone() const;
+
+ private:
+  void end();
+
+  std::vector<pid_t> processes_;
+};
+
+}  // namespace perdura::preload

@@ -1,0 +1,280 @@
+// perdura fs mkfs, check, dump and mount: file systems in persistent memory (docs/filesystem.md).
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+
+#include "mount/make.h"
+#include "mount/mount.h"
+#include "mount/place.h"
+#include "platform/base/error.h"
+#include "program/commands.h"
+#include "systems/registry/registry.h"
+
+extern char** environ;
+
+namespace perdura::program {
+namespace {
+
+using fs::FsSystem;
+using mount::Place;
+
+struct FsArguments {
+  std::string system;
+  std::string place;
+  Bytes size = 0;
+  std::optional<std::uint64_t> inodes;
+  bool force = false;
+  bool repair = false;
+  std::optional<std::uint64_t> inode;
+  mount::MountOptions mount;
+  bool foreground = false;
+  int ready = -1;
+};
+
+// The file system of commands that work on an existing place: --system, or else the first one.
+const FsSystem& system_of(const FsArguments& arguments) {
+  if (!arguments.system.empty()) return systems::find_fs_system(arguments.system);
+  const auto all = systems::fs_systems();
+  if (all.empty()) throw UsageError("this perdura has no file system");
+  return all.front();
+}
+
+harness::ExitCode make(const FsArguments& arguments) {
+  const FsSystem& system = systems::find_fs_system(arguments.system);
+  const Place place(arguments.place);
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  fs::FsConfig config{
+      .size = arguments.size,
+      .root_uid = geteuid(),
+      .root_gid = getegid(),
+      .now = {now.tv_sec, static_cast<std::uint32_t>(now.tv_nsec)},
+      .parameters = {},
+  };
+  if (arguments.inodes) config.parameters["inodes"] = *arguments.inodes;
+  const Bytes size = mount::make(system, place, config, arguments.force);
+  fmt::print("{}: an empty file system {} of {} bytes\n", place.path(), system.info.name, size);
+  if (!mount::is_in_memory(place)) {
+    fmt::print(
+        "{}: its memory is on a disk and not taken yet: first writes are slower than later\n",
+        place.path());
+  }
+  return harness::ExitCode::done;
+}
+
+// Reports a place that cannot be opened as wrong usage: exit code 1 would mean that it is damaged.
+void use(const Place& place, mount::Access access, const std::function<Task<>(Thread&)>& body) {
+  try {
+    mount::wait_until_free(place, access);
+    place.run(body, access);
+  } catch (const PlatformError& error) {
+    throw UsageError(error.what());
+  }
+}
+
+harness::ExitCode check(const FsArguments& arguments) {
+  const FsSystem& system = system_of(arguments);
+  const Place place(arguments.place);
+  std::vector<fs::Damage> found;
+  use(place, arguments.repair ? mount::Access::in_place : mount::Access::private_copy,
+      [&](Thread& thread) -> Task<> {
+        found = co_await system.inspect(thread, place.name(), arguments.repair);
+      });
+  bool whole = true;
+  for (const fs::Damage& damage : found) {
+    fmt::print("{}: {}{}\n", damage.where, damage.what, damage.repaired ? " (repaired)" : "");
+    whole = whole && damage.repaired;
+  }
+  if (found.empty()) {
+    fmt::print("{}: nothing is damaged\n", place.path());
+  } else if (whole) {
+    fmt::print("{}: all of that is repaired\n", place.path());
+  }
+  return whole ? harness::ExitCode::done : harness::ExitCode::failed;
+}
+
+harness::ExitCode dump(const FsArguments& arguments) {
+  const FsSystem& system = system_of(arguments);
+  const Place place(arguments.place);
+  std::optional<fs::InodeNumber> inode;
+  if (arguments.inode) inode = fs::InodeNumber{*arguments.inode};
+  std::string text;
+  use(place, mount::Access::private_copy,
+      [&](Thread& thread) -> Task<> { text = co_await system.dump(thread, place.name(), inode); });
+  fmt::print("{}", text);
+  return harness::ExitCode::done;
+}
+
+// Tells the waiting parent that the mount is usable, and detaches from terminal and current folder.
+void go_to_background(int ready) {
+  const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nowhere < 0 || chdir("/") != 0) throw PlatformError("there is no /dev/null");
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, standard);
+  close(nowhere);
+  if (write(ready, "+", 1) != 1) throw PlatformError("nobody waits for the mount");
+  close(ready);
+}
+
+// Starts this program again as the serving process, and waits until it serves or has reported why
+// it cannot.
+harness::ExitCode mount_in_background(const FsArguments& arguments) {
+  std::array<int, 2> said{};
+  if (pipe2(said.data(), O_CLOEXEC) != 0) {
+    throw PlatformError(fmt::format("pipe: {}", std::strerror(errno)));
+  }
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  constexpr int kReady = 3;  // the child's descriptor of the pipe
+  std::vector<std::string> words{program,
+                                 "fs",
+                                 "mount",
+                                 arguments.system,
+                                 arguments.place,
+                                 arguments.mount.directory,
+                                 fmt::format("--threads={}", arguments.mount.threads),
+                                 "--foreground",
+                                 fmt::format("--ready={}", kReady)};
+  if (!arguments.mount.options.empty()) words.push_back("--options=" + arguments.mount.options);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, said[1], kReady);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  pid_t child = 0;
+  const int problem =
+      posix_spawn(&child, program.c_str(), &actions, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  close(said[1]);
+  if (problem != 0) throw PlatformError(fmt::format("{}: {}", program, std::strerror(problem)));
+  char one = 0;
+  const bool serves = read(said[0], &one, 1) == 1;
+  close(said[0]);
+  if (serves) return harness::ExitCode::done;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status)) return static_cast<harness::ExitCode>(WEXITSTATUS(status));
+  throw PlatformError(
+      fmt::format("the process that serves the mount was ended by signal {}", WTERMSIG(status)));
+}
+
+harness::ExitCode mount(FsArguments arguments) {
+  if (arguments.mount.threads > 0) {
+    fs::FsConfig config;
+    config.threads = arguments.mount.threads;
+    systems::find_fs_system(arguments.system).check(config);
+  }
+  if (arguments.ready < 0 && !arguments.foreground && mount::is_available()) {
+    return mount_in_background(arguments);
+  }
+  const FsSystem& system = systems::find_fs_system(arguments.system);
+  const Place place(arguments.place);
+  std::error_code error;
+  const auto directory = std::filesystem::absolute(arguments.mount.directory, error);
+  arguments.mount.directory = directory.lexically_normal().string();
+  if (arguments.ready >= 0) {
+    // The descriptor belongs to this process only; its children must not inherit it.
+    fcntl(arguments.ready, F_SETFD, FD_CLOEXEC);
+    arguments.mount.ready = [ready = arguments.ready] { go_to_background(ready); };
+  }
+  mount::serve(system, place, arguments.mount);
+  return harness::ExitCode::done;
+}
+
+// Rejects a negative number, which the parser would take for a large one.
+std::string is_not_negative(const std::string& given) {
+  return given.starts_with('-') ? fmt::format("{} is negative", given) : "";
+}
+
+harness::Command& add_command(harness::Command& fs_command, const char* name, const char* what,
+                              const std::shared_ptr<FsArguments>& arguments,
+                              harness::ExitCode (*work)(const FsArguments&)) {
+  harness::Command& command = fs_command.subcommand(name, what);
+  command.does([arguments, work] { return work(*arguments); });
+  return command;
+}
+
+void add_system(harness::Command& command, FsArguments& arguments) {
+  command.option("system", arguments.system, "Which file system: nova (perdura list)").required();
+}
+
+void add_place(harness::Command& command, FsArguments& arguments) {
+  command
+      .option("place", arguments.place,
+              "The file that is its memory, on DAX, tmpfs or a disk, or /dev/daxX.Y/NAME")
+      .required();
+}
+
+void add_system_of_place(harness::Command& command, FsArguments& arguments) {
+  command.option("--system", arguments.system,
+                 "Which file system it is, if not the first that perdura list names");
+}
+
+}  // namespace
+
+void add_fs(harness::Command& program, CommandContext&) {
+  harness::Command& command =
+      program.subcommand("fs", "Makes, checks, shows and mounts file systems in persistent memory");
+  command.require_subcommand();
+  const auto arguments = std::make_shared<FsArguments>();
+
+  harness::Command& mkfs =
+      add_command(command, "mkfs", "Makes an empty file system", arguments, make);
+  add_system(mkfs, *arguments);
+  add_place(mkfs, *arguments);
+  mkfs.option("--size", arguments->size, "Of its memory, in whole blocks: 4GiB")
+      .required()
+      .size_with_unit()
+      .check(is_not_negative);
+  mkfs.option("--inodes", arguments->inodes,
+              "How many files there can be; if not given, one for each 8 KiB")
+      .check(is_not_negative);
+  mkfs.flag("--force", arguments->force, "Replaces what is there when the new one is whole");
+
+  harness::Command& checking = add_command(
+      command, "check", "Finds and names what is damaged in a file system that is not mounted",
+      arguments, check);
+  add_place(checking, *arguments);
+  checking.flag("--repair", arguments->repair,
+                "Repairs it; what can be read of a damaged file gets into lost+found");
+  add_system_of_place(checking, *arguments);
+
+  harness::Command& dumping =
+      add_command(command, "dump", "Prints what is stored, readable by a person", arguments, dump);
+  add_place(dumping, *arguments);
+  dumping.option("inode", arguments->inode, "Of one inode; the root directory is 1")
+      .check(is_not_negative);
+  add_system_of_place(dumping, *arguments);
+
+  harness::Command& mounting =
+      add_command(command, "mount", "Mounts a file system on a directory, until umount(8)",
+                  arguments, [](const FsArguments& given) { return mount(given); });
+  add_system(mounting, *arguments);
+  add_place(mounting, *arguments);
+  mounting.option("directory", arguments->mount.directory, "An empty directory").required();
+  mounting.flag("-f,--foreground", arguments->foreground, "Serves it in this process");
+  mounting.option("-o,--options", arguments->mount.options,
+                  "Options of mount(8), separated by commas: ro,noatime,nosuid,nodev");
+  mounting.option(
+      "--threads", arguments->mount.threads,
+      "How many serve it, as many as the file system takes; 0: four for each core, at most "
+      "32");
+  // For the process that mount_in_background() starts.
+  mounting.option("--ready", arguments->ready).hidden();
+}
+
+}  // namespace perdura::program

@@ -1,0 +1,61 @@
+// perdura probe: measures the memory and the RDMA of this machine, or of a testbed on the model.
+#include <memory>
+
+#include "bench/probe/probe_run.h"
+#include "methods/detection.h"
+#include "program/commands.h"
+#include "program/experiment_options.h"
+#include "program/responder_properties.h"
+
+namespace perdura::program {
+
+void add_probe(harness::Command& program, CommandContext& context) {
+  const auto request = std::make_shared<bench::ProbeRequest>();
+  const auto pm_directory = std::make_shared<std::string>();
+  const auto out = std::make_shared<std::string>();
+  harness::Command& command = program.subcommand(
+      "probe",
+      "Measures what memory and RDMA do, and writes it as a profile that other commands read");
+  command
+      .option("--platform", request->platform,
+              "shm: this host; verbs: hosts with RDMA devices, a rank each; sim: a testbed, on "
+              "the model")
+      .required();
+  command
+      .option("--profile", request->profile,
+              "On sim, the testbed; else, where parameters that are not measured come from "
+              "(default there: remote-log-connectx4)")
+      .not_empty();
+  command.option("--set", request->set, "Which probes (default: all)")
+      .one_of({"memory", "rdma", "all"});
+  command
+      .option(
+          "--pm-directory", *pm_directory,
+          "Where persistent memory is: a directory, on verbs also a DAX device (default: memory of "
+          "this host)")
+      .not_empty();
+  command
+      .option("--device", request->verbs.device,
+              "On verbs, as ibv_devices names it (default: one whose port is active)")
+      .not_empty();
+  command.option("--port", request->verbs.port, "On verbs: of the device").range(1, 255);
+  command.option("--gid-index", request->verbs.gid_index, "On verbs, as show_gids names it")
+      .range(0, 65535);
+  command.flag("--odp", request->verbs.on_demand_paging,
+               "On verbs: on-demand paging instead of locked pages");
+  command.flag("--quick", request->quick, "Fewer steps and repetitions");
+  command.flag("--quiet", request->quiet, "No progress on stderr");
+  command
+      .option("-o,--out", *out,
+              "Folder for the results; must be new or empty (default: out/probe-PLATFORM-N)")
+      .not_empty();
+  command.does([request, pm_directory, out, &context] {
+    if (!pm_directory->empty()) request->verbs.pm_directory = {*pm_directory, "--pm-directory"};
+    request->out = *out;
+    request->command_line = context.command_line;
+    request->responder = responder_properties(methods::detect());
+    return run_probes(*request, context.locations, context.ranks);
+  });
+}
+
+}  // namespace perdura::program
