@@ -16,7 +16,7 @@ inline constexpr Parameter kBackups{.name = "backups",
                                     .identifies = true,
                                     .noun = "backups",
                                     .title = "Backups",
-                                    .what = "nodes behind the mirror, of systems that have any"};
+                                    .what = "nodes after the mirror, of systems that have any"};
 
 // The number of copies of a point: the mirror and the backups.
 inline NodeId copies_of(const harness::PointSettings& settings,

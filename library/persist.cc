@@ -122,7 +122,7 @@ class Persist {
   void check_adjacent() const {
     const auto* const end = static_cast<const std::byte*>(range_.local) + range_.length;
     if (options_.second->local != end) {
-      refuse(method_, "one SEND carries both updates; the second must lie behind the first");
+      refuse(method_, "one SEND carries both updates; the second must follow the first");
     }
     check(options_.second->local, options_.second->length);
   }

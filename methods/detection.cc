@@ -165,7 +165,7 @@ Detected<bool> detect_ddio(const std::vector<fs::path>& devices, const char* if_
     }
     const auto port = root_port_of(*pci);
     if (!port) {
-      said.emplace_back(std::nullopt, fmt::format("{} is behind no root port that is shown", name));
+      said.emplace_back(std::nullopt, fmt::format("{} is below no root port that is shown", name));
       continue;
     }
     auto found = allocating_writes_of(*port);

@@ -57,7 +57,7 @@ Cluster cluster_of(const MojimArguments& arguments) {
   cluster.files = {arguments.primary};
   if (!arguments.mirror.empty()) cluster.files.push_back(arguments.mirror);
   if (arguments.mirror.empty() && !arguments.backups.empty()) {
-    throw UsageError("--backup: the backups are behind a mirror; add --mirror FILE");
+    throw UsageError("--backup: the backups follow a mirror; add --mirror FILE");
   }
   cluster.files.insert(cluster.files.end(), arguments.backups.begin(), arguments.backups.end());
   for (std::string& file : cluster.files) {
@@ -366,7 +366,7 @@ void add_cluster(harness::Command& command, MojimArguments& arguments) {
       .size_with_unit();
   command.option("--primary", arguments.primary, "the program's file").required();
   command.option("--mirror", arguments.mirror, "the mirror's copy of it");
-  command.option("--backup", arguments.backups, "a copy behind the mirror's").one_value_at_a_time();
+  command.option("--backup", arguments.backups, "a copy after the mirror's").one_value_at_a_time();
   command.option("--log", arguments.log,
                  "of m-syncdisk: a folder for the mirror's log, in persistent memory; "
                  "default: beside the mirror's file");
@@ -395,7 +395,7 @@ void add_mojim(harness::Command& program, CommandContext&) {
              "primary or mirror: where the files are not as the last run has left them, all get "
              "the contents of this one")
       .one_of({"primary", "mirror"});
-  run.option("command", arguments->command, "the program and its arguments, behind --").required();
+  run.option("command", arguments->command, "the program and its arguments, after --").required();
   run.does([arguments] { return run_mojim(*arguments); });
 
   harness::Command& read =
@@ -404,7 +404,7 @@ void add_mojim(harness::Command& program, CommandContext&) {
                        "it waits while a sync point is applied");
   const auto reads = std::make_shared<ReadArguments>();
   read.option("file", reads->file, "the copy: a --mirror or --backup of a run").required();
-  read.option("command", reads->command, "the program and its arguments, behind --").required();
+  read.option("command", reads->command, "the program and its arguments, after --").required();
   read.does([reads] { return read_copy(*reads); });
 
   harness::Command& recover_command = mojim.subcommand(

@@ -32,7 +32,7 @@ bool begins_with_one_of(std::string_view text, std::span<const std::string_view>
 
 // True if the code is responsible for durability. Tests bring systems of their own.
 bool is_of_a_system(const CallSite& site) {
-  static constexpr std::array<std::string_view, 4> kFolders{"systems/", "persistence/", "services/",
+  static constexpr std::array<std::string_view, 4> kFolders{"systems/", "methods/", "services/",
                                                             "tests/"};
   static constexpr std::array<std::string_view, 3> kNames{
       "perdura::systems::", "perdura::methods::", "perdura::services::"};

@@ -454,7 +454,7 @@ class Explainer {
                            code, message, when, line);
       case Reliance::Kind::completed:
         return fmt::format(
-            "First relied on behind {}: the completion of {} was taken for durability at {}, when "
+            "First relied on after {}: the completion of {} was taken for durability at {}, when "
             "{} was not durable.",
             code, message, when, line);
     }

@@ -122,7 +122,7 @@ Journal Journal::open(const fs::path& file, IfDamaged if_damaged) {
     if (if_damaged == IfDamaged::refuse) {
       throw UsageError(fmt::format(
           "{}; restore the file, or add --cut-back to go on from the {} record{} before "
-          "it: the points behind are run again, and the damaged file is kept",
+          "it: the points after it are run again, and the damaged file is kept",
           where, found.records.size(), found.records.size() == 1 ? "" : "s"));
     }
     const fs::path kept = free_name_beside(file);

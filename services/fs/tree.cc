@@ -146,7 +146,7 @@ class Reader {
       }
       const auto hole = co_await session_.seek(at.inode, *data, Session::Seek::hole);
       if (!hole || *hole <= *data || *data < offset || *hole > size) {
-        problem(at.path, fmt::format("no hole behind data at {}", *data));
+        problem(at.path, fmt::format("no hole after data at {}", *data));
         co_return;
       }
       for (offset = *data; offset < *hole;) {

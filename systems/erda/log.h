@@ -84,7 +84,7 @@ class Log {
  private:
   const Link& link_of(Position position) const {
     const std::size_t number = position.units / region_units_;
-    if (number >= links_.size()) throw PlatformError("erda: an entry points behind its log");
+    if (number >= links_.size()) throw PlatformError("erda: an entry points beyond its log");
     return links_[number];
   }
   std::uint32_t units(Bytes bytes) const { return static_cast<std::uint32_t>(bytes / kWord); }

@@ -35,7 +35,7 @@ std::string Store::audit() const {
     if (word.has_copy() || word.newest().bytes() >= occupied ||
         word.previous().bytes() >= occupied) {
       problem =
-          fmt::format("the entry in bucket {} points behind the end of its log", entry.bucket);
+          fmt::format("the entry in bucket {} points beyond the end of its log", entry.bucket);
     }
   });
   return problem;

@@ -43,7 +43,7 @@ std::string text_of(const EntryView& entry) {
     }
     case EntryType::size:
       return fmt::format("size       {}{}, mode {:o}, at {}", entry.as<SizeEntry>().size,
-                         (header.flags & kCuts) != 0 ? ", blocks behind it are freed" : "",
+                         (header.flags & kCuts) != 0 ? ", blocks after it are freed" : "",
                          header.mode, time);
     case EntryType::attributes: {
       const auto all = entry.as<AttributesEntry>();

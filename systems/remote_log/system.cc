@@ -25,7 +25,7 @@ constexpr Parameter kParameters[] = {
     {.name = "ordered",
      .type = Flag{},
      .usual = false,
-     .what = "a tail is written behind each record instead of a checksum in it"},
+     .what = "a tail is written after each record instead of a checksum in it"},
 };
 // Not `ordered`: its methods need ATOMIC WRITE, which not every device has.
 constexpr std::array kChangesGuarantee{

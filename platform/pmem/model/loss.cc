@@ -45,7 +45,7 @@ std::string_view meaning(Rule rule) {
       return "what DDIO has placed in the cache stays there until the CPU or a FLUSH for "
              "persistence writes it back";
     case Rule::push_persists:
-      return "what no READ or FLUSH behind it has pushed is not known to be in the memory "
+      return "what no READ or FLUSH after it has pushed is not known to be in the memory "
              "controller";
     default:
       break;

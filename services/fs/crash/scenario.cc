@@ -418,7 +418,7 @@ class FsCrashScenario final : public services::CrashScenario {
       if (operation.kind == Kind::read_tree) {
         const std::string what =
             difference(*operation.answer.tree, tree_of(state.model(), {.times = true}));
-        return what.empty() ? "" : fmt::format("  found behind it: {}\n", what);
+        return what.empty() ? "" : fmt::format("  found after it: {}\n", what);
       }
       auto next = specification_.after(state, operation, one.call.answered);
       if (next.empty()) return fmt::format("  not possible: {}\n", specification_.text(one.call));
@@ -433,7 +433,7 @@ class FsCrashScenario final : public services::CrashScenario {
     for (const ClientCall<Operation>& one : calls_) {
       if (one.call.operation.kind != Kind::read_tree || !one.call.answered) continue;
       const Tree& found = *one.call.operation.answer.tree;
-      return fmt::format("  compared with before the last operation: {}\n  behind it: {}\n",
+      return fmt::format("  compared with before the last operation: {}\n  after it: {}\n",
                          difference(found, tree_of(before.model(), {.times = true})),
                          difference(found, tree_of(behind.model(), {.times = true})));
     }

@@ -123,7 +123,7 @@ TEST_F(JournalTest, SaysWhereItIsDamagedAndWhatToDo) {
   EXPECT_EQ(refusal(), file_.string() + ": damaged at byte " + std::to_string(ends_[0]) + " of " +
                            std::to_string(wrong.size()) +
                            "; restore the file, or add --cut-back to go on from the 1 record "
-                           "before it: the points behind are run again, and the damaged file is "
+                           "before it: the points after it are run again, and the damaged file is "
                            "kept");
   wrong[3] = '?';
   write(wrong);
