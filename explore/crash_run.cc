@@ -1,12 +1,6 @@
 #include "explore/crash_run.h"
 
-#include <fmt/format.h>
-
 #include <utility>
-
-#include "explore/servers.h"
-#include "platform/base/error.h"
-#include "platform/base/limits.h"
 
 namespace perdura::explore {
 
@@ -38,49 +32,43 @@ CrashRun::CrashRun(services::CrashScenario& scenario, const sim::Profile& profil
                    const pmem::PersistenceModel& model, WhatFails failing)
     : scenario_(scenario),
       failing_(std::move(failing)),
-      patience_(scenario),
-      platform_(profile, {{"server", scenario.servers()}, {"client", scenario.clients() + 1}}) {
-  platform_.track_durability(model);
-  scenario_.watch([this] { patience_.note_progress(); });
+      run_(scenario, profile, scenario.clients()) {
+  run_.platform().track_durability(model);
 }
-
-CrashRun::~CrashRun() { scenario_.watch({}); }
 
 void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) {
   start(failure);
   const auto inject = [this, &known](pmem::Choices& choices) {
-    failed_at_ = platform_.engine().now();
     NotingChoices noting(choices);
-    noting.digest = platform_.engine().fired() ^
-                    static_cast<std::uint64_t>(failed_at_->time_since_epoch().count()) << 20;
+    noting.digest = run_.platform().engine().fired() ^
+                    static_cast<std::uint64_t>(run_.now().time_since_epoch().count()) << 20;
     fail(noting);
     image_ = noting.digest;
     if (known.contains(image_)) {
       image_was_known_ = true;
-      end_clients();
+      run_.end_clients();
       return;
     }
     if (of_servers(failing_.kind)) {
-      for (const NodeId node : failing_.servers) start_server(node);
+      for (const NodeId node : failing_.servers) run_.start_server(node);
     }
-    start_inspector();
-    patience_.begin(platform_, [this] { end_clients(); });
+    run_.start_inspector();
+    run_.be_patient();
   };
-  failure.watch(platform_, inject, [this] { return can_fail(); });
-  run_platform();
-  if (!failed_at_ && !client_problem_.empty()) scenario_.note_problem(client_problem_);
+  failure.watch(run_.platform(), inject, [this] { return can_fail(); });
+  run_.run();
+  if (!failed_at_ && !run_.client_problem().empty()) scenario_.note_problem(run_.client_problem());
 }
 
 void CrashRun::run_to_failure(sim::Failure& failure,
                               const std::function<void(sim::SimPlatform&)>& look) {
   start(failure);
-  failure.watch(platform_, [this, &look](pmem::Choices& choices) {
-    failed_at_ = platform_.engine().now();
-    look(platform_);
+  failure.watch(run_.platform(), [this, &look](pmem::Choices& choices) {
+    look(run_.platform());
     fail(choices);
-    platform_.at(*failed_at_ + kUntilNoticed, [this] { end_clients(); });
+    run_.platform().at(*failed_at_ + kUntilNoticed, [this] { run_.end_clients(); });
   });
-  run_platform();
+  run_.run();
 }
 
 void CrashRun::start(sim::Failure& failure) {
@@ -88,32 +76,27 @@ void CrashRun::start(sim::Failure& failure) {
     failure.enable(false);
     scenario_.when_prepared([&failure] { failure.enable(true); });
   }
-  for (NodeId node = 0; node < scenario_.servers(); ++node) start_server(node);
-  for (std::uint32_t number = 0; number < scenario_.clients(); ++number) start_client(number);
-}
-
-void CrashRun::run_platform() {
-  try {
-    platform_.run();
-  } catch (const std::exception& error) {
-    rethrow_refused_memory(error);
-    if (!failed_at_) throw;
-    scenario_.note_problem(error.what());
+  run_.start_servers();
+  for (std::uint32_t number = 0; number < scenario_.clients(); ++number) {
+    run_.start_client(number);
   }
 }
 
 void CrashRun::fail(pmem::Choices& choices) {
+  failed_at_ = run_.now();
+  run_.note_problems();
+  sim::SimPlatform& platform = run_.platform();
   switch (failing_.kind) {
     case FailureKind::power:
-      return platform_.fail_power(failing_.servers, choices);
+      return platform.fail_power(failing_.servers, choices);
     case FailureKind::process:
-      for (const NodeId node : failing_.servers) platform_.kill(node);
+      for (const NodeId node : failing_.servers) platform.kill(node);
       return;
     case FailureKind::client:
-      return platform_.kill(scenario_.node_of_client(failing_.client));
+      return platform.kill(scenario_.node_of_client(failing_.client));
     case FailureKind::connection: {
       const auto [at, peer] = breaking_ends();
-      platform_.break_connections(at, peer);
+      platform.break_connections(at, peer);
       return;
     }
   }
@@ -124,7 +107,7 @@ void CrashRun::fail(pmem::Choices& choices) {
 bool CrashRun::can_fail() const {
   if (failing_.kind != FailureKind::connection) return true;
   const auto [at, peer] = breaking_ends();
-  return platform_.connected(at, peer);
+  return run_.platform().connected(at, peer);
 }
 
 std::pair<fabric::Address, fabric::Address> CrashRun::breaking_ends() const {
@@ -132,57 +115,6 @@ std::pair<fabric::Address, fabric::Address> CrashRun::breaking_ends() const {
                                port_of_client(scenario_, failing_.client)};
   const fabric::Address server{failing_.servers.front(), 0};
   return failing_.server_first ? std::pair(server, client) : std::pair(client, server);
-}
-
-void CrashRun::end_clients() {
-  for (std::uint32_t number = 0; number < scenario_.clients(); ++number) {
-    platform_.kill(scenario_.node_of_client(number));
-  }
-  platform_.kill(scenario_.servers() + scenario_.clients());
-}
-
-void CrashRun::start_server(NodeId node) {
-  explore::start_server(platform_, scenario_, node,
-                        [this](Thread& thread) { return serve(thread); });
-}
-
-void CrashRun::start_client(std::uint32_t number) {
-  platform_.start(scenario_.node_of_client(number), port_of_client(scenario_, number),
-                  CompletionMode::polling,
-                  [this, number](Thread& thread) { return use(thread, number); });
-}
-
-void CrashRun::start_inspector() {
-  const NodeId node = scenario_.servers() + scenario_.clients();
-  platform_.start(node, static_cast<fabric::Port>(node), CompletionMode::polling,
-                  [this](Thread& thread) { return inspect(thread); });
-}
-
-Task<> CrashRun::serve(Thread& thread) {
-  try {
-    co_await scenario_.serve(thread);
-  } catch (const std::exception& error) {
-    rethrow_refused_memory(error);
-    if (!failed_at_) throw;
-    scenario_.note_problem(fmt::format("recovery fails: {}", error.what()));
-  }
-}
-
-Task<> CrashRun::use(Thread& thread, std::uint32_t number) {
-  const services::CrashScenario::AtWork at_work(scenario_);
-  try {
-    co_await scenario_.use(thread, number);
-  } catch (const PlatformError& error) {
-    if (client_problem_.empty()) client_problem_ = error.what();
-  }
-}
-
-Task<> CrashRun::inspect(Thread& thread) {
-  try {
-    co_await scenario_.inspect(thread);
-  } catch (const PlatformError& error) {
-    scenario_.note_problem(error.what());
-  }
 }
 
 }  // namespace perdura::explore

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "explore/patience.h"
+#include "explore/scenario_run.h"
 #include "explore/what_fails.h"
 #include "platform/sim/failures.h"
 #include "platform/sim/sim_platform.h"
@@ -25,10 +25,9 @@ class CrashRun {
            const pmem::PersistenceModel& model, WhatFails failing);
   CrashRun(const CrashRun&) = delete;
   CrashRun& operator=(const CrashRun&) = delete;
-  ~CrashRun();
 
   // `observer` is told what happens; it must outlive this. Must be called before run().
-  void observe(sim::RunObserver& observer) { platform_.observe(observer); }
+  void observe(sim::RunObserver& observer) { run_.platform().observe(observer); }
 
   // Runs the scenario to its end, with the failure at the crash point that `failure` selects. If
   // the image that the failure leaves is in `known`, the run stops there: what would follow is the
@@ -47,27 +46,16 @@ class CrashRun {
 
  private:
   void start(sim::Failure& failure);
-  void run_platform();
   bool can_fail() const;
   void fail(pmem::Choices& choices);
   std::pair<fabric::Address, fabric::Address> breaking_ends() const;
-  void start_server(NodeId node);
-  void start_client(std::uint32_t number);
-  void start_inspector();
-  void end_clients();
-  Task<> serve(Thread& thread);
-  Task<> use(Thread& thread, std::uint32_t number);
-  Task<> inspect(Thread& thread);
 
   services::CrashScenario& scenario_;
   WhatFails failing_;
-  std::string client_problem_;
   std::optional<Time> failed_at_;
   std::uint64_t image_ = 0;
   bool image_was_known_ = false;
-  Patience patience_;
-  // Declared last, so destroyed first: its threads use the members above.
-  sim::SimPlatform platform_;
+  ScenarioRun run_;
 };
 
 }  // namespace perdura::explore

@@ -149,7 +149,7 @@ void GeneratedRun::draw_stalls() {
   for (std::uint32_t number = 1; number <= kMostStalls; ++number) {
     pmem::Choices& choices = tape_.stream(fmt::format("stall-{}", number));
     if (choices.choose(2) == 0) continue;
-    const auto node = static_cast<NodeId>(choices.choose(inspector()));
+    const auto node = static_cast<NodeId>(choices.choose(run_->inspector()));
     const auto thread = static_cast<std::uint32_t>(choices.choose(kThreads));
     const auto part = static_cast<std::int64_t>(choices.choose(kMostFailures + 1));
     const Time begin = Time() + part * kLatest + drawn_delay(choices);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "explore/recovery.h"
-#include "explore/servers.h"
 #include "platform/base/error.h"
 #include "platform/base/limits.h"
 #include "platform/sim/machine.h"
@@ -62,12 +61,10 @@ GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Prof
       planned_(drawn_failures()),
       scenario_(system.service->generated_scenario(system.info.name, setup, tape,
                                                    static_cast<std::uint32_t>(planned_.size()))),
-      patience_(*scenario_),
       away_(scenario_->servers()),
       clients_(scenario_->clients()),
-      platform_(std::make_unique<sim::SimPlatform>(
-          profile_, std::vector<sim::NodesOfRole>{{"server", scenario_->servers()},
-                                                  {"client", scenario_->clients() + 1}})) {
+      run_(std::make_unique<ScenarioRun>(*scenario_, profile_, scenario_->clients())),
+      platform_(&run_->platform()) {
   platform_->track_durability(setup.model);
   for (const std::string_view name :
        {kPowerFailures, kProcessDeaths, kWhileRecovering, kWhileAtWork}) {
@@ -80,7 +77,8 @@ GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Prof
     if (scenario_->has_node_of_its_own(client)) happened_[std::string(kClientDeaths)] = 0;
     if (!links_of(client).empty()) happened_[std::string(kBrokenConnections)] = 0;
   }
-  scenario_->watch([this] { note_change(); });
+  run_->watch([this] { note_change(); });
+  run_->note_problems();
 }
 
 void GeneratedRun::begin() {
@@ -93,19 +91,16 @@ void GeneratedRun::begin() {
     platform_->between_events([this] { note_steps(); });
   }
   start_all();
-  start_inspector();
-  patience_.begin(*platform_, [this] { end_clients(); });
-  try {
-    platform_->run();
-  } catch (const std::exception& error) {
-    rethrow_refused_memory(error);
-    scenario_->note_problem(error.what());
-  }
+  run_->start_inspector([this] { return can_inspect(); });
+  run_->be_patient([this] { end_clients(); });
+  run_->run();
 }
 
 services::Verdict GeneratedRun::run(const services::ToJudge& judged) {
   begin();
-  if (!disturbed_ && !client_problem_.empty()) scenario_->note_problem(client_problem_);
+  if (!disturbed_ && !run_->client_problem().empty()) {
+    scenario_->note_problem(run_->client_problem());
+  }
   note_state("end");
   return scenario_->judge(losing_failures_, judged);
 }
@@ -148,14 +143,8 @@ std::vector<fabric::Port> GeneratedRun::ports_of(NodeId node) const {
   return ports;
 }
 
-std::vector<NodeId> GeneratedRun::all_servers() const {
-  std::vector<NodeId> servers(scenario_->servers());
-  std::iota(servers.begin(), servers.end(), NodeId{0});
-  return servers;
-}
-
 void GeneratedRun::start_all() {
-  for (const NodeId node : all_servers()) start_server(node);
+  run_->start_servers();
   for (std::uint32_t number = 0; number < scenario_->clients(); ++number) {
     clients_[number].turns = 1;
     start_client(number);
@@ -177,7 +166,7 @@ void GeneratedRun::go_on_without(NodeId server) {
 
 void GeneratedRun::return_alone(NodeId server) {
   away_[server] = 0;
-  start_server(server);
+  run_->start_server(server);
   for (std::uint32_t number = 0; number < scenario_->clients(); ++number) {
     if (scenario_->node_of_client(number) == server) start_client(number);
   }
@@ -227,12 +216,12 @@ void GeneratedRun::at(const Moment& moment, std::function<void()> then) {
 }
 
 void GeneratedRun::note_change() {
-  patience_.note_progress();
+  run_->note_progress();
   note_state("operation");
   // A problem counts as the loss of everything, so nothing else needs to be known.
   if (!scenario_->problem().empty()) {
     platform_->at(Executor::current().now(), [this] {
-      for (NodeId node = 0; node <= inspector(); ++node) platform_->kill(node);
+      for (NodeId node = 0; node <= run_->inspector(); ++node) platform_->kill(node);
     });
   }
   // From when at() counts: it adds what the running thread has still to be charged for.
@@ -304,7 +293,7 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
   ++failures_;
   all_failures_.push_back(now);
   if (is_any_away()) ++happened_[std::string(kWhileAway)];
-  std::vector<NodeId> failing = all_servers();
+  std::vector<NodeId> failing = run_->servers();
   const bool is_alone = failure.alone && failing.size() > 1;
   if (is_alone) {
     ++happened_[std::string(kOfOneServer)];
@@ -371,8 +360,7 @@ GeneratedRun::ImagesTried GeneratedRun::try_images(
   ImagesTried tried;
   if (!left_ || !scenario_->problem().empty()) return tried;
   const Time begin = platform_->engine().now();
-  platform_.reset();  // what its threads know of the scenario goes with them
-  scenario_->watch({});
+  run_.reset();  // what its threads know of the scenario goes with them
   scenario_->restore_snapshot();
   pmem::LazyImages images(std::move(left_->spaces), 1);
   std::set<std::string> known;
@@ -409,43 +397,20 @@ pmem::Tape::Streams GeneratedRun::with_image(const pmem::LazyImages& images) con
   return streams;
 }
 
-// And the inspector.
 void GeneratedRun::end_clients() {
-  for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
-    platform_->kill(scenario_->node_of_client(client));
-    clients_[client].turns = 0;
-  }
-  platform_->kill(inspector());
-}
-
-void GeneratedRun::start_server(NodeId node) {
-  explore::start_server(*platform_, *scenario_, node,
-                        [this](Thread& thread) { return serve(thread); });
+  for (Client& client : clients_) client.turns = 0;
+  run_->end_clients();
 }
 
 void GeneratedRun::start_client(std::uint32_t number) {
   clients_[number].port = port_of_client(*scenario_, number, failures_);
   clients_[number].is_at_work = true;
-  platform_->start(scenario_->node_of_client(number), clients_[number].port,
-                   CompletionMode::polling,
-                   [this, number](Thread& thread) { return use(thread, number); });
+  run_->start_client(number, clients_[number].port,
+                     [this, number](Thread& thread) { return take_turns(thread, number); });
 }
 
-void GeneratedRun::start_inspector() {
-  platform_->start(inspector(), static_cast<fabric::Port>(inspector()), CompletionMode::polling,
-                   [this](Thread& thread) { return inspect(thread); });
-}
-
-Task<> GeneratedRun::serve(Thread& thread) {
-  try {
-    co_await scenario_->serve(thread);
-  } catch (const std::exception& error) {
-    rethrow_refused_memory(error);
-    scenario_->note_problem(fmt::format("recovery fails: {}", error.what()));
-  }
-}
-
-Task<> GeneratedRun::use(Thread& thread, std::uint32_t number) {
+// Uses the servers once in each epoch, until a later process of this client has taken its place.
+Task<> GeneratedRun::take_turns(Thread& thread, std::uint32_t number) {
   const services::CrashScenario::AtWork at_work(*scenario_);
   struct Working {
     Client& client;
@@ -459,27 +424,15 @@ Task<> GeneratedRun::use(Thread& thread, std::uint32_t number) {
   const Working working{client, thread.endpoint.address().port};
   for (; client.turns > 0 && working.is_current(); co_await yield()) {
     --client.turns;
-    try {
-      co_await scenario_->use(thread, number);
-    } catch (const PlatformError& error) {
-      if (client_problem_.empty()) client_problem_ = error.what();
-    }
+    co_await run_->use(thread, number);
   }
 }
 
-// Begins when the last failure has been, all servers are back and no client is at work any more.
-Task<> GeneratedRun::inspect(Thread& thread) {
-  constexpr Picoseconds kLook = Microseconds(20);
-  const auto has_turn = [](const Client& client) { return client.turns > 0; };
-  while (!ready_to_inspect_ || is_any_away() || scenario_->clients_at_work() > 0 ||
-         std::any_of(clients_.begin(), clients_.end(), has_turn)) {
-    co_await sleep_for(kLook);
-  }
-  try {
-    co_await scenario_->inspect(thread);
-  } catch (const PlatformError& error) {
-    scenario_->note_problem(error.what());
-  }
+// The last failure has been, all servers are back, and no client is at work any more.
+bool GeneratedRun::can_inspect() const {
+  return ready_to_inspect_ && !is_any_away() && scenario_->clients_at_work() == 0 &&
+         std::none_of(clients_.begin(), clients_.end(),
+                      [](const Client& client) { return client.turns > 0; });
 }
 
 void GeneratedRun::note_state(std::string_view event) {

@@ -49,7 +49,7 @@
 #include <vector>
 
 #include "explore/explanation/lost_value.h"
-#include "explore/patience.h"
+#include "explore/scenario_run.h"
 #include "platform/pmem/model/lazy_images.h"
 #include "platform/pmem/model/tape.h"
 #include "platform/pmem/sim/crashed_memory.h"
@@ -205,7 +205,6 @@ class GeneratedRun {
   void note_moment();
   void note_moment_before(Time when);
   void draw_deaths();
-  std::vector<NodeId> all_servers() const;
   void start_all();
   void go_on_without(NodeId server);
   void return_alone(NodeId server);
@@ -223,15 +222,11 @@ class GeneratedRun {
   bool is_any_away() const;
   void keep_what_is_left();
   pmem::Tape::Streams with_image(const pmem::LazyImages& images) const;
-  void start_server(NodeId node);
   void start_client(std::uint32_t number);
-  void start_inspector();
-  Task<> serve(Thread& thread);
-  Task<> use(Thread& thread, std::uint32_t number);
-  Task<> inspect(Thread& thread);
+  Task<> take_turns(Thread& thread, std::uint32_t number);
+  bool can_inspect() const;
   void note(Time when, std::string what);
   void note_state(std::string_view event);  // records a digest of the system's state
-  NodeId inspector() const { return scenario_->servers() + scenario_->clients(); }
 
   pmem::Tape& tape_;
   const sim::Profile profile_;
@@ -239,7 +234,6 @@ class GeneratedRun {
   std::vector<PlannedFailure> planned_;
   std::vector<PlannedDeath> deaths_;
   std::unique_ptr<services::CrashScenario> scenario_;
-  Patience patience_;
   std::uint32_t failures_ = 0;
   // By server: while it is away, the number of the failure that took it down; otherwise 0.
   std::vector<std::uint32_t> away_;
@@ -268,7 +262,6 @@ class GeneratedRun {
   std::vector<std::pair<Moment, std::function<void()>>> awaited_;
   bool disturbed_ = false;         // clients may fail to connect
   bool ready_to_inspect_ = false;  // the last failure has been, or none is planned
-  std::string client_problem_;
   bool keeps_images_ = false;
   std::optional<Left> left_;
   std::function<bool()> moments_begin_;       // null: they are not listed
@@ -277,7 +270,8 @@ class GeneratedRun {
   std::uint64_t client_steps_ = 0;
   std::set<Time> moments_;
   // Declared last, so destroyed first: its threads use the members above.
-  std::unique_ptr<sim::SimPlatform> platform_;
+  std::unique_ptr<ScenarioRun> run_;
+  sim::SimPlatform* platform_;  // that of `run_`
 };
 
 }  // namespace perdura::explore

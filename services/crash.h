@@ -105,7 +105,7 @@ class CrashScenario {
   virtual NodeId servers() const { return 1; }
   virtual std::uint32_t clients() const = 0;
 
-  // Threads of each server. They listen on ports 0, 1, ... (explore/servers.h starts them).
+  // Threads of each server. They listen on ports 0, 1, ... (explore/scenario_run.h starts them).
   virtual std::uint32_t workers() const { return 1; }
   // Called on each of those threads. The first thread opens, and if necessary recovers, what its
   // node holds, and serves it; the others help to serve it. Does not return. Called again on the

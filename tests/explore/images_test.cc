@@ -113,7 +113,8 @@ class FailedHistory {
       if (!decided_beforehand) continue;
       for (auto& region : memories_[i].regions) region.decide_all();
     }
-    Recovery(*scenario_, imaged_testbed(), Time() + std::chrono::milliseconds(20), memories_).run();
+    explore::recover(*scenario_, imaged_testbed(), Time() + std::chrono::milliseconds(20),
+                     memories_);
     images.end();
     std::string found = scenario_->observations();
     for (auto& memory : memories_) memory.restore();

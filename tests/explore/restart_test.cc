@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "explore/servers.h"
+#include "explore/scenario_run.h"
 #include "explore/soak.h"
 #include "platform/base/error.h"
 #include "platform/sim/failures.h"
@@ -50,9 +50,10 @@ class DeathAndPowerFailure {
         tape_(seed),
         scenario_(
             one.system.service->generated_scenario(one.system.info.name, one.setup(), tape_, 2)),
-        platform_(restarted_testbed(),
-                  {{"server", scenario_->servers()}, {"client", scenario_->clients() + 1}}) {
+        run_(*scenario_, restarted_testbed(), scenario_->clients()),
+        platform_(run_.platform()) {
     platform_.track_durability(one.model);
+    run_.note_problems();
   }
 
   // What is lost of the level that is expected; empty if nothing is.
@@ -61,36 +62,25 @@ class DeathAndPowerFailure {
       failure.enable(false);
       scenario_->when_prepared([&failure] { failure.enable(true); });
     }
-    start(servers());
+    start(run_.servers());
     failure.watch(platform_, [this](pmem::Choices&) {
       die();
-      platform_.start(scenario_->servers() + scenario_->clients(), 0, CompletionMode::polling,
-                      [this](Thread& thread) { return inspect(thread); });
+      run_.start_inspector([this] { return failed_at_ && scenario_->clients_at_work() == 0; });
       platform_.at(platform_.engine().now() + planned_.later, [this] { fail_power(); });
       scenario_->watch([this, changes = std::uint64_t{0}]() mutable {
         if (++changes != planned_.changes) return;
         platform_.at(Executor::current().now(), [this] { fail_power(); });
       });
     });
-    try {
-      platform_.run();
-    } catch (const std::exception& error) {
-      scenario_->note_problem(error.what());
-    }
+    run_.run();
     return failure.happened() ? loss() : "";
   }
   Events events() const { return scenario_->events(); }
 
  private:
-  std::vector<NodeId> servers() const {
-    std::vector<NodeId> all(scenario_->servers());
-    std::iota(all.begin(), all.end(), NodeId{0});
-    return all;
-  }
-
   void die() {
     services::ServerFailure death{platform_.engine().now()};
-    std::vector<NodeId> dying = servers();
+    std::vector<NodeId> dying = run_.servers();
     if (planned_.of_one && dying.size() > 1) {
       const NodeId of_clients = scenario_->node_of_client(0);
       death.alone = of_clients < scenario_->servers() ? of_clients : 0;
@@ -103,13 +93,9 @@ class DeathAndPowerFailure {
   }
 
   void start(const std::vector<NodeId>& servers) {
-    for (const NodeId node : servers) {
-      start_server(platform_, *scenario_, node, [this](Thread& thread) { return serve(thread); });
-    }
+    for (const NodeId node : servers) run_.start_server(node);
     for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
-      platform_.start(scenario_->node_of_client(client),
-                      port_of_client(*scenario_, client, starts_), CompletionMode::polling,
-                      [this, client](Thread& thread) { return use(thread, client); });
+      run_.start_client(client, starts_);
     }
     ++starts_;
   }
@@ -120,37 +106,13 @@ class DeathAndPowerFailure {
     losing_failures_.push_back({*failed_at_});
     scenario_->note_failure(losing_failures_.back());
     pmem::LeastChoices least;
-    platform_.fail_power(servers(), least);
-    start(servers());
+    platform_.fail_power(run_.servers(), least);
+    start(run_.servers());
     constexpr Picoseconds kPatience = std::chrono::seconds(2);
     platform_.at(*failed_at_ + kPatience, [this] {
       scenario_->note_problem("the system does not answer any more");
       for (NodeId node = 0; node < platform_.node_count(); ++node) platform_.kill(node);
     });
-  }
-
-  Task<> serve(Thread& thread) {
-    try {
-      co_await scenario_->serve(thread);
-    } catch (const std::exception& error) {
-      scenario_->note_problem(std::string("recovery fails: ") + error.what());
-    }
-  }
-  Task<> use(Thread& thread, std::uint32_t client) {
-    const services::CrashScenario::AtWork at_work(*scenario_);
-    try {
-      co_await scenario_->use(thread, client);
-    } catch (const PlatformError&) {
-      // The server died before it was there.
-    }
-  }
-  Task<> inspect(Thread& thread) {
-    while (!failed_at_ || scenario_->clients_at_work() > 0) co_await sleep_for(Milliseconds(1));
-    try {
-      co_await scenario_->inspect(thread);
-    } catch (const PlatformError& error) {
-      scenario_->note_problem(error.what());
-    }
   }
 
   std::string loss() const {
@@ -166,7 +128,8 @@ class DeathAndPowerFailure {
   std::optional<Time> failed_at_;
   std::vector<services::ServerFailure> losing_failures_;
   // Declared last, so destroyed first: its threads use the members above.
-  sim::SimPlatform platform_;
+  ScenarioRun run_;
+  sim::SimPlatform& platform_;
 };
 
 class Restarted : public testing::TestWithParam<services::ServedSystem> {};
