@@ -1,24 +1,24 @@
-# What keeps compiling short.
+# These functions keep compiling short.
 #
-# Headers of the standard library and of well-kept libraries are read once for all sources of a kind: most of the
-# time of compiling this tree is spent in them. Of the project's headers there are only those that nearly all sources of
-# the kind include, so that a change of any other compiles again only what includes it.
+# The compiler reads headers of the standard library and of stable libraries once for all sources of a kind: they take
+# most of the time of compiling this tree. Of the project's headers, only those that nearly all sources of the kind
+# include are precompiled, so a change of any other recompiles only the sources that include it.
 set(perdura_common_headers
   <algorithm> <array> <atomic> <bit> <cmath> <coroutine> <cstdint> <cstring> <deque> <filesystem> <functional>
   <map> <memory> <optional> <set> <span> <string> <string_view> <vector>
   <fmt/format.h>)
-# What the layers include besides.
+# Headers that the layers include in addition.
 set(perdura_product_headers ${perdura_common_headers} ${PROJECT_SOURCE_DIR}/platform/platform.h)
-# What tests include besides.
+# Headers that tests include in addition.
 set(perdura_test_headers
   ${perdura_common_headers}
   <chrono> <fstream> <mutex> <numeric> <random> <sstream> <thread>
   <gtest/gtest.h>
   ${PROJECT_SOURCE_DIR}/platform/sim/sim_platform.h)
 
-# What several sources include, and the templates of JSON and GoogleTest that they use, are compiled once for sources
-# that are compiled together: sources of one folder, as many in each group, so few that a change of one is built again
-# within ten seconds.
+# Sources that are compiled together share the compilation of common headers and of the JSON and GoogleTest templates
+# that they use. A group has sources of one folder, the groups are of equal size, and small enough that a change of one
+# source is rebuilt within ten seconds.
 set(perdura_sources_together 4)
 set(perdura_tests_together 10)
 function(perdura_compile_together target most)
@@ -48,11 +48,11 @@ function(perdura_compile_together target most)
     endforeach()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  # g++ takes each of them for a header, in which a class of an anonymous namespace would be a mistake.
+  # g++ takes each source of a group for a header, where a class in an anonymous namespace would be a mistake.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# One target compiles the headers, all others of its kind take the result.
+# One target compiles the headers; all others of its kind use the result.
 function(perdura_precompile name headers)
   set(source ${PROJECT_BINARY_DIR}/${name}.cc)
   if(NOT EXISTS ${source})
@@ -86,7 +86,7 @@ function(perdura_use_precompiled directory)
     if(libraries MATCHES "GTest::")
       target_precompile_headers(${target} REUSE_FROM perdura_test_precompiled)
     elseif(options MATCHES "-Og")
-      # What is rarely executed, and what tests share.
+      # These are rarely executed sources, and those that tests share.
       target_precompile_headers(${target} REUSE_FROM perdura_rarely_executed_precompiled)
     else()
       target_precompile_headers(${target} REUSE_FROM perdura_product_precompiled)
@@ -96,19 +96,19 @@ function(perdura_use_precompiled directory)
     else()
       perdura_compile_together(${target} ${perdura_sources_together})
     endif()
-    # The compiler takes precompiled headers only where what they were compiled with is defined, too.
+    # The compiler accepts precompiled headers only with the macros that they were compiled with.
     target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
-    # The compiler collects its garbage less often: its memory stays below a gigabyte, and it is a tenth faster.
+    # With this the compiler collects garbage less often: it stays below a gigabyte of memory, and is a tenth faster.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288>)
   endforeach()
 endfunction()
 
 perdura_precompile(perdura_product_precompiled "${perdura_product_headers}" fmt::fmt Threads::Threads)
 perdura_precompile(perdura_rarely_executed_precompiled "${perdura_common_headers}" fmt::fmt Threads::Threads)
-# The compiler takes headers that were precompiled with tables of lines for sources without, but not the reverse.
+# The compiler accepts headers precompiled with line tables for sources without them, but not the reverse.
 perdura_named_by_line(perdura_product_precompiled)
 perdura_named_by_line(perdura_rarely_executed_precompiled)
-# It must not take them at another level of optimization than they were compiled at: g++ 12 then crashes.
+# Headers and sources must have the same optimization level: otherwise g++ 12 crashes.
 perdura_rarely_executed(perdura_rarely_executed_precompiled)
 if(PERDURA_BUILD_TESTS)
   perdura_precompile(perdura_test_precompiled "${perdura_test_headers}" fmt::fmt Threads::Threads GTest::gtest)

@@ -7,16 +7,16 @@ find_package(nlohmann_json REQUIRED)
 find_package(tl-expected REQUIRED)
 pkg_check_modules(TOMLPLUSPLUS REQUIRED IMPORTED_TARGET tomlplusplus)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
-# Regular expressions that take no exponential time.
+# Regular expressions without exponential time.
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
-# Its flags to compile with are those of its own build; with others the precompiled headers do not fit.
+# Its compile flags are those of its own build, which do not fit the precompiled headers.
 set_property(TARGET PkgConfig::RE2 PROPERTY INTERFACE_COMPILE_OPTIONS "")
 pkg_check_modules(NUMA REQUIRED IMPORTED_TARGET numa)
-# Which system calls untrusted code may make.
+# Restricts the system calls of untrusted code.
 pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
 find_package(MPI REQUIRED COMPONENTS CXX)
 
-# Headers alone.
+# Header-only libraries.
 find_path(MUSTACHE_INCLUDE_DIR kainjow/mustache.hpp REQUIRED)
 add_library(perdura_mustache INTERFACE)
 target_include_directories(perdura_mustache SYSTEM INTERFACE ${MUSTACHE_INCLUDE_DIR})
@@ -34,14 +34,14 @@ if(PERDURA_BUILD_TESTS)
 endif()
 find_package(benchmark)
 
-# Explorations make and destroy thousands of small clusters: up to a third of their time is the C library's allocator.
-# Sanitizers have allocators of their own.
+# Explorations create and destroy thousands of small clusters: the C library's allocator takes up to a third of their
+# time. Sanitizers have allocators of their own.
 if(NOT PERDURA_SANITIZE)
   find_package(mimalloc QUIET)
 endif()
-# For a program, not for libraries: what others link keeps their allocator.
+# Only for programs, not for libraries: programs that link our libraries keep their own allocator.
 #
-# mimalloc is written in C and cannot throw: where memory is refused its `operator new` aborts the process in silence. So
+# mimalloc is written in C and cannot throw: when it gets no memory, its `operator new` silently aborts the process. So
 # the C++ library comes first, whose `operator new` takes memory from mimalloc's malloc() and throws std::bad_alloc.
 function(perdura_use_fast_allocator program)
   if(mimalloc_FOUND)
@@ -58,7 +58,7 @@ find_library(LMDB_LIBRARY lmdb)
 pkg_check_modules(PMEM2 IMPORTED_TARGET libpmem2)
 # For the platform verbs, and to ask RDMA devices for their features.
 pkg_check_modules(IBVERBS IMPORTED_TARGET libibverbs)
-# For its connections on iWARP.
+# For connections of verbs on iWARP.
 pkg_check_modules(RDMACM IMPORTED_TARGET librdmacm)
-# For file systems that are mounted.
+# For mounting file systems.
 pkg_check_modules(FUSE IMPORTED_TARGET fuse3)

@@ -1,13 +1,13 @@
-# What is installed is what one build makes: the target perdura_installed. Targets are installed by this function alone,
-# so none can be installed and not be built by it (tests/scripts/installed_targets_test.sh). `cmake --install` builds
-# nothing by itself, and fails at the first file that is missing.
+# The target perdura_installed builds everything that is installed. Only the function below installs targets, so none
+# can be installed without being built (tests/scripts/installed_targets_test.sh). `cmake --install` builds nothing
+# itself, and fails at the first missing file.
 add_custom_target(perdura_installed)
 
-# The arguments of install(TARGETS ...), without the word TARGETS.
+# Takes the arguments of install(TARGETS ...), without the word TARGETS.
 function(perdura_install_targets)
   install(TARGETS ${ARGV})
   foreach(target ${ARGV})
-    # Behind the targets come words such as EXPORT.
+    # The targets are followed by words such as EXPORT.
     if(NOT TARGET ${target})
       return()
     endif()

@@ -1,4 +1,4 @@
-# What a user may choose at configure time, and the flags that every target shares.
+# The options that a user may set at configure time, and the flags that all targets share.
 option(PERDURA_BUILD_TESTS "Build the tests" ON)
 set(PERDURA_SANITIZE "" CACHE STRING "Sanitizers: empty, address (with undefined) or thread")
 set_property(CACHE PERDURA_SANITIZE PROPERTY STRINGS "" address thread)
@@ -8,7 +8,7 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
 endif()
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror)
-# g++ 12 warns wrongly of a copy of 2^64 - 1 bytes in concatenations of std::string (its bug 105329).
+# g++ 12 warns wrongly about a copy of 2^64 - 1 bytes in concatenations of std::string (its bug 105329).
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   add_compile_options(-Wno-array-bounds -Wno-stringop-overflow -Wno-restrict)
 endif()
@@ -20,8 +20,8 @@ if(PERDURA_SANITIZE STREQUAL "address")
   add_link_options(-fsanitize=address,undefined)
 elseif(PERDURA_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread)
-  # It does not see what fences order, and g++ warns of each. Those of shared memory order bytes that other processes
-  # write, which it does not see either.
+  # ThreadSanitizer does not understand fences, and g++ warns about each. The fences for shared memory order bytes that
+  # other processes write, which it does not see either.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     add_compile_options(-Wno-tsan)
   endif()
@@ -29,49 +29,49 @@ elseif(PERDURA_SANITIZE STREQUAL "thread")
 elseif(NOT PERDURA_SANITIZE STREQUAL "")
   message(FATAL_ERROR "PERDURA_SANITIZE is '${PERDURA_SANITIZE}'; choose address, thread or leave it empty")
 endif()
-# What a sanitizer finds is named by function and line, for which tables of lines are enough. The documentation of
-# AddressSanitizer asks for -O1 or more.
+# Sanitizers report functions and lines, for which line tables are enough. The documentation of AddressSanitizer
+# recommends -O1 or higher.
 if(NOT PERDURA_SANITIZE STREQUAL "")
   set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")
-  # With what they add g++ 12 warns wrongly of std::regex (its bug 105562) and of std::optional.
+  # With sanitizers g++ 12 warns wrongly about std::regex (its bug 105562) and std::optional.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     add_compile_options(-Wno-maybe-uninitialized)
   endif()
 endif()
 
 # The shared library holds most of the objects, and headers are precompiled once for these and all others. Calls within
-# a program or library need no detour: nobody replaces its functions.
+# a program or library need no indirection: its functions are never interposed.
 add_compile_options(-fPIC -fno-semantic-interposition)
 
-# For what explanations of losses name the lines of (explore/explanation): tables of lines alone. They change no
+# Adds line tables to targets whose lines appear in explanations of losses (explore/explanation). They change no
 # instruction.
 function(perdura_named_by_line target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-g1>)
 endfunction()
 
-# For programs and libraries that are installed: those tables, compressed, make them a third longer. Compressing takes
-# half of the linker's time, which tests have no use for.
+# For installed programs and libraries: compressed, these tables make them a third larger. Compression takes half of the
+# linker's time, so tests do without it.
 function(perdura_compress_lines target)
   target_link_options(${target} PRIVATE $<$<CONFIG:Release>:-Wl,--compress-debug-sections=zlib>)
 endfunction()
 
-# Same results in a debug and in a release build: no contraction of floating-point expressions.
+# Without contraction of floating-point expressions, debug and release builds give the same results.
 add_compile_options(-ffp-contract=off)
 
 find_program(PERDURA_CCACHE ccache)
 if(PERDURA_CCACHE)
-  # Precompiled headers are cached only if ccache need not look at their macros; and what a source depends on is taken
-  # from the compiler's list, since preprocessing it once more would read all headers again. That list is read when the
-  # compiler has ended, so ccache must see from a file's time that it was changed meanwhile: with include_file_mtime it
-  # kept objects of the old text under the new one.
+  # ccache caches precompiled headers only if it need not look at their macros. It takes a source's dependencies from
+  # the compiler's list, since preprocessing would read all headers again. It reads that list after the compiler has
+  # ended, so it must detect a file that was changed meanwhile by its time: with include_file_mtime it stored objects of
+  # the old text under the new one.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1
     CCACHE_SLOPPINESS=pch_defines,time_macros ${PERDURA_CCACHE})
 endif()
 
-# What is executed once per command, per file or per page, never per operation: optimizing it fully takes more than
-# half of its compile time and gains nothing. Of all levels g++ compiles fastest at -Og, as fast as at -O0 and a fifth to
-# a third faster than at -O1. Tests are compiled so, too: they spend their time in the product's code. What is measured,
-# and what measures, is optimized in full.
+# For code that runs once per command, per file or per page, never per operation: full optimization takes more than half
+# of its compile time and gains nothing. g++ compiles fastest at -Og, as fast as at -O0 and a fifth to a third faster
+# than at -O1. Tests are compiled so, too: they spend their time in the product's code. Measured and measuring code is
+# fully optimized.
 set(perdura_rarely_executed_options $<$<CONFIG:Release>:-Og>)
 function(perdura_rarely_executed)
   foreach(target ${ARGN})
@@ -79,8 +79,8 @@ function(perdura_rarely_executed)
   endforeach()
 endfunction()
 
-# Sources of a library that are rarely executed. All sources of a target are compiled at one level of optimization, so
-# they are a target of their own, whose objects the library has.
+# Adds rarely executed sources to a library. All sources of a target have the same optimization level, so these are a
+# target of their own, whose objects the library contains.
 function(perdura_rarely_executed_sources library)
   get_target_property(libraries ${library} LINK_LIBRARIES)
   add_library(${library}_rarely_executed OBJECT ${ARGN})

@@ -1,15 +1,16 @@
-# Writes into FILE what CTest runs of a program of GoogleTest (perdura_discover_tests):
+# Writes the CTest tests of a GoogleTest program into FILE (perdura_discover_tests):
 #
 #   cmake -DPROGRAM=... -DFILE=... -DLABEL=... -DEACH=REGEX -DPOLLING=REGEX -DLONG=REGEX -DSOAK=REGEX
 #     -P list_suites.cmake
 #
-# Each suite is one test, LABEL/SUITE: programs may have suites of the same name. What POLLING matches of it is another,
-# LABEL/SUITE.Polling, and so is what LONG matches, LABEL/SUITE.Long. What EACH matches is a test of its own; what SOAK matches of it has the label `soak`, too.
+# Each suite is one test, LABEL/SUITE: programs may have suites of the same name. Its tests that POLLING matches are
+# another one, LABEL/SUITE.Polling, and so are those that LONG matches, LABEL/SUITE.Long. Each test that EACH matches is
+# separate; if SOAK also matches it, it has the label `soak`, too.
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX REPLACE " *#[^\n]*" "" listed "${listed}")  # types and values of parameters
 string(REGEX MATCHALL "[^\n]+" lines "${listed}")
 
-# The names of the tests in `tests`, and what GoogleTest is to run of each in filter_NAME.
+# `tests` has the names of the tests, and filter_NAME the GoogleTest filter of each.
 set(tests "")
 foreach(line ${lines})
   if(line MATCHES "^([^ ]+)\\.$")
@@ -42,7 +43,7 @@ foreach(line ${lines})
       string(APPEND filter_${test} ":${case}")
     endif()
     if(POLLING AND case MATCHES "${POLLING}")
-      # As many places as there are of `ctest -j`, on two cores.
+      # On two cores these are all places of `ctest -j`.
       set(properties_${test} "PROCESSORS 3 COST 100")
     endif()
     if(is_long)
@@ -51,7 +52,7 @@ foreach(line ${lines})
   endif()
 endforeach()
 
-# A test counts as skipped if all that it runs is.
+# A test counts as skipped if everything that it runs is skipped.
 set(skipped "PASSED  \\] 0 tests\\.\n(\\[  SKIPPED \\][^\n]*\n)+$")
 set(text "")
 foreach(test ${tests})

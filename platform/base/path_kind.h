@@ -1,7 +1,7 @@
 // The kind of thing that a path names, and error messages for a path of the wrong kind. A path that
 // may not be examined, such as one in a folder that this user may not enter, must not be treated as
 // one that does not exist: the program would continue with a wrong assumption. So all questions to
-// a file system pass through here, which a test checks (tests/scripts/questions_test.sh).
+// a file system pass through here, which a test checks (tests/scripts/one_place_test.sh).
 #pragma once
 
 #include <filesystem>

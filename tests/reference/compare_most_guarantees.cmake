@@ -1,4 +1,5 @@
-# All rows of the table of systems but those of WITHOUT, whose cells take as long as all others together, explored again.
+# Explores again all rows of the table of systems except those of WITHOUT, whose cells take as long as all others
+# together.
 file(REMOVE_RECURSE ${OUT})
 file(STRINGS ${EXPLORED} explored)
 set(systems)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands of the README and scripts/format explain themselves and refuse what they do not know, before they do anything.
+# The commands of the README and scripts/format have a --help and refuse unknown arguments before they do anything.
 # Usage: arguments_test.sh SOURCE_DIR
 set -euo pipefail
 cd "$1"

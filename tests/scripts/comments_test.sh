@@ -1,6 +1,6 @@
 #!/bin/sh
-# Comments are sentences that a newcomer understands at first reading (CONTRIBUTING.md, "Comments"). Three kinds of
-# fragments kept coming back; they are found here: a genitive without its noun, a relative clause without a subject, and
+# Comments are sentences that a newcomer understands at first reading (CONTRIBUTING.md, "Comments"). This finds the
+# three kinds of fragments that kept coming back: a genitive without its noun, a relative clause without a subject, and
 # "behind" where "after" or "following" is meant.
 #
 #   comments_test.sh SOURCE_DIR [FOLDER...]    prints each of them; fails if there is any
@@ -9,7 +9,7 @@ cd "$1"
 shift
 [ $# -gt 0 ] || set -- $(git ls-files -- '*.h' '*.cc' '*.c' 2>/dev/null | sed 's|/.*||' | sort -u | grep -vx tests)
 
-# "FILE:LINE: COMMENT" of each fragment in the files given on standard input.
+# Prints "FILE:LINE: COMMENT" for each fragment in the files that standard input names.
 fragments() {
   xargs awk '
     FNR == 1 { in_comment = 0 }
@@ -26,7 +26,7 @@ fragments() {
     }'
 }
 
-# Each kind must be found where it is, or the test says nothing.
+# The search must find each kind in the sample, or the test proves nothing.
 sample=$(mktemp -d)
 trap 'rm -rf "$sample"' EXIT
 printf '%s\n' '// Of a copy: its logs.' '// of which nothing is left.' 'int a;  // Whether it is.' 'int b;' \

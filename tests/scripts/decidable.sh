@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Each experiment for real platforms has as many repetitions as `perdura compare` needs to tell a change from chance.
-# How many comparisons there are is asked of a short run of it.
+# A short run of it gives the number of comparisons.
 # Usage: decidable.sh SOURCE_DIR PERDURA
 set -euo pipefail
 source=$1 perdura=$2
@@ -9,7 +9,7 @@ trap 'rm -rf "$place"' EXIT
 found=0
 for file in "$source"/experiments/*.toml; do
   grep -q '^platform = "shm"' "$file" || continue
-  grep -q '^driver = "fs"' "$file" && continue  # asks for a folder of a mounted file system
+  grep -q '^driver = "fs"' "$file" && continue  # needs a folder of a mounted file system
   name=$(basename "$file" .toml)
   "$perdura" run "$file" --quiet --set workload.operations=200 --set workload.warmup=0 --set repetitions=1 \
     --out "$place/$name" >"$place/log" 2>&1 || { echo "$name cannot be run:"; cat "$place/log"; exit 1; }

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # Runs the commands of the README and of docs/, read from the installed texts, with the installed programs, as a reader
 # would: a document is a session, from top to bottom, in a folder of its own. Each line of a fence ```sh is a command,
-# save those that continue a comment. A command that fails, or that does not exist, is said with the document's line, and
-# ends the script with 1.
+# except those that continue a comment. If a command fails or does not exist, the script reports the document's line and
+# ends with 1.
 #
-# The documents say themselves what a command needs or does, and this script goes by that:
-# - A fence below a paragraph that begins with "Needs" (a device, hosts, the source folder, ...) is not run. Its commands
-#   of perdura must exist all the same, with all of their options; programs of the source folder must be there.
+# The documents themselves say what a command needs or does, and this script follows that:
+# - A fence below a paragraph that begins with "Needs" (a device, hosts, the source folder, ...) is not run. Its
+#   commands of perdura must still exist, with all of their options, and so must programs of the source folder.
 # - "exit code N" in the comment of a command: it may end with N, too.
 # - /opt/perdura stands for the prefix.
-# - A fence ```text that follows commands shows what they printed: each of its lines must be a line of that, unless one of
-#   these commands was not run or did not end in time. How much time is left, "(0:01 left)", is not compared.
-# perdura's commands may be interrupted, which is how the long ones end here: by SIGINT after PERDURA_TEST_SECONDS
-# seconds (6), and they must then end by themselves.
+# - A fence ```text that follows commands shows their output: each of its lines must be a line of the output, unless one
+#   of these commands was not run or did not end in time. The remaining time, "(0:01 left)", is not compared.
+# The script interrupts long commands of perdura by SIGINT after PERDURA_TEST_SECONDS seconds (6); they must then end by
+# themselves.
 # Usage: tests/scripts/documents.sh PREFIX [DOCUMENT...]     (README.md, docs/claims.md, ...; default: all)
 set -uo pipefail
 if [ $# -eq 0 ] || [ ! -x "$1/bin/perdura" ]; then
@@ -31,8 +31,9 @@ unset PERDURA_HOME
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 texts=$prefix/share/doc/perdura
 
-# FILE TAB LINE TAB NEEDS TAB COMMAND of each command below the folder of texts. NEEDS is "-" if it needs nothing. A line
-# that is shown as output has "shown" there, and itself for a command. The first command of a fence follows one "begins".
+# Prints FILE TAB LINE TAB NEEDS TAB COMMAND for each command below the folder of texts. NEEDS is "-" if it needs
+# nothing. For a line of shown output NEEDS is "shown", and COMMAND is the line. A line "begins" precedes each fence's
+# commands.
 commands() {
   local documents=("$@") file
   [ $# -gt 0 ] || mapfile -t documents < <(cd "$texts" && find README.md docs -name '*.md' | LC_ALL=C sort)
@@ -58,7 +59,7 @@ commands() {
 }
 
 failures=0 ran=0 interrupted=0 left=0 shown=0
-# Of the fence whose commands are being run: whether all of them have ended by themselves so far.
+# "yes" as long as all commands of the current fence have ended by themselves.
 complete=yes
 fail() {
   echo "documents: $1" >&2
@@ -66,7 +67,7 @@ fail() {
   failures=$((failures + 1))
 }
 
-# Of a command that is not run: it exists, and so do its options.
+# Checks that a command that is not run exists, and so do its options.
 look_at() {
   local where=$1 command=$2 words word help
   : >"$place/said"
@@ -75,7 +76,7 @@ look_at() {
   esac
   command=${command%% #*}
   [[ $command =~ (^|[^a-z/-])perdura\ +([a-z].*) ]] || return 0
-  # What stands after " -- " is another program's.
+  # Words after " -- " belong to another program.
   read -ra words <<<"${BASH_REMATCH[2]%% -- *}"
   local call=()
   case ${words[0]} in fs | mcas | mojim) call=("${words[@]:0:2}") ;; *) call=("${words[0]}") ;; esac

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Folders include each other in one direction only: no circle between any two of them, and of the folders at the top,
-# none includes one that stands above it. Reads the sources that the product consists of, as the compiler does.
+# Folders include each other in one direction only: there are no circles between folders, and no top-level folder
+# includes one that is above it. The test reads the product's sources, as the compiler does.
 #
 #   layers_test.sh SOURCE_DIR
 set -eu
@@ -17,7 +17,7 @@ included() {
     sed -E 's|^([^:]*)/[^/:]*:#include "([^"]*)/[^/"]*".*|\1 \2|' | awk '$1 != $2' | sort -u
 }
 
-# What is wrong with the pairs in a file, one line each.
+# Prints the violations among the pairs in a file, one per line.
 circles() { tsort "$1" 2>&1 >/dev/null | sed 's/^tsort: //; s/^-: input contains a loop:/a circle of folders:/'; }
 upward() {
   awk -v order="$order" '
@@ -27,7 +27,7 @@ upward() {
       else if (level[to[1]] < level[from[1]]) print $1 " includes " $2 ", which stands above it" }' "$1"
 }
 
-# What this finds must be found where it is, or the test says nothing.
+# The search must find a planted violation, or the test proves nothing.
 printf '%s\n' 'platform/sim platform/fabric' 'platform/fabric platform/sim' >"$pairs"
 [ -n "$(circles "$pairs")" ] || { echo "a circle is not noticed"; exit 1; }
 printf '%s\n' 'platform/sim systems' >"$pairs"
@@ -38,7 +38,7 @@ included >"$pairs"
 wrong=$(circles "$pairs"; upward "$pairs")
 [ -z "$wrong" ] || { echo "$wrong"; exit 1; }
 
-# The library for other programs stands on the systems and what is below them alone.
+# The library for other programs depends only on the systems and the layers below them.
 wrong=$(awk '$1 ~ "^library" && $2 !~ "^(library|systems|services|methods|rpc|platform)"' "$pairs")
 [ -z "$wrong" ] || { echo "the library includes $wrong"; exit 1; }
 
@@ -46,11 +46,11 @@ wrong=$(awk '$1 ~ "^library" && $2 !~ "^(library|systems|services|methods|rpc|pl
 wrong=$(awk '$1 ~ "^harness(/|$)" && $2 !~ "^(harness|platform)(/|$)"' "$pairs")
 [ -z "$wrong" ] || { echo "the harness includes $wrong"; exit 1; }
 
-# A report is made of result folders and their schema: it knows nothing of how they came about, and no system.
+# A report is made from result folders and their schema: it knows neither how they were produced nor any system.
 wrong=$(awk '$1 ~ "^report(/|$)" && $2 !~ "^(report(/.*)?|harness/(schema|measure|text|program)|platform/base)$"' "$pairs")
 [ -z "$wrong" ] || { echo "the report includes $wrong"; exit 1; }
 
-# One file each includes a library of templates that take seconds to compile: others use what it makes of them.
+# Only one file includes each library of templates that take seconds to compile; others use that file's interface.
 for library in 'CLI/ harness/program/command.cc' 'nlohmann/ platform/base/json.cc'; do
   users=$(find $order tests -path tests/vm -prune -o \( -name '*.h' -o -name '*.cc' \) \
     -exec grep -l "^#include <${library% *}" {} + | tr '\n' ' ')

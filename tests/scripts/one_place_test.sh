@@ -1,9 +1,9 @@
 #!/bin/sh
-# What a host may refuse is asked for in one place each, which names the limit and undoes what was begun:
+# Each kind of request that a host may refuse is made in one place, which names the limit and undoes partial work:
 #
 #   - threads of the operating system: platform/host/os_thread.cc
-#   - which kind of thing a path names, and what is in a folder: platform/base/path_kind.cc, by which a path that may
-#     not be examined is none where there is nothing
+#   - the kind of a path, and the contents of a folder: platform/base/path_kind.cc, which does not report a path that
+#     may not be examined as missing
 #
 #   one_place_test.sh SOURCE_DIR
 set -eu
@@ -16,7 +16,7 @@ starts() {
     grep -vE '^[^:]*:[0-9]+: *//' || true
 }
 
-# What this finds must be found where it is, or the test says nothing.
+# The search must find planted lines, or the test proves nothing.
 probe=$(mktemp)
 trap 'rm -f "$probe"' EXIT
 for line in 'thread_ = std::thread([this] { run(); });' 'std::jthread other(work);' 'std::thread other{work};' \
@@ -29,7 +29,7 @@ wrong=$(starts $(find $product_folders -name '*.h' -o -name '*.cc' |
   grep -v '^platform/host/os_thread\.') )
 [ -z "$wrong" ] || { echo "a thread is started elsewhere than by platform/host/os_thread.h:"; echo "$wrong"; exit 1; }
 
-# Lines that ask a file system by themselves, where a question that is refused looks like "no".
+# Lines that ask a file system directly, where a refused question looks like "no".
 questions() {
   grep -nE '\b(fs|files|filesystem)::(exists|is_(directory|regular_file|symlink|empty|other)|(symlink_)?status|(recursive_)?directory_iterator)\b|\baccess\(.*_OK' "$@" /dev/null |
     grep -vE '^[^:]*:[0-9]+: *//' || true

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# The two commands of the README work in any order, again and again, also in a build folder that a user has
-# configured in another way, and after each of them what was built can be installed. What is installed last runs the
-# commands of the documents (documents.sh). Run by .ci/run after scripts/test, in the same clone: it takes some minutes,
-# and needs no test of all for each.
+# The two commands of the README work in any order, repeatedly, also in a build folder that a user has configured in
+# another way, and after each of them the result can be installed. The last installation runs the commands of the
+# documents (documents.sh). .ci/run runs this after scripts/test, in the same clone: it takes some minutes, and need not
+# run all tests each time.
 # Usage: tests/scripts/orders.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-# Some tests of all kinds that are found and run only if the tests are configured and built.
+# Some tests of each kind that ctest finds and runs only if the tests are configured and built.
 some='^(Tree|Scripts)\.|^Ring\.'
 
-# What was built is installed, all of it: the programs are there, and what they start and preload.
+# Everything that was built is installed: the programs, and the files that they start and preload.
 installed() {
   rm -rf build/orders-prefix
   cmake --install build --prefix build/orders-prefix >/dev/null

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Each type has a name of its own in its namespace: two that share one are linked into the same program without a word,
-# and one's destructor then destroys the other. Types of unnamed namespaces cannot be confused.
+# Each type has a unique name in its namespace: two that share one are linked into the same program without a warning,
+# and the destructor of one then destroys the other. Types of unnamed namespaces cannot be confused.
 #
 #   types_test.sh SOURCE_DIR
 set -eu
@@ -20,7 +20,7 @@ types() {
 }
 shared() { sort -u | awk '$1 == name { print $1 ": " file " and " $2 } { name = $1; file = $2 }'; }
 
-# What this finds must be found where it is, or the test says nothing.
+# The search must find a planted pair, or the test proves nothing.
 [ -n "$(printf '%s\n' 'a::T one.h' 'a::T two.h' | shared)" ] || { echo "a shared name is not noticed"; exit 1; }
 
 sources=$(find $product_folders -name '*.h' -o -name '*.cc')
