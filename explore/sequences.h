@@ -1,6 +1,6 @@
 // Explores every sequence of a few operations that a service has (services::Service::sequences), in
 // the manner of ACE (Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash
-// Testing", OSDI 2018): the power fails at every moment of the last operation, and servers recover
+// Testing", OSDI 2018): the power fails at every crash point of the last operation, and servers recover
 // from several images of each moment, or from all (image_exploration.h).
 #pragma once
 

@@ -34,7 +34,7 @@ Matrix cells_matrix() {
       "cells",
       "Every cell of the taxonomy",
       "The methods of \"Correct, Fast Remote Persistence\", Tables 2 and 3, and for iWARP "
-      "section 3.2, each explored at every moment and for every image that a power "
+      "section 3.2, each explored at every crash point and for every image that a power "
       "failure may leave.",
       true,
       {"configuration"},

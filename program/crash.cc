@@ -217,7 +217,7 @@ harness::ExitCode crash(const CrashArguments& arguments, const CommandContext& c
     const std::vector<StepProof> steps =
         arguments.steps ? prove_steps(method, configuration, options) : std::vector<StepProof>{};
     work.skip();
-    fmt::print("{} on {:<{}} {:<26} {} moments, {} images{}\n", method.name,
+    fmt::print("{} on {:<{}} {:<26} {} crash points, {} images{}\n", method.name,
                to_string(configuration) + ":", width, summary(proof), proof.instants, proof.images,
                sampled ? fmt::format(", sampled, seed {}", arguments.seed) : "");
     print_steps(method, steps);
@@ -246,10 +246,10 @@ void add_crash(harness::Command& program, CommandContext& context) {
                      "A method of remote persistence, a file with the steps of one, or a system");
   arguments->configuration.add_to(command);
   command.flag("--exhaustive", arguments->exhaustive,
-               "Explores every image at every moment, however many there are");
+               "Explores every image at every crash point, however many there are");
   command
       .option("--samples", arguments->samples,
-              "Explores this many random images at every moment instead of all")
+              "Explores this many random images at every crash point instead of all")
       .whole_number(1, 1'000'000'000);
   command.option("--seed", arguments->seed, "Seed of the random images")
       .whole_number(0, ~std::uint64_t{0});
@@ -257,9 +257,10 @@ void add_crash(harness::Command& program, CommandContext& context) {
   command.option("--parameter", arguments->parameters, "A parameter of the system, NAME=VALUE");
   command
       .option("--from", arguments->from,
-              "First moment to try in each history of a system: continues an exploration")
+              "First crash point to try in each history of a system: continues an exploration")
       .whole_number(0, ~std::uint64_t{0});
-  command.option("--to", arguments->to, "Last moment to try; the same as --from replays a loss")
+  command
+      .option("--to", arguments->to, "Last crash point to try; the same as --from replays a loss")
       .whole_number(0, ~std::uint64_t{0});
   command
       .option("--persistence", arguments->persistence,
@@ -281,7 +282,7 @@ void add_crash(harness::Command& program, CommandContext& context) {
                  "Testbed on whose model the system runs (default: erda-connectx3)");
   command
       .option("--images", arguments->images,
-              "Of a system: recovers from this many images at every moment, or from all, "
+              "Of a system: recovers from this many images at every crash point, or from all, "
               "without repeating what was before; each covers all images that look the same "
               "to it")
       .whole_number_or(1, 1'000'000'000, "all");
@@ -292,7 +293,7 @@ void add_crash(harness::Command& program, CommandContext& context) {
   command
       .option("--sequences", arguments->sequences,
               "Explores every sequence of so many operations that the system's service has, "
-              "with a power failure at every moment of the last one; --from, --to and "
+              "with a power failure at every crash point of the last one; --from, --to and "
               "--stride count sequences")
       .whole_number(1, 4);
   const harness::Option strategy =
@@ -345,7 +346,7 @@ void add_crash(harness::Command& program, CommandContext& context) {
       .whole_number(1, 2);
   command
       .option("--stride", arguments->stride,
-              "Of --failures 2: for each of the two, one of so many moments; of --sequences: "
+              "Of --failures 2: for each of the two, one of so many crash points; of --sequences: "
               "one of so many sequences (default: all)")
       .whole_number(1, 1'000'000'000);
   command

@@ -26,7 +26,7 @@ void check(const CrashArguments& arguments, StrategyKind strategy) {
   const auto refuse = [](std::string_view option, std::string_view why) {
     throw UsageError(fmt::format("crash: {} {}", option, why));
   };
-  constexpr std::string_view kNotMoments = "is for moments of a history; a strategy tries all";
+  constexpr std::string_view kNotMoments = "is for crash points of a history; a strategy tries all";
   if (arguments.from || arguments.to) refuse("--from and --to", kNotMoments);
   if (arguments.schedule) refuse("--schedule", "is without --strategy, which makes histories");
   if (arguments.failing) refuse("--failing", "is without --strategy: the power of all fails");
@@ -36,7 +36,7 @@ void check(const CrashArguments& arguments, StrategyKind strategy) {
   if (arguments.diagram)
     refuse("--diagram", "is without --strategy; it writes one for each finding");
   if (arguments.images || arguments.threads > 0) {
-    refuse("--images and --threads", "are for moments of a history");
+    refuse("--images and --threads", "are for crash points of a history");
   }
   if (arguments.as_json) refuse("--json", "is without --strategy; it writes files");
   if (arguments.stride && arguments.failures != 2) refuse("--stride", "is for --failures 2");

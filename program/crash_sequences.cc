@@ -35,7 +35,8 @@ std::string text_of(const explore::SequenceResult& result) {
     return count == pmem::kCountless ? "more than 10^19" : fmt::format("{}", count);
   };
   return fmt::format(
-      "{} sequences, {} moments ({} exhausted), {} recoveries cover {} of {} images, {} states "
+      "{} sequences, {} crash points ({} exhausted), {} recoveries cover {} of {} images, {} "
+      "states "
       "found",
       result.sequences, result.moments, coverage.exhausted, coverage.recoveries,
       number(coverage.covered), number(coverage.images), result.states);

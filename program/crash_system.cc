@@ -120,15 +120,16 @@ std::string of_what(explore::FailureKind failure) {
   return failure == explore::FailureKind::power ? "" : fmt::format(" of a {}", to_string(failure));
 }
 
-// "127 moments exhausted; 845 recoveries cover all 1266 images".
+// "127 crash points exhausted; 845 recoveries cover all 1266 images".
 std::string text_of(const explore::ImageCoverage& coverage) {
   const auto number = [](std::uint64_t count) {
     return count == pmem::kCountless ? "more than 10^19" : fmt::format("{}", count);
   };
   const bool all = coverage.sampled == 0;
-  return fmt::format("{} moments exhausted{}; {} recoveries cover {} {} images", coverage.exhausted,
-                     all ? "" : fmt::format(", {} sampled", coverage.sampled), coverage.recoveries,
-                     all ? "all" : number(coverage.covered) + " of", number(coverage.images));
+  return fmt::format("{} crash points exhausted{}; {} recoveries cover {} {} images",
+                     coverage.exhausted, all ? "" : fmt::format(", {} sampled", coverage.sampled),
+                     coverage.recoveries, all ? "all" : number(coverage.covered) + " of",
+                     number(coverage.images));
 }
 
 Json as_json(const explore::ImageCoverage& coverage) {
@@ -209,7 +210,7 @@ harness::ExitCode crash_system(const CrashArguments& arguments, const CommandCon
   if (options.failure != explore::FailureKind::power && arguments.samples > 0) {
     throw UsageError(
         fmt::format("crash: --samples is for power failures; with --failure {} there "
-                    "is one image at a moment",
+                    "is one image at a crash point",
                     to_string(options.failure)));
   }
   if (arguments.images) {
@@ -248,7 +249,7 @@ harness::ExitCode crash_system(const CrashArguments& arguments, const CommandCon
     const explore::CrashResult result = explore_crashes(system, profile, options);
     work.skip();
     if (result.coverage ? result.coverage->recoveries == 0 : result.runs == 0) {
-      throw UsageError(fmt::format("crash: --from {} is beyond the last of {} moments, {}",
+      throw UsageError(fmt::format("crash: --from {} is beyond the last of {} crash points, {}",
                                    options.first, result.moments, result.moments - 1));
     }
     const explore::Answer answer = answer_of(system.info, options, result);
@@ -283,8 +284,8 @@ harness::ExitCode crash_system(const CrashArguments& arguments, const CommandCon
                                                 of_what(options.failure), result.images);
     const std::string found =
         answer.looked_less_closely()
-            ? fmt::format("{}; {} moments", answer.beside_what_is_known(tried), result.moments)
-            : fmt::format("{}; {} moments, {}", conditions_of(*system.service, result),
+            ? fmt::format("{}; {} crash points", answer.beside_what_is_known(tried), result.moments)
+            : fmt::format("{}; {} crash points, {}", conditions_of(*system.service, result),
                           result.moments, tried);
     fmt::print("{} on {:<18} {:<15} {}, seed {}{}\n", arguments.target, name + ":",
                to_string(answer.level()), found, arguments.seed, events_of(result));

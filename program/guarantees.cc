@@ -214,7 +214,8 @@ class SystemsMatrix {
   Matrix matrix_{
       "systems",
       "What a completed operation of each system guarantees",
-      "Explored, with the server's power failing at every moment of two small histories: one of "
+      "Explored, with the server's power failing at every crash point of two small histories: one "
+      "of "
       "two "
       "writers, one of a slow writer whose values a reader gets before they are acknowledged. "
       "durable: durable linearizability, nothing that a completed operation told is lost; "

@@ -94,7 +94,7 @@ std::vector<Moment> list_moments(const std::function<void(Failure&)>& scenario) 
   std::vector<Moment> moments;
   Failure none;
   none.listed_ = &moments;
-  none.text_ = "no failure: the run that lists the moments";
+  none.text_ = "no failure: the run that lists the crash points";
   scenario(none);
   return moments;
 }
@@ -107,7 +107,7 @@ void fail_at(const std::vector<Moment>& moments, std::size_t number, pmem::Choic
   failure.choices_ = &choices;
   failure.number_ = number;
   failure.text_ =
-      fmt::format("moment {} of {}, after event {}, at {:.6f} us, {}", number, moments.size(),
+      fmt::format("crash point {} of {}, after event {}, at {:.6f} us, {}", number, moments.size(),
                   moment.events, to_microseconds(moment.time.time_since_epoch()), image);
   try {
     scenario(failure);

@@ -94,7 +94,7 @@ class Failure {
 
   // True if the failure was injected in this run.
   bool happened() const { return happened_; }
-  // Describes this run so that it can be replayed: "moment 3 of 120, after event 17 at 1.5 us,
+  // Describes this run so that it can be replayed: "crash point 3 of 120, after event 17 at 1.5 us,
   // random images of seed 1".
   const std::string& text() const { return text_; }
   // The number of this run's crash point; 0 in the run that lists them.

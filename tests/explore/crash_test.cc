@@ -314,7 +314,7 @@ TEST(CrashExploration, GoesOnFromAnyMoment) {
   EXPECT_TRUE(whole[Condition::durable].first_loss == begin[Condition::durable].first_loss ||
               whole[Condition::durable].first_loss == end[Condition::durable].first_loss);
   std::uint64_t moment = 0;
-  ASSERT_EQ(std::sscanf(whole[Condition::durable].first_loss.c_str(), "moment %lu", &moment), 1);
+  ASSERT_EQ(std::sscanf(whole[Condition::durable].first_loss.c_str(), "crash point %lu", &moment), 1);
   options.first = options.last = moment;
   const CrashResult replayed = explore_crashes(system, testbed(), options);
   EXPECT_EQ(replayed.runs, 3U);
@@ -324,7 +324,7 @@ TEST(CrashExploration, GoesOnFromAnyMoment) {
 TEST(CrashExploration, TheTraceTellsWhatWasDoneAndWhatWasLost) {
   const std::string trace = a_tenth(1)[Condition::durable].first_loss;
   for (const std::string_view part :
-       {"moment ", "image", "put of version", "the server fails at", "=> key"}) {
+       {"crash point ", "image", "put of version", "the server fails at", "=> key"}) {
     EXPECT_NE(trace.find(part), std::string::npos) << part << " is missing in:\n" << trace;
   }
 }

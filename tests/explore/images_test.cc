@@ -256,7 +256,7 @@ TEST(ImageExploration, ALossIsRepeatedByItsMoment) {
   const PersistenceModel dmp{PersistenceDomain::dmp, true};
   const std::string loss =
       found_of("erda", dmp, {.most_recoveries = 6}).losses.why(Condition::atomic);
-  ASSERT_TRUE(loss.starts_with("moment ")) << loss;
+  ASSERT_TRUE(loss.starts_with("crash point ")) << loss;
   const std::uint64_t moment = std::stoull(loss.substr(7));
   const ImageOptions alone{.most_recoveries = 6, .first = moment, .last = moment};
   EXPECT_EQ(found_of("erda", dmp, alone).losses.why(Condition::atomic), loss);

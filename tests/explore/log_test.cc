@@ -68,7 +68,7 @@ TEST(LogCrashes, FindAMethodThatIsForAnotherServer) {
   EXPECT_LT(lost.strongest(), GuaranteeLevel::durable);
   EXPECT_FALSE(lost[Condition::acknowledged].held);
   for (const std::string_view part :
-       {"moment ", "append of ", "the server fails at", "=> impossible: read of "}) {
+       {"crash point ", "append of ", "the server fails at", "=> impossible: read of "}) {
     EXPECT_NE(lost[Condition::acknowledged].first_loss.find(part), std::string::npos)
         << part << " is missing in:\n"
         << lost[Condition::acknowledged].first_loss;
