@@ -282,7 +282,7 @@ void add_crash(harness::Command& program, CommandContext& context) {
                  "Testbed on whose model the system runs (default: erda-connectx3)");
   command
       .option("--images", arguments->images,
-              "Of a system: recovers from this many images at every crash point, or from all, "
+              "For a system: recovers from this many images at every crash point, or from all, "
               "without repeating what was before; each covers all images that look the same "
               "to it")
       .whole_number_or(1, 1'000'000'000, "all");
@@ -308,17 +308,17 @@ void add_crash(harness::Command& program, CommandContext& context) {
                                            std::end(explore::kStrategies)));
   command
       .option("--delays", arguments->deviations,
-              "Of strategy bounded: at most so many in a schedule (default: 1)")
+              "For --strategy bounded: the most deviations in a schedule (default: 1)")
       .needs(strategy)
       .whole_number(0, 16);
   command
       .option("--depth", arguments->depth,
-              "Of strategy pct: one more than the late messages that a bug needs (default: 2)")
+              "For --strategy pct: one more than the late messages that a bug needs (default: 2)")
       .needs(strategy)
       .whole_number(1, 16);
   command
       .option("--histories", arguments->histories,
-              "How many histories, of seeds from --seed on (default: 20)")
+              "How many histories, whose seeds count from --seed (default: 20)")
       .needs(strategy)
       .whole_number(1, 1'000'000'000);
   command
@@ -329,25 +329,25 @@ void add_crash(harness::Command& program, CommandContext& context) {
       .whole_number(1, 1'000'000'000);
   command
       .flag("--late-placements", arguments->late_placements,
-            "Of a strategy: what a device has received may be late in memory, too")
+            "For --strategy: what a device has received may reach memory late, too")
       .needs(strategy);
   command
       .option("--expect", arguments->expected,
-              "Of a strategy: looks for a run that keeps less than this level (default: "
+              "For --strategy: looks for a run that keeps less than this level (default: "
               "durable)")
       .needs(strategy)
       .one_of({"atomic", "ordered", "durable-writes", "durable"});
   command
       .option("--failures", arguments->failures,
-              "Of a strategy: how many failures there are, one after the other (default: 1, of "
+              "For --strategy: how many failures there are, one after the other (default: 1, of "
               "the power of all servers). 2: each of all servers or of one alone, which is back "
               "at once or after 100 us")
       .needs(strategy)
       .whole_number(1, 2);
   command
       .option("--stride", arguments->stride,
-              "Of --failures 2: for each of the two, one of so many crash points; of --sequences: "
-              "one of so many sequences (default: all)")
+              "With --failures 2: tries one of so many crash points for each of the two; with "
+              "--sequences: one of so many sequences (default: all)")
       .whole_number(1, 1'000'000'000);
   command
       .option("-o,--out", arguments->folder,

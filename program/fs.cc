@@ -236,7 +236,7 @@ void add_fs(harness::Command& program, CommandContext&) {
       add_command(command, "mkfs", "Makes an empty file system", arguments, make);
   add_system(mkfs, *arguments);
   add_place(mkfs, *arguments);
-  mkfs.option("--size", arguments->size, "Of its memory, in whole blocks: 4GiB")
+  mkfs.option("--size", arguments->size, "Size of its memory, in whole blocks: 4GiB")
       .required()
       .size_with_unit()
       .check(is_not_negative);
@@ -256,7 +256,7 @@ void add_fs(harness::Command& program, CommandContext&) {
   harness::Command& dumping =
       add_command(command, "dump", "Prints what is stored, readable by a person", arguments, dump);
   add_place(dumping, *arguments);
-  dumping.option("inode", arguments->inode, "Of one inode; the root directory is 1")
+  dumping.option("inode", arguments->inode, "Dumps one inode only; the root directory is 1")
       .check(is_not_negative);
   add_system_of_place(dumping, *arguments);
 

@@ -50,8 +50,9 @@ constexpr Parameter kParameters[] = {
      .type = Count{1, 1024},
      .usual = 1,
      .identifies = true,
-     .what = "of each server: each serves a partition of its own; of a system with locks, all "
-             "serve one"},
+     .what =
+         "threads of each server: each serves a partition of its own; in a system with locks, all "
+         "serve one"},
     {.name = "resizes",
      .type = Count{0, 32},
      .identifies = true,
@@ -65,7 +66,7 @@ constexpr Parameter kParameters[] = {
      .type = Count{1, 1'000'000'000},
      .identifies = true,
      .unit = "op/s",
-     .what = "of an open loop, of all clients together",
+     .what = "operations due per second in an open loop, all clients together",
      .sets_time = true},
     {.name = "duration_ms",
      .type = Count{1, kHour},

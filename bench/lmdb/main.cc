@@ -200,8 +200,8 @@ int main(int count, char** values) {
   run_command.option("--said", arguments.said).hidden();
   run_command.option("--told", arguments.told).hidden();
   run_command.does([&arguments] { return run(arguments); });
-  Command& check_command =
-      program.subcommand("check", "Whether each entry is what the workload writes; counts them");
+  Command& check_command = program.subcommand(
+      "check", "Checks that each entry is what the workload writes, and counts them");
   add_database(check_command, arguments);
   check_command.does([&arguments] { return check(arguments); });
   ExitCode code = ExitCode::failed;

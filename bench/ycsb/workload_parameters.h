@@ -29,11 +29,11 @@ inline constexpr Parameter kKeySize{.name = "key_size",
                                     .type = Count{1, 65535},
                                     .identifies = true,
                                     .unit = "bytes",
-                                    .what = "of a key"};
+                                    .what = "size of a key"};
 inline constexpr Parameter kValueSize{.name = "value_size",
                                       .type = Count{0, std::uint64_t{1} << 30},
                                       .identifies = true,
                                       .unit = "bytes",
-                                      .what = "of a value"};
+                                      .what = "size of a value"};
 
 }  // namespace perdura::bench

@@ -69,7 +69,7 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
          "less if the records need little"},
     {.name = "granules",
      .type = Count{1, std::uint64_t{1} << 24},
-     .what = "of the shard's memory; else as many as the records need"},
+     .what = "granules of the shard's memory; else as many as the records need"},
     {.name = "max_key_size",
      .type = Count{1, kLongestKey},
      .unit = "bytes",
@@ -86,11 +86,13 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
      .type = Count{kCacheLine, GiB},
      .usual = MiB,
      .unit = "bytes",
-     .what = "what one READ or WRITE of a direct transfer moves; a longer value takes several"},
+     .what =
+         "bytes that one READ or WRITE of a direct transfer moves; a longer value takes several"},
     {.name = "plugins",
      .type = Name{},
      .usual = "",
-     .what = "of active data objects, in the order in which they are called, with commas between "
+     .what = "plugins of active data objects, in the order in which they are called, with commas "
+             "between "
              "them: passthru, versioning, aggregate, replicate, or paths of shared objects"},
     {.name = "plugin_signals",
      .type = Flag{},
