@@ -113,7 +113,7 @@ set key at screen 0.03, screen below_edge(key_top) left top vertical maxrows key
 set label 3 y_label at screen 0.026, graph 0.5 center rotate by 90 textcolor rgb ink
 # Numbers of five digits or more beside the y-axis are written smaller, or they would touch its name.
 wide_numbers = 1e4
-# What the mark of a point says.
+# The meaning of the mark of a point.
 noise_text = "* the host was not quiet"
 # An image leaves its page; where the numbers come from must travel with it.
 set label 1 origin at screen 0.975, screen above_edge(0.035) right textcolor rgb muted font ",".small_size

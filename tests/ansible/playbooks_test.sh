@@ -56,7 +56,7 @@ echo "ok: check mode"
 if play provision.yml --tags program -e perdura_build="$folder/nosuch"; then fail "no program"; fi
 grep -q "$folder/nosuch holds no build; build it first" "$folder/log" || fail "no program: no line"
 
-# What the inventory says of slots and addresses, in either format, is what mpirun is told.
+# mpirun is told the slots and addresses of the inventory, in either format.
 cat >"$folder/hosts.yml" <<PLAY
 - hosts: servers[0]
   gather_facts: false

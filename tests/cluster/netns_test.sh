@@ -26,7 +26,7 @@ export OMPI_MCA_oob_tcp_if_include=10.77.0.0/24
 export OMPI_MCA_orte_tmpdir_base=$folder
 # A second, the default, may be too short to write the results when the machine does other things, too.
 export OMPI_MCA_odls_base_sigkill_timeout=3
-# Of the sanitizers: Open MPI does not free everything at its end, and takes its locks in two orders.
+# The sanitizers must not report these: Open MPI does not free everything at its end, and takes its locks in two orders.
 export ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=detect_deadlocks=0
 
 small=(run erda-latency --set workload.operations=300 --set workload.warmup=0)

@@ -15,7 +15,7 @@ A file describes the faults of one component:
     after = "..."
 
 Any of the keys above may be repeated in a fault, which then overrides the file's. `hangs = true` says that the
-fault is noticed by a suite that does not end. `part_of = "..."` narrows the search to the text behind the first
+fault is noticed by a suite that does not end. `part_of = "..."` narrows the search to the text after the first
 occurrence of another snippet, for a `before` that a file has several times. A fault that takes several changes has
 `also = [{before = "...", after = "..."}]`, in the same file.
 
@@ -35,7 +35,7 @@ import tomllib
 CORPUS = pathlib.Path(__file__).resolve().parent
 HEADER = "platform/base/planted_fault.h"  # where the tree with faults has planted_fault.h
 
-# What a build needs of the tree. The corpus itself is not part of what is built.
+# The parts of the tree that a build needs. The corpus itself is not part of what is built.
 NOT_COPIED = {".git", ".cache", "out", "tests/faults"}
 
 
@@ -270,7 +270,7 @@ def plant(faults, tree, into):
             write_if_other(into / name, content)
             (into / name).chmod(path.stat().st_mode)
             kept.add(into / name)
-    # What is gone from the tree goes here, too; what was built stays.
+    # Files that are gone from the tree go here, too; built files stay.
     for path in list(into.rglob("*")):
         if path.is_file() and path not in kept and not path.relative_to(into).parts[0].startswith("build"):
             path.unlink()

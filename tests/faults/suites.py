@@ -42,8 +42,8 @@ class Build:
         return next(path for path in (self.folder / "tests").rglob(name) if path.is_file())
 
     def run(self, command, fault, seconds=MOST_SECONDS, until=None, cpu_seconds=MOST_CPU_SECONDS):
-        """(exit code or None if it was ended after so long, output, seconds). Ends the command behind a line that
-        matches `until`, with code 1. Nothing of it stays behind."""
+        """(exit code or None if it was ended after so long, output, seconds). Ends the command after a line that
+        matches `until`, with code 1, and all its processes."""
         environment = dict(os.environ, PERDURA_FAULT=fault)
         begin = time.monotonic()
         lines, ended = [], []

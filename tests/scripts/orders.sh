@@ -23,12 +23,12 @@ installed() {
 say() { printf '\norders: %s\n' "$*"; }
 page() { [ -s out/reproduce/report/index.html ] || { echo "orders: no page" >&2; exit 1; }; }
 
-say "installing behind scripts/test"
+say "installing after scripts/test"
 installed
-say "scripts/reproduce behind scripts/test"
+say "scripts/reproduce after scripts/test"
 scripts/reproduce
 page
-say "scripts/test behind scripts/reproduce"
+say "scripts/test after scripts/reproduce"
 scripts/test -R "$some"
 
 say "both in a folder configured without tests and with another generator"

@@ -1,12 +1,12 @@
-# What the scripts of the virtual cluster share; sourced.
+# Shared by the scripts of the virtual cluster, which source it.
 # shellcheck shell=bash disable=SC2034
 
 vm_folder=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-# What is compiled and run; another one may be given.
+# The tree that is compiled and run; another one may be given.
 source_folder=$(readlink -f "${PERDURA_VM_SOURCE:-$vm_folder/../..}")
 # Roots, kernels and images, and the compiler's cache: for all source folders of this user.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/perdura-vm
-# Of this source folder alone: its build, its NVDIMM, its results.
+# The build, the NVDIMM and the results of this source folder alone.
 : "${PERDURA_VM_WORK:=$source_folder/build-vm}"
 
 die() {

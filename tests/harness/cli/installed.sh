@@ -28,7 +28,7 @@ grep -q '<svg' out/report/index.html || fail "the report has no figure"
 # Into a file: grep -q ends at the first match, and what still writes into a pipe then fails.
 "$perdura" claims out >claims.txt
 grep -q '^erda-16-erda ' claims.txt || fail "there are no claims"
-# What was measured stands before the rest.
+# Measured results stand before the rest.
 awk 'NR > 1 && NF == 0 { exit } NR > 1 && /not measured/ { rest = 1 } NR > 1 && !/not measured/ && rest { exit 1 }' \
   claims.txt || fail "claims that were measured stand among those that were not"
 # The same by the programs that only read results, which need not be where results can be made.
@@ -65,7 +65,7 @@ completed() {
 [[ $(completed "$perdura" fs mkfs --si) == " --size " ]] || fail "options of commands of commands are not completed"
 grep -q -- "-a run " "$place/prefix/share/fish/vendor_completions.d/perdura.fish" || fail "nothing for fish"
 
-# What the installed documents point to is installed.
+# Everything that the installed documents point to is installed.
 (cd "$place/prefix/share/doc/perdura/docs" && grep -rhoE '\]\((\.\./)+examples/[^)#]*' . | sed 's/^](//' | sort -u) >links.txt
 [ -s links.txt ] || fail "no document points to an example"
 while read -r link; do

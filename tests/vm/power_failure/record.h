@@ -38,7 +38,7 @@ class Record {
   // One more operation of any client has ended.
   void count_operation();
 
-  // A store's clients begin a life, and log on behind their earlier ones. Called once a life,
+  // A store's clients begin a life, and log on after their earlier ones. Called once a life,
   // before log().
   void begin_life(std::size_t store);
   history::OperationLog log(std::size_t store, std::size_t client) const;
