@@ -20,13 +20,19 @@ namespace {
 constexpr std::array<std::size_t, 3> kWindows{std::size_t{1} << 27,   // 134 us
                                               std::size_t{1} << 24,   // 17 us
                                               std::size_t{1} << 21};  // 2 us
-// A failure follows one of this many beginnings and ends of operations.
+// A failure follows one of this many beginnings and ends of operations, if it comes within kLatest.
 constexpr std::size_t kMostChanges = 32;
 // So many other choices let it follow one of the first few early observations, and as many one of
 // the first few steps in which a server cleans or grows.
 constexpr std::size_t kEarly = 16;
 constexpr std::size_t kMostEarly = 4;
 constexpr std::size_t kMostSteps = 16;
+// And half as many as those changes let it follow the beginning, and what is recovered then.
+constexpr std::size_t kOfBoth = kMostChanges + kMostChanges / 2;
+constexpr std::size_t kMoments = kOfBoth + kEarly + kMostSteps;
+// As many further choices, or more if clients plan more than that, let it follow any beginning or
+// end that clients plan, for which it waits: kLatest for each kChangesPerWait of them.
+constexpr std::uint64_t kChangesPerWait = 4;
 constexpr std::uint32_t kMostFailures = 3;
 // A few runs have so many more: only another failure shows what an earlier one has left.
 constexpr std::uint32_t kMoreFailures = 2;
@@ -81,14 +87,22 @@ pmem::Tape::Streams power_failures(std::span<const PowerFailure> failures) {
   return streams;
 }
 
-GeneratedRun::Moment GeneratedRun::drawn_moment(pmem::Choices& choices) {
-  // A quarter of them follow the beginning, and what is recovered then.
-  constexpr std::size_t kOfBoth = kMostChanges + kMostChanges / 2;
-  const std::size_t drawn = choices.choose(kOfBoth + kEarly + kMostSteps);
+// The number of beginnings and ends of the calls that clients plan after so many failures.
+std::uint64_t GeneratedRun::planned_changes(std::size_t failures) const {
+  return 2 * scenario_->planned_calls(failures);
+}
+
+GeneratedRun::Moment GeneratedRun::drawn_moment(pmem::Choices& choices, std::size_t failures) {
+  const std::size_t changes = planned_changes(failures);
+  const std::size_t often = changes > 0 ? std::max<std::size_t>(kMoments / changes, 1) : 0;
+  const std::size_t drawn = choices.choose(kMoments + often * changes);
   std::span<const std::size_t> windows = kWindows;
   Moment moment;
   if (drawn < kMostChanges) {
     moment.number = drawn;
+  } else if (drawn >= kMoments) {
+    moment.number = 1 + (drawn - kMoments) % changes;
+    moment.is_awaited = true;
   } else if (drawn >= kOfBoth + kEarly) {
     moment.of = Counted::steps;
     moment.number = 1 + drawn - kOfBoth - kEarly;
@@ -101,6 +115,19 @@ GeneratedRun::Moment GeneratedRun::drawn_moment(pmem::Choices& choices) {
   return moment;
 }
 
+// After how long a failure no longer waits for its moment.
+Picoseconds GeneratedRun::patience_with(const Moment& moment) {
+  if (!moment.is_awaited) return kLatest;
+  return kLatest * static_cast<std::int64_t>(1 + moment.number / kChangesPerWait);
+}
+
+// The moment of a failure `after` this time since failures are planned.
+GeneratedRun::Moment GeneratedRun::moment_now(Picoseconds after) {
+  const std::uint64_t number = counts_[Counted::changes];
+  const Picoseconds delay = platform_->engine().now() - changed_at_;
+  return {Counted::changes, number, delay, number >= kMostChanges || after > kLatest};
+}
+
 std::vector<GeneratedRun::PlannedFailure> GeneratedRun::drawn_failures() {
   constexpr std::size_t kRarity = 16;
   std::vector<PlannedFailure> planned;
@@ -111,11 +138,20 @@ std::vector<GeneratedRun::PlannedFailure> GeneratedRun::drawn_failures() {
     if (choices.choose(3) == 0) continue;
     // Usually the power fails; 0 is the plainest failure.
     const Kind kind = choices.choose(4) == 3 ? Kind::process : Kind::power;
-    static_assert(kMomentOfFailure == 2);
-    planned.push_back({number, kind, drawn_moment(choices)});
+    planned.push_back({number, kind, {}});
     draw_apart(planned.back());
   }
   return planned;
+}
+
+// Draws when the planned failures happen, which depends on what clients plan, which depends on the
+// number of failures.
+void GeneratedRun::draw_moments() {
+  for (std::size_t before = 0; before < planned_.size(); ++before) {
+    PlannedFailure& failure = planned_[before];
+    static_assert(kMomentOfFailure == 2);
+    failure.moment = drawn_moment(tape_.stream(fmt::format("failure-{}", failure.number)), before);
+  }
 }
 
 void GeneratedRun::draw_apart(PlannedFailure& failure) {
@@ -131,10 +167,17 @@ pmem::Tape::Streams GeneratedRun::anchored() const {
   pmem::Tape::Streams streams = tape_.drawn();
   for (const auto& [number, moment] : moments_of_failures_) {
     const auto delay = static_cast<std::size_t>(moment.delay.count());
-    if (moment.number >= kMostChanges || delay >= kWindows[kLongestWindow]) continue;
+    const auto place =
+        std::find_if(planned_.begin(), planned_.end(),
+                     [of = number](const PlannedFailure& planned) { return planned.number == of; });
+    const auto before = static_cast<std::size_t>(place - planned_.begin());
+    if (moment.is_awaited && (moment.number == 0 || moment.number > planned_changes(before)))
+      continue;
+    if (delay >= kWindows[kLongestWindow]) continue;
+    const std::uint64_t drawn = moment.is_awaited ? kMoments + moment.number - 1 : moment.number;
     std::vector<std::uint64_t>& failure = streams[fmt::format("failure-{}", number)];
     failure.resize(kMomentOfFailure);
-    failure.insert(failure.end(), {moment.number, kLongestWindow, delay});
+    failure.insert(failure.end(), {drawn, kLongestWindow, delay});
   }
   return streams;
 }
@@ -205,7 +248,7 @@ void GeneratedRun::draw_deaths() {
     const auto client = static_cast<NodeId>(choices.choose(scenario_->clients()));
     const bool connection = choices.choose(2) == 1;
     const std::size_t failures = choices.choose(kMostFailures + 1);
-    const Moment moment = drawn_moment(choices);
+    const Moment moment = drawn_moment(choices, failures);
     std::optional<Link> broken;
     if (connection) {
       const std::vector<Link> links = links_of(client);

@@ -70,6 +70,7 @@ GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Prof
        {kPowerFailures, kProcessDeaths, kWhileRecovering, kWhileAtWork}) {
     happened_[std::string(name)] = 0;
   }
+  for (const std::string_view quarter : kFailuresInQuarters) happened_[std::string(quarter)] = 0;
   if (scenario_->servers() > 1) {
     happened_[std::string(kOfOneServer)] = happened_[std::string(kWhileAway)] = 0;
   }
@@ -77,6 +78,7 @@ GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Prof
     if (scenario_->has_node_of_its_own(client)) happened_[std::string(kClientDeaths)] = 0;
     if (!links_of(client).empty()) happened_[std::string(kBrokenConnections)] = 0;
   }
+  draw_moments();
   run_->watch([this] { note_change(); });
   run_->note_problems();
 }
@@ -194,6 +196,7 @@ void GeneratedRun::begin_epoch() {
 }
 
 void GeneratedRun::plan_what_happens() {
+  planned_at_ = platform_->engine().now();
   for (const PlannedDeath& death : deaths_) {
     if (death.failures == failures_) at(death.moment, [this, death] { end_client(death); });
   }
@@ -205,9 +208,10 @@ void GeneratedRun::plan_what_happens() {
   const auto fail_once = [this, before] {
     if (failures_ == before) fail(planned_[before]);
   };
-  at(planned_[before].moment, fail_once);
-  // If there are fewer operations than that.
-  at({.delay = kLatest}, fail_once);
+  const Moment& moment = planned_[before].moment;
+  at(moment, fail_once);
+  // If there are fewer operations than that, or they take longer.
+  at({.delay = patience_with(moment)}, fail_once);
 }
 
 void GeneratedRun::at(const Moment& moment, std::function<void()> then) {
@@ -285,11 +289,14 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
     return end_clients();
   }
   if (scenario_->clients_at_work() > 0) ++happened_[std::string(kWhileAtWork)];
+  count_quarter();
   if (failures_ > 0 && !scenario_->serves(now)) ++happened_[std::string(kWhileRecovering)];
   note_state(failure.kind == Kind::power ? "power fails" : "processes die");
   scenario_->stop_serving();
-  moments_of_failures_[failure.number] = {Counted::changes, counts_[Counted::changes],
-                                          now - changed_at_};
+  const Picoseconds after = now - planned_at_;
+  const Moment moment = moment_now(after);
+  // A failure that follows that change does not wait for longer.
+  if (after <= patience_with(moment)) moments_of_failures_[failure.number] = moment;
   ++failures_;
   all_failures_.push_back(now);
   if (is_any_away()) ++happened_[std::string(kWhileAway)];
@@ -336,6 +343,13 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
   } else {
     platform_->at(back, [this] { start_all(); });
   }
+}
+
+void GeneratedRun::count_quarter() {
+  const std::uint64_t planned = planned_changes(failures_);
+  if (planned == 0) return;
+  const std::uint64_t quarter = counts_[Counted::changes] * kFailuresInQuarters.size() / planned;
+  ++happened_[std::string(kFailuresInQuarters.at(std::min<std::uint64_t>(quarter, 3)))];
 }
 
 void GeneratedRun::keep_what_is_left() {

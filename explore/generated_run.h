@@ -23,7 +23,8 @@
 //   death-N    a client's process that dies or connection that breaks: which one, and when
 //   failure-N  a failure of the servers: its kind and its time, which is given relative to the
 //              beginning or end of an operation, so that it keeps its place if other operations
-//              are left out
+//              are left out. Half of the choices or more are of any operation that clients plan
+//              (services::CrashScenario::planned_calls()), with equal probability
 //   apart-N    whether that failure is of one server alone, of which, and for how long it is away
 //   image-N    what that failure of power leaves of persistent memory; 0 keeps the most
 //
@@ -35,6 +36,7 @@
 //   yields      for how long it stands still wherever a task lets the others of its thread run
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -63,8 +65,13 @@ namespace perdura::explore {
 // before the failure.
 inline constexpr std::size_t kMomentOfFailure = 2;
 
-// A key of GeneratedRun::happened().
+// Keys of GeneratedRun::happened(). The last four count failures of servers by the share of the
+// calls planned since the failure before (services::CrashScenario::planned_calls()) that had been
+// made.
 inline constexpr std::string_view kPowerFailures = "power failures";
+inline constexpr std::array<std::string_view, 4> kFailuresInQuarters{
+    "failures in the first quarter of calls", "failures in the second quarter of calls",
+    "failures in the third quarter of calls", "failures in the last quarter of calls"};
 
 // The places of a client's stream that say what it does between two failures of the servers: those
 // with the numbers `begin` to `end` - 1.
@@ -167,6 +174,7 @@ class GeneratedRun {
     Counted of = Counted::changes;
     std::uint64_t number = 0;
     Picoseconds delay{};
+    bool is_awaited = false;  // for longer than kLatest
   };
   struct PlannedFailure {
     std::uint32_t number = 0;  // N in the names of its streams
@@ -194,8 +202,13 @@ class GeneratedRun {
 
   using Events = std::vector<std::pair<Time, std::string>>;
 
-  static Moment drawn_moment(pmem::Choices& choices);
+  Moment drawn_moment(pmem::Choices& choices, std::size_t failures);
   std::vector<PlannedFailure> drawn_failures();
+  void draw_moments();
+  std::uint64_t planned_changes(std::size_t failures) const;
+  static Picoseconds patience_with(const Moment& moment);
+  Moment moment_now(Picoseconds after);
+  void count_quarter();
   void draw_apart(PlannedFailure& failure);
   Events events_in_order() const;
   void begin();
@@ -257,8 +270,9 @@ class GeneratedRun {
   std::map<Counted, std::uint64_t> counts_;
   std::uint64_t early_ = 0;  // early observations in the whole run
   std::uint64_t steps_ = 0;  // steps that the servers have begun
+  Time planned_at_{};        // plan_what_happens() has run
   Time changed_at_{};        // the last change, or when the servers began to run
-  std::map<std::uint32_t, Moment> moments_of_failures_;  // those that happened, by number
+  std::map<std::uint32_t, Moment> moments_of_failures_;  // by number
   std::vector<std::pair<Moment, std::function<void()>>> awaited_;
   bool disturbed_ = false;         // clients may fail to connect
   bool ready_to_inspect_ = false;  // the last failure has been, or none is planned

@@ -123,6 +123,10 @@ class CrashScenario {
   // runs with several failures, called again after each but the last. Throws PlatformError if the
   // client cannot connect.
   virtual Task<> use(Thread& thread, std::uint32_t number) = 0;
+  // An upper bound for the number of calls that all clients together make between failure number
+  // `failures`, 0 for the start, and the next one; 0 if they make none then. Generated runs draw
+  // failures among all of these calls. Each call is told by changed() when it begins and ends.
+  virtual std::uint64_t planned_calls(std::size_t failures) const = 0;
   // Waits until clients_at_work() is 0, reads what recovery has left, and checks that the system
   // can be used.
   virtual Task<> inspect(Thread& thread) = 0;

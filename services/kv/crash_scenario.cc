@@ -82,6 +82,13 @@ class KvCrashScenario final : public CrashScenario {
     return static_cast<std::uint32_t>(plan_.clients.size());
   }
   std::uint32_t workers() const override { return config_.workers; }
+  std::uint64_t planned_calls(std::size_t failures) const override {
+    std::uint64_t calls = 0;
+    for (const std::vector<KvClientPlan>& epochs : plan_.clients) {
+      if (failures < epochs.size()) calls += epochs[failures].steps.size();
+    }
+    return calls;
+  }
   Task<> serve(Thread& thread) override;
   Task<> use(Thread& thread, std::uint32_t number) override;
   Task<> inspect(Thread& thread) override;

@@ -105,6 +105,9 @@ class LogCrashScenario final : public CrashScenario {
       : system_(system), config_(std::move(config)), plan_(std::move(plan)) {}
 
   std::uint32_t clients() const override { return 1; }
+  std::uint64_t planned_calls(std::size_t failures) const override {
+    return failures < plan_.epochs.size() ? plan_.epochs[failures].count : 0;
+  }
 
   Task<> serve(Thread& thread) override {
     const std::unique_ptr<LogStore> store = system_.open(

@@ -59,6 +59,13 @@ class MemoryCrashScenario final : public CrashScenario {
   std::uint32_t clients() const override { return config_.threads; }
   NodeId node_of_client(std::uint32_t) const override { return primary(); }
   std::uint32_t workers() const override { return workers_; }
+  std::uint64_t planned_calls(std::size_t failures) const override {
+    std::uint64_t calls = 0;
+    for (const std::vector<MemoryThreadPlan>& epochs : plan_.epochs) {
+      if (failures < epochs.size()) calls += epochs[failures].syncs;
+    }
+    return calls;
+  }
 
   Task<> serve(Thread& thread) override;
   Task<> use(Thread& thread, std::uint32_t number) override;

@@ -66,6 +66,16 @@ class ObjectsCrashScenario final : public CrashScenario {
   std::uint32_t clients() const override {
     return static_cast<std::uint32_t>(plan_.clients.size());
   }
+  std::uint64_t planned_calls(std::size_t failures) const override {
+    std::uint64_t calls = 0;
+    for (const std::vector<ObjectsClientPlan>& epochs : plan_.clients) {
+      if (failures >= epochs.size()) continue;
+      const std::vector<ObjectsStep>& steps = epochs[failures].steps;
+      // A client opens a pool, and creates it if it is not there, unless it has it open.
+      calls += steps.size() + 2 * std::min(steps.size(), plan_.pools);
+    }
+    return calls;
+  }
   Task<> serve(Thread& thread) override;
   Task<> use(Thread& thread, std::uint32_t number) override;
   Task<> inspect(Thread& thread) override;

@@ -164,6 +164,45 @@ TEST(Soak, SyncPointsAreOfAnyBytes) {
   }
 }
 
+// Failures that hit the first operations alone show nothing of what the later ones leave.
+TEST(Soak, FailuresHitTheLastOperationsToo) {
+  constexpr std::uint64_t kSchedules = 30;
+  for (const services::ServedSystem& system : systems::all_systems()) {
+    CaseSoak search(soak_cases({system}, soaked_testbed()).front(), soaked_testbed(), 1, false, 0);
+    while (search.counts().schedules < kSchedules) {
+      const auto found = search.next();
+      ASSERT_FALSE(found) << found->text();
+    }
+    const auto& happened = search.counts().happened;
+    std::uint64_t all = 0;
+    for (const std::string_view quarter : kFailuresInQuarters) {
+      all += happened.at(std::string(quarter));
+    }
+    // An eighth would be in each if half of the failures followed any operation.
+    for (const std::size_t quarter : {2, 3}) {
+      const std::string event(kFailuresInQuarters[quarter]);
+      EXPECT_GE(happened.at(event), all / 20) << system.info.name << ": " << event;
+    }
+  }
+}
+
+// What fails for lack of space changes nothing, and what was acknowledged before it stays.
+TEST(Soak, FileSystemsRunOutOfSpace) {
+  constexpr std::uint64_t kSchedules = 100;
+  std::size_t tried = 0;
+  for (const services::ServedSystem& system : systems::all_systems()) {
+    if (system.service->name() != "fs") continue;
+    ++tried;
+    CaseSoak search(soak_cases({system}, soaked_testbed()).front(), soaked_testbed(), 1);
+    while (search.counts().schedules < kSchedules) {
+      const auto found = search.next();
+      ASSERT_FALSE(found) << found->text() << found->tape;
+    }
+    EXPECT_GE(search.counts().happened.at("operations without space"), 20U) << system.info.name;
+  }
+  EXPECT_GT(tried, 0U);
+}
+
 bool is_boundary(std::string_view event) {
   constexpr std::array<std::string_view, 4> kBoundaries{" that end within a word", " over a line",
                                                         " over a page", " of another length"};
@@ -291,6 +330,9 @@ class CodeScenario final : public services::CrashScenario {
     for (std::size_t& digit : dialled_) digit = choices.choose(16);
   }
   std::uint32_t clients() const override { return 1; }
+  std::uint64_t planned_calls(std::size_t failures) const override {
+    return failures == 0 ? dialled_.size() : 0;
+  }
   Task<> serve(Thread&) override {
     note_serving();
     for (;;) co_await sleep_for(std::chrono::seconds(1));

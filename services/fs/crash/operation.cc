@@ -214,6 +214,33 @@ bool changes(const Operation& operation) {
   }
 }
 
+bool may_need_space(const Operation& operation) {
+  switch (operation.kind) {
+    case Kind::unlink:
+    case Kind::remove_directory:
+    case Kind::remove_extended:
+    case Kind::hold:
+    case Kind::release:
+    case Kind::remount:
+      return false;
+    default:
+      return changes(operation);
+  }
+}
+
+bool takes_name(const Operation& operation) {
+  switch (operation.kind) {
+    case Kind::look_up:
+    case Kind::create:
+    case Kind::unlink:
+    case Kind::remove_directory:
+    case Kind::rename:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string text_of(const Operation& operation) {
   const std::string inode = text_of(operation.inode);
   const std::string range = fmt::format("{} B at {}", operation.length, operation.offset);

@@ -80,6 +80,10 @@ struct Operation {
 
 // Returns true if the operation may change the file system.
 bool changes(const Operation& operation);
+// Returns true if the operation may fail for lack of space: not if it only reads, or removes.
+bool may_need_space(const Operation& operation);
+// Returns true if the operation is of a name in the directory that is its inode.
+bool takes_name(const Operation& operation);
 // Such as "rename of foo in inode 1 to bar in inode 4".
 std::string text_of(const Operation& operation);
 // The same with the answer.

@@ -184,6 +184,8 @@ std::string name_of_sequence(std::uint32_t length, std::uint64_t number) {
 
 FsCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
   constexpr std::uint32_t kMostSessions = 3;
+  constexpr std::size_t kRarityOfFilling = 4;
+  constexpr Bytes kSmall = 256 * KiB;
   FsCrashPlan plan{.shared = kShared};
   plan.sessions.resize(kMostSessions);
   for (std::uint32_t number = 0; number < kMostSessions; ++number) {
@@ -192,6 +194,10 @@ FsCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
     for (std::uint32_t epoch = 0; epoch <= failures; ++epoch) {
       plan.sessions[number].push_back(takes_part ? generated_session(choices) : SessionPlan{});
     }
+  }
+  if (tape.stream("filling").choose(kRarityOfFilling) == kRarityOfFilling - 1) {
+    plan.size = kSmall;
+    plan.is_almost_full = true;
   }
   return plan;
 }

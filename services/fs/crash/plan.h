@@ -23,8 +23,10 @@ struct FsCrashPlan {
   std::size_t steps_before = 0;
   // Number of files that all sessions share; the first session opens them after each failure.
   std::size_t shared = 0;
-  Bytes size = 1 * MiB;      // size of the file system
-  bool may_be_full = false;  // operations may fail for lack of space
+  Bytes size = 1 * MiB;  // size of the file system
+  // The file system is almost full when the sessions begin, so that operations may fail for lack of
+  // space.
+  bool is_almost_full = false;
 };
 
 // One session that does every third of all_steps(), and then work that leads to garbage collection.
@@ -39,7 +41,8 @@ FsCrashPlan sequence_plan(std::uint32_t length, std::uint64_t number);
 std::string name_of_sequence(std::uint32_t length, std::uint64_t number);
 
 // Up to three sessions that share files. Each draws its operations from its stream of the tape:
-// "client-0", "client-1", ... A draw of 0 is no operation.
+// "client-0", "client-1", ... A draw of 0 is no operation. The stream "filling" draws whether the
+// file system is small and almost full.
 FsCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures);
 
 }  // namespace perdura::fs

@@ -29,6 +29,10 @@ using Kind = Operation::Kind;
 constexpr Picoseconds kLook = Microseconds(5);  // interval of polling
 constexpr Picoseconds kForEver = std::chrono::seconds(1);
 constexpr std::string_view kName = "files";
+constexpr const char* kFilling = "filling";
+constexpr std::string_view kWithoutSpace = "operations without space";
+// Of open_shared(): ten look-ups, and two inodes that are held or made.
+constexpr std::uint64_t kMostCallsOfOpening = 12;
 
 constexpr services::CrashSchedule kSchedules[] = {
     {"session", "a session does operations of all kinds on a small tree"},
@@ -48,13 +52,21 @@ class FsCrashScenario final : public services::CrashScenario {
     config_.threads = clients() + 1;
     specification_ = Specification(ModelState(
         Model({.root_mode = config_.root_mode, .now = config_.now}), {{kRoot, kRootInode}}));
-    specification_.set_may_be_full(plan_.may_be_full);
+    specification_.set_may_be_full(plan_.is_almost_full);
   }
 
   std::uint32_t clients() const override {
     return static_cast<std::uint32_t>(plan_.sessions.size());
   }
   NodeId node_of_client(std::uint32_t) const override { return 0; }
+  std::uint64_t planned_calls(std::size_t failures) const override {
+    std::uint64_t calls = plan_.shared > 0 ? kMostCallsOfOpening : 0;
+    for (const std::vector<SessionPlan>& session : plan_.sessions) {
+      if (failures >= session.size()) continue;
+      for (const Step& step : session[failures].steps) calls += calls_of(step);
+    }
+    return calls;
+  }
 
   bool prepares() const override { return true; }
 
@@ -128,6 +140,7 @@ class FsCrashScenario final : public services::CrashScenario {
     for (std::size_t i = 0; i < system_.events.size(); ++i) {
       events[std::string(system_.events[i].name)] = closed_[i] + mounted.at(i);
     }
+    if (plan_.is_almost_full) events[std::string(kWithoutSpace)] = without_space_;
     return events;
   }
   std::span<const Event> expected_events() const override { return system_.events; }
@@ -225,9 +238,12 @@ class FsCrashScenario final : public services::CrashScenario {
   Task<> set_up(Session& session) {
     std::optional<ModelState> state = specification_.initial();
     for (const Step& step : set_up_steps()) co_await do_step(session, 0, step);
+    if (plan_.is_almost_full) co_await fill(session);
     for (const ClientCall<Operation>& one : calls_) {
       const auto next = specification_.after(*state, one.call.operation, true);
-      if (next.size() != 1 || one.call.operation.answer.error != std::errc()) {
+      const std::errc error = one.call.operation.answer.error;
+      const bool is_full = plan_.is_almost_full && error == std::errc::no_space_on_device;
+      if (next.size() != 1 || (error != std::errc() && !is_full)) {
         note_problem(fmt::format("cannot be set up: {}", specification_.text(one.call)));
         co_return;
       }
@@ -235,8 +251,23 @@ class FsCrashScenario final : public services::CrashScenario {
     }
     calls_.clear();
     specification_ = Specification(*state);
-    specification_.set_may_be_full(plan_.may_be_full);
+    specification_.set_may_be_full(plan_.is_almost_full);
     is_set_up_ = true;
+  }
+
+  // Leaves less space than an append of `kLongest`, so that some of the later operations succeed
+  // and others do not.
+  Task<> fill(Session& session) {
+    constexpr Bytes kLongest = 16 * KiB;
+    const Step create{.operation = {.kind = Kind::create, .mode = S_IFREG | 0644},
+                      .path = kFilling};
+    const Step append{.operation = {.kind = Kind::append, .length = kLongest}, .path = kFilling};
+    co_await do_step(session, 0, create);
+    // A file system that is never full is as if it were larger.
+    for (Bytes filled = 0; filled < plan_.size; filled += kLongest) {
+      co_await do_step(session, 0, append);
+      if (calls_.back().call.operation.answer.error != std::errc()) break;
+    }
   }
 
   // Opens existing files, and makes unnamed ones if there are too few.
@@ -282,6 +313,7 @@ class FsCrashScenario final : public services::CrashScenario {
     ended.call.operation.answer = answer;
     ended.call.end = Executor::current().now();
     ended.call.answered = true;
+    if (is_set_up_ && answer.error == std::errc::no_space_on_device) ++without_space_;
     std::erase(under_way_, place);
     changed();
   }
@@ -330,9 +362,7 @@ class FsCrashScenario final : public services::CrashScenario {
 
   Task<> do_step(Session& session, std::uint32_t client, Step step) {
     Operation operation = step.operation;
-    const bool names = operation.kind == Kind::look_up || operation.kind == Kind::create ||
-                       operation.kind == Kind::unlink || operation.kind == Kind::remove_directory ||
-                       operation.kind == Kind::rename;
+    const bool names = takes_name(operation);
     if (step.slot) {
       if (!slots_[*step.slot]) co_return;
       operation.inode = *slots_[*step.slot];
@@ -458,6 +488,7 @@ class FsCrashScenario final : public services::CrashScenario {
   std::vector<ClientCall<Operation>> calls_;
   std::vector<std::size_t> under_way_;  // indexes in calls_
   std::uint64_t number_ = 0;            // operations so far
+  std::uint64_t without_space_ = 0;     // operations that failed for lack of space
   std::uint64_t of_inspector_ = 0;
   bool made_ = false;
   bool is_set_up_ = false;

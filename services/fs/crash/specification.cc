@@ -64,7 +64,8 @@ std::strong_ordering ModelState::operator<=>(const ModelState& other) const {
 std::vector<ModelState> Specification::after(const State& state, const Operation& operation,
                                              bool answered) const {
   const Answer& told = operation.answer;
-  if (answered && may_be_full_ && told.error == std::errc::no_space_on_device) return {state};
+  const bool is_full = told.error == std::errc::no_space_on_device;
+  if (answered && is_full && may_be_full_ && may_need_space(operation)) return {state};
   if (operation.kind == Operation::Kind::remount) return after_failure(state);  // holds end
   const auto inode = in_model(state, operation.inode);
   const auto directory = in_model(state, operation.directory);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace perdura::fs {
 
 namespace {
@@ -272,6 +274,14 @@ std::string text_of(const Step& step) {
   if (!step.new_path.empty()) text += " " + step.new_path;
   if (step.into) text += fmt::format(" as inode {}", *step.into);
   return text;
+}
+
+std::size_t calls_of(const Step& step) {
+  const auto slashes = [](const std::string& path) {
+    return static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
+  };
+  const bool finds_object = !step.path.empty() && !takes_name(step.operation);
+  return slashes(step.path) + (finds_object ? 1 : 0) + slashes(step.new_path) + 1;
 }
 
 SplitPath split_path(const std::string& path) {

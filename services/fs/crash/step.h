@@ -27,6 +27,9 @@ struct Step {
 // Such as "rename A/foo B/new".
 std::string text_of(const Step& step);
 
+// The most calls that the step makes: look-ups of the directories on its paths, and its own.
+std::size_t calls_of(const Step& step);
+
 // A path without its last component, and that component.
 struct SplitPath {
   std::string directory;
