@@ -240,7 +240,8 @@ GENERIC = {
     # File systems: a death, work, and a power failure; and the kernel and programs around them.
     "life": Tests("perdura_fs_test", by_system=True, suite="/FsLife"),
     "repairs": Tests("perdura_nova_test", only=["NovaRepair.*"]),
-    "mount": Tests("perdura_mount_test", only=["*FsSpaceTest*", "*FsCachesTest*", "*FsDirectoryTest*"]),
+    "mount": Tests("perdura_mount_test",
+                   only=["*FsSpaceTest*", "*FsCachesTest*", "*FsDirectoryTest*", "*FsAccessListTest*"]),
     "model": Tests("perdura_model_test"),
     "proofs": Tests("perdura_methods_test"),
     "methods": Tests("perdura_remote_persistence_test", without=["*Kill*", "*shm*"]),

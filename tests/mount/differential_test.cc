@@ -105,6 +105,7 @@ std::string run_sequence(const std::string& mounted, const std::string& referenc
     }
     std::string difference;
     if (is != shall) difference = text_of(is) + " instead of " + text_of(shall);
+    if (difference.empty()) difference = compare_access_list(found, expected, operation);
     if (difference.empty() && i % kBetweenPictures == 0) {
       const Picture now = expected.picture();
       known.paths.clear();

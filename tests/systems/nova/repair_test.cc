@@ -141,5 +141,90 @@ TEST(NovaRepair, OfAHundredImagesLeavesWhatIsWhole) {
 TEST(NovaRepairs, OfAThousandUnmountedImagesLeaveWhatIsWhole) { expect_repairs(true, 1000); }
 TEST(NovaRepairs, OfAThousandKilledImagesLeaveWhatIsWhole) { expect_repairs(false, 1000); }
 
+// --- the blocks of what is damaged
+
+// Writes other data into all blocks that are free, and frees them again.
+Task<> overwrite_what_is_free(Thread& thread) {
+  const auto files = co_await kNova.mount(thread, "home", roomy());
+  {
+    const auto session = files->attach(thread);
+    const auto made = co_await session->create(kRootInode, "filling", {.mode = S_IFREG}, {});
+    EXPECT_TRUE(made.has_value());
+    if (!made) co_return;
+    const std::vector<std::byte> block = bytes(fs::kBlock, 0xC3);
+    std::errc end{};
+    for (Bytes at = 0; end == std::errc{}; at += block.size()) {
+      const auto written = co_await session->write(made->inode, at, block, {});
+      if (!written) end = written.error();
+    }
+    EXPECT_EQ(end, std::errc::no_space_on_device);
+    EXPECT_TRUE((co_await session->unlink(kRootInode, "filling", {})).has_value());
+  }
+  co_await files->unmount();
+}
+
+Task<fs::Tree> repaired_tree(Thread& thread) {
+  co_await kNova.inspect(thread, "home", true);
+  const std::optional<fs::Tree> tree = co_await read_mounted(thread, true);
+  EXPECT_TRUE(tree.has_value());
+  co_return tree.value_or(fs::Tree());
+}
+
+// Each line of what inodes were made with is lost, one at a time. Returns the number of images with
+// a file that only a repair finds.
+Task<int> lose_each_line(Thread& thread, bool unmounts, std::uint32_t seed) {
+  {
+    fs::test::RandomOperations operations(thread, kNova, roomy(), seed);
+    co_await operations.begin();
+    for (int i = 0; i < 200; ++i) co_await operations.step();
+    co_await operations.mount_again(true);
+    if (unmounts) co_await operations.unmount();
+  }
+  const auto region = thread.node.open_region("home");
+  std::vector<std::byte> image(region->size());
+  region->read(0, image);
+  int found = 0;
+  for (const auto& [kind, lines] : structures_of(*region, *stored_geometry(*region, 0)).kinds) {
+    // Of a log that has lost an entry, a repair takes older ones, whose blocks may have been free.
+    if (std::string_view(kind) != "inode's base") continue;
+    for (const Bytes line : lines) {
+      constexpr std::array<std::byte, kCacheLine> kNothing{};
+      region->write(0, image);
+      region->write(line, kNothing);
+      SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed << ", " << kind << " at "
+                                      << line << (unmounts ? ", unmounted" : ", killed"));
+      // Of a root directory that is damaged nothing is mounted, and so nothing written.
+      if (!co_await read_mounted(thread, false)) continue;
+      region->write(0, image);
+      region->write(line, kNothing);
+      const fs::Tree at_once = co_await repaired_tree(thread);
+      region->write(0, image);
+      region->write(line, kNothing);
+      co_await overwrite_what_is_free(thread);
+      const fs::Tree later = co_await repaired_tree(thread);
+      const std::set<std::string> whole = whole_paths(later, at_once);
+      for (const auto& [path, number] : at_once.names) EXPECT_TRUE(whole.contains(path)) << path;
+      if (at_once.names.contains("/lost+found")) ++found;
+      if (testing::Test::HasFailure()) co_return found;
+    }
+  }
+  co_return found;
+}
+
+// A file that cannot be read keeps what a repair would find, whatever is written until then.
+TEST(NovaRepair, FindsAsMuchAfterAllFreeBlocksWereOverwritten) {
+  const std::uint32_t seed = perdura::test::random_seed();
+  for (const bool unmounts : {false, true}) {
+    int found = 0;
+    const auto platform = perdura::test::make_platform("shm", 1);
+    platform->start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      found = co_await lose_each_line(thread, unmounts, seed);
+    });
+    platform->run();
+    if (HasFailure()) return;
+    EXPECT_GT(found, 0);
+  }
+}
+
 }  // namespace
 }  // namespace perdura::systems::nova::test

@@ -483,7 +483,10 @@ void LoggedFiles::repeat(Reader record) {
 void check(const FsConfig&) {}
 
 Task<> make(Thread& thread, std::string name, FsConfig config) {
-  const auto region = thread.node.create_region(name, config.size, pmem::Medium::pm);
+  // Nothing is ever removed from the log, and an operation that it has no room for has no answer. So
+  // it has more room than asked for.
+  constexpr Bytes kMore = 1 * MiB;
+  const auto region = thread.node.create_region(name, config.size + kMore, pmem::Medium::pm);
   co_return;
 }
 

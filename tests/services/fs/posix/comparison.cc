@@ -87,6 +87,7 @@ std::string Comparison::apply(const Operation& operation) {
   } else {
     difference =
         compare_pictures(operation.kind != Kind::truncate && !may_change_nothing(operation));
+    if (difference.empty()) difference = compare_access_list(process_, kernel_, operation);
   }
   return difference.empty() ? "" : text_of(operation) + ": " + difference;
 }

@@ -7,6 +7,8 @@
 #include <array>
 #include <sstream>
 
+#include "services/fs/posix/access_list.h"
+
 namespace perdura::fs::test {
 namespace {
 
@@ -91,6 +93,18 @@ std::string compare_attributes(Side& found, Side& expected, const Picture& pictu
     if (!text.empty()) return text;
   }
   return "";
+}
+
+std::string compare_access_list(Side& found, Side& expected, const Operation& operation) {
+  if (operation.kind != Operation::Kind::chmod) return "";
+  Operation get = operation;
+  get.kind = Operation::Kind::getxattr;
+  get.other = kAccessList;
+  const Outcome is = found.apply(get);
+  const Outcome shall = expected.apply(get);
+  if (is == shall) return "";
+  return is.error != shall.error ? "access list: " + text_of(is) + " instead of " + text_of(shall)
+                                 : "another access list";
 }
 
 }  // namespace perdura::fs::test

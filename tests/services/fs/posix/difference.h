@@ -17,4 +17,7 @@ std::string compare_data(Side& found, Side& expected, const Picture& picture);
 // Extended attributes, and targets of symbolic links.
 std::string compare_attributes(Side& found, Side& expected, const Picture& picture);
 
+// After a chmod: the access list of its file, which follows the mode.
+std::string compare_access_list(Side& found, Side& expected, const Operation& operation);
+
 }  // namespace perdura::fs::test
