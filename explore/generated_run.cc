@@ -298,7 +298,6 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
   if (scenario_->clients_at_work() > 0) ++happened_[std::string(kWhileAtWork)];
   if (failures_ > 0 && !scenario_->serves(now)) ++happened_[std::string(kWhileRecovering)];
   note_state(failure.kind == Kind::power ? "power fails" : "processes die");
-  scenario_->stop_serving();
   moments_of_failures_[failure.number] = {Counted::changes, counts_[Counted::changes],
                                           now - changed_at_};
   ++failures_;
@@ -310,6 +309,7 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
     ++happened_[std::string(kOfOneServer)];
     failing = {static_cast<NodeId>(*failure.alone % failing.size())};
   }
+  for (const NodeId node : failing) scenario_->stop_serving(node);
   const services::ServerFailure of_servers{
       now, is_alone ? std::optional(failing.front()) : std::nullopt};
   scenario_->note_failure(of_servers);
