@@ -292,7 +292,6 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
   count_quarter();
   if (failures_ > 0 && !scenario_->serves(now)) ++happened_[std::string(kWhileRecovering)];
   note_state(failure.kind == Kind::power ? "power fails" : "processes die");
-  scenario_->stop_serving();
   const Picoseconds after = now - planned_at_;
   const Moment moment = moment_now(after);
   // A failure that follows that change does not wait for longer.
@@ -306,6 +305,7 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
     ++happened_[std::string(kOfOneServer)];
     failing = {static_cast<NodeId>(*failure.alone % failing.size())};
   }
+  for (const NodeId node : failing) scenario_->stop_serving(node);
   const services::ServerFailure of_servers{
       now, is_alone ? std::optional(failing.front()) : std::nullopt};
   scenario_->note_failure(of_servers);

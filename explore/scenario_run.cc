@@ -12,11 +12,17 @@ namespace perdura::explore {
 
 fabric::Port port_of_client(const services::CrashScenario& scenario, std::uint32_t client,
                             std::uint32_t before) {
-  constexpr std::uint32_t kFirstPortAfterWorkers = 0x1000;  // on the node of a server
-  constexpr std::uint32_t kClients = 64;                    // the most that there may be
-  const std::uint32_t first =
+  constexpr std::uint64_t kFirstPortAfterWorkers = 0x1000;  // on the node of a server
+  constexpr std::uint64_t kPortsOfSystems = 0x4000;         // and above, for their own threads
+  const std::uint64_t first =
       scenario.has_node_of_its_own(client) ? scenario.servers() : kFirstPortAfterWorkers;
-  return static_cast<fabric::Port>(first + before * kClients + client);
+  const std::uint64_t port = first + std::uint64_t{before} * scenario.clients() + client;
+  if (client >= scenario.clients() || port >= kPortsOfSystems) {
+    throw UsageError(fmt::format(
+        "client {} of {} has no port of its own at start {}; use fewer clients or failures", client,
+        scenario.clients(), before + 1));
+  }
+  return static_cast<fabric::Port>(port);
 }
 
 ScenarioRun::ScenarioRun(services::CrashScenario& scenario, const sim::Profile& profile,

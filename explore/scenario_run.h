@@ -18,7 +18,8 @@
 namespace perdura::explore {
 
 // The port of a client that has already been started `before` times. Each start uses another port,
-// since threads of earlier starts may still be finding out that their server has gone.
+// since threads of earlier starts may still be finding out that their server has gone. Throws
+// UsageError if there is none left: two clients with one port would take each other's messages.
 fabric::Port port_of_client(const services::CrashScenario& scenario, std::uint32_t client,
                             std::uint32_t before = 0);
 

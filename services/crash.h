@@ -7,6 +7,7 @@
 // follow. The last node is that of the inspector, a client that connects when the power is back.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -176,10 +177,15 @@ class CrashScenario {
   // True if a client that is alive and connected, or the inspector, waits for an operation.
   virtual bool waits_for_operation() const { return false; }
 
-  // True once a server has opened what it holds (note_serving()) since the last stop_serving(). If
-  // several have, the latest note counts.
-  bool serves(Time now) const { return serving_since_ && *serving_since_ <= now; }
-  void stop_serving() { serving_since_.reset(); }
+  // True once each of the servers has opened what it holds (note_serving()) since its last
+  // stop_serving(): the first one to do so must not hide that others still recover.
+  bool serves(Time now) const {
+    return serving_since_.size() == servers() &&
+           std::all_of(serving_since_.begin(), serving_since_.end(),
+                       [now](const auto& server) { return server.second <= now; });
+  }
+  void stop_serving(NodeId server) { serving_since_.erase(server); }
+  void stop_serving() { serving_since_.clear(); }  // all of them
 
   // --- for many inspections of one failure (explore/image_exploration.h)
 
@@ -218,8 +224,10 @@ class CrashScenario {
   void changed() const {
     if (look_) look_();
   }
-  // serve() calls this when it has opened what its node holds.
-  void note_serving() { serving_since_ = Executor::current().now(); }
+  // serve() calls this when it has opened what its thread's node holds.
+  void note_serving(const Thread& thread) {
+    serving_since_[thread.node.id()] = Executor::current().now();
+  }
   // Has an effect only once: after a recovery nobody may be waiting for it any more.
   void note_prepared() {
     if (const auto call = std::exchange(prepared_, {})) call();
@@ -235,7 +243,7 @@ class CrashScenario {
   std::string problem_at_snapshot_;
   std::uint32_t clients_at_work_ = 0;
   std::function<void()> look_;
-  std::optional<Time> serving_since_;
+  std::map<NodeId, Time> serving_since_;  // of the servers that serve
   std::function<void()> prepared_;
 };
 

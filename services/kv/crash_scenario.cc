@@ -279,7 +279,7 @@ Task<> KvCrashScenario::serve(Thread& thread) {
   if (const std::string problem = partition->audit(); !problem.empty()) {
     note_problem(fmt::format("the opened store contradicts itself: {}", problem));
   }
-  note_serving();
+  note_serving(thread);
   changed();
   // A simulated thread runs ahead of the others, which would otherwise join a store that is not
   // open yet.

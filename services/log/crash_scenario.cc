@@ -129,7 +129,7 @@ class LogCrashScenario final : public CrashScenario {
     // Forget the effects of records beyond the server's count of applied ones: recovery applies
     // these records again, or they count as never appended.
     applied_.erase(applied_.upper_bound(store->applied()), applied_.end());
-    note_serving();
+    note_serving(thread);
     changed();
     co_await store->serve();
   }

@@ -356,7 +356,7 @@ class MemoryCrashScenario final : public CrashScenario {
 Task<> MemoryCrashScenario::serve(Thread& thread) {
   const NodeId node = thread.node.id();
   if (order_.is_left_out(node)) {
-    note_serving();
+    note_serving(thread);
     for (;;) co_await sleep_for(kForEver);
   }
   if (thread.endpoint.address().port > 0) {
@@ -373,7 +373,7 @@ Task<> MemoryCrashScenario::serve(Thread& thread) {
     replicas_[node]->note_missed();
     order_.end_missing(node);
   }
-  note_serving();
+  note_serving(thread);
   changed();
   if (node == primary()) {
     while (!asked_ || told_.inspected != node) co_await sleep_for(kLook);

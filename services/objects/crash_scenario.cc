@@ -151,7 +151,7 @@ Task<> ObjectsCrashScenario::serve(Thread& thread) {
   if (const std::string wrong = shard->audit(); !wrong.empty()) {
     note_problem(fmt::format("the opened shard contradicts itself: {}", wrong));
   }
-  note_serving();
+  note_serving(thread);
   changed();
   co_await shard->serve();
 }

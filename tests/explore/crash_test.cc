@@ -314,7 +314,8 @@ TEST(CrashExploration, GoesOnFromAnyMoment) {
   EXPECT_TRUE(whole[Condition::durable].first_loss == begin[Condition::durable].first_loss ||
               whole[Condition::durable].first_loss == end[Condition::durable].first_loss);
   std::uint64_t moment = 0;
-  ASSERT_EQ(std::sscanf(whole[Condition::durable].first_loss.c_str(), "crash point %lu", &moment), 1);
+  ASSERT_EQ(std::sscanf(whole[Condition::durable].first_loss.c_str(), "crash point %lu", &moment),
+            1);
   options.first = options.last = moment;
   const CrashResult replayed = explore_crashes(system, testbed(), options);
   EXPECT_EQ(replayed.runs, 3U);

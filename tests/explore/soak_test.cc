@@ -118,7 +118,7 @@ TEST(Soak, EachServerFailsAloneAndTheOthersWhileItIsAway) {
                   soaked_testbed(), 1);
   while (search.counts().schedules < 3000) {
     const auto found = search.next();
-    EXPECT_FALSE(found) << found->text();
+    ASSERT_FALSE(found) << found->text();
   }
   const auto& happened = search.counts().happened;
   for (const std::string_view event :
@@ -333,8 +333,8 @@ class CodeScenario final : public services::CrashScenario {
   std::uint64_t planned_calls(std::size_t failures) const override {
     return failures == 0 ? dialled_.size() : 0;
   }
-  Task<> serve(Thread&) override {
-    note_serving();
+  Task<> serve(Thread& thread) override {
+    note_serving(thread);
     for (;;) co_await sleep_for(std::chrono::seconds(1));
   }
   Task<> use(Thread&, std::uint32_t) override {

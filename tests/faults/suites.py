@@ -230,9 +230,12 @@ GENERIC = {
     "durability-sim": Tests("perdura_sim_test", only=["WhatMakesDurable.*"]),
     "restart": Tests("perdura_sim_test", only=["SimRestart.*"]),
     "restarted-once": Tests("perdura_explore_test", only=["RestartedOnce.*"]),
-    # Replicated memory: all orders in which nodes fail or are promoted; and ranges of any bytes.
+    # Replicated memory: all orders in which nodes fail, return or are promoted; and ranges of any bytes.
     "failure-orders": Tests("perdura_explore_test", only=["*FailureOrders*", "*PromotionOrders*"]),
+    "return-orders": Tests("perdura_explore_test", only=["*ReturnOrders*"]),
     "bytes": Tests("perdura_explore_test", only=["Soak.SyncPointsAreOfAnyBytes"]),
+    # Failures of one server alone, and of the others while it is away.
+    "alone": Tests("perdura_explore_test", only=["Soak.EachServerFailsAloneAndTheOthersWhileItIsAway"]),
     # More copies than the fewest, sync points over pages.
     "more-copies": Tests("perdura_explore_test", only=["Soak.SyncPointsGoOverPagesAndToMoreCopiesThanTheFewest"]),
     "lengths": Tests("perdura_explore_test", only=["Soak.ValuesAndRecordsEndAroundBoundaries"]),

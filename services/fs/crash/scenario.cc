@@ -79,7 +79,7 @@ class FsCrashScenario final : public services::CrashScenario {
       const std::unique_ptr<Session> session = files_->attach(thread);
       co_await set_up(*session);
     }
-    note_serving();
+    note_serving(thread);
     changed();
     if (plan_.steps_before == 0) note_prepared();
     while (!asked_) co_await sleep_for(kLook);
