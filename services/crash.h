@@ -243,7 +243,7 @@ class CrashScenario {
   std::string problem_at_snapshot_;
   std::uint32_t clients_at_work_ = 0;
   std::function<void()> look_;
-  std::map<NodeId, Time> serving_since_;  // of the servers that serve
+  std::map<NodeId, Time> serving_since_;  // by server, those that serve
   std::function<void()> prepared_;
 };
 

@@ -31,7 +31,7 @@ constexpr Picoseconds kForEver = std::chrono::seconds(1);
 constexpr std::string_view kName = "files";
 constexpr const char* kFilling = "filling";
 constexpr std::string_view kWithoutSpace = "operations without space";
-// Of open_shared(): ten look-ups, and two inodes that are held or made.
+// open_shared() makes ten look-ups, and holds or makes two inodes.
 constexpr std::uint64_t kMostCallsOfOpening = 12;
 
 constexpr services::CrashSchedule kSchedules[] = {
