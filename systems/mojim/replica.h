@@ -31,7 +31,8 @@ class Replica final : public services::MemoryReplica {
   }
   std::uint64_t next_term() const override { return term_after(logs_.term(), node_.id()); }
   bool would_follow(std::uint64_t term) const override {
-    return follows(node_.id(), logs_.term(), term);
+    const bool is_later = term > logs_.term();
+    return follows(node_.id(), logs_.term(), term) && !(is_later && logs_.is_alone());
   }
   void promote(std::vector<NodeId> nodes) override;
   std::vector<std::uint64_t> events() const override;
