@@ -1,5 +1,5 @@
-// Counts what a program allocates, by operators new of its own. For one source of a program that
-// has no other tests.
+// Counts what a program allocates, and refuses one allocation, by operators new of its own. For one
+// source of a program that has no other tests.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,11 @@
 namespace perdura::test {
 
 inline std::uint64_t allocations = 0;
+// The number of the allocation that is refused, counted from 1.
+inline std::uint64_t refused_allocation = 0;
 
 inline void* allocate(std::size_t size, std::size_t alignment) {
-  ++allocations;
+  if (++allocations == refused_allocation) throw std::bad_alloc();
   // aligned_alloc wants whole multiples of the alignment.
   void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
   if (memory == nullptr) throw std::bad_alloc();

@@ -98,6 +98,7 @@ void ShmQueuePair::post_unsignaled(const WorkRequest& request) {
 
 void ShmQueuePair::abandon(Operation& operation) {
   auto* entry = static_cast<SendEntry*>(operation.transport_state);
+  if (entry == nullptr) return;  // it could not be posted
   entry->operation = nullptr;
   entry->abandoned = true;
 }

@@ -28,6 +28,7 @@ class SimQueuePair final : public QueuePair {
  private:
   void post(Operation& operation) override { end_.post(operation.request(), &operation); }
   void abandon(Operation& operation) override {
+    if (operation.transport_state == nullptr) return;  // it could not be posted
     static_cast<Flight*>(operation.transport_state)->operation = nullptr;
   }
 
@@ -66,16 +67,15 @@ class SimConnectionRequest final : public ConnectionRequest {
     assert(private_data.size() <= kMaxPrivateData);
     answered_ = true;
     End& here = to_.network_.new_end(to_.nic_, to_.thread_, to_.address_, options);
-    auto queue_pair = std::make_unique<SimQueuePair>(here);
     if (attempt_->abandoned) {
       End& nobody = to_.network_.new_end(to_.nic_, to_.thread_, from_, {});
-      End::join(here, nobody);
+      auto queue_pair = joined(here, nobody);
       nobody.close();
       return queue_pair;
     }
     SimEndpoint& from = *attempt_->from;
     End& there = from.network_.new_end(from.nic_, from.thread_, from.address_, attempt_->options);
-    End::join(here, there);
+    auto queue_pair = joined(here, there);
     attempt_->answer.assign(private_data.begin(), private_data.end());
     attempt_->end = &there;
     answer();
@@ -90,6 +90,12 @@ class SimConnectionRequest final : public ConnectionRequest {
   }
 
  private:
+  // The queue pair of an end that has a peer: without one it could not be closed.
+  static std::unique_ptr<QueuePair> joined(End& here, End& there) {
+    End::join(here, there);
+    return std::make_unique<SimQueuePair>(here);
+  }
+
   // The answer leaves when the thread has finished the work that precedes it. If the process dies
   // sooner, the connection is broken by the time the answer would arrive, and the peer gets none.
   void answer() {

@@ -71,6 +71,7 @@ void VerbsQueuePair::post_unsignaled(const WorkRequest& request) { submit(reques
 
 void VerbsQueuePair::abandon(Operation& operation) {
   auto* const request = static_cast<SendRequest*>(operation.transport_state);
+  if (request == nullptr) return;  // it could not be posted
   request->operation = nullptr;
   request->abandoned = true;
 }

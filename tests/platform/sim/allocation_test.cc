@@ -1,10 +1,12 @@
 // A steady state allocates nothing: neither the engine, nor the simulated threads, nor the fabric,
-// nor the memory with its past. In a program of its own, since it replaces operator new.
+// nor the memory with its past. Any other allocation may be refused. In a program of its own, since
+// it replaces operator new.
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <new>
 
 #include "platform/sim/sim_platform.h"
 #include "tests/support/count_allocations.h"
@@ -121,6 +123,57 @@ INSTANTIATE_TEST_SUITE_P(Sim, SteadyState,
                          [](const auto& mode) {
                            return mode.param == CompletionMode::polling ? "polling" : "event";
                          });
+
+// --- refused allocations -------------------------------------------------------------------------
+
+// Clients connect, one of them to a node where nobody listens any more, and exchange a message each
+// with a server that then ends.
+void connect_and_exchange() {
+  constexpr NodeId kClients = 2;
+  static const Profile profile = load_profile(PERDURA_SOURCE_DIR "/profiles/erda-connectx3.toml");
+  SimPlatform platform(profile, 1 + kClients);
+  platform.track_durability({pmem::PersistenceDomain::dmp, true});
+  platform.start_service(0, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    Side side(thread, pmem::Medium::pm);
+    side.peer = (co_await thread.endpoint.next_connection())->accept(side.options(), {});
+    const auto message = co_await side.completions.next();
+    if (message.status != fabric::Status::success) co_return;
+    co_await side.peer->send(side.memory.local(0, kMessage));
+    (co_await thread.endpoint.next_connection())->reject({});
+  });
+  for (NodeId client = 1; client <= kClients; ++client) {
+    platform.start(client, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      Side side(thread, pmem::Medium::dram);
+      side.peer = (co_await thread.endpoint.connect({0, 1}, side.options(), {})).queue_pair;
+      if (!side.peer) co_return;
+      co_await side.peer->send(side.memory.local(0, kMessage));
+      co_await side.completions.next();
+    });
+  }
+  platform.run();
+}
+
+// Whichever allocation is refused, the run ends with that exception and no other way.
+TEST(Refused, AnyAllocationIsAnException) {
+  using perdura::test::refused_allocation;
+  connect_and_exchange();  // what is pooled for good
+  std::uint64_t begin = allocations;
+  connect_and_exchange();
+  const std::uint64_t usual = allocations - begin;
+  ASSERT_GT(usual, 100U);
+  for (std::uint64_t number = 1; number <= usual; ++number) {
+    begin = allocations;
+    refused_allocation = begin + number;
+    bool was_refused = false;
+    try {
+      connect_and_exchange();
+    } catch (const std::bad_alloc&) {
+      was_refused = true;
+    }
+    EXPECT_TRUE(was_refused) << "allocation " << number << " of " << usual;
+  }
+  refused_allocation = 0;
+}
 
 }  // namespace
 }  // namespace perdura::sim
