@@ -1,6 +1,7 @@
 // A value of one of a system's own parameters, given in the system's entry in a table of systems.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,5 +19,12 @@ struct Setting {
   // servers.
   bool keeps_nothing = false;
 };
+
+// Adds the settings of those parameters that are not given.
+inline void add_missing(std::span<const Setting> settings, GivenParameters& parameters) {
+  for (const Setting& setting : settings) {
+    parameters.try_emplace(std::string(setting.name), setting.value.value());
+  }
+}
 
 }  // namespace perdura::services

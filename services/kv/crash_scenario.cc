@@ -13,7 +13,6 @@
 
 #include "platform/base/error.h"
 #include "platform/base/limits.h"
-#include "platform/faults/faulty_thread.h"
 #include "platform/runtime/sync.h"
 #include "services/boundaries.h"
 #include "services/kv/crash_plan.h"
@@ -25,6 +24,7 @@
 #include "services/kv/recorder.h"
 #include "services/kv/small_store.h"
 #include "services/kv/value.h"
+#include "services/late_thread.h"
 
 namespace perdura::services {
 
@@ -335,11 +335,8 @@ Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
   const std::uint32_t epoch = connected_[number]++;
   const KvClientPlan& plan = plan_.clients[number].at(epoch);
   if (!works(plan)) co_return;
-  const bool late = plan.late > Picoseconds{};
-  std::optional<faults::FaultyThread> delayed;
-  if (late) delayed.emplace(thread, faults::FaultPlan{.slow = {plan.late, plan.late}});
-  const std::unique_ptr<systems::KvSession> session =
-      co_await connect(late ? delayed->thread() : thread, number);
+  LateThread late(thread, plan.late);
+  const std::unique_ptr<systems::KvSession> session = co_await connect(late.thread(), number);
   CrashFormat format(lengths_);
   history::RecordedSession recorded(*session, number, format, logs_.emplace_back());
   if (prepares() && epoch == 0) {

@@ -10,9 +10,9 @@
 
 #include "methods/remote_persister.h"
 #include "platform/base/error.h"
-#include "platform/faults/faulty_thread.h"
 #include "services/boundaries.h"
-#include "services/judge.h"
+#include "services/history_scenario.h"
+#include "services/late_thread.h"
 #include "services/log/specification.h"
 
 namespace perdura::services {
@@ -23,7 +23,6 @@ using Operation = LogSpecification::Operation;
 
 constexpr fabric::Address kServer{0, 0};
 constexpr std::uint32_t kWriter = 0;
-constexpr std::uint32_t kInspector = 1;
 constexpr std::uint64_t kLogRecords = 4;
 constexpr std::size_t kAppends = 14;
 constexpr std::uint64_t kFirstOfInspector = 1000;
@@ -99,7 +98,7 @@ std::optional<std::uint64_t> content_of(std::span<const std::byte> payload, cons
   return content;
 }
 
-class LogCrashScenario final : public CrashScenario {
+class LogCrashScenario final : public HistoryScenario<LogSpecification> {
  public:
   LogCrashScenario(const LogSystem& system, LogConfig config, LogPlan plan)
       : system_(system), config_(std::move(config)), plan_(std::move(plan)) {}
@@ -136,11 +135,8 @@ class LogCrashScenario final : public CrashScenario {
 
   Task<> use(Thread& thread, std::uint32_t) override {
     const Appends& plan = plan_.epochs.at(connected_++);
-    const bool late = plan.late > Picoseconds{};
-    std::optional<faults::FaultyThread> delayed;
-    if (late) delayed.emplace(thread, faults::FaultPlan{.slow = {plan.late, plan.late}});
-    const std::unique_ptr<LogWriter> writer =
-        co_await connect_after_another(late ? delayed->thread() : thread);
+    LateThread late(thread, plan.late);
+    const std::unique_ptr<LogWriter> writer = co_await connect_after_another(late.thread());
     for (std::size_t appends = 0; appends < plan.count; ++appends) {
       if (!co_await append(*writer, ++content_, kWriter)) co_return;
       if (plan.pause > Picoseconds{}) co_await sleep_for(plan.pause);
@@ -152,16 +148,11 @@ class LogCrashScenario final : public CrashScenario {
     while (clients_at_work() > 0) co_await sleep_for(kLook);
     const std::unique_ptr<LogWriter> writer = co_await connect_after_another(thread);
     co_await read(*writer);
-    if (!co_await append(*writer, kFirstOfInspector, kInspector)) {
+    if (!co_await append(*writer, kFirstOfInspector, inspector())) {
       note_problem("the connection to the recovered log breaks");
       co_return;
     }
     co_await read(*writer);
-  }
-
-  Verdict judge(std::span<const ServerFailure> failures, const ToJudge& judged) const override {
-    return judge_history(LogSpecification{}, calls_, kInspector, times_of(failures), problem(),
-                         judged);
   }
 
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
@@ -174,55 +165,33 @@ class LogCrashScenario final : public CrashScenario {
   void describe(SystemState& state) const override {
     CrashScenario::describe(state);
     state.add("place in the log", content_ % config_.records);
-    state.add("under way", calls_.empty() || calls_.back().call.answered ? 0 : 1);
+    state.add("under way", history().empty() || history().back().call.answered ? 0 : 1);
     const std::uint64_t applied = store_ == nullptr ? content_ : applied_.size();
     state.add("to be applied", magnitude(content_ - std::min(content_, applied)));
   }
-
-  bool waits_for_operation() const override { return under_way_ > 0; }
 
   std::string state_outside_memory() const override { return text_of(applied_); }
 
  protected:
   void snapshot_observations() override {
-    kept_calls_ = calls_.size();
+    HistoryScenario::snapshot_observations();
     kept_applied_ = applied_;
   }
   void restore_observations() override {
-    calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(kept_calls_), calls_.end());
+    HistoryScenario::restore_observations();
     applied_ = kept_applied_;
   }
-  std::string observations_since_snapshot() const override {
-    std::string found;
-    for (std::size_t i = kept_calls_; i < calls_.size(); ++i) {
-      const auto& [operation, start, end, answered] = calls_[i].call;
-      found += fmt::format("{} {} {} {}:", static_cast<int>(operation.kind), operation.number,
-                           operation.record, answered);
-      for (const std::uint64_t record : operation.found) found += fmt::format(" {}", record);
-      found += ';';
+  void explain(const Call<Operation>& call, CrashCall& shown) const override {
+    const Operation& operation = call.operation;
+    shown.what = shown.changes ? fmt::format("append of {}", operation.record) : "read";
+    LogSpecification::State values = operation.found;
+    if (shown.changes) values.push_back(operation.record);
+    for (const std::uint64_t value : values) {
+      shown.values.push_back({value, record_of(value, plan_.length_of(value))});
     }
-    return found;
-  }
-  std::vector<CrashCall> calls() const override {
-    std::vector<CrashCall> calls;
-    for (const ClientCall<Operation>& one : calls_) {
-      const Operation& operation = one.call.operation;
-      CrashCall& call = calls.emplace_back();
-      call.client = one.client;
-      call.start = one.call.start;
-      call.changes = LogSpecification{}.changes(operation);
-      call.what = call.changes ? fmt::format("append of {}", operation.record) : "read";
-      LogSpecification::State values = operation.found;
-      if (call.changes) values.push_back(operation.record);
-      for (const std::uint64_t value : values) {
-        call.values.push_back({value, record_of(value, plan_.length_of(value))});
-      }
-      if (!one.call.answered) continue;
-      call.end = one.call.end;
-      call.told = call.changes ? fmt::format("record {}", operation.number)
+    if (!call.answered) return;
+    shown.told = shown.changes ? fmt::format("record {}", operation.number)
                                : fmt::format("{} records", operation.found.size());
-    }
-    return calls;
   }
 
  private:
@@ -247,74 +216,49 @@ class LogCrashScenario final : public CrashScenario {
   // failure has taken back.
   std::uint64_t appends_begun() const {
     return static_cast<std::uint64_t>(
-        std::count_if(calls_.begin(), calls_.end(), [](const ClientCall<Operation>& one) {
+        std::count_if(history().begin(), history().end(), [](const ClientCall<Operation>& one) {
           return one.call.operation.kind == Operation::Kind::append;
         }));
   }
 
-  // Records the start of an operation; returns its index.
-  std::size_t begin(const Operation& operation, std::uint32_t client) {
-    ClientCall<Operation>& begun = calls_.emplace_back();
-    begun.call.operation = operation;
-    begun.call.start = Executor::current().now();
-    begun.call.answered = false;
-    begun.client = client;
-    changed();
-    return calls_.size() - 1;
-  }
-  void end(std::size_t place) {
-    calls_[place].call.end = Executor::current().now();
-    calls_[place].call.answered = true;
-    changed();
-  }
-
   // Returns false if the server is gone.
   Task<bool> append(LogWriter& writer, std::uint64_t content, std::uint32_t client) {
-    Operation operation;
-    operation.record = content;
-    const std::size_t place = begin(operation, client);
-    const ScopedCount waits(under_way_);
+    Calling calling(*this, {.record = content}, client);
     const Record record = record_of(content, plan_.length_of(content));
     const auto number = co_await writer.append(record);
     if (!number) {
       if (number.error() != LogError::disconnected) note_problem("an append fails: too large");
       co_return false;
     }
-    calls_[place].call.operation.number = *number;
+    calling.operation().number = *number;
     met_.note(record.size());
-    end(place);
+    calling.end();
     co_return true;
   }
 
   // Waits until the server has applied all records, and records which ones it has applied.
   Task<> read(const LogWriter& writer) {
-    Operation operation;
-    operation.kind = Operation::Kind::read;
-    const std::size_t place = begin(operation, kInspector);
-    const ScopedCount waits(under_way_);
+    Calling calling(*this, {.kind = Operation::Kind::read}, inspector());
     while (store_ == nullptr || store_->applied() < writer.tail()) co_await sleep_for(kLook);
-    LogSpecification::State& found = calls_[place].call.operation.found;
+    LogSpecification::State& found = calling.operation().found;
     for (const auto& [number, content] : applied_) {
       if (number != found.size() + 1) {
         note_problem(fmt::format("record {} was never applied", found.size() + 1));
       }
       found.push_back(content);
     }
-    end(place);
+    calling.end();
   }
 
   const LogSystem& system_;
   const LogConfig config_;
   const LogPlan plan_;
   std::uint32_t connected_ = 0;  // number of connections by the client
-  std::uint32_t under_way_ = 0;  // operations that someone waits for
   std::uint64_t content_ = 0;    // content of the client's last record
   // The contents of applied records by number, which an application would make durable.
   std::map<std::uint64_t, std::uint64_t> applied_;
   const LogStore* store_ = nullptr;
-  std::vector<ClientCall<Operation>> calls_;
   BoundariesMet met_{"records", ~Bytes{0}};
-  std::size_t kept_calls_ = 0;
   std::map<std::uint64_t, std::uint64_t> kept_applied_;
 };
 

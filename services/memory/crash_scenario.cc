@@ -1,6 +1,7 @@
 #include "services/memory/crash_scenario.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "platform/base/error.h"
-#include "services/judge.h"
+#include "services/history_scenario.h"
 #include "services/memory/crash_boundaries.h"
 #include "services/memory/crash_cells.h"
 #include "services/memory/crash_order.h"
@@ -33,7 +34,7 @@ constexpr CrashSchedule kSchedules[] = {
     {"threads", "two threads of an application sync, and the mirror's copy is read"},
 };
 
-class MemoryCrashScenario final : public CrashScenario {
+class MemoryCrashScenario final : public HistoryScenario<MemorySpecification> {
  public:
   MemoryCrashScenario(const MemorySystem& system, MemoryConfig config, MemoryPlan plan)
       : system_(system),
@@ -49,7 +50,7 @@ class MemoryCrashScenario final : public CrashScenario {
     for (std::uint32_t thread = 0; thread < config_.threads; ++thread) {
       for (const MemoryCell& cell : plan_.layout.cells_of(thread)) cells_.push_back(cell);
     }
-    told_.specification.cells = cells_.size();
+    specification().cells = cells_.size();
     told_.threads = config_.threads;
     told_.inspector = config_.threads;
     told_.seen.resize(config_.nodes.size());
@@ -75,6 +76,8 @@ class MemoryCrashScenario final : public CrashScenario {
   // Nothing may be lost if only copies failed: applications go on meanwhile.
   Verdict judge(std::span<const ServerFailure> failures, const ToJudge& judged) const override {
     MemoryCrashHistory told = told_;
+    told.specification = specification();
+    told.calls = history();
     told.problem = problem();
     if (lags(told_.inspected)) {
       std::vector<Time> times = times_of(failures);
@@ -105,12 +108,26 @@ class MemoryCrashScenario final : public CrashScenario {
   bool loses_with_processes() const override {
     return system_.info.level < GuaranteeLevel::durable_writes;
   }
-  bool waits_for_operation() const override { return under_way_ > 0 || (asked_ && !answered_); }
-  std::vector<CrashCall> calls() const override { return calls_of(told_); }
+  bool waits_for_operation() const override {
+    return HistoryScenario::waits_for_operation() || (asked_ && !answered_);
+  }
 
  protected:
+  void explain(const Call<Operation>& call, CrashCall& shown) const override {
+    const Operation& operation = call.operation;
+    shown.what = MemorySpecification::what(operation);
+    if (call.answered) {
+      shown.told = shown.changes ? "done" : fmt::format("{}", fmt::join(operation.found, " "));
+    }
+    const auto add_value = [&](std::uint64_t version) {
+      const auto bytes = std::as_bytes(std::span(&version, 1));
+      shown.values.push_back({version, {bytes.begin(), bytes.end()}});
+    };
+    for (const auto& [cell, version] : operation.stored) add_value(version);
+    for (const std::uint64_t version : operation.found) add_value(version);
+  }
   void snapshot_observations() override {
-    kept_calls_ = told_.calls.size();
+    HistoryScenario::snapshot_observations();
     kept_starts_ = starts_;
     kept_versions_ = versions_;
     // The failure is still in progress, so the replicas have not been closed (Opened).
@@ -119,22 +136,13 @@ class MemoryCrashScenario final : public CrashScenario {
     if (is_unreplicated(replicas_[primary()])) kept_.losses.failed_alone = true;
   }
   void restore_observations() override {
-    told_.calls.erase(told_.calls.begin() + static_cast<std::ptrdiff_t>(kept_calls_),
-                      told_.calls.end());
+    HistoryScenario::restore_observations();
     told_.seen = kept_.seen;
     told_.losses = kept_.losses;
     starts_ = kept_starts_;
     versions_ = kept_versions_;
     asked_ = answered_ = false;
     promoted_at_.reset();
-  }
-  std::string observations_since_snapshot() const override {
-    std::string found;
-    for (std::size_t i = kept_calls_; i < told_.calls.size(); ++i) {
-      const auto& call = told_.calls[i].call;
-      found += fmt::format("{}{};", told_.specification.text(call), call.answered);
-    }
-    return found;
   }
 
  private:
@@ -166,7 +174,6 @@ class MemoryCrashScenario final : public CrashScenario {
     NodeId node_;
   };
 
-  std::uint32_t inspector() const { return clients(); }
   std::uint32_t reader_of(NodeId copy) const { return clients() + copy; }
   NodeId primary() const { return order_.primary(); }
 
@@ -216,7 +223,6 @@ class MemoryCrashScenario final : public CrashScenario {
     // A thread that has worked without a pause, as to map the region, is ahead of the simulated
     // time: without this, others would see its stores too early.
     co_await yield();
-    const std::size_t index = told_.calls.size();
     Operation operation;
     std::vector<MemoryRange> ranges;
     const std::uint64_t version = client * kVersionsOfClient + ++versions_[client];
@@ -224,9 +230,7 @@ class MemoryCrashScenario final : public CrashScenario {
       operation.stored.emplace_back(cell, version);
       ranges.push_back({cells_[cell].offset, cells_[cell].length});
     }
-    told_.calls.push_back({{operation, Executor::current().now(), Time::max(), false}, client});
-    const ScopedCount under_way(under_way_);
-    changed();
+    Calling calling(*this, operation, client);
     store_cell(memory.region(), plan_.layout.unsynced(), version);
     for (const auto& [cell, stored] : operation.stored) {
       store_cell(memory.region(), cells_[cell], stored);
@@ -240,11 +244,9 @@ class MemoryCrashScenario final : public CrashScenario {
       note_problem(fmt::format("a sync ends with '{}'", to_string(done.error())));
       co_return false;
     }
-    told_.calls[index].call.end = Executor::current().now();
-    told_.calls[index].call.answered = true;
     knowing_ = config_.nodes.size();
     count_boundaries(operation);
-    changed();
+    calling.end();
     co_return true;
   }
 
@@ -313,7 +315,7 @@ class MemoryCrashScenario final : public CrashScenario {
     const std::unique_ptr<MappedMemory> memory = co_await replicas_[told_.inspected]->map(thread);
     for (std::uint32_t i = 0; i < 2; ++i) {
       const Time start = thread.executor.now();
-      note_read(told_.calls, inspector(), start, read_cells(cells_, *memory));
+      note_read(history(), inspector(), start, read_cells(cells_, *memory));
       changed();
       if (i == 0) co_await sync(*memory, inspector(), 0, 1);
     }
@@ -339,11 +341,9 @@ class MemoryCrashScenario final : public CrashScenario {
   bool promoting_ = false;
   std::vector<std::uint64_t> closed_;
   MemoryBoundariesMet met_;
-  std::uint32_t under_way_ = 0;
   std::optional<Time> promoted_at_;  // when the inspected copy was promoted
   bool asked_ = false;
   bool answered_ = false;
-  std::size_t kept_calls_ = 0;
   std::vector<std::uint32_t> kept_starts_;
   std::vector<std::uint64_t> kept_versions_;
   struct Kept {
@@ -423,10 +423,10 @@ Task<> MemoryCrashScenario::promote_primary() {
 // meanwhile, since the cells would not be of one instant then.
 Task<> MemoryCrashScenario::read_promoted(MappedMemory& memory, std::uint32_t number) {
   co_await yield();  // as in sync()
-  if (under_way_ > 0) co_return;
+  if (!under_way().empty()) co_return;
   const Time start = Executor::current().now();
   State found = read_cells(cells_, memory);
-  note_read(told_.calls, number, start, std::move(found));
+  note_read(history(), number, start, std::move(found));
   changed();
 }
 
@@ -468,9 +468,7 @@ MemoryConfig config_for(const MemorySystem& system, const CrashSetup& setup,
       .size = plan.layout.region, .threads = kMemoryThreads, .parameters = setup.parameters};
   config.nodes.clear();
   for (NodeId node = 0; node <= plan.copies; ++node) config.nodes.push_back(node);
-  for (const Setting& setting : system.small) {
-    config.parameters.try_emplace(std::string(setting.name), setting.value.value());
-  }
+  add_missing(system.small, config.parameters);
   if (setup.correct) {
     config.method = methods::choose({{setup.model, pmem::Medium::pm}}, *system.update, {});
   }
@@ -507,7 +505,7 @@ std::unique_ptr<CrashScenario> memory_generated_scenario(const MemorySystem& sys
     const std::size_t resends_less = patience.choose(4);
     config.parameters["timeout_us"] = kTimeouts[timeout];
     config.parameters["resends"] = 3 - resends_less;
-    // No more than two connections of a run are broken (explore/generated_choices.cc).
+    // No more than two connections of a run are broken (explore/plan.cc).
     plan.is_patient = timeout == 0 && resends_less < 2;
   }
   return std::make_unique<MemoryCrashScenario>(system, std::move(config), std::move(plan));

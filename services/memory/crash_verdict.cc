@@ -1,7 +1,6 @@
 #include "services/memory/crash_verdict.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -74,29 +73,6 @@ Verdict judge_lagging_copy(const MemoryCrashHistory& history, std::span<const Ti
     verdict.set(condition, verdict.loss(Condition::ordered));
   }
   return verdict;
-}
-
-std::vector<CrashCall> calls_of(const MemoryCrashHistory& history) {
-  std::vector<CrashCall> calls;
-  for (const ClientCall<Operation>& one : history.calls) {
-    const Operation& operation = one.call.operation;
-    CrashCall& call = calls.emplace_back();
-    call.client = one.client;
-    call.start = one.call.start;
-    if (one.call.answered) call.end = one.call.end;
-    call.changes = MemorySpecification{}.changes(operation);
-    call.what = MemorySpecification::what(operation);
-    if (one.call.answered) {
-      call.told = call.changes ? "done" : fmt::format("{}", fmt::join(operation.found, " "));
-    }
-    const auto add_value = [&](std::uint64_t version) {
-      const auto bytes = std::as_bytes(std::span(&version, 1));
-      call.values.push_back({version, {bytes.begin(), bytes.end()}});
-    };
-    for (const auto& [cell, version] : operation.stored) add_value(version);
-    for (const std::uint64_t version : operation.found) add_value(version);
-  }
-  return calls;
 }
 
 }  // namespace perdura::services

@@ -48,7 +48,4 @@ Verdict judge_memory(const MemoryCrashHistory& history, std::span<const Time> fa
 Verdict judge_lagging_copy(const MemoryCrashHistory& history, std::span<const Time> failures,
                            const ToJudge& judged);
 
-// All calls of clients and of the inspector (CrashScenario::calls()).
-std::vector<CrashCall> calls_of(const MemoryCrashHistory& history);
-
 }  // namespace perdura::services

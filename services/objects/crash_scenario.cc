@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "platform/base/error.h"
-#include "platform/faults/faulty_thread.h"
 #include "services/boundaries.h"
-#include "services/judge.h"
+#include "services/history_scenario.h"
+#include "services/late_thread.h"
 #include "services/objects/crash_plan.h"
 #include "services/objects/specification.h"
 
@@ -53,10 +53,11 @@ struct Connection {
   std::map<std::size_t, std::unique_ptr<objects::Pool>> pools{};
 };
 
-class ObjectsCrashScenario final : public CrashScenario {
+class ObjectsCrashScenario final : public HistoryScenario<ObjectsSpecification> {
  public:
   ObjectsCrashScenario(const objects::System& system, objects::Config config, ObjectsPlan plan)
-      : system_(system),
+      : HistoryScenario({plan.pools, plan.keys}),
+        system_(system),
         config_(std::move(config)),
         plan_(std::move(plan)),
         longest_(*std::max_element(plan_.lengths.begin(), plan_.lengths.end())),
@@ -79,32 +80,24 @@ class ObjectsCrashScenario final : public CrashScenario {
   Task<> serve(Thread& thread) override;
   Task<> use(Thread& thread, std::uint32_t number) override;
   Task<> inspect(Thread& thread) override;
-  Verdict judge(std::span<const ServerFailure> failures, const ToJudge& judged) const override {
-    const ObjectsSpecification specification{plan_.pools, plan_.keys};
-    return judge_history(specification, calls_, inspector(), times_of(failures), problem(), judged);
-  }
   std::map<std::string, std::uint64_t, std::less<>> events() const override;
   std::span<const Event> expected_events() const override { return kEvents; }
-  std::vector<CrashCall> calls() const override;
   void describe(SystemState& state) const override;
-  bool waits_for_operation() const override { return under_way_ > 0; }
 
  protected:
+  void explain(const Call<Operation>& call, CrashCall& shown) const override;
   void snapshot_observations() override {
-    kept_calls_ = calls_.size();
+    HistoryScenario::snapshot_observations();
     kept_versions_ = versions_;
     kept_connected_ = connected_;
   }
   void restore_observations() override {
-    calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(kept_calls_), calls_.end());
+    HistoryScenario::restore_observations();
     versions_ = kept_versions_;
     connected_ = kept_connected_;
   }
-  std::string observations_since_snapshot() const override;
 
  private:
-  std::uint32_t inspector() const { return clients(); }  // its client number in the history
-
   Task<> connect(Thread& thread, std::uint32_t number, Connection& connection);
   // Returns false if the shard is gone, as all of the following functions do.
   Task<bool> take(Connection& connection, ObjectsStep step, std::uint32_t number);
@@ -123,14 +116,12 @@ class ObjectsCrashScenario final : public CrashScenario {
   Bytes length_of(std::uint64_t version) const {
     return plan_.lengths[version % plan_.lengths.size()];
   }
-  std::size_t begin(Operation operation, std::uint32_t client);
   // Records the answer. Returns false if there is none, since the connection has ended.
   template <class T>
-  bool end(std::size_t place, const objects::Result<T>& result) {
-    return end(place, result ? std::nullopt : std::optional(result.error()));
+  bool end(Calling& calling, const objects::Result<T>& result) {
+    return end(calling, result ? std::nullopt : std::optional(result.error()));
   }
-  bool end(std::size_t place, std::optional<Error> error);
-  void note_found(std::size_t place, std::span<const std::byte> value);
+  bool end(Calling& calling, std::optional<Error> error);
   std::uint64_t done(Kind kind, std::optional<bool> direct) const;
 
   const objects::System& system_;
@@ -139,9 +130,6 @@ class ObjectsCrashScenario final : public CrashScenario {
   const Bytes longest_;
   std::vector<std::uint64_t> versions_;   // number of values so far, by client
   std::vector<std::uint32_t> connected_;  // how often each client has connected
-  std::vector<ClientCall<Operation>> calls_;
-  std::uint32_t under_way_ = 0;  // operations waiting for an answer
-  std::size_t kept_calls_ = 0;
   std::vector<std::uint64_t> kept_versions_;
   std::vector<std::uint32_t> kept_connected_;
 };
@@ -176,11 +164,9 @@ Task<> ObjectsCrashScenario::connect(Thread& thread, std::uint32_t number, Conne
 Task<> ObjectsCrashScenario::use(Thread& thread, std::uint32_t number) {
   const ObjectsClientPlan& plan = plan_.clients[number].at(connected_[number]++);
   if (plan.steps.empty()) co_return;
-  const bool late = plan.late > Picoseconds{};
-  std::optional<faults::FaultyThread> delayed;
-  if (late) delayed.emplace(thread, faults::FaultPlan{.slow = {plan.late, plan.late}});
+  LateThread late(thread, plan.late);
   Connection connection;
-  co_await connect(late ? delayed->thread() : thread, number, connection);
+  co_await connect(late.thread(), number, connection);
   for (const ObjectsStep& step : plan.steps) {
     if (!co_await take(connection, step, number)) co_return;
     if (plan.pause > Picoseconds{}) co_await sleep_for(plan.pause);
@@ -247,21 +233,19 @@ Task<bool> ObjectsCrashScenario::take(Connection& connection, ObjectsStep step,
 Task<bool> ObjectsCrashScenario::open(Connection& connection, std::size_t pool,
                                       std::uint32_t number) {
   if (connection.pools.contains(pool)) co_return true;
-  const std::size_t place = begin({.kind = Kind::open, .pool = pool}, number);
-  const ScopedCount waits(under_way_);
+  Calling calling(*this, {.kind = Kind::open, .pool = pool}, number);
   auto opened = co_await connection.session->open_pool(pool_name(pool), {});
   if (opened) connection.pools[pool] = std::move(*opened);
-  co_return end(place, opened);
+  co_return end(calling, opened);
 }
 
 Task<bool> ObjectsCrashScenario::create(Connection& connection, std::size_t pool,
                                         std::uint32_t number) {
-  const std::size_t place = begin({.kind = Kind::create, .pool = pool}, number);
-  const ScopedCount waits(under_way_);
+  Calling calling(*this, {.kind = Kind::create, .pool = pool}, number);
   auto created = co_await connection.session->create_pool(pool_name(pool), config_.memory,
                                                           {.create_only = true});
   if (created) connection.pools[pool] = std::move(*created);
-  co_return end(place, created);
+  co_return end(calling, created);
 }
 
 Task<bool> ObjectsCrashScenario::remove(Connection& connection, std::size_t pool,
@@ -271,9 +255,8 @@ Task<bool> ObjectsCrashScenario::remove(Connection& connection, std::size_t pool
     connection.pools.erase(open);
     if (!closed) co_return false;
   }
-  const std::size_t place = begin({.kind = Kind::remove, .pool = pool}, number);
-  const ScopedCount waits(under_way_);
-  co_return end(place, co_await connection.session->delete_pool(pool_name(pool)));
+  Calling calling(*this, {.kind = Kind::remove, .pool = pool}, number);
+  co_return end(calling, co_await connection.session->delete_pool(pool_name(pool)));
 }
 
 // A part is the second half of the whole words of a value with this version's length.
@@ -287,81 +270,65 @@ Task<bool> ObjectsCrashScenario::put(Connection& connection, ObjectsStep step,
   const Words filled(whole + 1, version);
   const auto bytes = std::as_bytes(std::span(filled))
                          .subspan(first * kWord, part ? (whole - first) * kWord : length);
-  const std::size_t place = begin({.kind = step.kind,
-                                   .pool = step.pool,
-                                   .key = step.key,
-                                   .direct = step.direct,
-                                   .first = first,
-                                   .words = ObjectsSpecification::words_of(bytes)},
-                                  number);
-  const ScopedCount waits(under_way_);
+  Calling calling(*this,
+                  {.kind = step.kind,
+                   .pool = step.pool,
+                   .key = step.key,
+                   .direct = step.direct,
+                   .first = first,
+                   .words = ObjectsSpecification::words_of(bytes)},
+                  number);
   objects::Pool& pool = *connection.pools.at(step.pool);
   const auto key = key_of(step.key);
-  if (!part && !step.direct) co_return end(place, co_await pool.put(key, bytes, {}));
+  if (!part && !step.direct) co_return end(calling, co_await pool.put(key, bytes, {}));
   std::copy(bytes.begin(), bytes.end(), connection.memory->data());
   const objects::DirectBuffer from{connection.direct, 0, bytes.size()};
-  if (!part) co_return end(place, co_await pool.put_direct(key, from, {}));
-  co_return end(place, co_await pool.put_direct_offset(key, first * kWord, from));
+  if (!part) co_return end(calling, co_await pool.put_direct(key, from, {}));
+  co_return end(calling, co_await pool.put_direct_offset(key, first * kWord, from));
 }
 
 Task<bool> ObjectsCrashScenario::get(Connection& connection, ObjectsStep step,
                                      std::uint32_t number) {
-  const std::size_t place =
-      begin({.kind = Kind::get, .pool = step.pool, .key = step.key, .direct = step.direct}, number);
-  const ScopedCount waits(under_way_);
+  Calling calling(*this,
+                  {.kind = Kind::get, .pool = step.pool, .key = step.key, .direct = step.direct},
+                  number);
   objects::Pool& pool = *connection.pools.at(step.pool);
   const auto key = key_of(step.key);
   if (step.direct) {
     const auto got = co_await pool.get_direct(key, {connection.direct, 0, longest_});
-    if (got) note_found(place, std::span(connection.memory->data(), *got));
-    co_return end(place, got);
+    if (got) {
+      calling.operation().words =
+          ObjectsSpecification::words_of(std::span(connection.memory->data(), *got));
+    }
+    co_return end(calling, got);
   }
   const auto got = co_await pool.get(key);
-  if (got) note_found(place, *got);
-  co_return end(place, got);
+  if (got) calling.operation().words = ObjectsSpecification::words_of(*got);
+  co_return end(calling, got);
 }
 
 Task<bool> ObjectsCrashScenario::erase(Connection& connection, ObjectsStep step,
                                        std::uint32_t number) {
-  const std::size_t place =
-      begin({.kind = Kind::erase, .pool = step.pool, .key = step.key}, number);
-  const ScopedCount waits(under_way_);
+  Calling calling(*this, {.kind = Kind::erase, .pool = step.pool, .key = step.key}, number);
   const auto key = key_of(step.key);
-  co_return end(place, co_await connection.pools.at(step.pool)->erase(key));
+  co_return end(calling, co_await connection.pools.at(step.pool)->erase(key));
 }
 
 // --- the record ----------------------------------------------------------------------------------
 
-std::size_t ObjectsCrashScenario::begin(Operation operation, std::uint32_t client) {
-  ClientCall<Operation>& begun = calls_.emplace_back();
-  begun.call.operation = std::move(operation);
-  begun.call.start = Executor::current().now();
-  begun.call.answered = false;
-  begun.client = client;
-  changed();
-  return calls_.size() - 1;
-}
-
-bool ObjectsCrashScenario::end(std::size_t place, std::optional<Error> error) {
+bool ObjectsCrashScenario::end(Calling& calling, std::optional<Error> error) {
   if (error == Error::disconnected) return false;
   if (error == Error::out_of_space && !plan_.crowded) {
     note_problem("the shard is full, though it has room");
   }
-  Call<Operation>& call = calls_[place].call;
-  call.operation.error = error;
-  call.end = Executor::current().now();
-  call.answered = true;
-  changed();
+  calling.operation().error = error;
+  calling.end();
   return true;
-}
-
-void ObjectsCrashScenario::note_found(std::size_t place, std::span<const std::byte> value) {
-  calls_[place].call.operation.words = ObjectsSpecification::words_of(value);
 }
 
 std::uint64_t ObjectsCrashScenario::done(Kind kind, std::optional<bool> direct) const {
   return static_cast<std::uint64_t>(
-      std::count_if(calls_.begin(), calls_.end(), [&](const ClientCall<Operation>& one) {
+      std::count_if(history().begin(), history().end(), [&](const ClientCall<Operation>& one) {
         const Operation& operation = one.call.operation;
         return one.client != inspector() && one.call.answered && !operation.error &&
                operation.kind == kind && operation.direct == direct.value_or(operation.direct);
@@ -377,7 +344,7 @@ std::map<std::string, std::uint64_t, std::less<>> ObjectsCrashScenario::events()
   BoundariesMet met("values", ~Bytes{0});
   std::uint64_t other_lengths = 0;
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> lengths;  // by pool and key, in words
-  for (const ClientCall<Operation>& one : calls_) {
+  for (const ClientCall<Operation>& one : history()) {
     const Operation& operation = one.call.operation;
     if (operation.kind != Kind::put || !one.call.answered || operation.error) continue;
     const std::size_t in_part = ObjectsSpecification::bytes_in_part(operation.words.back());
@@ -397,7 +364,7 @@ void ObjectsCrashScenario::describe(SystemState& state) const {
   CrashScenario::describe(state);
   std::uint64_t kinds = 0;
   std::uint64_t found = 0;
-  for (const ClientCall<Operation>& one : calls_) {
+  for (const ClientCall<Operation>& one : history()) {
     const Operation& operation = one.call.operation;
     if (!one.call.answered) {
       kinds |= std::uint64_t{1} << (2 * static_cast<unsigned>(operation.kind) + operation.direct);
@@ -409,35 +376,17 @@ void ObjectsCrashScenario::describe(SystemState& state) const {
   state.add("found", magnitude(found));
 }
 
-std::string ObjectsCrashScenario::observations_since_snapshot() const {
-  std::string found;
-  for (std::size_t i = kept_calls_; i < calls_.size(); ++i) {
-    found += ObjectsSpecification{}.text(calls_[i].call) + ';';
-  }
-  return found;
-}
-
 // Each pool is an object of its own, since operations on different pools are independent.
-std::vector<CrashCall> ObjectsCrashScenario::calls() const {
-  std::vector<CrashCall> calls;
-  for (const ClientCall<Operation>& one : calls_) {
-    const Operation& operation = one.call.operation;
-    CrashCall& call = calls.emplace_back();
-    call.client = one.client;
-    call.object = operation.pool;
-    call.start = one.call.start;
-    call.changes = ObjectsSpecification{}.changes(operation);
-    call.what = ObjectsSpecification::what(operation);
-    if (!operation.words.empty()) {
-      const auto bytes = std::as_bytes(std::span(operation.words))
-                             .first(ObjectsSpecification::whole_words(operation.words) * kWord);
-      call.values.push_back({operation.words.front(), {bytes.begin(), bytes.end()}});
-    }
-    if (!one.call.answered) continue;
-    call.end = one.call.end;
-    call.told = ObjectsSpecification::told(operation);
+void ObjectsCrashScenario::explain(const Call<Operation>& call, CrashCall& shown) const {
+  const Operation& operation = call.operation;
+  shown.object = operation.pool;
+  shown.what = ObjectsSpecification::what(operation);
+  if (!operation.words.empty()) {
+    const auto bytes = std::as_bytes(std::span(operation.words))
+                           .first(ObjectsSpecification::whole_words(operation.words) * kWord);
+    shown.values.push_back({operation.words.front(), {bytes.begin(), bytes.end()}});
   }
-  return calls;
+  if (call.answered) shown.told = ObjectsSpecification::told(operation);
 }
 
 // The configuration of a shard that is as small as the system can be, with room for the plan's
@@ -451,9 +400,7 @@ objects::Config small_shard(const objects::System& system, const CrashSetup& set
                          .max_message_value = longest,
                          .sessions = kSessions,
                          .parameters = setup.parameters};
-  for (const Setting& setting : system.small) {
-    config.parameters.try_emplace(std::string(setting.name), setting.value.value());
-  }
+  add_missing(system.small, config.parameters);
   system.check(config);
   return config;
 }

@@ -12,7 +12,7 @@
 #include "services/fs/crash/plan.h"
 #include "services/fs/crash/specification.h"
 #include "services/fs/model/model_file_system.h"
-#include "services/judge.h"
+#include "services/history_scenario.h"
 
 namespace perdura::fs {
 
@@ -21,7 +21,6 @@ namespace {
 using services::ClientCall;
 using services::CrashCall;
 using services::Event;
-using services::ScopedCount;
 using services::ServerFailure;
 using services::SystemState;
 using Kind = Operation::Kind;
@@ -39,7 +38,7 @@ constexpr services::CrashSchedule kSchedules[] = {
     {"sessions", "two sessions change the same file and the same names"},
 };
 
-class FsCrashScenario final : public services::CrashScenario {
+class FsCrashScenario final : public services::HistoryScenario<Specification> {
  public:
   FsCrashScenario(const FsSystem& system, FsConfig config, FsCrashPlan plan)
       : system_(system),
@@ -50,9 +49,9 @@ class FsCrashScenario final : public services::CrashScenario {
         closed_(system.events.size()) {
     config_.size = plan_.size;
     config_.threads = clients() + 1;
-    specification_ = Specification(ModelState(
+    specification() = Specification(ModelState(
         Model({.root_mode = config_.root_mode, .now = config_.now}), {{kRoot, kRootInode}}));
-    specification_.set_may_be_full(plan_.is_almost_full);
+    specification().set_may_be_full(plan_.is_almost_full);
   }
 
   std::uint32_t clients() const override {
@@ -122,8 +121,7 @@ class FsCrashScenario final : public services::CrashScenario {
 
   services::Verdict judge(std::span<const ServerFailure> failures,
                           const services::ToJudge& judged) const override {
-    services::Verdict verdict = services::judge_history(
-        specification_, calls_, inspector(), services::times_of(failures), problem(), judged);
+    services::Verdict verdict = HistoryScenario::judge(failures, judged);
     if (clients() > 1 || !problem().empty() || verdict.holds_all()) return verdict;
     const std::string difference = how_it_differs();
     for (const services::Condition condition : services::kConditions) {
@@ -149,9 +147,10 @@ class FsCrashScenario final : public services::CrashScenario {
     CrashScenario::describe(state);
     std::map<Kind, std::uint64_t> kinds;
     std::map<InodeId, std::uint64_t> inodes;
-    for (const std::size_t place : under_way_) {
-      ++kinds[calls_[place].call.operation.kind];
-      ++inodes[calls_[place].call.operation.inode];
+    for (const std::size_t place : under_way()) {
+      const Operation& operation = history()[place].call.operation;
+      ++kinds[operation.kind];
+      ++inodes[operation.inode];
     }
     for (const auto& [kind, count] : kinds) {
       state.add("kind", static_cast<std::uint64_t>(kind));
@@ -161,43 +160,26 @@ class FsCrashScenario final : public services::CrashScenario {
   }
 
   bool waits_for_operation() const override {
-    return !under_way_.empty() || (asked_ && !answered_);
-  }
-
-  std::vector<CrashCall> calls() const override {
-    std::vector<CrashCall> calls;
-    for (const ClientCall<Operation>& one : calls_) {
-      CrashCall& call = calls.emplace_back();
-      call.client = one.client;
-      call.start = one.call.start;
-      call.changes = specification_.changes(one.call.operation);
-      call.what = text_of(one.call.operation);
-      if (!one.call.answered) continue;
-      call.end = one.call.end;
-      call.told = text_of(one.call.operation.answer);
-    }
-    return calls;
+    return HistoryScenario::waits_for_operation() || (asked_ && !answered_);
   }
 
  protected:
+  void explain(const services::Call<Operation>& call, CrashCall& shown) const override {
+    shown.what = fs::text_of(call.operation);
+    if (call.answered) shown.told = text_of(call.operation.answer);
+  }
+  std::string observed(const services::Call<Operation>& call) const override {
+    return specification().text(call) + call.operation.answer.text;
+  }
   void snapshot_observations() override {
-    kept_calls_ = calls_.size();
+    HistoryScenario::snapshot_observations();
     kept_closed_ = closed_;
   }
   void restore_observations() override {
-    calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(kept_calls_), calls_.end());
+    HistoryScenario::restore_observations();
     closed_ = kept_closed_;
     of_inspector_ = 0;
-    under_way_.clear();
     asked_ = answered_ = false;
-  }
-  std::string observations_since_snapshot() const override {
-    std::string found;
-    for (std::size_t i = kept_calls_; i < calls_.size(); ++i) {
-      const auto& call = calls_[i].call;
-      found += fmt::format("{}{};", specification_.text(call), call.operation.answer.text);
-    }
-    return found;
   }
 
  private:
@@ -217,8 +199,6 @@ class FsCrashScenario final : public services::CrashScenario {
     FsCrashScenario& scenario_;
   };
 
-  std::uint32_t inspector() const { return clients(); }
-
   void close() {
     if (!files_) return;
     const std::vector<std::uint64_t> events = files_->events();
@@ -236,22 +216,22 @@ class FsCrashScenario final : public services::CrashScenario {
 
   // The operations before failures are tried. Histories start with the state that these lead to.
   Task<> set_up(Session& session) {
-    std::optional<ModelState> state = specification_.initial();
+    std::optional<ModelState> state = specification().initial();
     for (const Step& step : set_up_steps()) co_await do_step(session, 0, step);
     if (plan_.is_almost_full) co_await fill(session);
-    for (const ClientCall<Operation>& one : calls_) {
-      const auto next = specification_.after(*state, one.call.operation, true);
+    for (const ClientCall<Operation>& one : history()) {
+      const auto next = specification().after(*state, one.call.operation, true);
       const std::errc error = one.call.operation.answer.error;
       const bool is_full = plan_.is_almost_full && error == std::errc::no_space_on_device;
       if (next.size() != 1 || (error != std::errc() && !is_full)) {
-        note_problem(fmt::format("cannot be set up: {}", specification_.text(one.call)));
+        note_problem(fmt::format("cannot be set up: {}", specification().text(one.call)));
         co_return;
       }
       state = next.front();
     }
-    calls_.clear();
-    specification_ = Specification(*state);
-    specification_.set_may_be_full(plan_.is_almost_full);
+    history().clear();
+    specification() = Specification(*state);
+    specification().set_may_be_full(plan_.is_almost_full);
     is_set_up_ = true;
   }
 
@@ -266,7 +246,7 @@ class FsCrashScenario final : public services::CrashScenario {
     // A file system that is never full is as if it were larger.
     for (Bytes filled = 0; filled < plan_.size; filled += kLongest) {
       co_await do_step(session, 0, append);
-      if (calls_.back().call.operation.answer.error != std::errc()) break;
+      if (history().back().call.operation.answer.error != std::errc()) break;
     }
   }
 
@@ -296,46 +276,25 @@ class FsCrashScenario final : public services::CrashScenario {
     shared_open_ = open;
   }
 
-  // Notes that a client starts a call now. Returns its index in `calls_`.
-  std::size_t begin(const Operation& operation, std::uint32_t client) {
-    const std::size_t place = calls_.size();
-    ClientCall<Operation>& begun = calls_.emplace_back();
-    begun.call.operation = operation;
-    begun.call.start = Executor::current().now();
-    begun.call.answered = false;
-    begun.client = client;
-    under_way_.push_back(place);
-    changed();
-    return place;
-  }
-  void end(std::size_t place, const Answer& answer) {
-    ClientCall<Operation>& ended = calls_[place];
-    ended.call.operation.answer = answer;
-    ended.call.end = Executor::current().now();
-    ended.call.answered = true;
-    if (is_set_up_ && answer.error == std::errc::no_space_on_device) ++without_space_;
-    std::erase(under_way_, place);
-    changed();
-  }
-
   // Calls the operation and records it with its answer.
   Task<Answer> call(Session& session, std::uint32_t client, Operation operation) {
     // A thread that has run without a pause is ahead of the simulated time: others would see its
     // stores too early.
     co_await yield();
-    const std::size_t place = begin(operation, client);
+    Calling calling(*this, operation, client);
     Answer answer = co_await perform(session, operation);
     // The client has the answer only after this.
     co_await yield();
-    end(place, answer);
+    calling.operation().answer = answer;
+    if (is_set_up_ && answer.error == std::errc::no_space_on_device) ++without_space_;
+    calling.end();
     co_return answer;
   }
 
   // No session may exist.
   Task<> remount(Thread& thread, std::uint32_t client) {
     co_await yield();
-    const Operation operation{.kind = Kind::remount};
-    const std::size_t place = begin(operation, client);
+    Calling calling(*this, {.kind = Kind::remount}, client);
     {
       const std::shared_ptr<FileSystem> files = files_;
       co_await files->unmount();
@@ -344,7 +303,7 @@ class FsCrashScenario final : public services::CrashScenario {
     files_ = co_await system_.mount(thread, std::string(kName), config_);
     std::fill(slots_.begin(), slots_.end(), std::nullopt);
     co_await yield();
-    end(place, {});
+    calling.end();
   }
 
   Task<Answer> look_up(Session& session, std::uint32_t client, std::string path) {
@@ -442,16 +401,16 @@ class FsCrashScenario final : public services::CrashScenario {
   // For a single session: the differences between the first tree that the inspector has found and
   // the states before and after the session's last operation.
   std::string how_it_differs() const {
-    ModelState state = specification_.initial();
-    for (const ClientCall<Operation>& one : calls_) {
+    ModelState state = specification().initial();
+    for (const ClientCall<Operation>& one : history()) {
       const Operation& operation = one.call.operation;
       if (operation.kind == Kind::read_tree) {
         const std::string what =
             difference(*operation.answer.tree, tree_of(state.model(), {.times = true}));
         return what.empty() ? "" : fmt::format("  found after it: {}\n", what);
       }
-      auto next = specification_.after(state, operation, one.call.answered);
-      if (next.empty()) return fmt::format("  not possible: {}\n", specification_.text(one.call));
+      auto next = specification().after(state, operation, one.call.answered);
+      if (next.empty()) return fmt::format("  not possible: {}\n", specification().text(one.call));
       if (!one.call.answered) {
         return how_it_differs_between(state, next.front());
       }
@@ -459,13 +418,13 @@ class FsCrashScenario final : public services::CrashScenario {
     }
     return "";
   }
-  std::string how_it_differs_between(const ModelState& before, const ModelState& behind) const {
-    for (const ClientCall<Operation>& one : calls_) {
+  std::string how_it_differs_between(const ModelState& before, const ModelState& after) const {
+    for (const ClientCall<Operation>& one : history()) {
       if (one.call.operation.kind != Kind::read_tree || !one.call.answered) continue;
       const Tree& found = *one.call.operation.answer.tree;
       return fmt::format("  compared with before the last operation: {}\n  after it: {}\n",
                          difference(found, tree_of(before.model(), {.times = true})),
-                         difference(found, tree_of(behind.model(), {.times = true})));
+                         difference(found, tree_of(after.model(), {.times = true})));
     }
     return "";
   }
@@ -474,35 +433,28 @@ class FsCrashScenario final : public services::CrashScenario {
     if (answer.error != std::errc()) return std::make_error_code(answer.error).message();
     return answer.text.empty() || answer.tree ? "done" : answer.text;
   }
-  static std::string text_of(const Operation& operation) { return fs::text_of(operation); }
 
   const FsSystem& system_;
   FsConfig config_;
   const FsCrashPlan plan_;
-  Specification specification_;
   std::vector<std::size_t> epochs_;
   std::vector<std::optional<InodeId>> slots_;  // inodes that are held
   std::size_t shared_open_ = 0;
   std::shared_ptr<FileSystem> files_;
   std::vector<std::uint64_t> closed_;  // event counts of earlier mounts
-  std::vector<ClientCall<Operation>> calls_;
-  std::vector<std::size_t> under_way_;  // indexes in calls_
-  std::uint64_t number_ = 0;            // operations so far
-  std::uint64_t without_space_ = 0;     // operations that failed for lack of space
+  std::uint64_t number_ = 0;           // operations so far
+  std::uint64_t without_space_ = 0;    // operations that failed for lack of space
   std::uint64_t of_inspector_ = 0;
   bool made_ = false;
   bool is_set_up_ = false;
   bool asked_ = false;
   bool answered_ = false;
-  std::size_t kept_calls_ = 0;
   std::vector<std::uint64_t> kept_closed_;
 };
 
 FsConfig config_for(const FsSystem& system, const services::CrashSetup& setup) {
   FsConfig config{.now = {999, 0}, .parameters = setup.parameters};
-  for (const services::Setting& setting : system.small) {
-    config.parameters.try_emplace(std::string(setting.name), setting.value.value());
-  }
+  services::add_missing(system.small, config.parameters);
   return config;
 }
 
