@@ -17,9 +17,9 @@ namespace perdura::report {
 struct Note {
   /// Ids; if this and `claims` are empty, the note is about the whole comparison.
   std::vector<std::string> figures;
-  std::vector<std::string> claims;   ///< ids of the claims that it explains
-  std::string text;                  ///< paragraphs, separated by blank lines
-  std::string run;                   ///< the command that could refute it; may be empty
+  std::vector<std::string> claims;  ///< ids of the claims that it explains
+  std::string text;                 ///< paragraphs, separated by blank lines
+  std::string run;                  ///< the command that could refute it; may be empty
 };
 
 /// The statements of a paper's text and tables, and the notes on it.

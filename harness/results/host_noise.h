@@ -15,7 +15,7 @@ namespace perdura::harness {
 
 // A value is absent if the kernel does not report it or the interval was too short for it.
 struct HostNoise {
-  std::optional<double> load_average{};     // over the last minute before the point
+  std::optional<double> load_average{};  // over the last minute before the point
   // Threads per core that ran or waited for one, before the point.
   std::optional<double> runnable_before{};
   // Threads per core, mean over the interval: running threads of all processes, and threads of this

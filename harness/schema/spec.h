@@ -37,9 +37,9 @@ struct DataSpec {
   std::string title;
   std::string x;                    ///< column of the x-axis, or the one that an average runs over
   std::vector<std::string> x_more;  ///< further columns: a place on the axis for each combination
-  std::string at;  ///< column of the position at which a place is drawn; empty: x
-  std::string y;   ///< column of the numbers
-  std::string series = "system";  ///< one line or group of bars per value of this column
+  std::string at;                   ///< column of the position at which a place is drawn; empty: x
+  std::string y;                    ///< column of the numbers
+  std::string series = "system";    ///< one line or group of bars per value of this column
   std::vector<Condition> where;
   std::optional<Condition> normalize;  ///< divide by the row that agrees in all but this column
   std::string baseline;                ///< series that ratios refer to; empty: the first one

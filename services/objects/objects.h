@@ -47,9 +47,9 @@ enum class Error : std::uint8_t {
   busy,           // the pool is in use and cannot be deleted
   locked,         // another operation has the key, and this one may not wait for it
   unsupported,    // the pool has no secondary index, or no active data objects are configured
-  failed,        // the active data object has died, refused, or cannot be started; or the pool is
-                 // damaged
-  disconnected,  // the shard is gone; whether the operation took effect is unknown
+  failed,         // the active data object has died, refused, or cannot be started; or the pool is
+                  // damaged
+  disconnected,   // the shard is gone; whether the operation took effect is unknown
 };
 std::string_view to_string(Error error);
 

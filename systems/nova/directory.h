@@ -40,7 +40,9 @@ class Directory {
   std::uint64_t next_cookie() const { return next_cookie_; }
   std::size_t size() const { return live_; }
   bool empty() const { return live_ == 0; }
-  std::uint64_t lines() const { return lines_; }  // length of the entries of all names, in cache lines
+  std::uint64_t lines() const {
+    return lines_;
+  }  // length of the entries of all names, in cache lines
   std::uint32_t subdirectories() const { return subdirectories_; }
 
   // Calls visit(name) for the names after `cookie`, in the order of cookies, until it returns

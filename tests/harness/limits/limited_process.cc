@@ -1,8 +1,8 @@
 #include "tests/harness/limits/limited_process.h"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <fmt/format.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
