@@ -1,7 +1,7 @@
 // The answer of an exploration of a system on a kind of server. An exploration that finds no loss
-// has tried some images of some moments; another one, which has looked closer, may have found one.
-// So what was found here is never said to be more than what the committed explorations (explored.h)
-// have found for the same setting and server.
+// has tried some images of some crash points; another one, which has looked closer, may have found
+// one. So what was found here is never said to be more than what the committed explorations
+// (explored.h) have found for the same setting and server.
 #pragma once
 
 #include <optional>

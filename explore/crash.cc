@@ -56,7 +56,7 @@ std::vector<std::vector<NodeId>> subsets(NodeId count, NodeId size) {
   return all;
 }
 
-// All that may fail at a moment, one after the other.
+// All that may fail at a crash point, one after the other.
 std::vector<WhatFails> all_failures(const CrashOptions& options, NodeId servers,
                                     std::uint32_t clients) {
   std::vector<WhatFails> all;
@@ -148,8 +148,8 @@ class Exploration {
       const auto explore = [&](sim::Images which, std::uint64_t seed) {
         return pass(one, which, seed, passes);
       };
-      const std::uint64_t moments = explore(sim::Images::least, 0);
-      result_.moments += moments;
+      const std::uint64_t crash_points = explore(sim::Images::least, 0);
+      result_.crash_points += crash_points;
       if (!has_images) continue;
       explore(sim::Images::most, 0);
       for (std::uint32_t i = 0; i < options_.random_images; ++i) {
@@ -227,7 +227,7 @@ class Exploration {
                            }
                          });
       ++passes_done_;
-      result_.moments += found.moments;
+      result_.crash_points += found.crash_points;
       result_.coverage->add(found.coverage);
       for (const services::Condition condition : services::kConditions) {
         note_first(result_.guarantees[condition], found.losses.why(condition));
@@ -259,7 +259,7 @@ class Exploration {
         [&](sim::Failure& failure) { run(one, failure, which == sim::Images::least); });
     ++passes_done_;
     result_.runs += explored_.runs + explored_.known + explored_.impossible;
-    return explored_.moments;
+    return explored_.crash_points;
   }
 
   bool is_whole() const {
@@ -387,9 +387,11 @@ Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& p
     if (servers_fail) story.failures = {*run.failed_at()};
     explained = explain(recording, story);
   };
-  sim::explore_failures(
-      {.images = losing.images, .seed = losing.seed, .first = losing.moment, .last = losing.moment},
-      repeat);
+  sim::explore_failures({.images = losing.images,
+                         .seed = losing.seed,
+                         .first = losing.crash_point,
+                         .last = losing.crash_point},
+                        repeat);
   return explained.value();
 }
 

@@ -65,7 +65,7 @@ struct LosingRun {
   WhatFails failing;
   sim::Images images{};
   std::uint64_t seed = 0;  // seed of the images
-  std::uint64_t moment = 0;
+  std::uint64_t crash_point = 0;
 };
 
 struct Guarantee {
@@ -79,12 +79,12 @@ struct Guarantee {
 };
 
 struct CrashResult {
-  std::uint64_t moments = 0;  // the moments of all histories together
+  std::uint64_t crash_points = 0;  // the crash points of all histories together
   // The number of runs with a failure. Those that were skipped because they would repeat a known
   // one count, too.
   std::uint64_t runs = 0;
   // The number of distinct images from which servers recovered, summed over the crash points. For
-  // failures other than of power, the number of moments at which one was tried.
+  // failures other than of power, the number of crash points at which one was tried.
   std::uint64_t images = 0;
   // With CrashOptions::recoveries, in place of `runs` and `images`.
   std::optional<ImageCoverage> coverage{};

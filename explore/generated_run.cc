@@ -3,14 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 #include <utility>
 
-#include "explore/recovery.h"
 #include "platform/base/error.h"
 #include "platform/base/limits.h"
-#include "platform/sim/machine.h"
 
 namespace perdura::explore {
 
@@ -57,38 +53,64 @@ GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Prof
                            const services::CrashSetup& setup, pmem::Tape& tape)
     : tape_(tape),
       profile_(drawn_profile(profile, tape)),
-      late_placements_(setup.late_placements),
-      planned_(drawn_failures()),
-      scenario_(system.service->generated_scenario(system.info.name, setup, tape,
-                                                   static_cast<std::uint32_t>(planned_.size()))),
+      plan_{drawn_failures(tape), {}, {}, {}},
+      scenario_(system.service->generated_scenario(
+          system.info.name, setup, tape, static_cast<std::uint32_t>(plan_.failures.size()))),
       away_(scenario_->servers()),
       clients_(scenario_->clients()),
       run_(std::make_unique<ScenarioRun>(*scenario_, profile_, scenario_->clients())),
-      platform_(&run_->platform()) {
+      platform_(&run_->platform()),
+      triggers_(*platform_) {
+  plan_ = drawn_plan(tape, std::move(plan_.failures), *scenario_, setup.late_placements);
   platform_->track_durability(setup.model);
-  for (const std::string_view name :
-       {kPowerFailures, kProcessDeaths, kWhileRecovering, kWhileAtWork}) {
-    happened_[std::string(name)] = 0;
-  }
-  for (const std::string_view quarter : kFailuresInQuarters) happened_[std::string(quarter)] = 0;
-  if (scenario_->servers() > 1) {
-    happened_[std::string(kOfOneServer)] = happened_[std::string(kWhileAway)] = 0;
-  }
-  for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
-    if (scenario_->has_node_of_its_own(client)) happened_[std::string(kClientDeaths)] = 0;
-    if (!links_of(client).empty()) happened_[std::string(kBrokenConnections)] = 0;
-  }
-  draw_moments();
+  expect_events();
   run_->watch([this] { note_change(); });
   run_->note_problems();
 }
 
+void GeneratedRun::expect_events() {
+  for (const std::string_view event :
+       {kPowerFailures, kProcessDeaths, kWhileRecovering, kWhileAtWork}) {
+    record_.expect(event);
+  }
+  for (const std::string_view quarter : kFailuresInQuarters) record_.expect(quarter);
+  if (scenario_->servers() > 1) {
+    for (const std::string_view event : {kOfOneServer, kWhileAway}) record_.expect(event);
+  }
+  for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
+    if (scenario_->has_node_of_its_own(client)) record_.expect(kClientDeaths);
+    if (!links_of(*scenario_, client).empty()) record_.expect(kBrokenConnections);
+  }
+}
+
+// Stalls of one thread that overlap are one.
+void GeneratedRun::stall_threads() {
+  std::map<std::pair<NodeId, std::uint32_t>, std::vector<sim::Stall>> stalls;
+  for (const auto& [node, thread, stall] : plan_.stalls) {
+    stalls[{node, thread}].push_back(stall);
+    record_.note(stall.begin, fmt::format("thread {} of node {} stalls for {:.0f} us", thread, node,
+                                          to_microseconds(stall.end - stall.begin)));
+  }
+  for (auto& [thread, of_thread] : stalls) {
+    std::sort(of_thread.begin(), of_thread.end(),
+              [](const sim::Stall& a, const sim::Stall& b) { return a.begin < b.begin; });
+    std::vector<sim::Stall> disjoint;
+    for (const sim::Stall& stall : of_thread) {
+      if (disjoint.empty() || stall.begin > disjoint.back().end) {
+        disjoint.push_back(stall);
+      } else {
+        disjoint.back().end = std::max(disjoint.back().end, stall.end);
+      }
+    }
+    platform_->stall(thread.first, thread.second, std::move(disjoint));
+  }
+}
+
 void GeneratedRun::begin() {
-  draw_stalls();
-  draw_schedule();
-  draw_deaths();
-  if (moments_begin_) {
-    platform_->between_events([this] { note_moment(); });
+  stall_threads();
+  platform_->choose_schedule(plan_.schedule);
+  if (crash_points_) {
+    platform_->between_events([this] { crash_points_->look(failures_); });
   } else if (awaits_steps()) {
     platform_->between_events([this] { note_steps(); });
   }
@@ -107,42 +129,11 @@ services::Verdict GeneratedRun::run(const services::ToJudge& judged) {
   return scenario_->judge(losing_failures_, judged);
 }
 
-void GeneratedRun::list_moments(std::function<bool()> begins, std::uint32_t failures_before) {
-  moments_begin_ = std::move(begins);
-  moments_after_failures_ = failures_before;
-  platform_->list_moments();
+const std::set<Time>& GeneratedRun::list_crash_points(std::function<bool()> begins,
+                                                      std::uint32_t failures_before) {
+  crash_points_.emplace(*scenario_, *platform_, std::move(begins), failures_before);
   begin();
-}
-
-// Called between events: a client may have gone on in the last one.
-void GeneratedRun::note_moment() {
-  const Time now = platform_->engine().now();
-  if (!moments_from_ && failures_ == moments_after_failures_ && moments_begin_())
-    moments_from_ = now;
-  std::uint64_t steps = 0;
-  for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
-    steps += platform_->steps(scenario_->node_of_client(client));
-  }
-  if (std::exchange(client_steps_, steps) != steps) note_moment_before(now);
-}
-
-void GeneratedRun::note_moment_before(Time when) {
-  constexpr Picoseconds kInstant{1};
-  if (moments_from_ && when > *moments_from_) moments_.insert(when - kInstant);
-}
-
-// The ports of a server's workers and of the clients on the node.
-std::vector<fabric::Port> GeneratedRun::ports_of(NodeId node) const {
-  std::vector<fabric::Port> ports;
-  if (node < scenario_->servers()) {
-    for (std::uint32_t worker = 0; worker < scenario_->workers(); ++worker) {
-      ports.push_back(static_cast<fabric::Port>(worker));
-    }
-  }
-  for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
-    if (scenario_->node_of_client(client) == node) ports.push_back(clients_[client].port);
-  }
-  return ports;
+  return crash_points_->points();
 }
 
 void GeneratedRun::start_all() {
@@ -174,49 +165,38 @@ void GeneratedRun::return_alone(NodeId server) {
   }
 }
 
-bool GeneratedRun::is_any_away() const {
-  return std::any_of(away_.begin(), away_.end(), [](std::uint32_t since) { return since > 0; });
-}
-
-// Plans the deaths and the failure of the epoch, which lasts until the next failure.
+// Awaits the deaths and the failure of the epoch, which lasts until the next failure.
 void GeneratedRun::begin_epoch() {
-  counts_.clear();
-  changed_at_ = platform_->engine().now();
-  awaited_.clear();
+  triggers_.begin();
   // Filling a store may take longer than what is to happen then.
-  if (failures_ > 0 || !scenario_->prepares()) return plan_what_happens();
-  const auto plan_once = [this, planned = std::make_shared<bool>(false)] {
-    if (std::exchange(*planned, true)) return;
-    counts_.clear();  // what was before this is nothing that a failure may follow
-    changed_at_ = platform_->engine().now();
-    plan_what_happens();
+  if (failures_ > 0 || !scenario_->prepares()) return await_what_is_planned();
+  const auto await_once = [this, awaited = std::make_shared<bool>(false)] {
+    if (std::exchange(*awaited, true)) return;
+    triggers_.begin();  // what was before this is nothing that a failure may follow
+    await_what_is_planned();
   };
-  scenario_->when_prepared(plan_once);
-  platform_->at(platform_->engine().now() + kLongestPreparation, plan_once);
+  scenario_->when_prepared(await_once);
+  platform_->at(now() + kLongestPreparation, await_once);
 }
 
-void GeneratedRun::plan_what_happens() {
-  planned_at_ = platform_->engine().now();
-  for (const PlannedDeath& death : deaths_) {
-    if (death.failures == failures_) at(death.moment, [this, death] { end_client(death); });
+void GeneratedRun::await_what_is_planned() {
+  planned_at_ = now();
+  for (const PlannedDeath& death : plan_.deaths) {
+    if (death.failures == failures_)
+      triggers_.at(death.trigger, [this, death] { end_client(death); });
   }
-  if (failures_ == planned_.size()) {
+  if (failures_ == plan_.failures.size()) {
     ready_to_inspect_ = true;
     return;
   }
   const std::uint32_t before = failures_;
   const auto fail_once = [this, before] {
-    if (failures_ == before) fail(planned_[before]);
+    if (failures_ == before) fail(plan_.failures[before]);
   };
-  const Moment& moment = planned_[before].moment;
-  at(moment, fail_once);
+  const Trigger& trigger = plan_.failures[before].trigger;
+  triggers_.at(trigger, fail_once);
   // If there are fewer operations than that, or they take longer.
-  at({.delay = patience_with(moment)}, fail_once);
-}
-
-void GeneratedRun::at(const Moment& moment, std::function<void()> then) {
-  if (moment.number > 0) return awaited_.push_back({moment, std::move(then)});
-  platform_->at(platform_->engine().now() + moment.delay, std::move(then));
+  triggers_.at({.delay = trigger.patience()}, fail_once);
 }
 
 void GeneratedRun::note_change() {
@@ -228,187 +208,25 @@ void GeneratedRun::note_change() {
       for (NodeId node = 0; node <= run_->inspector(); ++node) platform_->kill(node);
     });
   }
-  // From when at() counts: it adds what the running thread has still to be charged for.
-  const Time now = Executor::current().now();
-  changed_at_ = now + (now - platform_->engine().now());
-  count(Counted::changes, 1, now);
+  // Whatever happens at a time that a task sets is later by what its thread has still to be charged
+  // for.
+  const Time at_work = Executor::current().now();
+  triggers_.note_change(at_work + (at_work - now()));
+  triggers_.count(Counted::changes, 1, at_work);
   const std::uint64_t early = std::exchange(early_, scenario_->early_observations());
-  count(Counted::early_observations, early_ - early, now);
+  triggers_.count(Counted::early_observations, early_ - early, at_work);
 }
 
 bool GeneratedRun::awaits_steps() const {
-  const auto awaits = [](const auto& planned) { return planned.moment.of == Counted::steps; };
-  return std::any_of(planned_.begin(), planned_.end(), awaits) ||
-         std::any_of(deaths_.begin(), deaths_.end(), awaits);
+  const auto awaits = [](const auto& planned) { return planned.trigger.counted == Counted::steps; };
+  return std::any_of(plan_.failures.begin(), plan_.failures.end(), awaits) ||
+         std::any_of(plan_.deaths.begin(), plan_.deaths.end(), awaits);
 }
 
 // Called between events.
 void GeneratedRun::note_steps() {
   const std::uint64_t before = std::exchange(steps_, scenario_->steps_begun());
-  if (steps_ > before) count(Counted::steps, steps_ - before, platform_->engine().now());
-}
-
-void GeneratedRun::count(Counted what, std::uint64_t number, Time now) {
-  const std::uint64_t before = counts_[what];
-  const std::uint64_t after = counts_[what] += number;
-  for (const auto& [moment, then] : awaited_) {
-    if (moment.of != what || moment.number <= before || moment.number > after) continue;
-    platform_->at(now + moment.delay, then);
-  }
-}
-
-void GeneratedRun::end_client(const PlannedDeath& death) {
-  disturbed_ = true;
-  const Time now = platform_->engine().now();
-  if (death.broken) {
-    const auto [node, peer] = *death.broken;
-    ++happened_[std::string(kBrokenConnections)];
-    note(now, fmt::format("the connections between nodes {} and {} break", node, peer));
-    for (const fabric::Port port : ports_of(node)) {
-      for (const fabric::Port of_peer : ports_of(peer)) {
-        platform_->break_connections({node, port}, {peer, of_peer});
-      }
-    }
-    note_state("connection breaks");
-  } else {
-    ++happened_[std::string(kClientDeaths)];
-    note(now, fmt::format("client {} dies", death.client));
-    platform_->kill(scenario_->node_of_client(death.client));
-    clients_[death.client].turns = 0;
-    clients_[death.client].is_at_work = false;
-    note_state("client dies");
-  }
-}
-
-void GeneratedRun::fail(const PlannedFailure& failure) {
-  disturbed_ = true;
-  const Time now = platform_->engine().now();
-  if (moments_begin_ && failures_ == moments_after_failures_) {
-    for (const Time moment : platform_->moments()) note_moment_before(std::min(moment, now));
-    note_moment_before(now);
-    return end_clients();
-  }
-  if (scenario_->clients_at_work() > 0) ++happened_[std::string(kWhileAtWork)];
-  count_quarter();
-  if (failures_ > 0 && !scenario_->serves(now)) ++happened_[std::string(kWhileRecovering)];
-  note_state(failure.kind == Kind::power ? "power fails" : "processes die");
-  const Picoseconds after = now - planned_at_;
-  const Moment moment = moment_now(after);
-  // A failure that follows that change does not wait for longer.
-  if (after <= patience_with(moment)) moments_of_failures_[failure.number] = moment;
-  ++failures_;
-  all_failures_.push_back(now);
-  if (is_any_away()) ++happened_[std::string(kWhileAway)];
-  std::vector<NodeId> failing = run_->servers();
-  const bool is_alone = failure.alone && failing.size() > 1;
-  if (is_alone) {
-    ++happened_[std::string(kOfOneServer)];
-    failing = {static_cast<NodeId>(*failure.alone % failing.size())};
-  }
-  for (const NodeId node : failing) scenario_->stop_serving(node);
-  const services::ServerFailure of_servers{
-      now, is_alone ? std::optional(failing.front()) : std::nullopt};
-  scenario_->note_failure(of_servers);
-  const auto losing = [&] { losing_failures_.push_back(of_servers); };
-  const std::string whose =
-      is_alone ? fmt::format("server {}", failing.front()) : std::string("the servers");
-  power_failed_last_ = failure.kind == Kind::power;
-  if (failure.kind == Kind::power) {
-    ++happened_[std::string(kPowerFailures)];
-    losing();
-    note(now, fmt::format("the power of {} fails", whose));
-    const auto is_power = [](const PlannedFailure& later) { return later.kind == Kind::power; };
-    const auto later = planned_.begin() + failures_;
-    const bool is_last = std::none_of(later, planned_.end(), is_power);
-    if (keeps_images_ && is_last && !is_alone) keep_what_is_left();
-    MostIsSimplest image(tape_.stream(fmt::format("image-{}", failure.number)));
-    platform_->fail_power(failing, image);
-  } else {
-    ++happened_[std::string(kProcessDeaths)];
-    if (scenario_->loses_with_processes()) losing();
-    note(now, fmt::format("the {} of {} {}", is_alone ? "process" : "processes", whose,
-                          is_alone ? "dies" : "die"));
-    for (const NodeId node : failing) platform_->kill(node);
-  }
-  for (const NodeId node : failing) away_[node] = is_alone ? failures_ : 0;
-  const Time back = now + std::max(failure.away, power_failed_last_ ? Picoseconds{} : kRestart);
-  if (is_alone) {
-    const NodeId server = failing.front();
-    platform_->at(back, [this, server, since = failures_] {
-      if (away_[server] == since) return_alone(server);
-    });
-    go_on_without(server);
-  } else if (power_failed_last_) {
-    start_all();
-  } else {
-    platform_->at(back, [this] { start_all(); });
-  }
-}
-
-void GeneratedRun::count_quarter() {
-  const std::uint64_t planned = planned_changes(failures_);
-  if (planned == 0) return;
-  const std::uint64_t quarter = counts_[Counted::changes] * kFailuresInQuarters.size() / planned;
-  ++happened_[std::string(kFailuresInQuarters.at(std::min<std::uint64_t>(quarter, 3)))];
-}
-
-void GeneratedRun::keep_what_is_left() {
-  Left left;
-  left.failure = failures_ - 1;
-  left.losing_failures = losing_failures_;
-  bool several = false;
-  for (NodeId node = 0; node < scenario_->servers(); ++node) {
-    left.spaces.push_back(platform_->machine_of_node(node).images());
-    several = several || !left.spaces.back().words().empty();
-  }
-  if (!several) return;
-  for (NodeId node = 0; node < scenario_->servers(); ++node) {
-    left.memories.push_back(platform_->machine_of_node(node).crashed(left.spaces[node]));
-  }
-  left_ = std::move(left);
-  scenario_->take_snapshot();
-}
-
-GeneratedRun::ImagesTried GeneratedRun::try_images(
-    std::uint64_t most, const std::function<bool(const services::Verdict&)>& fails) {
-  ImagesTried tried;
-  if (!left_ || !scenario_->problem().empty()) return tried;
-  const Time begin = platform_->engine().now();
-  run_.reset();  // what its threads know of the scenario goes with them
-  scenario_->restore_snapshot();
-  pmem::LazyImages images(std::move(left_->spaces), 1);
-  std::set<std::string> known;
-  while (images.runs() < most && images.next()) {
-    scenario_->stop_serving();
-    recover_from(images, *scenario_, profile_, begin, left_->memories);
-    ++tried.recoveries;
-    if (known.insert(scenario_->observations()).second &&
-        fails(scenario_->judge(left_->losing_failures, services::ToJudge::all()))) {
-      tried.failing = with_image(images);
-      break;
-    }
-    scenario_->restore_snapshot();
-  }
-  return tried;
-}
-
-pmem::Tape::Streams GeneratedRun::with_image(const pmem::LazyImages& images) const {
-  pmem::Tape::Streams streams = tape_.drawn();
-  std::vector<std::uint64_t>& image =
-      streams[fmt::format("image-{}", planned_[left_->failure].number)];
-  image.clear();
-  for (std::size_t space = 0; space < images.spaces().size(); ++space) {
-    for (const auto& [taken, of] : images.choices(space)) image.push_back(of - 1 - taken);
-  }
-  for (std::size_t later = left_->failure + 1; later < planned_.size(); ++later) {
-    streams[fmt::format("failure-{}", planned_[later].number)].clear();
-  }
-  const std::size_t epochs = planned_.size() + 1;
-  for (auto& [name, choices] : streams) {
-    if (stream_of(name) != StreamOf::clients) continue;
-    choices.resize(places_of_epoch(choices.size(), epochs, left_->failure + 1).begin);
-  }
-  return streams;
+  if (steps_ > before) triggers_.count(Counted::steps, steps_ - before, now());
 }
 
 void GeneratedRun::end_clients() {
@@ -449,24 +267,208 @@ bool GeneratedRun::can_inspect() const {
                       [](const Client& client) { return client.turns > 0; });
 }
 
+void GeneratedRun::end_client(const PlannedDeath& death) {
+  disturbed_ = true;
+  if (death.broken) return break_connections(*death.broken);
+  record_.count(kClientDeaths);
+  record_.note(now(), fmt::format("client {} dies", death.client));
+  platform_->kill(scenario_->node_of_client(death.client));
+  clients_[death.client].turns = 0;
+  clients_[death.client].is_at_work = false;
+  note_state("client dies");
+}
+
+void GeneratedRun::break_connections(const Link& link) {
+  const auto [node, peer] = link;
+  record_.count(kBrokenConnections);
+  record_.note(now(), fmt::format("the connections between nodes {} and {} break", node, peer));
+  for (const fabric::Port port : ports_of(node)) {
+    for (const fabric::Port of_peer : ports_of(peer)) {
+      platform_->break_connections({node, port}, {peer, of_peer});
+    }
+  }
+  note_state("connection breaks");
+}
+
+// The ports of a server's workers and of the clients on the node.
+std::vector<fabric::Port> GeneratedRun::ports_of(NodeId node) const {
+  std::vector<fabric::Port> ports;
+  if (node < scenario_->servers()) {
+    for (std::uint32_t worker = 0; worker < scenario_->workers(); ++worker) {
+      ports.push_back(static_cast<fabric::Port>(worker));
+    }
+  }
+  for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
+    if (scenario_->node_of_client(client) == node) ports.push_back(clients_[client].port);
+  }
+  return ports;
+}
+
+// The failure with which the list of crash points ends does not happen.
+void GeneratedRun::fail(const PlannedFailure& failure) {
+  disturbed_ = true;
+  if (crash_points_ && failures_ == crash_points_->failures()) {
+    crash_points_->end();
+    return end_clients();
+  }
+  note_failure(failure);
+  std::vector<NodeId> failing = run_->servers();
+  const bool is_alone = failure.alone && failing.size() > 1;
+  if (is_alone) failing = {static_cast<NodeId>(*failure.alone % failing.size())};
+  for (const NodeId node : failing) scenario_->stop_serving(node);
+  const services::ServerFailure of_servers{
+      now(), is_alone ? std::optional(failing.front()) : std::nullopt};
+  scenario_->note_failure(of_servers);
+  if (failure.is_of_power || scenario_->loses_with_processes()) {
+    losing_failures_.push_back(of_servers);
+  }
+  if (is_alone) record_.count(kOfOneServer);
+  record_.count(failure.is_of_power ? kPowerFailures : kProcessDeaths);
+  const std::string whose =
+      is_alone ? fmt::format("server {}", failing.front()) : std::string("the servers");
+  if (failure.is_of_power) {
+    record_.note(now(), fmt::format("the power of {} fails", whose));
+    if (keeps_images_ && !is_alone && is_last_of_power()) keep_what_is_left();
+    MostIsSimplest image(tape_.stream(fmt::format("image-{}", failure.number)));
+    platform_->fail_power(failing, image);
+  } else {
+    record_.note(now(), fmt::format("the {} of {} {}", is_alone ? "process" : "processes", whose,
+                                    is_alone ? "dies" : "die"));
+    for (const NodeId node : failing) platform_->kill(node);
+  }
+  restart(failure, failing);
+}
+
+// What was before the failure, and that it happens.
+void GeneratedRun::note_failure(const PlannedFailure& failure) {
+  if (scenario_->clients_at_work() > 0) record_.count(kWhileAtWork);
+  const std::uint64_t changed = triggers_.counted(Counted::changes);
+  if (const std::uint64_t planned = planned_changes(*scenario_, failures_); planned > 0) {
+    constexpr std::uint64_t kLast = kFailuresInQuarters.size() - 1;
+    const std::uint64_t quarter = changed * kFailuresInQuarters.size() / planned;
+    record_.count(kFailuresInQuarters.at(std::min(quarter, kLast)));
+  }
+  if (failures_ > 0 && !scenario_->serves(now())) record_.count(kWhileRecovering);
+  note_state(failure.is_of_power ? "power fails" : "processes die");
+  const Picoseconds after = now() - planned_at_;
+  const Trigger trigger = trigger_after(changed, triggers_.since_change(), after);
+  // A failure that follows that change does not wait for longer.
+  if (after <= trigger.patience()) triggers_of_failures_[failure.number] = trigger;
+  ++failures_;
+  all_failures_.push_back(now());
+  if (is_any_away()) record_.count(kWhileAway);
+  power_failed_last_ = failure.is_of_power;
+}
+
+// Starts the servers that have failed again, and the next epoch.
+void GeneratedRun::restart(const PlannedFailure& failure, std::span<const NodeId> failing) {
+  const bool is_alone = failing.size() < scenario_->servers();
+  for (const NodeId node : failing) away_[node] = is_alone ? failures_ : 0;
+  const Time back = now() + std::max(failure.away, power_failed_last_ ? Picoseconds{} : kRestart);
+  if (is_alone) {
+    const NodeId server = failing.front();
+    platform_->at(back, [this, server, since = failures_] {
+      if (away_[server] == since) return_alone(server);
+    });
+    go_on_without(server);
+  } else if (power_failed_last_) {
+    start_all();
+  } else {
+    platform_->at(back, [this] { start_all(); });
+  }
+}
+
+bool GeneratedRun::is_any_away() const {
+  return std::any_of(away_.begin(), away_.end(), [](std::uint32_t since) { return since > 0; });
+}
+
+bool GeneratedRun::is_last_of_power() const {
+  return std::none_of(plan_.failures.begin() + failures_, plan_.failures.end(),
+                      [](const PlannedFailure& later) { return later.is_of_power; });
+}
+
+void GeneratedRun::keep_what_is_left() {
+  std::vector<pmem::ImageSpace> images = images_left(*platform_, scenario_->servers());
+  if (std::all_of(images.begin(), images.end(),
+                  [](const pmem::ImageSpace& space) { return space.words().empty(); })) {
+    return;
+  }
+  left_.emplace(Left{failures_ - 1, losing_failures_, LeftMemory(*platform_, std::move(images))});
+  scenario_->take_snapshot();
+}
+
+GeneratedRun::ImagesTried GeneratedRun::try_images(
+    std::uint64_t most, const std::function<bool(const services::Verdict&)>& fails) {
+  ImagesTried tried;
+  if (!left_ || !scenario_->problem().empty()) return tried;
+  const Time begin = now();
+  run_.reset();  // what its threads know of the scenario goes with them
+  scenario_->restore_snapshot();
+  pmem::LazyImages images(std::move(left_->memory.spaces), 1);
+  std::set<std::string> known;
+  while (images.runs() < most && images.next()) {
+    scenario_->stop_serving();
+    recover_from(images, *scenario_, profile_, begin, left_->memory.memories);
+    ++tried.recoveries;
+    if (known.insert(scenario_->observations()).second &&
+        fails(scenario_->judge(left_->losing_failures, services::ToJudge::all()))) {
+      tried.failing = with_image(images);
+      break;
+    }
+    scenario_->restore_snapshot();
+  }
+  return tried;
+}
+
+pmem::Tape::Streams GeneratedRun::with_image(const pmem::LazyImages& images) const {
+  pmem::Tape::Streams streams = tape_.drawn();
+  std::vector<std::uint64_t>& image =
+      streams[fmt::format("image-{}", plan_.failures[left_->failure].number)];
+  image.clear();
+  for (std::size_t space = 0; space < images.spaces().size(); ++space) {
+    for (const auto& [taken, of] : images.choices(space)) image.push_back(of - 1 - taken);
+  }
+  for (std::size_t later = left_->failure + 1; later < plan_.failures.size(); ++later) {
+    streams[fmt::format("failure-{}", plan_.failures[later].number)].clear();
+  }
+  const std::size_t epochs = plan_.failures.size() + 1;
+  for (auto& [name, choices] : streams) {
+    if (stream_of(name) != StreamOf::clients) continue;
+    choices.resize(places_of_epoch(choices.size(), epochs, left_->failure + 1).begin);
+  }
+  return streams;
+}
+
 void GeneratedRun::note_state(std::string_view event) {
   services::SystemState state;
   state.add(event, 1);
   state.add("power failed last", power_failed_last_ ? 1 : 0);
   state.add("failures", failures_);
-  state.add("serves", scenario_->serves(platform_->engine().now()) ? 1 : 0);
+  state.add("serves", scenario_->serves(now()) ? 1 : 0);
   scenario_->describe(state);
-  states_.insert(state.digest());
+  record_.add(state);
 }
 
 std::map<std::string, std::uint64_t> GeneratedRun::happened() const {
-  auto all = happened_;
+  auto all = record_.counts();
   for (const auto& [name, count] : scenario_->events()) all[name] += count;
   return all;
 }
 
-void GeneratedRun::note(Time when, std::string what) {
-  events_.emplace_back(when, std::move(what));
+pmem::Tape::Streams GeneratedRun::anchored() const {
+  pmem::Tape::Streams streams = tape_.drawn();
+  for (std::size_t before = 0; before < plan_.failures.size(); ++before) {
+    const std::uint32_t number = plan_.failures[before].number;
+    const auto trigger = triggers_of_failures_.find(number);
+    if (trigger == triggers_of_failures_.end()) continue;
+    const std::vector<std::uint64_t> choices =
+        choices_of(trigger->second, planned_changes(*scenario_, before));
+    if (choices.empty()) continue;
+    std::vector<std::uint64_t>& failure = streams[fmt::format("failure-{}", number)];
+    failure.resize(kTriggerOfFailure);
+    failure.insert(failure.end(), choices.begin(), choices.end());
+  }
+  return streams;
 }
 
 ExplainedRun GeneratedRun::story() const {
@@ -475,23 +477,8 @@ ExplainedRun GeneratedRun::story() const {
   run.clients = scenario_->clients();
   run.calls = scenario_->calls();
   run.failures = all_failures_;
-  run.events = events_in_order();
+  run.events = record_.events();
   return run;
-}
-
-GeneratedRun::Events GeneratedRun::events_in_order() const {
-  Events ordered = events_;
-  std::stable_sort(ordered.begin(), ordered.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  return ordered;
-}
-
-std::string GeneratedRun::events() const {
-  std::string text;
-  for (const auto& [when, what] : events_in_order()) {
-    text += fmt::format("  {:.3f} us: {}\n", to_microseconds(when.time_since_epoch()), what);
-  }
-  return text;
 }
 
 }  // namespace perdura::explore

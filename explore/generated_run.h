@@ -38,7 +38,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,22 +47,22 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
+#include "explore/crash_point_list.h"
 #include "explore/explanation/lost_value.h"
+#include "explore/plan.h"
+#include "explore/recovery.h"
+#include "explore/run_record.h"
 #include "explore/scenario_run.h"
-#include "platform/pmem/model/lazy_images.h"
+#include "explore/triggers.h"
 #include "platform/pmem/model/tape.h"
-#include "platform/pmem/sim/crashed_memory.h"
 #include "platform/sim/sim_platform.h"
 #include "services/crash.h"
 #include "services/service.h"
 
 namespace perdura::explore {
-
-// The index of the choice in a stream failure-N that says how many operations have begun or ended
-// before the failure.
-inline constexpr std::size_t kMomentOfFailure = 2;
 
 // Keys of GeneratedRun::happened(). The last four count failures of servers by the share of the
 // calls planned since the failure before (services::CrashScenario::planned_calls()) that had been
@@ -72,36 +71,6 @@ inline constexpr std::string_view kPowerFailures = "power failures";
 inline constexpr std::array<std::string_view, 4> kFailuresInQuarters{
     "failures in the first quarter of calls", "failures in the second quarter of calls",
     "failures in the third quarter of calls", "failures in the last quarter of calls"};
-
-// The places of a client's stream that say what it does between two failures of the servers: those
-// with the numbers `begin` to `end` - 1.
-struct EpochPlaces {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-};
-// For a stream with all choices of a run. A run has one epoch more than it has failures; a client
-// draws some choices once, and then equally many for each epoch.
-constexpr EpochPlaces places_of_epoch(std::size_t choices, std::size_t epochs, std::size_t epoch) {
-  const std::size_t length = choices / epochs;
-  const std::size_t begin = choices % epochs + epoch * length;
-  return {begin, begin + length};
-}
-
-// Classes of streams, for explorations that decide the choices of each class in its own way.
-enum class StreamOf : std::uint8_t { clients, schedule, image, rest };
-StreamOf stream_of(std::string_view name);
-// A failure of power, for callers that choose it instead of drawing it: of all servers, or of one
-// alone, which is back at once or after 100 us.
-struct PowerFailure {
-  Picoseconds after{};  // the servers began to run; kLatest at most
-  std::optional<NodeId> alone{};
-  bool stays_away = false;
-
-  static constexpr Picoseconds kLatest{(std::int64_t{1} << 27) - 1};  // 134 us
-};
-// The streams of class `rest` of a run in which the delays of messages and devices are drawn, no
-// thread stalls, no client dies, and these failures happen, one after the other.
-pmem::Tape::Streams power_failures(std::span<const PowerFailure> failures);
 
 class GeneratedRun {
  public:
@@ -115,11 +84,10 @@ class GeneratedRun {
   void observe(sim::RunObserver& observer) { platform_->observe(observer); }
 
   // Instead of run(): runs until the failure that follows `failures_before` others, and lists the
-  // moments since the one before it at which a failure would leave something different. An interval
-  // in which nothing that may survive changes and no client makes progress is listed as its last
-  // instant only. Moments before `begins` first returns true are left out.
-  void list_moments(std::function<bool()> begins, std::uint32_t failures_before = 0);
-  const std::set<Time>& moments() const { return moments_; }
+  // crash points since the one before it (CrashPointList), but none before `begins` first returns
+  // true.
+  const std::set<Time>& list_crash_points(std::function<bool()> begins,
+                                          std::uint32_t failures_before = 0);
 
   // Runs to the end and judges what was found. Must be called once.
   services::Verdict run(const services::ToJudge& judged = services::ToJudge::all());
@@ -149,107 +117,23 @@ class GeneratedRun {
   // The number of failures that happened.
   std::uint32_t failures() const { return failures_; }
   // The events of the run besides operations, one line each, in the order of time.
-  std::string events() const;
+  std::string events() const { return record_.text(); }
   // How often each event happened that exploration looks for, by name: those of the service
   // (services::CrashScenario::events()) and those of the run itself.
   std::map<std::string, std::uint64_t> happened() const;
   // Digests of the states that the system was in (services::SystemState) when operations began and
   // ended, and when something failed.
-  const std::unordered_set<std::uint64_t>& states() const { return states_; }
+  const std::unordered_set<std::uint64_t>& states() const { return record_.states(); }
   // The run as its scenario saw it, for an explanation; without a title and a conclusion.
   ExplainedRun story() const;
 
  private:
-  // Upper bound of the delay between a failure or death and the event that it follows.
-  static constexpr Picoseconds kLatest = PowerFailure::kLatest + Picoseconds(1);
-  enum class Kind : std::uint8_t { power, process };
-  // Events that are counted since the servers began to run.
-  enum class Counted : std::uint8_t {
-    changes,             // operations that have begun or ended
-    early_observations,  // services::CrashScenario::early_observations()
-    steps,               // services::CrashScenario::steps_begun()
-  };
-  // `delay` after the `number`-th counted event, or after the start of the servers if it is 0.
-  struct Moment {
-    Counted of = Counted::changes;
-    std::uint64_t number = 0;
-    Picoseconds delay{};
-    bool is_awaited = false;  // for longer than kLatest
-  };
-  struct PlannedFailure {
-    std::uint32_t number = 0;  // N in the names of its streams
-    Kind kind{};
-    Moment moment;
-    // If one server fails alone, this number modulo the number of servers is its node.
-    std::optional<std::size_t> alone{};
-    Picoseconds away{};  // how long that server is away
-  };
-  using Link = std::pair<NodeId, NodeId>;
-  struct PlannedDeath {
-    std::uint32_t client = 0;
-    std::optional<Link> broken;  // connections that break, instead of the client's death
-    std::size_t failures = 0;    // number of server failures before it
-    Moment moment;
-  };
-
-  // Persistent memory as a failure of power has left it.
+  // Persistent memory as the last failure of power has left it.
   struct Left {
-    std::size_t failure = 0;                               // index in planned_
+    std::size_t failure = 0;                               // index in the plan's failures
     std::vector<services::ServerFailure> losing_failures;  // losing_failures_ at that time
-    std::vector<pmem::ImageSpace> spaces;
-    std::deque<pmem::sim::CrashedMemory> memories;
+    LeftMemory memory;
   };
-
-  using Events = std::vector<std::pair<Time, std::string>>;
-
-  Moment drawn_moment(pmem::Choices& choices, std::size_t failures);
-  std::vector<PlannedFailure> drawn_failures();
-  void draw_moments();
-  std::uint64_t planned_changes(std::size_t failures) const;
-  static Picoseconds patience_with(const Moment& moment);
-  Moment moment_now(Picoseconds after);
-  void count_quarter();
-  void draw_apart(PlannedFailure& failure);
-  Events events_in_order() const;
-  void begin();
-  void end_clients();
-  void draw_stalls();
-  void draw_schedule();
-  void note_moment();
-  void note_moment_before(Time when);
-  void draw_deaths();
-  void start_all();
-  void go_on_without(NodeId server);
-  void return_alone(NodeId server);
-  void begin_epoch();
-  void plan_what_happens();
-  void at(const Moment& moment, std::function<void()> then);
-  void note_change();
-  bool awaits_steps() const;
-  void note_steps();
-  void count(Counted what, std::uint64_t number, Time now);
-  std::vector<Link> links_of(std::uint32_t client) const;
-  std::vector<fabric::Port> ports_of(NodeId node) const;
-  void end_client(const PlannedDeath& death);
-  void fail(const PlannedFailure& failure);
-  bool is_any_away() const;
-  void keep_what_is_left();
-  pmem::Tape::Streams with_image(const pmem::LazyImages& images) const;
-  void start_client(std::uint32_t number);
-  Task<> take_turns(Thread& thread, std::uint32_t number);
-  bool can_inspect() const;
-  void note(Time when, std::string what);
-  void note_state(std::string_view event);  // records a digest of the system's state
-
-  pmem::Tape& tape_;
-  const sim::Profile profile_;
-  bool late_placements_;
-  std::vector<PlannedFailure> planned_;
-  std::vector<PlannedDeath> deaths_;
-  std::unique_ptr<services::CrashScenario> scenario_;
-  std::uint32_t failures_ = 0;
-  // By server: while it is away, the number of the failure that took it down; otherwise 0.
-  std::vector<std::uint32_t> away_;
   struct Client {
     // The port of its current thread. Threads from before a failure of all servers may still run,
     // if they have not noticed it yet.
@@ -257,6 +141,48 @@ class GeneratedRun {
     bool is_at_work = false;
     std::size_t turns = 0;  // number of epochs that it has yet to begin
   };
+
+  // Before the run.
+  void expect_events();
+  void stall_threads();
+  void begin();
+
+  // Epochs: what happens between two failures of servers.
+  void start_all();
+  void go_on_without(NodeId server);
+  void return_alone(NodeId server);
+  void begin_epoch();
+  void await_what_is_planned();
+  void note_change();
+  bool awaits_steps() const;
+  void note_steps();
+  void end_clients();
+  void start_client(std::uint32_t number);
+  Task<> take_turns(Thread& thread, std::uint32_t number);
+  bool can_inspect() const;
+
+  // Failures.
+  void end_client(const PlannedDeath& death);
+  void break_connections(const Link& link);
+  std::vector<fabric::Port> ports_of(NodeId node) const;
+  void fail(const PlannedFailure& failure);
+  void note_failure(const PlannedFailure& failure);
+  void restart(const PlannedFailure& failure, std::span<const NodeId> failing);
+  bool is_last_of_power() const;
+  bool is_any_away() const;
+  void keep_what_is_left();
+  pmem::Tape::Streams with_image(const pmem::LazyImages& images) const;
+
+  Time now() const { return platform_->engine().now(); }
+  void note_state(std::string_view event);
+
+  pmem::Tape& tape_;
+  const sim::Profile profile_;
+  Plan plan_;
+  std::unique_ptr<services::CrashScenario> scenario_;
+  std::uint32_t failures_ = 0;
+  // By server: while it is away, the number of the failure that took it down; otherwise 0.
+  std::vector<std::uint32_t> away_;
   std::vector<Client> clients_;
   // The failures that may lose something, for CrashScenario::judge(): all failures of power. A
   // process that dies leaves all that was visible, so its death is among them only if the scenario
@@ -264,28 +190,20 @@ class GeneratedRun {
   std::vector<services::ServerFailure> losing_failures_;
   bool power_failed_last_ = false;
   std::vector<Time> all_failures_;
-  Events events_;
-  std::map<std::string, std::uint64_t> happened_;
-  std::unordered_set<std::uint64_t> states_;
-  std::map<Counted, std::uint64_t> counts_;
-  std::uint64_t early_ = 0;  // early observations in the whole run
-  std::uint64_t steps_ = 0;  // steps that the servers have begun
-  Time planned_at_{};        // plan_what_happens() has run
-  Time changed_at_{};        // the last change, or when the servers began to run
-  std::map<std::uint32_t, Moment> moments_of_failures_;  // by number
-  std::vector<std::pair<Moment, std::function<void()>>> awaited_;
-  bool disturbed_ = false;         // clients may fail to connect
+  RunRecord record_;
+  std::uint64_t early_ = 0;                                // early observations in the whole run
+  std::uint64_t steps_ = 0;                                // steps that the servers have begun
+  Time planned_at_{};                                      // await_what_is_planned() has run
+  std::map<std::uint32_t, Trigger> triggers_of_failures_;  // by number
+  bool disturbed_ = false;                                 // clients may fail to connect
   bool ready_to_inspect_ = false;  // the last failure has been, or none is planned
   bool keeps_images_ = false;
   std::optional<Left> left_;
-  std::function<bool()> moments_begin_;       // null: they are not listed
-  std::uint32_t moments_after_failures_ = 0;  // number of failures before them
-  std::optional<Time> moments_from_;
-  std::uint64_t client_steps_ = 0;
-  std::set<Time> moments_;
+  std::optional<CrashPointList> crash_points_;  // if they are listed
   // Declared last, so destroyed first: its threads use the members above.
   std::unique_ptr<ScenarioRun> run_;
   sim::SimPlatform* platform_;  // that of `run_`
+  Triggers triggers_;
 };
 
 }  // namespace perdura::explore

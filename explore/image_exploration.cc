@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -44,11 +43,10 @@ struct Failed {
     pmem::LazyImages::Decisions decisions;
   };
   std::string state;  // contents of persistent memory
-  std::string outside_memory;
-  std::deque<pmem::sim::CrashedMemory> memories;  // those of the servers' machines
-  std::vector<pmem::ImageSpace> spaces;
-  std::unique_ptr<pmem::LazyImages> images;  // null until they are tried
-  std::vector<Found> found;
+  LeftMemory left;
+  std::string outside_memory{};
+  std::unique_ptr<pmem::LazyImages> images{};  // null until they are tried
+  std::vector<Found> found{};
 };
 
 // FNV-1a.
@@ -60,7 +58,7 @@ std::uint64_t digest(std::string_view text) {
   return hash;
 }
 
-struct OfMoment {
+struct OfCrashPoint {
   ImageCoverage coverage;
   std::uint64_t states = 0;
   Verdict losses;
@@ -76,21 +74,23 @@ class ImageExploration {
   }
 
   ImageFindings explore(const std::function<void(const services::CrashScenario&)>& undisturbed) {
-    moments_ = sim::list_moments([&](sim::Failure& none) {
+    crash_points_ = sim::list_crash_points([&](sim::Failure& none) {
       const std::unique_ptr<services::CrashScenario> scenario = make_();
       CrashRun(*scenario, profile_, model_, all_servers(*scenario)).run(none, {});
       undisturbed(*scenario);
     });
-    if (!moments_.empty()) inspection_ = moments_.back().time + kUntilInspection;
-    const std::uint64_t end = options_.last < moments_.size() ? options_.last + 1 : moments_.size();
-    for (std::uint64_t moment = options_.first; moment < end; moment += options_.stride) {
-      numbers_.push_back(moment);
+    if (!crash_points_.empty()) inspection_ = crash_points_.back().time + kUntilInspection;
+    const std::uint64_t end =
+        options_.last < crash_points_.size() ? options_.last + 1 : crash_points_.size();
+    for (std::uint64_t crash_point = options_.first; crash_point < end;
+         crash_point += options_.stride) {
+      numbers_.push_back(crash_point);
     }
     results_.resize(numbers_.size());
     run_threads();
     ImageFindings findings;
-    findings.moments = moments_.size();
-    for (OfMoment& result : results_) {
+    findings.crash_points = crash_points_.size();
+    for (OfCrashPoint& result : results_) {
       findings.coverage.add(result.coverage);
       findings.states += result.states;
       findings.losses.add(result.losses);
@@ -130,8 +130,8 @@ class ImageExploration {
     for (std::uint64_t place = first; place < end; ++place) {
       report_progress();
       pmem::LeastChoices unused;
-      sim::fail_at(moments_, numbers_[place], unused, fmt::format("seed {}", options_.seed),
-                   [&](sim::Failure& failure) { try_moment(place, failure, failed); });
+      sim::fail_at(crash_points_, numbers_[place], unused, fmt::format("seed {}", options_.seed),
+                   [&](sim::Failure& failure) { try_crash_point(place, failure, failed); });
       ++done_;
     }
   }
@@ -142,7 +142,7 @@ class ImageExploration {
   }
 
   // `failed` is what the crash point before has left.
-  void try_moment(std::uint64_t place, sim::Failure& failure, std::optional<Failed>& failed) {
+  void try_crash_point(std::uint64_t place, sim::Failure& failure, std::optional<Failed>& failed) {
     const std::unique_ptr<services::CrashScenario> scenario = make_();
     Time failed_at{};
     {
@@ -154,7 +154,7 @@ class ImageExploration {
     }
     scenario->take_snapshot();
     Judge judge(*this, numbers_[place], failed_at, fmt::format("{}, {}", failure.text(), name_));
-    OfMoment& result = results_[place];
+    OfCrashPoint& result = results_[place];
     std::string outside_memory = scenario->state_outside_memory();
     if (failed->images != nullptr && failed->outside_memory == outside_memory) {
       repeat(*failed, *scenario, judge, result.coverage);
@@ -162,7 +162,7 @@ class ImageExploration {
       // The seed is that of what has failed, so that each crash point can be replayed alone.
       const std::uint64_t seed = options_.seed << 32 ^ digest(failed->state + outside_memory);
       failed->outside_memory = std::move(outside_memory);
-      failed->images = std::make_unique<pmem::LazyImages>(failed->spaces, seed);
+      failed->images = std::make_unique<pmem::LazyImages>(failed->left.spaces, seed);
       failed->found.clear();
       explore(*failed, *scenario, judge, result.coverage);
     }
@@ -181,24 +181,20 @@ class ImageExploration {
       state += platform.machine_of_node(node).persistent_state() + '\n';
     }
     if (failed && failed->state == state) return;
-    failed.emplace().state = std::move(state);
-    for (NodeId node = 0; node < servers; ++node) {
-      failed->spaces.push_back(platform.machine_of_node(node).images());
-      failed->memories.push_back(platform.machine_of_node(node).crashed(failed->spaces.back()));
-    }
+    failed = Failed{std::move(state), LeftMemory(platform, images_left(platform, servers))};
   }
 
   // The verdicts of one crash point. A guarantee that is lost at an earlier one is not judged.
   struct Judge {
     Judge(ImageExploration& of, std::uint64_t number, Time at, std::string place)
-        : exploration(of), moment(number), failed_at(at), where(std::move(place)) {
+        : exploration(of), crash_point(number), failed_at(at), where(std::move(place)) {
       for (const Condition condition : kConditions) {
         judged.conditions[condition] = may_be_first(condition);
       }
       judged.attend = [this] { exploration.report_progress(); };
     }
     bool may_be_first(Condition condition) const {
-      return exploration.first_loss_[condition] >= moment;
+      return exploration.first_loss_[condition] >= crash_point;
     }
     void judge(const services::CrashScenario& scenario, std::uint64_t recovery) {
       if (!judged.any()) return;
@@ -212,13 +208,13 @@ class ImageExploration {
                    {fmt::format("{}, recovery {}\n{}", where, recovery, verdict.why(condition))});
         std::atomic<std::uint64_t>& first = exploration.first_loss_[condition];
         std::uint64_t known = first;
-        while (moment < known && !first.compare_exchange_weak(known, moment)) {
+        while (crash_point < known && !first.compare_exchange_weak(known, crash_point)) {
         }
       }
     }
 
     ImageExploration& exploration;
-    std::uint64_t moment;
+    std::uint64_t crash_point;
     Time failed_at;
     std::string where;
     services::ToJudge judged;
@@ -258,7 +254,7 @@ class ImageExploration {
   }
 
   void recover(Failed& failed, services::CrashScenario& scenario) const {
-    recover_from(*failed.images, scenario, profile_, inspection_, failed.memories);
+    recover_from(*failed.images, scenario, profile_, inspection_, failed.left.memories);
   }
 
   const services::CrashHistory& make_;
@@ -266,10 +262,10 @@ class ImageExploration {
   const pmem::PersistenceModel& model_;
   const std::string& name_;
   const ImageOptions& options_;
-  std::vector<sim::Moment> moments_;
+  std::vector<sim::CrashPoint> crash_points_;
   Time inspection_{};
-  std::vector<std::uint64_t> numbers_;  // numbers of the moments to try
-  std::vector<OfMoment> results_;
+  std::vector<std::uint64_t> numbers_;  // numbers of the crash points to try
+  std::vector<OfCrashPoint> results_;
   services::PerCondition<std::atomic<std::uint64_t>> first_loss_;
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> done_{0};

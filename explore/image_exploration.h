@@ -56,8 +56,8 @@ struct ImageCoverage {
 };
 
 struct ImageFindings {
-  std::uint64_t moments = 0;  // number of moments in the history
-  std::uint64_t states = 0;   // different findings of recovery, summed over the moments
+  std::uint64_t crash_points = 0;  // number of crash points in the history
+  std::uint64_t states = 0;        // different findings of recovery, summed over the crash points
   ImageCoverage coverage;
   // For each condition the first loss: where the power failed, and why the condition is broken.
   services::Verdict losses;

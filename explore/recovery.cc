@@ -1,9 +1,26 @@
 #include "explore/recovery.h"
 
+#include <utility>
+
 #include "explore/scenario_run.h"
 #include "platform/sim/machine.h"
 
 namespace perdura::explore {
+
+std::vector<pmem::ImageSpace> images_left(sim::SimPlatform& platform, NodeId servers) {
+  std::vector<pmem::ImageSpace> images;
+  for (NodeId node = 0; node < servers; ++node) {
+    images.push_back(platform.machine_of_node(node).images());
+  }
+  return images;
+}
+
+LeftMemory::LeftMemory(sim::SimPlatform& platform, std::vector<pmem::ImageSpace> images)
+    : spaces(std::move(images)) {
+  for (NodeId node = 0; node < spaces.size(); ++node) {
+    memories.push_back(platform.machine_of_node(node).crashed(spaces[node]));
+  }
+}
 
 void recover(services::CrashScenario& scenario, const sim::Profile& profile, Time begin,
              std::deque<pmem::sim::CrashedMemory>& memories) {

@@ -120,12 +120,12 @@ class ScheduleExploration {
     share_ = std::min(1.0, done / static_cast<double>(options_.histories));
   }
 
-  // One of so many moments of the first failure has been tried. Where a history has more than one
-  // schedule, note_share() is called between them.
-  void note_share_of_pairs(std::size_t moments) {
+  // One of so many crash points of the first failure has been tried. Where a history has more than
+  // one schedule, note_share() is called between them.
+  void note_share_of_pairs(std::size_t crash_points) {
     if (options_.deviations > 0) return;
     const std::lock_guard lock(mutex_);
-    const auto all = static_cast<double>(moments) * static_cast<double>(options_.histories);
+    const auto all = static_cast<double>(crash_points) * static_cast<double>(options_.histories);
     share_ = std::min(1.0, share_ + 1 / all);
   }
 
@@ -166,8 +166,8 @@ class ScheduleExploration {
     return std::make_unique<strategies::Exhaustive>();
   }
 
-  // Lists the moments of a run of the strategy's next schedule whose power fails when all is done,
-  // then tries each until something is found.
+  // Lists the crash points of a run of the strategy's next schedule whose power fails when all is
+  // done, then tries each until something is found.
   void try_schedule(History& history) {
     strategies::Strategy& strategy = *history.strategy;
     pmem::SparseChoices clients(history.seed_of_clients, kRarityOfOperations);
@@ -190,12 +190,13 @@ class ScheduleExploration {
     // Before its last deviation a schedule is one that was tried before.
     const auto* const bounded = dynamic_cast<const strategies::Bounded*>(&strategy);
     attend();
-    listing.list_moments([bounded] { return bounded == nullptr || bounded->is_new(); });
+    const std::set<Time>& points =
+        listing.list_crash_points([bounded] { return bounded == nullptr || bounded->is_new(); });
     Tape::Streams streams = tape.drawn();
-    if (options_.failures > 1) return try_pairs(streams, listing, history);
-    for (const Time moment : listing.moments()) {
-      set(streams, {{moment.time_since_epoch()}});
-      if (!try_moment(streams, history)) return;
+    if (options_.failures > 1) return try_pairs(streams, listing.servers(), points, history);
+    for (const Time point : points) {
+      set(streams, {{point.time_since_epoch()}});
+      if (!try_crash_point(streams, history)) return;
     }
   }
 
@@ -209,7 +210,7 @@ class ScheduleExploration {
     for (auto& [name, choices] : power_failures(failures)) streams[name] = choices;
   }
 
-  // All that may fail at a moment.
+  // All that may fail at a crash point.
   static std::vector<PowerFailure> all_failures(NodeId servers, Picoseconds after) {
     std::vector<PowerFailure> all{{after}};
     for (NodeId server = 0; servers > 1 && server < servers; ++server) {
@@ -218,34 +219,35 @@ class ScheduleExploration {
     return all;
   }
 
-  // Which of the moments are tried, if not all: others each time, and at least one.
-  std::vector<Time> chosen(const std::set<Time>& moments, std::uint64_t first) const {
+  // Which of the crash points are tried, if not all: others each time, and at least one.
+  std::vector<Time> chosen(const std::set<Time>& crash_points, std::uint64_t first) const {
     std::vector<Time> chosen;
-    const std::uint64_t step = std::min<std::uint64_t>(options_.stride, moments.size());
+    const std::uint64_t step = std::min<std::uint64_t>(options_.stride, crash_points.size());
     std::uint64_t number = first;
-    for (const Time moment : moments) {
-      if (number++ % step == 0) chosen.push_back(moment);
+    for (const Time crash_point : crash_points) {
+      if (number++ % step == 0) chosen.push_back(crash_point);
     }
     return chosen;
   }
 
-  void try_pairs(Tape::Streams streams, const GeneratedRun& listing, History& history) {
-    const std::vector<Time> moments = chosen(listing.moments(), history.seed);
-    for (const Time moment : moments) {
-      for (const PowerFailure& first : all_failures(listing.servers(), moment.time_since_epoch())) {
+  void try_pairs(Tape::Streams streams, NodeId servers, const std::set<Time>& all,
+                 History& history) {
+    const std::vector<Time> points = chosen(all, history.seed);
+    for (const Time point : points) {
+      for (const PowerFailure& first : all_failures(servers, point.time_since_epoch())) {
         pmem::LeastChoices least;
         if (!try_second(streams, first, least, history)) return;
         if (!history.image_had_choices) continue;
         pmem::MostChoices most;
         if (!try_second(streams, first, most, history)) return;
       }
-      note_share_of_pairs(moments.size());
+      note_share_of_pairs(points.size());
     }
   }
 
-  // Tries the moments of a run after its first failure, which depend on the image that this one
-  // leaves. Returns false if it has found something; `image_had_choices` then tells of the first
-  // failure.
+  // Tries the crash points of a run after its first failure, which depend on the image that this
+  // one leaves. Returns false if it has found something; `image_had_choices` then tells of the
+  // first failure.
   bool try_second(Tape::Streams streams, const PowerFailure& first, pmem::Choices& image,
                   History& history) {
     set(streams, {first, {.after = PowerFailure::kLatest}});
@@ -254,16 +256,16 @@ class ScheduleExploration {
     });
     GeneratedRun listing(one_.system, profile_, one_.setup(), tape);
     attend();
-    listing.list_moments([] { return true; }, 1);
+    const std::set<Time>& points = listing.list_crash_points([] { return true; }, 1);
     streams = tape.drawn();
     const bool first_had_choices = draws_image(streams);
-    for (const Time moment : chosen(listing.moments(), ++history.listings)) {
-      const Picoseconds after = moment.time_since_epoch() - first.after;
+    for (const Time point : chosen(points, ++history.listings)) {
+      const Picoseconds after = point.time_since_epoch() - first.after;
       for (const PowerFailure& second : all_failures(listing.servers(), after)) {
         set(streams, {first, second});
         // Each of the copies that may be promoted, in turn.
         streams["promoted"] = {history.pairs++ % listing.servers()};
-        if (!try_moment(streams, history)) return false;
+        if (!try_crash_point(streams, history)) return false;
       }
     }
     history.image_had_choices = first_had_choices;
@@ -277,7 +279,7 @@ class ScheduleExploration {
   }
 
   // False if it has found something.
-  bool try_moment(const Tape::Streams& streams, History& history) {
+  bool try_crash_point(const Tape::Streams& streams, History& history) {
     pmem::LeastChoices least;
     if (!try_image(streams, least, history)) return false;
     if (!history.image_had_choices) return true;

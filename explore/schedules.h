@@ -1,7 +1,7 @@
 // Explores the schedules of small histories by a strategy (platform/strategies): which messages are
 // late (with CrashSetup::late_placements, also which devices). For each schedule the power of the
-// servers fails at every moment at which that makes a difference, or twice, at every pair of such
-// moments.
+// servers fails at every crash point at which that makes a difference, or twice, at every pair of
+// such crash points.
 //
 // The histories are generated runs (generated_run.h) of few operations: many choices of their
 // clients are 0, the simplest alternative, and the store is the simplest one, of one key. Threads
@@ -36,14 +36,15 @@ struct ScheduleOptions {
   std::uint32_t deviations = 1;  // bounded: at most so many late messages or placements
   std::uint32_t depth = 2;       // pct: a bug may need depth - 1 late messages or placements
   std::uint64_t histories = 20;
-  std::uint64_t schedules = 0;      // limit for each history; 0: none, but 100 for pct and random
-  std::uint64_t seed = 1;           // seed of the first history, and of random schedules
-  std::uint32_t random_images = 0;  // besides the images that keep least and most, at each moment
+  std::uint64_t schedules = 0;  // limit for each history; 0: none, but 100 for pct and random
+  std::uint64_t seed = 1;       // seed of the first history, and of random schedules
+  // Images tried at each crash point, besides the ones that keep least and most.
+  std::uint32_t random_images = 0;
   // 1: the power of all servers fails once. 2: power fails twice, each time that of all servers or
   // that of a single one, which is back at once or stays away for a while. In histories with even
   // seeds the others give that server up before it is back.
   std::uint32_t failures = 1;
-  std::uint64_t stride = 1;  // with two failures: tries every stride-th moment of each
+  std::uint64_t stride = 1;  // with two failures: tries every stride-th crash point of each
   unsigned threads = 0;      // 0: as many as there are cores
   // Called before each run with the share that is done, from 0 to 1; in any thread, but not in two
   // at once. What it throws ends the exploration.

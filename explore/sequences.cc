@@ -72,7 +72,7 @@ class SequenceExploration {
         });
     const std::lock_guard lock(mutex_);
     ++result_.sequences;
-    result_.moments += found.moments;
+    result_.crash_points += found.crash_points;
     result_.states += found.states;
     result_.coverage.add(found.coverage);
     const std::string why = found.losses.loss_of(options_.expected).why;

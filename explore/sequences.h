@@ -1,7 +1,7 @@
 // Explores every sequence of a few operations that a service has (services::Service::sequences), in
 // the manner of ACE (Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash
-// Testing", OSDI 2018): the power fails at every crash point of the last operation, and servers recover
-// from several images of each moment, or from all (image_exploration.h).
+// Testing", OSDI 2018): the power fails at every crash point of the last operation, and servers
+// recover from several images of each crash point, or from all (image_exploration.h).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace perdura::explore {
 struct SequenceOptions {
   services::CrashSetup setup{};
   std::uint32_t length = 1;      // operations of a sequence
-  std::uint64_t recoveries = 4;  // number at each moment; 0: until all images are covered
+  std::uint64_t recoveries = 4;  // number at each crash point; 0: until all images are covered
   std::uint64_t first = 0;       // sequence to try: to continue, or to replay one
   std::uint64_t last = ~std::uint64_t{0};
   std::uint64_t stride = 1;
@@ -33,8 +33,8 @@ struct SequenceOptions {
 
 struct SequenceResult {
   std::uint64_t sequences = 0;  // that were tried
-  std::uint64_t moments = 0;
-  std::uint64_t states = 0;  // different findings of recovery, summed over the moments
+  std::uint64_t crash_points = 0;
+  std::uint64_t states = 0;  // different findings of recovery, summed over the crash points
   ImageCoverage coverage;
   // The first sequence, by its number, that kept less than expected.
   struct Loss {

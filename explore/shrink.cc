@@ -107,7 +107,7 @@ class Shrinker {
   // With the image that keeps the least, nothing that was left out can have been what mattered; so
   // less of the run is needed to fail. What need not be lost is found out last.
   void lose_everything() {
-    constexpr std::size_t kFragments = 256;  // more than a small history has at a moment
+    constexpr std::size_t kFragments = 256;  // more than a small history has at a crash point
     pmem::Tape::Streams candidate = best_;
     for (auto& [name, values] : candidate) {
       if (is_image(name)) values.assign(kFragments, kLeast);
@@ -138,11 +138,11 @@ class Shrinker {
   // An operation less has a beginning and an end less, so what follows it comes that much earlier.
   bool try_with_earlier_failures(const pmem::Tape::Streams& tape) {
     for (const auto& [name, values] : tape) {
-      if (!is_failure(name) || values.size() <= kMomentOfFailure) continue;
+      if (!is_failure(name) || values.size() <= kTriggerOfFailure) continue;
       for (const std::uint64_t earlier : {2, 1}) {
-        if (values[kMomentOfFailure] < earlier) continue;
+        if (values[kTriggerOfFailure] < earlier) continue;
         pmem::Tape::Streams candidate = tape;
-        candidate[name][kMomentOfFailure] -= earlier;
+        candidate[name][kTriggerOfFailure] -= earlier;
         if (try_tape(std::move(candidate))) return true;
       }
     }
@@ -230,14 +230,14 @@ class Shrinker {
     return true;
   }
 
-  // A moment somewhere around an operation that is not later than the one before.
+  // A crash point somewhere around an operation that is not later than the one before.
   void draw_time(std::vector<std::uint64_t>& failure) {
-    constexpr std::size_t kWindow = kMomentOfFailure + 1;
-    constexpr std::size_t kDelay = kMomentOfFailure + 2;
+    constexpr std::size_t kWindow = kTriggerOfFailure + 1;
+    constexpr std::size_t kDelay = kTriggerOfFailure + 2;
     constexpr unsigned kShortest = 10;  // exponent of a power of two of picoseconds: 1 ns
     constexpr std::size_t kOrders = 17;
     if (failure.size() <= kDelay) return;
-    failure[kMomentOfFailure] = random_.choose(failure[kMomentOfFailure] + 1);
+    failure[kTriggerOfFailure] = random_.choose(failure[kTriggerOfFailure] + 1);
     failure[kWindow] = 0;
     failure[kDelay] = random_.choose(std::size_t{1} << (kShortest + random_.choose(kOrders)));
   }

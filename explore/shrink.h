@@ -3,7 +3,7 @@
 // explore/generated_run.h), then fewer operations, then smaller delays, earlier times and fewer
 // lost lines. When none of these steps makes the tape simpler any more, it leaves out operations
 // and at the same time draws anew when failures happen and what they lose, since a shorter run
-// fails at another moment.
+// fails at another crash point.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,7 @@ std::string text_of(const explore::SequenceResult& result) {
       "{} sequences, {} crash points ({} exhausted), {} recoveries cover {} of {} images, {} "
       "states "
       "found",
-      result.sequences, result.moments, coverage.exhausted, coverage.recoveries,
+      result.sequences, result.crash_points, coverage.exhausted, coverage.recoveries,
       number(coverage.covered), number(coverage.images), result.states);
 }
 

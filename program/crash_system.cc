@@ -250,7 +250,7 @@ harness::ExitCode crash_system(const CrashArguments& arguments, const CommandCon
     work.skip();
     if (result.coverage ? result.coverage->recoveries == 0 : result.runs == 0) {
       throw UsageError(fmt::format("crash: --from {} is beyond the last of {} crash points, {}",
-                                   options.first, result.moments, result.moments - 1));
+                                   options.first, result.crash_points, result.crash_points - 1));
     }
     const explore::Answer answer = answer_of(system.info, options, result);
     all_durable = all_durable && answer.level() == services::GuaranteeLevel::durable &&
@@ -267,7 +267,7 @@ harness::ExitCode crash_system(const CrashArguments& arguments, const CommandCon
                  {"known_from_revision", explore::explored_revision()},
                  {"acknowledged_writes_survive", survives(result[Condition::acknowledged])},
                  {"what_gets_returned_survives", survives(result[Condition::observed])},
-                 {"moments", result.moments},
+                 {"moments", result.crash_points},
                  {"events", result.events},
                  {"unexplored", result.unexplored},
                  {"seed", arguments.seed},
@@ -284,9 +284,10 @@ harness::ExitCode crash_system(const CrashArguments& arguments, const CommandCon
                                                 of_what(options.failure), result.images);
     const std::string found =
         answer.looked_less_closely()
-            ? fmt::format("{}; {} crash points", answer.beside_what_is_known(tried), result.moments)
+            ? fmt::format("{}; {} crash points", answer.beside_what_is_known(tried),
+                          result.crash_points)
             : fmt::format("{}; {} crash points, {}", conditions_of(*system.service, result),
-                          result.moments, tried);
+                          result.crash_points, tried);
     fmt::print("{} on {:<18} {:<15} {}, seed {}{}\n", arguments.target, name + ":",
                to_string(answer.level()), found, arguments.seed, events_of(result));
     std::fflush(stdout);

@@ -13,7 +13,7 @@ void Failure::watch(SimPlatform& platform, Inject inject, std::function<bool()> 
   inject_ = std::move(inject);
   can_happen_ = std::move(can_happen);
   if (listed_ != nullptr) {
-    platform.list_moments();
+    platform.list_crash_points();
     platform.between_events([this, &platform] { list(platform); });
   } else {
     platform.between_events([this, &platform] { look(platform); });
@@ -36,16 +36,17 @@ std::uint64_t Failure::digest(SimPlatform& platform) {
 // known; those that this event has added come after it.
 void Failure::list(SimPlatform& platform) {
   const Time now = platform.engine().now();
-  std::set<Time>& moments = platform.moments();
+  std::set<Time>& crash_points = platform.crash_points();
   if (was_enabled_ && !listed_->empty()) {
-    const auto end = moments.lower_bound(now);
-    for (auto moment = moments.upper_bound(last_event_); moment != end; ++moment) {
-      Moment between = listed_->back();
-      between.time = *moment;
+    const auto end = crash_points.lower_bound(now);
+    for (auto crash_point = crash_points.upper_bound(last_event_); crash_point != end;
+         ++crash_point) {
+      CrashPoint between = listed_->back();
+      between.time = *crash_point;
       listed_->push_back(between);
     }
   }
-  moments.clear();
+  crash_points.clear();
   if (enabled_) {
     const bool impossible = can_happen_ && !can_happen_();
     listed_->push_back({platform.engine().fired(), now, now, digest(platform), impossible});
@@ -55,8 +56,9 @@ void Failure::list(SimPlatform& platform) {
 }
 
 void Failure::look(SimPlatform& platform) {
-  if (!moment_ || happened_ || platform.engine().fired() != moment_->events) return;
-  if (platform.engine().now() != moment_->event_time || digest(platform) != moment_->writes) {
+  if (!crash_point_ || happened_ || platform.engine().fired() != crash_point_->events) return;
+  if (platform.engine().now() != crash_point_->event_time ||
+      digest(platform) != crash_point_->writes) {
     throw PlatformError(
         fmt::format("{}: the run is not the one that was listed; it must not depend on anything "
                     "but its own events",
@@ -64,10 +66,10 @@ void Failure::look(SimPlatform& platform) {
   }
   happened_ = true;
   const Inject inject = std::move(inject_);
-  if (moment_->time == moment_->event_time) {
+  if (crash_point_->time == crash_point_->event_time) {
     inject(*choices_);
   } else {
-    platform.at(moment_->time, [inject, choices = choices_] { inject(*choices); });
+    platform.at(crash_point_->time, [inject, choices = choices_] { inject(*choices); });
   }
 }
 
@@ -90,25 +92,26 @@ class NotingChoices final : public pmem::Choices {
 
 }  // namespace
 
-std::vector<Moment> list_moments(const std::function<void(Failure&)>& scenario) {
-  std::vector<Moment> moments;
+std::vector<CrashPoint> list_crash_points(const std::function<void(Failure&)>& scenario) {
+  std::vector<CrashPoint> crash_points;
   Failure none;
-  none.listed_ = &moments;
+  none.listed_ = &crash_points;
   none.text_ = "no failure: the run that lists the crash points";
   scenario(none);
-  return moments;
+  return crash_points;
 }
 
-void fail_at(const std::vector<Moment>& moments, std::size_t number, pmem::Choices& choices,
-             std::string_view image, const std::function<void(Failure&)>& scenario) {
-  const Moment& moment = moments[number];
+void fail_at(const std::vector<CrashPoint>& crash_points, std::size_t number,
+             pmem::Choices& choices, std::string_view image,
+             const std::function<void(Failure&)>& scenario) {
+  const CrashPoint& crash_point = crash_points[number];
   Failure failure;
-  failure.moment_ = moment;
+  failure.crash_point_ = crash_point;
   failure.choices_ = &choices;
   failure.number_ = number;
-  failure.text_ =
-      fmt::format("crash point {} of {}, after event {}, at {:.6f} us, {}", number, moments.size(),
-                  moment.events, to_microseconds(moment.time.time_since_epoch()), image);
+  failure.text_ = fmt::format("crash point {} of {}, after event {}, at {:.6f} us, {}", number,
+                              crash_points.size(), crash_point.events,
+                              to_microseconds(crash_point.time.time_since_epoch()), image);
   try {
     scenario(failure);
   } catch (const std::exception& error) {
@@ -128,10 +131,11 @@ class Explorer {
       : options_(options), scenario_(scenario) {}
 
   Explored explore() {
-    moments_ = list_moments(scenario_);
-    explored_.moments = moments_.size();
+    crash_points_ = list_crash_points(scenario_);
+    explored_.crash_points = crash_points_.size();
     const std::size_t end = std::min<std::size_t>(
-        moments_.size(), options_.last == ~std::uint64_t{0} ? options_.last : options_.last + 1);
+        crash_points_.size(),
+        options_.last == ~std::uint64_t{0} ? options_.last : options_.last + 1);
     for (std::size_t i = options_.first; i < end; i += options_.stride) {
       if (options_.progress) {
         const std::uint64_t done = explored_.tried + explored_.known + explored_.impossible;
@@ -140,18 +144,18 @@ class Explorer {
       if (options_.before != nullptr && options_.before->of_one_image.contains(i)) {
         ++explored_.known;
         explored_.of_one_image.insert(i);
-      } else if (moments_[i].impossible) {
+      } else if (crash_points_[i].impossible) {
         ++explored_.impossible;
       } else {
         ++explored_.tried;
-        try_moment(i);
+        try_crash_point(i);
       }
     }
     return explored_;
   }
 
  private:
-  void try_moment(std::size_t number) {
+  void try_crash_point(std::size_t number) {
     switch (options_.images) {
       case Images::least: {
         pmem::LeastChoices choices;
@@ -182,13 +186,13 @@ class Explorer {
   void run(std::size_t number, pmem::Choices& choices, const std::string& image) {
     NotingChoices noting(choices);
     ++explored_.runs;
-    fail_at(moments_, number, noting, image, scenario_);
+    fail_at(crash_points_, number, noting, image, scenario_);
     if (!noting.any()) explored_.of_one_image.insert(number);
   }
 
   const ExploreOptions& options_;
   const std::function<void(Failure&)>& scenario_;
-  std::vector<Moment> moments_;
+  std::vector<CrashPoint> crash_points_;
   Explored explored_;
 };
 

@@ -1,4 +1,4 @@
-// Injects a failure at every crash point (`Moment`) of a run.
+// Injects a failure at every crash point of a run.
 //
 // A scenario is a function that makes a platform, starts threads, passes the platform to
 // Failure::watch(), and runs it. explore_failures() calls it once without a failure to list the
@@ -35,7 +35,7 @@
 
 namespace perdura::sim {
 
-struct Moment {
+struct CrashPoint {
   std::uint64_t events = 0;  // number of events fired before the crash point
   Time event_time{};         // the time of the last of these events
   Time time{};               // a time from event_time to the time of the next event
@@ -51,12 +51,12 @@ constexpr std::string_view to_string(Images images) {
 }
 
 struct Explored {
-  std::uint64_t moments = 0;     // crash points of the run
-  std::uint64_t tried = 0;       // crash points that were tried
-  std::uint64_t runs = 0;        // runs with a failure: one for each image
-  std::uint64_t cut_short = 0;   // crash points with more images than `most_images`
-  std::uint64_t known = 0;       // crash points skipped because their only image was tried before
-  std::uint64_t impossible = 0;  // crash points skipped because the failure cannot happen then
+  std::uint64_t crash_points = 0;  // crash points of the run
+  std::uint64_t tried = 0;         // crash points that were tried
+  std::uint64_t runs = 0;          // runs with a failure: one for each image
+  std::uint64_t cut_short = 0;     // crash points with more images than `most_images`
+  std::uint64_t known = 0;         // crash points skipped because their only image was tried before
+  std::uint64_t impossible = 0;    // crash points skipped because the failure cannot happen then
   // Crash points at which only one image is possible.
   std::set<std::uint64_t> of_one_image;
 };
@@ -101,16 +101,16 @@ class Failure {
   std::uint64_t number() const { return number_; }
 
  private:
-  friend std::vector<Moment> list_moments(const std::function<void(Failure&)>& scenario);
-  friend void fail_at(const std::vector<Moment>& moments, std::size_t number,
+  friend std::vector<CrashPoint> list_crash_points(const std::function<void(Failure&)>& scenario);
+  friend void fail_at(const std::vector<CrashPoint>& crash_points, std::size_t number,
                       pmem::Choices& choices, std::string_view image,
                       const std::function<void(Failure&)>& scenario);
   void list(SimPlatform& platform);
   void look(SimPlatform& platform);
   static std::uint64_t digest(SimPlatform& platform);
 
-  std::vector<Moment>* listed_ = nullptr;  // set in the run that lists the crash points
-  std::optional<Moment> moment_;
+  std::vector<CrashPoint>* listed_ = nullptr;  // set in the run that lists the crash points
+  std::optional<CrashPoint> crash_point_;
   pmem::Choices* choices_ = nullptr;
   Inject inject_;
   std::function<bool()> can_happen_;
@@ -123,11 +123,12 @@ class Failure {
 };
 
 // The crash points of a scenario's run without a failure.
-std::vector<Moment> list_moments(const std::function<void(Failure&)>& scenario);
+std::vector<CrashPoint> list_crash_points(const std::function<void(Failure&)>& scenario);
 // Runs a scenario with a failure at one of its crash points. `image` names the image that is tried
 // there, for Failure::text(). Throws as explore_failures() does.
-void fail_at(const std::vector<Moment>& moments, std::size_t number, pmem::Choices& choices,
-             std::string_view image, const std::function<void(Failure&)>& scenario);
+void fail_at(const std::vector<CrashPoint>& crash_points, std::size_t number,
+             pmem::Choices& choices, std::string_view image,
+             const std::function<void(Failure&)>& scenario);
 
 // Explores a scenario. Throws PlatformError, which names the crash point, if the scenario throws,
 // or if a run differs from the listed run before its crash point (the scenario is not

@@ -181,13 +181,13 @@ void SimPlatform::track_durability(pmem::PersistenceModel model) {
   for (auto& [id, machine] : cluster_->machines) machine.track(cluster_->durability);
 }
 
-void SimPlatform::list_moments() { cluster_->durability.list_moments = true; }
+void SimPlatform::list_crash_points() { cluster_->durability.list_crash_points = true; }
 
-std::set<Time>& SimPlatform::moments() {
+std::set<Time>& SimPlatform::crash_points() {
   for (auto& [id, machine] : cluster_->machines) {
     if (machine.journal() != nullptr) machine.journal()->catch_up();
   }
-  return cluster_->durability.moments;
+  return cluster_->durability.crash_points;
 }
 
 Time SimPlatform::gone_at(NodeId node) const { return cluster_->nodes.at(node).free_from(); }

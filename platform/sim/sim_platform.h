@@ -106,10 +106,10 @@ class SimPlatform final : public Platform {
   // (Machine::crashed(), adopt()).
   Machine& machine_of_node(NodeId node);
 
-  // From now on, if durability is tracked, moments() contains the times up to now at which the set
-  // of possible images changed. The caller may remove times that it has handled.
-  void list_moments();
-  std::set<Time>& moments();
+  // From now on, if durability is tracked, crash_points() contains the times up to now at which the
+  // set of possible images changed. The caller may remove times that it has handled.
+  void list_crash_points();
+  std::set<Time>& crash_points();
   // Sets a function that is called before the first event of the run and between any two events. It
   // may do what a function passed to at() may do.
   void between_events(std::function<void()> function) { between_events_ = std::move(function); }

@@ -94,9 +94,10 @@ TEST_P(Crashes, KeepTheirLevelWhereFencesTakeLong) {
   for (const Condition condition : services::kConditions) {
     EXPECT_EQ(result[condition].held, result[condition].first_loss.empty());
   }
-  EXPECT_GT(result.moments, 40U);
-  EXPECT_EQ(result.runs, 3 * result.moments);
-  // Fewer than moments where a store is durable when it is visible: not each moment changes memory.
+  EXPECT_GT(result.crash_points, 40U);
+  EXPECT_EQ(result.runs, 3 * result.crash_points);
+  // Fewer images than crash points where a store is durable when it is visible: not each crash point
+  // changes memory.
   EXPECT_GT(result.images, 40U);
 }
 
@@ -149,7 +150,7 @@ TEST_P(CrashesInSmallStores, LeaveAtLeastWhatTheTableSays) {
         << explored_name(info, setting) << ":\n"
         << result[Condition::durable].first_loss << result[Condition::ordered].first_loss
         << result[Condition::atomic].first_loss;
-    EXPECT_GT(result.moments, 40U);
+    EXPECT_GT(result.crash_points, 40U);
     for (const auto& [event, count] : result.events) std::cout << count << " " << event << ", ";
     std::cout << result.runs << " failures\n";
   }
@@ -295,28 +296,29 @@ TEST(CrashExploration, TheSameSeedGivesTheSameResult) {
   EXPECT_EQ(first.images, again.images);
   EXPECT_EQ(first[Condition::durable].first_loss, again[Condition::durable].first_loss);
   EXPECT_NE(first[Condition::durable].first_loss, other[Condition::durable].first_loss);
-  EXPECT_GE(first.runs, 3 * ((first.moments + 9) / 10));
-  EXPECT_LE(first.runs, 3 * ((first.moments + 9) / 10 + 1)) << "two histories";
+  EXPECT_GE(first.runs, 3 * ((first.crash_points + 9) / 10));
+  EXPECT_LE(first.runs, 3 * ((first.crash_points + 9) / 10 + 1)) << "two histories";
 }
 
-// A loss is found again by its moment alone, and parts are as good as the whole.
+// A loss is found again by its crash point alone, and parts are as good as the whole.
 TEST(CrashExploration, GoesOnFromAnyMoment) {
   CrashOptions options{.setup = {.model = kMachines[1].model}, .random_images = 1};
   options.schedule = "equal-writers";
   const services::ServedSystem system = system_of("read-after-write");
   const CrashResult whole = explore_crashes(system, testbed(), options);
-  options.last = whole.moments / 2;
+  options.last = whole.crash_points / 2;
   const CrashResult begin = explore_crashes(system, testbed(), options);
-  options.first = whole.moments / 2 + 1;
-  options.last = whole.moments;
+  options.first = whole.crash_points / 2 + 1;
+  options.last = whole.crash_points;
   const CrashResult end = explore_crashes(system, testbed(), options);
   EXPECT_EQ(begin.runs + end.runs, whole.runs);
   EXPECT_TRUE(whole[Condition::durable].first_loss == begin[Condition::durable].first_loss ||
               whole[Condition::durable].first_loss == end[Condition::durable].first_loss);
-  std::uint64_t moment = 0;
-  ASSERT_EQ(std::sscanf(whole[Condition::durable].first_loss.c_str(), "crash point %lu", &moment),
-            1);
-  options.first = options.last = moment;
+  std::uint64_t crash_point = 0;
+  ASSERT_EQ(
+      std::sscanf(whole[Condition::durable].first_loss.c_str(), "crash point %lu", &crash_point),
+      1);
+  options.first = options.last = crash_point;
   const CrashResult replayed = explore_crashes(system, testbed(), options);
   EXPECT_EQ(replayed.runs, 3U);
   EXPECT_EQ(replayed[Condition::durable].first_loss, whole[Condition::durable].first_loss);

@@ -1,7 +1,7 @@
 // What a failure of one node leaves, such as a note of which copies were given up, may do harm only
 // when other nodes have failed after it. So all orders in which nodes fail, one after the other or
-// all at once, are tried with replicated memory: each node is away for a while, and applications are
-// at work when it goes and when it comes back. Where copies are promoted after that, orders of
+// all at once, are tried with replicated memory: each node is away for a while, and applications
+// are at work when it goes and when it comes back. Where copies are promoted after that, orders of
 // promotions are tried, also of copies that have not heard of the primary before.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -24,9 +24,9 @@ using services::GuaranteeLevel;
 
 constexpr std::uint32_t kFailures = 4;
 
-// What each failure leaves. If all that was stored survives, what is lost was given up or forgotten.
-// If only what was made durable does, ranges begin and end within words, lines and slots, since
-// their last bytes are what is easily left out.
+// What each failure leaves. If all that was stored survives, what is lost was given up or
+// forgotten. If only what was made durable does, ranges begin and end within words, lines and
+// slots, since their last bytes are what is easily left out.
 struct World {
   std::string_view what;
   std::vector<std::uint64_t> lengths{};
@@ -129,7 +129,7 @@ TEST_P(PromotionOrders, LoseNothing) {
               std::vector<PowerFailure>{{}, {.after = next}, {.after = PowerFailure::kLatest}});
           streams.erase("drawn");
           std::vector<std::uint64_t>& first = streams["failure-1"];
-          first.resize(kMomentOfFailure);
+          first.resize(kTriggerOfFailure);
           first.insert(first.end(), {change, 0, static_cast<std::uint64_t>(delay.count())});
           streams["client-0"] = streams["client-1"] = {4, 0, 4, 0, 4, 0, 4, 0};
           streams["moves"] = moves;
@@ -177,7 +177,7 @@ TEST_P(ReturnOrders, LoseNothing) {
                 power_failures(std::vector<PowerFailure>{{.alone = alone}, {.after = next}});
             streams.erase("drawn");
             std::vector<std::uint64_t>& first = streams["failure-1"];
-            first.resize(kMomentOfFailure);
+            first.resize(kTriggerOfFailure);
             first.insert(first.end(), {change, 0, static_cast<std::uint64_t>(delay.count())});
             streams["client-0"] = streams["client-1"] = {4, 0, 4, 0, 4, 0};
             streams["world"] = {0, kMoreCopies};

@@ -85,14 +85,14 @@ std::string imaged_name(const testing::TestParamInfo<ImagedCase>& one) {
   return name;
 }
 
-// A failure at a moment of a history, to recover from.
+// A failure at a crash point of a history, to recover from.
 class FailedHistory {
  public:
   FailedHistory(const CrashHistory& make, const PersistenceModel& model,
-                const std::vector<sim::Moment>& moments, std::size_t number)
+                const std::vector<sim::CrashPoint>& crash_points, std::size_t number)
       : scenario_(make()) {
     pmem::LeastChoices unused;
-    sim::fail_at(moments, number, unused, "", [&](sim::Failure& failure) {
+    sim::fail_at(crash_points, number, unused, "", [&](sim::Failure& failure) {
       CrashRun run(*scenario_, imaged_testbed(), model, power_of(scenario_->servers()));
       run.run_to_failure(failure, [&](sim::SimPlatform& platform) {
         for (NodeId node = 0; node < scenario_->servers(); ++node) {
@@ -128,18 +128,19 @@ class FailedHistory {
   std::deque<pmem::sim::CrashedMemory> memories_;
 };
 
-std::vector<sim::Moment> moments_of(const CrashHistory& make, const PersistenceModel& model) {
-  return sim::list_moments([&](sim::Failure& none) {
+std::vector<sim::CrashPoint> crash_points_of(const CrashHistory& make,
+                                             const PersistenceModel& model) {
+  return sim::list_crash_points([&](sim::Failure& none) {
     const auto scenario = make();
     CrashRun(*scenario, imaged_testbed(), model, power_of(scenario->servers())).run(none, {});
   });
 }
 
-// The longer a history is, the longer each of its images takes: of a moment with more than this,
-// none is tried.
-std::uint64_t most_images(std::uint64_t of_short_history, std::size_t moments) {
+// The longer a history is, the longer each of its images takes: of a crash point with more than
+// this, none is tried.
+std::uint64_t most_images(std::uint64_t of_short_history, std::size_t crash_points) {
   constexpr std::size_t kShort = 500;
-  return of_short_history * kShort / std::max(kShort, moments);
+  return of_short_history * kShort / std::max(kShort, crash_points);
 }
 
 class Images : public testing::TestWithParam<ImagedCase> {};
@@ -149,14 +150,15 @@ TEST_P(Images, DecidedWhenTheyAreReadAreFoundLikeAllOfThem) {
   constexpr std::size_t kTried = 40;
   std::uint64_t of_many_images = 0;
   for (const CrashHistory& make : GetParam().histories()) {
-    const auto moments = moments_of(make, GetParam().model);
-    for (std::size_t moment = 0; moment < moments.size(); moment += moments.size() / kTried + 1) {
-      SCOPED_TRACE(moment);
-      FailedHistory failed(make, GetParam().model, moments, moment);
+    const auto crash_points = crash_points_of(make, GetParam().model);
+    for (std::size_t crash_point = 0; crash_point < crash_points.size();
+         crash_point += crash_points.size() / kTried + 1) {
+      SCOPED_TRACE(crash_point);
+      FailedHistory failed(make, GetParam().model, crash_points, crash_point);
       LazyImages each(failed.spaces(), 1);
       if (each.images() < 2) continue;
       ++of_many_images;
-      if (each.images() > most_images(300, moments.size())) continue;
+      if (each.images() > most_images(300, crash_points.size())) continue;
       std::set<std::string> all;
       while (each.next()) all.insert(failed.recover(each, true));
       std::set<std::string> lazily;
@@ -177,36 +179,40 @@ TEST_P(Images, DecidedWhenTheyAreReadAreFoundLikeAllOfThem) {
 // one for each image, break.
 TEST_P(Images, BreakTheSameGuaranteesAsRunsOfTheWholeHistory) {
   constexpr std::size_t kTried = 12;
-  constexpr std::size_t kLongest = 2000;  // moments; longer histories would take minutes
+  constexpr std::size_t kLongest = 2000;  // crash points; longer histories would take minutes
   int compared = 0;
   for (const CrashHistory& make : GetParam().histories()) {
-    const auto moments = moments_of(make, GetParam().model);
-    if (moments.size() > kLongest) continue;
-    for (std::size_t moment = moments.size() / 8; moment < moments.size();
-         moment += moments.size() / kTried + 1) {
-      SCOPED_TRACE(moment);
+    const auto crash_points = crash_points_of(make, GetParam().model);
+    if (crash_points.size() > kLongest) continue;
+    for (std::size_t crash_point = crash_points.size() / 8; crash_point < crash_points.size();
+         crash_point += crash_points.size() / kTried + 1) {
+      SCOPED_TRACE(crash_point);
       {
-        FailedHistory failed(make, GetParam().model, moments, moment);
-        if (LazyImages(failed.spaces(), 1).images() > most_images(60, moments.size())) continue;
+        FailedHistory failed(make, GetParam().model, crash_points, crash_point);
+        if (LazyImages(failed.spaces(), 1).images() > most_images(60, crash_points.size()))
+          continue;
       }
       const ImageFindings lazily =
           explore_images(make, imaged_testbed(), GetParam().model, "",
-                         {.first = moment, .last = moment}, [](const CrashScenario&) {});
+                         {.first = crash_point, .last = crash_point}, [](const CrashScenario&) {});
       EXPECT_EQ(lazily.coverage.covered, lazily.coverage.images);
       Verdict whole;
       // Lines that would be the same in all images count here, so there may be many more.
       constexpr std::uint64_t kMostRuns = 2000;
-      const sim::Explored runs = sim::explore_failures(
-          {.images = sim::Images::all, .first = moment, .last = moment, .most_images = kMostRuns},
-          [&](sim::Failure& failure) {
-            const auto scenario = make();
-            CrashRun run(*scenario, imaged_testbed(), GetParam().model,
-                         power_of(scenario->servers()));
-            run.run(failure, {});
-            if (!run.failed_at()) return;
-            const services::ServerFailure failures[] = {{*run.failed_at()}};
-            whole.add(scenario->judge(failures, services::ToJudge::all()));
-          });
+      const sim::Explored runs =
+          sim::explore_failures({.images = sim::Images::all,
+                                 .first = crash_point,
+                                 .last = crash_point,
+                                 .most_images = kMostRuns},
+                                [&](sim::Failure& failure) {
+                                  const auto scenario = make();
+                                  CrashRun run(*scenario, imaged_testbed(), GetParam().model,
+                                               power_of(scenario->servers()));
+                                  run.run(failure, {});
+                                  if (!run.failed_at()) return;
+                                  const services::ServerFailure failures[] = {{*run.failed_at()}};
+                                  whole.add(scenario->judge(failures, services::ToJudge::all()));
+                                });
       if (runs.cut_short > 0) continue;
       ++compared;
       const Verdict& losses = lazily.losses;
@@ -231,7 +237,7 @@ ImageFindings found_of(std::string_view system, const PersistenceModel& model,
 }
 
 std::string text_of(const ImageFindings& found) {
-  std::string text = fmt::format("{} {} {} {} {} {}", found.moments, found.coverage.exhausted,
+  std::string text = fmt::format("{} {} {} {} {} {}", found.crash_points, found.coverage.exhausted,
                                  found.coverage.sampled, found.coverage.images,
                                  found.coverage.covered, found.coverage.recoveries);
   for (const Condition condition : services::kConditions) {
@@ -251,14 +257,14 @@ TEST(ImageExploration, DependsOnTheSeedAndNotOnThreads) {
   EXPECT_NE(text_of(found_of("erda", dmp, other)), first);
 }
 
-// A loss names its moment, and is found again at this moment alone.
+// A loss names its crash point, and is found again at this crash point alone.
 TEST(ImageExploration, ALossIsRepeatedByItsMoment) {
   const PersistenceModel dmp{PersistenceDomain::dmp, true};
   const std::string loss =
       found_of("erda", dmp, {.most_recoveries = 6}).losses.why(Condition::atomic);
   ASSERT_TRUE(loss.starts_with("crash point ")) << loss;
-  const std::uint64_t moment = std::stoull(loss.substr(7));
-  const ImageOptions alone{.most_recoveries = 6, .first = moment, .last = moment};
+  const std::uint64_t crash_point = std::stoull(loss.substr(7));
+  const ImageOptions alone{.most_recoveries = 6, .first = crash_point, .last = crash_point};
   EXPECT_EQ(found_of("erda", dmp, alone).losses.why(Condition::atomic), loss);
 }
 
@@ -341,7 +347,7 @@ TEST(ImageExploration, FindsTheOneCombinationOfLinesThatIsLost) {
   EXPECT_NE(found.losses.why(Condition::durable).find("a combination of lines"), std::string::npos);
   EXPECT_EQ(found.coverage.sampled, 0U);
   EXPECT_GT(found.coverage.images, std::uint64_t{1} << kLines) << "each line survives or not";
-  EXPECT_LT(found.coverage.recoveries, 6 * found.moments) << "of three lines that are read";
+  EXPECT_LT(found.coverage.recoveries, 6 * found.crash_points) << "of three lines that are read";
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST(LogCrashes, LeaveEveryAcknowledgedRecordByTheMethodsOfThePaper) {
       EXPECT_TRUE(result[Condition::durable].held)
           << explored_name(log.info, setting) << " on " << explored_name(model) << "\n"
           << result[Condition::durable].first_loss;
-      EXPECT_GT(result.moments, 100U);
+      EXPECT_GT(result.crash_points, 100U);
       EXPECT_GE(result.events.at("laps of the log"), 3U);
     }
   }

@@ -112,7 +112,7 @@ TEST(Shrink, LeavesOutOperationsBeforeTheFailure) {
     std::vector<std::uint64_t> kinds = tape.at("client-0");
     std::erase(kinds, 0);
     const auto& failure = tape.at("failure-1");
-    return failure.size() > kMomentOfFailure && failure[kMomentOfFailure] == 2 * kinds.size() &&
+    return failure.size() > kTriggerOfFailure && failure[kTriggerOfFailure] == 2 * kinds.size() &&
            std::count(kinds.begin(), kinds.end(), 3) > 0;
   };
   const Shrunk shrunk =

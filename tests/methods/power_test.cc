@@ -221,7 +221,7 @@ TEST_P(PowerOfTheResponder, FailsAnywhere) {
               ExploreOptions{.images = Images::random, .seed = 2}}) {
           options.before = &explored;
           explored = fail_everywhere(trial, options, &counts);
-          moments += explored.moments;
+          moments += explored.crash_points;
           runs += explored.runs;
           if (HasFailure()) return;
         }

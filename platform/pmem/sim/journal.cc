@@ -24,9 +24,10 @@ void Journal::add(Time when, const Fact& fact) {
   }
 }
 
-// Records a change of a range as one fact for each of its lines; line i changes at moment(i).
-template <class Moment>
-void Journal::add_lines(const Fact& fact, std::span<const std::byte> bytes, const Moment& moment) {
+// Records a change of a range as one fact for each of its lines; line i changes at time_of(i).
+template <class TimeOfLine>
+void Journal::add_lines(const Fact& fact, std::span<const std::byte> bytes,
+                        const TimeOfLine& time_of) {
   if (!powered_ || bytes.empty()) return;
   state_.expect(fact.place, bytes.size());
   Fact of_line = fact;
@@ -35,7 +36,7 @@ void Journal::add_lines(const Fact& fact, std::span<const std::byte> bytes, cons
     of_line.place.offset = at;
     of_line.length = std::min<Bytes>(kCacheLine - at % kCacheLine, bytes.size());
     std::copy_n(bytes.begin(), of_line.length, of_line.bytes.begin());
-    const Time when = moment(at / kCacheLine - first);
+    const Time when = time_of(at / kCacheLine - first);
     if (observer() != nullptr) [[unlikely]]
       observe_change(when, of_line);
     add(when, of_line);
@@ -189,7 +190,8 @@ void Journal::tell(Time when, const Fact& fact) {
       state_.ended(fact.operation.connection);
       break;
   }
-  if (durability_.list_moments && state_.changes() != before) durability_.moments.insert(when);
+  if (durability_.list_crash_points && state_.changes() != before)
+    durability_.crash_points.insert(when);
 }
 
 const std::vector<Journal::Survivor>& Journal::image(Choices& choices) {

@@ -36,10 +36,10 @@ namespace perdura::pmem::sim {
 // The state that the journals of a cluster share.
 struct Durability {
   PersistenceModel model;
-  // If list_moments is set: the crash points found so far, the times at which the set of possible
-  // crash images changed.
-  bool list_moments = false;
-  std::set<Time> moments;
+  // If list_crash_points is set: the crash points found so far, the times at which the set of
+  // possible crash images changed.
+  bool list_crash_points = false;
+  std::set<Time> crash_points;
   perdura::sim::RunObserver* observer = nullptr;  // sees all reports to the journals; may be null
 };
 
@@ -138,8 +138,8 @@ class Journal {
 
   void add(Time when, const Fact& fact);
   void observe_change(Time when, const Fact& fact) const;
-  template <class Moment>
-  void add_lines(const Fact& fact, std::span<const std::byte> bytes, const Moment& moment);
+  template <class TimeOfLine>
+  void add_lines(const Fact& fact, std::span<const std::byte> bytes, const TimeOfLine& time_of);
   void tell(Time when, const Fact& fact);
 
   const perdura::sim::Engine& engine_;

@@ -228,7 +228,7 @@ TEST_P(PowerOfTheLogServer, FailsAnywhere) {
           ExploreOptions{.images = Images::random, .seed = 1}}) {
       exploration.before = &explored;
       explored = fail_everywhere(options, configuration, exploration);
-      moments += explored.moments;
+      moments += explored.crash_points;
       runs += explored.runs;
       if (HasFailure()) return;
     }

@@ -1,4 +1,4 @@
-// Sources of choices, and failures at every moment of a run.
+// Sources of choices, and failures at every crash point of a run.
 #include "platform/sim/failures.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(Choices, SeedsNextToEachOtherGiveSequencesOfTheirOwn) {
 }
 
 // A task that makes a word durable three times without suspending: everything between its first
-// event and its last is moments of stores and fences.
+// event and its last is crash points of stores and fences.
 struct Counting {
   std::uint64_t engine_events = 0;
   std::vector<std::pair<std::string, Image>> found;
@@ -105,8 +105,8 @@ TEST(Failures, EveryEventAndEveryStepOfThePersistentMemoryIsAMoment) {
   const Counting least = count_to_three({.images = Images::least});
   // Before each event, the last included; and between two of them three stores and three fences,
   // the last of which is where the task ends and so an event of its own.
-  EXPECT_EQ(least.explored.moments, least.engine_events + 5);
-  EXPECT_EQ(least.explored.runs, least.explored.moments);
+  EXPECT_EQ(least.explored.crash_points, least.engine_events + 5);
+  EXPECT_EQ(least.explored.runs, least.explored.crash_points);
   std::vector<std::uint64_t> values;
   for (const auto& [text, image] : least.found) values.push_back(image[0]);
   EXPECT_TRUE(std::is_sorted(values.begin(), values.end()));
@@ -125,18 +125,18 @@ TEST(Failures, EveryEventAndEveryStepOfThePersistentMemoryIsAMoment) {
 
 TEST(Failures, AllImagesOfAMomentAreTriedOneAfterTheOther) {
   const Counting all = count_to_three({.images = Images::all});
-  EXPECT_EQ(all.explored.tried, all.explored.moments);
-  EXPECT_EQ(all.explored.runs, all.explored.moments + 3);
+  EXPECT_EQ(all.explored.tried, all.explored.crash_points);
+  EXPECT_EQ(all.explored.runs, all.explored.crash_points + 3);
   EXPECT_EQ(count_to_three({.images = Images::all, .most_images = 1}).explored.runs,
-            all.explored.moments);
-  EXPECT_EQ(count_to_three({.stride = 4}).explored.runs, (all.explored.moments + 3) / 4);
+            all.explored.crash_points);
+  EXPECT_EQ(count_to_three({.stride = 4}).explored.runs, (all.explored.crash_points + 3) / 4);
 }
 
 TEST(Failures, AMomentThatHasOneImageIsNotTriedAgain) {
   const Counting least = count_to_three({.images = Images::least});
   const Counting most = count_to_three({.images = Images::most, .before = &least.explored});
   EXPECT_EQ(most.explored.runs, 3U) << "between each store and its fence";
-  EXPECT_EQ(most.explored.known, least.explored.moments - 3);
+  EXPECT_EQ(most.explored.known, least.explored.crash_points - 3);
   EXPECT_EQ(most.explored.of_one_image, least.explored.of_one_image);
   const Counting again = count_to_three({.images = Images::all, .before = &most.explored});
   EXPECT_EQ(again.explored.runs, 6U) << "both images of three moments";
@@ -160,7 +160,7 @@ TEST(Failures, AreNotTriedAtMomentsAtWhichTheyCannotHappen) {
   EXPECT_GT(explored.tried, 0U);
   EXPECT_EQ(explored.runs, explored.tried);
   EXPECT_GT(explored.impossible, 0U);
-  EXPECT_EQ(explored.tried + explored.impossible, explored.moments);
+  EXPECT_EQ(explored.tried + explored.impossible, explored.crash_points);
 }
 
 TEST(Failures, TheSameSeedGivesTheSameFailuresAndImages) {
@@ -182,12 +182,12 @@ TEST(Failures, OnlyMomentsOfThePartThatIsOfInterestAreTried) {
     failure.watch(platform, [&](pmem::Choices&) { platform.kill(0); });
     platform.run();
   });
-  EXPECT_EQ(explored.moments, 2U);
+  EXPECT_EQ(explored.crash_points, 2U);
 }
 
 // --- connections in the making -----------------------------------------------------------------
 
-// A server's process dies at any moment: a client that was just connecting hears of it.
+// A server's process dies at any crash point: a client that was just connecting hears of it.
 TEST(Failures, AClientHearsOfTheEndOfAConnectionThatItHasJustMade) {
   int connected = 0;
   explore_failures({}, [&](Failure& failure) {

@@ -308,7 +308,7 @@ TEST(WhatMakesDurable, OfWhatANodeHasReadItsCpuMakesItDurable) {
 // A client WRITEs a message and READs behind it; the server may flush what has arrived. The power
 // fails at every moment.
 struct Seen {
-  std::uint64_t moments = 0;
+  std::uint64_t crash_points = 0;
   Time whole_at_least{};  // the first moment from which on the least image has all of it
   bool kept_after_read = true;
   bool part = false;  // there is an image with a part of the message
@@ -378,12 +378,12 @@ Seen write_and_fail(PersistenceModel model, Images images, Server server = Serve
     platform.run();
   });
   if (!whole_until_the_end) seen.whole_at_least = Time::max();
-  seen.moments = explored.moments;
-  EXPECT_EQ(explored.runs, explored.moments);
+  seen.crash_points = explored.crash_points;
+  EXPECT_EQ(explored.runs, explored.crash_points);
   if (model.domain != PersistenceDomain::wsp) {
-    EXPECT_GT(explored.moments, 64U) << "at least each line's own moment";
+    EXPECT_GT(explored.crash_points, 64U) << "at least each line's own moment";
   }
-  testing::Test::RecordProperty("moments", static_cast<int>(explored.moments));
+  testing::Test::RecordProperty("moments", static_cast<int>(explored.crash_points));
   return seen;
 }
 
@@ -475,7 +475,7 @@ TEST(PowerFailureOfAWrite, AnAtomicUnderWayDoesNotHappenAfterwards) {
     platform.run();
   });
   EXPECT_EQ(found.size(), 5U);
-  EXPECT_GT(explored.moments, 20U);
+  EXPECT_GT(explored.crash_points, 20U);
 }
 
 }  // namespace

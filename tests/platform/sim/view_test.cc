@@ -92,14 +92,14 @@ Program program(Access access, const std::vector<Step>& steps) {
 std::set<Time> moments_of(PersistenceModel model, const Program& program) {
   SimPlatform platform(testbed(), 1);
   platform.track_durability(model);
-  platform.list_moments();
+  platform.list_crash_points();
   const auto pool = platform.local_node(0)->create_region("pool", kPoolSize, pmem::Medium::pm);
   platform.start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
     co_await program(thread, *pool);
     co_await sleep_for(Milliseconds(1));
   });
   platform.run();
-  return platform.moments();
+  return platform.crash_points();
 }
 
 std::set<Image> images_at(PersistenceModel model, const Program& program,

@@ -170,7 +170,7 @@ TEST_P(PowerOfWorkers, LosesNothingWhereverItFails) {
     SCOPED_TRACE(to_string(options.images));
     options.before = &explored;
     explored = fail_everywhere(options);
-    EXPECT_GT(explored.moments, 500U);
+    EXPECT_GT(explored.crash_points, 500U);
     EXPECT_GE(explored.runs, explored.tried);
     if (testing::Test::HasFailure()) return;
   }

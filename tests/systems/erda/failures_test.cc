@@ -250,7 +250,7 @@ void fail_power_everywhere(PersistenceModel model, const KvConfig& config,
     if (testing::Test::HasFailure()) return;
   }
   std::cout << to_string(model.domain) << (times == Times::twice ? ", twice" : "") << ": "
-            << explored.moments << " moments, " << runs << " recoveries; " << met.during
+            << explored.crash_points << " moments, " << runs << " recoveries; " << met.during
             << " of them in the middle of a cleaning, " << met.after << " after one\n";
   EXPECT_GT(met.after, 0U);
 }
@@ -292,7 +292,7 @@ TEST(CleaningFailures, TheServerDiesAnywhere) {
     scenario.platform.run();
     scenario.expect_promised({});
   });
-  std::cout << "the server died at each of " << explored.moments << " moments\n";
+  std::cout << "the server died at each of " << explored.crash_points << " moments\n";
 }
 
 TEST(CleaningFailures, AClientDiesAnywhere) {
@@ -307,7 +307,7 @@ TEST(CleaningFailures, AClientDiesAnywhere) {
                  });
                  scenario.platform.run();
                  scenario.expect_promised({});
-               }).moments;
+               }).crash_points;
   }
   std::cout << "a client died at each of " << moments << " moments\n";
 }
@@ -332,7 +332,7 @@ TEST(CleaningFailures, AClientConnectsAnywhere) {
     scenario.platform.run();
     scenario.expect_promised({});
   });
-  std::cout << "a client connected at each of " << explored.moments << " moments\n";
+  std::cout << "a client connected at each of " << explored.crash_points << " moments\n";
 }
 
 // Notices, answers and requests come late or twice, clients take their time between the operations

@@ -137,7 +137,7 @@ void explore_never_written(bool has_previous) {
     SCOPED_TRACE(failure.text());
     NeverWritten(failure, has_previous).run();
   });
-  std::cout << "the server died again at each of " << explored.moments << " moments\n";
+  std::cout << "the server died again at each of " << explored.crash_points << " moments\n";
 }
 
 TEST(NeverWritten, TheNewestVersion) { explore_never_written(true); }

@@ -85,10 +85,10 @@ TEST_P(FaultyClients, AClientThatDiesAnywhereInAPutLeavesOldOrNew) {
     });
     platform.run();
   });
-  std::cout << GetParam() << ": " << explored.moments << " moments, " << cut_off
+  std::cout << GetParam() << ": " << explored.crash_points << " moments, " << cut_off
             << " in the middle of a put\n";
-  EXPECT_GT(explored.moments, 50U);
-  EXPECT_GT(cut_off, explored.moments / 2);
+  EXPECT_GT(explored.crash_points, 50U);
+  EXPECT_GT(cut_off, explored.crash_points / 2);
 }
 
 // The same by steps of the fabric: before an operation is posted, at moments of its way, behind it.

@@ -87,7 +87,7 @@ TEST(NovaRecovery, FindsTheStateBeforeOrAfterTheOperation) {
     for (const sim::Images images : {sim::Images::least, sim::Images::most, sim::Images::random}) {
       const sim::Explored explored =
           perdura::test::explore_until_failure({.images = images, .seed = run + 1}, scenario);
-      RecordProperty("moments", static_cast<int>(explored.moments));
+      RecordProperty("moments", static_cast<int>(explored.crash_points));
       EXPECT_TRUE(HasFailure() || explored.tried > 10);
       if (HasFailure()) break;
     }
@@ -137,7 +137,7 @@ TEST(NovaRecovery, FromADeathMayBeInterruptedByAPowerFailure) {
     for (const sim::Images images : {sim::Images::least, sim::Images::random}) {
       const sim::Explored explored =
           perdura::test::explore_until_failure({.images = images, .seed = death + 1}, scenario);
-      RecordProperty("moments", static_cast<int>(explored.moments));
+      RecordProperty("moments", static_cast<int>(explored.crash_points));
       RecordProperty("runs", static_cast<int>(explored.runs));
       EXPECT_TRUE(HasFailure() || explored.tried > 0);
       if (HasFailure()) break;

@@ -228,7 +228,7 @@ void expect_repairs_again(std::size_t count, std::uint64_t moments) {
           SCOPED_TRACE(failure.text());
           InterruptedRepair(image, by_power, then, failure).run();
         };
-        const std::uint64_t all = sim::list_moments(scenario).size();
+        const std::uint64_t all = sim::list_crash_points(scenario).size();
         const std::uint64_t stride = std::max<std::uint64_t>(1, all / moments);
         tried += perdura::test::explore_until_failure({.images = sim::Images::random,
                                                        .seed = seed,

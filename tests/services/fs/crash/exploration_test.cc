@@ -32,7 +32,7 @@ TEST(FsSequences, OfOneOperationLeaveWhatWasBeforeItOrBehindIt) {
   EXPECT_FALSE(result.loss.has_value()) << result.loss->name << "\n" << result.loss->why;
   EXPECT_EQ(result.sequences, FsService({}).sequences(1));
   // Most operations change something.
-  EXPECT_GT(result.states, result.moments);
+  EXPECT_GT(result.states, result.crash_points);
 }
 
 TEST(FsSequences, OfTwoOperationsLeaveWhatWasBeforeTheSecondOrBehindIt) {
@@ -51,7 +51,7 @@ TEST_P(Explored, EachOperationAtEachMoment) {
   EXPECT_FALSE(result.loss.has_value()) << result.loss->name << "\n" << result.loss->why;
   EXPECT_EQ(result.sequences, FsService({}).sequences(1));
   // There is a moment before each operation, one behind it, and some within most of them.
-  EXPECT_GT(result.moments, 10 * result.sequences);
+  EXPECT_GT(result.crash_points, 10 * result.sequences);
 }
 
 TEST_P(Explored, SomeOfTheSequencesOfTwoOperations) {

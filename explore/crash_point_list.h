@@ -1,0 +1,46 @@
+// Lists the crash points of a generated run between two failures of its servers: the instants just
+// before something changes that a failure of power could leave. An interval in which nothing that
+// may survive changes, and no client makes progress, is listed as its last instant only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "platform/sim/sim_platform.h"
+#include "services/crash.h"
+
+namespace perdura::explore {
+
+class CrashPointList {
+ public:
+  // Crash points before `begins` first returns true are left out. `failures`: how many failures of
+  // servers there are before the first of the crash points. `scenario` and `platform` must outlive
+  // this; the run must not have begun.
+  CrashPointList(const services::CrashScenario& scenario, sim::SimPlatform& platform,
+                 std::function<bool()> begins, std::uint32_t failures);
+
+  std::uint32_t failures() const { return failures_; }
+  // To be called between all events of the run, after so many failures: a client may have gone on
+  // in the last one.
+  void look(std::uint32_t failures);
+  // To be called at the failure that ends the list.
+  void end();
+
+  const std::set<Time>& points() const { return points_; }
+
+ private:
+  Time now() const { return platform_.engine().now(); }
+  void add_before(Time when);
+
+  const services::CrashScenario& scenario_;
+  sim::SimPlatform& platform_;
+  std::function<bool()> begins_;
+  std::uint32_t failures_;
+  std::optional<Time> from_;
+  std::uint64_t steps_ = 0;  // that clients have made
+  std::set<Time> points_;
+};
+
+}  // namespace perdura::explore

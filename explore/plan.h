@@ -1,0 +1,129 @@
+// The plan of a generated run (generated_run.h): which threads stall, which clients die, when the
+// servers fail, how, and for how long they are away. All of it is drawn from the tape before the
+// run begins, so a plan is data that can be read without running anything. The clients' operations
+// are the scenario's own (services/crash.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "platform/pmem/model/tape.h"
+#include "platform/sim/sim_platform.h"
+#include "services/crash.h"
+
+namespace perdura::explore {
+
+// Events that are counted since the servers began to run.
+enum class Counted : std::uint8_t {
+  changes,             // operations that have begun or ended
+  early_observations,  // services::CrashScenario::early_observations()
+  steps,               // services::CrashScenario::steps_begun()
+};
+
+// Says when something planned happens: `delay` after the `number`-th counted event, or after the
+// servers began to run if `number` is 0. So a failure keeps its place in a run from which
+// operations are left out.
+struct Trigger {
+  // Upper bound of `delay`.
+  static constexpr Picoseconds kLatest{std::int64_t{1} << 27};  // 134 us
+
+  Counted counted = Counted::changes;
+  std::uint64_t number = 0;
+  Picoseconds delay{};
+  bool is_awaited = false;  // the event may come later than kLatest
+
+  // After how long something planned happens although the event has not come.
+  Picoseconds patience() const;
+};
+
+struct PlannedFailure {
+  std::uint32_t number = 0;  // N in the names of its streams
+  bool is_of_power = true;   // otherwise the servers' processes die
+  Trigger trigger{};
+  // If one server fails alone, this number modulo the number of servers is its node.
+  std::optional<std::size_t> alone{};
+  Picoseconds away{};  // how long that server is away
+};
+
+using Link = std::pair<NodeId, NodeId>;
+struct PlannedDeath {
+  std::uint32_t client = 0;
+  std::optional<Link> broken;  // connections that break, instead of the client's death
+  std::size_t failures = 0;    // number of server failures before it
+  Trigger trigger{};
+};
+
+struct PlannedStall {
+  NodeId node{};
+  std::uint32_t thread = 0;  // number among the node's threads
+  sim::Stall stall{};
+};
+
+struct Plan {
+  std::vector<PlannedFailure> failures;
+  std::vector<PlannedDeath> deaths;
+  std::vector<PlannedStall> stalls;  // in the order in which they were drawn
+  // The streams of the tape from which the delays of messages, devices and threads are drawn.
+  sim::SimPlatform::ScheduleChoices schedule;
+};
+
+// Draws the failures of a plan, without their triggers: how many there are decides which scenario
+// is generated, and the scenario decides what failures can follow.
+std::vector<PlannedFailure> drawn_failures(pmem::Tape& tape);
+// Completes the plan of a run of this scenario.
+Plan drawn_plan(pmem::Tape& tape, std::vector<PlannedFailure> failures,
+                const services::CrashScenario& scenario, bool late_placements);
+
+// The pairs of nodes whose connections may break because of a client: those from the client's own
+// node, or those between the servers for whose sake a client on one of them has to wait.
+std::vector<Link> links_of(const services::CrashScenario& scenario, std::uint32_t client);
+
+// The number of beginnings and ends of the calls that clients plan after so many failures.
+std::uint64_t planned_changes(const services::CrashScenario& scenario, std::size_t failures);
+
+// The index of the choice in a stream failure-N that says which event the failure follows.
+inline constexpr std::size_t kTriggerOfFailure = 2;
+// The choices from that index on that draw this trigger, or nothing if it cannot be drawn.
+// `changes`: planned_changes() of the failure.
+std::vector<std::uint64_t> choices_of(const Trigger& trigger, std::uint64_t changes);
+// The trigger of a failure that happens now: `changed` operations have begun or ended since the
+// servers began to run, the last one `delay` ago. `after`: the time since failures are planned.
+Trigger trigger_after(std::uint64_t changed, Picoseconds delay, Picoseconds after);
+
+// A failure of power, for callers that choose it instead of drawing it: of all servers, or of one
+// alone, which is back at once or after 100 us.
+struct PowerFailure {
+  Picoseconds after{};  // the servers began to run; kLatest at most
+  std::optional<NodeId> alone{};
+  bool stays_away = false;
+
+  static constexpr Picoseconds kLatest = Trigger::kLatest - Picoseconds(1);
+};
+// The streams of class `rest` of a run in which the delays of messages and devices are drawn, no
+// thread stalls, no client dies, and these failures happen, one after the other.
+pmem::Tape::Streams power_failures(std::span<const PowerFailure> failures);
+
+// Classes of streams, for explorations that decide the choices of each class in its own way.
+enum class StreamOf : std::uint8_t { clients, schedule, image, rest };
+StreamOf stream_of(std::string_view name);
+
+// The places of a client's stream that say what it does between two failures of the servers: those
+// with the numbers `begin` to `end` - 1.
+struct EpochPlaces {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+// For a stream with all choices of a run. A run has one epoch more than it has failures; a client
+// draws some choices once, and then equally many for each epoch.
+constexpr EpochPlaces places_of_epoch(std::size_t choices, std::size_t epochs, std::size_t epoch) {
+  const std::size_t length = choices / epochs;
+  const std::size_t begin = choices % epochs + epoch * length;
+  return {begin, begin + length};
+}
+
+}  // namespace perdura::explore
