@@ -9,38 +9,51 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <new>
 
 #include "platform/base/error.h"
+#include "platform/fabric/shm/job.h"
+#include "platform/pmem/mapped/mapping.h"
 #include "preload/execution.h"
 #include "preload/program_process.h"
 #include "preload/start_report.h"
 
 namespace perdura::preload {
 
+using pmem::mapped::File;
+
 CopyProcesses::CopyProcesses(const Cluster& cluster, const std::string& program) {
-  std::array<int, 2> said{};
-  if (pipe(said.data()) != 0) throw PlatformError(fmt::format("pipe: {}", std::strerror(errno)));
-  const std::vector<std::string> environment = environment_with(cluster.environment());
-  int problem = 0;
-  for (NodeId node = 1; node < cluster.files.size() && problem == 0; ++node) {
-    const std::vector<std::string> words{program, "mojim", "copy", fmt::to_string(node),
-                                         fmt::to_string(said[1])};
-    pid_t process = 0;
-    problem = posix_spawn(&process, program.c_str(), nullptr, nullptr, pointers(words).data(),
-                          pointers(environment).data());
-    if (problem == 0) processes_.push_back(process);
+  try {
+    start(cluster, program);
+  } catch (...) {
+    end();
+    throw;
   }
-  close(said[1]);
-  const std::string why =
-      problem == 0 ? why_not_serving(said[0], processes_.size(), "a node that has a copy")
-                   : fmt::format("{}: {}", program, std::strerror(problem));
-  close(said[0]);
-  if (why.empty()) return;
-  end();
-  throw PlatformError(why);
 }
 
 CopyProcesses::~CopyProcesses() { end(); }
+
+void CopyProcesses::start(const Cluster& cluster, const std::string& program) {
+  std::array<int, 2> said{};
+  if (pipe(said.data()) != 0) throw PlatformError(fmt::format("pipe: {}", std::strerror(errno)));
+  const File reports(said[0]);
+  File ours(said[1]);
+  const std::vector<std::string> environment = environment_with(cluster.environment());
+  processes_.reserve(cluster.files.size());
+  for (NodeId node = 1; node < cluster.files.size(); ++node) {
+    const std::vector<std::string> words{program, "mojim", "copy", fmt::to_string(node),
+                                         fmt::to_string(ours.get())};
+    pid_t process = 0;
+    const int problem = posix_spawn(&process, program.c_str(), nullptr, nullptr,
+                                    pointers(words).data(), pointers(environment).data());
+    if (problem != 0) throw PlatformError(fmt::format("{}: {}", program, std::strerror(problem)));
+    processes_.push_back(process);
+  }
+  ours = File();
+  const std::string why =
+      why_not_serving(reports.get(), processes_.size(), "a node that has a copy");
+  if (!why.empty()) throw PlatformError(why);
+}
 
 std::vector<bool> CopyProcesses::gone() const {
   std::vector<bool> gone;
@@ -53,11 +66,17 @@ std::vector<bool> CopyProcesses::gone() const {
 }
 
 void CopyProcesses::end() {
+  if (processes_.empty()) return;
   for (const pid_t process : processes_) {
     kill(process, SIGKILL);  // other signals are blocked
   }
   for (const pid_t process : processes_) wait_for(process);
   processes_.clear();
+  try {
+    fabric::shm::remove_abandoned_jobs();
+  } catch (const std::bad_alloc&) {
+    // The next run removes them.
+  }
 }
 
 }  // namespace perdura::preload

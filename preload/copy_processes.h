@@ -24,6 +24,8 @@ class CopyProcesses {
   std::vector<bool> gone() const;
 
  private:
+  void start(const Cluster& cluster, const std::string& program);
+  // Kills them, and removes the job that they leave if nobody else is in it.
   void end();
 
   std::vector<pid_t> processes_;

@@ -367,39 +367,52 @@ void serve_primary(const Cluster& cluster, int calls, const std::function<void()
 
 PrimaryProcess::PrimaryProcess(const Cluster& cluster, const std::string& program)
     : file_(cluster.files.front()) {
+  try {
+    start(cluster, program);
+  } catch (...) {
+    end();
+    throw;
+  }
+}
+
+PrimaryProcess::~PrimaryProcess() { end(); }
+
+void PrimaryProcess::start(const Cluster& cluster, const std::string& program) {
   std::array<int, 2> said{};
   std::array<int, 2> calls{};
   if (pipe2(said.data(), O_CLOEXEC) != 0) {
     throw PlatformError(fmt::format("pipe: {}", std::strerror(errno)));
   }
+  const pmem::mapped::File reports(said[0]);
+  pmem::mapped::File its_reports(said[1]);
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, calls.data()) != 0) {
     throw PlatformError(fmt::format("socketpair: {}", std::strerror(errno)));
   }
-  fcntl(said[1], F_SETFD, 0);
-  fcntl(calls[1], F_SETFD, 0);
-  calls_ = calls[0];
+  calls_ = pmem::mapped::File(calls[0]);
+  pmem::mapped::File its_calls(calls[1]);
+  fcntl(its_reports.get(), F_SETFD, 0);
+  fcntl(its_calls.get(), F_SETFD, 0);
   const std::vector<std::string> environment = environment_with(cluster.environment());
-  const std::vector<std::string> words{program, "mojim", "primary", fmt::to_string(said[1]),
-                                       fmt::to_string(calls[1])};
-  const int problem = posix_spawn(&process_, program.c_str(), nullptr, nullptr,
+  const std::vector<std::string> words{program, "mojim", "primary",
+                                       fmt::to_string(its_reports.get()),
+                                       fmt::to_string(its_calls.get())};
+  pid_t process = 0;
+  const int problem = posix_spawn(&process, program.c_str(), nullptr, nullptr,
                                   pointers(words).data(), pointers(environment).data());
-  close(said[1]);
-  close(calls[1]);
-  const std::string why = problem == 0 ? why_not_serving(said[0], 1, "the process of the primary")
-                                       : fmt::format("{}: {}", program, std::strerror(problem));
-  close(said[0]);
-  if (why.empty()) return;
-  close(calls_);
-  if (problem != 0) throw PlatformError(why);
-  kill(process_, SIGKILL);
-  waitpid(process_, nullptr, 0);
-  throw PlatformError(why);
+  if (problem != 0) throw PlatformError(fmt::format("{}: {}", program, std::strerror(problem)));
+  process_ = process;
+  its_reports = {};
+  its_calls = {};
+  const std::string why = why_not_serving(reports.get(), 1, "the process of the primary");
+  if (!why.empty()) throw PlatformError(why);
 }
 
-PrimaryProcess::~PrimaryProcess() {
-  close(calls_);
+void PrimaryProcess::end() {
+  calls_ = {};
+  if (process_ == 0) return;
   kill(process_, SIGKILL);
   waitpid(process_, nullptr, 0);
+  process_ = 0;
 }
 
 bool PrimaryProcess::is_used() const { return Requests(file_).uses() != 0; }

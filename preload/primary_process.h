@@ -12,6 +12,7 @@
 #include <functional>
 #include <string>
 
+#include "platform/pmem/mapped/mapping.h"
 #include "preload/cluster.h"
 
 namespace perdura::preload {
@@ -38,14 +39,17 @@ class PrimaryProcess {
   bool settle();
   pid_t id() const { return process_; }
   // The other end of the primary's socket for calls.
-  int calls() const { return calls_; }
+  int calls() const { return calls_.get(); }
   // True if a program has used the file, as far as the library in it, or the primary, has seen.
   bool is_used() const;
 
  private:
+  void start(const Cluster& cluster, const std::string& program);
+  void end();
+
   std::string file_;
-  pid_t process_ = 0;
-  int calls_ = -1;
+  pid_t process_ = 0;  // 0: there is none
+  pmem::mapped::File calls_;
 };
 
 }  // namespace perdura::preload

@@ -88,7 +88,8 @@ INSTANTIATE_TEST_SUITE_P(Of, MemoryLimit, testing::ValuesIn(test::command_rows()
 
 class RefusedAllocation : public Memory {};
 
-// The first, the second, the fourth, ... up to the last.
+// The first, the second, the fourth, ... up to the last. Each of several processes is refused its
+// own.
 TEST_P(RefusedAllocation, EndsItWithOneLine) {
   const fs::path refused = home_.at("refused");
   for (long which = 0;; which = which * 2 + 1) {
@@ -108,14 +109,7 @@ TEST_P(RefusedAllocation, EndsItWithOneLine) {
   }
 }
 
-// Not of commands of several processes, each of which would be refused its own.
-std::vector<CommandRow> of_one_process() {
-  std::vector<CommandRow> rows = test::command_rows();
-  std::erase_if(rows, [](const CommandRow& row) { return row.is_of_several; });
-  return rows;
-}
-
-INSTANTIATE_TEST_SUITE_P(Of, RefusedAllocation, testing::ValuesIn(of_one_process()),
+INSTANTIATE_TEST_SUITE_P(Of, RefusedAllocation, testing::ValuesIn(test::command_rows()),
                          test::name_in_test);
 
 }  // namespace
