@@ -238,7 +238,7 @@ GENERIC = {
     "alone": Tests("perdura_explore_test", only=["Soak.EachServerFailsAloneAndTheOthersWhileItIsAway"]),
     # More copies than the fewest, sync points over pages.
     "more-copies": Tests("perdura_explore_test", only=["Soak.SyncPointsGoOverPagesAndToMoreCopiesThanTheFewest"]),
-    "lengths": Tests("perdura_explore_test", only=["Soak.ValuesAndRecordsEndAroundBoundaries"]),
+    "lengths": Tests("perdura_explore_test", only=["Each/SoakMeets.BoundariesOfLengths/*"]),
     "restarted": Tests("perdura_explore_test", by_system=True, suite="Restarted"),
     # File systems: a death, work, and a power failure; and the kernel and programs around them.
     "life": Tests("perdura_fs_test", by_system=True, suite="/FsLife"),
