@@ -315,10 +315,10 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
   std::vector<NodeId> failing = run_->servers();
   const bool is_alone = failure.alone && failing.size() > 1;
   if (is_alone) failing = {static_cast<NodeId>(*failure.alone % failing.size())};
-  for (const NodeId node : failing) scenario_->stop_serving(node);
   const services::ServerFailure of_servers{
       now(), is_alone ? std::optional(failing.front()) : std::nullopt};
   scenario_->note_failure(of_servers);
+  for (const NodeId node : failing) scenario_->stop_serving(node);
   if (failure.is_of_power || scenario_->loses_with_processes()) {
     losing_failures_.push_back(of_servers);
   }

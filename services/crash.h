@@ -180,9 +180,14 @@ class CrashScenario {
   // True once each of the servers has opened what it holds (note_serving()) since its last
   // stop_serving(): the first one to do so must not hide that others still recover.
   bool serves(Time now) const {
-    return serving_since_.size() == servers() &&
-           std::all_of(serving_since_.begin(), serving_since_.end(),
-                       [now](const auto& server) { return server.second <= now; });
+    for (NodeId server = 0; server < servers(); ++server) {
+      if (!serves(server, now)) return false;
+    }
+    return true;
+  }
+  bool serves(NodeId server, Time now) const {
+    const auto since = serving_since_.find(server);
+    return since != serving_since_.end() && since->second <= now;
   }
   void stop_serving(NodeId server) { serving_since_.erase(server); }
   void stop_serving() { serving_since_.clear(); }  // all of them

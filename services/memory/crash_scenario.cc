@@ -206,14 +206,18 @@ class MemoryCrashScenario final : public HistoryScenario<MemorySpecification> {
   // True if nobody waits until the node has what was synced.
   bool lags(NodeId node) const { return order_.place_of(node) > system_.synced_copies; }
   // True if a copy has all that was acknowledged, or, if it lags, all up to some sync point, and if
-  // the others would follow it.
-  bool may_be_promoted(NodeId copy) const {
-    return copy != primary() && !told_.losses.any_copy && replicas_[copy] &&
-           replicas_[copy]->is_complete() &&
-           std::all_of(replicas_.begin(), replicas_.end(), [&](const auto& other) {
-             return !other || other == replicas_[copy] ||
-                    other->would_follow(replicas_[copy]->next_term());
-           });
+  // the others would follow it. What a node holds is not known before it has opened it: the node's
+  // thread may be ahead of the simulated time, and a failure may take back what it has done.
+  bool may_be_promoted(NodeId copy, Time now) const {
+    if (copy == primary() || told_.losses.any_copy || promoting_) return false;
+    if (!replicas_[copy] || !replicas_[copy]->is_complete()) return false;
+    const std::uint64_t term = replicas_[copy]->next_term();
+    for (NodeId node = 0; node < replicas_.size(); ++node) {
+      if (!replicas_[node]) continue;  // it is away
+      if (!serves(node, now)) return false;
+      if (node != copy && !replicas_[node]->would_follow(term)) return false;
+    }
+    return true;
   }
   Task<> promote_primary();
   Task<> read_promoted(MappedMemory& memory, std::uint32_t number);
@@ -302,7 +306,7 @@ class MemoryCrashScenario final : public HistoryScenario<MemorySpecification> {
     if (told_.inspected != self) co_return;
     if (self != primary()) {
       // It may be incomplete by now, since a preceding node may have begun to give it the region.
-      if (!may_be_promoted(self)) told_.inspected = primary();
+      if (!may_be_promoted(self, thread.executor.now())) told_.inspected = primary();
       if (told_.inspected != self) co_return;
       promoted_at_ = Executor::current().now();
       keeps_copies_ = false;  // those that it takes from others
@@ -438,7 +442,7 @@ Task<> MemoryCrashScenario::inspect(Thread&) {
       plan_.promoted < order_.nodes().size() ? order_.nodes()[plan_.promoted] : primary();
   // Application threads that had nothing to do have not promoted the copy on which they go on.
   co_await promote_primary();
-  told_.inspected = may_be_promoted(wanted) ? wanted : primary();
+  told_.inspected = may_be_promoted(wanted, Executor::current().now()) ? wanted : primary();
   asked_ = true;
   while (!answered_) co_await sleep_for(kLook);
 }
@@ -449,8 +453,9 @@ void MemoryCrashScenario::note_failure(const ServerFailure& failure) {
   const bool was_moved = order_.has_moved();
   const MemoryOrder before = order_;
   const bool was_last = before.nodes().size() == 1;
-  const bool of_primary = order_.note_failure(
-      failure, system_.synced_copies, [this](NodeId copy) { return may_be_promoted(copy); });
+  const bool of_primary = order_.note_failure(failure, system_.synced_copies, [&](NodeId copy) {
+    return may_be_promoted(copy, failure.when);
+  });
   told_.losses.moved = order_.has_moved();
   if (!of_primary) return;
   if (before.place_of(primary()) > knowing_) ++met_.promoted_unheard;
