@@ -46,7 +46,7 @@ class Repair {
     if (mend_names()) return true;
     if (name_what_has_none()) return true;
     if (break_circle()) return true;
-    return mend_links_and_parents() || found_.damage.front().where == "saved bitmaps";
+    return mend_links_and_parents() || has_wrong_bitmaps();
   }
 
  private:
@@ -66,6 +66,12 @@ class Repair {
       region_.flush(offset, kJournalBytes);
     }
     region_.drain();
+  }
+
+  // Such bitmaps are mended by being forgotten.
+  bool has_wrong_bitmaps() const {
+    return std::any_of(found_.damage.begin(), found_.damage.end(),
+                       [](const fs::Damage& each) { return each.where == "saved bitmaps"; });
   }
 
   Inode& use(const Locked& locked) {
@@ -409,9 +415,27 @@ class Repair {
                                                       : 0;
     }
     // Only root may look inside, so that nobody sees what was hidden from him at its old place.
-    const auto made = operations_.create(kRoot, kLostAndFound, {.mode = S_IFDIR | 0700}, now());
+    const fs::NewInode directory{.mode = S_IFDIR | 0700};
+    auto made = operations_.create(kRoot, kLostAndFound, directory, now());
+    if (!made && end_orphans()) made = operations_.create(kRoot, kLostAndFound, directory, now());
     return made ? static_cast<std::uint64_t>(made->inode) : 0;
   }
+  // Frees the inodes that were held without a name at a failure, as recovery will. Returns false if
+  // there are none.
+  bool end_orphans() {
+    bool ended = false;
+    for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
+      const Findings::Known& known = found_.inodes[number];
+      if (!known.is_whole || known.names > 0 || known.links > 0) continue;
+      const Bytes state = geometry_.inode_offset(number) + kStateWord;
+      region_.store(state, region_.load(state) & ~std::uint64_t{1});
+      region_.persist(state, kWord);
+      volume_.numbers().free(number, 1);
+      ended = true;
+    }
+    return ended;
+  }
+
   // The last change of the root directory: repairs have no clock.
   fs::Timestamp now() {
     const Locked locked(volume_, Locked::For::changing, {kRoot});
