@@ -99,7 +99,12 @@ void DamagedInodes::share_out_blocks(std::vector<fs::Damage>& losses) {
   // The claims of those that have lost nothing are certain, so they come first.
   for (const bool has_lost : {false, true}) {
     for (const auto& [number, salvaged] : salvaged_) {
-      if (salvaged.has_lost_entries != has_lost || !salvaged.is_readable) continue;
+      if (salvaged.has_lost_entries != has_lost) continue;
+      if (!salvaged.is_readable) {
+        losses.push_back(
+            {fmt::format("inode {}", number), "It cannot be salvaged: it is lost.", true});
+        continue;
+      }
       const Locked locked(volume_, Locked::For::changing, {number});
       Inode& inode = *locked[0];
       const std::uint64_t left_out = leave_out_doubtful(inode, salvaged, is_own, is_free);

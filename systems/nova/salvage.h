@@ -17,7 +17,7 @@
 
 namespace perdura::systems::nova {
 
-// What could be read of a damaged inode.
+// How much of a damaged inode could be read, and how much of that is certain.
 struct Salvaged {
   bool is_readable = false;  // false: nothing, so that the inode is as if it did not exist
   bool has_lost_entries = true;

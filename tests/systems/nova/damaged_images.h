@@ -73,7 +73,7 @@ inline Structures structures_of(pmem::Region& region, const Geometry& geometry) 
   return all;
 }
 
-// What another file has had in the blocks that are free.
+// The bytes that another file has had in the blocks that are free.
 inline constexpr std::byte kOthers{0xC3};
 
 // As if another file had been in all blocks that are free, and been deleted since.

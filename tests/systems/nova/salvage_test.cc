@@ -1,6 +1,6 @@
-// What a repair shows of a file whose log has lost entries. The lost entry may have freed a block
-// that an older entry still names, and other files may have used the block since. So a salvaged
-// file has bytes of its own at their places, or zeros, and never those of another file.
+// Repairs of files whose logs have lost entries. A lost entry may have freed a block that an older
+// entry still names, and other files may have used the block since. So a salvaged file has bytes of
+// its own at their places, or zeros, and never those of another file.
 #include <fmt/format.h>
 
 #include <map>
@@ -18,7 +18,7 @@ using fs::kRootInode;
 
 // --- each line of the logs of random trees
 
-// A regular file: where its blocks are, by their index in the file.
+// The blocks of a regular file, by their index in the file.
 using Blocks = std::map<std::uint64_t, std::pair<std::uint64_t, bool>>;  // block, whether unwritten
 
 Blocks blocks_of(const Inode& inode) {
@@ -30,7 +30,7 @@ Blocks blocks_of(const Inode& inode) {
   return blocks;
 }
 
-// A directory: what its names are, by cookie.
+// The names of a directory, by cookie.
 using Names = std::map<std::uint64_t, std::pair<std::string, std::uint64_t>>;
 
 Names names_of(pmem::Region& region, Inode& inode) {
