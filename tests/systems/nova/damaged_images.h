@@ -195,4 +195,24 @@ inline Task<std::optional<fs::Tree>> read_mounted(Thread& thread, bool read_only
   co_return co_await fs::read_tree(*session, kTree);
 }
 
+// Writes other data into all blocks that are free, and frees them again.
+inline Task<> overwrite_what_is_free(Thread& thread) {
+  const auto files = co_await kNova.mount(thread, "home", roomy());
+  {
+    const auto session = files->attach(thread);
+    const auto made = co_await session->create(fs::kRootInode, "filling", {.mode = S_IFREG}, {});
+    EXPECT_TRUE(made.has_value());
+    if (!made) co_return;
+    const std::vector<std::byte> block(kBlock, kOthers);
+    std::errc end{};
+    for (Bytes at = 0; end == std::errc{}; at += block.size()) {
+      const auto written = co_await session->write(made->inode, at, block, {});
+      if (!written) end = written.error();
+    }
+    EXPECT_EQ(end, std::errc::no_space_on_device);
+    EXPECT_TRUE((co_await session->unlink(fs::kRootInode, "filling", {})).has_value());
+  }
+  co_await files->unmount();
+}
+
 }  // namespace perdura::systems::nova::test
