@@ -38,6 +38,11 @@ Result<std::string> Operations::read_link(std::uint64_t number) {
                                                : volume_.geometry().inode_offset(number) +
                                                      kCacheLine + offsetof(InodeBase, target);
   volume_.region().read(place, std::as_writable_bytes(std::span(target.data(), target.size())));
+  if (inode->target_block != 0) {
+    const auto record =
+        volume_.region().read_object<InodeRecord>(volume_.geometry().inode_offset(number));
+    if (crc32(0, bytes_of_text(target)) != record.base.target_crc) return fail(std::errc::io_error);
+  }
   return target;
 }
 

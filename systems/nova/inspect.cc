@@ -155,6 +155,14 @@ class Inspection {
     known.mode = inode.mode;
     known.links = inode.links;
     known.parent = inode.parent();
+    known.created = inode.created;
+    if (known.is_whole) own_all(inode, record);
+    if (inode.directory != nullptr) read_names(inode);
+  }
+
+  // A damaged inode may claim blocks that it had freed, so only the claims of whole ones count.
+  void own_all(const Inode& inode, const InodeRecord& record) {
+    const std::uint64_t number = inode.number;
     for (const LogPage& page : inode.log.pages) own(number, page.offset / kBlock, 1);
     inode.blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, Mapped mapped) {
       own(number, mapped.block(), 1);
@@ -176,22 +184,22 @@ class Inspection {
         }
       }
     }
-    if (inode.directory != nullptr) {
-      inode.directory->visit(0, [&](const Name& name) {
-        std::string text(name.length, '\0');
-        region_.read(name.place + sizeof(AddEntry),
-                     std::as_writable_bytes(std::span(text.data(), text.size())));
-        const bool is_again = inode.directory->find(region_, text) != &name;
-        if (is_again) say(inode_name(number), fmt::format("The name {} is in it twice.", text));
-        found_.names.push_back({number, name.inode, static_cast<std::uint32_t>(name.type) << 12,
-                                name.cookie, std::move(text), is_again});
-        return true;
-      });
-    }
+  }
+
+  void read_names(const Inode& inode) {
+    inode.directory->visit(0, [&](const Name& name) {
+      std::string text(name.length, '\0');
+      region_.read(name.place + sizeof(AddEntry),
+                   std::as_writable_bytes(std::span(text.data(), text.size())));
+      const bool is_again = inode.directory->find(region_, text) != &name;
+      if (is_again) say(inode_name(inode.number), fmt::format("The name {} is in it twice.", text));
+      found_.names.push_back({inode.number, name.inode, static_cast<std::uint32_t>(name.type) << 12,
+                              name.cookie, std::move(text), is_again});
+      return true;
+    });
   }
 
   void check_tree() {
-    constexpr auto kRoot = static_cast<std::uint64_t>(fs::kRootInode);
     Known& root = found_.inodes[kRoot];
     if (!root.exists || (root.is_whole && (root.mode & S_IFMT) != S_IFDIR)) {
       say(inode_name(kRoot), "The root directory is missing.");
@@ -274,7 +282,11 @@ class Inspection {
       const bool used = (inodes[number / 64] >> number % 64 & 1) != 0;
       if (used != found_.inodes[number].exists) what = fmt::format("Inode {} is wrong", number);
     }
-    if (!what.empty()) say("saved bitmaps", what + "; they can be made anew.");
+    if (what.empty()) {
+      found_.saved_blocks = std::move(blocks);
+    } else {
+      say("saved bitmaps", what + "; they can be made anew.");
+    }
   }
 
   pmem::Region& region_;
@@ -293,8 +305,9 @@ std::vector<fs::Damage> inspect(pmem::Region& region, bool repair) {
   if (!repair || damage.empty()) return damage;
   // Each round repairs damage that the previous one has brought to light; there are fewer kinds.
   constexpr int kRounds = 24;
+  std::vector<fs::Damage> losses;
   for (int round = 0; round < kRounds && !found.damage.empty(); ++round) {
-    if (!repair_once(region, found)) break;
+    if (!repair_once(region, found, losses)) break;
     found = look_at(region);
   }
   const auto is_left = [](const std::vector<fs::Damage>& in, const fs::Damage& each) {
@@ -306,6 +319,7 @@ std::vector<fs::Damage> inspect(pmem::Region& region, bool repair) {
   for (const fs::Damage& each : found.damage) {
     if (!is_left(damage, each)) damage.push_back(each);
   }
+  damage.insert(damage.end(), losses.begin(), losses.end());
   return damage;
 }
 

@@ -44,12 +44,14 @@ struct Volume::Scanned {
   std::vector<Bytes> pages{};            // log pages
   std::vector<std::uint64_t> orphans{};  // inodes without names
   std::vector<std::uint64_t> damaged{};  // inodes whose logs cannot be read
+  std::vector<std::uint64_t> missing{};  // inodes that do not exist although names refer to them
   bool has_shared_blocks = false;
 
   void add(const Scanned& other) {
     pages.insert(pages.end(), other.pages.begin(), other.pages.end());
     orphans.insert(orphans.end(), other.orphans.begin(), other.orphans.end());
     damaged.insert(damaged.end(), other.damaged.begin(), other.damaged.end());
+    missing.insert(missing.end(), other.missing.begin(), other.missing.end());
     has_shared_blocks |= other.has_shared_blocks;
   }
   void sort() {
@@ -101,6 +103,11 @@ void Volume::scan(std::span<const std::uint64_t> numbers, std::size_t part, std:
     }
     if (inode->target_block != 0) twice += blocks_.mark_used(inode->target_block, 1);
     if (twice > 0) found.has_shared_blocks = true;
+    if (inode->directory == nullptr) continue;
+    inode->directory->visit(0, [&](const Name& name) {
+      if (!numbers_.is_used(name.inode)) found.missing.push_back(name.inode);
+      return true;
+    });
   }
 }
 
@@ -109,7 +116,9 @@ namespace {
 // Calls visit(block) for each block of the inode's log and data.
 template <class Visit>
 void visit_blocks(const Inode& inode, Visit&& visit) {
-  for (const LogPage& page : inode.log.pages) visit(page.offset / kBlock);
+  for (const LogPage& page : inode.log.pages) {
+    if (page.offset != 0) visit(page.offset / kBlock);
+  }
   inode.blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, Mapped mapped) {
     visit(mapped.block());
     return true;
@@ -126,15 +135,20 @@ void visit_blocks(const Inode& inode, Visit&& visit) {
 
 }  // namespace
 
-// Keeps the blocks of all readable parts of a damaged inode, for a later repair. Parts that cannot
+// Keeps the blocks of all readable parts of the damaged inodes, for a later repair. Parts that cannot
 // be found may be overwritten: nobody could read them anyway.
-void Volume::keep_readable(std::uint64_t number) {
-  Inode inode;
-  inode.number = number;
-  auto record = region_.read_object<InodeRecord>(geometry_.inode_offset(number));
+void Volume::keep_readable(std::span<const std::uint64_t> damaged) {
+  std::vector<std::uint64_t> readable;
   const auto is_anothers = [this](std::uint64_t block) { return blocks_.is_used(block); };
-  if (!salvage(region_, geometry_, inode, record, 0, is_anothers)) return;
-  visit_blocks(inode, [this](std::uint64_t block) { blocks_.mark_used(block, 1); });
+  for (const std::uint64_t number : damaged) {
+    Inode inode;
+    inode.number = number;
+    auto record = region_.read_object<InodeRecord>(geometry_.inode_offset(number));
+    if (!salvage(region_, geometry_, inode, record, 0, is_anothers).is_readable) continue;
+    visit_blocks(inode, [&](std::uint64_t block) { readable.push_back(block); });
+  }
+  // Only now, since a block that one of them had before may be another one's log page.
+  for (const std::uint64_t block : readable) blocks_.mark_used(block, 1);
 }
 
 // Returns the inodes that share a block with another one. One of the two is damaged, and nobody can
@@ -206,13 +220,20 @@ Task<> Volume::recover(Thread& thread, bool only_reads) {
     numbers_.mark_used(number, 1);
   }
   const Scanned found = co_await scan_all(thread, numbers);
-  for (const std::uint64_t number : found.damaged) keep_readable(number);
   std::vector<std::uint64_t> unusable = found.damaged;
+  for (const std::uint64_t number : found.missing) {
+    const auto record = region_.read_object<InodeRecord>(geometry_.inode_offset(number));
+    if (numbers_.is_used(number) || !has_lost_its_state(geometry_, number, record)) continue;
+    numbers_.mark_used(number, 1);
+    unusable.push_back(number);
+  }
+  keep_readable(unusable);
   if (found.has_shared_blocks && !only_reads) {
     const std::vector<std::uint64_t> sharing = sharing_blocks(numbers);
     sharing_.insert(sharing.begin(), sharing.end());
     unusable.insert(unusable.end(), sharing.begin(), sharing.end());
   }
+  if (found.has_shared_blocks) needs_recovery_ = true;
   if (!unusable.empty()) {
     needs_recovery_ = true;
     damage_ = fmt::format(

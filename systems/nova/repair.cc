@@ -2,8 +2,9 @@
 // of its own:
 //
 //   superblocks        a lost one is copied from the other
-//   damaged inodes     get a new log of the entries that can be read. A directory keeps its name; a
-//                      file loses its names, so that nobody takes it for the original
+//   damaged inodes     get a new log of the entries that can be read (damaged_inodes.h). A directory
+//                      keeps its name; a file loses its names, so that nobody takes it for the
+//                      original
 //   shared blocks      are copied, so that each inode keeps the data that it read
 //   names              that lead nowhere or come twice are removed, those of a wrong type corrected
 //   nameless inodes    get a name in lost+found: "#" and the number
@@ -15,25 +16,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
+#include "systems/nova/damaged_inodes.h"
 #include "systems/nova/inspect.h"
 #include "systems/nova/operations.h"
-#include "systems/nova/salvage.h"
 
 namespace perdura::systems::nova {
 
 namespace {
 
-constexpr auto kRoot = static_cast<std::uint64_t>(fs::kRootInode);
-constexpr std::string_view kLostAndFound = "lost+found";
-
 class Repair {
  public:
-  Repair(pmem::Region& region, const Findings& found)
+  Repair(pmem::Region& region, const Findings& found, std::vector<fs::Damage>& losses)
       : region_(region),
         geometry_(found.geometry),
         found_(found),
+        losses_(losses),
         volume_(region, geometry_,
                 {.gc_pages = ~std::uint64_t{0}, .cached_inodes = ~std::uint64_t{0}}, 1),
         operations_(volume_, 0) {}
@@ -41,12 +39,12 @@ class Repair {
   bool run() {
     forget_what_was_saved();
     mark_what_is_whole();
-    if (const bool salvaged = salvage_all(); salvaged) return true;
+    if (DamagedInodes(found_, volume_, context_).make_anew(losses_)) return true;
     if (found_.has_shared_blocks && give_blocks_of_their_own()) return true;
     if (mend_names()) return true;
     if (name_what_has_none()) return true;
     if (break_circle()) return true;
-    return mend_links_and_parents() || found_.damage.front().where == "saved bitmaps";
+    return mend_links_and_parents() || has_wrong_bitmaps();
   }
 
  private:
@@ -66,6 +64,12 @@ class Repair {
       region_.flush(offset, kJournalBytes);
     }
     region_.drain();
+  }
+
+  // Such bitmaps are mended by being forgotten.
+  bool has_wrong_bitmaps() const {
+    return std::any_of(found_.damage.begin(), found_.damage.end(),
+                       [](const fs::Damage& each) { return each.where == "saved bitmaps"; });
   }
 
   Inode& use(const Locked& locked) {
@@ -106,169 +110,6 @@ class Repair {
         if (twice > 0) shared_values_.emplace_back(number, name);
       }
     }
-  }
-
-  // --- damaged inodes
-
-  // The damaged inodes, and those that are missing although names refer to them, each with the type
-  // that its names give it.
-  std::map<std::uint64_t, std::uint32_t> damaged() {
-    std::map<std::uint64_t, std::uint32_t> types;
-    for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
-      const Findings::Known& known = found_.inodes[number];
-      if (known.exists && !known.is_whole) types[number] = 0;
-    }
-    const Findings::Known& root = found_.inodes[kRoot];
-    if (!root.exists || !root.is_whole) types[kRoot] = S_IFDIR;
-    for (const Findings::NameOf& name : found_.names) {
-      const auto type = types.find(name.inode);
-      if (type != types.end() && type->second == 0) type->second = name.type;
-      // An inode is deleted together with its last name. If its record is intact and it has a name,
-      // it has lost the bit that says that it exists. A directory that is damaged may have lost the
-      // entry that removed the name, so its names tell nothing of deleted inodes.
-      if (name.is_wrong && found_.inodes[name.directory].is_whole) {
-        const auto record = record_of(name.inode);
-        if (problem_with(geometry_, name.inode, record.base).empty() &&
-            record.base.generation == record.state >> 1) {
-          types[name.inode] = name.type;
-        }
-      }
-    }
-    return types;
-  }
-
-  InodeRecord record_of(std::uint64_t number) {
-    return region_.read_object<InodeRecord>(geometry_.inode_offset(number));
-  }
-
-  bool salvage_all() {
-    const std::map<std::uint64_t, std::uint32_t> all = damaged();
-    for (const auto& [number, type] : all) {
-      const Locked locked(volume_, Locked::For::changing, {number});
-      Inode& inode = *locked[0];
-      InodeRecord& record = records_[number] = record_of(number);
-      const bool is_readable =
-          salvage(region_, geometry_, inode, record, type,
-                  [this](std::uint64_t block) { return volume_.blocks().is_used(block); });
-      if (is_readable) own(inode);
-      readable_[number] = is_readable;
-      if (is_readable && inode.is(S_IFDIR)) directories_.insert(number);
-    }
-    mark_as_existing();
-    for (const auto& [number, type] : all) {
-      if (!directories_.contains(number)) remove_names_of(number);
-    }
-    for (const auto& [number, type] : all) {
-      readable_[number] ? keep(number) : end(number);
-    }
-    return !all.empty();
-  }
-
-  // An inode that has lost the bit that says that it exists is known by its names alone. Should the
-  // repair end after they are removed, and before it is kept, nobody would find it again.
-  void mark_as_existing() {
-    for (const auto& [number, record] : records_) {
-      if (readable_.at(number) && !found_.inodes[number].exists) {
-        store(number, kStateWord, record.state);
-      }
-    }
-    region_.drain();
-  }
-
-  void own(const Inode& inode) {
-    volume_.numbers().mark_used(inode.number, 1);
-    for (const LogPage& page : inode.log.pages) {
-      volume_.blocks().mark_used(page.offset / kBlock, 1);
-    }
-    inode.blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, Mapped mapped) {
-      volume_.blocks().mark_used(mapped.block(), 1);
-      return true;
-    });
-    if (inode.extended != nullptr) {
-      for (const auto& [name, value] : *inode.extended) {
-        for (const Extent& extent : value.blocks) {
-          volume_.blocks().mark_used(extent.first, extent.count);
-        }
-      }
-    }
-    if (inode.target_block != 0) volume_.blocks().mark_used(inode.target_block, 1);
-  }
-
-  // Removes all names of the inode but those that an earlier repair has given it.
-  void remove_names_of(std::uint64_t number) {
-    for (const Findings::NameOf& name : found_.names) {
-      if (name.inode != number || !found_.inodes[name.directory].is_whole) continue;
-      if (is_lost_and_found(name.directory)) continue;
-      remove(name.directory, name.cookie);
-    }
-  }
-
-  bool is_lost_and_found(std::uint64_t directory) const {
-    return std::any_of(found_.names.begin(), found_.names.end(), [&](const Findings::NameOf& name) {
-      return name.directory == kRoot && name.inode == directory && name.name == kLostAndFound;
-    });
-  }
-
-  // Removes names that the directory no longer had, which reappear because the entry that removed
-  // them is lost: names of inodes that have all their links elsewhere, or that do not exist.
-  void leave_out_past_names(Inode& directory) {
-    std::vector<std::uint64_t> past;
-    directory.directory->visit(0, [&](const Name& name) {
-      const Findings::Known& named = found_.inodes[name.inode];
-      const auto elsewhere = std::count_if(
-          found_.names.begin(), found_.names.end(), [&](const Findings::NameOf& other) {
-            return other.inode == name.inode && found_.inodes[other.directory].is_whole;
-          });
-      const bool is_file = (named.mode & S_IFMT) != S_IFDIR;
-      const bool is_past =
-          named.is_whole && (elsewhere >= static_cast<std::ptrdiff_t>(named.links) ||
-                             (!is_file && named.parent != directory.number));
-      const bool is_salvaged = readable_.contains(name.inode) && !directories_.contains(name.inode);
-      if (is_past || is_salvaged || (!named.exists && !readable_.contains(name.inode)) ||
-          name.inode == kRoot) {
-        past.push_back(name.cookie);
-      }
-      return true;
-    });
-    for (const std::uint64_t cookie : past) {
-      Name* const name = directory.directory->find_cookie(cookie);
-      directory.log.drop(name->page);
-      directory.directory->remove(*name);
-    }
-  }
-
-  void keep(std::uint64_t number) {
-    const Locked locked(volume_, Locked::For::changing, {number});
-    Inode& inode = *locked[0];
-    InodeRecord& record = records_.at(number);
-    if (inode.directory != nullptr) {
-      leave_out_past_names(inode);
-      inode.links = 1;
-    }
-    if (number == kRoot) record.parent = inode.parent_word = kRoot;
-    if (!volume_.rewrite_log(context_, inode)) {
-      // There is no space for a new log, so the entries are lost.
-      inode.begin(record.base);
-      store(number, kTailWord, tail_word((version_of(record.tail) + 1) % kVersions, 0));
-    }
-    const Bytes offset = geometry_.inode_offset(number);
-    region_.write_object(offset + kCacheLine, record.base);
-    region_.flush(offset + kCacheLine, sizeof record.base);
-    store(number, kParentWord, record.parent);
-    region_.drain();
-    store(number, kStateWord, record.state);
-    region_.drain();
-  }
-
-  void end(std::uint64_t number) {
-    store(number, kStateWord, record_of(number).state & ~std::uint64_t{1});
-    region_.drain();
-  }
-
-  void store(std::uint64_t number, Bytes word, std::uint64_t value) {
-    const Bytes place = geometry_.inode_offset(number) + word;
-    region_.store(place, value);
-    region_.flush(place, kWord);
   }
 
   // --- shared blocks
@@ -328,14 +169,15 @@ class Repair {
   bool copy_target(std::uint64_t number) {
     const Extent copy = volume_.blocks().allocate(0, 1, Urgency::frees);
     if (copy.count == 0) return false;
-    InodeBase base = record_of(number).base;
+    const Bytes place = geometry_.inode_offset(number) + kCacheLine;
+    auto base = region_.read_object<InodeBase>(place);
     region_.read(base.target_block * kBlock, context_.block);
     volume_.write_data(context_, copy.first * kBlock, context_.block);
     base.target_block = copy.first;
     base.crc = checksum(base);
     region_.drain();
-    region_.write_object(geometry_.inode_offset(number) + kCacheLine, base);
-    region_.persist(geometry_.inode_offset(number) + kCacheLine, sizeof base);
+    region_.write_object(place, base);
+    region_.persist(place, sizeof base);
     return true;
   }
 
@@ -350,11 +192,7 @@ class Repair {
   }
 
   bool remove(std::uint64_t directory, std::uint64_t cookie) {
-    const Locked locked(volume_, Locked::For::changing, {directory});
-    Inode& in = use(locked);
-    context_.begin();
-    context_.add(in, RemoveEntry{header(in, EntryType::remove, 0), 0, cookie});
-    return volume_.commit(context_, Urgency::frees) == std::errc{};
+    return remove_name(volume_, context_, directory, cookie);
   }
 
   bool add(std::uint64_t directory, std::uint64_t cookie, std::string_view name,
@@ -409,9 +247,27 @@ class Repair {
                                                       : 0;
     }
     // Only root may look inside, so that nobody sees what was hidden from him at its old place.
-    const auto made = operations_.create(kRoot, kLostAndFound, {.mode = S_IFDIR | 0700}, now());
+    const fs::NewInode directory{.mode = S_IFDIR | 0700};
+    auto made = operations_.create(kRoot, kLostAndFound, directory, now());
+    if (!made && end_orphans()) made = operations_.create(kRoot, kLostAndFound, directory, now());
     return made ? static_cast<std::uint64_t>(made->inode) : 0;
   }
+  // Frees the inodes that were held without a name at a failure, as recovery will. Returns false if
+  // there are none.
+  bool end_orphans() {
+    bool ended = false;
+    for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
+      const Findings::Known& known = found_.inodes[number];
+      if (!known.is_whole || known.names > 0 || known.links > 0) continue;
+      const Bytes state = geometry_.inode_offset(number) + kStateWord;
+      region_.store(state, region_.load(state) & ~std::uint64_t{1});
+      region_.persist(state, kWord);
+      volume_.numbers().free(number, 1);
+      ended = true;
+    }
+    return ended;
+  }
+
   // The last change of the root directory: repairs have no clock.
   fs::Timestamp now() {
     const Locked locked(volume_, Locked::For::changing, {kRoot});
@@ -463,8 +319,8 @@ class Repair {
       if ((known.mode & S_IFMT) == S_IFDIR && known.named_in != 0 &&
           known.parent != known.named_in) {
         const Bytes place = geometry_.inode_offset(number) + kParentWord;
-        store(number, kParentWord, parent_word_after(region_.load(place), known.named_in));
-        region_.drain();
+        region_.store(place, parent_word_after(region_.load(place), known.named_in));
+        region_.persist(place, kWord);
         changed = true;
       }
     }
@@ -474,6 +330,7 @@ class Repair {
   pmem::Region& region_;
   const Geometry geometry_;
   const Findings& found_;
+  std::vector<fs::Damage>& losses_;
   Volume volume_;
   Operations operations_;
   Context context_;
@@ -481,15 +338,11 @@ class Repair {
                                                                 // inode
   std::vector<std::pair<std::uint64_t, std::string>> shared_values_;
   std::vector<std::uint64_t> shared_targets_;
-  std::map<std::uint64_t, InodeRecord> records_;  // new records of the damaged inodes
-  std::map<std::uint64_t, bool> readable_;        // by damaged inode: whether anything of it can be
-                                                  // read
-  std::set<std::uint64_t> directories_;           // damaged inodes that are directories
 };
 
 }  // namespace
 
-bool repair_once(pmem::Region& region, const Findings& found) {
+bool repair_once(pmem::Region& region, const Findings& found, std::vector<fs::Damage>& losses) {
   if (found.geometry.blocks == 0) return false;
   if (found.lost_superblock) {
     const Superblock superblock = superblock_of(found.geometry);
@@ -497,7 +350,7 @@ bool repair_once(pmem::Region& region, const Findings& found) {
     region.persist(*found.lost_superblock, sizeof superblock);
     return true;
   }
-  return Repair(region, found).run();
+  return Repair(region, found, losses).run();
 }
 
 }  // namespace perdura::systems::nova

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "platform/pmem/region.h"
@@ -11,6 +12,9 @@
 #include "systems/nova/layout.h"
 
 namespace perdura::systems::nova {
+
+inline constexpr auto kRoot = static_cast<std::uint64_t>(fs::kRootInode);
+inline constexpr std::string_view kLostAndFound = "lost+found";
 
 struct Findings {
   // A summary of an inode. A log may have a million entries, so they are not kept.
@@ -23,6 +27,7 @@ struct Findings {
     std::uint32_t names = 0;
     std::uint64_t parent = 0;
     std::uint64_t named_in = 0;
+    fs::Timestamp created{};
   };
   struct NameOf {
     std::uint64_t directory = 0;
@@ -42,13 +47,17 @@ struct Findings {
   std::vector<NameOf> names;              // sorted by directory
   std::map<Bytes, std::uint64_t> redone;  // words that recovery would change by journals
   bool all_whole = true;                  // all logs and journals
+  // The bitmap of used blocks that a clean unmount has saved, if nothing was mounted since and it
+  // agrees with all that is whole; else empty.
+  std::vector<std::uint64_t> saved_blocks;
   bool has_shared_blocks = false;
 };
 
 Findings look_at(pmem::Region& region);
 
-// Repairs one kind of damage, the one on which others depend first. Returns false if it can do
-// nothing. A failure leaves each step either done or not begun. The next mount recovers.
-bool repair_once(pmem::Region& region, const Findings& found);
+// Repairs one kind of damage, the one on which others depend first, and adds to `losses` what
+// inodes have lost by it. Returns false if it can do nothing. A failure leaves each step either done
+// or not begun. The next mount recovers.
+bool repair_once(pmem::Region& region, const Findings& found, std::vector<fs::Damage>& losses);
 
 }  // namespace perdura::systems::nova

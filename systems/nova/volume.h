@@ -252,7 +252,7 @@ class Volume {
   void scan(std::span<const std::uint64_t> numbers, std::size_t part, std::size_t parts,
             Scanned& found);
   Task<Scanned> scan_all(Thread& thread, std::span<const std::uint64_t> numbers);
-  void keep_readable(std::uint64_t number);
+  void keep_readable(std::span<const std::uint64_t> damaged);
   std::vector<std::uint64_t> sharing_blocks(std::span<const std::uint64_t> numbers);
 
   pmem::Region& region_;
@@ -274,7 +274,9 @@ class Volume {
   std::set<std::uint64_t> sharing_;  // inodes that share blocks with others; constant after
                                      // recovery
   std::string damage_;
-  std::atomic<bool> needs_recovery_{false};  // also after a clean unmount
+  // The bitmap of blocks is not exact, so a clean unmount must not vouch for it: the next mount
+  // recovers.
+  std::atomic<bool> needs_recovery_{false};
 };
 
 }  // namespace perdura::systems::nova

@@ -73,6 +73,36 @@ inline Structures structures_of(pmem::Region& region, const Geometry& geometry) 
   return all;
 }
 
+// The bytes that another file has had in the blocks that are free.
+inline constexpr std::byte kOthers{0xC3};
+
+// As if another file had been in all blocks that are free, and been deleted since.
+inline void fill_what_is_free(pmem::Region& region, const Geometry& geometry) {
+  std::set<std::uint64_t> used;
+  for (std::uint64_t number = 1; number <= geometry.inodes; ++number) {
+    Inode inode;
+    inode.number = number;
+    load(region, geometry, inode);
+    if (!inode.exists) continue;
+    for (const LogPage& page : inode.log.pages) used.insert(page.offset / kBlock);
+    inode.blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, Mapped mapped) {
+      used.insert(mapped.block());
+      return true;
+    });
+    if (inode.target_block != 0) used.insert(inode.target_block);
+    if (inode.extended == nullptr) continue;
+    for (const auto& [name, value] : *inode.extended) {
+      for (const Extent& extent : value.blocks) {
+        for (std::uint64_t i = 0; i < extent.count; ++i) used.insert(extent.first + i);
+      }
+    }
+  }
+  const std::vector<std::byte> others(kBlock, kOthers);
+  for (std::uint64_t block = geometry.first_block; block < geometry.blocks; ++block) {
+    if (!used.contains(block)) region.write(block * kBlock, others);
+  }
+}
+
 // Returns what it has done, in words.
 inline std::string damage_one(pmem::Region& region, const Structures& structures,
                               std::mt19937_64& random) {
@@ -133,6 +163,24 @@ inline std::set<std::string> whole_paths(const fs::Tree& found, const fs::Tree& 
 
 inline constexpr fs::TreeOptions kTree{.times = true, .holes = true};
 
+// The paths of the files that show something of what another one had in blocks that are free.
+inline std::set<std::string> paths_with_others(const fs::Tree& tree) {
+  const std::vector<std::byte> others(64, kOthers);
+  const auto has_others = [&](const std::vector<std::byte>& in) {
+    return std::search(in.begin(), in.end(), others.begin(), others.end()) != in.end();
+  };
+  std::set<std::string> paths;
+  for (const auto& [path, number] : tree.names) {
+    const fs::TreeFile& file = tree.files[number];
+    const std::string in_text(others.size(), static_cast<char>(kOthers));
+    bool found = file.target.find(in_text) != std::string::npos;
+    for (const fs::Extent& extent : file.data) found |= has_others(extent.bytes);
+    for (const auto& [name, value] : file.extended) found |= has_others(value);
+    if (found) paths.insert(path);
+  }
+  return paths;
+}
+
 // Nothing if it is not mounted.
 inline Task<std::optional<fs::Tree>> read_mounted(Thread& thread, bool read_only) {
   fs::FsConfig how = roomy();
@@ -145,6 +193,26 @@ inline Task<std::optional<fs::Tree>> read_mounted(Thread& thread, bool read_only
   }
   const auto session = files->attach(thread);
   co_return co_await fs::read_tree(*session, kTree);
+}
+
+// Writes other data into all blocks that are free, and frees them again.
+inline Task<> overwrite_what_is_free(Thread& thread) {
+  const auto files = co_await kNova.mount(thread, "home", roomy());
+  {
+    const auto session = files->attach(thread);
+    const auto made = co_await session->create(fs::kRootInode, "filling", {.mode = S_IFREG}, {});
+    EXPECT_TRUE(made.has_value());
+    if (!made) co_return;
+    const std::vector<std::byte> block(kBlock, kOthers);
+    std::errc end{};
+    for (Bytes at = 0; end == std::errc{}; at += block.size()) {
+      const auto written = co_await session->write(made->inode, at, block, {});
+      if (!written) end = written.error();
+    }
+    EXPECT_EQ(end, std::errc::no_space_on_device);
+    EXPECT_TRUE((co_await session->unlink(fs::kRootInode, "filling", {})).has_value());
+  }
+  co_await files->unmount();
 }
 
 }  // namespace perdura::systems::nova::test

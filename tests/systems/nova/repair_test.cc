@@ -68,6 +68,7 @@ Task<> try_images(Thread& thread, bool unmounts, int count, std::uint32_t seed, 
     original = fs::tree_of(operations.model(), kTree);
     if (unmounts) co_await operations.unmount();
     const auto region = thread.node.open_region("home");
+    fill_what_is_free(*region, *stored_geometry(*region, 0));
     image.resize(region->size());
     region->read(0, image);
     structures = structures_of(*region, *stored_geometry(*region, 0));
@@ -107,7 +108,16 @@ Task<> try_images(Thread& thread, bool unmounts, int count, std::uint32_t seed, 
     SCOPED_TRACE(text);
     co_await expect_usable(thread, whole, original);
     const std::optional<fs::Tree> after = co_await read_mounted(thread, true);
-    if (after && after->names.contains("/lost+found")) ++met.in_lost_and_found;
+    if (!after) continue;
+    if (after->names.contains("/lost+found")) ++met.in_lost_and_found;
+    // The words of inodes and the links of logs have no checksums, so an inode may go back to an
+    // earlier state unnoticed.
+    if (done.find("words") != std::string::npos || done.find("trailer") != std::string::npos) {
+      continue;
+    }
+    for (const std::string& path : paths_with_others(*after)) {
+      ADD_FAILURE() << path << " shows what another file had";
+    }
   }
 }
 
@@ -143,26 +153,6 @@ TEST(NovaRepairs, OfAThousandKilledImagesLeaveWhatIsWhole) { expect_repairs(fals
 
 // --- the blocks of what is damaged
 
-// Writes other data into all blocks that are free, and frees them again.
-Task<> overwrite_what_is_free(Thread& thread) {
-  const auto files = co_await kNova.mount(thread, "home", roomy());
-  {
-    const auto session = files->attach(thread);
-    const auto made = co_await session->create(kRootInode, "filling", {.mode = S_IFREG}, {});
-    EXPECT_TRUE(made.has_value());
-    if (!made) co_return;
-    const std::vector<std::byte> block = bytes(fs::kBlock, 0xC3);
-    std::errc end{};
-    for (Bytes at = 0; end == std::errc{}; at += block.size()) {
-      const auto written = co_await session->write(made->inode, at, block, {});
-      if (!written) end = written.error();
-    }
-    EXPECT_EQ(end, std::errc::no_space_on_device);
-    EXPECT_TRUE((co_await session->unlink(kRootInode, "filling", {})).has_value());
-  }
-  co_await files->unmount();
-}
-
 Task<fs::Tree> repaired_tree(Thread& thread) {
   co_await kNova.inspect(thread, "home", true);
   const std::optional<fs::Tree> tree = co_await read_mounted(thread, true);
@@ -170,8 +160,18 @@ Task<fs::Tree> repaired_tree(Thread& thread) {
   co_return tree.value_or(fs::Tree());
 }
 
-// Each line of what inodes were made with is lost, one at a time. Returns the number of images with
-// a file that only a repair finds.
+// Loses a line of an inode; of its words, only the bit that says that it exists.
+void lose(pmem::Region& region, std::string_view kind, Bytes line) {
+  if (kind == "inode's words") {
+    region.store(line + kStateWord, region.load(line + kStateWord) & ~std::uint64_t{1});
+    return;
+  }
+  constexpr std::array<std::byte, kCacheLine> kNothing{};
+  region.write(line, kNothing);
+}
+
+// Each line of the inodes and of their logs is lost, one at a time. Returns the number of images
+// with a file that only a repair finds.
 Task<int> lose_each_line(Thread& thread, bool unmounts, std::uint32_t seed) {
   {
     fs::test::RandomOperations operations(thread, kNova, roomy(), seed);
@@ -183,23 +183,23 @@ Task<int> lose_each_line(Thread& thread, bool unmounts, std::uint32_t seed) {
   const auto region = thread.node.open_region("home");
   std::vector<std::byte> image(region->size());
   region->read(0, image);
+  constexpr std::array<std::string_view, 4> kOfInodes{"inode's words", "inode's base", "log entry",
+                                                      "page trailer"};
   int found = 0;
   for (const auto& [kind, lines] : structures_of(*region, *stored_geometry(*region, 0)).kinds) {
-    // Of a log that has lost an entry, a repair takes older ones, whose blocks may have been free.
-    if (std::string_view(kind) != "inode's base") continue;
+    if (std::find(kOfInodes.begin(), kOfInodes.end(), kind) == kOfInodes.end()) continue;
     for (const Bytes line : lines) {
-      constexpr std::array<std::byte, kCacheLine> kNothing{};
       region->write(0, image);
-      region->write(line, kNothing);
+      lose(*region, kind, line);
       SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed << ", " << kind << " at "
                                       << line << (unmounts ? ", unmounted" : ", killed"));
       // Of a root directory that is damaged nothing is mounted, and so nothing written.
       if (!co_await read_mounted(thread, false)) continue;
       region->write(0, image);
-      region->write(line, kNothing);
+      lose(*region, kind, line);
       const fs::Tree at_once = co_await repaired_tree(thread);
       region->write(0, image);
-      region->write(line, kNothing);
+      lose(*region, kind, line);
       co_await overwrite_what_is_free(thread);
       const fs::Tree later = co_await repaired_tree(thread);
       const std::set<std::string> whole = whole_paths(later, at_once);
@@ -212,18 +212,24 @@ Task<int> lose_each_line(Thread& thread, bool unmounts, std::uint32_t seed) {
 }
 
 // A file that cannot be read keeps what a repair would find, whatever is written until then.
-TEST(NovaRepair, FindsAsMuchAfterAllFreeBlocksWereOverwritten) {
+void expect_to_find_as_much(int trees) {
   const std::uint32_t seed = perdura::test::random_seed();
-  for (const bool unmounts : {false, true}) {
+  for (int tree = 0; tree < 2 * trees; ++tree) {
     int found = 0;
     const auto platform = perdura::test::make_platform("shm", 1);
     platform->start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      found = co_await lose_each_line(thread, unmounts, seed);
+      found = co_await lose_each_line(thread, tree % 2 == 0,
+                                      seed + static_cast<std::uint32_t>(tree / 2));
     });
     platform->run();
-    if (HasFailure()) return;
+    if (testing::Test::HasFailure()) return;
     EXPECT_GT(found, 0);
   }
+}
+
+TEST(NovaRepair, FindsAsMuchAfterAllFreeBlocksWereOverwritten) { expect_to_find_as_much(1); }
+TEST(NovaRepairs, FindAsMuchInManyTreesAfterAllFreeBlocksWereOverwritten) {
+  expect_to_find_as_much(15);
 }
 
 }  // namespace
