@@ -16,6 +16,7 @@
 #include "methods/chooser.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
+#include "platform/host/os_thread.h"
 #include "preload/reader_processes.h"
 #include "systems/registry/registry.h"
 
@@ -257,7 +258,21 @@ std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> no
   return std::make_unique<ShmPlatform>(std::move(options));
 }
 
-void serve_copy(const Cluster& cluster, NodeId node, const std::function<void()>& serves) {
+namespace {
+
+// What a copy holds is as durable as it would be at any other end, so the process just ends.
+void end_with(int life) {
+  char nothing = 0;
+  while (read(life, &nothing, 1) < 0 && errno == EINTR) {
+  }
+  _exit(0);
+}
+
+}  // namespace
+
+void serve_copy(const Cluster& cluster, NodeId node, int life,
+                const std::function<void()>& serves) {
+  OsThread([life] { end_with(life); }, ThreadSignals::blocked).detach();
   prepare_files(cluster, node);
   const MemorySystem& system = cluster.system();
   ReaderProcesses readers(cluster.files.at(node), ReaderProcesses::Role::copy);

@@ -60,8 +60,9 @@ void prepare_files(const Cluster& cluster, NodeId node);
 std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> nodes);
 
 // On a copy: receives what the application syncs, until the primary's process has ended. Calls
-// `serves` when it can be connected to.
-void serve_copy(const Cluster& cluster, NodeId node, const std::function<void()>& serves);
+// `serves` when it can be connected to. If nobody has the other end of the pipe `life` any more,
+// ends this process: no primary is going to connect.
+void serve_copy(const Cluster& cluster, NodeId node, int life, const std::function<void()>& serves);
 // Applies the sync points that had arrived at a copy, whose file no process may have open. Then the
 // file holds every sync point that it has received, whole. `missed`: its process was gone before
 // the application had ended. False if the copy is incomplete, because the file was still being

@@ -1,5 +1,6 @@
 #include "preload/copy_processes.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -13,7 +14,6 @@
 
 #include "platform/base/error.h"
 #include "platform/fabric/shm/job.h"
-#include "platform/pmem/mapped/mapping.h"
 #include "preload/execution.h"
 #include "preload/program_process.h"
 #include "preload/start_report.h"
@@ -38,11 +38,20 @@ void CopyProcesses::start(const Cluster& cluster, const std::string& program) {
   if (pipe(said.data()) != 0) throw PlatformError(fmt::format("pipe: {}", std::strerror(errno)));
   const File reports(said[0]);
   File ours(said[1]);
+  std::array<int, 2> life{};
+  if (pipe(life.data()) != 0) throw PlatformError(fmt::format("pipe: {}", std::strerror(errno)));
+  const File its_end(life[0]);
+  life_ = File(life[1]);
+  fcntl(life_.get(), F_SETFD, FD_CLOEXEC);
   const std::vector<std::string> environment = environment_with(cluster.environment());
   processes_.reserve(cluster.files.size());
   for (NodeId node = 1; node < cluster.files.size(); ++node) {
-    const std::vector<std::string> words{program, "mojim", "copy", fmt::to_string(node),
-                                         fmt::to_string(ours.get())};
+    const std::vector<std::string> words{program,
+                                         "mojim",
+                                         "copy",
+                                         fmt::to_string(node),
+                                         fmt::to_string(ours.get()),
+                                         fmt::to_string(its_end.get())};
     pid_t process = 0;
     const int problem = posix_spawn(&process, program.c_str(), nullptr, nullptr,
                                     pointers(words).data(), pointers(environment).data());

@@ -1,4 +1,5 @@
 // The processes that serve the copies of a run. They end with this object, however the run goes on.
+// If the run is killed, they end with its primary, which ends when no program uses the file any more.
 #pragma once
 
 #include <sys/types.h>
@@ -6,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/pmem/mapped/mapping.h"
 #include "preload/cluster.h"
 
 namespace perdura::preload {
@@ -23,12 +25,16 @@ class CopyProcesses {
   // have missed something.
   std::vector<bool> gone() const;
 
+  // The copies' processes end by themselves when no process has this descriptor any more.
+  int life() const { return life_.get(); }
+
  private:
   void start(const Cluster& cluster, const std::string& program);
   // Kills them, and removes the job that they leave if nobody else is in it.
   void end();
 
   std::vector<pid_t> processes_;
+  pmem::mapped::File life_;
 };
 
 }  // namespace perdura::preload

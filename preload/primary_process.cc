@@ -365,10 +365,10 @@ void serve_primary(const Cluster& cluster, int calls, const std::function<void()
   primary.serve(serves);
 }
 
-PrimaryProcess::PrimaryProcess(const Cluster& cluster, const std::string& program)
+PrimaryProcess::PrimaryProcess(const Cluster& cluster, const std::string& program, int life)
     : file_(cluster.files.front()) {
   try {
-    start(cluster, program);
+    start(cluster, program, life);
   } catch (...) {
     end();
     throw;
@@ -377,7 +377,7 @@ PrimaryProcess::PrimaryProcess(const Cluster& cluster, const std::string& progra
 
 PrimaryProcess::~PrimaryProcess() { end(); }
 
-void PrimaryProcess::start(const Cluster& cluster, const std::string& program) {
+void PrimaryProcess::start(const Cluster& cluster, const std::string& program, int life) {
   std::array<int, 2> said{};
   std::array<int, 2> calls{};
   if (pipe2(said.data(), O_CLOEXEC) != 0) {
@@ -397,8 +397,10 @@ void PrimaryProcess::start(const Cluster& cluster, const std::string& program) {
                                        fmt::to_string(its_reports.get()),
                                        fmt::to_string(its_calls.get())};
   pid_t process = 0;
+  fcntl(life, F_SETFD, 0);
   const int problem = posix_spawn(&process, program.c_str(), nullptr, nullptr,
                                   pointers(words).data(), pointers(environment).data());
+  fcntl(life, F_SETFD, FD_CLOEXEC);
   if (problem != 0) throw PlatformError(fmt::format("{}: {}", program, std::strerror(problem)));
   process_ = process;
   its_reports = {};

@@ -27,8 +27,8 @@ void serve_primary(const Cluster& cluster, int calls, const std::function<void()
 class PrimaryProcess {
  public:
   // Starts the process `perdura` (`program`) and returns when it serves; throws PlatformError if it
-  // does not.
-  PrimaryProcess(const Cluster& cluster, const std::string& program);
+  // does not. `life`: CopyProcesses::life(), which the process keeps open.
+  PrimaryProcess(const Cluster& cluster, const std::string& program, int life);
   ~PrimaryProcess();
   PrimaryProcess(const PrimaryProcess&) = delete;
   PrimaryProcess& operator=(const PrimaryProcess&) = delete;
@@ -44,7 +44,7 @@ class PrimaryProcess {
   bool is_used() const;
 
  private:
-  void start(const Cluster& cluster, const std::string& program);
+  void start(const Cluster& cluster, const std::string& program, int life);
   void end();
 
   std::string file_;

@@ -188,7 +188,7 @@ Outcome run_program(const MojimArguments& arguments, const Cluster& cluster,
     const Blocked now;
     lock.share_with_children(true);
     copies.emplace(cluster, perdura);
-    primary.emplace(cluster, perdura);
+    primary.emplace(cluster, perdura, copies->life());
     lock.share_with_children(false);
   }
   this_run.note_serving();
@@ -433,11 +433,14 @@ void add_mojim(harness::Command& program, CommandContext&) {
   copy.hidden();
   const auto node = std::make_shared<NodeId>();
   const auto said = std::make_shared<int>();
+  const auto life = std::make_shared<int>();
   copy.option("node", *node).required();
   copy.option("descriptor", *said, "a pipe: to which it reports that it serves").required();
-  copy.does([node, said, exit_code] {
+  copy.option("life", *life, "a pipe: this process ends when nobody has its other end any more")
+      .required();
+  copy.does([node, said, life, exit_code] {
     return exit_code(preload::serve_and_report(*said, [&](const std::function<void()>& serves) {
-      preload::serve_copy(Cluster::from_environment(), *node, serves);
+      preload::serve_copy(Cluster::from_environment(), *node, *life, serves);
     }));
   });
 }

@@ -65,10 +65,11 @@ bool is_link(const fs::path& path) {
 std::vector<fs::path> names_in(const fs::path& folder) {
   std::vector<fs::path> names;
   std::error_code problem;
-  fs::directory_iterator entry(folder, problem);
-  while (!problem && entry != fs::directory_iterator()) {
-    names.push_back(entry->path());
-    entry.increment(problem);
+  // The iteration that returns errors ends the program where it is refused memory.
+  try {
+    for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path());
+  } catch (const fs::filesystem_error& error) {
+    problem = error.code();
   }
   if (!problem || problem == std::errc::no_such_file_or_directory) return names;
   throw PlatformError(fmt::format("{}: cannot be read: {}", folder.string(), problem.message()));

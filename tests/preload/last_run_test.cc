@@ -251,6 +251,20 @@ TEST_F(LastRun, WhenTheRunWasKilledItsProgramKeepsTheFiles) {
   EXPECT_EQ(contents("a"), contents("b"));
 }
 
+// The copies have seen no primary then, whose end they could notice.
+TEST_F(LastRun, WhenTheRunWasKilledBeforeItsProgramUsedTheFileNothingKeepsIt) {
+  begin();
+  const Gate gate(root());
+  Running killed(arguments({}, gate.wait()));
+  ASSERT_EQ(killed.line(), "began");
+  kill(killed.id(), SIGKILL);
+  gate.open();
+  killed.rest();  // until all of its processes have ended
+  const Outcome next = run({}, put("next", 0, true));
+  EXPECT_EQ(next.code, 0) << next.text;
+  EXPECT_EQ(words("b", 0, 4), "next");
+}
+
 TEST_F(LastRun, TwoAtOnceMayHaveNoFileInCommon) {
   const Gate gate(root());
   Running first(arguments({}, put("first", 0, true) + gate.wait()));
