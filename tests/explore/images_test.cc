@@ -257,14 +257,15 @@ TEST(ImageExploration, DependsOnTheSeedAndNotOnThreads) {
   EXPECT_NE(text_of(found_of("erda", dmp, other)), first);
 }
 
-// A loss names its crash point, and is found again at this crash point alone.
-TEST(ImageExploration, ALossIsRepeatedByItsMoment) {
+// A loss names its crash point, and is found again at this point alone.
+TEST(ImageExploration, ALossIsRepeatedByItsCrashPoint) {
+  constexpr std::string_view kNames = "crash point ";
   const PersistenceModel dmp{PersistenceDomain::dmp, true};
   const std::string loss =
       found_of("erda", dmp, {.most_recoveries = 6}).losses.why(Condition::atomic);
-  ASSERT_TRUE(loss.starts_with("crash point ")) << loss;
-  const std::uint64_t crash_point = std::stoull(loss.substr(7));
-  const ImageOptions alone{.most_recoveries = 6, .first = crash_point, .last = crash_point};
+  ASSERT_TRUE(loss.starts_with(kNames)) << loss;
+  const std::uint64_t point = std::stoull(loss.substr(kNames.size()));
+  const ImageOptions alone{.most_recoveries = 6, .first = point, .last = point};
   EXPECT_EQ(found_of("erda", dmp, alone).losses.why(Condition::atomic), loss);
 }
 
