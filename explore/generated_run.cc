@@ -339,7 +339,7 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
   restart(failure, failing);
 }
 
-// What was before the failure, and that it happens.
+// Records what the run was like just before the failure, and that it happens.
 void GeneratedRun::note_failure(const PlannedFailure& failure) {
   if (scenario_->clients_at_work() > 0) record_.count(kWhileAtWork);
   const std::uint64_t changed = triggers_.counted(Counted::changes);

@@ -1,5 +1,5 @@
-// What happened in a generated run besides its operations, for reports, for the search (soak.h),
-// and for explanations.
+// Records what happens in a generated run besides its operations, for reports, for the search
+// (soak.h), and for explanations.
 #pragma once
 
 #include <cstdint>

@@ -260,7 +260,7 @@ std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> no
 
 namespace {
 
-// What a copy holds is as durable as it would be at any other end, so the process just ends.
+// Ends this process at once: its copy is as durable as it would be at any other end.
 void end_with(int life) {
   char nothing = 0;
   while (read(life, &nothing, 1) < 0 && errno == EINTR) {

@@ -82,7 +82,8 @@ class HistoryScenario : public CrashScenario {
     std::size_t place_;
   };
 
-  // What an explanation shows of a call: its object, what was asked, what was told, its values.
+  // Fills in what an explanation shows of a call: its object, what was asked, what was told, and
+  // its values.
   virtual void explain(const Call<Operation>& call, CrashCall& shown) const = 0;
   // All that the inspector can have observed by a call.
   virtual std::string observed(const Call<Operation>& call) const {

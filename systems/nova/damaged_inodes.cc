@@ -178,7 +178,7 @@ bool DamagedInodes::is_lost_and_found(std::uint64_t directory) const {
   });
 }
 
-// Whether the directory no longer had the name, which reappears because the entry that removed it is
+// True if the directory no longer had the name, which reappears because the entry that removed it is
 // lost.
 bool DamagedInodes::is_past(const Inode& directory, const Name& name) const {
   const Findings::Known& named = found_.inodes[name.inode];

@@ -57,7 +57,7 @@ class Salvage {
     }
     return std::move(found_);
   }
-  // Whether entries may be lost that came after all of entries().
+  // True if entries may be lost that came after all of entries().
   bool has_lost_the_end() const { return is_lost_; }
   // The pages of which no entry is left, but which are the log's and link its other pages.
   const std::vector<Bytes>& empty_pages() const { return empty_pages_; }

@@ -29,7 +29,7 @@ struct Salvaged {
   bool is_doubtful(std::uint64_t page) const { return page < first_certain; }
 };
 
-// Whether an inode that does not exist, but has a name in a whole directory, has lost only the bit
+// True if an inode that does not exist, but has a name in a whole directory, has lost only the bit
 // that says that it exists: an inode is deleted together with its last name.
 bool has_lost_its_state(const Geometry& geometry, std::uint64_t number, const InodeRecord& record);
 
