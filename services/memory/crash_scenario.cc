@@ -43,6 +43,7 @@ class MemoryCrashScenario final : public HistoryScenario<MemorySpecification> {
         workers_(system.workers(config_)),
         starts_(config_.nodes.size()),
         replicas_(config_.nodes.size()),
+        followed_(config_.nodes.size()),
         versions_(config_.threads + 1),
         epochs_(config_.threads),
         order_(config_.nodes, plan_.moves),
@@ -130,6 +131,7 @@ class MemoryCrashScenario final : public HistoryScenario<MemorySpecification> {
     HistoryScenario::snapshot_observations();
     kept_starts_ = starts_;
     kept_versions_ = versions_;
+    kept_followed_ = followed_;
     // The failure is still in progress, so the replicas have not been closed (Opened).
     note_lost_copies();
     kept_ = {told_.seen, told_.losses};
@@ -141,6 +143,7 @@ class MemoryCrashScenario final : public HistoryScenario<MemorySpecification> {
     told_.losses = kept_.losses;
     starts_ = kept_starts_;
     versions_ = kept_versions_;
+    followed_ = kept_followed_;
     asked_ = answered_ = false;
     promoted_at_.reset();
   }
@@ -164,6 +167,7 @@ class MemoryCrashScenario final : public HistoryScenario<MemorySpecification> {
       const std::vector<std::uint64_t> events = scenario_.replicas_[node_]->events();
       scenario_.closed_.resize(events.size());
       for (std::size_t i = 0; i < events.size(); ++i) scenario_.closed_[i] += events[i];
+      scenario_.followed_[node_] = scenario_.replicas_[node_]->would_follow();
       scenario_.replicas_[node_].reset();
     }
     Opened(const Opened&) = delete;
@@ -213,9 +217,11 @@ class MemoryCrashScenario final : public HistoryScenario<MemorySpecification> {
     if (!replicas_[copy] || !replicas_[copy]->is_complete()) return false;
     const std::uint64_t term = replicas_[copy]->next_term();
     for (NodeId node = 0; node < replicas_.size(); ++node) {
-      if (!replicas_[node]) continue;  // it is away
-      if (!serves(node, now)) return false;
-      if (node != copy && !replicas_[node]->would_follow(term)) return false;
+      if (replicas_[node] && !serves(node, now)) return false;
+      if (node == copy) continue;
+      // One that is away follows what it did when it went.
+      const TermTest follows = replicas_[node] ? replicas_[node]->would_follow() : followed_[node];
+      if (follows && !follows(term)) return false;
     }
     return true;
   }
@@ -334,6 +340,9 @@ class MemoryCrashScenario final : public HistoryScenario<MemorySpecification> {
   std::vector<MemoryCell> cells_;
   std::vector<std::uint32_t> starts_;
   std::vector<std::shared_ptr<MemoryReplica>> replicas_;
+  // By node: what it followed when it was last closed; empty if it never was open.
+  using TermTest = std::function<bool(std::uint64_t term)>;
+  std::vector<TermTest> followed_;
   std::vector<std::uint64_t> versions_;  // syncs so far, by client
   std::vector<std::size_t> epochs_;
   MemoryCrashHistory told_;
@@ -350,6 +359,7 @@ class MemoryCrashScenario final : public HistoryScenario<MemorySpecification> {
   bool answered_ = false;
   std::vector<std::uint32_t> kept_starts_;
   std::vector<std::uint64_t> kept_versions_;
+  std::vector<TermTest> kept_followed_;
   struct Kept {
     std::vector<std::vector<ClientCall<Operation>>> seen;
     MemoryLosses losses;

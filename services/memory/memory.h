@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -125,10 +126,11 @@ class MemoryReplica {
   // a sync point that is under way.
   virtual bool is_unreplicated() const = 0;
   // Each primary has a term, and no two have the same. The one that this node begins when it is
-  // promoted, and whether the node follows a primary that has this one, which may not have heard of
-  // one that the node has followed; else it refuses to.
+  // promoted, and a test of whether the node, as it is now, follows a primary of a given term. It
+  // refuses one that may not have heard of another that it has followed. The test may be called
+  // when this object is gone.
   virtual std::uint64_t next_term() const = 0;
-  virtual bool would_follow(std::uint64_t term) const = 0;
+  virtual std::function<bool(std::uint64_t term)> would_follow() const = 0;
   // Makes a complete copy the primary: it completes what has arrived, refuses the former primary,
   // and can be mapped when this has returned. `nodes`: itself, then the nodes that follow it now.
   virtual void promote(std::vector<NodeId> nodes) = 0;

@@ -30,9 +30,11 @@ class Replica final : public services::MemoryReplica {
     return primary_ && !primary_->copies().empty() && !logs_.is_incomplete();
   }
   std::uint64_t next_term() const override { return term_after(logs_.term(), node_.id()); }
-  bool would_follow(std::uint64_t term) const override {
-    const bool is_later = term > logs_.term();
-    return follows(node_.id(), logs_.term(), term) && !(is_later && logs_.is_alone());
+  std::function<bool(std::uint64_t term)> would_follow() const override {
+    return
+        [node = node_.id(), known = logs_.term(), is_alone = logs_.is_alone()](std::uint64_t term) {
+          return follows(node, known, term) && !(term > known && is_alone);
+        };
   }
   void promote(std::vector<NodeId> nodes) override;
   std::vector<std::uint64_t> events() const override;

@@ -20,6 +20,14 @@ TEST(Soak, WhatItFoundInReplicatedMemoryStaysMended) {
     std::string_view what, system, server, tape;
   };
   constexpr Found kFound[] = {
+      {"a copy was promoted by what a node's thread had done ahead of the simulated time",
+       "e-chain", "wsp no-ddio",
+       "client-0 0 0 1; failure-1 1 0*3 10140800; failure-2 1 0 80 0 5488601; fences 3; moves 1 1 "
+       "2; store 0*3 1"},
+      {"a copy was promoted that a node which was away would not follow", "e-chain", "wsp ddio",
+       "apart-2 3; failure-1 1 0*3 2165400; failure-2 1 0 1; failure-3 1; moves 1 0 0 1"},
+      {"the same", "e-broadcast", "dmp no-ddio",
+       "apart-1 7; client-0 1; failure-1 1 0 1; failure-2 1; fences 3; moves 1 2"},
       {"a mirror whose log is full of what it found itself when a connection was replaced",
        "e-broadcast", "wsp no-ddio iwarp",
        "client-0 0 0 4; client-1 0 0 1; drawn 1; failure-3 1 0*3 1851800; messages 0*140 2"},
