@@ -204,7 +204,7 @@ std::string name_of(const testing::TestParamInfo<std::string>& one) {
 INSTANTIATE_TEST_SUITE_P(All, FailureOrders,
                          testing::Values("m-sync", "m-syncsec", "e-chain", "e-broadcast"), name_of);
 INSTANTIATE_TEST_SUITE_P(All, PromotionOrders, testing::Values("e-chain", "e-broadcast"), name_of);
-INSTANTIATE_TEST_SUITE_P(All, ReturnOrders, testing::Values("e-chain"), name_of);
+INSTANTIATE_TEST_SUITE_P(All, ReturnOrders, testing::Values("e-chain", "e-broadcast"), name_of);
 
 }  // namespace
 }  // namespace perdura::explore::test
