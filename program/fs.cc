@@ -195,11 +195,6 @@ harness::ExitCode mount(FsArguments arguments) {
   return harness::ExitCode::done;
 }
 
-// Rejects a negative number, which the parser would take for a large one.
-std::string is_not_negative(const std::string& given) {
-  return given.starts_with('-') ? fmt::format("{} is negative", given) : "";
-}
-
 harness::Command& add_command(harness::Command& fs_command, const char* name, const char* what,
                               const std::shared_ptr<FsArguments>& arguments,
                               harness::ExitCode (*work)(const FsArguments&)) {
@@ -238,11 +233,9 @@ void add_fs(harness::Command& program, CommandContext&) {
   add_place(mkfs, *arguments);
   mkfs.option("--size", arguments->size, "Size of its memory, in whole blocks: 4GiB")
       .required()
-      .size_with_unit()
-      .check(is_not_negative);
+      .size_with_unit();
   mkfs.option("--inodes", arguments->inodes,
-              "How many files there can be; if not given, one for each 8 KiB")
-      .check(is_not_negative);
+              "How many files there can be; if not given, one for each 8 KiB");
   mkfs.flag("--force", arguments->force, "Replaces what is there when the new one is whole");
 
   harness::Command& checking = add_command(
@@ -256,8 +249,7 @@ void add_fs(harness::Command& program, CommandContext&) {
   harness::Command& dumping =
       add_command(command, "dump", "Prints what is stored, readable by a person", arguments, dump);
   add_place(dumping, *arguments);
-  dumping.option("inode", arguments->inode, "Dumps one inode only; the root directory is 1")
-      .check(is_not_negative);
+  dumping.option("inode", arguments->inode, "Dumps one inode only; the root directory is 1");
   add_system_of_place(dumping, *arguments);
 
   harness::Command& mounting =

@@ -98,8 +98,10 @@ void add_history(harness::Command& program, CommandContext& context) {
       .required();
   command.option("--edn", arguments->edn,
                  "Also writes a history of perdura's own to this file for Jepsen's checkers");
-  command.option("--initial", arguments->initial,
-                 "What registers hold at first, as the file writes it; otherwise nothing (nil)");
+  command
+      .option("--initial", arguments->initial,
+              "What registers hold at first, as the file writes it; otherwise nothing (nil)")
+      .may_be_empty();
   command
       .option("--configurations", arguments->configurations,
               "How many configurations the general search visits for a key before it gives up")

@@ -395,7 +395,9 @@ void add_mojim(harness::Command& program, CommandContext&) {
              "primary or mirror: where the files are not as the last run has left them, all get "
              "the contents of this one")
       .one_of({"primary", "mirror"});
-  run.option("command", arguments->command, "the program and its arguments, after --").required();
+  run.option("command", arguments->command, "the program and its arguments, after --")
+      .required()
+      .may_be_empty();
   run.does([arguments] { return run_mojim(*arguments); });
 
   harness::Command& read =
@@ -404,7 +406,9 @@ void add_mojim(harness::Command& program, CommandContext&) {
                        "it waits while a sync point is applied");
   const auto reads = std::make_shared<ReadArguments>();
   read.option("file", reads->file, "the copy: a --mirror or --backup of a run").required();
-  read.option("command", reads->command, "the program and its arguments, after --").required();
+  read.option("command", reads->command, "the program and its arguments, after --")
+      .required()
+      .may_be_empty();
   read.does([reads] { return read_copy(*reads); });
 
   harness::Command& recover_command = mojim.subcommand(
