@@ -10,6 +10,7 @@
 #include "explore/explored.h"
 #include "harness/run/long_work.h"
 #include "harness/text/atomic_file.h"
+#include "harness/text/output_place.h"
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
@@ -100,6 +101,13 @@ std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& op
   return models;
 }
 
+void check_diagram(const CrashArguments& arguments) {
+  if (!arguments.diagram) return;
+  const std::string problem = harness::problem_with_output_file(*arguments.diagram);
+  if (problem.empty()) return;
+  throw UsageError(fmt::format("crash: --diagram {}: {}", *arguments.diagram, problem));
+}
+
 bool is_system(const std::string& name) { return systems::find_system(name).has_value(); }
 
 namespace {
@@ -182,6 +190,7 @@ harness::ExitCode crash_system(const CrashArguments& arguments, const CommandCon
   if (arguments.diagram && arguments.as_json) {
     throw UsageError("crash: --diagram and --json exclude each other");
   }
+  check_diagram(arguments);
   const sim::Profile profile =
       sim::load_profile(context.locations
                             .find(harness::FileKind::profile,

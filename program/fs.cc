@@ -11,12 +11,14 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "mount/make.h"
 #include "mount/mount.h"
 #include "mount/place.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "program/commands.h"
 #include "systems/registry/registry.h"
 
@@ -172,7 +174,22 @@ harness::ExitCode mount_in_background(const FsArguments& arguments) {
       fmt::format("the process that serves the mount was ended by signal {}", WTERMSIG(status)));
 }
 
+// What was named and may not be read is a wrong argument. Everything else is found by mounting.
+void check_readable(const FsArguments& arguments) {
+  const std::string& place = arguments.place;
+  const PathKind kind = kind_of(place);
+  if (kind == PathKind::unknown || (kind == PathKind::file && !std::ifstream(place))) {
+    throw UsageError(fmt::format("{}: {}", place, not_a_file(place)));
+  }
+  try {
+    names_in(arguments.mount.directory);
+  } catch (const PlatformError& unreadable) {
+    throw UsageError(unreadable.what());
+  }
+}
+
 harness::ExitCode mount(FsArguments arguments) {
+  check_readable(arguments);
   if (arguments.mount.threads > 0) {
     fs::FsConfig config;
     config.threads = arguments.mount.threads;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -317,7 +318,7 @@ harness::ExitCode recover_copies(const MojimArguments& arguments) {
   const Cluster cluster = cluster_of(arguments);
   for (NodeId node = 0; node < cluster.files.size(); ++node) {
     const std::string& file = cluster.files[node];
-    if (kind_of(file) != PathKind::file) {
+    if (kind_of(file) != PathKind::file || !std::ifstream(file)) {
       throw UsageError(fmt::format("{}: {}", file, not_a_file(file)));
     }
     if (!is_there(fs::path(preload::state_folder(file)) / preload::kRegion)) {

@@ -258,6 +258,8 @@ std::string Option::what() const { return option_->get_description(); }
 
 bool Option::takes_value() const { return option_->get_items_expected_max() > 0; }
 
+bool Option::is_given() const { return !option_->empty(); }
+
 // CLI11 describes a choice as "TEXT:{dmp,mhp,wsp}".
 std::vector<std::string> Option::words() const {
   const std::string type = option_->get_type_name();

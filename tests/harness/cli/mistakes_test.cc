@@ -212,8 +212,41 @@ const Mistake kMistakes[] = {
     {"plan --nonsense",
      "perdura: The following argument was not expected: --nonsense (see 'perdura plan --help')"},
     {"run --contniue",
-     "perdura: The following argument was not expected: --contniue; did you mean --continue? (see "},
+     "perdura: The following argument was not expected: --contniue; did you mean --continue? "
+     "(see "},
     {"litmus --seed 010", "perdura: --seed: must be written without zeros before it, not '010'"},
+    // Where nothing can be written is told before minutes of work.
+    {"crash erda --domain dmp --ddio off --diagram /nowhere/x.svg",
+     "perdura: crash: --diagram /nowhere/x.svg: /nowhere: there is no such folder\n"},
+    {"crash erda --diagram /proc", "perdura: crash: --diagram /proc: is a folder; give a file\n"},
+    {"crash --replay nowhere --diagram /nowhere/x.svg",
+     "perdura: crash: --diagram /nowhere/x.svg: /nowhere: there is no such folder\n"},
+    {"crash erda --strategy bounded --out " PERDURA_SOURCE_DIR "/README.md",
+     "perdura: crash: --out " PERDURA_SOURCE_DIR "/README.md: is a file, not a folder\n"},
+    {"soak --out " PERDURA_SOURCE_DIR "/README.md/x",
+     "perdura: soak: --out " PERDURA_SOURCE_DIR "/README.md/x: " PERDURA_SOURCE_DIR
+     "/README.md: is a file, not a folder\n"},
+    {"compare . . --out " PERDURA_SOURCE_DIR "/README.md",
+     "perdura: compare: --out " PERDURA_SOURCE_DIR "/README.md: is a file, not a folder\n"},
+    {"report . --out " PERDURA_SOURCE_DIR "/README.md",
+     "perdura: report: --out " PERDURA_SOURCE_DIR "/README.md: is a file, not a folder\n"},
+    {"guarantees --out " PERDURA_SOURCE_DIR "/README.md",
+     "perdura: guarantees: --out " PERDURA_SOURCE_DIR "/README.md: is a file, not a folder\n"},
+    {"history nowhere --edn /nowhere/x",
+     "perdura: history: --edn /nowhere/x: /nowhere: there is no such folder\n"},
+    {"plan erda-latency --hostfile /nowhere/x",
+     "perdura: --hostfile /nowhere/x: /nowhere: there is no such folder\n"},
+    {"report . --out " PERDURA_SOURCE_DIR "/tests",
+     "perdura: report: --out " PERDURA_SOURCE_DIR "/tests: is not empty, and holds no report; name "
+     "another folder\n"},
+    // A finding's file says what it was found with.
+    {"crash --replay file --domain dmp",
+     "perdura: crash: --replay excludes --domain: the file says what to repeat\n"},
+    {"crash --replay file --seed 1", "perdura: crash: --replay excludes --seed: the file says "},
+    {"crash --replay file --profile nope", "perdura: crash: --replay excludes --profile: the "},
+    {"crash --replay file --persistence paper", "perdura: crash: --replay excludes --persistence"},
+    {"crash --replay file --json", "perdura: crash: --replay excludes --json: the file says "},
+    {"crash erda --replay file", "perdura: "},
     {"advise --flush --no-flush",
      "perdura: --flush excludes --no-flush (see 'perdura advise --help')"},
     {"advise --no-atomics --atomics", "perdura: --atomics excludes --no-atomics (see 'perdura "},
@@ -270,6 +303,20 @@ TEST(EmptyValues, AreRefusedByEveryOptionOfEveryCommand) {
     }
   }
   EXPECT_GT(tried, 100U);
+}
+
+// What a command prints is its result: whoever has closed standard output gets none, as if the disk
+// were full.
+TEST(ClosedOutput, IsTheFailureOfWhatPrints) {
+  for (const char* arguments :
+       {"list", "list systems", "list --json", "plan erda-latency", "plan erda-latency --json",
+        "doctor", "doctor --json", "completion bash", "advise --domain wsp --ddio on", "--version",
+        "--help", "run --help", "crash write --domain wsp --ddio on"}) {
+    const Outcome outcome = shell(fmt::format("({} >&-)", perdura_command(arguments)));
+    EXPECT_EQ(outcome.code, 1) << arguments;
+    EXPECT_EQ(outcome.text, "perdura: standard output: cannot be written: it is closed\n")
+        << arguments;
+  }
 }
 
 TEST(EmptyValues, AreTheInitialValueOfRegistersToo) {
