@@ -1,9 +1,14 @@
 #include "systems/mcas/mcas.h"
 
+#include <fmt/format.h>
+
+#include "platform/base/error.h"
+#include "systems/mcas/ado/plugins/plugins.h"
 #include "systems/mcas/ado/program/program.h"
 #include "systems/mcas/partition.h"
 #include "systems/mcas/session.h"
 #include "systems/mcas/store_session.h"
+#include "systems/parameter_reader.h"
 
 namespace perdura::systems {
 
@@ -43,6 +48,19 @@ constexpr services::Footprint kFootprint{.process = 20'000'000,
                                          .record_items = 1.7,
                                          .write = 0,
                                          .write_items = 0};
+
+// An experiment checks its settings on each host before it begins; a file that is missing would
+// otherwise be noticed only by the process that is to load it. Who is served without an experiment
+// is told by the library, for the shards of its own host (library/mcas/server.cc).
+template <class Config>
+void check(const Config& config) {
+  const mcas::Parameters parameters = mcas::Parameters::of(config);
+  try {
+    mcas::ado::check_plugin_files(parameters.plugins, Isolation::none);
+  } catch (const UsageError& error) {
+    throw ParameterError("plugins", fmt::format("{}: {}", mcas::kName, error.what()));
+  }
+}
 
 std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
   return std::make_unique<mcas::Partition>(
@@ -92,7 +110,7 @@ const KvSystem kMcas{
     .changes_guarantee = kEngines,
     .partition_metrics = mcas::kPartitionMetrics,
     .footprint = kFootprint,
-    .check = [](const KvConfig& config) { mcas::Parameters::of(config); },
+    .check = check<KvConfig>,
     .open = open,
     .connect = mcas::StoreSession::connect,
 };
@@ -109,7 +127,7 @@ const objects::System kMcasObjects{
              .changes_guarantee = kEngines,
              .parameters = mcas::kParameterTable},
     .small = kSmallShard,
-    .check = [](const objects::Config& config) { mcas::Parameters::of(config); },
+    .check = check<objects::Config>,
     .open = open_shard,
     .connect = mcas::PoolsSession::connect,
 };

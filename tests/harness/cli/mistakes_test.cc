@@ -247,6 +247,22 @@ const Mistake kMistakes[] = {
     {"crash --replay file --persistence paper", "perdura: crash: --replay excludes --persistence"},
     {"crash --replay file --json", "perdura: crash: --replay excludes --json: the file says "},
     {"crash erda --replay file", "perdura: "},
+    // An active data object whose file is not there, or is none, would be missed only when it runs.
+    {"crash mcas --parameter plugins=/nowhere.so --domain dmp --ddio on --transport ib",
+     "perdura: crash: --parameter plugins=/nowhere.so: plugins that are files are for 'perdura "
+     "run' and 'perdura mcas serve'; an exploration takes built-in ones"},
+    {"crash mcas-pools --parameter plugins=passthru,./x --domain dmp --ddio on --transport ib",
+     "perdura: crash: --parameter plugins=passthru,./x: plugins that are files are for 'perdura "},
+    {"crash mcas --parameter plugin_cores=99999 --domain dmp --ddio on --transport ib",
+     "perdura: mcas: plugin_cores has 99999; cores have numbers from 0 to 1023\n"},
+    {"plan mcas-ado --set 'systems.mcas-pools.plugins=\"/nowhere.so\"'",
+     "perdura: --set systems.mcas-pools.plugins=\"/nowhere.so\": mcas: plugin '/nowhere.so' "},
+    {"run mcas-ado --set 'systems.mcas-pools.plugins=\"" PERDURA_SOURCE_DIR "/README.md\"'",
+     "perdura: --set systems.mcas-pools.plugins=\"" PERDURA_SOURCE_DIR
+     "/README.md\": mcas: plugin '" PERDURA_SOURCE_DIR "/README.md' "},
+    {"plan erda-latency --set 'matrix.system=[\"mcas\"]' --set "
+     "'systems.mcas.plugins=\"/nowhere.so\"'",
+     "perdura: --set systems.mcas.plugins=\"/nowhere.so\": mcas: plugin '/nowhere.so' "},
     {"advise --flush --no-flush",
      "perdura: --flush excludes --no-flush (see 'perdura advise --help')"},
     {"advise --no-atomics --atomics", "perdura: --atomics excludes --no-atomics (see 'perdura "},
