@@ -104,9 +104,9 @@ void check_positive(const report::FigureSpec& figure, const std::vector<Axis>& m
   }
 }
 
-// A system's name that is mistyped would leave the figure empty, which the user would see only after
-// the whole sweep. A system that is known and not in the matrix is all right: a sweep may be run for
-// some of them.
+// A system's name that is mistyped would leave the figure empty, which the user would see only
+// after the whole sweep. A system that is known and not in the matrix is all right: a sweep may be
+// run for some of them.
 void check_systems(const report::DataSpec& spec, std::string_view kind,
                    const Experiment& experiment) {
   std::vector<std::string> known;

@@ -12,7 +12,7 @@ namespace perdura::harness {
 // created.
 std::string problem_with_output_folder(const std::filesystem::path& folder);
 
-// The same of a file, which is written by write_atomically() (atomic_file.h): its folder must exist.
+// The same of a file, which write_atomically() (atomic_file.h) is to write: its folder must exist.
 std::string problem_with_output_file(const std::filesystem::path& file);
 
 }  // namespace perdura::harness

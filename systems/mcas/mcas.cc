@@ -49,12 +49,29 @@ constexpr services::Footprint kFootprint{.process = 20'000'000,
                                          .write = 0,
                                          .write_items = 0};
 
+// Parameters of plugins have no effect without plugins. Results would name them nevertheless, as if
+// they had been tried.
+void check_need_of_plugins(const GivenParameters& given, const mcas::Parameters& parameters) {
+  if (!parameters.plugins.empty()) return;
+  for (const char* name : {"plugin_signals", "plugin_peer", "plugin_cores"}) {
+    if (!given.contains(name) ||
+        (name == std::string_view("plugin_signals") && !parameters.plugin_signals)) {
+      continue;
+    }
+    throw ParameterError(name,
+                         fmt::format("{}: {} is for plugins, and there are none; name some in "
+                                     "plugins, or leave it out",
+                                     mcas::kName, name));
+  }
+}
+
 // An experiment checks its settings on each host before it begins; a file that is missing would
 // otherwise be noticed only by the process that is to load it. Who is served without an experiment
 // is told by the library, for the shards of its own host (library/mcas/server.cc).
 template <class Config>
 void check(const Config& config) {
   const mcas::Parameters parameters = mcas::Parameters::of(config);
+  check_need_of_plugins(config.parameters, parameters);
   try {
     mcas::ado::check_plugin_files(parameters.plugins, Isolation::none);
   } catch (const UsageError& error) {
@@ -62,7 +79,21 @@ void check(const Config& config) {
   }
 }
 
+// Clients of keys and values have no requests that plugins are called for, nor processes for them.
+void check_store(const KvConfig& config) {
+  if (!mcas::Parameters::of(config).plugins.empty()) {
+    throw ParameterError("plugins",
+                         fmt::format("{}: a store of keys and values calls no plugins; take the "
+                                     "system mcas-pools, or leave them out",
+                                     mcas::kName));
+  }
+  check(config);
+}
+
+// Checks again, for whoever looks for a size that suits a store and takes each refusal for a size
+// that does not.
 std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
+  check_store(config);
   return std::make_unique<mcas::Partition>(
       std::make_shared<mcas::Shard>(thread, name, mcas::Parameters::of(config)));
 }
@@ -110,7 +141,7 @@ const KvSystem kMcas{
     .changes_guarantee = kEngines,
     .partition_metrics = mcas::kPartitionMetrics,
     .footprint = kFootprint,
-    .check = check<KvConfig>,
+    .check = check_store,
     .open = open,
     .connect = mcas::StoreSession::connect,
 };

@@ -64,6 +64,23 @@ TEST_F(Files, MayNotNameSystemsThatThereAreNot) {
   }
 }
 
+// A page of the user's own is not replaced by a report, wherever that would go.
+TEST_F(Files, AreNoReportsBecauseTheyAreNamedLikeOne) {
+  const fs::path folder = temporary_.path() / "results";
+  fs::create_directories(folder / "report");
+  const std::string page = write("results/report/index.html", "mine");
+  const std::string beside = (folder / "report").string();
+  for (const auto& [arguments, beginning] :
+       {std::pair{folder.string(), "perdura: report: " + beside},
+        std::pair{folder.string() + " --out " + beside, "perdura: report: --out " + beside}}) {
+    const Outcome refused = perdura("report " + arguments);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_TRUE(refused.text.starts_with(beginning + ": is not empty, and holds no report; "))
+        << refused.text;
+    EXPECT_EQ(read(page), "mine");
+  }
+}
+
 TEST_F(Files, AreNotLookedUpBesideAHomeThatThereIsNot) {
   const std::string file = write("file", "");
   for (const auto& [home, why] : {std::pair{std::string("/nowhere"), "there is no such folder"},

@@ -253,7 +253,8 @@ const Mistake kMistakes[] = {
      "run' and 'perdura mcas serve'; an exploration takes built-in ones"},
     {"crash mcas-pools --parameter plugins=passthru,./x --domain dmp --ddio on --transport ib",
      "perdura: crash: --parameter plugins=passthru,./x: plugins that are files are for 'perdura "},
-    {"crash mcas --parameter plugin_cores=99999 --domain dmp --ddio on --transport ib",
+    {"crash mcas-pools --parameter plugins=passthru --parameter plugin_cores=99999 --domain dmp "
+     "--ddio on --transport ib",
      "perdura: mcas: plugin_cores has 99999; cores have numbers from 0 to 1023\n"},
     {"plan mcas-ado --set 'systems.mcas-pools.plugins=\"/nowhere.so\"'",
      "perdura: --set systems.mcas-pools.plugins=\"/nowhere.so\": mcas: plugin '/nowhere.so' "},
@@ -262,7 +263,14 @@ const Mistake kMistakes[] = {
      "/README.md\": mcas: plugin '" PERDURA_SOURCE_DIR "/README.md' "},
     {"plan erda-latency --set 'matrix.system=[\"mcas\"]' --set "
      "'systems.mcas.plugins=\"/nowhere.so\"'",
-     "perdura: --set systems.mcas.plugins=\"/nowhere.so\": mcas: plugin '/nowhere.so' "},
+     "perdura: --set systems.mcas.plugins=\"/nowhere.so\": mcas: a store of keys and values calls "
+     "no plugins; take the system mcas-pools"},
+    {"crash mcas --parameter plugins=passthru --domain dmp --ddio on --transport ib",
+     "perdura: mcas: a store of keys and values calls no plugins; take the system mcas-pools"},
+    {"crash mcas --parameter plugin_signals=true --domain dmp --ddio on --transport ib",
+     "perdura: mcas: plugin_signals is for plugins, and there are none; name some in plugins, or "},
+    {"crash mcas-pools --parameter plugin_peer=77 --domain dmp --ddio on --transport ib",
+     "perdura: mcas: plugin_peer is for plugins, and there are none; name some in plugins, or "},
     {"advise --flush --no-flush",
      "perdura: --flush excludes --no-flush (see 'perdura advise --help')"},
     {"advise --no-atomics --atomics", "perdura: --atomics excludes --no-atomics (see 'perdura "},
