@@ -108,10 +108,10 @@ ExitCode report(const ReportArguments& arguments, const Surroundings& around) {
     return finish();
   }
   fmt::print("{}\n", written->page.string());
-  const std::string left_out =
-      written->rows_not_drawn == 0
-          ? ""
-          : fmt::format("; {} not valid and left out", counted(written->rows_not_drawn, "row"));
+  const std::string left_out = written->rows_not_drawn == 0
+                                   ? ""
+                                   : fmt::format("; {} left out, and the page says why",
+                                                 counted(written->rows_not_drawn, "row"));
   fmt::print(stderr, "{}, {}{}\n", counted(written->figures, "figure"),
              counted(written->tables, "table"), left_out);
   return finish();
