@@ -71,9 +71,12 @@ Known known_of_responder(const std::string& file) {
         "advise: --responder {}: {}; 'perdura doctor --json' makes one on the responder", file,
         not_a_file(file)));
   }
-  const std::string text = harness::read_if_there(file);
+  const auto text = harness::read_whole(file);
+  if (!text) {
+    throw UsageError(fmt::format("advise: --responder {}: {}", file, not_a_file(file)));
+  }
   try {
-    const auto responder = methods::responder_from_json(text);
+    const auto responder = methods::responder_from_json(*text);
     return {responder, methods::usable_features(responder), std::nullopt};
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("advise: --responder {}: {}", file, error.what()));

@@ -52,9 +52,10 @@ Method load_method(const std::string& target) {
                     "that there are",
                     target, meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant)));
   }
-  const std::string text = harness::read_if_there(target);
+  const auto text = harness::read_whole(target);
+  if (!text) throw UsageError(fmt::format("crash: {}: {}", target, not_a_file(target)));
   try {
-    return methods::read_method(text, std::filesystem::path(target).stem().string());
+    return methods::read_method(*text, std::filesystem::path(target).stem().string());
   } catch (const pmem::ProgramError& error) {
     throw UsageError(fmt::format("crash {}: {}", target, error.what()));
   }
@@ -235,6 +236,18 @@ harness::ExitCode crash(const CrashArguments& arguments, const CommandContext& c
   return all_right ? harness::ExitCode::done : harness::ExitCode::failed;
 }
 
+// The file of a finding says what it was found with. Another option would not change that, and who
+// gave it would take the answer for one about something else.
+void check_beside_replay(const harness::Command& command) {
+  for (const harness::Option& option : command.options()) {
+    const std::vector<std::string> names = option.long_names();
+    if (!option.is_given() || names.empty()) continue;
+    if (names.front() == "--replay" || names.front() == "--diagram") continue;
+    throw UsageError(
+        fmt::format("crash: --replay excludes {}: the file says what to repeat", names.front()));
+  }
+}
+
 }  // namespace
 
 void add_crash(harness::Command& program, CommandContext& context) {
@@ -360,7 +373,10 @@ void add_crash(harness::Command& program, CommandContext& context) {
   command.option("--diagram", arguments->diagram,
                  "File for a space-time diagram (SVG) of the first loss of a system");
   command.flag("--json", arguments->as_json, "Writes JSON");
-  command.does([arguments, &context] { return crash(*arguments, context); });
+  command.does([arguments, &command, &context] {
+    if (arguments->replay) check_beside_replay(command);
+    return crash(*arguments, context);
+  });
 }
 
 }  // namespace perdura::program

@@ -49,6 +49,8 @@ struct CrashArguments {
 };
 
 bool is_system(const std::string& name);
+// Throws UsageError if a diagram was asked for and cannot be written where it is to go.
+void check_diagram(const CrashArguments& arguments);
 // Explores a system. Returns `done` if acknowledged writes are durable on all persistence models.
 harness::ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context);
 

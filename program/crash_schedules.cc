@@ -9,6 +9,7 @@
 #include "explore/crash.h"
 #include "explore/schedules.h"
 #include "harness/run/long_work.h"
+#include "harness/text/output_place.h"
 #include "platform/base/error.h"
 #include "program/crash_arguments.h"
 #include "program/finding_file.h"
@@ -90,6 +91,10 @@ harness::ExitCode crash_schedules(const CrashArguments& arguments, const Command
   options.strategy = static_cast<StrategyKind>(
       std::find(std::begin(names), std::end(names), *arguments.strategy) - std::begin(names));
   check(arguments, options.strategy);
+  if (const std::string problem = harness::problem_with_output_folder(arguments.folder);
+      !problem.empty()) {
+    throw UsageError(fmt::format("crash: --out {}: {}", arguments.folder, problem));
+  }
   options.deviations =
       static_cast<std::uint32_t>(arguments.deviations.value_or(options.deviations));
   options.depth = static_cast<std::uint32_t>(arguments.depth.value_or(options.depth));

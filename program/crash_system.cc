@@ -10,6 +10,7 @@
 #include "explore/explored.h"
 #include "harness/run/long_work.h"
 #include "harness/text/atomic_file.h"
+#include "harness/text/output_place.h"
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
@@ -86,6 +87,13 @@ GivenParameters given_parameters(const services::SystemInfo& system,
         parameter->problem_with(value.value_or(ParameterValue(text.substr(equals + 1))));
     if (!problem.empty()) refuse(fmt::format("{} {}", name, problem));
     parameters[name] = parameter->of_type(*value);
+    // An exploration runs nothing that the program was not built with: what it found would hold for
+    // the file of this moment alone, and be told of the name.
+    if (name == "plugins" && text.find('/') != std::string::npos) {
+      refuse(
+          "plugins that are files are for 'perdura run' and 'perdura mcas serve'; an exploration "
+          "takes built-in ones, by their names");
+    }
   }
   return parameters;
 }
@@ -98,6 +106,13 @@ std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& op
     }
   }
   return models;
+}
+
+void check_diagram(const CrashArguments& arguments) {
+  if (!arguments.diagram) return;
+  const std::string problem = harness::problem_with_output_file(*arguments.diagram);
+  if (problem.empty()) return;
+  throw UsageError(fmt::format("crash: --diagram {}: {}", *arguments.diagram, problem));
 }
 
 bool is_system(const std::string& name) { return systems::find_system(name).has_value(); }
@@ -166,6 +181,14 @@ Json of_server(const std::string& system, const pmem::PersistenceModel& model, c
   return result;
 }
 
+// "1013 crash points", or, if only some of them were tried, which.
+std::string crash_points_of(const CrashArguments& arguments, const explore::CrashResult& result) {
+  if (!arguments.from && !arguments.to) return fmt::format("{} crash points", result.crash_points);
+  return fmt::format(
+      "crash points {} to {} of each history, of {} in all", arguments.from.value_or(0),
+      arguments.to ? fmt::format("{}", *arguments.to) : "the last", result.crash_points);
+}
+
 }  // namespace
 
 harness::ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context) {
@@ -182,6 +205,7 @@ harness::ExitCode crash_system(const CrashArguments& arguments, const CommandCon
   if (arguments.diagram && arguments.as_json) {
     throw UsageError("crash: --diagram and --json exclude each other");
   }
+  check_diagram(arguments);
   const sim::Profile profile =
       sim::load_profile(context.locations
                             .find(harness::FileKind::profile,
@@ -284,10 +308,10 @@ harness::ExitCode crash_system(const CrashArguments& arguments, const CommandCon
                                                 of_what(options.failure), result.images);
     const std::string found =
         answer.looked_less_closely()
-            ? fmt::format("{}; {} crash points", answer.beside_what_is_known(tried),
-                          result.crash_points)
-            : fmt::format("{}; {} crash points, {}", conditions_of(*system.service, result),
-                          result.crash_points, tried);
+            ? fmt::format("{}; {}", answer.beside_what_is_known(tried),
+                          crash_points_of(arguments, result))
+            : fmt::format("{}; {}, {}", conditions_of(*system.service, result),
+                          crash_points_of(arguments, result), tried);
     fmt::print("{} on {:<18} {:<15} {}, seed {}{}\n", arguments.target, name + ":",
                to_string(answer.level()), found, arguments.seed, events_of(result));
     std::fflush(stdout);

@@ -43,6 +43,11 @@ bench::Host host_of(const DoctorArguments& arguments) {
         fmt::format("doctor: --root {}: {}; give one with sys and proc of another machine",
                     arguments.root, not_a_folder(arguments.root)));
   }
+  try {
+    names_in(arguments.root);
+  } catch (const PlatformError& unreadable) {
+    throw UsageError(fmt::format("doctor: --root {}", unreadable.what()));
+  }
   host.root = arguments.root;
   host.features_of = [](const std::string& device) {
     return tl::unexpected(fmt::format("{} is not in this machine", device));

@@ -33,7 +33,6 @@ harness::Option ExperimentOptions::add_to(harness::Command& command) {
       command.option("--path", path_,
                      "Directory of a mounted file system in which an experiment of driver fs "
                      "works by system calls, instead of on its systems")};
-  for (harness::Option& option : options_) option.not_empty();
   return experiment;
 }
 

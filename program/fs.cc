@@ -11,12 +11,14 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "mount/make.h"
 #include "mount/mount.h"
 #include "mount/place.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "program/commands.h"
 #include "systems/registry/registry.h"
 
@@ -172,7 +174,22 @@ harness::ExitCode mount_in_background(const FsArguments& arguments) {
       fmt::format("the process that serves the mount was ended by signal {}", WTERMSIG(status)));
 }
 
+// What was named and may not be read is a wrong argument. Everything else is found by mounting.
+void check_readable(const FsArguments& arguments) {
+  const std::string& place = arguments.place;
+  const PathKind kind = kind_of(place);
+  if (kind == PathKind::unknown || (kind == PathKind::file && !std::ifstream(place))) {
+    throw UsageError(fmt::format("{}: {}", place, not_a_file(place)));
+  }
+  try {
+    names_in(arguments.mount.directory);
+  } catch (const PlatformError& unreadable) {
+    throw UsageError(unreadable.what());
+  }
+}
+
 harness::ExitCode mount(FsArguments arguments) {
+  check_readable(arguments);
   if (arguments.mount.threads > 0) {
     fs::FsConfig config;
     config.threads = arguments.mount.threads;
@@ -193,11 +210,6 @@ harness::ExitCode mount(FsArguments arguments) {
   }
   mount::serve(system, place, arguments.mount);
   return harness::ExitCode::done;
-}
-
-// Rejects a negative number, which the parser would take for a large one.
-std::string is_not_negative(const std::string& given) {
-  return given.starts_with('-') ? fmt::format("{} is negative", given) : "";
 }
 
 harness::Command& add_command(harness::Command& fs_command, const char* name, const char* what,
@@ -238,11 +250,9 @@ void add_fs(harness::Command& program, CommandContext&) {
   add_place(mkfs, *arguments);
   mkfs.option("--size", arguments->size, "Size of its memory, in whole blocks: 4GiB")
       .required()
-      .size_with_unit()
-      .check(is_not_negative);
+      .size_with_unit();
   mkfs.option("--inodes", arguments->inodes,
-              "How many files there can be; if not given, one for each 8 KiB")
-      .check(is_not_negative);
+              "How many files there can be; if not given, one for each 8 KiB");
   mkfs.flag("--force", arguments->force, "Replaces what is there when the new one is whole");
 
   harness::Command& checking = add_command(
@@ -256,8 +266,7 @@ void add_fs(harness::Command& program, CommandContext&) {
   harness::Command& dumping =
       add_command(command, "dump", "Prints what is stored, readable by a person", arguments, dump);
   add_place(dumping, *arguments);
-  dumping.option("inode", arguments->inode, "Dumps one inode only; the root directory is 1")
-      .check(is_not_negative);
+  dumping.option("inode", arguments->inode, "Dumps one inode only; the root directory is 1");
   add_system_of_place(dumping, *arguments);
 
   harness::Command& mounting =

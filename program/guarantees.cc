@@ -17,6 +17,7 @@
 #include "explore/explored.h"
 #include "harness/run/long_work.h"
 #include "harness/text/atomic_file.h"
+#include "harness/text/output_place.h"
 #include "methods/matrices.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
@@ -260,6 +261,10 @@ struct Arguments {
 harness::ExitCode guarantees(const Arguments& arguments, const CommandContext& context) {
   const auto& [folder, names, built_in, as_json] = arguments;
   if (!context.ranks.is_root()) return harness::ExitCode::done;
+  if (const std::string unwritable = harness::problem_with_output_folder(folder);
+      !unwritable.empty()) {
+    throw UsageError(fmt::format("guarantees: --out {}: {}", folder, unwritable));
+  }
   if (is_folder(folder) && !names_in(folder).empty() && !is_there(fs::path(folder) / kTables)) {
     throw UsageError(
         fmt::format("guarantees: --out {}: is not empty, and holds no tables of guarantees; name "

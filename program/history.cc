@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "harness/text/atomic_file.h"
+#include "harness/text/output_place.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
@@ -55,6 +56,12 @@ harness::ExitCode check_own(const history::History& history, const HistoryArgume
 
 harness::ExitCode check_file(const HistoryArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return harness::ExitCode::done;
+  if (!arguments.edn.empty()) {
+    const std::string problem = harness::problem_with_output_file(arguments.edn);
+    if (!problem.empty()) {
+      throw UsageError(fmt::format("history: --edn {}: {}", arguments.edn, problem));
+    }
+  }
   const auto text = harness::read_whole(arguments.file);
   if (!text) {
     throw UsageError(fmt::format("history: {}: {}", arguments.file, not_a_file(arguments.file)));
@@ -98,8 +105,10 @@ void add_history(harness::Command& program, CommandContext& context) {
       .required();
   command.option("--edn", arguments->edn,
                  "Also writes a history of perdura's own to this file for Jepsen's checkers");
-  command.option("--initial", arguments->initial,
-                 "What registers hold at first, as the file writes it; otherwise nothing (nil)");
+  command
+      .option("--initial", arguments->initial,
+              "What registers hold at first, as the file writes it; otherwise nothing (nil)")
+      .may_be_empty();
   command
       .option("--configurations", arguments->configurations,
               "How many configurations the general search visits for a key before it gives up")

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -317,7 +318,7 @@ harness::ExitCode recover_copies(const MojimArguments& arguments) {
   const Cluster cluster = cluster_of(arguments);
   for (NodeId node = 0; node < cluster.files.size(); ++node) {
     const std::string& file = cluster.files[node];
-    if (kind_of(file) != PathKind::file) {
+    if (kind_of(file) != PathKind::file || !std::ifstream(file)) {
       throw UsageError(fmt::format("{}: {}", file, not_a_file(file)));
     }
     if (!is_there(fs::path(preload::state_folder(file)) / preload::kRegion)) {
@@ -395,7 +396,9 @@ void add_mojim(harness::Command& program, CommandContext&) {
              "primary or mirror: where the files are not as the last run has left them, all get "
              "the contents of this one")
       .one_of({"primary", "mirror"});
-  run.option("command", arguments->command, "the program and its arguments, after --").required();
+  run.option("command", arguments->command, "the program and its arguments, after --")
+      .required()
+      .may_be_empty();
   run.does([arguments] { return run_mojim(*arguments); });
 
   harness::Command& read =
@@ -404,7 +407,9 @@ void add_mojim(harness::Command& program, CommandContext&) {
                        "it waits while a sync point is applied");
   const auto reads = std::make_shared<ReadArguments>();
   read.option("file", reads->file, "the copy: a --mirror or --backup of a run").required();
-  read.option("command", reads->command, "the program and its arguments, after --").required();
+  read.option("command", reads->command, "the program and its arguments, after --")
+      .required()
+      .may_be_empty();
   read.does([reads] { return read_copy(*reads); });
 
   harness::Command& recover_command = mojim.subcommand(

@@ -10,6 +10,7 @@
 #include "harness/run/estimate.h"
 #include "harness/text/atomic_file.h"
 #include "harness/text/counted.h"
+#include "harness/text/output_place.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
 #include "program/commands.h"
@@ -146,6 +147,12 @@ void print_json(const harness::PreparedSweep& sweep, const std::optional<harness
 }
 
 harness::ExitCode plan(const PlanArguments& arguments, CommandContext& context) {
+  if (!arguments.hostfile.empty()) {
+    const std::string problem = harness::problem_with_output_file(arguments.hostfile);
+    if (!problem.empty()) {
+      throw UsageError(fmt::format("--hostfile {}: {}", arguments.hostfile, problem));
+    }
+  }
   harness::ExperimentRequest request = arguments.experiment.request();
   request.plan_only = true;
   const harness::PreparedSweep sweep =

@@ -21,23 +21,17 @@ void add_probe(harness::Command& program, CommandContext& context) {
               "shm: this host; verbs: hosts with RDMA devices, a rank each; sim: a testbed, on "
               "the model")
       .required();
-  command
-      .option("--profile", request->profile,
-              "On sim, the testbed; else, where parameters that are not measured come from "
-              "(default there: remote-log-connectx4)")
-      .not_empty();
+  command.option("--profile", request->profile,
+                 "On sim, the testbed; else, where parameters that are not measured come from "
+                 "(default there: remote-log-connectx4)");
   command.option("--set", request->set, "Which probes (default: all)")
       .one_of({"memory", "rdma", "all"});
-  command
-      .option(
-          "--pm-directory", *pm_directory,
-          "Where persistent memory is: a directory, on verbs also a DAX device (default: memory of "
-          "this host)")
-      .not_empty();
-  command
-      .option("--device", request->verbs.device,
-              "On verbs, as ibv_devices names it (default: one whose port is active)")
-      .not_empty();
+  command.option(
+      "--pm-directory", *pm_directory,
+      "Where persistent memory is: a directory, on verbs also a DAX device (default: memory of "
+      "this host)");
+  command.option("--device", request->verbs.device,
+                 "On verbs, as ibv_devices names it (default: one whose port is active)");
   command.option("--port", request->verbs.port, "On verbs: of the device").range(1, 255);
   command.option("--gid-index", request->verbs.gid_index, "On verbs, as show_gids names it")
       .range(0, 65535);
@@ -45,10 +39,8 @@ void add_probe(harness::Command& program, CommandContext& context) {
                "On verbs: on-demand paging instead of locked pages");
   command.flag("--quick", request->quick, "Fewer steps and repetitions");
   command.flag("--quiet", request->quiet, "No progress on stderr");
-  command
-      .option("-o,--out", *out,
-              "Folder for the results; must be new or empty (default: out/probe-PLATFORM-N)")
-      .not_empty();
+  command.option("-o,--out", *out,
+                 "Folder for the results; must be new or empty (default: out/probe-PLATFORM-N)");
   command.does([request, pm_directory, out, &context] {
     if (!pm_directory->empty()) request->verbs.pm_directory = {*pm_directory, "--pm-directory"};
     request->out = *out;

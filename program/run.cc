@@ -53,17 +53,14 @@ void add_run(harness::Command& program, CommandContext& context) {
       "run",
       "Runs an experiment; under mpirun, ranks share the points (sim) or are nodes (shm, verbs)");
   const harness::Option experiment = arguments->experiment.add_to(command);
-  const harness::Option out = command
-                                  .option("-o,--out", arguments->out,
-                                          "Folder for the results; must be new or empty "
-                                          "(default: out/EXPERIMENT-PLATFORM-N)")
-                                  .not_empty();
+  const harness::Option out = command.option("-o,--out", arguments->out,
+                                             "Folder for the results; must be new or empty "
+                                             "(default: out/EXPERIMENT-PLATFORM-N)");
   harness::Option interrupted =
       command
           .option("--continue", arguments->interrupted,
                   "Folder of a sweep that was interrupted or killed: runs the points that "
                   "are missing, with the settings that it was begun with")
-          .not_empty()
           .excludes(experiment)
           .excludes(out);
   command

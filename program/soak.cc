@@ -19,6 +19,7 @@
 #include "harness/run/last_words.h"
 #include "harness/run/long_work.h"
 #include "harness/text/atomic_file.h"
+#include "harness/text/output_place.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
 #include "platform/host/os_thread.h"
@@ -337,6 +338,10 @@ harness::ExitCode soak(const SoakArguments& arguments, CommandContext& context) 
                                                system.info.name) != arguments.systems.end();
     if (wanted) systems.push_back(system);
   }
+  if (const std::string problem = harness::problem_with_output_folder(arguments.folder);
+      !problem.empty()) {
+    throw UsageError(fmt::format("soak: --out {}: {}", arguments.folder, problem));
+  }
   std::error_code problem;
   fs::create_directories(arguments.folder, problem);
   if (problem) {
@@ -369,6 +374,7 @@ harness::ExitCode soak(const SoakArguments& arguments, CommandContext& context) 
 
 harness::ExitCode replay_finding(const CrashArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return harness::ExitCode::done;
+  check_diagram(arguments);
   const std::string& file = *arguments.replay;
   const FindingFile read = read_finding(file);
   explore::SoakFinding finding = read.finding;

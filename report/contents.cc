@@ -243,7 +243,13 @@ std::string legend_label(const FigureResult& figure, const Series& series) {
 
 std::string why_empty(const FigureResult& figure) {
   if (!figure.data.omitted.empty()) {
-    return fmt::format("none of the {} rows is valid", figure.data.omitted.size());
+    const std::vector<OmittedRow>& omitted = figure.data.omitted;
+    const bool any_invalid =
+        std::any_of(omitted.begin(), omitted.end(),
+                    [&](const OmittedRow& each) { return !figure.folder->points.valid(each.row); });
+    if (any_invalid) return fmt::format("none of the {} rows is valid", omitted.size());
+    return fmt::format("none of the {} rows can be drawn: {}", omitted.size(),
+                       omitted.front().reason);
   }
   const Points& points = figure.folder->points;
   std::vector<std::size_t> rows;

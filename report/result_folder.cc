@@ -6,6 +6,7 @@
 
 #include "harness/schema/file_record.h"
 #include "harness/text/whole_file.h"
+#include "platform/base/error.h"
 #include "platform/base/json.h"
 #include "platform/base/path_kind.h"
 
@@ -136,24 +137,8 @@ Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
   return folder;
 }
 
-}  // namespace
-
-std::string ResultFolder::from_manifest(const std::string& name_in_manifest) const {
-  for (const auto& [key, value] : manifest) {
-    if (key == name_in_manifest) return value;
-  }
-  return "";
-}
-
-std::string ResultFolder::unfinished() const {
-  const std::string status = from_manifest("status");
-  if (status.empty() || status == "complete") return "";
-  return fmt::format("{} of {} points", from_manifest("points_done"), from_manifest("points"));
-}
-
-Expected<std::vector<ResultFolder>> read_result_folders(
-    const fs::path& input, Rows rows, const std::function<void(const fs::path&)>& reading) {
-  std::error_code problem;
+Expected<std::vector<ResultFolder>> read_all(const fs::path& input, Rows rows,
+                                             const std::function<void(const fs::path&)>& reading) {
   const auto has_results = [](const fs::path& path) {
     return is_there(path / "points.csv") || is_there(path / "probes.csv");
   };
@@ -180,6 +165,30 @@ Expected<std::vector<ResultFolder>> read_result_folders(
     folders.push_back(std::move(*folder));
   }
   return folders;
+}
+
+}  // namespace
+
+std::string ResultFolder::from_manifest(const std::string& name_in_manifest) const {
+  for (const auto& [key, value] : manifest) {
+    if (key == name_in_manifest) return value;
+  }
+  return "";
+}
+
+std::string ResultFolder::unfinished() const {
+  const std::string status = from_manifest("status");
+  if (status.empty() || status == "complete") return "";
+  return fmt::format("{} of {} points", from_manifest("points_done"), from_manifest("points"));
+}
+
+Expected<std::vector<ResultFolder>> read_result_folders(
+    const fs::path& input, Rows rows, const std::function<void(const fs::path&)>& reading) {
+  try {
+    return read_all(input, rows, reading);
+  } catch (const PlatformError& unreadable) {
+    return fail(unreadable.what());
+  }
 }
 
 }  // namespace perdura::report

@@ -25,6 +25,7 @@
 #include "harness/run/progress.h"
 #include "harness/schema/file_record.h"
 #include "harness/text/atomic_file.h"
+#include "harness/text/output_place.h"
 #include "platform/base/error.h"
 #include "platform/base/limits.h"
 #include "platform/base/path_kind.h"
@@ -280,6 +281,10 @@ class Run {
     const PathKind kind = kind_of(folder_);
     if (kind != PathKind::nothing && kind != PathKind::folder) {
       throw UsageError(fmt::format("--out {}: {}", folder_.string(), not_a_folder(folder_)));
+    }
+    if (const std::string problem = harness::problem_with_output_folder(folder_);
+        !problem.empty()) {
+      throw UsageError(fmt::format("--out {}: {}", folder_.string(), problem));
     }
     if (!names_in(folder_).empty()) {
       throw UsageError(fmt::format("--out {}: holds something already; choose another folder",

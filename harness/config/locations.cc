@@ -104,9 +104,39 @@ void check_positive(const report::FigureSpec& figure, const std::vector<Axis>& m
   }
 }
 
+// A system's name that is mistyped would leave the figure empty, which the user would see only
+// after the whole sweep. A system that is known and not in the matrix is all right: a sweep may be
+// run for some of them.
+void check_systems(const report::DataSpec& spec, std::string_view kind,
+                   const Experiment& experiment) {
+  std::vector<std::string> known;
+  for (const auto& system : experiment.declared.systems) known.emplace_back(system.name);
+  for (const auto& [name, settings] : experiment.systems) known.push_back(name);
+  const auto check = [&](std::string_view key, const std::string& column,
+                         const std::vector<std::string>& names) {
+    if (column != "system") return;
+    for (const std::string& name : names) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      throw UsageError(fmt::format("{}: {} {}: {}: {}", spec.place, kind, spec.id, key,
+                                   unknown_name("system", name, known)));
+    }
+  };
+  for (const report::Condition& condition : spec.where) {
+    check("where", condition.column, condition.any_of);
+  }
+  if (spec.normalize) check("normalize", spec.normalize->column, spec.normalize->any_of);
+  if (!spec.baseline.empty()) check("baseline", spec.series, {spec.baseline});
+}
+
 }  // namespace
 
 void Locations::check_plots(const Experiment& experiment) const {
+  for (const report::FigureSpec& figure : experiment.specs.figures) {
+    check_systems(figure, "figure", experiment);
+  }
+  for (const report::TableSpec& table : experiment.specs.tables) {
+    check_systems(table, "table", experiment);
+  }
   const auto there = report::check_plots(experiment.specs, plots());
   if (!there) throw UsageError(there.error().message);
   for (const report::FigureSpec& figure : experiment.specs.figures) {

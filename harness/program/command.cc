@@ -39,9 +39,46 @@ bool is_number(const std::string& text, T low, T high) {
 
 // The problem with a text that should be a whole number, or "".
 std::string not_whole(const std::string& text, std::uint64_t low, std::uint64_t high) {
+  if (text.size() > 1 && text.front() == '0' && is_number(text, low, high)) {
+    return fmt::format("must be written without zeros before it, not '{}'", text);
+  }
   if (is_number(text, low, high)) return "";
   return fmt::format("must be a whole number from {} to {}, not '{}'", low, high, text);
 }
+
+// The name of the check of whole numbers that an option has until it is given narrower bounds.
+constexpr const char* kAnyNumber = "any number";
+
+// The commands that were chosen, each below the one before it.
+std::vector<const CLI::App*> chosen_commands(const CLI::App& app) {
+  std::vector<const CLI::App*> commands;
+  for (const CLI::App* last = &app; !last->get_subcommands().empty();) {
+    last = last->get_subcommands().front();
+    commands.push_back(last);
+  }
+  return commands;
+}
+
+// The parser takes "" for 0 or for no value, as the types of the options want it. A script whose
+// variable is not set gives "", and would get what it did not ask for.
+void forbid_empty(CLI::Option& option) {
+  option.check(
+      [&option](const std::string& text) -> std::string {
+        if (!text.empty()) return "";
+        return option.get_required() ? "must not be empty"
+                                     : "must not be empty; leave it out instead";
+      },
+      "", "not empty");
+}
+
+// The parser itself takes -1 for the largest number, a number that is too large for the largest,
+// and 010 for 8.
+void check_whole(CLI::Option& option, std::uint64_t most) {
+  const auto problem_of = [most](const std::string& text) { return not_whole(text, 0, most); };
+  option.check(CLI::Validator(problem_of, "", kAnyNumber));
+}
+
+void check_bounds_only(CLI::Option& option) { option.get_validator(kAnyNumber)->active(false); }
 
 std::vector<std::string> long_names_of(const CLI::Option& option) {
   std::vector<std::string> names;
@@ -51,8 +88,8 @@ std::vector<std::string> long_names_of(const CLI::Option& option) {
 
 // For an unknown option, a hint at the one that was probably meant.
 std::string meant_option(const CLI::App& app) {
-  std::vector<const CLI::App*> commands{&app};
-  for (const CLI::App* command : app.get_subcommands()) commands.push_back(command);
+  std::vector<const CLI::App*> commands = chosen_commands(app);
+  commands.insert(commands.begin(), &app);
   for (const CLI::App* command : commands) {
     std::vector<std::string> names;
     for (const CLI::Option* option : command->get_options()) {
@@ -84,19 +121,23 @@ std::string unknown_subcommand(const CLI::App& app) {
 }
 
 // The message about wrong usage: what was not understood, in the order given, and where help is.
+// An unknown option is told first: it may be the misspelled one that is missing.
 std::string misuse(const CLI::App& app, const CLI::ParseError& error) {
   std::string what = error.what();
+  const std::vector<std::string> rest = app.remaining(true);
+  bool is_unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
     if (const std::string unknown = unknown_subcommand(app); !unknown.empty()) return unknown;
+    is_unknown = std::any_of(rest.begin(), rest.end(),
+                             [](const std::string& word) { return word.starts_with('-'); });
   }
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
-    const std::vector<std::string> rest = app.remaining(true);
+  if (is_unknown) {
     what = fmt::format("The following argument{} not expected: {}",
                        rest.size() == 1 ? " was" : "s were", fmt::join(rest, " "));
   }
-  const auto commands = app.get_subcommands();
-  return fmt::format("{}{} (see '{} {}--help')", what, meant_option(app), app.get_name(),
-                     commands.empty() ? "" : commands.front()->get_name() + " ");
+  std::string command = app.get_name();
+  for (const CLI::App* chosen : chosen_commands(app)) command += " " + chosen->get_name();
+  return fmt::format("{}{} (see '{} --help')", what, meant_option(app), command);
 }
 
 }  // namespace
@@ -115,6 +156,7 @@ Option& Option::whole_number(std::uint64_t low, std::uint64_t high) {
   const auto problem_of = [low, high](const std::string& text) {
     return not_whole(text, low, high);
   };
+  check_bounds_only(*option_);
   option_->check(CLI::Validator(problem_of, fmt::format("{} to {}", low, high)));
   return *this;
 }
@@ -143,32 +185,42 @@ Option& Option::range(int low, int high) {
   return *this;
 }
 
+namespace {
+
+// Replaces a size by its number of bytes, or returns the problem with it. A fraction such as
+// "1.5GiB" is rounded down to bytes.
+std::string to_bytes(std::string& text) {
+  static const CLI::AsSizeValue kWhole(false);
+  constexpr long double kBeyond = 0x1p63L;
+  if (text.empty()) return "must not be empty";
+  if (text.front() == '-') return text + " is negative";
+  const std::size_t end = text.find_first_not_of("0123456789.");
+  const std::string number = text.substr(0, end);
+  if (number.empty()) return text + " is no size";
+  std::string unit = end == std::string::npos ? "1" : "1" + text.substr(end);
+  if (std::string problem = kWhole(unit); !problem.empty()) return problem;
+  char* rest = nullptr;
+  const long double bytes =
+      std::strtold(number.c_str(), &rest) * static_cast<long double>(std::stoull(unit));
+  if (*rest != '\0') return text + " is no size";
+  if (bytes >= kBeyond) {
+    return fmt::format("{} is larger than the largest size, {} bytes", text,
+                       (std::uint64_t{1} << 63) - 1);
+  }
+  text = std::to_string(static_cast<std::uint64_t>(bytes));
+  return "";
+}
+
+}  // namespace
+
 Option& Option::size_with_unit() {
-  // The parser accepts whole numbers with a unit; a fraction such as "1.5GiB" is accepted here,
-  // too, and rounded down to bytes.
-  option_->transform(CLI::Validator(
-      [](std::string& text) -> std::string {
-        static const CLI::AsSizeValue kWhole(false);
-        const std::size_t end = text.find_first_not_of("0123456789.");
-        const std::string number = text.substr(0, end);
-        if (number.find('.') == std::string::npos) return kWhole(text);
-        std::string unit = end == std::string::npos ? "1" : "1" + text.substr(end);
-        if (std::string problem = kWhole(unit); !problem.empty()) return problem;
-        char* rest = nullptr;
-        const long double bytes =
-            std::strtold(number.c_str(), &rest) * static_cast<long double>(std::stoull(unit));
-        if (*rest != '\0' || bytes >= 0x1p63L) return text + " is no size";
-        text = std::to_string(static_cast<std::uint64_t>(bytes));
-        return {};
-      },
-      "SIZE"));
+  option_->transform(CLI::Validator(to_bytes, "SIZE"));
   return *this;
 }
 
-Option& Option::not_empty() {
-  return check([](const std::string& text) {
-    return text.empty() ? "must not be empty; leave it out instead" : "";
-  });
+Option& Option::may_be_empty() {
+  option_->get_validator("not empty")->active(false);
+  return *this;
 }
 
 Option& Option::check(const std::function<std::string(const std::string&)>& problem_of) {
@@ -206,6 +258,8 @@ std::string Option::what() const { return option_->get_description(); }
 
 bool Option::takes_value() const { return option_->get_items_expected_max() > 0; }
 
+bool Option::is_given() const { return !option_->empty(); }
+
 // CLI11 describes a choice as "TEXT:{dmp,mhp,wsp}".
 std::vector<std::string> Option::words() const {
   const std::string type = option_->get_type_name();
@@ -220,7 +274,17 @@ Command::Command(std::shared_ptr<CLI::App> app, std::shared_ptr<Work> chosen)
 
 template <class T>
 Option Command::option(const std::string& names, T& value, const std::string& what) {
-  return Option(*app_->add_option(names, value, what));
+  CLI::Option& added = *app_->add_option(names, value, what);
+  forbid_empty(added);
+  if constexpr (std::is_same_v<T, std::uint64_t> ||
+                std::is_same_v<T, std::optional<std::uint64_t>>) {
+    check_whole(added, ~std::uint64_t{0});
+  }
+  if constexpr (std::is_same_v<T, std::uint32_t> ||
+                std::is_same_v<T, std::optional<std::uint32_t>>) {
+    check_whole(added, ~std::uint32_t{0});
+  }
+  return Option(added);
 }
 template Option Command::option(const std::string&, std::string&, const std::string&);
 template Option Command::option(const std::string&, std::uint64_t&, const std::string&);
@@ -239,11 +303,20 @@ Option Command::flag(const std::string& names, bool& value, const std::string& w
   return Option(*app_->add_flag(names, value, what));
 }
 
-// CLI11 gives a negated flag a negative count.
+// CLI11 gives a negated flag a negative count, and counts both.
 Option Command::flag(const std::string& names, std::optional<bool>& value,
                      const std::string& what) {
-  const auto set = [&value](std::int64_t count) { value = count > 0; };
-  return Option(*app_->add_flag_function(names, set, what));
+  const auto given = std::make_shared<const CLI::Option*>();
+  const auto set = [&value, given](std::int64_t count) {
+    const auto& all = (*given)->results();
+    if (std::any_of(all.begin(), all.end(), [&](const auto& one) { return one != all.front(); })) {
+      throw CLI::ExcludesError((*given)->get_name(), "--" + (*given)->get_fnames().front());
+    }
+    value = count > 0;
+  };
+  CLI::Option* const added = app_->add_flag_function(names, set, what);
+  *given = added;
+  return Option(*added);
 }
 
 Command& Command::subcommand(const std::string& name, const std::string& what) {

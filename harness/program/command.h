@@ -38,8 +38,8 @@ class Option {
   Option& range(int low, int high);
   // A size in bytes: 4096, 64MiB. The value is set to the number of bytes.
   Option& size_with_unit();
-  // Forbids "", which is different from an absent option.
-  Option& not_empty();
+  // Allows "", which is otherwise refused: a script whose variable is not set gives it.
+  Option& may_be_empty();
   // `problem_of` returns the problem with a text, or "".
   Option& check(const std::function<std::string(const std::string&)>& problem_of);
   // Takes one value each time it is given, so that positional arguments may follow.
@@ -55,6 +55,8 @@ class Option {
   std::string positional_name() const;
   std::string what() const;
   bool takes_value() const;
+  // Whether the arguments that were parsed have it.
+  bool is_given() const;
   // The allowed values, if set by one_of().
   std::vector<std::string> words() const;
 
@@ -74,7 +76,8 @@ class Command {
 
   // `names` are those of an option ("-o,--out") or of a positional argument ("folder"). The value
   // is unchanged if the argument is absent. T is std::string, std::uint64_t, std::uint32_t, int or
-  // double, std::optional of one of the first three, or std::vector<std::string>.
+  // double, std::optional of one of the first three, or std::vector<std::string>. Whole numbers are
+  // decimal and must fit into T.
   template <class T>
   Option option(const std::string& names, T& value, const std::string& what = "");
   // "--json" sets the value to true, "--no-sync{false}" to false.

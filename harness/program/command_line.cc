@@ -16,6 +16,8 @@ namespace perdura::harness {
 namespace {
 
 [[noreturn]] void refuse_output(int problem) {
+  // The descriptor was closed before the program began (program_start.cc).
+  if (problem == EBADF) throw PlatformError("standard output: cannot be written: it is closed");
   throw PlatformError(
       fmt::format("standard output: cannot be written: {}", std::strerror(problem)));
 }

@@ -1,20 +1,40 @@
 #include "harness/program/data_folders.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <system_error>
 
+#include "platform/base/error.h"
 #include "platform/base/path_kind.h"
 
 namespace perdura::harness {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// null if it is not set
+const char* home_of_user() {
+  const char* const home = std::getenv("PERDURA_HOME");
+  return home == nullptr || *home == '\0' ? nullptr : home;
+}
+
+// Files of the same names would be found elsewhere, and the user would not notice that they are not
+// the own ones.
+void check_home() {
+  const char* const home = home_of_user();
+  if (home == nullptr || kind_of(home) == PathKind::folder) return;
+  throw UsageError(fmt::format("PERDURA_HOME={}: {}; correct the variable, or unset it", home,
+                               not_a_folder(home)));
+}
+
+}  // namespace
+
 DataFolders DataFolders::standard() {
   std::vector<fs::path> roots;
-  if (const char* home = std::getenv("PERDURA_HOME"); home != nullptr && *home != '\0') {
-    roots.emplace_back(home);
-  }
+  if (const char* const home = home_of_user()) roots.emplace_back(home);
   roots.emplace_back("");
   std::error_code unknown;
   roots.push_back(of_program(fs::read_symlink("/proc/self/exe", unknown)));
@@ -38,6 +58,7 @@ fs::path DataFolders::first_existing(const fs::path& relative) const {
 }
 
 std::vector<fs::path> DataFolders::open_roots() const {
+  check_home();
   std::vector<fs::path> open = roots_;
   std::erase_if(
       open, [](const fs::path& root) { return root.empty() && kind_of(".") == PathKind::unknown; });

@@ -78,11 +78,15 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void begin() {
 
 [[gnu::section(".preinit_array"), gnu::used]] void (*const first_of_all)() = begin;
 
+// A file that is opened later must not get the number of a closed standard descriptor, and be
+// written what is meant for a terminal. In place of standard output is something that can only be
+// read, so that what is written there is refused and not lost. Standard error has no place where
+// one could be told that it is lost.
 void open_standard_descriptors() {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
     if (::fcntl(descriptor, F_GETFD) >= 0) continue;
     // The lowest free number is this one, since those below are open.
-    const int flags = descriptor == STDIN_FILENO ? O_RDONLY : O_WRONLY;
+    const int flags = descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY;
     if (::open("/dev/null", flags) != descriptor) std::_Exit(static_cast<int>(ExitCode::failed));
   }
 }

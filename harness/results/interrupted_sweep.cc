@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <set>
 
 #include "harness/schema/file_record.h"
@@ -45,6 +46,17 @@ fs::path first_directory(const std::vector<std::string>& records) {
   }
 }
 
+// A folder of another user that this one may not read is a wrong folder, and no failed sweep.
+void check_readable(const fs::path& folder) {
+  for (const fs::path& file :
+       {journal_file(folder), folder / "manifest.json", folder / "experiment.toml"}) {
+    const PathKind kind = kind_of(file);
+    if (kind == PathKind::nothing || (kind == PathKind::file && std::ifstream(file))) continue;
+    throw UsageError(fmt::format("--continue {}: {}: {}", folder.string(), file.filename().string(),
+                                 not_a_file(file)));
+  }
+}
+
 }  // namespace
 
 fs::path journal_file(const fs::path& folder) { return folder / "journal"; }
@@ -67,6 +79,7 @@ std::optional<InterruptedSweep> open_interrupted(const fs::path& folder, IfDamag
     throw UsageError(fmt::format("--continue {}: {}; give one that 'perdura run' began",
                                  folder.string(), not_a_folder(folder)));
   }
+  check_readable(folder);
   // A process that was killed at the very end leaves both the complete results and the journal.
   if (has_status(folder, RunStatus::complete)) {
     std::error_code ignored;

@@ -17,9 +17,13 @@ namespace fs = std::filesystem;
 
 fs::path next_result_folder(const fs::path& out, const std::string& experiment,
                             const std::string& platform) {
+  std::error_code problem;
+  fs::create_directories(out, problem);
   for (std::uint64_t n = 1;; ++n) {
     fs::path folder = out / fmt::format("{}-{}-{}", experiment, platform, n);
-    if (!is_there(folder)) return folder;
+    if (is_there(folder)) continue;
+    // Another process may have made it meanwhile. Who uses a folder that cannot be made says why.
+    if (fs::create_directory(folder, problem) || problem) return folder;
   }
 }
 

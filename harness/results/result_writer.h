@@ -18,7 +18,9 @@
 
 namespace perdura::harness {
 
-// Returns out/<experiment>-<platform>-<n> with the smallest n, from 1, that does not exist.
+// Makes out/<experiment>-<platform>-<n> with the smallest n, from 1, that does not exist, and
+// returns it. Several processes that call this at once get a folder each. If it cannot be made, it
+// is only returned.
 std::filesystem::path next_result_folder(const std::filesystem::path& out,
                                          const std::string& experiment,
                                          const std::string& platform);

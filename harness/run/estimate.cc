@@ -58,7 +58,12 @@ PastRun read_past_run(const fs::path& folder, const Experiment& experiment) {
     return UsageError(fmt::format("--like {}: {}; give a folder that 'perdura run' wrote",
                                   folder.string(), what));
   };
-  if (!is_there(folder / "experiment.toml")) throw wrong("has no experiment.toml");
+  const fs::path experiment_file = folder / "experiment.toml";
+  if (const PathKind kind = kind_of(experiment_file); kind != PathKind::file) {
+    throw wrong(kind == PathKind::nothing
+                    ? "has no experiment.toml"
+                    : fmt::format("experiment.toml {}", not_a_file(experiment_file)));
+  }
   if (!holds_for(
           load_experiment(folder / "experiment.toml", {{experiment.declared}, schema_of(folder)}),
           experiment)) {
@@ -93,8 +98,8 @@ std::optional<PastRun> find_past_run(const fs::path& out, const Experiment& expe
   std::optional<PastRun> newest;
   fs::file_time_type written;
   for (const fs::path& path : names_in(out)) {
-    if (!is_of(path, experiment.name, platform)) continue;
     try {
+      if (!is_of(path, experiment.name, platform)) continue;
       PastRun past = read_past_run(path, experiment);
       const auto time = fs::last_write_time(path / "times.csv");
       if (newest && time <= written) continue;
@@ -102,6 +107,8 @@ std::optional<PastRun> find_past_run(const fs::path& out, const Experiment& expe
       written = time;
     } catch (const UsageError&) {
       // An unreadable folder, such as one of another version, must not hide the others.
+    } catch (const PlatformError&) {
+      // Neither must one of another user.
     }
   }
   return newest;

@@ -106,6 +106,13 @@ class EntryReader {
     }
   }
 
+  /// Reports an error if the column that the key names has words, which cannot be drawn.
+  void column_of_numbers(const std::string& column, std::string_view key) {
+    const Column* const known = schema_.find(column);
+    if (known == nullptr || known->kind == Column::Kind::number) return;
+    wrong(fmt::format("{} takes a column of numbers, and {} has words", key, column), key);
+  }
+
   std::optional<Error> finish() {
     for (const auto& [key, value] : entry_) {
       if (!known_.contains(std::string(key.str())))
@@ -162,6 +169,7 @@ void read_data(EntryReader& entry, DataSpec& spec) {
   spec.y = entry.required("y");
   spec.series = entry.optional("series", "system");
   entry.known_column(spec.y, "y");
+  entry.column_of_numbers(spec.y, "y");
   entry.known_column(spec.series, "series");
   spec.baseline = entry.optional("baseline");
   auto normalize = entry.conditions("normalize");
@@ -305,7 +313,14 @@ Expected<Specs> read_specs(const std::filesystem::path& experiment_toml, const S
     return fmt::format("{}:{}", experiment_toml.string(), part.begin.line);
   };
   auto specs = read_specs(document, where, schema);
-  if (specs) specs->file = experiment_toml;
+  if (!specs) return specs;
+  // Every experiment has a name. Without it the file was emptied, or is something else, and a
+  // report of no figures would look like one of an experiment that has none.
+  if (!document["name"].value_exact<std::string>()) {
+    return fail(fmt::format("{}:1: name is missing; restore the file, or run the experiment again",
+                            experiment_toml.string()));
+  }
+  specs->file = experiment_toml;
   return specs;
 }
 

@@ -248,7 +248,7 @@ ShardConfig shard_of(const Section& section, std::string_view name, const Networ
                                  section.where("plugin_peer"), section.name(), shard.node));
   }
   try {
-    kMcasObjects.check(shard.store);
+    systems::mcas::Parameters::of(shard.store);
   } catch (const systems::ParameterError& error) {
     throw UsageError(
         fmt::format("{}: [{}]: {}", section.where(error.parameter), section.name(), error.what()));

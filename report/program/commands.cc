@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 
+#include "harness/text/output_place.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
 
@@ -26,6 +27,13 @@ void check_result_folder(std::string_view command, const std::string& folder) {
   if (kind_of(folder) == PathKind::folder) return;
   throw UsageError(fmt::format("{} {}: {}; give one that 'perdura run' wrote", command, folder,
                                not_a_folder(folder)));
+}
+
+void check_output_folder(std::string_view command, const std::string& folder) {
+  const std::string problem = harness::problem_with_output_folder(folder);
+  if (!problem.empty()) {
+    throw UsageError(fmt::format("{}: --out {}: {}", command, folder, problem));
+  }
 }
 
 }  // namespace perdura::report

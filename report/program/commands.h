@@ -39,6 +39,10 @@ std::span<const Command> commands();
 /// Throws UsageError unless a folder of that name exists that may hold results.
 void check_result_folder(std::string_view command, const std::string& folder);
 
+/// Throws UsageError if the folder that --out names is none and cannot become one, or cannot be
+/// written.
+void check_output_folder(std::string_view command, const std::string& folder);
+
 Work declare_report(harness::Command& command);
 Work declare_claims(harness::Command& command);
 Work declare_compare(harness::Command& command);

@@ -78,6 +78,7 @@ void draw(const compare::Comparison& comparison, const CompareArguments& argumen
 }
 
 ExitCode run_comparison(const CompareArguments& arguments, const Surroundings& around) {
+  if (!arguments.output.empty()) check_output_folder("compare", arguments.output);
   const auto watch = around.watch(3);  // three steps: reading A, reading B, comparing
   harness::WorkWatch& work = *watch;
   const std::vector<ResultFolder> a = read(arguments.a, work);

@@ -10,6 +10,7 @@
 #include "harness/text/counted.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "platform/base/path_kind.h"
 #include "report/program/commands.h"
 
 namespace perdura::report {
@@ -38,6 +39,32 @@ void print_json(const ReportResult& written) {
   fmt::print("{}\n", json.dump(2));
 }
 
+// True if there is something in the folder, and it is no report, which the page and its figures
+// would replace. Every report begins with a copy of the plots' style.
+bool holds_something_else(const fs::path& folder) {
+  return is_folder(folder) && !names_in(folder).empty() && !is_there(folder / "plots" / "style.gp");
+}
+
+void check_output(const ReportArguments& arguments) {
+  const fs::path beside = fs::path(arguments.inputs.front()) / "report";
+  try {
+    if (!arguments.output.empty()) {
+      check_output_folder("report", arguments.output);
+      if (!holds_something_else(arguments.output)) return;
+      throw UsageError(
+          fmt::format("report: --out {}: is not empty, and holds no report; name another folder",
+                      arguments.output));
+    }
+    if (holds_something_else(beside)) {
+      throw UsageError(fmt::format(
+          "report: {}: is not empty, and holds no report; name another folder with --out",
+          beside.string()));
+    }
+  } catch (const PlatformError& unreadable) {
+    throw UsageError(fmt::format("report: {}", unreadable.what()));
+  }
+}
+
 ExitCode report(const ReportArguments& arguments, const Surroundings& around) {
   if (arguments.inputs.size() > 1) {
     const std::string all = fmt::format("{}", fmt::join(arguments.inputs, " "));
@@ -48,6 +75,7 @@ ExitCode report(const ReportArguments& arguments, const Surroundings& around) {
   }
   const std::string& input = arguments.inputs.front();
   check_result_folder("report", input);
+  check_output(arguments);
   std::unique_ptr<harness::WorkWatch> work;
   const auto written =
       write_report({.input = input,
@@ -80,10 +108,10 @@ ExitCode report(const ReportArguments& arguments, const Surroundings& around) {
     return finish();
   }
   fmt::print("{}\n", written->page.string());
-  const std::string left_out =
-      written->rows_not_drawn == 0
-          ? ""
-          : fmt::format("; {} not valid and left out", counted(written->rows_not_drawn, "row"));
+  const std::string left_out = written->rows_not_drawn == 0
+                                   ? ""
+                                   : fmt::format("; {} left out, and the page says why",
+                                                 counted(written->rows_not_drawn, "row"));
   fmt::print(stderr, "{}, {}{}\n", counted(written->figures, "figure"),
              counted(written->tables, "table"), left_out);
   return finish();

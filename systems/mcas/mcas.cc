@@ -1,9 +1,14 @@
 #include "systems/mcas/mcas.h"
 
+#include <fmt/format.h>
+
+#include "platform/base/error.h"
+#include "systems/mcas/ado/plugins/plugins.h"
 #include "systems/mcas/ado/program/program.h"
 #include "systems/mcas/partition.h"
 #include "systems/mcas/session.h"
 #include "systems/mcas/store_session.h"
+#include "systems/parameter_reader.h"
 
 namespace perdura::systems {
 
@@ -44,7 +49,51 @@ constexpr services::Footprint kFootprint{.process = 20'000'000,
                                          .write = 0,
                                          .write_items = 0};
 
+// Parameters of plugins have no effect without plugins. Results would name them nevertheless, as if
+// they had been tried.
+void check_need_of_plugins(const GivenParameters& given, const mcas::Parameters& parameters) {
+  if (!parameters.plugins.empty()) return;
+  for (const char* name : {"plugin_signals", "plugin_peer", "plugin_cores"}) {
+    if (!given.contains(name) ||
+        (name == std::string_view("plugin_signals") && !parameters.plugin_signals)) {
+      continue;
+    }
+    throw ParameterError(name,
+                         fmt::format("{}: {} is for plugins, and there are none; name some in "
+                                     "plugins, or leave it out",
+                                     mcas::kName, name));
+  }
+}
+
+// An experiment checks its settings on each host before it begins; a file that is missing would
+// otherwise be noticed only by the process that is to load it. Who is served without an experiment
+// is told by the library, for the shards of its own host (library/mcas/server.cc).
+template <class Config>
+void check(const Config& config) {
+  const mcas::Parameters parameters = mcas::Parameters::of(config);
+  check_need_of_plugins(config.parameters, parameters);
+  try {
+    mcas::ado::check_plugin_files(parameters.plugins, Isolation::none);
+  } catch (const UsageError& error) {
+    throw ParameterError("plugins", fmt::format("{}: {}", mcas::kName, error.what()));
+  }
+}
+
+// Clients of keys and values have no requests that plugins are called for, nor processes for them.
+void check_store(const KvConfig& config) {
+  if (!mcas::Parameters::of(config).plugins.empty()) {
+    throw ParameterError("plugins",
+                         fmt::format("{}: a store of keys and values calls no plugins; take the "
+                                     "system mcas-pools, or leave them out",
+                                     mcas::kName));
+  }
+  check(config);
+}
+
+// Checks again, for whoever looks for a size that suits a store and takes each refusal for a size
+// that does not.
 std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
+  check_store(config);
   return std::make_unique<mcas::Partition>(
       std::make_shared<mcas::Shard>(thread, name, mcas::Parameters::of(config)));
 }
@@ -92,7 +141,7 @@ const KvSystem kMcas{
     .changes_guarantee = kEngines,
     .partition_metrics = mcas::kPartitionMetrics,
     .footprint = kFootprint,
-    .check = [](const KvConfig& config) { mcas::Parameters::of(config); },
+    .check = check_store,
     .open = open,
     .connect = mcas::StoreSession::connect,
 };
@@ -109,7 +158,7 @@ const objects::System kMcasObjects{
              .changes_guarantee = kEngines,
              .parameters = mcas::kParameterTable},
     .small = kSmallShard,
-    .check = [](const objects::Config& config) { mcas::Parameters::of(config); },
+    .check = check<objects::Config>,
     .open = open_shard,
     .connect = mcas::PoolsSession::connect,
 };

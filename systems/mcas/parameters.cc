@@ -1,6 +1,7 @@
 #include "systems/mcas/parameters.h"
 
 #include <fmt/core.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <bit>
@@ -79,11 +80,19 @@ std::vector<std::string> plugins_of(const std::string& list) {
   return names;
 }
 
+// As many as the operating system's sets of cores hold.
+constexpr unsigned kMostCores = CPU_SETSIZE;
+
 std::vector<unsigned> cores_of(const std::string& list) {
   std::vector<unsigned> cores;
   for (const std::string& name : split(list)) {
     unsigned core = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), core);
+    if (error == std::errc() && end == name.data() + name.size() && core >= kMostCores) {
+      throw ParameterError("plugin_cores",
+                           fmt::format("{}: plugin_cores has {}; cores have numbers from 0 to {}",
+                                       kName, name, kMostCores - 1));
+    }
     if (error != std::errc() || end != name.data() + name.size()) {
       throw ParameterError("plugin_cores",
                            fmt::format("{}: plugin_cores has '{}', which is no number of a core; "

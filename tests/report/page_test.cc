@@ -234,6 +234,14 @@ TEST_F(PageTest, AFigureWithoutAValidRowSaysSo) {
   EXPECT_NE(page().find("Nothing to draw: none of the 6 rows is valid"), std::string::npos);
 }
 
+// Valid rows are not called invalid.
+TEST_F(PageTest, AFigureThatNothingNormalizesSaysSo) {
+  result("run", latency_rows(), latency_figure("14", "normalize = { system = \"nobody\" }"));
+  EXPECT_NE(page().find("Nothing to draw: none of the 6 rows can be drawn: no valid row of nobody "
+                        "to normalize by"),
+            std::string::npos);
+}
+
 TEST_F(PageTest, ModelledAndMeasuredNeverShareAFigure) {
   auto rows = latency_rows();
   const std::size_t modelled = rows.size();

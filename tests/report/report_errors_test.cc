@@ -36,6 +36,19 @@ TEST_F(ReportErrorsTest, AFolderWithoutResults) {
   expect_error("no points.csv here or one folder below");
 }
 
+TEST_F(ReportErrorsTest, AnEmptiedExperiment) {
+  write("run/experiment.toml", "");
+  expect_error("run/experiment.toml:1: name is missing; restore the file");
+}
+
+TEST_F(ReportErrorsTest, AFigureOfWords) {
+  write("run/experiment.toml",
+        "name = \"test\"\n[[figure]]\nid = \"a\"\ntitle = \"t\"\n"
+        "plot = \"lines\"\nx = \"clients\"\ny = \"verdict\"\n");
+  expect_error(
+      "run/experiment.toml:7: figure a: y takes a column of numbers, and verdict has words");
+}
+
 TEST_F(ReportErrorsTest, AMissingColumn) {
   replace_in_points("latency_p99_us", "latency_p98_us");
   expect_error("points.csv:1: column 'latency_p99_us' is missing");
@@ -165,9 +178,9 @@ TEST_F(ReportErrorsTest, AnIdUsedTwice) {
 
 TEST_F(ReportErrorsTest, APlotThatIsNotThere) {
   write("run/experiment.toml",
-        "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"pie\"\nx = \"value_size\"\n"
-        "y = \"latency_mean_us\"\n");
-  expect_error("experiment.toml:4: figure 1: there is no script ");
+        "name = \"test\"\n[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"pie\"\n"
+        "x = \"value_size\"\ny = \"latency_mean_us\"\n");
+  expect_error("experiment.toml:5: figure 1: there is no script ");
 }
 
 TEST_F(ReportErrorsTest, APlotOutsideTheFolderOfPlots) {
@@ -178,7 +191,7 @@ TEST_F(ReportErrorsTest, APlotOutsideTheFolderOfPlots) {
 }
 
 TEST_F(ReportErrorsTest, APaperWithoutReportedValues) {
-  write("run/experiment.toml", latency_figure("14", "paper = \"unwritten\""));
+  write("run/experiment.toml", "name = \"test\"\n" + latency_figure("14", "paper = \"unwritten\""));
   expect_error("claims.csv: there is nothing of paper 'unwritten'");
 }
 
@@ -233,9 +246,10 @@ TEST_F(ReportErrorsTest, TheFolderOfAProbe) {
 TEST_F(ReportErrorsTest, WordsOnAnAxisOfNumbers) {
   for (const auto plot : {"latency-over-value-size", "over-message-size", "throughput-over-clients",
                           "latency-over-throughput"}) {
-    write("run/experiment.toml", std::string("[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"") +
-                                     plot + "\"\nx = \"workload\"\ny = \"latency_mean_us\"\n");
-    expect_error(std::string("experiment.toml:4: figure 1: the x-axis of plot ") + plot +
+    write("run/experiment.toml",
+          std::string("name = \"test\"\n[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"") + plot +
+              "\"\nx = \"workload\"\ny = \"latency_mean_us\"\n");
+    expect_error(std::string("experiment.toml:5: figure 1: the x-axis of plot ") + plot +
                  " takes numbers, and x = workload has words");
   }
 }

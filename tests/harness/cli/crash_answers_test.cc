@@ -122,6 +122,15 @@ TEST(CrashAnswer, SaysThatNothingWasFoundBesideWhatIsKnown) {
   EXPECT_EQ(text.find("survive"), std::string::npos) << text;
 }
 
+// Which crash points were tried is told where not all were.
+TEST(CrashAnswer, SaysWhichCrashPointsWereTried) {
+  const std::string all = perdura("crash nova --domain dmp --ddio off --transport ib --to 3").text;
+  EXPECT_NE(all.find("crash points 0 to 3 of each history, of "), std::string::npos) << all;
+  const Outcome from = perdura("crash nova --domain dmp --ddio off --transport ib --from 1 --to 2");
+  EXPECT_NE(from.text.find("crash points 1 to 2 of each history, of "), std::string::npos)
+      << from.text;
+}
+
 // The same of histories that a strategy makes.
 TEST(CrashAnswer, OfAStrategySaysNoMoreThanIsKnown) {
   const Outcome outcome =

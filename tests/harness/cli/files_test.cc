@@ -36,6 +36,64 @@ class Files : public testing::Test {
   const test::TemporaryFolder temporary_;
 };
 
+// A figure that would be empty after the whole sweep is refused before it.
+TEST_F(Files, MayNotNameSystemsThatThereAreNot) {
+  const std::string start =
+      "name = \"a\"\nplatform = \"sim\"\nprofile = \"erda-connectx3\"\n"
+      "[workload]\nrecords = 50\noperations = 100\n[matrix]\nworkload = [\"workloadc\"]\n"
+      "system = [\"mine\"]\nvalue_size = [16, 64]\n[systems.mine]\nvariant_of = \"erda\"\n"
+      "[[figure]]\nid = \"f\"\ntitle = \"t\"\nplot = \"latency-over-value-size\"\n"
+      "x = \"value_size\"\ny = \"latency_mean_us\"\n";
+  const auto plan_with = [&](const std::string& line) {
+    return perdura("plan " + write("figure.toml", start + line + "\n"));
+  };
+  for (const char* line : {"normalize = { system = \"edra\" }",
+                           "where = { system = [\"erda\", \"edra\"] }", "baseline = \"edra\""}) {
+    const Outcome refused = plan_with(line);
+    EXPECT_EQ(refused.code, 2) << line;
+    const std::string key(line, std::string_view(line).find(' '));
+    EXPECT_NE(
+        refused.text.find(fmt::format(
+            "figure.toml:13: figure f: {}: unknown system 'edra' (did you mean 'erda'?)", key)),
+        std::string::npos)
+        << refused.text;
+  }
+  for (const char* line : {"normalize = { system = \"mine\" }", "baseline = \"redo-logging\""}) {
+    const Outcome accepted = plan_with(line);
+    EXPECT_EQ(accepted.code, 0) << accepted.text;
+  }
+}
+
+// A page of the user's own is not replaced by a report, wherever that would go.
+TEST_F(Files, AreNoReportsBecauseTheyAreNamedLikeOne) {
+  const fs::path folder = temporary_.path() / "results";
+  fs::create_directories(folder / "report");
+  const std::string page = write("results/report/index.html", "mine");
+  const std::string beside = (folder / "report").string();
+  for (const auto& [arguments, beginning] :
+       {std::pair{folder.string(), "perdura: report: " + beside},
+        std::pair{folder.string() + " --out " + beside, "perdura: report: --out " + beside}}) {
+    const Outcome refused = perdura("report " + arguments);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_TRUE(refused.text.starts_with(beginning + ": is not empty, and holds no report; "))
+        << refused.text;
+    EXPECT_EQ(read(page), "mine");
+  }
+}
+
+TEST_F(Files, AreNotLookedUpBesideAHomeThatThereIsNot) {
+  const std::string file = write("file", "");
+  for (const auto& [home, why] : {std::pair{std::string("/nowhere"), "there is no such folder"},
+                                  std::pair{file, "is a file, not a folder"}}) {
+    const Outcome outcome =
+        shell(fmt::format("PERDURA_HOME={} {}", home, perdura_command("plan erda-latency")));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.text, fmt::format("perdura: PERDURA_HOME={}: {}; correct the variable, or "
+                                        "unset it\n",
+                                        home, why));
+  }
+}
+
 TEST_F(Files, MayBeginWithAByteOrderMark) {
   const std::string experiment =
       write("marked.toml", kMark + source("experiments/erda-latency.toml"));

@@ -43,7 +43,8 @@ TEST_F(FsCommand, CheckTellsDamageFromWhatIsNoFileSystem) {
     expect(command + place("text"), 2, "perdura: 'text' is no file system of nova");
     expect(command + place("none"), 2,
            "perdura: " + place("none") + ": there is no such file; make it with 'perdura fs mkfs'");
-    expect(command + "''", 2, "perdura: the name of the file system's place is empty");
+    expect(command + "''", 2,
+           "perdura: place: must not be empty (see 'perdura fs " + command + "--help')");
   }
 }
 
@@ -96,9 +97,11 @@ TEST_F(FsCommand, NumbersAreThoseThatThereCanBe) {
   const std::string home = place("home");
   expect("dump " + home + " 0", 2, "perdura: there can be no inode 0, only 1 to 512");
   expect("dump " + home + " 513", 2, "perdura: there can be no inode 513, only 1 to 512");
-  expect("dump " + home + " -1", 2, "perdura: inode: -1 is negative (see 'perdura fs --help')");
+  expect("dump " + home + " -1", 2,
+         "perdura: inode: must be a whole number from 0 to 18446744073709551615, not '-1' (see "
+         "'perdura fs dump --help')");
   expect("mkfs nova " + place("other") + " --size -1", 2,
-         "perdura: --size: -1 is negative (see 'perdura fs --help')");
+         "perdura: --size: -1 is negative (see 'perdura fs mkfs --help')");
   // On a disk, a second line says that its memory is not taken yet.
   const auto made = [&](const std::string& name, const std::string& arguments) {
     const Outcome outcome = perdura("fs mkfs nova " + place(name) + arguments);

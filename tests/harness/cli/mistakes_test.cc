@@ -1,5 +1,6 @@
 // One line for each mistake, and exit code 2.
 #include <algorithm>
+#include <regex>
 
 #include "tests/harness/cli/program.h"
 
@@ -176,6 +177,103 @@ const Mistake kMistakes[] = {
     {"claims no/such/folder", "perdura: claims no/such/folder: there is no such folder"},
     {"claims /proc", "perdura: claims: /proc: no points.csv here or one folder below"},
     {"report no/such/folder", "perdura: report no/such/folder: there is no such folder"},
+    {"report ''", "perdura: folder: must not be empty (see 'perdura report --help')"},
+    {"history ''", "perdura: file: must not be empty (see 'perdura history --help')"},
+    {"mcas serve ''", "perdura: config: must not be empty (see 'perdura mcas serve --help')"},
+    {"fs mount nova file ''",
+     "perdura: directory: must not be empty (see 'perdura fs mount --help"},
+    // Numbers that the parser would take for others.
+    {"litmus --seed -1",
+     "perdura: --seed: must be a whole number from 0 to 18446744073709551615, not '-1' (see "},
+    {"litmus --seed 99999999999999999999999",
+     "perdura: --seed: must be a whole number from 0 to 18446744073709551615, not '9999999999999"},
+    {"litmus --seed 0x10", "perdura: --seed: must be a whole number from 0 to "},
+    {"litmus --runs 0", "perdura: --runs: must be a whole number from 1 to 1000000, not '0' (see"},
+    {"fs dump file -1", "perdura: inode: must be a whole number from 0 to "},
+    {"fs mkfs nova file --size 1MiB --inodes -1",
+     "perdura: --inodes: must be a whole number from 0 to "},
+    {"fs mkfs nova file --size 99999999999999999999999999",
+     "perdura: --size: 99999999999999999999999999 is larger than "},
+    {"fs mkfs nova file --size 99999999999999999999999999.5",
+     "perdura: --size: 99999999999999999999999999.5 is larger than "},
+    {"fs mkfs nova file --size 99999999999EiB", "perdura: --size: 99999999999EiB is larger than "},
+    {"fs mkfs nova file --size -1", "perdura: --size: -1 is negative"},
+    {"mojim run --size 99999999999999999999999999 --mode m-sync --primary f -- true",
+     "perdura: --size: 99999999999999999999999999 is larger than "},
+    // Help is that of the command, even of one below another.
+    {"fs mkfs nova file", "perdura: --size is required (see 'perdura fs mkfs --help')"},
+    {"mojim run", "perdura: --mode is required (see 'perdura mojim run --help')"},
+    {"mcas check", "perdura: config is required (see 'perdura mcas check --help')"},
+    {"fs check place --reapir",
+     "perdura: The following argument was not expected: --reapir; did you mean --repair? (see "
+     "'perdura fs check --help')"},
+    {"fs", "perdura: A subcommand is required (see 'perdura fs --help')"},
+    // An unknown option is told before what is missing.
+    {"plan --nonsense",
+     "perdura: The following argument was not expected: --nonsense (see 'perdura plan --help')"},
+    {"run --contniue",
+     "perdura: The following argument was not expected: --contniue; did you mean --continue? "
+     "(see "},
+    {"litmus --seed 010", "perdura: --seed: must be written without zeros before it, not '010'"},
+    // Where nothing can be written is told before minutes of work.
+    {"crash erda --domain dmp --ddio off --diagram /nowhere/x.svg",
+     "perdura: crash: --diagram /nowhere/x.svg: /nowhere: there is no such folder\n"},
+    {"crash erda --diagram /proc", "perdura: crash: --diagram /proc: is a folder; give a file\n"},
+    {"crash --replay nowhere --diagram /nowhere/x.svg",
+     "perdura: crash: --diagram /nowhere/x.svg: /nowhere: there is no such folder\n"},
+    {"crash erda --strategy bounded --out " PERDURA_SOURCE_DIR "/README.md",
+     "perdura: crash: --out " PERDURA_SOURCE_DIR "/README.md: is a file, not a folder\n"},
+    {"soak --out " PERDURA_SOURCE_DIR "/README.md/x",
+     "perdura: soak: --out " PERDURA_SOURCE_DIR "/README.md/x: " PERDURA_SOURCE_DIR
+     "/README.md: is a file, not a folder\n"},
+    {"compare . . --out " PERDURA_SOURCE_DIR "/README.md",
+     "perdura: compare: --out " PERDURA_SOURCE_DIR "/README.md: is a file, not a folder\n"},
+    {"report . --out " PERDURA_SOURCE_DIR "/README.md",
+     "perdura: report: --out " PERDURA_SOURCE_DIR "/README.md: is a file, not a folder\n"},
+    {"guarantees --out " PERDURA_SOURCE_DIR "/README.md",
+     "perdura: guarantees: --out " PERDURA_SOURCE_DIR "/README.md: is a file, not a folder\n"},
+    {"history nowhere --edn /nowhere/x",
+     "perdura: history: --edn /nowhere/x: /nowhere: there is no such folder\n"},
+    {"plan erda-latency --hostfile /nowhere/x",
+     "perdura: --hostfile /nowhere/x: /nowhere: there is no such folder\n"},
+    {"report . --out " PERDURA_SOURCE_DIR "/tests",
+     "perdura: report: --out " PERDURA_SOURCE_DIR "/tests: is not empty, and holds no report; name "
+     "another folder\n"},
+    // A finding's file says what it was found with.
+    {"crash --replay file --domain dmp",
+     "perdura: crash: --replay excludes --domain: the file says what to repeat\n"},
+    {"crash --replay file --seed 1", "perdura: crash: --replay excludes --seed: the file says "},
+    {"crash --replay file --profile nope", "perdura: crash: --replay excludes --profile: the "},
+    {"crash --replay file --persistence paper", "perdura: crash: --replay excludes --persistence"},
+    {"crash --replay file --json", "perdura: crash: --replay excludes --json: the file says "},
+    {"crash erda --replay file", "perdura: "},
+    // An active data object whose file is not there, or is none, would be missed only when it runs.
+    {"crash mcas --parameter plugins=/nowhere.so --domain dmp --ddio on --transport ib",
+     "perdura: crash: --parameter plugins=/nowhere.so: plugins that are files are for 'perdura "
+     "run' and 'perdura mcas serve'; an exploration takes built-in ones"},
+    {"crash mcas-pools --parameter plugins=passthru,./x --domain dmp --ddio on --transport ib",
+     "perdura: crash: --parameter plugins=passthru,./x: plugins that are files are for 'perdura "},
+    {"crash mcas-pools --parameter plugins=passthru --parameter plugin_cores=99999 --domain dmp "
+     "--ddio on --transport ib",
+     "perdura: mcas: plugin_cores has 99999; cores have numbers from 0 to 1023\n"},
+    {"plan mcas-ado --set 'systems.mcas-pools.plugins=\"/nowhere.so\"'",
+     "perdura: --set systems.mcas-pools.plugins=\"/nowhere.so\": mcas: plugin '/nowhere.so' "},
+    {"run mcas-ado --set 'systems.mcas-pools.plugins=\"" PERDURA_SOURCE_DIR "/README.md\"'",
+     "perdura: --set systems.mcas-pools.plugins=\"" PERDURA_SOURCE_DIR
+     "/README.md\": mcas: plugin '" PERDURA_SOURCE_DIR "/README.md' "},
+    {"plan erda-latency --set 'matrix.system=[\"mcas\"]' --set "
+     "'systems.mcas.plugins=\"/nowhere.so\"'",
+     "perdura: --set systems.mcas.plugins=\"/nowhere.so\": mcas: a store of keys and values calls "
+     "no plugins; take the system mcas-pools"},
+    {"crash mcas --parameter plugins=passthru --domain dmp --ddio on --transport ib",
+     "perdura: mcas: a store of keys and values calls no plugins; take the system mcas-pools"},
+    {"crash mcas --parameter plugin_signals=true --domain dmp --ddio on --transport ib",
+     "perdura: mcas: plugin_signals is for plugins, and there are none; name some in plugins, or "},
+    {"crash mcas-pools --parameter plugin_peer=77 --domain dmp --ddio on --transport ib",
+     "perdura: mcas: plugin_peer is for plugins, and there are none; name some in plugins, or "},
+    {"advise --flush --no-flush",
+     "perdura: --flush excludes --no-flush (see 'perdura advise --help')"},
+    {"advise --no-atomics --atomics", "perdura: --atomics excludes --no-atomics (see 'perdura "},
 };
 
 class Mistakes : public testing::TestWithParam<Mistake> {};
@@ -188,6 +286,66 @@ TEST_P(Mistakes, AreToldInOneLineWithExitCode2) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cli, Mistakes, testing::ValuesIn(kMistakes));
+
+// The names that stand below "Subcommands:" in the help of a command.
+std::vector<std::string> commands_below(const std::string& command) {
+  std::vector<std::string> names;
+  std::istringstream help(perdura(command + " --help").text);
+  bool inside = false;
+  for (std::string line; std::getline(help, line);) {
+    if (line.empty()) inside = false;
+    if (inside && line.size() > 2 && line[2] != ' ') {
+      names.push_back(line.substr(2, line.find(' ', 2) - 2));
+    }
+    if (line == "Subcommands:") inside = true;
+  }
+  return names;
+}
+
+// A variable of a script that is not set becomes "", which is no value that anyone means. Only what
+// a history's registers hold at first may be "".
+TEST(EmptyValues, AreRefusedByEveryOptionOfEveryCommand) {
+  static const std::regex kTakesValue("\n  (?:-[a-zA-Z],)?(--[a-z-]+) [A-Z]+[^,a-z]");
+  std::vector<std::string> commands;
+  for (const std::string& name : commands_below("")) {
+    const auto below = commands_below(name);
+    if (below.empty()) commands.push_back(name);
+    for (const std::string& inner : below) commands.push_back(name + " " + inner);
+  }
+  std::size_t tried = 0;
+  for (const std::string& command : commands) {
+    const std::string help = perdura(command + " --help").text;
+    for (std::sregex_iterator found(help.begin(), help.end(), kTakesValue), end; found != end;
+         ++found) {
+      const std::string option = found->str(1);
+      if (option == "--initial") continue;
+      const Outcome outcome = perdura(fmt::format("{} {} ''", command, option));
+      EXPECT_EQ(outcome.code, 2) << command << ' ' << option;
+      EXPECT_TRUE(outcome.text.starts_with(fmt::format("perdura: {}: must not be empty", option)))
+          << command << ": " << outcome.text;
+      ++tried;
+    }
+  }
+  EXPECT_GT(tried, 100U);
+}
+
+// What a command prints is its result: whoever has closed standard output gets none, as if the disk
+// were full.
+TEST(ClosedOutput, IsTheFailureOfWhatPrints) {
+  for (const char* arguments :
+       {"list", "list systems", "list --json", "plan erda-latency", "plan erda-latency --json",
+        "doctor", "doctor --json", "completion bash", "advise --domain wsp --ddio on", "--version",
+        "--help", "run --help", "crash write --domain wsp --ddio on"}) {
+    const Outcome outcome = shell(fmt::format("({} >&-)", perdura_command(arguments)));
+    EXPECT_EQ(outcome.code, 1) << arguments;
+    EXPECT_EQ(outcome.text, "perdura: standard output: cannot be written: it is closed\n")
+        << arguments;
+  }
+}
+
+TEST(EmptyValues, AreTheInitialValueOfRegistersToo) {
+  EXPECT_TRUE(perdura("history /nowhere --initial ''").text.starts_with("perdura: history: /nowh"));
+}
 
 }  // namespace
 }  // namespace perdura

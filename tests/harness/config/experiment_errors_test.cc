@@ -172,6 +172,14 @@ const Mistake kMistakes[] = {
     {"{}[[table]]\nid = \"a\"\ntitle = \"t\"\nkind = \"average\"\nx = \"clients\"\n"
      "y = \"latency_mean_us\"\ncolor = \"red\"",
      "x.toml:12: table a: unknown key 'color'; see docs/figures.md"},
+    {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"lines\"\nx = \"clients\"\ny = "
+     "\"guarantee\"",
+     "x.toml:11: figure a: y takes a column of numbers, and guarantee has words; see "
+     "docs/figures.md"},
+    {"{}[[table]]\nid = \"a\"\ntitle = \"t\"\nkind = \"average\"\nx = \"clients\"\ny = "
+     "\"system\"",
+     "x.toml:11: table a: y takes a column of numbers, and system has words; see "
+     "docs/figures.md"},
     {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"over-time\"\ndata = \"timeline\"",
      "x.toml:10: figure a is drawn over time; add [timeline] with interval_us = ..."},
     {"{}[verbs]\nspeed = 1",

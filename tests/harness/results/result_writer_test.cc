@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <thread>
+#include <vector>
 
 #include "harness/schema/file_record.h"
 #include "harness/text/atomic_file.h"
@@ -247,8 +249,21 @@ TEST_F(ResultWriterTest, ACompleteSweepThatIsChangedIsNotContinued) {
 
 TEST_F(ResultWriterTest, NumbersFoldersFromOne) {
   EXPECT_EQ(next_result_folder(folder_, "x", "sim"), folder_ / "x-sim-1");
-  fs::create_directories(folder_ / "x-sim-1");
-  EXPECT_EQ(next_result_folder(folder_, "x", "sim"), folder_ / "x-sim-2");
+  EXPECT_TRUE(fs::is_empty(folder_ / "x-sim-1"));
+  fs::create_directories(folder_ / "x-sim-2");
+  EXPECT_EQ(next_result_folder(folder_, "x", "sim"), folder_ / "x-sim-3");
+}
+
+// Two runs that begin at once are two runs.
+TEST_F(ResultWriterTest, GivesEachOfManyAtOnceAFolderOfItsOwn) {
+  constexpr std::size_t kAtOnce = 16;
+  std::vector<fs::path> folders(kAtOnce);
+  std::vector<std::thread> threads;
+  for (fs::path& folder : folders) {
+    threads.emplace_back([&] { folder = next_result_folder(folder_, "x", "sim"); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(std::set<fs::path>(folders.begin(), folders.end()).size(), kAtOnce);
 }
 
 TEST_F(ResultWriterTest, AFileThatCannotBeWrittenIsNamed) {
