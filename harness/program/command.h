@@ -55,7 +55,7 @@ class Option {
   std::string positional_name() const;
   std::string what() const;
   bool takes_value() const;
-  // Whether the arguments that were parsed have it.
+  // True if the arguments that were parsed have it.
   bool is_given() const;
   // The allowed values, if set by one_of().
   std::vector<std::string> words() const;

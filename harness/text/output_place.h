@@ -1,4 +1,4 @@
-// Whether a command will be able to write where it was told to. A command that works for minutes
+// Checks that a command will be able to write where it was told to. A command that works for minutes
 // asks before it begins: otherwise a mistyped folder costs the user the whole result.
 #pragma once
 
