@@ -174,7 +174,8 @@ harness::ExitCode mount_in_background(const FsArguments& arguments) {
       fmt::format("the process that serves the mount was ended by signal {}", WTERMSIG(status)));
 }
 
-// A file that was named and may not be read is a wrong argument. Everything else is found by mounting.
+// A file that was named and may not be read is a wrong argument. Everything else is found by
+// mounting.
 void check_readable(const FsArguments& arguments) {
   const std::string& place = arguments.place;
   const PathKind kind = kind_of(place);

@@ -1,5 +1,5 @@
-// Checks that a command will be able to write where it was told to. A command that works for minutes
-// asks before it begins: otherwise a mistyped folder costs the user the whole result.
+// Checks that a command will be able to write where it was told to. A command that works for
+// minutes asks before it begins: otherwise a mistyped folder costs the user the whole result.
 #pragma once
 
 #include <filesystem>
