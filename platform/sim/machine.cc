@@ -57,10 +57,9 @@ Machine::Machine(Engine& engine, const Profile& profile, const NodeProfile& kind
       ethernet_profile_(with_ethernet(profile)),
       ethernet_(ethernet_profile_, true) {}
 
-Machine::Block Machine::allocate(std::string_view name, Bytes size, pmem::Medium medium,
-                                 MemoryPlace place) {
+Machine::Block Machine::allocate(Bytes size, pmem::Medium medium, MemoryPlace place) {
   Block block;
-  block.mapping = pmem::sim::allocate_region(name, size);
+  block.mapping = pmem::sim::allocate_region(size);
   block.base = static_cast<std::byte*>(block.mapping.get());
   block.size = size;
   block.medium = medium;
@@ -179,7 +178,7 @@ std::unique_ptr<pmem::Region> Machine::create_region(MemoryPlace place, std::str
   if (medium != pmem::Medium::dram && persistent_.contains(name)) {
     throw UsageError(fmt::format("node {} has a region '{}' already", id_, name));
   }
-  Block block = allocate(name, size, medium, place);
+  Block block = allocate(size, medium, place);
   std::shared_ptr<void> keeper = block.mapping;
   if (medium == pmem::Medium::dram) {
     keeper = user.hold_dram(size, std::move(keeper));

@@ -82,7 +82,7 @@ class Machine {
     std::shared_ptr<pmem::sim::SimRegion> model;
     std::shared_ptr<void> mapping;
   };
-  Block allocate(std::string_view name, Bytes size, pmem::Medium medium, MemoryPlace place);
+  Block allocate(Bytes size, pmem::Medium medium, MemoryPlace place);
   void observe_attached(std::string_view name, const Block& block) const;
   // `is_new`: its contents have just been made, rather than survived a power failure.
   std::shared_ptr<pmem::sim::SimRegion> make_model(const Block& block, bool is_new);

@@ -13,7 +13,7 @@ CrashedRegion::CrashedRegion(std::string name, Medium medium, Bytes size, const 
     : name_(std::move(name)),
       medium_(medium),
       size_(size),
-      mapping_(allocate_region(name_, size)),
+      mapping_(allocate_region(size)),
       base_(static_cast<std::byte*>(mapping_.get())),
       all_undecided_(size),
       undecided_(size),

@@ -1,13 +1,11 @@
 #include "platform/pmem/sim/region_memory.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <cstring>
 #include <map>
+#include <new>
 #include <vector>
-
-#include "platform/base/error.h"
 
 namespace perdura::pmem::sim {
 namespace {
@@ -62,7 +60,7 @@ FreeBlocks& free_blocks() {
 
 }  // namespace
 
-std::shared_ptr<void> allocate_region(std::string_view name, Bytes size) {
+std::shared_ptr<void> allocate_region(Bytes size) {
   const Bytes length = round_up(size, 4 * KiB);
   void* block = free_blocks().take(length);
   if (block != nullptr) {
@@ -70,10 +68,7 @@ std::shared_ptr<void> allocate_region(std::string_view name, Bytes size) {
   } else {
     block = ::mmap(nullptr, length, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (block == MAP_FAILED) {
-      throw PlatformError(
-          fmt::format("cannot reserve {} bytes of memory for region '{}'", size, name));
-    }
+    if (block == MAP_FAILED) throw std::bad_alloc();
   }
   return std::shared_ptr<void>(block, [length](void* p) {
     if (!free_blocks().keep(p, length)) ::munmap(p, length);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 
 #include "platform/base/units.h"
 
@@ -12,7 +11,8 @@ namespace perdura::pmem::sim {
 // on the real machine. Blocks of small regions are reused by the thread that frees them: the
 // exploration of failures creates and destroys platforms thousands of times a second on every core,
 // and each unmapping would interrupt the other cores, which share the address space (TLB
-// shootdown). Throws PlatformError if there is no memory for region `name`.
-std::shared_ptr<void> allocate_region(std::string_view name, Bytes size);
+// shootdown). Throws std::bad_alloc if there is no memory for it, which explorations do not take for
+// a finding about a system (platform/base/limits.h).
+std::shared_ptr<void> allocate_region(Bytes size);
 
 }  // namespace perdura::pmem::sim
