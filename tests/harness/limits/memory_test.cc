@@ -24,10 +24,12 @@ std::string told(const test::Ended& ended) {
                      ended.out.substr(0, 400), ended.errors);
 }
 
-// In each complaint, or in the results of the points that failed.
+// In each complaint, or in the results of the points that failed. Where gnuplot was refused memory,
+// its own words follow the name of the figure.
 void expect_memory_named(const test::Ended& ended, const std::string& when) {
   static const std::regex kNamed(
-      "out of memory|annot allocate memory|ulimit -|no room|see verdict and reason in ");
+      "out of memory|annot allocate memory|ulimit -|no room|see verdict and reason in |"
+      "figures are missing: .*gnuplot failed: ");
   for (const std::string& line : test::complaints(ended.errors)) {
     EXPECT_TRUE(std::regex_search(line, kNamed)) << when << " is not named: " << told(ended);
   }
