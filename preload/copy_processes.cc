@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <new>
+#include <exception>
 
 #include "platform/base/error.h"
 #include "platform/fabric/shm/job.h"
@@ -83,8 +83,9 @@ void CopyProcesses::end() {
   processes_.clear();
   try {
     fabric::shm::remove_abandoned_jobs();
-  } catch (const std::bad_alloc&) {
-    // The next run removes them.
+  } catch (const std::exception&) {
+    // Memory or descriptors may be used up, and this is called while another error is on its way.
+    // The next run removes what is left.
   }
 }
 

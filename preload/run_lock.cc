@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "preload/requests.h"
 #include "preload/state_folder.h"
 
@@ -55,9 +56,9 @@ RunLock::~RunLock() { give_back(); }
 void RunLock::give_back() {
   for (const std::string& folder : made_) {
     std::error_code error;
-    const bool has_more =
-        std::any_of(fs::directory_iterator(folder, error), {},
-                    [](const auto& one) { return one.path().filename() != kName; });
+    const std::vector<fs::path> names = names_in(folder, error);
+    const bool has_more = std::any_of(names.begin(), names.end(),
+                                      [](const fs::path& one) { return one.filename() != kName; });
     if (!error && !has_more) fs::remove_all(folder, error);
   }
   made_.clear();

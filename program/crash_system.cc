@@ -186,7 +186,9 @@ std::string crash_points_of(const CrashArguments& arguments, const explore::Cras
   if (!arguments.from && !arguments.to) return fmt::format("{} crash points", result.crash_points);
   return fmt::format(
       "crash points {} to {} of each history, of {} in all", arguments.from.value_or(0),
-      arguments.to ? fmt::format("{}", *arguments.to) : "the last", result.crash_points);
+      arguments.to && *arguments.to < result.crash_points ? fmt::format("{}", *arguments.to)
+                                                          : "the last",
+      result.crash_points);
 }
 
 }  // namespace

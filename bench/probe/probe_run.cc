@@ -278,10 +278,6 @@ class Run {
   void begin() {
     folder_ = request_.out.empty() ? harness::next_result_folder("out", "probe", request_.platform)
                                    : request_.out;
-    const PathKind kind = kind_of(folder_);
-    if (kind != PathKind::nothing && kind != PathKind::folder) {
-      throw UsageError(fmt::format("--out {}: {}", folder_.string(), not_a_folder(folder_)));
-    }
     if (const std::string problem = harness::problem_with_output_folder(folder_);
         !problem.empty()) {
       throw UsageError(fmt::format("--out {}: {}", folder_.string(), problem));

@@ -1,11 +1,14 @@
 #include "platform/base/path_kind.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <string_view>
 #include <system_error>
 
 #include "platform/base/error.h"
@@ -62,15 +65,27 @@ bool is_link(const fs::path& path) {
   return fs::is_symlink(known(path, answer_of(&fs::symlink_status, path)));
 }
 
-std::vector<fs::path> names_in(const fs::path& folder) {
+// By the system's own calls: where the C++ library's iteration is refused memory, it ends the
+// program, and what the program has made or started stays.
+std::vector<fs::path> names_in(const fs::path& folder, std::error_code& problem) {
   std::vector<fs::path> names;
-  std::error_code problem;
-  // The iteration that returns errors ends the program where it is refused memory.
-  try {
-    for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path());
-  } catch (const fs::filesystem_error& error) {
-    problem = error.code();
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
+  problem.assign(open ? 0 : errno, std::generic_category());
+  if (!open) return names;
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = ::readdir(open.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(folder / name);
   }
+  problem.assign(errno, std::generic_category());
+  return names;
+}
+
+std::vector<fs::path> names_in(const fs::path& folder) {
+  std::error_code problem;
+  std::vector<fs::path> names = names_in(folder, problem);
   if (!problem || problem == std::errc::no_such_file_or_directory) return names;
   throw PlatformError(fmt::format("{}: cannot be read: {}", folder.string(), problem.message()));
 }

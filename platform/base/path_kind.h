@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace perdura {
@@ -24,6 +25,10 @@ bool is_link(const std::filesystem::path& path);
 // The contents of a folder, in no particular order; empty if the folder does not exist. Throws
 // PlatformError if it cannot be read.
 std::vector<std::filesystem::path> names_in(const std::filesystem::path& folder);
+// The same; the problem is what the system says, also if the folder does not exist. The folder is
+// closed again when this returns: the caller may have one descriptor left.
+std::vector<std::filesystem::path> names_in(const std::filesystem::path& folder,
+                                            std::error_code& problem);
 
 // The message for a path that must be a folder and is not: "there is no such folder", "is a file,
 // not a folder", "cannot be examined: Permission denied".

@@ -90,8 +90,8 @@ void check_store(const KvConfig& config) {
   check(config);
 }
 
-// Checks again, for whoever looks for a size that suits a store and takes each refusal for a size
-// that does not.
+// Checks the settings once more: the search for the smallest store (services/kv/small_store.h) takes
+// each refusal for one of a size.
 std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
   check_store(config);
   return std::make_unique<mcas::Partition>(

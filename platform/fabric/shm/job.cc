@@ -16,6 +16,7 @@
 
 #include "platform/base/error.h"
 #include "platform/base/node_runs.h"
+#include "platform/base/path_kind.h"
 #include "platform/fabric/shm/segment.h"
 
 namespace perdura::fabric::shm {
@@ -123,21 +124,11 @@ std::optional<NodeId> node_of_file(const fs::path& path) {
   return node;
 }
 
-// The directory is closed before its files are touched, since there may be only one descriptor
-// left.
-std::vector<fs::path> files_in(const std::string& directory, std::error_code& problem) {
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(directory, problem)) {
-    paths.push_back(entry.path());
-  }
-  return paths;
-}
-
 // A node whose state cannot be determined, such as when this process has used up its descriptors,
 // is taken to be alive: its files must not be removed.
 bool has_living_node(const std::string& directory) {
   std::error_code problem;
-  for (const fs::path& path : files_in(directory, problem)) {
+  for (const fs::path& path : names_in(directory, problem)) {
     if (!node_of_file(path)) continue;
     const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (file ? is_locked(file.get()) : errno != ENOENT) return true;
@@ -147,7 +138,7 @@ bool has_living_node(const std::string& directory) {
 
 void remove_contents(const std::string& directory) {
   std::error_code ignored;
-  for (const fs::path& path : files_in(directory, ignored)) {
+  for (const fs::path& path : names_in(directory, ignored)) {
     // remove_all() opens what it removes, and takes a descriptor for that.
     if (!fs::remove(path, ignored)) fs::remove_all(path, ignored);
   }
@@ -170,8 +161,8 @@ void remove_abandoned_jobs() {
   const std::string wanted = prefix.filename().string() + std::string(kAutomatic);
   std::error_code ignored;
   std::vector<std::string> found;
-  for (const auto& entry : fs::directory_iterator(prefix.parent_path(), ignored)) {
-    if (entry.path().filename().string().starts_with(wanted)) found.push_back(entry.path());
+  for (const fs::path& path : names_in(prefix.parent_path(), ignored)) {
+    if (path.filename().string().starts_with(wanted)) found.push_back(path);
   }
   for (const std::string& path : found) {
     const File lock = lock_directory(path, SteadyTime::min());
@@ -376,9 +367,9 @@ std::vector<std::string> Job::files_of(NodeId node) const {
   const std::string name = fs::path(node_path(node)).filename().string();
   std::vector<std::string> files;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(directory_, ignored)) {
-    const std::string file = entry.path().filename().string();
-    if (file == name || file.starts_with(name + ".")) files.push_back(entry.path().string());
+  for (const fs::path& path : names_in(directory_, ignored)) {
+    const std::string file = path.filename().string();
+    if (file == name || file.starts_with(name + ".")) files.push_back(path.string());
   }
   return files;
 }

@@ -3,6 +3,7 @@
 #include <regex>
 
 #include "tests/harness/cli/program.h"
+#include "tests/harness/help_text.h"
 
 namespace perdura {
 namespace {
@@ -287,28 +288,13 @@ TEST_P(Mistakes, AreToldInOneLineWithExitCode2) {
 
 INSTANTIATE_TEST_SUITE_P(Cli, Mistakes, testing::ValuesIn(kMistakes));
 
-// The names that stand below "Subcommands:" in the help of a command.
-std::vector<std::string> commands_below(const std::string& command) {
-  std::vector<std::string> names;
-  std::istringstream help(perdura(command + " --help").text);
-  bool inside = false;
-  for (std::string line; std::getline(help, line);) {
-    if (line.empty()) inside = false;
-    if (inside && line.size() > 2 && line[2] != ' ') {
-      names.push_back(line.substr(2, line.find(' ', 2) - 2));
-    }
-    if (line == "Subcommands:") inside = true;
-  }
-  return names;
-}
-
 // A variable of a script that is not set becomes "", which is no value that anyone means. Only what
 // a history's registers hold at first may be "".
 TEST(EmptyValues, AreRefusedByEveryOptionOfEveryCommand) {
   static const std::regex kTakesValue("\n  (?:-[a-zA-Z],)?(--[a-z-]+) [A-Z]+[^,a-z]");
   std::vector<std::string> commands;
-  for (const std::string& name : commands_below("")) {
-    const auto below = commands_below(name);
+  for (const std::string& name : test::listed_commands(perdura("--help").text)) {
+    const auto below = test::listed_commands(perdura(name + " --help").text);
     if (below.empty()) commands.push_back(name);
     for (const std::string& inner : below) commands.push_back(name + " " + inner);
   }

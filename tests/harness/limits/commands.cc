@@ -1,4 +1,5 @@
 #include "tests/harness/limits/commands.h"
+#include "tests/harness/help_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -77,22 +78,6 @@ void write_file(const std::string& file, const std::string& text) {
   if (!output.flush()) throw std::runtime_error("cannot write " + file);
 }
 
-// The names that stand in the list of commands of a help text.
-std::vector<std::string> listed_in(const std::string& help) {
-  std::vector<std::string> names;
-  std::istringstream input(help);
-  bool inside = false;
-  for (std::string line; std::getline(input, line);) {
-    if (line.empty()) inside = false;
-    // A long explanation goes on in the next line, further to the right.
-    if (inside && line.size() > 2 && line[2] != ' ') {
-      names.push_back(line.substr(2, line.find(' ', 2) - 2));
-    }
-    if (line == "Subcommands:") inside = true;
-  }
-  return names;
-}
-
 // Lines of progress, which are for a terminal, went into the file.
 bool has_progress(const fs::path& file) {
   std::ifstream input(file);
@@ -155,8 +140,8 @@ void PrintTo(const CommandRow& row, std::ostream* output) { *output << row.name;
 
 std::set<std::string> known_commands() {
   std::set<std::string> names;
-  for (const std::string& name : listed_in(help_of(""))) {
-    const auto inner = listed_in(help_of(name));
+  for (const std::string& name : listed_commands(help_of(""))) {
+    const auto inner = listed_commands(help_of(name));
     if (inner.empty()) names.insert(name);
     for (const std::string& command : inner) names.insert(name + " " + command);
   }
