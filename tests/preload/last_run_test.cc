@@ -253,14 +253,15 @@ TEST_F(LastRun, WhenTheRunWasKilledItsProgramKeepsTheFiles) {
 
 // The copies have seen no primary then, whose end they could notice.
 TEST_F(LastRun, WhenTheRunWasKilledBeforeItsProgramUsedTheFileNothingKeepsIt) {
-  begin();
+  // A file that no run has replicated yet: the primary of another one connects at once.
+  std::ofstream(folder_->file("a")) << "before";
   const Gate gate(root());
   Running killed(arguments({}, gate.wait()));
   ASSERT_EQ(killed.line(), "began");
   kill(killed.id(), SIGKILL);
   gate.open();
   killed.rest();  // until all of its processes have ended
-  const Outcome next = run({}, put("next", 0, true));
+  const Outcome next = run({"--take", "primary"}, put("next", 0, true));
   EXPECT_EQ(next.code, 0) << next.text;
   EXPECT_EQ(words("b", 0, 4), "next");
 }

@@ -47,7 +47,7 @@ done
 #   - what the kernel does not show in /sys and /proc is unknown to them, and they say so: methods/detection.cc,
 #     methods/pci.cc, bench/doctor/tree.cc, harness/results/host_noise.cc, harness/results/machine.cc,
 #     bench/lmdb/program.cc, platform/fabric/verbs/device.cc, platform/pmem/mapped/dax_memory.cc
-#     mount/make.cc, preload/run_lock.cc, bench/lmdb/lmdb_driver.cc
+#   - they tidy up what processes left that were killed, as far as they may: mount/make.cc, bench/lmdb/lmdb_driver.cc
 #   - they ask for rights, and say the error: platform/host/child_process.cc, library/log_options.cc,
 #     program/mojim.cc, systems/mcas/ado/plugins/plugins.cc, harness/run/platform_factory.cc
 #   - a file that is there ends it, and any other answer comes again when the file is made:
