@@ -53,7 +53,7 @@ GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Prof
                            const services::CrashSetup& setup, pmem::Tape& tape)
     : tape_(tape),
       profile_(drawn_profile(profile, tape)),
-      plan_{drawn_failures(tape), {}, {}, {}},
+      plan_{drawn_failures(tape), {}, {}, {}},  // the rest depends on the scenario
       scenario_(system.service->generated_scenario(
           system.info.name, setup, tape, static_cast<std::uint32_t>(plan_.failures.size()))),
       away_(scenario_->servers()),
