@@ -306,6 +306,7 @@ class Exploration {
     const std::string where = fmt::format("{}, {}", failure.text(), one.text());
     const LosingRun repeated{one.schedule, one.failing, images_, image_seed_, failure.number()};
     for (const services::Condition condition : services::kConditions) {
+      verdict.require_decided(condition);
       note(result_.guarantees[condition], repeated, where, verdict.why(condition));
     }
   }

@@ -204,6 +204,7 @@ class ImageExploration {
         if (verdict.holds(condition) || !losses.holds(condition) || !may_be_first(condition)) {
           continue;
         }
+        verdict.require_decided(condition);
         losses.set(condition,
                    {fmt::format("{}, recovery {}\n{}", where, recovery, verdict.why(condition))});
         std::atomic<std::uint64_t>& first = exploration.first_loss_[condition];

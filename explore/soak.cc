@@ -18,8 +18,9 @@ using services::GuaranteeLevel;
 // Some seconds' worth.
 constexpr std::uint64_t kMostRunsOfShrinking = 2500;
 
-// A key of SoakRun::happened.
+// Keys of SoakRun::happened.
 constexpr std::string_view kImageNotRepeated = "losses in images that no run repeats";
+constexpr std::string_view kUndecided = "histories that could not be decided";
 
 bool keeps(GuaranteeLevel kept, GuaranteeLevel expected) { return kept >= expected; }
 
@@ -120,17 +121,22 @@ SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& t
   const services::Verdict verdict = generated.run(judged);
   SoakRun run;
   run.failures = generated.failures();
-  run.kept = verdict.strongest();
-  if (!keeps(run.kept, one.expected)) {
-    run.loss = verdict.loss_of(one.expected).why;
-    if (!run.loss.ends_with('\n')) run.loss += '\n';  // a problem is no more than a message
-  }
   run.events = generated.events();
   run.happened = generated.happened();
+  run.kept = verdict.strongest();
+  const services::Loss loss = verdict.loss_of(one.expected);
+  if (loss.undecided) {
+    run.kept = one.expected;
+    ++run.happened[std::string(kUndecided)];
+  } else if (!loss.why.empty()) {
+    run.loss = loss.why;
+    if (!run.loss.ends_with('\n')) run.loss += '\n';  // a problem is no more than a message
+  }
   run.states = generated.states();
   if (images > 0 && run.loss.empty() && judged.any()) {
     run.images = generated.try_images(images, [&](const services::Verdict& of_image) {
-      return !keeps(of_image.strongest(), one.expected);
+      const services::Loss of_level = of_image.loss_of(one.expected);
+      return !of_level.why.empty() && !of_level.undecided;
     });
   }
   return run;

@@ -48,19 +48,19 @@ class HistoryJudge {
     // A durable history keeps every condition. Finding that it is not durable takes long, and need
     // not be repeated.
     if (judged.any_of({Condition::durable, Condition::acknowledged, Condition::observed})) {
-      verdict.set(Condition::durable, {broken(specification_, calls_)});
+      verdict.set(Condition::durable, broken(specification_, calls_));
       if (verdict.holds(Condition::durable)) return verdict;
     }
     if (judged[Condition::acknowledged]) {
-      verdict.set(Condition::acknowledged, {broken(specification_, changes_alone())});
+      verdict.set(Condition::acknowledged, broken(specification_, changes_alone()));
     }
     if (judged[Condition::observed]) {
-      verdict.set(Condition::observed, {broken(specification_, what_was_told())});
+      verdict.set(Condition::observed, broken(specification_, what_was_told()));
     }
     if (!judged.any_of({Condition::ordered, Condition::atomic})) return verdict;
-    verdict.set(Condition::ordered, {broken(Buffered<S>{specification_}, calls_)});
+    verdict.set(Condition::ordered, broken(Buffered<S>{specification_}, calls_));
     if (verdict.holds(Condition::ordered) || !judged[Condition::atomic]) return verdict;
-    verdict.set(Condition::atomic, {broken(specification_, what_is_possible())});
+    verdict.set(Condition::atomic, broken(specification_, what_is_possible()));
     return verdict;
   }
 
@@ -134,16 +134,16 @@ class HistoryJudge {
   }
 
   template <class Judged>
-  std::string broken(const Judged& judged, const Calls& some) const {
+  Loss broken(const Judged& judged, const Calls& some) const {
     std::vector<Call<typename S::Operation>> calls;
     for (const auto& call : some) calls.push_back(call.call);
     const Linearizability result = check_linearizability(
         judged, std::span(std::as_const(calls)), failures_, most_configurations<S>(), attend_);
-    if (result.accepted()) return "";
+    if (result.accepted()) return {};
     if (result.decision == Linearizability::Decision::undecided) {
-      return trace("not decided: too many operations at the same time");
+      return {.why = trace("not decided: too many operations at the same time"), .undecided = true};
     }
-    return trace(fmt::format("impossible: {}", specification_.text(calls[result.refused])));
+    return {trace(fmt::format("impossible: {}", specification_.text(calls[result.refused])))};
   }
 
   const S& specification_;

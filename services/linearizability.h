@@ -40,6 +40,11 @@
 // wherever the other would. Without this, unanswered writes of the same values would be tried in
 // all orders.
 //
+// Calls without an answer need not take effect. So a configuration is left out if another one has
+// the same state after the same answered calls and failures, and has placed some of its unanswered
+// calls only: all that can follow the one can also follow the other. Without this, writes that were
+// under way and whose effects others have overwritten would double the work, each of them.
+//
 // It is meant for the histories of explorations and tests. Services whose histories have millions
 // of operations need a search of their own, as keys and values have
 // (services/kv/history/checker.h), which is tested against this one.
@@ -51,8 +56,8 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -188,12 +193,27 @@ class LinearizabilitySearch {
     for (std::size_t visited = 0; std::optional<Configuration> next = take(); ++visited) {
       if (visited == limit) return {Linearizability::Decision::undecided};
       if (attend_ && visited % kVisitsBetweenAttending == 0) attend_();
-      if (next->has_alternatives && !tried_[next->placed].insert(next->state).second) continue;
+      if (next->has_alternatives && !is_new(*next)) continue;
       if (next->placed.before == answered_) return {};
       extend(*next);
       keep_new(next->discrepancies);
     }
     return {Linearizability::Decision::violated, refused_};
+  }
+
+  // Notes that a configuration is tried, unless all that can follow it can follow one before.
+  bool is_new(const Configuration& configuration) {
+    Placed answered = configuration.placed;
+    const auto first = std::lower_bound(answered.beyond.begin(), answered.beyond.end(), answered_);
+    const std::vector<std::size_t> unanswered(first, answered.beyond.end());
+    answered.beyond.erase(first, answered.beyond.end());
+    auto& tried = tried_[std::move(answered)][configuration.state];
+    const auto are_among_them = [&](const std::vector<std::size_t>& fewer) {
+      return std::ranges::includes(unanswered, fewer);
+    };
+    if (std::ranges::any_of(tried, are_among_them)) return false;
+    tried.push_back(unanswered);
+    return true;
   }
 
   std::optional<Configuration> take() {
@@ -324,7 +344,11 @@ class LinearizabilitySearch {
   std::vector<Configuration> new_;                    // successors of the configuration being
                                                       // visited
   std::vector<std::size_t> candidates_;
-  std::unordered_map<Placed, std::set<typename S::State>, HashOfPlaced> tried_;
+  // For the answered calls and failures that have been placed, and each state after them: the
+  // unanswered calls that were placed with them.
+  std::unordered_map<Placed, std::map<typename S::State, std::vector<std::vector<std::size_t>>>,
+                     HashOfPlaced>
+      tried_;
   std::size_t farthest_ = 0;
   std::size_t refused_ = 0;
 };

@@ -23,6 +23,7 @@
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,6 +89,8 @@ struct Loss {
   std::string why;  // empty if it holds; its last line names what is wrong
   // The object that the loss is about, if it is about one of several (CrashCall::object).
   std::optional<std::uint64_t> object{};
+  // True if the judge gave up: the condition may hold or not.
+  bool undecided = false;
 };
 
 // The result of judging one run.
@@ -103,12 +106,24 @@ class Verdict {
   GuaranteeLevel strongest() const {
     return strongest_level([this](Condition condition) { return holds(condition); });
   }
-  // Why the run kept less than this level; without a reason if it kept it.
+  // Why the run kept less than this level; without a reason if it kept it. Undecided only if no
+  // condition of the level is known to be broken.
   Loss loss_of(GuaranteeLevel level) const {
+    Loss undecided;
     for (const Condition condition : conditions_of(level)) {
-      if (!holds(condition)) return losses_[condition];
+      if (holds(condition)) continue;
+      if (!losses_[condition].undecided) return losses_[condition];
+      undecided = losses_[condition];
     }
-    return {};
+    return undecided;
+  }
+  // Throws an exception if the judge gave up on this condition, for explorations whose answer would
+  // be wrong without it.
+  void require_decided(Condition condition) const {
+    if (!losses_[condition].undecided) return;
+    throw std::runtime_error(
+        "no guarantee can be told: in one of the histories, too many operations were under way at "
+        "the same time to find an order of them; use fewer clients or operations");
   }
 
   void set(Condition condition, Loss loss) { losses_[condition] = std::move(loss); }

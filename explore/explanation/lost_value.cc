@@ -219,8 +219,8 @@ std::string conclusion_of(const std::string& trace) {
 
 std::optional<std::uint64_t> object_of(const services::Verdict& verdict, std::string_view trace) {
   for (const services::Condition condition : services::kConditions) {
-    const auto& [why, object] = verdict.loss(condition);
-    if (!why.empty() && trace.ends_with(why)) return object;
+    const services::Loss& loss = verdict.loss(condition);
+    if (!loss.why.empty() && trace.ends_with(loss.why)) return loss.object;
   }
   return std::nullopt;
 }

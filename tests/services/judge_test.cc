@@ -67,6 +67,30 @@ TEST(HistoryJudge, WithoutAFailureOneLossBreaksAllConditions) {
   EXPECT_EQ(kept(judge_history(Queue{}, right, kInspector, {}, "")), "dwroa");
 }
 
+struct Impatient : Queue {
+  static constexpr std::size_t kMostConfigurations = 100;
+};
+
+// A judge who gives up has found nothing: neither that a level is kept nor that it is not.
+TEST(HistoryJudge, GivingUpIsNoLoss) {
+  Calls calls;
+  for (int i = 0; i < 12; ++i) calls.push_back({enqueue(i, 0, 1), 0});
+  calls.push_back({dequeue(100, 2, 3), kInspector});
+  const Verdict verdict = judge_history(Impatient{}, calls, kInspector, {}, "");
+  EXPECT_TRUE(verdict.loss_of(GuaranteeLevel::durable).undecided);
+  EXPECT_THROW(verdict.require_decided(Condition::durable), std::runtime_error);
+
+  const Verdict lost = judge({4});
+  EXPECT_FALSE(lost.loss_of(GuaranteeLevel::durable).undecided);
+  EXPECT_NO_THROW(lost.require_decided(Condition::durable));
+
+  Verdict both;
+  both.set(Condition::acknowledged, verdict.loss(Condition::acknowledged));
+  both.set(Condition::ordered, lost.loss(Condition::ordered));
+  EXPECT_FALSE(both.loss_of(GuaranteeLevel::durable_writes).undecided)
+      << "one of its conditions is known to be broken";
+}
+
 TEST(HistoryJudge, EndsWhenItsCallerWantsTo) {
   struct Ended {};
   ToJudge judged = ToJudge::all();

@@ -126,7 +126,9 @@ class FsCrashScenario final : public services::HistoryScenario<Specification> {
     const std::string difference = how_it_differs();
     for (const services::Condition condition : services::kConditions) {
       if (verdict.holds(condition)) continue;
-      verdict.set(condition, {difference + verdict.why(condition)});
+      services::Loss loss = verdict.loss(condition);
+      loss.why.insert(0, difference);
+      verdict.set(condition, std::move(loss));
     }
     return verdict;
   }
