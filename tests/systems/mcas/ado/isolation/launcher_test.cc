@@ -1,16 +1,12 @@
 // What is said of processes that cannot be started; and that the same launcher works on `sim`.
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include <filesystem>
 
 #include "platform/base/error.h"
 #include "platform/sim/failures.h"
 #include "systems/registry/registry.h"
 #include "tests/platform/shm/process.h"
 #include "tests/support/platforms.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/systems/mcas/ado/isolation/shard.h"
 
 namespace perdura::systems::mcas::ado {
@@ -98,15 +94,9 @@ TEST(AdoLauncher, AProcessOfAShardHasTheCoresOfItsParameters) {
 // Another user than root may do without isolation, and is told so.
 TEST(AdoLauncher, RefusesWhatItCannotIsolate) {
   if (!can_isolate()) GTEST_SKIP() << "only root becomes another user";
-  // The folders above the build folder may be closed to other users.
-  const perdura::test::TemporaryDirectory open_to_all("/tmp", "programs");
-  std::filesystem::copy(std::filesystem::path(PERDURA_TEST_PROGRAMS) / "perdura-ado",
-                        open_to_all.path());
-  ASSERT_EQ(::chmod(open_to_all.path().c_str(), 0755), 0);
-  shm_test::Process shard([&](const shm_test::Process::Voice&) {
+  shm_test::Process shard([](const shm_test::Process::Voice&) {
     if (::setgid(65534) != 0 || ::setuid(65534) != 0) throw std::runtime_error("still root");
-    run_shard([&](Thread& thread, ShmPlatform&) -> Task<> {
-      ::setenv("PERDURA_PROGRAMS", open_to_all.path().c_str(), 1);
+    run_shard([](Thread& thread, ShmPlatform&) -> Task<> {
       const auto region = thread.node.create_region(kPools, kPool, pmem::Medium::pm);
       const LaunchOrder order{
           .pool = "7", .memory = kPools, .parts = {{0, kPool}}, .plugins = {"passthru"}};
