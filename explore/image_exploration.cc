@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <exception>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -108,21 +105,10 @@ class ImageExploration {
 
   void run_threads() {
     const std::uint64_t portions = (numbers_.size() + kPortion - 1) / kPortion;
-    unsigned threads = options_.threads;
-    if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
-    const auto work = [this] {
-      try {
-        for (std::uint64_t first; (first = next_.fetch_add(kPortion)) < numbers_.size();) {
-          try_portion(first, std::min<std::uint64_t>(first + kPortion, numbers_.size()));
-        }
-      } catch (...) {
-        next_ = numbers_.size();
-        const std::lock_guard lock(mutex_);
-        if (!problem_) problem_ = std::current_exception();
-      }
-    };
-    work_together(std::min<std::uint64_t>(threads, portions), [&](std::size_t) { work(); });
-    if (problem_) std::rethrow_exception(problem_);
+    share_out(options_.threads, portions, [this](std::size_t portion) {
+      const std::uint64_t first = portion * kPortion;
+      try_portion(first, std::min<std::uint64_t>(first + kPortion, numbers_.size()));
+    });
   }
 
   void try_portion(std::uint64_t first, std::uint64_t end) {
@@ -268,10 +254,7 @@ class ImageExploration {
   std::vector<std::uint64_t> numbers_;  // numbers of the crash points to try
   std::vector<OfCrashPoint> results_;
   services::PerCondition<std::atomic<std::uint64_t>> first_loss_;
-  std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> done_{0};
-  std::mutex mutex_;
-  std::exception_ptr problem_;
 };
 
 }  // namespace

@@ -1,14 +1,11 @@
 #include "explore/schedules.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -87,20 +84,7 @@ class ScheduleExploration {
 
   // The next schedule of each history, in several threads.
   void take_turns(std::vector<History>& batch) {
-    const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-    std::atomic<std::size_t> next{0};
-    std::exception_ptr problem;
-    const auto work = [&] {
-      try {
-        for (std::size_t i; (i = next++) < batch.size();) take_turn(batch[i]);
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        if (!problem) problem = std::current_exception();
-        next = batch.size();
-      }
-    };
-    work_together(options_.threads == 0 ? cores : options_.threads, [&](std::size_t) { work(); });
-    if (problem) std::rethrow_exception(problem);
+    share_out(options_.threads, batch.size(), [&](std::size_t i) { take_turn(batch[i]); });
   }
 
   void take_turn(History& history) {

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "platform/base/error.h"
@@ -31,31 +29,18 @@ class SequenceExploration {
       throw UsageError(
           fmt::format("sequence {} is beyond the last one, {}", options.first, all - 1));
     }
-    next_ = options.first;
   }
 
   SequenceResult explore() {
-    unsigned threads = options_.threads;
-    if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
-    work_together(threads, [this](std::size_t) { work(); });
-    if (problem_) std::rethrow_exception(problem_);
+    const std::uint64_t some = (end_ - options_.first + options_.stride - 1) / options_.stride;
+    share_out(options_.threads, some, [this](std::size_t place) {
+      const std::uint64_t number = options_.first + place * options_.stride;
+      if (number < first_loss_) try_one(number);
+    });
     return result_;
   }
 
  private:
-  void work() {
-    try {
-      for (std::uint64_t number; (number = next_.fetch_add(options_.stride)) < end_;) {
-        if (number > first_loss_) break;
-        try_one(number);
-      }
-    } catch (...) {
-      next_ = end_;
-      const std::lock_guard lock(mutex_);
-      if (!problem_) problem_ = std::current_exception();
-    }
-  }
-
   void try_one(std::uint64_t number) {
     const services::CrashSequence sequence =
         system_.service->crash_sequence(system_.info.name, options_.setup, options_.length, number);
@@ -90,11 +75,9 @@ class SequenceExploration {
   const sim::Profile& profile_;
   const SequenceOptions& options_;
   std::uint64_t end_ = 0;
-  std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> first_loss_{~std::uint64_t{0}};
   std::mutex mutex_;
   SequenceResult result_;
-  std::exception_ptr problem_;
 };
 
 }  // namespace

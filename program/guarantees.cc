@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <future>
 #include <map>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "explore/crash.h"
 #include "explore/explored.h"
@@ -130,21 +128,18 @@ void explore_all(std::vector<Exploration>& explorations, const sim::Profile& pro
   }
   work.expect(parts);
   const std::vector<std::size_t> order = by_turns(kinds);
-  std::atomic<std::size_t> next{0};
-  work_together(std::max(1U, std::thread::hardware_concurrency()), [&](std::size_t) {
-    for (std::size_t mine; (mine = next++) < explorations.size();) {
-      Exploration& exploration = explorations[order[mine]];
-      const auto began = std::chrono::steady_clock::now();
-      try {
-        // Explorations check for interruption only now and then.
-        harness::LongWork::stop_if_interrupted();
-        const std::string cell = explored(exploration, profile);
-        work.end(exploration.name, cell, kinds[order[mine]],
-                 std::chrono::steady_clock::now() - began);
-        exploration.found.set_value(cell);
-      } catch (...) {
-        exploration.found.set_exception(std::current_exception());
-      }
+  share_out(0, explorations.size(), [&](std::size_t turn) {
+    Exploration& exploration = explorations[order[turn]];
+    const auto began = std::chrono::steady_clock::now();
+    try {
+      // Explorations check for interruption only now and then.
+      harness::LongWork::stop_if_interrupted();
+      const std::string cell = explored(exploration, profile);
+      work.end(exploration.name, cell, kinds[order[turn]],
+               std::chrono::steady_clock::now() - began);
+      exploration.found.set_value(cell);
+    } catch (...) {
+      exploration.found.set_exception(std::current_exception());
     }
   });
 }

@@ -5,9 +5,13 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "platform/base/error.h"
@@ -95,6 +99,24 @@ void work_together(std::size_t most, const std::function<void(std::size_t)>& wor
     // The threads that run do all of the work.
   }
   work(0);
+}
+
+void share_out(std::size_t threads, std::size_t count,
+               const std::function<void(std::size_t)>& work) {
+  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr problem;
+  work_together(std::min(threads, count), [&](std::size_t) {
+    try {
+      for (std::size_t piece; (piece = next++) < count;) work(piece);
+    } catch (...) {
+      next = count;
+      const std::lock_guard lock(mutex);
+      if (!problem) problem = std::current_exception();
+    }
+  });
+  if (problem) std::rethrow_exception(problem);
 }
 
 }  // namespace perdura

@@ -56,6 +56,13 @@ class OsThreads {
 // since the others do its work as well. `work` must not throw.
 void work_together(std::size_t most, const std::function<void(std::size_t)>& work);
 
+// Shares out `count` pieces of work: calls work(piece) for each piece from 0, on up to `threads`
+// threads (0: one for each processor), each of which takes the next piece when it has done one.
+// After an exception no piece is begun any more; the first exception is thrown when all threads
+// have returned.
+void share_out(std::size_t threads, std::size_t count,
+               const std::function<void(std::size_t)>& work);
+
 // The message that no further thread can be started, with the limit and what to do: "cannot start
 // another thread (Resource temporarily unavailable): ...".
 std::string no_more_threads(int error);
