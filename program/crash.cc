@@ -9,12 +9,12 @@
 #include "explore/schedules.h"
 #include "explore/what_fails.h"
 #include "harness/run/long_work.h"
-#include "harness/text/suggestion.h"
 #include "harness/text/whole_file.h"
 #include "methods/proof.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
 #include "platform/base/path_kind.h"
+#include "platform/base/suggestion.h"
 #include "program/crash_arguments.h"
 #include "systems/registry/registry.h"
 
@@ -46,7 +46,7 @@ Method load_method(const std::string& target) {
     if (kind != PathKind::nothing) {
       throw UsageError(fmt::format("crash: {}: {}", target, not_a_file(target)));
     }
-    const std::string_view meant = harness::nearest(target, names);
+    const std::string_view meant = nearest(target, names);
     throw UsageError(
         fmt::format("crash: '{}' is no method, no system and no file{}; perdura list names those "
                     "that there are",

@@ -11,9 +11,9 @@
 #include "harness/run/long_work.h"
 #include "harness/text/atomic_file.h"
 #include "harness/text/output_place.h"
-#include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "platform/base/suggestion.h"
 #include "program/crash_arguments.h"
 #include "systems/registry/registry.h"
 
@@ -79,7 +79,7 @@ GivenParameters given_parameters(const services::SystemInfo& system,
       std::vector<std::string_view> names;
       for (const Parameter& known : system.parameters) names.push_back(known.name);
       refuse(names.empty() ? fmt::format("{} has no parameters", system.name)
-                           : harness::unknown_name("parameter", name, names));
+                           : unknown_name("parameter", name, names));
     }
     const auto value = read_value(*parameter, text.substr(equals + 1));
     // A value that cannot be parsed has the wrong type for every parameter.

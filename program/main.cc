@@ -13,9 +13,9 @@
 #include "harness/program/command_line.h"
 #include "harness/program/program_start.h"
 #include "harness/run/interrupt.h"
-#include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 #include "platform/base/limits.h"
+#include "platform/base/suggestion.h"
 #include "program/commands.h"
 
 namespace harness = perdura::harness;
@@ -67,7 +67,7 @@ ExitCode parse_and_run(int argc, char** argv, harness::Ranks& ranks) {
     for (const auto& command : program.subcommands()) known.push_back(command->name());
     if (std::find(known.begin(), known.end(), argv[1]) == known.end()) {
       return complain(ranks.is_root(), ExitCode::usage,
-                      harness::unknown_name("command", argv[1], known));
+                      perdura::unknown_name("command", argv[1], known));
     }
   }
   const ExitCode code = program.run(argc, argv, ranks.is_root());

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "harness/text/suggestion.h"
 #include "platform/base/limits.h"
+#include "platform/base/suggestion.h"
 
 namespace perdura::bench {
 
 std::string no_such_system(const harness::Point& point, std::span<const std::string_view> known) {
   const harness::Located& system = point.settings.system;
-  return fmt::format("{}: {}", system.where, harness::unknown_name("system", system.text, known));
+  return fmt::format("{}: {}", system.where, unknown_name("system", system.text, known));
 }
 
 void add_columns(std::span<const services::Metric> metrics, std::vector<report::Column>& columns) {

@@ -11,8 +11,8 @@
 #include "bench/fs/fs_parameters.h"
 #include "bench/fs/fs_run.h"
 #include "bench/fs/target.h"
-#include "harness/text/suggestion.h"
 #include "platform/base/error.h"
+#include "platform/base/suggestion.h"
 
 namespace perdura::bench {
 
@@ -123,7 +123,7 @@ const services::MemorySystem* FsDriver::replication_of(
     names.push_back(each.info.name);
   }
   throw UsageError(fmt::format("{}: {}", settings.where("replication"),
-                               harness::unknown_name("replication", name, names)));
+                               unknown_name("replication", name, names)));
 }
 
 void FsDriver::check(const Point& point) const {

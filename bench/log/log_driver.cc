@@ -12,7 +12,6 @@
 #include "bench/log/log_run.h"
 #include "bench/ycsb/point_workload.h"
 #include "bench/ycsb/workload_remarks.h"
-#include "harness/config/section.h"
 #include "methods/proof.h"
 #include "platform/base/error.h"
 
@@ -50,7 +49,7 @@ methods::Method method_of_paper(const Point& point, Carrier carrier) {
     throw UsageError(fmt::format(
         "{}: the method of {} depends on the server's configuration; add {} to [workload] or "
         "[matrix]",
-        settings.system.where, settings.system.text, harness::join_names(missing)));
+        settings.system.where, settings.system.text, fmt::join(missing, ", ")));
   }
   return methods::method_of_paper(
       methods::configurations(stated_server(settings)).front(),

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "harness/text/suggestion.h"
+#include "platform/base/suggestion.h"
 
 namespace perdura::workload {
 namespace {
@@ -98,8 +98,6 @@ bool is_known_property(std::string_view key) {
   return std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end();
 }
 
-std::string_view closest_known_property(std::string_view key) {
-  return harness::nearest(key, kKnown);
-}
+std::string_view closest_known_property(std::string_view key) { return nearest(key, kKnown); }
 
 }  // namespace perdura::workload

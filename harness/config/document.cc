@@ -124,6 +124,10 @@ std::string Document::where(const toml::source_region& part) const {
   return line.number == 0 ? line.label : fmt::format("{}:{}", name_, line.number);
 }
 
+TomlSection Document::top() const {
+  return {[this](const toml::source_region& part) { return where(part); }, table_, ""};
+}
+
 void Document::apply(const Override& change) {
   const std::vector<std::string> path = parse_path(change);
   // The deepest table on the path that exists.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/config/override.h"
+#include "platform/base/toml_section.h"
 
 namespace perdura::harness {
 
@@ -25,6 +26,8 @@ class Document {
                         std::span<const Override> overrides = {});
 
   const toml::table& table() const { return table_; }
+  // The top level, for reading key by key. This document must outlive it.
+  TomlSection top() const;
   // The text, overrides applied.
   const std::string& text() const { return text_; }
   const std::string& name() const { return name_; }

@@ -7,11 +7,11 @@
 #include <limits>
 
 #include "harness/config/document.h"
-#include "harness/config/section.h"
+#include "harness/config/plain_name.h"
 #include "harness/config/systems.h"
 #include "harness/schema/spec_reader.h"
-#include "harness/text/suggestion.h"
 #include "platform/base/error.h"
+#include "platform/base/suggestion.h"
 
 namespace perdura::harness {
 namespace {
@@ -59,14 +59,14 @@ void assign(std::string_view parameter, const Axis::Value& value, PointSettings&
   }
 }
 
-Located located(const Section& top, std::string_view key, std::string fallback) {
+Located located(const TomlSection& top, std::string_view key, std::string fallback) {
   auto text = top.text(key);
   return {text.value_or(std::move(fallback)), top.where(key)};
 }
 
-void read_identity(const Section& top, Experiment& experiment) {
+void read_identity(const TomlSection& top, Experiment& experiment) {
   const auto name = top.text("name");
-  if (!name) throw UsageError(fmt::format("{}: name = \"...\" is missing", experiment.file));
+  if (!name) top.missing("name", "add name = \"...\"");
   if (!is_plain_name(*name)) {
     top.wrong(*top.table().get("name"), "name",
               "names a folder, so it may hold letters, digits, '-', '_' and '.' only");
@@ -100,7 +100,7 @@ void choose_driver(const Declarations& declarations, Experiment& experiment) {
   experiment.base = PointSettings(experiment.declared.parameters);
 }
 
-void read_workload(const Section& workload, Experiment& experiment) {
+void read_workload(const TomlSection& workload, Experiment& experiment) {
   const auto names = parameter_names(experiment);
   workload.allow_only(names);
   for (const std::string_view name : names) {
@@ -112,7 +112,7 @@ void read_workload(const Section& workload, Experiment& experiment) {
   }
 }
 
-void read_roles(const Section& roles, Experiment& experiment) {
+void read_roles(const TomlSection& roles, Experiment& experiment) {
   std::vector<std::string> keys;
   for (const std::string& role : experiment.declared.roles) {
     keys.push_back(fmt::format("{}_{}", role, kCompletion));
@@ -127,8 +127,7 @@ void read_roles(const Section& roles, Experiment& experiment) {
   }
 }
 
-Axis read_axis(const Document& document, const Section& matrix, const Parameter& parameter,
-               const toml::node& node) {
+Axis read_axis(const TomlSection& matrix, const Parameter& parameter, const toml::node& node) {
   const toml::array* list = node.as_array();
   if (list == nullptr || list->empty()) {
     matrix.wrong(node, parameter.name, "must be a list with at least one value");
@@ -139,7 +138,7 @@ Axis read_axis(const Document& document, const Section& matrix, const Parameter&
   }
   Axis axis{std::string(parameter.name), {}};
   for (const toml::node& item : *list) {
-    Axis::Value value{matrix.value_of(item, parameter), document.where(item.source())};
+    Axis::Value value{matrix.value_of(item, parameter), matrix.where(item)};
     const bool twice = std::any_of(axis.values.begin(), axis.values.end(),
                                    [&](const auto& other) { return other.value == value.value; });
     if (twice) matrix.wrong(item, parameter.name, "has a value twice");
@@ -148,8 +147,7 @@ Axis read_axis(const Document& document, const Section& matrix, const Parameter&
   return axis;
 }
 
-void read_matrix(const Document& document, const Section& top, const Section& matrix,
-                 Experiment& experiment) {
+void read_matrix(const TomlSection& top, const TomlSection& matrix, Experiment& experiment) {
   matrix.allow_only(parameter_names(experiment));
   const auto workload = top.section("workload");
   std::vector<std::pair<const toml::key*, const toml::node*>> entries;
@@ -166,11 +164,11 @@ void read_matrix(const Document& document, const Section& top, const Section& ma
   });
   for (const auto& [key, node] : entries) {
     const Parameter& parameter = *parameter_of(experiment, key->str());
-    experiment.matrix.push_back(read_axis(document, matrix, parameter, *node));
+    experiment.matrix.push_back(read_axis(matrix, parameter, *node));
   }
 }
 
-void read_shm(const Section& shm, Experiment& experiment) {
+void read_shm(const TomlSection& shm, Experiment& experiment) {
   constexpr std::array<std::string_view, 3> known{"network_latency_ns", "write_latency_ns",
                                                   "pm_directory"};
   constexpr std::uint64_t second = 1'000'000'000;
@@ -180,7 +178,7 @@ void read_shm(const Section& shm, Experiment& experiment) {
   experiment.shm.pm_directory = {shm.text(known[2]).value_or(""), shm.where(known[2])};
 }
 
-void read_verbs(const Section& verbs, Experiment& experiment) {
+void read_verbs(const TomlSection& verbs, Experiment& experiment) {
   constexpr std::array<std::string_view, 5> known{"device", "port", "gid_index", "odp",
                                                   "pm_directory"};
   verbs.allow_only(known);
@@ -188,20 +186,15 @@ void read_verbs(const Section& verbs, Experiment& experiment) {
   settings.device = verbs.text(known[0]).value_or("");
   settings.port = verbs.number(known[1], 1, 255);
   settings.gid_index = verbs.number(known[2], 0, 65535);
-  if (const toml::node* odp = verbs.table().get(known[3])) {
-    settings.on_demand_paging = verbs.flag_of(*odp, known[3]);
-  }
+  settings.on_demand_paging = verbs.flag(known[3]).value_or(settings.on_demand_paging);
   settings.pm_directory = {verbs.text(known[4]).value_or(""), verbs.where(known[4])};
 }
 
-void read_timeline(const Section& timeline, Experiment& experiment) {
+void read_timeline(const TomlSection& timeline, Experiment& experiment) {
   constexpr std::array<std::string_view, 1> known{"interval_us"};
   timeline.allow_only(known);
   const auto interval = timeline.number(known[0], 10, 60'000'000);
-  if (!interval) {
-    throw UsageError(fmt::format("{}: [timeline] needs interval_us = ..., whole microseconds",
-                                 timeline.where(known[0])));
-  }
+  if (!interval) timeline.missing(known[0], "add whole microseconds, interval_us = ...");
   experiment.timeline_interval = Microseconds(*interval);
 }
 
@@ -222,7 +215,7 @@ void read_figures(const Document& document, const report::Schema& schema, Experi
 }
 
 // The place where a point's parameter is given; nullopt if it is not.
-std::optional<std::string> place_of(std::string_view name, const Section& top) {
+std::optional<std::string> place_of(std::string_view name, const TomlSection& top) {
   for (const std::string_view part : {"workload", "matrix"}) {
     const auto section = top.section(part);
     if (section && section->has(name)) return section->where(name);
@@ -231,7 +224,7 @@ std::optional<std::string> place_of(std::string_view name, const Section& top) {
 }
 
 // Checks that all mandatory parameters are given and that all dependencies between parameters hold.
-void check_complete(const Experiment& experiment, const Section& top) {
+void check_complete(const Experiment& experiment, const TomlSection& top) {
   for (const std::string_view name : parameter_names(experiment)) {
     const Parameter& parameter = *parameter_of(experiment, name);
     const auto place = place_of(name, top);
@@ -263,7 +256,7 @@ CompletionMode PointSettings::completion(std::string_view role) const {
 }
 
 Experiment read_experiment(const Document& document, const Declarations& declarations) {
-  const Section top(document, document.table(), "");
+  const TomlSection top = document.top();
   top.allow_only(kTopLevel);
 
   Experiment experiment;
@@ -273,7 +266,7 @@ Experiment read_experiment(const Document& document, const Declarations& declara
   choose_driver(declarations, experiment);
   if (const auto workload = top.section("workload")) read_workload(*workload, experiment);
   if (const auto roles = top.section("roles")) read_roles(*roles, experiment);
-  if (const auto matrix = top.section("matrix")) read_matrix(document, top, *matrix, experiment);
+  if (const auto matrix = top.section("matrix")) read_matrix(top, *matrix, experiment);
   if (const auto systems = top.section("systems")) read_systems(*systems, experiment);
   if (const auto shm = top.section("shm")) read_shm(*shm, experiment);
   if (const auto verbs = top.section("verbs")) read_verbs(*verbs, experiment);

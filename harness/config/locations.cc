@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <set>
 
-#include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
+#include "platform/base/suggestion.h"
 
 namespace perdura::harness {
 namespace {

@@ -12,7 +12,6 @@
 #include <set>
 
 #include "harness/config/document.h"
-#include "harness/config/section.h"
 #include "platform/base/error.h"
 
 namespace perdura::harness {
@@ -21,7 +20,7 @@ namespace {
 constexpr std::uint64_t kMostCores = CPU_SETSIZE;
 constexpr std::uint64_t kMostNumaNodes = 1023;
 
-std::vector<unsigned> read_cores(const Section& host, const toml::node& node) {
+std::vector<unsigned> read_cores(const TomlSection& host, const toml::node& node) {
   const toml::array* list = node.as_array();
   if (list == nullptr || list->empty()) {
     host.wrong(node, "cores",
@@ -38,9 +37,9 @@ std::vector<unsigned> read_cores(const Section& host, const toml::node& node) {
   return cores;
 }
 
-SiteHost read_host(const Document& document, const toml::table& table) {
+SiteHost read_host(const TomlSection::Where& where, const toml::table& table) {
   constexpr std::array<std::string_view, 5> known{"name", "role", "cores", "numa_node", "device"};
-  const Section host(document, table, "host");
+  const TomlSection host(where, table, "host");
   host.allow_only(known);
   SiteHost read;
   read.name = host.text("name").value_or("");
@@ -99,21 +98,20 @@ bool is_address(std::string_view host) {
 
 Site read_site(const Document& document) {
   constexpr std::array<std::string_view, 4> known{"name", "profile", "pm_directory", "host"};
-  const Section top(document, document.table(), "");
+  const TomlSection top = document.top();
   top.allow_only(known);
   Site site;
   site.name = top.text("name").value_or("");
-  if (site.name.empty()) {
-    throw UsageError(fmt::format("{}: name = \"...\" is missing", document.name()));
-  }
+  if (site.name.empty()) top.missing("name", "add name = \"...\"");
   site.profile = {top.text("profile").value_or(""), top.where("profile")};
   site.pm_directory = {top.text("pm_directory").value_or(""), top.where("pm_directory")};
   site.text = document.text();
   site.file = document.name();
   if (const toml::node* hosts = document.table().get("host")) {
     if (!hosts->is_array_of_tables()) top.wrong(*hosts, "host", "must be written as [[host]]");
+    const auto where = [&](const toml::source_region& part) { return document.where(part); };
     for (const toml::node& host : *hosts->as_array()) {
-      site.hosts.push_back(read_host(document, *host.as_table()));
+      site.hosts.push_back(read_host(where, *host.as_table()));
     }
   }
   check_hosts(document, site.hosts);

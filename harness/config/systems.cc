@@ -4,8 +4,9 @@
 
 #include <vector>
 
-#include "harness/text/suggestion.h"
+#include "harness/config/plain_name.h"
 #include "platform/base/error.h"
+#include "platform/base/suggestion.h"
 
 namespace perdura::harness {
 namespace {
@@ -29,7 +30,7 @@ const DriverDeclarations::System* find_system(const Experiment& experiment, std:
 
 // The title is only checked here; the report reads it from the experiment's text. gnuplot truncates
 // text at these characters, quoted or not.
-void check_title(const Section& system) {
+void check_title(const TomlSection& system) {
   const toml::node* const node = system.table().get(kTitle);
   if (node == nullptr) return;
   const std::string title = system.text_of(*node, kTitle);
@@ -39,7 +40,7 @@ void check_title(const Section& system) {
   }
 }
 
-Located variant_of(const Section& system) {
+Located variant_of(const TomlSection& system) {
   const auto text = system.text(kVariantOf);
   if (text && text->empty()) {
     system.wrong(*system.table().get(kVariantOf), kVariantOf, "must not be empty");
@@ -47,7 +48,7 @@ Located variant_of(const Section& system) {
   return {text.value_or(""), system.where(kVariantOf)};
 }
 
-void read_parameters(const Section& section, std::span<const Parameter> table,
+void read_parameters(const TomlSection& section, std::span<const Parameter> table,
                      SystemSettings& settings) {
   std::vector<std::string_view> known;
   for (const Parameter& parameter : table) {
@@ -63,7 +64,8 @@ void read_parameters(const Section& section, std::span<const Parameter> table,
 
 // The system to which a section refers.
 const DriverDeclarations::System& system_of(const Experiment& experiment, std::string_view name,
-                                            const SystemSettings& settings, const Section& all) {
+                                            const SystemSettings& settings,
+                                            const TomlSection& all) {
   const DriverDeclarations::System* const own = find_system(experiment, name);
   const Located& base = settings.variant_of;
   const auto known = system_names(experiment);
@@ -88,9 +90,9 @@ const DriverDeclarations::System& system_of(const Experiment& experiment, std::s
 
 }  // namespace
 
-void read_systems(const Section& systems, Experiment& experiment) {
+void read_systems(const TomlSection& systems, Experiment& experiment) {
   for (const auto& [key, node] : systems.table()) {
-    const Section section = *systems.section(key.str());
+    const TomlSection section = *systems.section(key.str());
     SystemSettings& settings = experiment.systems[std::string(key.str())];
     settings.where = systems.where(key.str());
     settings.variant_of = variant_of(section);

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "harness/config/experiment.h"
-#include "harness/config/section.h"
+#include "platform/base/toml_section.h"
 
 namespace perdura::harness {
 
 // Reads the sections, checked against the declarations of the experiment's driver. Throws
 // UsageError.
-void read_systems(const Section& systems, Experiment& experiment);
+void read_systems(const TomlSection& systems, Experiment& experiment);
 
 // Throws UsageError, with its place, if a point names neither a system of the driver nor a variant
 // of one.

@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "harness/program/command_line.h"
-#include "harness/text/suggestion.h"
+#include "platform/base/suggestion.h"
 
 namespace perdura::harness {
 namespace {

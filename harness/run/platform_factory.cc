@@ -12,9 +12,9 @@
 
 #include "harness/run/interrupt.h"
 #include "harness/run/memory.h"
-#include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
+#include "platform/base/suggestion.h"
 #include "platform/fabric/shm/job.h"
 #include "platform/host/numa.h"
 #include "platform/pmem/mapped/dax_device.h"

@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "harness/schema/columns.h"
-#include "harness/text/suggestion.h"
+#include "platform/base/suggestion.h"
 
 namespace perdura::compare {
 namespace {
@@ -284,7 +284,7 @@ Expected<Matching> match(const std::vector<fs::path>& a, const std::vector<fs::p
   const std::vector<std::string> known = comparable_quantities(matching.schema);
   for (const std::string& quantity : quantities) {
     if (std::find(known.begin(), known.end(), quantity) == known.end()) {
-      return fail(harness::unknown_name("quantity", quantity, known));
+      return fail(unknown_name("quantity", quantity, known));
     }
     if (std::count(quantities.begin(), quantities.end(), quantity) > 1) {
       return fail(fmt::format("quantity '{}' is given twice; give it once", quantity));

@@ -118,7 +118,7 @@ inline constexpr std::uint64_t kAlone = 2;
 // each. They lack sync points.
 inline constexpr Bytes kGivenUpOffset = 272;
 // The term that the copy has begun last. If it is later than that of the last applied id, a failure
-// has interrupted Logs::begin_term(), which recovery then completes.
+// has interrupted DataArea::begin_term(), which recovery then completes.
 inline constexpr Bytes kBegunOffset = 280;
 // 1 if the sync points of this term arrive in the background: they were acknowledged before they
 // arrived, so one after a gap must not be applied without those in the gap.

@@ -56,21 +56,21 @@ std::size_t source_of(std::uint64_t given_up, std::size_t copies) {
 
 }  // namespace
 
-Primary::Primary(Node& node, pmem::Region& region, Logs& logs, const Mode& mode,
+Primary::Primary(Node& node, pmem::Region& region, LocalCopy& local, const Mode& mode,
                  const services::MemoryConfig& config, const Parameters& parameters,
                  Contents contents)
     : node_(node),
       region_(region),
-      logs_(logs),
+      local_(local),
       mode_(mode),
       parameters_(parameters),
       shape_(config, parameters),
       copies_(copies_behind(mode, config.nodes, node.id())),
-      source_(source_of(contents == Contents::loaded ? logs.given_up() : 0, copies_.size())),
+      source_(source_of(contents == Contents::loaded ? local.state.given_up() : 0, copies_.size())),
       acknowledgment_(mode.copies == Copies::chain && config.nodes.size() > 2
                           ? Acknowledgment::message
                           : acknowledgment_by(config.method)),
-      term_(logs.term()),
+      term_(local.state.term()),
       posts_itself_(mode.waits && config.threads <= parameters.connections),
       next_id_(begin_of(term_) + 1),
       has_number_(config.threads),
@@ -326,7 +326,7 @@ Task<> Primary::note_lost(std::size_t copy) {
     for (std::size_t other = 0; other < copies_.size(); ++other) {
       is_other_complete = is_other_complete || (!giving_up_[other] && !incomplete_[other]);
     }
-    if (is_other_complete) logs_.set_given_up(logs_.given_up() | given_up());
+    if (is_other_complete) local_.state.set_given_up(local_.state.given_up() | given_up());
   }
   co_await yield();  // others must not go on before that is durable
   while (!is_first && !is_lost(copy)) co_await sleep_for(kLookAgain);
@@ -340,12 +340,12 @@ Task<> Primary::keep_own() {
     if (loading_ != Loading::done) co_return;  // it holds nothing yet
     if (!keeps_own() && !std::exchange(begins_to_keep_own_, true)) {
       flush_unflushed();
-      if (!has_lost_any()) logs_.set_incomplete(false);
-    } else if (!has_lost_any() || logs_.is_alone()) {
+      if (!has_lost_any()) local_.state.set_incomplete(false);
+    } else if (!has_lost_any() || local_.state.is_alone()) {
       co_return;
     }
     // A copy that is lost does not know it, and may be promoted.
-    if (has_lost_any()) logs_.go_on_alone();
+    if (has_lost_any()) local_.state.go_on_alone();
   }
   co_await yield();  // others must not go on before that is durable
   const std::lock_guard held(completeness_);
@@ -362,10 +362,10 @@ void Primary::end_copying(std::uint64_t last_id) {
     const std::lock_guard held(completeness_);
     copied_until_ = last_id;
     for (auto& incomplete : incomplete_) incomplete = false;
-    logs_.set_given_up(given_up());
+    local_.state.set_given_up(given_up());
     if (has_complete_copy()) {
       keeps_own_ = false;
-      logs_.set_incomplete(true);
+      local_.state.set_incomplete(true);
     }
   }
   copying_ = Copying::ended;

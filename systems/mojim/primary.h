@@ -13,7 +13,7 @@
 #include "platform/runtime/ring.h"
 #include "platform/runtime/sync.h"
 #include "systems/mojim/layout.h"
-#include "systems/mojim/logs.h"
+#include "systems/mojim/local_copy.h"
 #include "systems/mojim/mode.h"
 #include "systems/mojim/sender.h"
 
@@ -28,10 +28,10 @@ class Primary {
     own,     // the node's own, to be given to the copies
     loaded,  // to be loaded from a copy before anything is mapped
   };
-  // `region` and the node's own `logs` must outlive this. The logs record whether the region is
-  // complete: it is while its contents are nowhere else, that is, until the copies have been given
-  // it, and when all of them are lost.
-  Primary(Node& node, pmem::Region& region, Logs& logs, const Mode& mode,
+  // `region` and the node's own copy must outlive this. The copy's state records whether the region
+  // is complete: it is while its contents are nowhere else, that is, until the copies have been
+  // given it, and when all of them are lost.
+  Primary(Node& node, pmem::Region& region, LocalCopy& local, const Mode& mode,
           const services::MemoryConfig& config, const Parameters& parameters, Contents contents);
 
   pmem::Region& region() { return region_; }
@@ -131,7 +131,7 @@ class Primary {
 
   Node& node_;
   pmem::Region& region_;
-  Logs& logs_;
+  LocalCopy& local_;
   const Mode& mode_;
   Parameters parameters_;
   Shape shape_;

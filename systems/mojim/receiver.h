@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "platform/platform.h"
-#include "systems/mojim/logs.h"
+#include "systems/mojim/local_copy.h"
 #include "systems/mojim/messages.h"
 #include "systems/mojim/sender.h"
 
@@ -33,8 +33,8 @@ class Receiver {
     std::shared_ptr<BackgroundThread> disk{};  // waits for the disk of the data area
   };
 
-  // `logs` and the regions must outlive this. Uses the log whose number is the thread's port.
-  Receiver(Thread& thread, Logs& logs, pmem::Region& logs_region, pmem::Region& data,
+  // `local` and the regions must outlive this. Uses the log whose number is the thread's port.
+  Receiver(Thread& thread, LocalCopy& local, pmem::Region& logs_region, pmem::Region& data,
            Options options);
   ~Receiver();
 
@@ -78,14 +78,14 @@ class Receiver {
   bool is_skipped_safe(std::size_t copy) const;
   std::uint64_t safe() const;
   Task<> await_other_logs(std::uint64_t connection, std::uint64_t id);
-  Task<bool> pass(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync);
-  Task<bool> try_to_pass(Sender& sender, const Logs::SyncPoint& sync);
-  Task<bool> connect(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync);
+  Task<bool> pass(Sender& sender, std::size_t copy, const SyncPoint& sync);
+  Task<bool> try_to_pass(Sender& sender, const SyncPoint& sync);
+  Task<bool> connect(Sender& sender, std::size_t copy, const SyncPoint& sync);
   Task<bool> give_region(Sender& sender, std::size_t copy);
-  void note_passed(std::size_t copy, const Logs::SyncPoint& sync);
+  void note_passed(std::size_t copy, const SyncPoint& sync);
 
   Thread& thread_;
-  Logs& logs_;
+  LocalCopy& local_;
   pmem::Region& logs_region_;
   Options options_;
   std::uint32_t log_;
@@ -107,7 +107,7 @@ class Receiver {
   std::uint64_t safe_ = 0;                   // the last id acknowledged
   std::uint64_t skipped_until_ = 0;          // ids up to here are not passed on: a region is given
   std::uint64_t awaited_until_ = 0;          // ids up to here are in the region that it awaits
-  std::uint64_t applied_before_;             // Logs::applied() when the thread began
+  std::uint64_t applied_before_;             // CopyState::applied() when the thread began
   bool is_caught_up_ = false;                // that and all before has been passed on
   std::vector<std::uint64_t> passed_until_;  // positions, by following copy
   WaitList arrived_;

@@ -14,10 +14,9 @@ using services::MemoryRole;
 
 namespace {
 
-Logs::Options log_options(const services::MemoryConfig& config, const Mode& mode,
-                          const Parameters& parameters) {
-  return {.shape = Shape(config, parameters),
-          .checkpoint_thresh = parameters.checkpoint_thresh,
+DataArea::Options data_options(const services::MemoryConfig& config, const Mode& mode,
+                               const Parameters& parameters) {
+  return {.checkpoint_thresh = parameters.checkpoint_thresh,
           .has_gaps = mode.waits,
           .flushes = config.method.has_value(),
           .readers = config.readers};
@@ -34,14 +33,15 @@ Replica::Replica(Thread& thread, const std::string& name, const Mode& mode,
       parameters_(Parameters::of(config, mode)),
       role_(role),
       regions_(open_regions(thread.node, name, Shape(config, parameters_), medium())),
-      logs_(*regions_.logs, *regions_.data, log_options(config, mode, parameters_)) {
+      local_(*regions_.logs, *regions_.data, Shape(config, parameters_),
+             data_options(config, mode, parameters_)) {
   if (role == MemoryRole::primary) {
-    const bool is_lost = logs_.is_incomplete() && mode.is_replicated();
+    const bool is_lost = local_.state.is_incomplete() && mode.is_replicated();
     be_primary(regions_.created ? Primary::Contents::fresh
                : is_lost        ? Primary::Contents::loaded
                                 : Primary::Contents::own);
   } else if (!copies_behind(mode_, config_.nodes, node_.id()).empty()) {
-    logs_.keep_for_others();
+    local_.logs.keep_for_others();
   }
   if (medium() == pmem::Medium::disk) disk_ = node_.start_background_thread();
 }
@@ -62,18 +62,18 @@ void Replica::be_primary(Primary::Contents contents) {
                     "region",
                     name_, kMostRounds - 1));
   }
-  logs_.close();
-  logs_.begin_term(term);
+  local_.state.close();
+  local_.data.begin_term(term);
   // Its own region stays complete, since it is the only one until the copies have been given it.
-  if (contents != Primary::Contents::own) logs_.set_incomplete(true);
+  if (contents != Primary::Contents::own) local_.state.set_incomplete(true);
   const bool has_copies = !copies_behind(mode_, config_.nodes, node_.id()).empty();
-  if (mode_.is_replicated() && !has_copies) logs_.go_on_alone();
+  if (mode_.is_replicated() && !has_copies) local_.state.go_on_alone();
   if (regions_.data->medium() == pmem::Medium::disk) {
     // Section 3.2.3: applications map persistent memory.
     loaded_ = load_from_disk(node_, name_, *regions_.logs);
-    logs_.use_data(*loaded_);
+    local_.data.use(*loaded_);
   }
-  primary_ = std::make_shared<Primary>(node_, loaded_ ? *loaded_ : *regions_.data, logs_, mode_,
+  primary_ = std::make_shared<Primary>(node_, loaded_ ? *loaded_ : *regions_.data, local_, mode_,
                                        config_, parameters_, contents);
 }
 
@@ -94,7 +94,7 @@ Task<> Replica::serve(Thread& thread) {
   const bool next_has_others =
       !behind.empty() && !copies_behind(mode_, config_.nodes, behind.front()).empty();
   Receiver receiver(
-      thread, logs_, *regions_.logs, *regions_.data,
+      thread, local_, *regions_.logs, *regions_.data,
       {.acknowledgment = chain && !behind.empty() ? Acknowledgment::message : by_method,
        .passes_first = chain && !behind.empty(),
        .behind = behind,
@@ -109,19 +109,22 @@ Task<> Replica::serve(Thread& thread) {
   co_await receiver.serve();
 }
 
-std::uint64_t Replica::position() const { return primary_ ? primary_->last_id() : logs_.applied(); }
+std::uint64_t Replica::position() const {
+  return primary_ ? primary_->last_id() : local_.state.applied();
+}
 
-void Replica::read(Bytes offset, std::span<std::byte> into) { logs_.read(offset, into); }
+void Replica::read(Bytes offset, std::span<std::byte> into) { local_.data.read(offset, into); }
 
 bool Replica::has_lost(NodeId copy) const {
   if (primary_) return primary_->has_lost(copy);
   const std::vector<NodeId> behind = copies_behind(mode_, config_.nodes, node_.id());
   const auto found = std::find(behind.begin(), behind.end(), copy);
-  return found != behind.end() && logs_.is_lost(static_cast<std::size_t>(found - behind.begin()));
+  return found != behind.end() &&
+         local_.followers.is_lost(static_cast<std::size_t>(found - behind.begin()));
 }
 
 void Replica::promote(std::vector<NodeId> nodes) {
-  if (logs_.is_incomplete()) {
+  if (local_.state.is_incomplete()) {
     throw UsageError(fmt::format(
         "the copy of node {} is incomplete; promote another node, or start the former primary",
         node_.id()));
@@ -132,8 +135,8 @@ void Replica::promote(std::vector<NodeId> nodes) {
 }
 
 std::vector<std::uint64_t> Replica::events() const {
-  const Logs::Counts counts = logs_.counts();
-  return {counts.checkpoints, counts.laps, counts.replayed, counts.discarded};
+  const ReceiveLogs::Counts counts = local_.logs.counts();
+  return {local_.data.checkpoints(), counts.laps, counts.replayed, counts.discarded};
 }
 
 }  // namespace perdura::systems::mojim

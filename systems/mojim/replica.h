@@ -7,7 +7,7 @@
 
 #include "services/memory/memory.h"
 #include "systems/mojim/layout.h"
-#include "systems/mojim/logs.h"
+#include "systems/mojim/local_copy.h"
 #include "systems/mojim/mode.h"
 #include "systems/mojim/primary.h"
 
@@ -22,19 +22,19 @@ class Replica final : public services::MemoryReplica {
   Task<std::unique_ptr<services::MappedMemory>> map(Thread& thread) override;
   Task<> serve(Thread& thread) override;
   std::uint64_t position() const override;
-  bool is_complete() const override { return !logs_.is_incomplete(); }
-  void note_missed() override { logs_.await_region(); }
+  bool is_complete() const override { return !local_.state.is_incomplete(); }
+  void note_missed() override { local_.data.await_region(); }
   void read(Bytes offset, std::span<std::byte> into) override;
   bool has_lost(NodeId copy) const override;
   bool is_unreplicated() const override {
-    return primary_ && !primary_->copies().empty() && !logs_.is_incomplete();
+    return primary_ && !primary_->copies().empty() && !local_.state.is_incomplete();
   }
-  std::uint64_t next_term() const override { return term_after(logs_.term(), node_.id()); }
+  std::uint64_t next_term() const override { return term_after(local_.state.term(), node_.id()); }
   std::function<bool(std::uint64_t term)> would_follow() const override {
-    return
-        [node = node_.id(), known = logs_.term(), is_alone = logs_.is_alone()](std::uint64_t term) {
-          return follows(node, known, term) && !(term > known && is_alone);
-        };
+    return [node = node_.id(), known = local_.state.term(),
+            is_alone = local_.state.is_alone()](std::uint64_t term) {
+      return follows(node, known, term) && !(term > known && is_alone);
+    };
   }
   void promote(std::vector<NodeId> nodes) override;
   std::vector<std::uint64_t> events() const override;
@@ -51,7 +51,7 @@ class Replica final : public services::MemoryReplica {
   services::MemoryRole role_;
   Regions regions_;
   std::unique_ptr<pmem::Region> loaded_;  // the data area, if it has been loaded from the disk
-  Logs logs_;
+  LocalCopy local_;
   std::shared_ptr<BackgroundThread> disk_;  // null unless the data area is on one
   std::shared_ptr<Primary> primary_;        // null unless it is the primary
 };

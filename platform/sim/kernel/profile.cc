@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
-#include <fstream>
+#include <array>
 #include <set>
-#include <sstream>
+#include <vector>
 
 #include "platform/base/error.h"
+#include "platform/base/toml_section.h"
 
 namespace perdura::sim {
 namespace {
@@ -26,38 +26,36 @@ constexpr std::uint32_t kMostBytes = 1U << 30;
 constexpr std::uint32_t kMostLines = 1U << 12;
 constexpr std::uint32_t kMostTranslations = 1U << 20;
 
-[[noreturn]] void fail_at(const std::string& path, const toml::source_region& where,
-                          const std::string& what) {
-  throw UsageError(fmt::format("{}:{}: {}", path, where.begin.line, what));
-}
-
 // The tables that a role's table may have besides the keys of [server] and [client].
-const std::set<std::string>& tables_of_role() {
-  static const std::set<std::string> tables{"cpu",  "dram",     "pm",   "numa",       "nic",
-                                            "link", "ethernet", "disk", "translation"};
-  return tables;
+constexpr std::array<std::string_view, 9> kTablesOfRole{
+    "cpu", "dram", "pm", "numa", "nic", "link", "ethernet", "disk", "translation"};
+
+bool is_table_of_role(std::string_view name) {
+  return std::find(kTablesOfRole.begin(), kTablesOfRole.end(), name) != kTablesOfRole.end();
 }
 
-// One table of the file. Every key that is not optional must be present, and unknown keys are
-// errors. Where a role has such a table, too, its keys come before those of the other.
-class Section {
+TomlSection existing_section(const TomlSection& parent, std::string_view key) {
+  auto section = parent.section(key);
+  if (!section) parent.missing(key, fmt::format("add the section, [{}]", key));
+  return *section;
+}
+
+// The quantities of one section, in the units that the names of its keys say. Every key that is
+// not optional must be present, and unknown keys are errors. Where a role has such a section, too,
+// its keys come before those of the other.
+class Quantities {
  public:
-  Section(const std::string& path, const toml::table& root, const std::string& name) : path_(path) {
-    add(root, name, name);
-  }
-  // A section of a role; with an empty `key`, the keys directly in the role's table.
-  Section(const std::string& path, const toml::table& root, const std::string& name,
-          const std::string& role, const std::string& key)
-      : path_(path) {
-    const toml::table& of_role = *root["role"][role].as_table();
-    const std::string full = fmt::format("role.{}", role);
-    if (key.empty()) {
-      layers_.push_back({full, &of_role, tables_of_role()});
-    } else if (of_role.contains(key)) {
-      add(of_role, key, fmt::format("{}.{}", full, key));
-      if (!root.contains(name)) return;
+  Quantities(const TomlSection& top, std::string_view name)
+      : layers_{{existing_section(top, name)}} {}
+  // The section of a role; if no role has a section of that name, the keys directly in the role's.
+  Quantities(const TomlSection& top, const TomlSection& role, std::string_view name) {
+    if (!is_table_of_role(name)) {
+      layers_.push_back({role, kTablesOfRole});
+    } else if (auto own = role.section(name)) {
+      layers_.push_back({std::move(*own)});
+      if (!top.has(name)) return;
     }
-    add(root, name, name);
+    layers_.push_back({existing_section(top, name)});
   }
 
   Picoseconds nanoseconds(const std::string& key, double least = 0) {
@@ -66,108 +64,69 @@ class Section {
   double gigabytes_per_second(const std::string& key) { return number(key, kBandwidth) * 1e9; }
   double gigabits_per_second(const std::string& key) { return number(key, kBandwidth) * 1e9 / 8; }
   std::uint32_t count(const std::string& key, std::uint32_t least, std::uint32_t most) {
-    const auto [name, node] = find(key);
-    const auto value = node.value<std::int64_t>();
-    if (!node.is_integer() || !value || *value < least || *value > most) {
-      fail(node.source(),
-           fmt::format("'{}' in [{}] must be a whole number from {} to {}, but is {}", key, name,
-                       least, most, text_of(node)));
-    }
-    return static_cast<std::uint32_t>(*value);
+    const auto [section, node] = find(key);
+    return static_cast<std::uint32_t>(section.number_of(node, key, least, most));
   }
   // True if an optional key is present.
   bool has(const std::string& key) {
     read_.insert(key);
     return std::any_of(layers_.begin(), layers_.end(),
-                       [&](const Layer& layer) { return layer.table->contains(key); });
+                       [&](const Layer& layer) { return layer.section.has(key); });
   }
   bool flag(const std::string& key) {
-    const auto [name, node] = find(key);
-    const auto value = node.value_exact<bool>();
-    if (!value) fail(node.source(), fmt::format("'{}' in [{}] must be true or false", key, name));
-    return *value;
+    const auto [section, node] = find(key);
+    return section.flag_of(node, key);
   }
   WorkCost cost(const std::string& key) {
     return {nanoseconds(key + "_ns"), picoseconds(key + "_ns_per_byte", kNanosecondsPerByte)};
   }
 
   [[noreturn]] void refuse(const std::string& key, const std::string& must_be) {
-    const auto [name, node] = find(key);
-    fail(node.source(), fmt::format("'{}' in [{}] must be {}", key, name, must_be));
+    const auto [section, node] = find(key);
+    section.wrong(node, key, fmt::format("must be {}", must_be));
   }
 
   // Must be called when all keys have been read; reports unknown keys.
   void done() const {
     for (const Layer& layer : layers_) {
-      std::set<std::string> known = read_;
-      known.insert(layer.tables.begin(), layer.tables.end());
-      for (const auto& [key, node] : *layer.table) {
-        if (!known.contains(std::string(key.str()))) {
-          fail(node.source(), fmt::format("unknown key '{}' in [{}]; known are: {}", key.str(),
-                                          layer.name, fmt::join(known, ", ")));
-        }
-      }
+      std::vector<std::string_view> known(read_.begin(), read_.end());
+      known.insert(known.end(), layer.tables.begin(), layer.tables.end());
+      layer.section.allow_only(known);
     }
   }
 
  private:
   struct Layer {
-    std::string name;
-    const toml::table* table;
-    std::set<std::string> tables{};  // nested tables, which are read elsewhere
+    TomlSection section;
+    std::span<const std::string_view> tables{};  // nested tables, which are read elsewhere
   };
   struct Found {
-    std::string_view name;  // the table that has the key
+    const TomlSection& section;  // the one that has the key
     const toml::node& node;
   };
 
-  void add(const toml::table& parent, const std::string& key, const std::string& name) {
-    const toml::table* const table = parent[key].as_table();
-    if (table == nullptr) {
-      if (const toml::node* const other = parent.get(key)) {
-        fail(other->source(), fmt::format("'{}' must be a table, [{}]", key, name));
-      }
-      fail(parent.source(), fmt::format("section [{}] is missing", name));
-    }
-    layers_.push_back({name, table});
-  }
   Found find(const std::string& key) {
     read_.insert(key);
     for (const Layer& layer : layers_) {
-      if (const toml::node* const node = layer.table->get(key)) return {layer.name, *node};
+      if (const toml::node* const node = layer.section.table().get(key)) {
+        return {layer.section, *node};
+      }
     }
-    const Layer& last = layers_.back();
-    fail(last.table->source(), fmt::format("'{}' is missing in [{}]", key, last.name));
+    layers_.back().section.missing(key, fmt::format("add {} = ...", key));
   }
   double number(const std::string& key, const Range& range) {
-    const auto [name, node] = find(key);
-    const auto value = node.value<double>();
-    // The comparison is written so that NaN fails it, too.
-    if (!node.is_number() || !value || !(*value >= range.least && *value <= range.most)) {
-      fail(node.source(), fmt::format("'{}' in [{}] must be a number from {:g} to {:g}, but is {}",
-                                      key, name, range.least, range.most, text_of(node)));
-    }
-    return *value;
+    const auto [section, node] = find(key);
+    return section.real_of(node, key, range.least, range.most);
   }
   Picoseconds picoseconds(const std::string& key, const Range& range) {
     return Picoseconds(static_cast<std::int64_t>(number(key, range) * 1e3 + 0.5));
   }
-  static std::string text_of(const toml::node& node) {
-    if (const auto whole = node.value_exact<std::int64_t>()) return fmt::to_string(*whole);
-    if (const auto real = node.value_exact<double>()) return fmt::to_string(*real);
-    if (const auto text = node.value_exact<std::string>()) return fmt::format("\"{}\"", *text);
-    return "something else";
-  }
-  [[noreturn]] void fail(const toml::source_region& where, const std::string& what) const {
-    fail_at(path_, where, what);
-  }
 
-  std::string path_;
   std::vector<Layer> layers_;  // the first that has a key wins
   std::set<std::string> read_;
 };
 
-CpuProfile read_cpu(Section section) {
+CpuProfile read_cpu(Quantities section) {
   CpuProfile cpu;
   cpu.work[static_cast<int>(Work::crc32)] = section.cost("crc32");
   cpu.work[static_cast<int>(Work::copy)] = section.cost("copy");
@@ -189,7 +148,7 @@ CpuProfile read_cpu(Section section) {
   return cpu;
 }
 
-NodeProfile read_node(Section section) {
+NodeProfile read_node(Quantities section) {
   NodeProfile node;
   node.cores = section.count("cores", 1, 1U << 16);
   node.wait.wakeup_latency = section.nanoseconds("wakeup_latency_ns");
@@ -201,7 +160,7 @@ NodeProfile read_node(Section section) {
   return node;
 }
 
-DimmProfile read_dimms(Section& section) {
+DimmProfile read_dimms(Quantities& section) {
   DimmProfile dimms;
   dimms.count = section.count("dimms", 1, 64);
   dimms.interleave = section.count("interleave_bytes", 1, kMostBytes);
@@ -220,7 +179,7 @@ DimmProfile read_dimms(Section& section) {
   return dimms;
 }
 
-MemoryProfile read_memory(Section section) {
+MemoryProfile read_memory(Quantities section) {
   MemoryProfile memory;
   memory.read_latency = section.nanoseconds("read_latency_ns");
   memory.write_latency = section.nanoseconds("write_latency_ns");
@@ -239,7 +198,7 @@ MemoryProfile read_memory(Section section) {
   return memory;
 }
 
-NumaProfile read_numa(Section section) {
+NumaProfile read_numa(Quantities section) {
   NumaProfile numa;
   numa.round_trip = section.nanoseconds("round_trip_ns");
   numa.bandwidth = section.gigabytes_per_second("bandwidth_gb_s");
@@ -247,7 +206,7 @@ NumaProfile read_numa(Section section) {
   return numa;
 }
 
-NicProfile read_nic(Section section) {
+NicProfile read_nic(Quantities section) {
   NicProfile nic;
   nic.message = section.nanoseconds("message_ns");
   nic.processing = section.nanoseconds("processing_ns");
@@ -266,7 +225,7 @@ NicProfile read_nic(Section section) {
   return nic;
 }
 
-TranslationProfile read_translation(Section section) {
+TranslationProfile read_translation(Quantities section) {
   TranslationProfile translation;
   translation.page = section.count("page_bytes", 0, kMostBytes);
   translation.cache_entries = section.count("cache_entries", 1, kMostTranslations);
@@ -286,7 +245,7 @@ TranslationProfile read_translation(Section section) {
   return translation;
 }
 
-LinkProfile read_link(Section section) {
+LinkProfile read_link(Quantities section) {
   LinkProfile link;
   link.bandwidth = section.gigabits_per_second("bandwidth_gbit_s");
   link.propagation = section.nanoseconds("propagation_ns");
@@ -296,7 +255,7 @@ LinkProfile read_link(Section section) {
   return link;
 }
 
-EthernetProfile read_ethernet(Section section) {
+EthernetProfile read_ethernet(Quantities section) {
   EthernetProfile ethernet;
   ethernet.link.bandwidth = section.gigabits_per_second("bandwidth_gbit_s");
   ethernet.link.propagation = section.nanoseconds("propagation_ns");
@@ -308,7 +267,7 @@ EthernetProfile read_ethernet(Section section) {
   return ethernet;
 }
 
-DiskProfile read_disk(Section section) {
+DiskProfile read_disk(Quantities section) {
   DiskProfile disk;
   disk.bandwidth = section.gigabytes_per_second("bandwidth_gb_s");
   disk.sync = section.nanoseconds("sync_ns");
@@ -317,7 +276,7 @@ DiskProfile read_disk(Section section) {
   return disk;
 }
 
-RetryProfile read_retry(Section section) {
+RetryProfile read_retry(Quantities section) {
   RetryProfile retry;
   // Must not be 0: a receiver without buffers that is retried at once without end would stop
   // virtual time.
@@ -328,7 +287,7 @@ RetryProfile read_retry(Section section) {
   return retry;
 }
 
-// The sections that describe nodes; `section` makes a Section of a name, or of [server] and
+// The sections that describe nodes; `section` makes the Quantities of a name, or of [server] and
 // [client].
 template <class MakeSection, class HasSection>
 void read_machine(Profile& profile, MakeSection section, HasSection has) {
@@ -348,27 +307,15 @@ void read_machine(Profile& profile, MakeSection section, HasSection has) {
   if (has("disk")) profile.disk = read_disk(section("disk"));
 }
 
-std::vector<RoleProfile> read_roles(const std::string& path, const toml::table& root,
+std::vector<RoleProfile> read_roles(const TomlSection& top, const TomlSection& all,
                                     const Profile& base) {
   std::vector<RoleProfile> roles;
-  const toml::table* const tables = root["role"].as_table();
-  if (tables == nullptr) fail_at(path, root.get("role")->source(), "'role' must be [role.NAME]");
-  for (const auto& [key, node] : *tables) {
-    const std::string role(key.str());
-    if (!node.is_table()) {
-      fail_at(path, node.source(), fmt::format("'role.{0}' must be a table, [role.{0}]", role));
-    }
-    RoleProfile& read = roles.emplace_back(
-        RoleProfile{role, fmt::format("{}:{}", path, node.source().begin.line), base});
-    const auto is_own = [&](const std::string& name) { return tables_of_role().contains(name); };
+  for (const auto& [key, node] : all.table()) {
+    const TomlSection role = *all.section(key.str());
+    RoleProfile& read = roles.emplace_back(RoleProfile{std::string(key.str()), role.where(), base});
     read_machine(
-        read.profile,
-        [&](const std::string& name) {
-          return Section(path, root, name, role, is_own(name) ? name : "");
-        },
-        [&](const std::string& name) {
-          return root.contains(name) || node.as_table()->contains(name);
-        });
+        read.profile, [&](std::string_view name) { return Quantities(top, role, name); },
+        [&](std::string_view name) { return top.has(name) || role.has(name); });
   }
   return roles;
 }
@@ -390,41 +337,26 @@ void check_roles(const Profile& profile, std::span<const std::string> roles) {
 }
 
 Profile load_profile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw UsageError(fmt::format("{}: cannot read this profile", path));
-  std::stringstream text;
-  text << file.rdbuf();
-
-  toml::table root;
-  try {
-    root = toml::parse(text.str(), path);
-  } catch (const toml::parse_error& error) {
-    throw UsageError(
-        fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
-  }
-  static const std::set<std::string> known{
+  const TomlFile file = TomlFile::read(path);
+  const TomlSection top = file.top();
+  constexpr std::array<std::string_view, 16> known{
       "name", "title", "ddio",        "cpu",  "server",   "client", "dram",  "pm",
       "numa", "nic",   "translation", "link", "ethernet", "disk",   "retry", "role"};
-  for (const auto& [key, node] : root) {
-    if (!known.contains(std::string(key.str()))) {
-      throw UsageError(fmt::format("{}:{}: unknown key '{}'; known are: {}", path,
-                                   node.source().begin.line, key.str(), fmt::join(known, ", ")));
-    }
-  }
+  top.allow_only(known);
 
   Profile profile;
-  profile.text = text.str();
-  profile.name = root["name"].value_or(std::string());
-  profile.title = root["title"].value_or(std::string());
-  if (profile.name.empty()) throw UsageError(fmt::format("{}:1: 'name' is missing", path));
-  const auto ddio = root["ddio"].value<bool>();
-  if (!ddio) throw UsageError(fmt::format("{}:1: 'ddio' must be true or false", path));
+  profile.text = file.text();
+  profile.name = top.text("name").value_or("");
+  profile.title = top.text("title").value_or("");
+  if (profile.name.empty()) top.missing("name", "add name = \"...\"");
+  const auto ddio = top.flag("ddio");
+  if (!ddio) top.missing("ddio", "add ddio = true or ddio = false");
   profile.ddio = *ddio;
   read_machine(
-      profile, [&](const std::string& name) { return Section(path, root, name); },
-      [&](const std::string& name) { return root.contains(name); });
-  profile.retry = read_retry({path, root, "retry"});
-  if (root.contains("role")) profile.roles = read_roles(path, root, profile);
+      profile, [&](std::string_view name) { return Quantities(top, name); },
+      [&](std::string_view name) { return top.has(name); });
+  profile.retry = read_retry({top, "retry"});
+  if (const auto roles = top.section("role")) profile.roles = read_roles(top, *roles, profile);
   return profile;
 }
 

@@ -250,7 +250,7 @@ TEST(LogDriver, RefusesWhatIsNoLog) {
   for (const char* several : {"clients", "queue_depth", "server_threads", "client_nodes"}) {
     EXPECT_EQ(refusal({fmt::format("workload.{}=1", several)}), "no error");
     EXPECT_EQ(refusal({fmt::format("workload.{}=2", several)}),
-              fmt::format("--set workload.{0}=2: {0} in [workload] must be 1", several));
+              fmt::format("--set workload.{0}=2: {0} in [workload] must be 1, but is 2", several));
   }
   EXPECT_NE(refusal({"workload.load=\"fixed\""}).find("load in [workload] must be \"closed\""),
             std::string::npos);

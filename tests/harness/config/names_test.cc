@@ -1,38 +1,10 @@
-// Names that are mistyped, and texts that are not meant for a terminal.
+// Texts that are not meant for a terminal.
 #include <gtest/gtest.h>
 
-#include <array>
-
 #include "harness/text/printable.h"
-#include "harness/text/suggestion.h"
 
 namespace perdura::harness {
 namespace {
-
-constexpr std::array<std::string_view, 5> kCommands{"list", "plan", "run", "report", "guarantees"};
-
-TEST(Suggestion, IsWhatDiffersByASlip) {
-  EXPECT_EQ(nearest("rnu", kCommands), "run");
-  EXPECT_EQ(nearest("reprot", kCommands), "report");
-  EXPECT_EQ(nearest("Lists", kCommands), "list");
-  EXPECT_EQ(nearest("guar", kCommands), "guarantees") << "it begins so";
-  EXPECT_EQ(nearest("plna", kCommands), "plan");
-}
-
-TEST(Suggestion, IsNoneOfWhatDiffersByMore) {
-  for (const auto* name : {"", "x", "dance", "lyric", "guesses at most"}) {
-    EXPECT_EQ(nearest(name, kCommands), "") << name;
-  }
-  EXPECT_EQ(nearest(std::string(1'000'000, 'a'), kCommands), "");
-}
-
-TEST(Suggestion, StandsBeforeWhatIsKnown) {
-  EXPECT_EQ(unknown_name("command", "rnu", kCommands),
-            "unknown command 'rnu' (did you mean 'run'?); known are: list, plan, run, report, "
-            "guarantees");
-  EXPECT_EQ(unknown_name("key", "dance", kCommands, " in [a]"),
-            "unknown key 'dance' in [a]; known are: list, plan, run, report, guarantees");
-}
 
 TEST(Printable, LeavesTextAsItIs) {
   for (const std::string text : {"", "plain", "µs ≤ 3 → 4", "\U0001F600"}) {

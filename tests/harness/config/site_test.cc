@@ -73,7 +73,7 @@ TEST(Site, FillsInOnlyWhatTheExperimentLeavesOpen) {
 TEST(Site, MistakesAreNamedWithTheirPlace) {
   const std::string name = "name = \"x\"\n";
   EXPECT_EQ(refused(name + kServer + kClient), "nothing wrong");
-  EXPECT_EQ(refused(kServer + kClient), "lab.toml: name = \"...\" is missing");
+  EXPECT_EQ(refused(kServer + kClient), "lab.toml:1: name is missing; add name = \"...\"");
   EXPECT_EQ(refused(name + kServer + kServer + kClient),
             "lab.toml: host s has the same role twice; keep one");
   EXPECT_EQ(refused(name + "[[host]]\nname = \"s\"\n"),
@@ -92,7 +92,7 @@ TEST(Site, MistakesAreNamedWithTheirPlace) {
   EXPECT_EQ(refused(name + kServer + "cores = [1, 1]\n" + kClient),
             "lab.toml:5: cores in [host] names core 1 twice");
   EXPECT_EQ(refused(name + kServer + "cores = [-1]\n" + kClient),
-            "lab.toml:5: cores in [host] must be a whole number from 0 to 1023");
+            "lab.toml:5: cores in [host] must be a whole number from 0 to 1023, but is -1");
 }
 
 TEST(Site, EachRoleOfAPointNeedsAHost) {

@@ -87,27 +87,27 @@ const Addition kAdditions[] = {
      {"4", "5"},
      {"4", "5"},
      "2",
-     "must be a whole number from 3 to 99"},
+     "must be a whole number from 3 to 99, but is 2"},
     {described("shade", Share{}, 0.25),
      {"0.5", "1.0"},
      {"0.5", "1"},
      "1.5",
-     "must be a decimal number above 0, at most 1, such as 0.02"},
+     "must be a decimal number above 0, at most 1, such as 0.02, but is 1.5"},
     {described("bend", Real{-1, 2}, 1.0),
      {"-0.5", "2"},
      {"-0.5", "2"},
      "2.5",
-     "must be a decimal number from -1 to 2"},
+     "must be a decimal number from -1 to 2, but is 2.5"},
     {described("alive", Flag{}, true),
      {"true", "false"},
      {"true", "false"},
      "\"yes\"",
-     "must be true or false"},
+     "must be true or false, but is \"yes\""},
     {described("form", OneOf{kShapes}, "flat"),
      {"\"deep\"", "\"flat\""},
      {"deep", "flat"},
      "\"round\"",
-     "must be \"flat\" or \"deep\""},
+     "must be \"flat\" or \"deep\", but is \"round\""},
     {described("kind", Name{}, "beech"),
      {"\"ash\"", "\"elm\""},
      {"ash", "elm"},
@@ -264,10 +264,10 @@ TEST_F(ParameterTest, OfASystemIsCheckedByItsTable) {
   EXPECT_EQ(error("fill = 1.5"),
             place +
                 "fill in [systems.oak] must be a decimal number above 0, at most 1, such as "
-                "0.02");
-  EXPECT_EQ(error("sorted = 2"), place + "sorted in [systems.oak] must be true or false");
+                "0.02, but is 1.5");
+  EXPECT_EQ(error("sorted = 2"), place + "sorted in [systems.oak] must be true or false, but is 2");
   EXPECT_EQ(error("shape = \"round\""),
-            place + "shape in [systems.oak] must be \"flat\" or \"deep\"");
+            place + "shape in [systems.oak] must be \"flat\" or \"deep\", but is \"round\"");
   EXPECT_EQ(error("sort = 1"), place +
                                    "unknown key 'sort' in [systems.oak] (did you mean 'sorted'?); "
                                    "known are: fill, sorted, shape, variant_of, title");

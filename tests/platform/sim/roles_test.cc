@@ -163,22 +163,25 @@ TEST_F(RoleProfileTest, ARoleMayHaveDimmsThatTheOthersHaveNot) {
 }
 
 TEST_F(RoleProfileTest, FaultsNameFileAndLine) {
-  EXPECT_EQ(refusal("[role.server]\nspeed = 1\n").substr(0, line(2).size() + 38),
-            line(2) + "unknown key 'speed' in [role.server]; ");
+  EXPECT_EQ(refusal("[role.server]\nspeed = 1\n")
+                .find(line(2) + "unknown key 'speed' in [role.server]; known are: "),
+            0U);
   EXPECT_EQ(refusal("[role.server]\nddio = true\n").find(line(2) + "unknown key 'ddio'"), 0U);
   EXPECT_EQ(refusal("[role.server.pm]\n\nspeed = 1\n")
                 .find(line(3) + "unknown key 'speed' in [role.server.pm]; known are: "),
             0U);
   EXPECT_EQ(refusal("[role.a.pm]\nread_latency_ns = -1\n")
-                .find(line(2) + "'read_latency_ns' in [role.a.pm] must be a number from 0"),
+                .find(line(2) + "read_latency_ns in [role.a.pm] must be a number from 0"),
             0U);
   EXPECT_EQ(
-      refusal("[role.a]\ncores = 0\n").find(line(2) + "'cores' in [role.a] must be a whole number"),
+      refusal("[role.a]\ncores = 0\n").find(line(2) + "cores in [role.a] must be a whole number"),
       0U);
-  EXPECT_EQ(refusal("[role]\na = 1\n"), line(2) + "'role.a' must be a table, [role.a]");
-  EXPECT_EQ(refusal("[role.a]\npm = 1\n"), line(2) + "'pm' must be a table, [role.a.pm]");
+  EXPECT_EQ(refusal("[role]\na = 1\n"), line(2) + "a in [role] must be a section, [role.a]");
+  EXPECT_EQ(refusal("[role.a]\npm = 1\n"),
+            line(2) + "pm in [role.a] must be a section, [role.a.pm]");
   // A second NUMA node has all its keys, wherever it is described.
-  EXPECT_NE(refusal("[role.a.numa]\nround_trip_ns = 1\n").find("'bandwidth_gb_s' is missing"),
+  EXPECT_NE(refusal("[role.a.numa]\nround_trip_ns = 1\n")
+                .find("bandwidth_gb_s in [role.a.numa] is missing"),
             std::string::npos);
 }
 

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "platform/sim/sim_platform.h"
-#include "systems/mojim/logs.h"
+#include "systems/mojim/local_copy.h"
 #include "tests/support/platforms.h"
 
 namespace perdura::systems::mojim {
@@ -35,9 +35,8 @@ void on_a_node(const std::function<Task<>(Node&)>& test) {
 struct Mirror {
   explicit Mirror(Node& node)
       : regions(open_regions(node, "data", mirror_shape(), kDisk)),
-        logs(*regions.logs, *regions.data,
-             {.shape = mirror_shape(), .checkpoint_thresh = 1, .has_gaps = true, .flushes = true}) {
-  }
+        copy(*regions.logs, *regions.data, mirror_shape(),
+             {.checkpoint_thresh = 1, .has_gaps = true, .flushes = true}) {}
 
   // A sync point of one request that stores to the first word.
   void arrive(std::uint64_t position, std::uint64_t number, std::uint64_t value,
@@ -47,35 +46,35 @@ struct Mirror {
     const Bytes slot = mirror_shape().slot_offset(0, position);
     regions.logs->write(slot, std::as_bytes(std::span(&header, 1)));
     regions.logs->store(slot + sizeof header, value);
-    EXPECT_EQ(logs.arrived(0, position), Logs::Arrival::complete);
+    EXPECT_EQ(copy.logs.arrived(0, position), ReceiveLogs::Arrival::complete);
   }
   std::uint64_t value() {
     std::uint64_t value = 0;
-    logs.read(0, std::as_writable_bytes(std::span(&value, 1)));
+    copy.data.read(0, std::as_writable_bytes(std::span(&value, 1)));
     return value;
   }
 
   Regions regions;
-  Logs logs;
+  LocalCopy copy;
 };
 
 TEST(MojimOnADisk, SlotsAreFreeWhenTheDiskHasWhatTheyHold) {
   on_a_node([](Node& node) -> Task<> {
     Mirror mirror(node);
-    mirror.logs.begin_term(1);
+    mirror.copy.data.begin_term(1);
     EXPECT_EQ(mirror.regions.data->medium(), kDisk);
     mirror.arrive(0, 1, 100);
-    EXPECT_FALSE(mirror.logs.wants_save(0)) << "the checkpoint comes first";
-    EXPECT_TRUE(mirror.logs.checkpoint());
+    EXPECT_FALSE(mirror.copy.logs.wants_save(0)) << "the checkpoint comes first";
+    EXPECT_TRUE(mirror.copy.data.checkpoint());
     EXPECT_EQ(mirror.value(), 100U) << "readers need not wait for the disk";
-    EXPECT_EQ(mirror.logs.applied(), kMirrorTerm + 1);
-    EXPECT_EQ(mirror.logs.free_until(0), kMirrorSlots);
+    EXPECT_EQ(mirror.copy.state.applied(), kMirrorTerm + 1);
+    EXPECT_EQ(mirror.copy.logs.free_until(0), kMirrorSlots);
     EXPECT_EQ(mirror.regions.logs->load(kAppliedOffset), kMirrorTerm);
-    EXPECT_TRUE(mirror.logs.wants_save(0));
-    co_await mirror.logs.save();
-    EXPECT_EQ(mirror.logs.free_until(0), 1 + kMirrorSlots);
+    EXPECT_TRUE(mirror.copy.logs.wants_save(0));
+    co_await mirror.copy.data.save();
+    EXPECT_EQ(mirror.copy.logs.free_until(0), 1 + kMirrorSlots);
     EXPECT_EQ(mirror.regions.logs->load(kAppliedOffset), kMirrorTerm + 1);
-    EXPECT_FALSE(mirror.logs.wants_save(0));
+    EXPECT_FALSE(mirror.copy.logs.wants_save(0));
   });
 }
 
@@ -83,19 +82,19 @@ TEST(MojimOnADisk, RecoveryReplaysWhatTheDiskMayLack) {
   on_a_node([](Node& node) -> Task<> {
     {
       Mirror mirror(node);
-      mirror.logs.begin_term(1);
+      mirror.copy.data.begin_term(1);
       mirror.arrive(0, 1, 100);
-      EXPECT_TRUE(mirror.logs.checkpoint());
-      co_await mirror.logs.save();
+      EXPECT_TRUE(mirror.copy.data.checkpoint());
+      co_await mirror.copy.data.save();
       mirror.arrive(1, 2, 200);
-      EXPECT_TRUE(mirror.logs.checkpoint());
+      EXPECT_TRUE(mirror.copy.data.checkpoint());
       mirror.regions.data->store(0, 100);  // as if it had not been written back
     }
     Mirror again(node);
     EXPECT_EQ(again.value(), 200U);
-    EXPECT_EQ(again.logs.counts().replayed, 1U);
-    EXPECT_EQ(again.logs.free_until(0), 1 + kMirrorSlots);
-    EXPECT_TRUE(again.logs.wants_save(0));
+    EXPECT_EQ(again.copy.logs.counts().replayed, 1U);
+    EXPECT_EQ(again.copy.logs.free_until(0), 1 + kMirrorSlots);
+    EXPECT_TRUE(again.copy.logs.wants_save(0));
   });
 }
 
@@ -103,34 +102,35 @@ TEST(MojimOnADisk, RecoveryReplaysWhatTheDiskMayLack) {
 TEST(MojimOnADisk, ACopyIsCompleteWhenTheDiskHasTheRegion) {
   on_a_node([](Node& node) -> Task<> {
     Mirror mirror(node);
-    mirror.logs.set_incomplete(true);
-    mirror.logs.begin_term(1);
-    EXPECT_TRUE(mirror.logs.needs_region());
+    mirror.copy.state.set_incomplete(true);
+    mirror.copy.data.begin_term(1);
+    EXPECT_TRUE(mirror.copy.state.needs_region());
     mirror.arrive(0, 1, 100, kEndOfCopy);
-    EXPECT_TRUE(mirror.logs.checkpoint());
-    EXPECT_TRUE(mirror.logs.is_incomplete());
-    EXPECT_FALSE(mirror.logs.needs_region()) << "the primary need not give it once more";
-    co_await mirror.logs.save();
-    EXPECT_FALSE(mirror.logs.is_incomplete());
+    EXPECT_TRUE(mirror.copy.data.checkpoint());
+    EXPECT_TRUE(mirror.copy.state.is_incomplete());
+    EXPECT_FALSE(mirror.copy.state.needs_region()) << "the primary need not give it once more";
+    co_await mirror.copy.data.save();
+    EXPECT_FALSE(mirror.copy.state.is_incomplete());
     // Another primary, whose region it is not, comes before the disk has got this one.
-    mirror.logs.set_incomplete(true);
+    mirror.copy.state.set_incomplete(true);
     mirror.arrive(1, 2, 200, kEndOfCopy);
-    EXPECT_TRUE(mirror.logs.checkpoint());
-    mirror.logs.set_incomplete(true);
-    co_await mirror.logs.save();
-    EXPECT_TRUE(mirror.logs.is_incomplete());
+    EXPECT_TRUE(mirror.copy.data.checkpoint());
+    mirror.copy.state.set_incomplete(true);
+    co_await mirror.copy.data.save();
+    EXPECT_TRUE(mirror.copy.state.is_incomplete());
   });
 }
 
 TEST(MojimOnADisk, ANewPrimaryWaitsForTheDisk) {
   on_a_node([](Node& node) -> Task<> {
     Mirror mirror(node);
-    mirror.logs.begin_term(1);
+    mirror.copy.data.begin_term(1);
     mirror.arrive(0, 1, 100);
-    mirror.logs.begin_term(2);
+    mirror.copy.data.begin_term(2);
     EXPECT_EQ(mirror.value(), 100U);
     EXPECT_EQ(mirror.regions.logs->load(kAppliedOffset), begin_of(2));
-    EXPECT_EQ(mirror.logs.free_until(0), 1 + kMirrorSlots) << "nothing is left for the disk to get";
+    EXPECT_EQ(mirror.copy.logs.free_until(0), 1 + kMirrorSlots)
+        << "nothing is left for the disk to get";
     co_return;
   });
 }

@@ -1,15 +1,14 @@
-// Logs: readers of the data area itself (services/memory/direct_readers.h), who must not see a
+// DataArea: readers of the data area itself (services/memory/direct_readers.h), who must not see a
 // checkpoint in progress. A checkpoint is applied when they have left its pages; meanwhile sync
 // points continue to arrive. While the copy is incomplete they are excluded from the whole data
 // area.
 #include <mutex>
-#include <utility>
 
-#include "systems/mojim/logs.h"
+#include "systems/mojim/data_area.h"
 
 namespace perdura::systems::mojim {
 
-bool Logs::checkpoint_before_readers() {
+bool DataArea::checkpoint_before_readers() {
   services::DirectReaders& readers = *options_.readers;
   if (readers_excluded_) {
     const bool applied = apply_ready(false);
@@ -17,7 +16,7 @@ bool Logs::checkpoint_before_readers() {
     return applied;
   }
   if (!withdrawing_) {
-    if (!has_work()) return false;
+    if (!logs_.has_work()) return false;
     if (!readers.begin_change()) {
       const bool applied = apply_ready(false);
       readers.end_change();
@@ -34,35 +33,19 @@ bool Logs::checkpoint_before_readers() {
   return applied;
 }
 
-Logs::Change Logs::next_change() const {
-  Change change{.until = applied(), .ranges = {}};
-  std::vector<std::pair<std::uint32_t, SyncPoint>> next;
-  {
-    const std::lock_guard held(lock_);
-    std::vector<std::size_t> taken(logs_.size());
-    for (bool found = true; found;) {
-      found = false;
-      for (std::uint32_t number = 0; number < logs_.size(); ++number) {
-        const Log& log = logs_[number];
-        const std::size_t place = log.applied + taken[number];
-        if (place == log.whole.size() || log.whole[place].id != change.until + 1) continue;
-        next.emplace_back(number, log.whole[place]);
-        change.until = log.whole[place].last_id();
-        ++taken[number];
-        found = true;
-      }
-    }
-  }
-  for (const auto& [number, sync] : next) {
+DataArea::Change DataArea::next_change() const {
+  Change change{.until = state_.applied(), .ranges = {}};
+  for (const auto& [log, sync] : logs_.whole_after(change.until)) {
     for (std::uint64_t position = sync.position; position < sync.end(); ++position) {
-      const RequestHeader header = header_at(number, position);
+      const RequestHeader header = logs_.header_at(log, position);
       change.ranges.push_back({header.offset, header.length});
     }
+    change.until = sync.last_id();
   }
   return change;
 }
 
-void Logs::exclude_readers() {
+void DataArea::exclude_readers() {
   if (options_.readers == nullptr || readers_excluded_) return;
   withdrawing_.reset();
   readers_excluded_ = true;
@@ -70,19 +53,21 @@ void Logs::exclude_readers() {
 }
 
 // Never on a primary, whose data area changes whenever applications store to it.
-void Logs::let_readers_in() {
-  if (options_.readers == nullptr || !readers_excluded_ || is_incomplete() || is_closed()) return;
+void DataArea::let_readers_in() {
+  if (options_.readers == nullptr || !readers_excluded_ || state_.is_incomplete() ||
+      state_.is_closed())
+    return;
   readers_excluded_ = false;
   options_.readers->end_change();
 }
 
 // Without readers it does not matter what is applied meanwhile, so there is no need to wait for the
 // lock.
-void Logs::await_region() {
-  if (options_.readers == nullptr) return set_incomplete(true);
-  const std::lock_guard held(data_lock_);
+void DataArea::await_region() {
+  if (options_.readers == nullptr) return state_.set_incomplete(true);
+  const std::lock_guard held(lock_);
   exclude_readers();
-  set_incomplete(true);
+  state_.set_incomplete(true);
 }
 
 }  // namespace perdura::systems::mojim

@@ -1,17 +1,12 @@
-// Direct transfers (MCAS, sections 3.1.1 and 3.1.2). The shard moves the data: it READs from the
-// client's memory straight into persistent memory, or WRITEs from there, and then answers by a
-// SEND. So no client ever has access to persistent memory, and the shard can keep a key locked
-// during a transfer; only put_direct() need not, since its value arrives in unused memory.
-//
-// The data of a READ may still be in CPU caches when the READ has completed; the shard flushes it
-// piece by piece while the next piece arrives.
+#include "systems/mcas/direct_transfers.h"
+
 #include <algorithm>
 #include <array>
 #include <optional>
 
 #include "platform/runtime/work.h"
+#include "systems/mcas/key_requests.h"
 #include "systems/mcas/reservation.h"
-#include "systems/mcas/shard_keeper.h"
 
 namespace perdura::systems::mcas {
 
@@ -63,18 +58,15 @@ Task<bool> move_pieces(Bytes length, Bytes piece, Start start, Completed complet
 
 }  // namespace
 
-Task<> Shard::transfer(Job job, [[maybe_unused]] Keeper keeper) {
-  ++statistics_.direct_transfers;
-  Outcome outcome = 0;
-  try {
-    outcome = co_await transfer(job);
-  } catch (const DamagedPool& damage) {
-    outcome = damaged(job, damage);
-  }
-  conclude(job, outcome);
-}
+DirectTransfers::DirectTransfers(Thread& thread, Pools& pools, Growth& growth,
+                                 ShardSessions& sessions, const Parameters& parameters)
+    : pools_(pools),
+      growth_(growth),
+      sessions_(sessions),
+      piece_(std::min<Bytes>(parameters.direct_piece, thread.endpoint.capabilities().max_message)),
+      pool_memory_(thread.endpoint.register_memory(pools.region(), fabric::Access::local)) {}
 
-Task<Shard::Outcome> Shard::transfer(const Job& job) {
+Task<JobOutcome> DirectTransfers::execute(const Job& job) {
   const auto transfer = rpc::read_message<Transfer>(job.request.value);
   switch (job.request.header.kind) {
     case RequestKind::put_direct:
@@ -87,7 +79,7 @@ Task<Shard::Outcome> Shard::transfer(const Job& job) {
 }
 
 // The key is not locked until the value has arrived: others see the old value meanwhile.
-Task<Shard::Outcome> Shard::put_direct(const Job& job, Transfer from) {
+Task<JobOutcome> DirectTransfers::put_direct(const Job& job, Transfer from) {
   Pool& pool = *job.pool;
   const Key key = job.request.key;
   if (from.value_offset != 0) co_return tl::unexpected(objects::Error::invalid);
@@ -107,13 +99,13 @@ Task<Shard::Outcome> Shard::put_direct(const Job& job, Transfer from) {
     if (!overwrites && pool.engine->get(key)) co_return tl::unexpected(objects::Error::exists);
     const PutOutcome outcome = pool.engine->put_reserved(key, *value.place());
     if (outcome == PutOutcome::done) value.taken();
-    if (outcome != PutOutcome::must_grow) co_return outcome_of(pool, key, outcome);
+    if (outcome != PutOutcome::must_grow) co_return KeyRequests::outcome_of(pool, key, outcome);
     co_await growth_.grow(pool);
   }
 }
 
 // Transfers the whole value or a part of it.
-Task<Shard::Outcome> Shard::get_direct(const Job& job, Transfer to) {
+Task<JobOutcome> DirectTransfers::get_direct(const Job& job, Transfer to) {
   const Key key = job.request.key;
   const bool whole = job.request.header.kind == RequestKind::get_direct;
   const KeyLocks::Lock lock = co_await job.pool->locks.lock(key, LockMode::shared);
@@ -128,16 +120,16 @@ Task<Shard::Outcome> Shard::get_direct(const Job& job, Transfer to) {
   if (value->length > kLongestThatMoves) {
     sent = co_await send(*job.session, to, pool_memory_.local(part->offset, 0), part->length);
   } else {
-    pools_.region().read_unchanging(part->offset, reply_value(job).first(part->length));
-    const fabric::LocalBuffer copy = reply_buffer(job);
+    pools_.region().read_unchanging(part->offset, sessions_.reply_value(job).first(part->length));
+    const fabric::LocalBuffer copy = sessions_.reply_buffer(job);
     sent = co_await send(*job.session, to, copy.slice(sizeof(Reply), 0), part->length);
   }
   if (!sent) co_return tl::unexpected(objects::Error::disconnected);
-  co_return whole ? reply_with(job, std::uint64_t{part->length}) : Outcome(0);
+  co_return whole ? sessions_.reply_with(job, std::uint64_t{part->length}) : JobOutcome(0);
 }
 
 // Writes in place: a failure may leave any of the bytes new or old.
-Task<Shard::Outcome> Shard::put_direct_offset(const Job& job, Transfer from) {
+Task<JobOutcome> DirectTransfers::put_direct_offset(const Job& job, Transfer from) {
   Engine& engine = *job.pool->engine;
   const Key key = job.request.key;
   const KeyLocks::Lock lock = co_await job.pool->locks.lock(key, LockMode::exclusive);
@@ -149,10 +141,10 @@ Task<Shard::Outcome> Shard::put_direct_offset(const Job& job, Transfer from) {
   if (value->length > kLongestThatMoves) {
     const bool fetched = co_await fetch(*job.session, from, *part);
     pools_.memory().drain();
-    co_return fetched ? Outcome(0) : tl::unexpected(objects::Error::disconnected);
+    co_return fetched ? JobOutcome(0) : tl::unexpected(objects::Error::disconnected);
   }
   const fabric::LocalBuffer copy =
-      reply_buffer(job).slice(sizeof(Reply), static_cast<std::uint32_t>(part->length));
+      sessions_.reply_buffer(job).slice(sizeof(Reply), static_cast<std::uint32_t>(part->length));
   fabric::Operation read = job.session->queue_pair->read(copy, remote_of(from, 0));
   if (!co_await read) co_return tl::unexpected(objects::Error::disconnected);
   co_await Growth::until_over(*job.pool);
@@ -167,9 +159,9 @@ Task<Shard::Outcome> Shard::put_direct_offset(const Job& job, Transfer from) {
 }
 
 // Moves the data into persistent memory and flushes it. It is durable after the next drain().
-Task<bool> Shard::fetch(Session& session, const Transfer& from, Place into) {
+Task<bool> DirectTransfers::fetch(ShardSession& session, const Transfer& from, Place into) {
   co_return co_await move_pieces(
-      into.length, direct_piece_,
+      into.length, piece_,
       [&](std::optional<fabric::Operation>& operation, Bytes at, std::uint32_t length) {
         operation.emplace(*session.queue_pair,
                           fabric::WorkRequest{.opcode = fabric::Opcode::read,
@@ -181,10 +173,10 @@ Task<bool> Shard::fetch(Session& session, const Transfer& from, Place into) {
       });
 }
 
-Task<bool> Shard::send(Session& session, const Transfer& to, fabric::LocalBuffer from,
-                       Bytes length) {
+Task<bool> DirectTransfers::send(ShardSession& session, const Transfer& to,
+                                 fabric::LocalBuffer from, Bytes length) {
   co_return co_await move_pieces(
-      length, direct_piece_,
+      length, piece_,
       [&](std::optional<fabric::Operation>& operation, Bytes at, std::uint32_t piece) {
         operation.emplace(*session.queue_pair, fabric::WorkRequest{.opcode = fabric::Opcode::write,
                                                                    .local = from.slice(at, piece),

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace perdura::harness {
+namespace perdura {
 
 // The closest known name: one that differs in a few missing, additional, wrong or swapped letters,
 // or that begins with `name`. Empty if none is close.
@@ -17,4 +17,4 @@ std::string unknown_name(std::string_view noun, std::string_view name,
 std::string unknown_name(std::string_view noun, std::string_view name,
                          std::span<const std::string> known);
 
-}  // namespace perdura::harness
+}  // namespace perdura

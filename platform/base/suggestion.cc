@@ -1,4 +1,4 @@
-#include "harness/text/suggestion.h"
+#include "platform/base/suggestion.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cctype>
 #include <vector>
 
-namespace perdura::harness {
+namespace perdura {
 namespace {
 
 char lower(char letter) {
@@ -67,4 +67,4 @@ std::string unknown_name(std::string_view noun, std::string_view name,
   return unknown_name(noun, name, views);
 }
 
-}  // namespace perdura::harness
+}  // namespace perdura

@@ -1,10 +1,11 @@
-// Active data objects (MCAS, section 4.1): invocations, and signals of other operations. The shard
-// locks the key, creates the value that the invocation needs, and hands the invocation to the
-// pool's process. The lock is released when the invocation has ended, however it ends.
+#include "systems/mcas/invocations.h"
+
+#include <fmt/core.h>
+
 #include <algorithm>
 
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
-#include "systems/mcas/shard_keeper.h"
 
 namespace perdura::systems::mcas {
 
@@ -37,22 +38,40 @@ std::optional<ado::Signal> signal_of(RequestKind kind) {
   }
 }
 
+// A process waits for its peer only half as long as the shard waits for the process.
+std::optional<ado::PeerOptions> peer_of(const Parameters& parameters, const Welcome& limits,
+                                        fabric::Address self) {
+  if (!parameters.plugin_peer) return std::nullopt;
+  if (*parameters.plugin_peer == self) {
+    throw UsageError(
+        fmt::format("{}: plugin_peer is {}, which is the shard itself", kName, self.node));
+  }
+  return ado::PeerOptions{*parameters.plugin_peer, limits.longest_request(),
+                          parameters.plugin_patience / 2};
+}
+
 }  // namespace
+
+Invocations::Invocations(Thread& thread, const std::string& name, const Parameters& parameters,
+                         std::shared_ptr<ado::Launcher> launcher, Pools& pools, Growth& growth,
+                         KeyRequests& keys, ShardSessions& sessions)
+    : pools_(pools),
+      keys_(keys),
+      sessions_(sessions),
+      process_options_{std::move(launcher), name, parameters.plugins, parameters.plugin_patience,
+                       peer_of(parameters, sessions.limits(), thread.endpoint.address())},
+      signals_(parameters.plugin_signals),
+      consent_(parameters.plugin_consent) {
+  if (!process_options_.launcher || parameters.plugins.empty()) return;
+  for (Catalog::SlotNumber slot = 0; slot < parameters.pools; ++slot) {
+    processes_.push_back(std::make_unique<PoolProcess>(thread, pools, growth, parameters,
+                                                       process_options_, members_, slot));
+  }
+}
 
 // --- invocations ---------------------------------------------------------------------------------
 
-Task<> Shard::invoke(Job job, [[maybe_unused]] Keeper keeper) {
-  ++statistics_.invocations;
-  Outcome outcome = 0;
-  try {
-    outcome = co_await invoke(job);
-  } catch (const DamagedPool& damage) {
-    outcome = damaged(job, damage);
-  }
-  finish(job, outcome);
-}
-
-Task<Shard::Outcome> Shard::invoke(const Job& job) {
+Task<JobOutcome> Invocations::execute(const Job& job) {
   if (processes_.empty()) co_return tl::unexpected(objects::Error::unsupported);
   const ParsedRequest& request = job.request;
   const bool reads = !request.changes();
@@ -81,8 +100,8 @@ Task<Shard::Outcome> Shard::invoke(const Job& job) {
   co_return answered(job, completion);
 }
 
-Task<std::optional<objects::Error>> Shard::prepare(const Job& job, PoolCallbacks& pool,
-                                                   ado::WorkMessage& order) {
+Task<std::optional<objects::Error>> Invocations::prepare(const Job& job, PoolCallbacks& pool,
+                                                         ado::WorkMessage& order) {
   const ParsedRequest& request = job.request;
   const std::uint8_t flags = request.header.flags;
   const bool puts = request.header.kind == RequestKind::invoke_put;
@@ -96,7 +115,7 @@ Task<std::optional<objects::Error>> Shard::prepare(const Job& job, PoolCallbacks
     co_return objects::Error::not_found;
   }
   if (puts && !detached) {
-    const Outcome outcome = co_await put(job, request.call_value());
+    const JobOutcome outcome = co_await keys_.put(job, request.call_value());
     co_return outcome ? std::nullopt : std::optional(outcome.error().error);
   }
   ado::Created kept;
@@ -114,7 +133,7 @@ Task<std::optional<objects::Error>> Shard::prepare(const Job& job, PoolCallbacks
   co_return error_of(created.status, request.call().value_length);
 }
 
-Shard::Outcome Shard::answered(const Job& job, const ado::CompletionMessage& completion) {
+JobOutcome Invocations::answered(const Job& job, const ado::CompletionMessage& completion) const {
   if (completion.status == ado::WorkStatus::too_long) {
     return tl::unexpected(objects::Error::too_large);
   }
@@ -122,28 +141,26 @@ Shard::Outcome Shard::answered(const Job& job, const ado::CompletionMessage& com
   ado::Encoder encoder;
   encoder(completion.responses);
   const std::string answers = encoder.take();
-  const std::span<std::byte> reply = reply_value(job);
+  const std::span<std::byte> reply = sessions_.reply_value(job);
   if (answers.size() > reply.size()) return tl::unexpected(objects::Error::too_large);
   copy_bytes(reply.first(answers.size()), std::as_bytes(std::span(answers)));
   return answers.size();
 }
 
-Shard::Outcome Shard::failed(const Job& job, const ado::CompletionMessage& completion) const {
-  return explained(job, completion.error);
+JobOutcome Invocations::failed(const Job& job, const ado::CompletionMessage& completion) const {
+  return sessions_.explained(job, completion.error);
 }
 
 // --- signals (section 4.1.1) ---------------------------------------------------------------------
 
-void Shard::conclude(const Job& job, const Outcome& outcome) {
-  const bool tells =
-      signals_ && !processes_.empty() && outcome && signal_of(job.request.header.kind).has_value();
-  if (!tells) return finish(job, outcome);
-  Executor::current().spawn(signal(job, outcome, Keeper(*this, job)));
+bool Invocations::tells_of(const Job& job, const JobOutcome& outcome) const {
+  return signals_ && !processes_.empty() && outcome &&
+         signal_of(job.request.header.kind).has_value();
 }
 
 // The operation has been carried out. Its answer does not depend on the outcome of the signal,
 // unless plugins must consent.
-Task<> Shard::signal(Job job, Outcome outcome, [[maybe_unused]] Keeper keeper) {
+Task<> Invocations::signal(Job job, JobOutcome outcome, [[maybe_unused]] Keeper keeper) {
   KeyLocks::Lock lock = co_await job.pool->locks.lock(job.request.key, LockMode::shared);
   PoolProcess& process = process_of(*job.pool);
   ado::WorkMessage order;
@@ -154,25 +171,33 @@ Task<> Shard::signal(Job job, Outcome outcome, [[maybe_unused]] Keeper keeper) {
   Task<ado::CompletionMessage> telling = process.work(std::move(order), ado::LockMode::read);
   const ado::CompletionMessage told = co_await std::move(telling);
   const bool refused = consent_ && kind != ado::Signal::get && told.status != ado::WorkStatus::done;
-  finish(job, refused ? failed(job, told) : outcome);
+  sessions_.finish(job, refused ? failed(job, told) : outcome);
 }
 
 // --- processes -----------------------------------------------------------------------------------
 
-void Shard::cluster_event(const objects::MemberEvent& event) {
+void Invocations::cluster_event(const objects::MemberEvent& event) {
   const ado::ClusterEvent told = members_.note(event);
   for (const auto& process : processes_) process->cluster_event(told);
 }
 
-Task<> Shard::end_idle_processes(std::shared_ptr<Shard> self) {
+Task<> Invocations::end_idle_processes([[maybe_unused]] std::shared_ptr<const void> shard) {
   for (;;) {
-    const auto idle = std::find_if(self->processes_.begin(), self->processes_.end(),
+    const auto idle = std::find_if(processes_.begin(), processes_.end(),
                                    [](const auto& one) { return one->is_idle(); });
-    if (idle == self->processes_.end()) {
-      co_await wait(self->pool_left_);
+    if (idle == processes_.end()) {
+      co_await wait(sessions_.pool_left());
     } else {
       co_await (*idle)->stop();
     }
+  }
+}
+
+Task<> Invocations::end_process_of(std::string_view name) {
+  while (!processes_.empty()) {
+    const Pool* const pool = pools_.opened(name);
+    if (pool == nullptr || pool->users > 0 || !process_of(*pool).is_idle()) break;
+    co_await process_of(*pool).stop();
   }
 }
 
