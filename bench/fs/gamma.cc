@@ -8,7 +8,7 @@ namespace perdura::bench {
 namespace {
 
 // Draws a standard normal number by the polar method. sqrt() is exact by IEEE 754.
-double draw_normal(workload::Random& random) {
+double draw_normal(Random& random) {
   while (true) {
     const double x = 2 * random.uniform_unit() - 1;
     const double y = 2 * random.uniform_unit() - 1;
@@ -20,7 +20,7 @@ double draw_normal(workload::Random& random) {
 
 }  // namespace
 
-double draw_gamma(workload::Random& random, double shape, double mean) {
+double draw_gamma(Random& random, double shape, double mean) {
   const double d = shape - 1.0 / 3;
   const double c = 1 / std::sqrt(9 * d);
   while (true) {

@@ -142,7 +142,7 @@ class NameWorkload::Lane final : public FileLane {
   std::uint64_t entries_;
   std::uint64_t taken_ = 0;
   bool renamed_ = false;  // the entries from taken_ on have their new names
-  workload::Random random_;
+  Random random_;
   std::string path_;
   std::string new_path_;
 };

@@ -57,7 +57,7 @@ class Inserts final : public ApplicationWork {
   }
 
  private:
-  workload::Random random_;
+  Random random_;
   bool is_sequential_;
   HashTable table_;
   std::uint64_t next_ = 0;

@@ -26,7 +26,7 @@ struct Mix {
 // A history of a store that performs each operation at a random time between its start and its end.
 // Clients are always busy; keys are Zipfian.
 History linearizable_history(std::uint64_t operations, const Mix& mix) {
-  workload::Random random(1);
+  Random random(1);
   const workload::Zipfian zipfian(mix.keys);
   struct Planned {
     Operation operation;

@@ -48,7 +48,7 @@ void** write_pointers() {
   constexpr std::uint64_t kLines = kSize / kCacheLine;
   std::vector<std::uint32_t> order(kLines);
   for (std::uint32_t i = 0; i < kLines; ++i) order[i] = i;
-  workload::Random random(1);
+  Random random(1);
   for (std::uint64_t i = kLines - 1; i > 0; --i) {  // the shuffle of Fisher and Yates
     std::swap(order[i], order[random.uniform_below(i + 1)]);
   }

@@ -21,26 +21,26 @@ using namespace perdura;
 constexpr std::uint64_t kItems = 1'000'000;
 
 void random_draw(benchmark::State& state) {
-  workload::Random random(1);
+  Random random(1);
   for (auto _ : state) benchmark::DoNotOptimize(random());
 }
 BENCHMARK(random_draw);
 
 void uniform_draw(benchmark::State& state) {
-  workload::Random random(1);
+  Random random(1);
   for (auto _ : state) benchmark::DoNotOptimize(random.uniform_below(kItems));
 }
 BENCHMARK(uniform_draw);
 
 void plain_zipfian_draw(benchmark::State& state) {
-  workload::Random random(1);
+  Random random(1);
   const workload::Zipfian zipfian(kItems);
   for (auto _ : state) benchmark::DoNotOptimize(zipfian.next(random));
 }
 BENCHMARK(plain_zipfian_draw);
 
 void scrambled_zipfian_draw(benchmark::State& state) {
-  workload::Random random(1);
+  Random random(1);
   const workload::ScrambledZipfian zipfian(kItems);
   for (auto _ : state) benchmark::DoNotOptimize(zipfian.next(random));
 }
@@ -49,7 +49,7 @@ BENCHMARK(scrambled_zipfian_draw);
 // theta = 0.7: 1 / (1 - theta) is no whole number, so each draw takes a logarithm and an
 // exponential.
 void zipfian_draw_by_pow(benchmark::State& state) {
-  workload::Random random(1);
+  Random random(1);
   const workload::Zipfian zipfian(kItems, 0.7);
   for (auto _ : state) benchmark::DoNotOptimize(zipfian.next(random));
 }
@@ -123,7 +123,7 @@ BENCHMARK(value_check)->Arg(8)->Arg(64)->Arg(1024)->Arg(4096);
 
 // Latencies with the distribution of a fast network: a few microseconds with a tail.
 void histogram_record(benchmark::State& state) {
-  workload::Random random(1);
+  Random random(1);
   std::vector<std::uint64_t> latencies(4096);
   for (std::uint64_t& latency : latencies)
     latency = 2000 + (random.uniform_below(1 << 20) >> random.uniform_below(16));
@@ -138,7 +138,7 @@ void histogram_record(benchmark::State& state) {
 BENCHMARK(histogram_record);
 
 void histogram_merge(benchmark::State& state) {
-  workload::Random random(1);
+  Random random(1);
   measure::Histogram part;
   for (int i = 0; i < 10'000; ++i) part.record(random.uniform_below(1'000'000));
   measure::Histogram whole;
