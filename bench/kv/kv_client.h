@@ -45,9 +45,9 @@ class alignas(kCacheLine) KvClient {
   KvClient(const harness::Point& point, std::uint32_t index, std::atomic<bool>& stop);
 
   // Loads the client's share of the records.
-  Task<> load(systems::KvSession& session);
+  Task<> load(kv::KvSession& session);
   // Performs the next operations of the client's sequence.
-  Task<> run(systems::KvSession& session, KvStretch stretch);
+  Task<> run(kv::KvSession& session, KvStretch stretch);
 
   // Reports a failure outside of the operations, such as one of connecting.
   void give_up(std::exception_ptr problem);
@@ -87,7 +87,7 @@ class alignas(kCacheLine) KvClient {
   };
   struct Done {
     Outcome outcome = Outcome::success;
-    systems::Error error{};
+    kv::Error error{};
     Bytes length = 0;  // length of the value that was read
     bool read = false;
   };
@@ -99,9 +99,9 @@ class alignas(kCacheLine) KvClient {
   };
 
   bool may_go_on();
-  Task<> run_lane(systems::KvSession& session, Lane& lane);
+  Task<> run_lane(kv::KvSession& session, Lane& lane);
   void prepare(Lane& lane, const workload::Operation& operation) const;
-  static Done ended(systems::Error error);
+  static Done ended(kv::Error error);
   // Verifies the value that was read and records the operation.
   void finish(Done done, const Lane& lane, const workload::Operation& operation, Times times);
   Done verified(Done done, const Lane& lane, std::uint64_t key_number) const;
@@ -115,7 +115,7 @@ class alignas(kCacheLine) KvClient {
   std::uint32_t clients_;  // number of clients of the point
   bool open_loop_;
   bool until_full_;
-  workload::KeyFormat key_format_;
+  kv::KeyFormat key_format_;
   workload::LoadGenerator loader_;
   workload::OperationGenerator generator_;
   std::deque<Lane> lanes_;

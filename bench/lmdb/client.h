@@ -38,7 +38,7 @@ class Client {
   void fail(const workload::Operation& operation, const std::string& what);
 
   workload::WorkloadSpec spec_;
-  workload::KeyFormat key_format_;
+  kv::KeyFormat key_format_;
   std::uint32_t index_;
   std::uint32_t clients_;
   Database& database_;

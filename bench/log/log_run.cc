@@ -132,7 +132,7 @@ Task<> LogRun::Client::append(std::uint64_t records, bool measured) {
       result.interrupted = true;
       break;
     }
-    workload::fill_value(record, log_->tail() + 1, 0);
+    kv::fill_value(record, log_->tail() + 1, 0);
     const Time start = executor.begin();
     const auto appended = co_await log_->append(record);
     end = executor.now();

@@ -20,8 +20,8 @@
 namespace perdura {
 namespace {
 
+using kv::KvConfig;
 using systems::Flushing;
-using systems::KvConfig;
 using systems::mcas::Engine;
 using systems::mcas::make_engine;
 using systems::mcas::Parameters;

@@ -14,8 +14,8 @@
 namespace perdura {
 namespace {
 
-using systems::KvConfig;
-using systems::KvSystem;
+using kv::KvConfig;
+using kv::KvSystem;
 
 constexpr std::uint64_t kRecords = 1000;
 constexpr Bytes kKeySize = 16;

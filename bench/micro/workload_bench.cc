@@ -70,8 +70,8 @@ void zeta_of_100_million(benchmark::State& state) {
 BENCHMARK(zeta_of_100_million);
 
 void key_write(benchmark::State& state) {
-  const workload::KeyFormat format(static_cast<std::size_t>(state.range(0)), "user",
-                                   workload::InsertOrder::hashed);
+  const kv::KeyFormat format(static_cast<std::size_t>(state.range(0)), "user",
+                             kv::InsertOrder::hashed);
   std::vector<std::byte> key(format.size());
   std::uint64_t number = 0;
   for (auto _ : state) {
@@ -101,7 +101,7 @@ void value_fill(benchmark::State& state) {
   std::vector<std::byte> value(static_cast<std::size_t>(state.range(0)));
   std::uint64_t version = 0;
   for (auto _ : state) {
-    workload::fill_value(value, 1, version++);
+    kv::fill_value(value, 1, version++);
     benchmark::DoNotOptimize(value.data());
     benchmark::ClobberMemory();
   }
@@ -111,11 +111,11 @@ BENCHMARK(value_fill)->Arg(8)->Arg(64)->Arg(1024)->Arg(4096);
 
 void value_check(benchmark::State& state) {
   std::vector<std::byte> value(static_cast<std::size_t>(state.range(0)));
-  workload::fill_value(value, 1, 1);
+  kv::fill_value(value, 1, 1);
   for (auto _ : state) {
     benchmark::DoNotOptimize(value.data());
     benchmark::ClobberMemory();
-    benchmark::DoNotOptimize(workload::check_value(value, 1));
+    benchmark::DoNotOptimize(kv::check_value(value, 1));
   }
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }

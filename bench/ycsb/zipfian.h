@@ -117,7 +117,7 @@ class ScrambledZipfian {
   // Precondition: items > 0, 0 < theta < 1. Other constants than 0.99 use their own zeta.
   explicit ScrambledZipfian(std::uint64_t items, double theta = kYcsbZipfianConstant);
 
-  std::uint64_t next(Random& random) const { return ycsb_hash(ranks_.next(random)) % items_; }
+  std::uint64_t next(Random& random) const { return kv::ycsb_hash(ranks_.next(random)) % items_; }
 
   std::uint64_t items() const { return items_; }
   const Zipfian& ranks() const { return ranks_; }

@@ -15,7 +15,7 @@
 namespace perdura::bench {
 namespace {
 
-using systems::KvSystem;
+using kv::KvSystem;
 using workload::OperationKind;
 
 harness::Point point_of(const KvSystem& system, std::uint64_t clients, std::uint64_t of_each) {

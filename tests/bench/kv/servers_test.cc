@@ -13,7 +13,7 @@
 namespace perdura::bench {
 namespace {
 
-using systems::KvSystem;
+using kv::KvSystem;
 using workload::OperationKind;
 
 class Servers : public testing::TestWithParam<std::tuple<std::size_t, NodeId, std::uint64_t>> {
@@ -86,7 +86,7 @@ TEST_P(Servers, HaveTheirShareOfPartitionsUnlessASystemSpansThem) {
   const std::uint32_t of_server =
       system.shares_partition ? 1 : static_cast<std::uint32_t>(threads());
   EXPECT_EQ(partitions(point, system), of_server * servers());
-  const systems::KvConfig own = partition_config(point, system);
+  const kv::KvConfig own = partition_config(point, system);
   EXPECT_EQ(own.servers, 1U);
   if (partitions(point, system) > 1) {
     EXPECT_LT(own.records, 200U);

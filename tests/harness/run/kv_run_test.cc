@@ -48,7 +48,7 @@ class KvRunTest : public testing::Test {
     }
   }
   Measurement run() {
-    const systems::KvSystem table[] = {test::kFakeKv};
+    const kv::KvSystem table[] = {test::kFakeKv};
     const KvDriver driver(table);
     driver.check(point_);
     sim::SimPlatform platform(profile(), point_.roles.node_count());

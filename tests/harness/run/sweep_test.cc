@@ -65,7 +65,7 @@ class SweepTest : public testing::Test {
     return count;
   }
 
-  const systems::KvSystem table_[1] = {test::kFakeKv};
+  const kv::KvSystem table_[1] = {test::kFakeKv};
   const bench::KvDriver kv_{table_};
   const Driver* const drivers_[1] = {&kv_};
   test::TemporaryFolder temporary_;

@@ -11,7 +11,7 @@
 namespace perdura::test {
 namespace {
 
-using namespace systems;
+using namespace kv;
 
 std::vector<TimedOperation>& served() {
   static std::vector<TimedOperation> operations;

@@ -41,7 +41,7 @@ class TimedRunTest : public testing::Test {
   harness::Measurement run() {
     static const sim::Profile profile =
         sim::load_profile(PERDURA_SOURCE_DIR "/profiles/erda-connectx3.toml");
-    const systems::KvSystem table[] = {test::kTimedKv};
+    const kv::KvSystem table[] = {test::kTimedKv};
     const KvDriver driver(table);
     driver.check(point_);
     sim::SimPlatform platform(profile, point_.roles.node_count());

@@ -33,15 +33,15 @@ Promise promise_of(const report::CsvTable& matrix, const std::string& name,
 }
 
 // Small, so that logs go around and are cleaned within the test.
-systems::KvConfig config_of(const systems::KvSystem& system) {
+kv::KvConfig config_of(const kv::KvSystem& system) {
   const Bytes value_size = system.fit_value(256);
-  systems::KvConfig config{.key_size = system.fit_key(16),
-                           .value_size = value_size,
-                           .max_value_size = value_size,
-                           .records = kKeys,
-                           .writes = 10'000,
-                           .sessions = 8,
-                           .parameters = {}};
+  kv::KvConfig config{.key_size = system.fit_key(16),
+                      .value_size = value_size,
+                      .max_value_size = value_size,
+                      .records = kKeys,
+                      .writes = 10'000,
+                      .sessions = 8,
+                      .parameters = {}};
   if (system.name == "erda") {
     config.parameters = {
         {"heads", 1}, {"regions", 8}, {"region_bytes", 16 * KiB}, {"segment_bytes", 2 * KiB}};
@@ -63,7 +63,7 @@ std::vector<Store> make_stores(const std::string& matrix, const std::vector<std:
       .transport = iwarp ? pmem::Transport::iwarp : pmem::Transport::infiniband};
   std::vector<Store> stores;
   std::vector<std::string> names;
-  for (const systems::KvSystem& system : systems::kv_systems()) {
+  for (const kv::KvSystem& system : systems::kv_systems()) {
     for (const bool correct : {false, true}) {
       if (correct && !system.put) continue;
       Store store{
