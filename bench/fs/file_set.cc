@@ -18,8 +18,8 @@ FileSet::FileSet(const FileSetShape& shape, std::uint64_t seed) : shape_(shape) 
   Random random(seed, 0);
   const auto files = static_cast<double>(shape.files);
   if (shape.files > 1) {
-    mean_depth_ = workload::portable_log(files) /
-                  workload::portable_log(static_cast<double>(shape.mean_width));
+    mean_depth_ =
+        ycsb::portable_log(files) / ycsb::portable_log(static_cast<double>(shape.mean_width));
   }
   files_.reserve(shape.files);
   const std::uint32_t root = add_directory(shape.name);

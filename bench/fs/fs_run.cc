@@ -17,7 +17,7 @@
 namespace perdura::bench {
 
 using harness::Verdict;
-using workload::operations_of_client;
+using ycsb::operations_of_client;
 
 namespace {
 

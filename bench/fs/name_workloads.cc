@@ -94,7 +94,7 @@ class NameWorkload final : public FileWorkload {
     if (!takes_each_once()) return settings_.number("files");
     std::uint64_t all = 0;
     for (const char* const number : {"warmup", "operations"}) {
-      all += workload::operations_of_client(settings_.number(number), lane, lanes_);
+      all += ycsb::operations_of_client(settings_.number(number), lane, lanes_);
     }
     return all;
   }

@@ -14,7 +14,7 @@
 namespace perdura::bench {
 
 using harness::Verdict;
-using workload::OperationKind;
+using ycsb::OperationKind;
 
 namespace {
 
@@ -41,7 +41,7 @@ KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic
     lanes_.emplace_back(spec_.key_size, spec_.max_value_size());
   }
   // Done in advance, so that nothing is allocated or looked up within the measured interval.
-  for (std::size_t kind = 0; kind < workload::kOperationKinds; ++kind) {
+  for (std::size_t kind = 0; kind < ycsb::kOperationKinds; ++kind) {
     const auto operation = static_cast<OperationKind>(kind);
     if (!spec_.uses(operation)) continue;
     kinds_[kind] = &measurement_.kinds[kind_of(operation)];
@@ -50,7 +50,7 @@ KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic
   measurement_.timeline.interval = point.timeline_interval;
   if (measurement_.timeline.recorded()) {
     measurement_.timeline.operations.reserve(
-        workload::operations_of_client(spec_.operation_count, index, clients_));
+        ycsb::operations_of_client(spec_.operation_count, index, clients_));
   }
 }
 
@@ -115,8 +115,8 @@ Task<> KvClient::run(kv::KvSession& session, KvStretch stretch) {
   deadline_ = stretch.duration < Time::max() - begin_ ? begin_ + stretch.duration : Time::max();
   if (open_loop_) {
     const harness::PointSettings& settings = point_.settings;
-    arrivals_.emplace(settings.text("load") == "fixed" ? workload::ArrivalProcess::fixed
-                                                       : workload::ArrivalProcess::poisson,
+    arrivals_.emplace(settings.text("load") == "fixed" ? ycsb::ArrivalProcess::fixed
+                                                       : ycsb::ArrivalProcess::poisson,
                       settings.number("offered_load"), point_.seed, index_, clients_, stretches_++);
     awake_before_due_ = stretch.awake_before_due;
   }
@@ -171,7 +171,7 @@ Task<> KvClient::run_lane(kv::KvSession& session, Lane& lane) {
         remaining_ = 0;
         break;
       }
-      const workload::Operation& operation = *drawn;
+      const ycsb::Operation& operation = *drawn;
       prepare(lane, operation);
       const kv::Value value = lane.written.first(operation.value_size);
       Done done;
@@ -228,7 +228,7 @@ Task<> KvClient::run_lane(kv::KvSession& session, Lane& lane) {
   if (lanes_at_work_ > 0 && --lanes_at_work_ == 0) lanes_ended_.wake_all();
 }
 
-void KvClient::prepare(Lane& lane, const workload::Operation& operation) const {
+void KvClient::prepare(Lane& lane, const ycsb::Operation& operation) const {
   key_format_.write(operation.key_number, lane.key);
   kv::fill_value(lane.written.first(operation.value_size), operation.key_number, operation.version);
 }
@@ -240,8 +240,7 @@ KvClient::Done KvClient::ended(kv::Error error) {
   return done;
 }
 
-void KvClient::finish(Done done, const Lane& lane, const workload::Operation& operation,
-                      Times times) {
+void KvClient::finish(Done done, const Lane& lane, const ycsb::Operation& operation, Times times) {
   done = verified(done, lane, operation.key_number);
   judge(done, operation);
   if (operation.kind == OperationKind::insert && done.outcome == Outcome::success) {
@@ -280,7 +279,7 @@ void KvClient::finish(Done done, const Lane& lane, const workload::Operation& op
 KvClient::Done KvClient::verified(Done done, const Lane& lane, std::uint64_t key_number) const {
   if (!done.read) return done;
   const bool fits = done.length <= lane.read.size();
-  const bool whole = spec_.field_length_distribution != workload::LengthDistribution::constant ||
+  const bool whole = spec_.field_length_distribution != ycsb::LengthDistribution::constant ||
                      done.length == spec_.max_value_size();
   if (!fits || !whole || !kv::check_value(lane.read.first(done.length), key_number)) {
     done.outcome = Outcome::wrong_value;
@@ -288,12 +287,12 @@ KvClient::Done KvClient::verified(Done done, const Lane& lane, std::uint64_t key
   return done;
 }
 
-void KvClient::judge(const Done& done, const workload::Operation& operation) {
+void KvClient::judge(const Done& done, const ycsb::Operation& operation) {
   if (done.outcome == Outcome::success) [[likely]]
     return;
   const auto report = [&](Verdict verdict, std::string_view what) {
     invalidate(verdict,
-               fmt::format("{} of key {}{} {}", workload::to_string(operation.kind),
+               fmt::format("{} of key {}{} {}", ycsb::to_string(operation.kind),
                            operation.key_number, measuring_ ? "" : " in the warm-up", what));
   };
   switch (done.outcome) {

@@ -21,10 +21,10 @@
 namespace perdura::bench {
 
 using harness::Point;
-using workload::OperationKind;
+using ycsb::OperationKind;
 
 kv::KvConfig store_config(const Point& point) {
-  const workload::WorkloadSpec& spec = workload_of(point);
+  const ycsb::WorkloadSpec& spec = workload_of(point);
   const std::uint64_t operations = spec.operation_count + point.settings.number("warmup");
   const auto expected = [&](double share) {
     if (share <= 0) return std::uint64_t{0};
@@ -135,7 +135,7 @@ std::vector<std::string> KvDriver::remarks(const std::vector<Point>& points) con
 
 void KvDriver::check(const Point& point) const {
   const kv::KvSystem& system = system_of(point, systems_);
-  const workload::WorkloadSpec& spec = workload_of(point);
+  const ycsb::WorkloadSpec& spec = workload_of(point);
   if (spec.uses(OperationKind::scan)) {
     throw UsageError(
         fmt::format("{}: workload {} scans, and only driver lmdb does; leave it out, or set its "

@@ -266,7 +266,7 @@ KvStretch KvRun::stretch(std::uint32_t index, bool measured) {
   const harness::PointSettings& settings = point_.settings;
   KvStretch stretch;
   stretch.measured = measured;
-  stretch.operations = workload::operations_of_client(
+  stretch.operations = ycsb::operations_of_client(
       measured ? workload_of(point_).operation_count : settings.number("warmup"), index,
       clients_total_);
   if (measured) {

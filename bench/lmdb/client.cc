@@ -13,9 +13,9 @@
 namespace perdura::bench::lmdb {
 
 using kv::KeyFormat;
-using workload::Operation;
-using workload::OperationKind;
-using workload::WorkloadSpec;
+using ycsb::Operation;
+using ycsb::OperationKind;
+using ycsb::WorkloadSpec;
 
 namespace {
 
@@ -32,7 +32,7 @@ bool belongs(const WorkloadSpec& spec, const KeyFormat& format, Entry key, Entry
 }
 
 bool has_right_size(const WorkloadSpec& spec, Entry value) {
-  return spec.field_length_distribution != workload::LengthDistribution::constant
+  return spec.field_length_distribution != ycsb::LengthDistribution::constant
              ? value.size() <= spec.max_value_size()
              : value.size() == spec.max_value_size();
 }
@@ -58,7 +58,7 @@ Client::Client(Database& database, const WorkloadSpec& spec, std::uint64_t seed,
 void Client::operate(std::uint64_t operations, Crew* crew) {
   Time end = now();
   if (crew != nullptr) crew->begin(end);
-  const std::uint64_t own = workload::operations_of_client(operations, index_, clients_);
+  const std::uint64_t own = ycsb::operations_of_client(operations, index_, clients_);
   for (std::uint64_t done = 0; done < own && result_.problem.empty(); ++done) {
     const auto operation = generator_.next();
     if (!operation) {
@@ -181,12 +181,12 @@ bool Client::are_right() const {
 void Client::fail(const Operation& operation, const std::string& what) {
   if (!result_.problem.empty()) return;
   result_.problem = fmt::format("client {}: {} of key {} {}", index_,
-                                workload::to_string(operation.kind), operation.key_number, what);
+                                ycsb::to_string(operation.kind), operation.key_number, what);
 }
 
 void load(Database& database, const WorkloadSpec& spec, std::uint64_t seed) {
   constexpr int kAtOnce = 1000;  // records per transaction
-  workload::LoadGenerator records(spec, seed, 0, 1);
+  ycsb::LoadGenerator records(spec, seed, 0, 1);
   const KeyFormat format = spec.key_format();
   std::vector<std::byte> key(spec.key_size);
   std::vector<std::byte> value(spec.max_value_size());

@@ -36,8 +36,8 @@ using harness::Measurement;
 using harness::Point;
 using harness::Verdict;
 using services::MemorySystem;
-using workload::OperationKind;
-using workload::WorkloadSpec;
+using ycsb::OperationKind;
+using ycsb::WorkloadSpec;
 
 namespace {
 
@@ -143,7 +143,7 @@ std::vector<std::string> program_arguments(const Point& point, const std::string
       fmt::to_string(map_size_of(point)),
       "--workload",
       point.files.front().file};
-  const workload::Overrides& overrides = overrides_of(point);
+  const ycsb::Overrides& overrides = overrides_of(point);
   const auto add = [&](const char* option, const auto& value) {
     if (value) arguments.insert(arguments.end(), {option, fmt::to_string(*value)});
   };

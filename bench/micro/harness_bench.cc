@@ -31,7 +31,7 @@
 namespace perdura::bench {
 namespace {
 
-using workload::OperationKind;
+using ycsb::OperationKind;
 
 constexpr std::uint64_t kOperations = 200'000;  // operations of each client in one iteration
 constexpr std::uint64_t kRecords = 1000;
@@ -40,10 +40,10 @@ harness::Point make_point(double reads, std::uint32_t value_size, std::uint64_t 
   harness::Point point(kv_parameters());
   point.roles = bench::client_server(1);
   point.settings.set("clients", clients);
-  workload::WorkloadSpec& spec = own_workload(point).spec;
+  ycsb::WorkloadSpec& spec = own_workload(point).spec;
   spec.record_count = kRecords;
   spec.operation_count = kOperations * clients;
-  spec.request_distribution = workload::RequestDistribution::zipfian;
+  spec.request_distribution = ycsb::RequestDistribution::zipfian;
   spec.key_size = 16;
   spec.field_count = 1;
   spec.field_length = value_size;
@@ -77,11 +77,11 @@ struct Prepared {
 
 std::vector<Prepared> prepare(const harness::Point& point) {
   constexpr std::size_t kPrepared = 4096;
-  workload::OperationGenerator generator(workload_of(point), point.seed, 0, 1);
+  ycsb::OperationGenerator generator(workload_of(point), point.seed, 0, 1);
   const kv::KeyFormat format = workload_of(point).key_format();
   std::vector<Prepared> operations(kPrepared);
   for (Prepared& prepared : operations) {
-    const workload::Operation operation = *generator.next();
+    const ycsb::Operation operation = *generator.next();
     prepared.kind = operation.kind;
     format.write(operation.key_number, prepared.key);
     prepared.value.resize(operation.value_size);

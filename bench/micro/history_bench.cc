@@ -27,7 +27,7 @@ struct Mix {
 // Clients are always busy; keys are Zipfian.
 History linearizable_history(std::uint64_t operations, const Mix& mix) {
   Random random(1);
-  const workload::Zipfian zipfian(mix.keys);
+  const ycsb::Zipfian zipfian(mix.keys);
   struct Planned {
     Operation operation;
     Time moment;

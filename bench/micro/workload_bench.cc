@@ -34,14 +34,14 @@ BENCHMARK(uniform_draw);
 
 void plain_zipfian_draw(benchmark::State& state) {
   Random random(1);
-  const workload::Zipfian zipfian(kItems);
+  const ycsb::Zipfian zipfian(kItems);
   for (auto _ : state) benchmark::DoNotOptimize(zipfian.next(random));
 }
 BENCHMARK(plain_zipfian_draw);
 
 void scrambled_zipfian_draw(benchmark::State& state) {
   Random random(1);
-  const workload::ScrambledZipfian zipfian(kItems);
+  const ycsb::ScrambledZipfian zipfian(kItems);
   for (auto _ : state) benchmark::DoNotOptimize(zipfian.next(random));
 }
 BENCHMARK(scrambled_zipfian_draw);
@@ -50,13 +50,13 @@ BENCHMARK(scrambled_zipfian_draw);
 // exponential.
 void zipfian_draw_by_pow(benchmark::State& state) {
   Random random(1);
-  const workload::Zipfian zipfian(kItems, 0.7);
+  const ycsb::Zipfian zipfian(kItems, 0.7);
   for (auto _ : state) benchmark::DoNotOptimize(zipfian.next(random));
 }
 BENCHMARK(zipfian_draw_by_pow);
 
 void zipfian_growth(benchmark::State& state) {
-  workload::Zipfian zipfian(kItems);
+  ycsb::Zipfian zipfian(kItems);
   for (auto _ : state) {
     zipfian.set_items(zipfian.items() + 1);
     benchmark::DoNotOptimize(zipfian);
@@ -65,7 +65,7 @@ void zipfian_growth(benchmark::State& state) {
 BENCHMARK(zipfian_growth);
 
 void zeta_of_100_million(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(workload::Zeta(0.99)(100'000'000));
+  for (auto _ : state) benchmark::DoNotOptimize(ycsb::Zeta(0.99)(100'000'000));
 }
 BENCHMARK(zeta_of_100_million);
 
@@ -83,19 +83,19 @@ void key_write(benchmark::State& state) {
 BENCHMARK(key_write)->Arg(8)->Arg(16)->Arg(24);
 
 void operation_draw(benchmark::State& state) {
-  workload::WorkloadSpec spec;
+  ycsb::WorkloadSpec spec;
   spec.record_count = kItems;
   spec.proportions = {0.5, 0.5, 0, 0, 0, 0};
-  spec.request_distribution = static_cast<workload::RequestDistribution>(state.range(0));
+  spec.request_distribution = static_cast<ycsb::RequestDistribution>(state.range(0));
   state.SetLabel(std::string(to_string(spec.request_distribution)));
-  workload::OperationGenerator generator(spec, 1, 0, 1);
+  ycsb::OperationGenerator generator(spec, 1, 0, 1);
   for (auto _ : state) benchmark::DoNotOptimize(generator.next());
 }
 BENCHMARK(operation_draw)
-    ->Arg(static_cast<int>(workload::RequestDistribution::uniform))
-    ->Arg(static_cast<int>(workload::RequestDistribution::zipfian))
-    ->Arg(static_cast<int>(workload::RequestDistribution::plain_zipfian))
-    ->Arg(static_cast<int>(workload::RequestDistribution::latest));
+    ->Arg(static_cast<int>(ycsb::RequestDistribution::uniform))
+    ->Arg(static_cast<int>(ycsb::RequestDistribution::zipfian))
+    ->Arg(static_cast<int>(ycsb::RequestDistribution::plain_zipfian))
+    ->Arg(static_cast<int>(ycsb::RequestDistribution::latest));
 
 void value_fill(benchmark::State& state) {
   std::vector<std::byte> value(static_cast<std::size_t>(state.range(0)));

@@ -5,7 +5,7 @@
 
 #include "harness/text/suggestion.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 constexpr auto kKnown = std::to_array<std::string_view>({
@@ -102,4 +102,4 @@ std::string_view closest_known_property(std::string_view key) {
   return harness::nearest(key, kKnown);
 }
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

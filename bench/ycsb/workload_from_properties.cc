@@ -14,7 +14,7 @@
 #include "bench/ycsb/property_names.h"
 #include "bench/ycsb/workload_spec.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 template <typename T>
@@ -273,4 +273,4 @@ tl::expected<WorkloadSpec, Error> workload_from_file(const std::filesystem::path
   return spec;
 }
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

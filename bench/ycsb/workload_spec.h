@@ -15,7 +15,7 @@
 #include "bench/ycsb/zipfian.h"
 #include "services/kv/key_format.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 
 enum class OperationKind : std::uint8_t { read, update, insert, scan, read_modify_write, erase };
 inline constexpr std::size_t kOperationKinds = 6;
@@ -140,4 +140,4 @@ tl::expected<WorkloadSpec, Error> with_overrides(WorkloadSpec spec, const Overri
 std::uint64_t operations_of_client(std::uint64_t total, std::uint32_t client,
                                    std::uint32_t clients);
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -8,7 +8,7 @@
 #include "platform/base/random.h"
 #include "services/kv/fnv.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 
 // YCSB's Zipfian constant, theta below.
 inline constexpr double kYcsbZipfianConstant = 0.99;
@@ -144,4 +144,4 @@ class Latest {
   Zipfian age_;
 };
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -14,7 +14,7 @@ namespace perdura::bench {
 namespace {
 
 using kv::KvSystem;
-using workload::OperationKind;
+using ycsb::OperationKind;
 
 class Servers : public testing::TestWithParam<std::tuple<std::size_t, NodeId, std::uint64_t>> {
  protected:
@@ -30,7 +30,7 @@ class Servers : public testing::TestWithParam<std::tuple<std::size_t, NodeId, st
     point.settings.set("server_threads", threads());
     point.settings.set("clients", std::uint64_t{4});
     point.settings.set("check_history", true);
-    workload::WorkloadSpec& spec = own_workload(point).spec;
+    ycsb::WorkloadSpec& spec = own_workload(point).spec;
     spec.record_count = 200;
     spec.operation_count = 2000;
     spec.key_size = 16;

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 constexpr std::uint64_t kGeneratorSeed = 60;
@@ -287,4 +287,4 @@ TEST(OperationGenerator, RefusesAnInvalidWorkloadOrClient) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -8,7 +8,7 @@
 
 #include "services/kv/fnv.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 std::string key_of(const kv::KeyFormat& format, std::uint64_t number) {
@@ -101,4 +101,4 @@ TEST(KeyFormat, ScattersHashedKeys) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

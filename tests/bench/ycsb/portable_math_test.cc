@@ -7,7 +7,7 @@
 #include "platform/base/random.h"
 #include "services/kv/fnv.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 constexpr std::uint64_t kSeedOfArguments = 90;
@@ -66,4 +66,4 @@ TEST(PortableMath, GivesTheSameDigitsInEveryBuild) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -8,7 +8,7 @@
 
 #include "services/kv/fnv.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 TEST(SplitMix64, YieldsThePublishedSequence) {
@@ -149,4 +149,4 @@ TEST(Fnv, HasNoSmallRelationAmongPowersOfItsPrime) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 constexpr std::size_t kRoom = 40;
@@ -49,4 +49,4 @@ TEST(ShortCopy, LoadsAndStoresTheLowBytesOfAWord) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

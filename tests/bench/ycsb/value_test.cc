@@ -8,7 +8,7 @@
 
 #include "platform/base/random.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -122,4 +122,4 @@ TEST(Value, LooksRandomFromVersionToVersion) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 tl::expected<WorkloadSpec, Error> spec_of(std::string_view text, const Overrides& overrides = {}) {
@@ -309,4 +309,4 @@ TEST(WorkloadSpec, SharesOperationsAmongClients) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

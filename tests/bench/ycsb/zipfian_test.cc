@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 constexpr double kTheta = kYcsbZipfianConstant;
@@ -232,4 +232,4 @@ TEST(Latest, PrefersTheNewestItem) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb
