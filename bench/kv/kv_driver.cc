@@ -158,11 +158,11 @@ harness::Roles KvDriver::roles(const harness::PointSettings& settings, NodeId no
   return client_server(settings, nodes, static_cast<NodeId>(settings.number("servers")));
 }
 
-std::vector<report::Column> KvDriver::columns(std::string_view name) const {
-  std::vector<report::Column> columns{
+std::vector<schema::Column> KvDriver::columns(std::string_view name) const {
+  std::vector<schema::Column> columns{
       {.name = "retries_per_op",
        .shown = {"requests and reads repeated", "Requests and READs repeated per operation", ""},
-       .better = report::Column::Better::less}};
+       .better = schema::Column::Better::less}};
   for (const kv::KvSystem& system : systems_) {
     if (system.name != name) continue;
     add_columns(system.session_metrics, columns);

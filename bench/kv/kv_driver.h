@@ -19,7 +19,7 @@ class KvDriver final : public harness::Driver {
   void check(const harness::Point& point) const override;
   std::vector<std::string> remarks(const std::vector<harness::Point>& points) const override;
   harness::Roles roles(const harness::PointSettings& settings, NodeId nodes) const override;
-  std::vector<report::Column> columns(std::string_view system) const override;
+  std::vector<schema::Column> columns(std::string_view system) const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
   std::optional<Bytes> memory(const harness::Point& point) const override;
   std::string_view takes_memory() const override {

@@ -297,10 +297,10 @@ harness::Roles LmdbDriver::roles(const harness::PointSettings&, NodeId) const {
   return harness::Roles({{"application", 1}});
 }
 
-std::vector<report::Column> LmdbDriver::columns(std::string_view) const {
+std::vector<schema::Column> LmdbDriver::columns(std::string_view) const {
   return {{.name = "copies_cpu_us_per_op",
            .shown = {"CPU time of the copies", "CPU time of the copies per operation", "us"},
-           .better = report::Column::Better::less}};
+           .better = schema::Column::Better::less}};
 }
 
 Measurement LmdbDriver::run(Platform&, const Point& point) const {

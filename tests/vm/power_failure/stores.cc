@@ -14,11 +14,11 @@ namespace {
 
 using history::Promise;
 
-Promise promise_of(const report::CsvTable& matrix, const std::string& name,
+Promise promise_of(const schema::CsvTable& matrix, const std::string& name,
                    std::string_view machine) {
   const auto column = matrix.column(machine);
   const auto row = std::find_if(matrix.rows.begin(), matrix.rows.end(),
-                                [&](const report::CsvRow& each) { return each.cells[0] == name; });
+                                [&](const schema::CsvRow& each) { return each.cells[0] == name; });
   if (!column || row == matrix.rows.end()) {
     throw UsageError(fmt::format("{}: nothing about '{}' on '{}'; write it with perdura guarantees",
                                  matrix.file.string(), name, machine));
@@ -55,7 +55,7 @@ kv::KvConfig config_of(const kv::KvSystem& system) {
 
 std::vector<Store> make_stores(const std::string& matrix, const std::vector<std::string>& selected,
                                bool iwarp) {
-  const auto table = report::read_csv(matrix);
+  const auto table = schema::read_csv(matrix);
   if (!table) throw UsageError(table.error().message);
   const pmem::PersistenceModel model{
       .domain = pmem::PersistenceDomain::mhp,
