@@ -80,7 +80,7 @@ struct Side {
   }
   Operation send() { return peer->send(memory.local(kOut, size), flags); }
   auto written(std::uint64_t round) {
-    return runtime::until([this, round] { return region->load(kIn + size - kWord) == round; });
+    return host::until([this, round] { return region->load(kIn + size - kWord) == round; });
   }
   // Waits for a message. Returns false if the connection has ended.
   Task<bool> message() {

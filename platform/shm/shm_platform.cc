@@ -10,7 +10,7 @@ namespace perdura {
 namespace {
 
 using fabric::shm::ShmEndpoint;
-using runtime::ThreadExecutor;
+using host::ThreadExecutor;
 
 constexpr Nanoseconds kLookForDeadNodes = Milliseconds(20);
 

@@ -34,7 +34,7 @@ Handle<ibv_comp_channel> make_channel(const Device& device) {
 VerbsEndpoint::VerbsEndpoint(std::shared_ptr<Device> device, std::shared_ptr<NodeMemory> memory,
                              TrafficMeter& traffic, ControlPlane& control,
                              const FabricOptions& options, Address address,
-                             runtime::ThreadExecutor& executor)
+                             host::ThreadExecutor& executor)
     : device_(std::move(device)),
       memory_(std::move(memory)),
       traffic_(traffic),
