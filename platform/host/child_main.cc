@@ -108,7 +108,7 @@ int run(const ChildProgram& program, const std::shared_ptr<Mapping>& mapping,
   if (!pin_this_thread(start.order.limits.cores)) {
     throw PlatformError("the process may use none of the cores that it is given");
   }
-  pmem::mapped::set_write_latency(start.write_latency);
+  pmem::set_write_latency(start.write_latency);
   std::shared_ptr<Mapping> memory;
   {
     const File file(kMemory);

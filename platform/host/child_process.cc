@@ -240,7 +240,7 @@ Task<std::unique_ptr<ChildProcess>> start_host_child(runtime::HostClock clock, s
                .offset = memory.extent.offset,
                .size = memory.extent.length,
                .durable = visible ? pmem::Durable::when_visible : pmem::Durable::when_flushed,
-               .write_latency = pmem::mapped::write_latency()});
+               .write_latency = pmem::write_latency()});
   const Layout layout(messages, text.size());
   const File shared_file = shared_memory(layout.end);
   auto mapping =

@@ -224,7 +224,7 @@ void VerbsEndpoint::copy_contents(const LocalPieces& pieces, std::vector<std::by
   auto to = std::span(into);
   for (const LocalBuffer& piece : pieces.all()) {
     if (piece.length == 0) continue;
-    pmem::mapped::copy_from_shared(to.first(piece.length), piece.region->data() + piece.offset);
+    pmem::copy_from_shared(to.first(piece.length), piece.region->data() + piece.offset);
     to = to.subspan(piece.length);
   }
 }
