@@ -28,7 +28,7 @@
 #include "services/kv/partitioned.h"
 #include "services/kv/value.h"
 
-namespace perdura::bench {
+namespace perdura::bench::micro {
 namespace {
 
 using ycsb::OperationKind;
@@ -219,4 +219,4 @@ BENCHMARK(recording)->ArgName("clients")->Arg(1)->Arg(8)->UseRealTime()->Unit(
     benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace perdura::bench
+}  // namespace perdura::bench::micro

@@ -8,9 +8,9 @@
 #include "platform/base/random.h"
 #include "services/kv/history/checker.h"
 
+namespace perdura::bench::micro {
 namespace {
 
-using namespace perdura;
 using history::History;
 using history::Kind;
 using history::Operation;
@@ -112,3 +112,4 @@ BENCHMARK(history_check_of_one_key_with_deletes)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
+}  // namespace perdura::bench::micro

@@ -17,7 +17,7 @@
 #include "systems/mcas/engines.h"
 #include "systems/mcas/parameters.h"
 
-namespace perdura {
+namespace perdura::bench::micro {
 namespace {
 
 using kv::KvConfig;
@@ -169,4 +169,4 @@ const bool added = [] {
 }();
 
 }  // namespace
-}  // namespace perdura
+}  // namespace perdura::bench::micro

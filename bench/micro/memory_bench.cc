@@ -14,7 +14,7 @@
 #include "bench/probe/access.h"
 #include "platform/base/random.h"
 
-namespace perdura::bench {
+namespace perdura::bench::micro {
 namespace {
 
 constexpr Bytes kSize = 256 * MiB;
@@ -170,4 +170,4 @@ void copy_probe(benchmark::State& state) {
 BENCHMARK(copy_probe)->UseRealTime();
 
 }  // namespace
-}  // namespace perdura::bench
+}  // namespace perdura::bench::micro

@@ -11,7 +11,7 @@
 #include "services/kv/kv.h"
 #include "systems/registry/registry.h"
 
-namespace perdura {
+namespace perdura::bench::micro {
 namespace {
 
 using kv::KvConfig;
@@ -94,4 +94,4 @@ void modelled(benchmark::State& state, const KvSystem& system, Kind kind, Comple
 }();
 
 }  // namespace
-}  // namespace perdura
+}  // namespace perdura::bench::micro

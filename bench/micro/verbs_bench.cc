@@ -27,7 +27,7 @@
 #include "platform/base/error.h"
 #include "platform/verbs/verbs_platform.h"
 
-namespace perdura {
+namespace perdura::bench::micro {
 namespace {
 
 using fabric::Access;
@@ -310,4 +310,4 @@ BENCHMARK(fabric_verbs_send)->Apply(sizes)->Iterations(kLatencies);
 BENCHMARK(fabric_verbs_write_rate)->Apply(sizes)->Iterations(100);
 
 }  // namespace
-}  // namespace perdura
+}  // namespace perdura::bench::micro

@@ -14,9 +14,8 @@
 #include "services/kv/key_format.h"
 #include "services/kv/value.h"
 
+namespace perdura::bench::micro {
 namespace {
-
-using namespace perdura;
 
 constexpr std::uint64_t kItems = 1'000'000;
 
@@ -150,3 +149,4 @@ void histogram_merge(benchmark::State& state) {
 BENCHMARK(histogram_merge);
 
 }  // namespace
+}  // namespace perdura::bench::micro
