@@ -8,7 +8,7 @@
 
 namespace perdura::bench {
 
-inline harness::OperationKind kind_of(workload::OperationKind kind) {
+inline harness::OperationKind kind_of(ycsb::OperationKind kind) {
   return {static_cast<std::uint32_t>(kind), std::string(to_string(kind))};
 }
 

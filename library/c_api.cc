@@ -33,8 +33,8 @@ static_assert(static_cast<int>(perdura::Publish::by_write) == PERDURA_PUBLISH_BY
 static_assert(static_cast<int>(perdura::Domain::wsp) == PERDURA_WSP);
 static_assert(static_cast<int>(perdura::Transport::iwarp) == PERDURA_IWARP);
 
-using perdura::c::guarded;
-using perdura::c::needed;
+using perdura::library::guarded;
+using perdura::library::needed;
 
 std::optional<bool> truth(int value, const char* what) {
   if (value == PERDURA_UNKNOWN) return std::nullopt;
@@ -92,7 +92,7 @@ perdura::LogOptions read(const perdura_log_options& given) {
 
 }  // namespace
 
-const char* perdura_last_error(void) { return perdura::c::last_error().c_str(); }
+const char* perdura_last_error(void) { return perdura::library::last_error().c_str(); }
 const char* perdura_version(void) { return PERDURA_VERSION; }
 
 perdura_status perdura_choose(const perdura_configuration* configuration,

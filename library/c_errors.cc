@@ -2,7 +2,7 @@
 
 #include "library/perdura.h"
 
-namespace perdura::c {
+namespace perdura::library {
 
 std::string& last_error() {
   thread_local std::string message;
@@ -36,4 +36,4 @@ perdura_status status_of_exception() noexcept {
   }
 }
 
-}  // namespace perdura::c
+}  // namespace perdura::library

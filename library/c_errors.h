@@ -6,7 +6,7 @@
 
 #include "library/perdura_c.h"
 
-namespace perdura::c {
+namespace perdura::library {
 
 // The message of this thread's last call that failed (perdura_last_error).
 std::string& last_error();
@@ -32,4 +32,4 @@ T& needed(T* pointer, const char* what) {
   return *pointer;
 }
 
-}  // namespace perdura::c
+}  // namespace perdura::library

@@ -49,7 +49,7 @@ class LogClient::Impl {
     const library::Deadline deadline = library::deadline_after(connect_timeout_);
     platform_.start(library::kClient, library::kPort, CompletionMode::event,
                     [this](Thread& thread) { return serve(thread); });
-    std::future<std::shared_ptr<runtime::Inbox>> inbox = begun_.get_future();
+    std::future<std::shared_ptr<host::Inbox>> inbox = begun_.get_future();
     thread_ = OsThread([this] { run(); });
     try {
       inbox_ = inbox.get();
@@ -192,7 +192,7 @@ class LogClient::Impl {
   }
 
   Task<> serve(Thread& thread) {
-    begun_.set_value(runtime::current_thread_executor().inbox());
+    begun_.set_value(host::current_thread_executor().inbox());
     for (;;) {
       const auto log = co_await connect(thread);
       problem_.clear();
@@ -228,7 +228,7 @@ class LogClient::Impl {
   Task<> use(systems::remote_log::RemoteLog& log) {
     while (!log.is_over()) {
       if (!take_next()) {
-        co_await runtime::until([&] { return !line_.empty() || log.is_over(); });
+        co_await host::until([&] { return !line_.empty() || log.is_over(); });
         continue;
       }
       number_ = log.tail() + 1;
@@ -263,8 +263,8 @@ class LogClient::Impl {
   std::chrono::milliseconds append_timeout_;
   ShmPlatform platform_;
   OsThread thread_;
-  std::promise<std::shared_ptr<runtime::Inbox>> begun_;
-  std::shared_ptr<runtime::Inbox> inbox_;  // null if the platform ended before its thread began
+  std::promise<std::shared_ptr<host::Inbox>> begun_;
+  std::shared_ptr<host::Inbox> inbox_;  // null if the platform ended before its thread began
   std::promise<void> end_;
   std::shared_future<void> ended_ = end_.get_future().share();
   std::atomic<std::uint64_t> tail_{0};

@@ -229,13 +229,13 @@ Task<> Primary::be_primary(Thread& thread) {
   shared_->size = cluster_.size;
   shared_->begun.store(1, std::memory_order_release);
   if (serves_) serves_();
-  auto& executor = static_cast<runtime::ThreadExecutor&>(thread.executor);
+  auto& executor = static_cast<host::ThreadExecutor&>(thread.executor);
   for (;;) {
     const std::uint32_t seen = shared_->work.load();
     co_await serve_requests();
-    const bool is_asked = co_await runtime::until(
-        [&] { return shared_->work.load(std::memory_order_relaxed) != seen; },
-        executor.now() + kLookForPrograms);
+    const bool is_asked =
+        co_await host::until([&] { return shared_->work.load(std::memory_order_relaxed) != seen; },
+                             executor.now() + kLookForPrograms);
     // As after a power failure: what no program has synced is given up.
     if (!is_asked && is_alone()) _exit(0);
   }

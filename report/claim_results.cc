@@ -103,7 +103,7 @@ class Measuring {
   void add_number(const ResultFolder& folder, const Origin& origin, double number) {
     // Absolute numbers of another machine cannot confirm or refute the paper's.
     if (claim_.kind == Claim::Kind::exact && !origin.modelled()) return;
-    const std::string shown = with_unit(shown_number(number));
+    const std::string shown = with_unit(schema::shown_number(number));
     if (number == claim_.number) {  // equal also if both are 0 or infinite
       add(folder, origin, shown, 0.0, true);
       return;
@@ -116,8 +116,8 @@ class Measuring {
     add(folder, origin, shown, deviation, std::abs(deviation) <= *claim_.tolerance);
   }
 
-  void measure_comparison(const ResultFolder& folder, const DataSpec& spec, const Origin& origin,
-                          const Comparison& comparison) {
+  void measure_comparison(const ResultFolder& folder, const schema::DataSpec& spec,
+                          const Origin& origin, const Comparison& comparison) {
     if (spec.id != claim_.figure || spec.paper != claim_.paper || !comparison.averaged) return;
     for (const Compared& row : comparison.rows) {
       if (row.paper == &claim_) add_number(folder, origin, row.ours);
@@ -208,8 +208,8 @@ class Measuring {
     const double worst = lower ? *least : *largest;
     const double slack = claim_.number * *claim_.tolerance / 100;
     const bool holds = lower ? worst >= claim_.number - slack : worst <= claim_.number + slack;
-    const std::string from = shown_number(*least);
-    const std::string to = shown_number(*largest);
+    const std::string from = schema::shown_number(*least);
+    const std::string to = schema::shown_number(*largest);
     std::optional<double> beyond;
     if (!holds && claim_.number > 0) beyond = (worst / claim_.number - 1) * 100;
     add(folder, origin, from == to ? from : fmt::format("{} to {}", from, to), beyond, holds);
@@ -277,7 +277,7 @@ std::string shown_reported(const Claim& claim) {
   }
   std::string shown = shown_printed(claim);
   if (claim.is_bound()) shown = fmt::format("{} {}", to_string(claim.kind), shown);
-  const std::string unit = claim.unit == "percent" ? "%" : shown_unit(claim.unit);
+  const std::string unit = claim.unit == "percent" ? "%" : schema::shown_unit(claim.unit);
   return unit.empty() || shown.empty() ? shown : shown + " " + unit;
 }
 
@@ -295,12 +295,12 @@ std::string shown_system(const std::vector<ResultFolder>& folders, std::string_v
       if (name == system) return std::string(title);
     }
   }
-  return shown_name(system);
+  return schema::shown_name(system);
 }
 
 std::string shown_quantity(const Claim& claim, const std::vector<ResultFolder>& folders) {
   std::string words = claim.quantity;
-  if (!claim.workload.empty()) words += ", " + shown_workload(claim.workload);
+  if (!claim.workload.empty()) words += ", " + schema::shown_workload(claim.workload);
   if (!claim.system.empty()) words += ", " + shown_system(folders, claim.system);
   return words;
 }

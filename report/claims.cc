@@ -34,17 +34,19 @@ std::vector<std::string> split(std::string_view text, char separator) {
 }
 
 bool is_column(std::string_view name) {
-  const auto in = [name](std::span<const Column> columns) {
+  const auto in = [name](std::span<const schema::Column> columns) {
     return std::any_of(columns.begin(), columns.end(),
-                       [&](const Column& column) { return column.name == name; });
+                       [&](const schema::Column& column) { return column.name == name; });
   };
-  return in(point_columns()) || in(probe_settings()) || in(probe_readings());
+  return in(schema::point_columns()) || in(schema::probe_settings()) ||
+         in(schema::probe_readings());
 }
 
 /// Reads one row; keeps the first error.
 class ClaimReader {
  public:
-  ClaimReader(const CsvTable& table, const CsvRow& row) : table_(table), row_(row) {}
+  ClaimReader(const schema::CsvTable& table, const schema::CsvRow& row)
+      : table_(table), row_(row) {}
 
   std::string text(const char* column) const { return row_.cells[*table_.column(column)]; }
 
@@ -57,7 +59,7 @@ class ClaimReader {
   /// Returns nullopt if the cell is empty.
   std::optional<double> number(const char* column, double most) {
     const std::string found = text(column);
-    const auto read = parse_number(found);
+    const auto read = schema::parse_number(found);
     if (!found.empty() && !(read && *read >= 0 && *read <= most)) {
       wrong(fmt::format("{} is '{}'; it must be a number from 0 to {}", column, found, most));
       return std::nullopt;
@@ -66,11 +68,11 @@ class ClaimReader {
   }
 
   /// Parses "system=erda|redo-logging; operation=all".
-  std::vector<Condition> conditions(const char* column) {
-    std::vector<Condition> found;
+  std::vector<schema::Condition> conditions(const char* column) {
+    std::vector<schema::Condition> found;
     for (const std::string& part : split(text(column), ';')) {
       const auto equals = part.find('=');
-      Condition condition{part.substr(0, equals), {}};
+      schema::Condition condition{part.substr(0, equals), {}};
       if (equals != std::string::npos) condition.any_of = split(part.substr(equals + 1), '|');
       if (condition.any_of.empty()) {
         wrong(fmt::format("{}: '{}' must be COLUMN=VALUE or COLUMN=VALUE|VALUE", column, part));
@@ -98,8 +100,8 @@ class ClaimReader {
   const std::string& mistake() const { return mistake_; }
 
  private:
-  const CsvTable& table_;
-  const CsvRow& row_;
+  const schema::CsvTable& table_;
+  const schema::CsvRow& row_;
   std::vector<std::string> declared_;
   std::string mistake_;
 };
@@ -198,13 +200,15 @@ Claim read_claim(ClaimReader& reader) {
   return claim;
 }
 
-bool names(const std::vector<Condition>& conditions, std::string_view column) {
-  return std::any_of(conditions.begin(), conditions.end(),
-                     [&](const Condition& condition) { return condition.column == column; });
+bool names(const std::vector<schema::Condition>& conditions, std::string_view column) {
+  return std::any_of(conditions.begin(), conditions.end(), [&](const schema::Condition& condition) {
+    return condition.column == column;
+  });
 }
 
-bool all_hold(const std::vector<Condition>& conditions, const Points& points, std::size_t row) {
-  return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
+bool all_hold(const std::vector<schema::Condition>& conditions, const Points& points,
+              std::size_t row) {
+  return std::all_of(conditions.begin(), conditions.end(), [&](const schema::Condition& condition) {
     return condition.holds(points.text(row, condition.column));
   });
 }
@@ -213,7 +217,7 @@ bool all_hold(const std::vector<Condition>& conditions, const Points& points, st
 template <class LeaveOut>
 std::vector<std::string> keys_but(const Points& points, LeaveOut leave_out) {
   std::vector<std::string_view> keys = points.key_columns();
-  for (const Column& column : probe_settings()) keys.push_back(column.name);
+  for (const schema::Column& column : schema::probe_settings()) keys.push_back(column.name);
   keys.emplace_back("repetition");
   std::vector<std::string> columns;
   for (const std::string_view key : keys) {
@@ -297,9 +301,9 @@ bool Claim::is_about(std::string_view shown) const {
   if (shown_by == shown) return true;
   const auto dash = shown_by.find('-');
   if (dash == std::string_view::npos) return false;
-  const auto first = parse_number(shown_by.substr(0, dash));
-  const auto last = parse_number(shown_by.substr(dash + 1));
-  const auto wanted = parse_number(shown);
+  const auto first = schema::parse_number(shown_by.substr(0, dash));
+  const auto last = schema::parse_number(shown_by.substr(dash + 1));
+  const auto wanted = schema::parse_number(shown);
   return first && last && wanted && *first <= *wanted && *wanted <= *last;
 }
 
@@ -331,27 +335,27 @@ std::string_view to_string(Claim::Basis basis) {
   return "";
 }
 
-Expected<std::vector<Claim>> read_claims(const std::filesystem::path& file) {
-  auto table = read_csv(file);
+schema::Expected<std::vector<Claim>> read_claims(const std::filesystem::path& file) {
+  auto table = schema::read_csv(file);
   if (!table) return tl::unexpected(table.error());
   const std::vector<std::string_view> columns{
       "id",         "paper", "section", "figure", "quantity",   "workload",
       "system",     "value", "unit",    "kind",   "tolerance",  "tolerance_reason",
       "experiment", "y",     "where",   "lower",  "higher",     "any",
       "same",       "over",  "basis",   "note",   "not_covered"};
-  if (auto complete = require_columns(*table, columns); !complete) {
+  if (auto complete = schema::require_columns(*table, columns); !complete) {
     return tl::unexpected(complete.error());
   }
   std::vector<Claim> claims;
   std::set<std::string> ids;
-  for (const CsvRow& row : table->rows) {
+  for (const schema::CsvRow& row : table->rows) {
     ClaimReader reader(*table, row);
     Claim claim = read_claim(reader);
     claim.line = row.line;
     claim.declared = reader.declared();
     if (!ids.insert(claim.id).second) reader.wrong(fmt::format("id '{}' is used twice", claim.id));
     if (!reader.mistake().empty()) {
-      return fail(
+      return schema::fail(
           fmt::format("{}:{}: {}; see docs/claims.md", file.string(), row.line, reader.mistake()));
     }
     claims.push_back(std::move(claim));
@@ -364,7 +368,7 @@ double Pairs::largest() const { return *std::max_element(ratios.begin(), ratios.
 
 Pairs find_pairs(const Claim& claim, const Points& points,
                  const std::vector<std::size_t>& candidates) {
-  const auto is_on = [&](const std::vector<Condition>& side, std::size_t row) {
+  const auto is_on = [&](const std::vector<schema::Condition>& side, std::size_t row) {
     return points.valid(row) && all_hold(claim.where, points, row) && all_hold(side, points, row);
   };
   RowsByKey higher_rows(points, agreeing(points, claim));

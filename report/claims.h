@@ -46,14 +46,14 @@ struct Claim {
   std::string tolerance_reason;
   std::vector<std::string> experiments;  ///< those that measure it
   std::string y;                         ///< empty: the column that `figure` shows
-  std::vector<Condition> where;          ///< rows that the claim is about
-  std::vector<Condition> lower;          ///< the row of a pair that has the lower y
-  std::vector<Condition> higher;
+  std::vector<schema::Condition> where;  ///< rows that the claim is about
+  std::vector<schema::Condition> lower;  ///< the row of a pair that has the lower y
+  std::vector<schema::Condition> higher;
   std::vector<std::string> any;   ///< key columns in which the two rows may differ
   std::vector<std::string> same;  ///< further columns in which they must agree
   /// Each y is divided by that of the row that agrees in all key columns but these; empty: not
   /// divided.
-  std::vector<Condition> over;
+  std::vector<schema::Condition> over;
   /// Columns named above that exist only in runs of some drivers.
   std::vector<std::string> declared;
   Basis basis = Basis::prediction;
@@ -75,7 +75,7 @@ std::string_view to_string(Claim::Basis basis);  // "prediction", "fitted", "inp
 
 /// All rows of a claims.csv, in order. Errors, with file and line: a cell that cannot be parsed, an
 /// id used twice.
-Expected<std::vector<Claim>> read_claims(const std::filesystem::path& file);
+schema::Expected<std::vector<Claim>> read_claims(const std::filesystem::path& file);
 
 /// All pairs of rows that a claim with `lower` and `higher` compares: the two rows agree in all key
 /// columns except those that the claim names.

@@ -11,14 +11,14 @@
 namespace perdura::report {
 namespace {
 
-std::string baseline_of(const FigureData& data, const DataSpec& spec) {
+std::string baseline_of(const FigureData& data, const schema::DataSpec& spec) {
   for (const Series& series : data.series) {
     if (series.name == spec.baseline) return series.name;
   }
   return spec.baseline.empty() && !data.series.empty() ? data.series.front().name : spec.baseline;
 }
 
-Comparison empty_comparison(const FigureData& data, const DataSpec& spec) {
+Comparison empty_comparison(const FigureData& data, const schema::DataSpec& spec) {
   Comparison comparison;
   comparison.unit = data.unit;
   comparison.baseline = baseline_of(data, spec);
@@ -32,21 +32,22 @@ std::optional<double> ratio(double value, double to) {
   return value / to;
 }
 
-Expected<const Claim*> reported(const ComparisonContext& context, const std::string& unit,
-                                const std::string& workload, const std::string& series) {
+schema::Expected<const Claim*> reported(const ComparisonContext& context, const std::string& unit,
+                                        const std::string& workload, const std::string& series) {
   if (context.paper == nullptr) return nullptr;
   const Claim::Kind kind = context.spec.normalize ? Claim::Kind::ratio : Claim::Kind::exact;
   const Claim* value = context.paper->find(context.spec.id, kind, workload, series);
   if (value != nullptr && value->unit != unit) {
-    return fail(fmt::format("{}:{}: unit '{}' where figure {} shows '{}'; give the value in '{}'",
-                            context.paper->file.string(), value->line, value->unit, context.spec.id,
-                            unit, unit));
+    return schema::fail(fmt::format(
+        "{}:{}: unit '{}' where figure {} shows '{}'; give the value in '{}'",
+        context.paper->file.string(), value->line, value->unit, context.spec.id, unit, unit));
   }
   return value;
 }
 
-Expected<Compared> compared(double ours, const std::string& workload, const std::string& series,
-                            const Comparison& comparison, const ComparisonContext& context) {
+schema::Expected<Compared> compared(double ours, const std::string& workload,
+                                    const std::string& series, const Comparison& comparison,
+                                    const ComparisonContext& context) {
   auto paper = reported(context, comparison.unit, workload, series);
   if (!paper) return tl::unexpected(paper.error());
   auto base = reported(context, comparison.unit, workload, comparison.baseline);
@@ -71,8 +72,8 @@ bool Comparison::has_paper() const {
                      [](const Compared& row) { return row.paper != nullptr; });
 }
 
-Expected<Comparison> compare_averages(const FigureData& data, const std::string& workload,
-                                      const ComparisonContext& context) {
+schema::Expected<Comparison> compare_averages(const FigureData& data, const std::string& workload,
+                                              const ComparisonContext& context) {
   Comparison comparison = empty_comparison(data, context.spec);
   const Averages averages = average_over_x(data);
   comparison.used = averages.used;
@@ -89,7 +90,8 @@ Expected<Comparison> compare_averages(const FigureData& data, const std::string&
   return comparison;
 }
 
-Expected<Comparison> compare_points(const FigureData& data, const ComparisonContext& context) {
+schema::Expected<Comparison> compare_points(const FigureData& data,
+                                            const ComparisonContext& context) {
   Comparison comparison = empty_comparison(data, context.spec);
   comparison.averaged = false;
   for (const std::string& x : data.xs) {

@@ -36,18 +36,19 @@ struct Comparison {
 /// Context of a comparison besides the data. `paper` is null if the figure names none. Measured
 /// numbers are compared with a paper's only by ratio to the baseline, since the testbeds differ.
 struct ComparisonContext {
-  const DataSpec& spec;
+  const schema::DataSpec& spec;
   const ReportedPaper* paper;
   bool modelled;
 };
 
 /// Averages over x for one workload.
 /// Error: the paper's unit is not the figure's.
-Expected<Comparison> compare_averages(const FigureData& data, const std::string& workload,
-                                      const ComparisonContext& context);
+schema::Expected<Comparison> compare_averages(const FigureData& data, const std::string& workload,
+                                              const ComparisonContext& context);
 
 /// Point by point, for a figure whose x-axis is the workload.
-Expected<Comparison> compare_points(const FigureData& data, const ComparisonContext& context);
+schema::Expected<Comparison> compare_points(const FigureData& data,
+                                            const ComparisonContext& context);
 
 /// A row of a table of formulas: the counted value, and the value of the paper's formula.
 struct FormulaRow {
@@ -73,8 +74,9 @@ struct TableData {
   std::vector<OmittedRow> omitted;
 };
 
-Expected<TableData> collect_table(const Points& points, const std::vector<std::size_t>& candidates,
-                                  const TableSpec& spec, const SeriesOrder& order,
-                                  const ComparisonContext& context);
+schema::Expected<TableData> collect_table(const Points& points,
+                                          const std::vector<std::size_t>& candidates,
+                                          const schema::TableSpec& spec, const SeriesOrder& order,
+                                          const ComparisonContext& context);
 
 }  // namespace perdura::report

@@ -52,8 +52,8 @@ bool id_before(const std::string& left, const std::string& right) {
 }
 
 /// The only workload that `where` selects; empty if it selects several or none.
-std::string single_workload(const DataSpec& spec) {
-  for (const Condition& condition : spec.where) {
+std::string single_workload(const schema::DataSpec& spec) {
+  for (const schema::Condition& condition : spec.where) {
     if (condition.column == "workload" && condition.any_of.size() == 1) return condition.any_of[0];
   }
   return "";
@@ -89,13 +89,13 @@ class Gatherer {
   Gatherer(const std::vector<ResultFolder>& folders, const Papers& papers)
       : folders_(folders), papers_(papers) {}
 
-  Expected<void> add(const ResultFolder& folder) {
+  schema::Expected<void> add(const ResultFolder& folder) {
     RowsByOrigin origins = by_origin(folder.points);
     for (const auto& [origin, rows] : origins) {
-      for (const FigureSpec& spec : folder.specs.figures) {
+      for (const schema::FigureSpec& spec : folder.specs.figures) {
         if (auto added = add_figure(folder, spec, origin, rows); !added) return added;
       }
-      for (const TableSpec& spec : folder.specs.tables) {
+      for (const schema::TableSpec& spec : folder.specs.tables) {
         if (auto added = add_table(folder, spec, origin, rows); !added) return added;
       }
     }
@@ -117,7 +117,7 @@ class Gatherer {
       std::stable_sort(section.tables.begin(), section.tables.end(), by_id);
       // Averages belong to the figures before them.
       std::stable_partition(section.tables.begin(), section.tables.end(), [](const auto& table) {
-        return table.spec.kind == TableSpec::Kind::average;
+        return table.spec.kind == schema::TableSpec::Kind::average;
       });
     }
     assign_styles(contents.sections);
@@ -127,12 +127,12 @@ class Gatherer {
   }
 
  private:
-  const ReportedPaper* paper_of(const DataSpec& spec) const {
+  const ReportedPaper* paper_of(const schema::DataSpec& spec) const {
     const auto found = papers_.find(spec.paper);
     return found == papers_.end() ? nullptr : &found->second;
   }
 
-  std::string short_name_of(const DataSpec& spec) const {
+  std::string short_name_of(const schema::DataSpec& spec) const {
     const ReportedPaper* paper = paper_of(spec);
     return paper == nullptr ? "" : paper->short_name;
   }
@@ -149,10 +149,11 @@ class Gatherer {
     return found;
   }
 
-  Expected<void> add_figure(const ResultFolder& folder, const FigureSpec& spec,
-                            const Origin& origin, const std::vector<std::size_t>& rows) {
+  schema::Expected<void> add_figure(const ResultFolder& folder, const schema::FigureSpec& spec,
+                                    const Origin& origin, const std::vector<std::size_t>& rows) {
     FigureResult figure{&folder, spec, origin, "", short_name_of(spec), {}, {}, {}, {}, {}};
-    if (spec.data == FigureSpec::Data::timeline) return add_over_time(std::move(figure), rows);
+    if (spec.data == schema::FigureSpec::Data::timeline)
+      return add_over_time(std::move(figure), rows);
     auto data = collect(folder.points, rows, spec, order(spec.series));
     if (!data) return tl::unexpected(data.error());
     figure.data = std::move(*data);
@@ -166,10 +167,10 @@ class Gatherer {
     return {};
   }
 
-  Expected<void> add_over_time(FigureResult figure, const std::vector<std::size_t>& rows) {
+  schema::Expected<void> add_over_time(FigureResult figure, const std::vector<std::size_t>& rows) {
     const ResultFolder& folder = *figure.folder;
     if (!folder.timelines) {
-      return fail(
+      return schema::fail(
           fmt::format("{}:{}: figure {} needs {}; add [timeline] to the experiment and run "
                       "it again",
                       folder.specs.file.string(), figure.spec.line, figure.spec.id,
@@ -185,8 +186,8 @@ class Gatherer {
     return {};
   }
 
-  Expected<void> add_table(const ResultFolder& folder, const TableSpec& spec, const Origin& origin,
-                           const std::vector<std::size_t>& rows) {
+  schema::Expected<void> add_table(const ResultFolder& folder, const schema::TableSpec& spec,
+                                   const Origin& origin, const std::vector<std::size_t>& rows) {
     TableResult table{&folder, spec, origin, "", short_name_of(spec), {}};
     const ComparisonContext context{table.spec, paper_of(spec), origin.modelled()};
     auto data = collect_table(folder.points, rows, spec, order(spec.series), context);
@@ -226,8 +227,8 @@ std::string figure_title(const FigureResult& figure) {
 std::set<std::string> papers_of(const std::vector<ResultFolder>& folders) {
   std::set<std::string> names;
   for (const ResultFolder& folder : folders) {
-    for (const FigureSpec& spec : folder.specs.figures) names.insert(spec.paper);
-    for (const TableSpec& spec : folder.specs.tables) names.insert(spec.paper);
+    for (const schema::FigureSpec& spec : folder.specs.figures) names.insert(spec.paper);
+    for (const schema::TableSpec& spec : folder.specs.tables) names.insert(spec.paper);
     // Probes are modelled on this paper's testbed.
     if (folder.points.are_probes()) names.insert("optane");
   }
@@ -257,7 +258,7 @@ std::string why_empty(const FigureResult& figure) {
     if (origin_of(points, row) == figure.origin) rows.push_back(row);
   }
   // The first condition that no remaining row meets is the cause.
-  for (const Condition& condition : figure.spec.where) {
+  for (const schema::Condition& condition : figure.spec.where) {
     std::set<std::string> found;
     for (const std::size_t row : rows) found.insert(points.text(row, condition.column));
     std::erase_if(rows, [&](std::size_t row) {
@@ -282,7 +283,7 @@ std::string Origin::title() const {
                     : fmt::format("Measured on this host: platform {}", platform);
 }
 
-Expected<Contents> gather(const std::vector<ResultFolder>& folders, const Papers& papers) {
+schema::Expected<Contents> gather(const std::vector<ResultFolder>& folders, const Papers& papers) {
   Gatherer gatherer(folders, papers);
   for (const ResultFolder& folder : folders) {
     if (auto added = gatherer.add(folder); !added) return tl::unexpected(added.error());

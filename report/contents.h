@@ -32,7 +32,7 @@ Origin origin_of(const Points& points, std::size_t row);
 
 struct FigureResult {
   const ResultFolder* folder = nullptr;
-  FigureSpec spec;
+  schema::FigureSpec spec;
   Origin origin;
   std::string name;        ///< of its files and its anchor; unique in the report
   std::string paper_name;  ///< tells its "Figure 2" from another paper's; may be empty
@@ -47,7 +47,7 @@ struct FigureResult {
 
 struct TableResult {
   const ResultFolder* folder = nullptr;
-  TableSpec spec;
+  schema::TableSpec spec;
   Origin origin;
   std::string name;
   std::string paper_name;
@@ -74,7 +74,7 @@ std::set<std::string> papers_of(const std::vector<ResultFolder>& folders);
 
 /// `papers` must contain those that papers_of() names. Error: the data or the reported values make
 /// a figure or table impossible.
-Expected<Contents> gather(const std::vector<ResultFolder>& folders, const Papers& papers);
+schema::Expected<Contents> gather(const std::vector<ResultFolder>& folders, const Papers& papers);
 
 /// "Erda, Figure 14"; empty if the id is a name of our own, not a number in a paper.
 std::string figure_label(const FigureResult& figure);

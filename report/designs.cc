@@ -82,7 +82,9 @@ std::vector<DesignSet> groups_of(const std::vector<ResultFolder>& folders) {
 std::string_view family(std::string_view column) { return column.substr(0, column.find('_')); }
 
 bool shows(const ResultFolder& folder, std::string_view column) {
-  const auto is_about_it = [&](const DataSpec& spec) { return family(spec.y) == family(column); };
+  const auto is_about_it = [&](const schema::DataSpec& spec) {
+    return family(spec.y) == family(column);
+  };
   return std::any_of(folder.specs.figures.begin(), folder.specs.figures.end(), is_about_it) ||
          std::any_of(folder.specs.tables.begin(), folder.specs.tables.end(), is_about_it);
 }
@@ -164,7 +166,7 @@ std::string server_of(const Points& points, std::size_t row) {
   if (domain.empty()) return origin_of(points, row).modelled() ? "the testbed" : "this host";
   const std::string& transport = points.text(row, "transport");
   const bool usual = transport.empty() || transport == "ib";
-  const Schema& schema = points.schema();
+  const schema::Schema& schema = points.schema();
   return schema.shown("domain", domain) +
          (usual ? "" : " over " + schema.shown("transport", transport));
 }
@@ -192,7 +194,7 @@ std::vector<Found> found_of(const DesignSet& group, const Design& design) {
     }
   }
   std::vector<Found> found;
-  for (const Spelling& word : guarantee_words()) {
+  for (const schema::Spelling& word : schema::guarantee_words()) {
     const auto of_word = servers.find(std::string(word.value));
     if (of_word != servers.end()) found.push_back({of_word->first, words_of(of_word->second)});
   }
@@ -330,10 +332,10 @@ std::string designs_csv(const Designs& designs) {
       for (const Found& found : row.guarantees) words.push_back(found.guarantee);
       for (const auto& [price, paid] : row.prices) {
         csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", group.origin.provenance,
-                           group.origin.platform, csv_cell(group.origin.profile),
-                           csv_cell(row.design.system), row.design.persistence,
+                           group.origin.platform, schema::csv_cell(group.origin.profile),
+                           schema::csv_cell(row.design.system), row.design.persistence,
                            fmt::join(words, "/"), price.column, price.operation, paid.value,
-                           csv_cell(paid.run->name), csv_cell(paid.point));
+                           schema::csv_cell(paid.run->name), schema::csv_cell(paid.point));
       }
     }
   }

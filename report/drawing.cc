@@ -165,8 +165,8 @@ std::string bar_text(double value) {
 }
 
 /// Runs a figure's script and returns the image; `plot` is the script that error messages name.
-Expected<std::string> run_gnuplot(const DrawingPlace& place, const fs::path& script,
-                                  const fs::path& plot, const std::string& format) {
+schema::Expected<std::string> run_gnuplot(const DrawingPlace& place, const fs::path& script,
+                                          const fs::path& plot, const std::string& format) {
   std::vector<std::string> words{place.gnuplot, "-d", "-c", script.string(), "/dev/stdout", format};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -176,12 +176,14 @@ Expected<std::string> run_gnuplot(const DrawingPlace& place, const fs::path& scr
   Pipe errors;
   Pipe refusal;  // closed when gnuplot starts, or gets the error if it cannot be started
   if (!image.is_open() || !errors.is_open() || !refusal.is_open()) {
-    return fail_work(fmt::format("no pipe to gnuplot: {}; try again", std::strerror(errno)));
+    return schema::fail_work(
+        fmt::format("no pipe to gnuplot: {}; try again", std::strerror(errno)));
   }
   const pid_t parent = getpid();
   const pid_t process = fork();
   if (process < 0) {
-    return fail_work(fmt::format("no process for gnuplot: {}; try again", std::strerror(errno)));
+    return schema::fail_work(
+        fmt::format("no process for gnuplot: {}; try again", std::strerror(errno)));
   }
   if (process == 0) become_gnuplot(argv, image.in(), errors.in(), refusal.in(), parent);
   Child child(process);
@@ -194,17 +196,18 @@ Expected<std::string> run_gnuplot(const DrawingPlace& place, const fs::path& scr
   if (read(refusal.out(), &problem, sizeof(problem)) != sizeof(problem)) problem = 0;
   const int status = child.wait();
   if (problem != 0) {
-    return fail(
+    return schema::fail(
         fmt::format("{}: cannot be started ({}); install gnuplot, on Debian the package "
                     "gnuplot-nox",
                     place.gnuplot, std::strerror(problem)));
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    return fail_work(fmt::format("{}: gnuplot failed: {}; mend the script or the figure's columns",
-                                 plot.string(), complaint(texts[1])));
+    return schema::fail_work(
+        fmt::format("{}: gnuplot failed: {}; mend the script or the figure's columns",
+                    plot.string(), complaint(texts[1])));
   }
   if (texts[0].empty()) {
-    return fail_work(
+    return schema::fail_work(
         fmt::format("{}: gnuplot drew nothing; the script must write to the file that "
                     "is its second argument",
                     plot.string()));
@@ -225,16 +228,17 @@ std::string csv_of(std::span<const DrawnRow> rows) {
       "series,label,series_index,style,x,x_label,x_index,y,y_low,y_high,repetitions,"
       "paper_average,noisy,text\n";
   for (const DrawnRow& row : rows) {
-    csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_cell(row.series),
-                       csv_cell(row.label), row.series_index, row.style, csv_cell(row.x),
-                       csv_cell(row.x_label), row.x_index, csv_number(row.y), csv_number(row.low),
-                       csv_number(row.high), row.repetitions, row.paper_average, row.noisy,
-                       bar_text(row.y) + (row.noisy > 0 ? "*" : ""));
+    csv +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", schema::csv_cell(row.series),
+                    schema::csv_cell(row.label), row.series_index, row.style,
+                    schema::csv_cell(row.x), schema::csv_cell(row.x_label), row.x_index,
+                    csv_number(row.y), csv_number(row.low), csv_number(row.high), row.repetitions,
+                    row.paper_average, row.noisy, bar_text(row.y) + (row.noisy > 0 ? "*" : ""));
   }
   return csv;
 }
 
-Expected<Files> copy_scripts(const DrawingPlace& place) {
+schema::Expected<Files> copy_scripts(const DrawingPlace& place) {
   Files files;
   std::error_code problem;
   fs::create_directories(place.copies, problem);
@@ -243,7 +247,7 @@ Expected<Files> copy_scripts(const DrawingPlace& place) {
     const fs::path copy = place.copies / script.filename();
     const auto text = harness::read_whole(script);
     if (!text) {
-      return fail_work(fmt::format("{}: {}", script.string(), not_a_file(script)));
+      return schema::fail_work(fmt::format("{}: {}", script.string(), not_a_file(script)));
     }
     if (auto written = write_file(copy, *text); !written) return tl::unexpected(written.error());
     files.push_back(copy);
@@ -251,7 +255,7 @@ Expected<Files> copy_scripts(const DrawingPlace& place) {
   return files;
 }
 
-Expected<Drawn> draw(const Drawing& drawing, const DrawingPlace& place) {
+schema::Expected<Drawn> draw(const Drawing& drawing, const DrawingPlace& place) {
   std::error_code problem;
   fs::create_directories(place.figures, problem);
   const auto file = [&](const char* kind) { return place.figures / (drawing.name + kind); };

@@ -58,14 +58,14 @@ struct DrawingPlace {
 
 /// Copies all scripts: they load each other, so a figure can be redrawn only with all of them.
 /// Returns the files written. Error: one cannot be written.
-Expected<std::vector<std::filesystem::path>> copy_scripts(const DrawingPlace& place);
+schema::Expected<std::vector<std::filesystem::path>> copy_scripts(const DrawingPlace& place);
 
 /// The files of one figure, and why an image is missing.
 struct Drawn {
   std::vector<std::filesystem::path> files;  ///< those written
   /// The reason why an image is missing, which must not prevent other figures: the program is not
   /// installed, it failed (with the first line of its complaint), or it drew nothing.
-  std::optional<Error> problem;
+  std::optional<schema::Error> problem;
 };
 
 /// Writes the CSV and the script, which users of the folder can run again, and runs the script:
@@ -74,6 +74,6 @@ struct Drawn {
 /// process writes the files, since gnuplot does not notice a full disk. If an image cannot be
 /// drawn, one left by an earlier report is removed. Precondition: copy_scripts(). Error: a file
 /// cannot be written.
-Expected<Drawn> draw(const Drawing& drawing, const DrawingPlace& place);
+schema::Expected<Drawn> draw(const Drawing& drawing, const DrawingPlace& place);
 
 }  // namespace perdura::report

@@ -27,8 +27,8 @@ std::string timeline_csv(const FigureResult& figure) {
       "operations\n";
   const Series& series = figure.data.series.front();
   for (const TimelineRow& row : figure.timeline) {
-    csv += fmt::format("{},{},0,{},{},{},{},{},{},{},{}\n", csv_cell(series.name),
-                       csv_cell(figure.spec.shown_series(series.name)), series.style,
+    csv += fmt::format("{},{},0,{},{},{},{},{},{},{},{}\n", schema::csv_cell(series.name),
+                       schema::csv_cell(figure.spec.shown_series(series.name)), series.style,
                        csv_number(row.time_ms), maybe(row.latency_mean_us),
                        maybe(row.latency_max_us), maybe(row.free_percent), maybe(row.cleanings),
                        maybe(row.cleanings_now), csv_number(row.operations));
@@ -67,17 +67,17 @@ std::string figure_csv(const FigureResult& figure) {
 }
 
 std::string table_csv(const TableResult& table) {
-  if (table.spec.kind == TableSpec::Kind::formula) {
+  if (table.spec.kind == schema::TableSpec::Kind::formula) {
     std::string csv =
         fmt::format("workload,series,key_size,{},counted,formula,paper,equal\n", table.spec.x);
     for (const FormulaBlock& block : table.data.formulas) {
       for (const FormulaRow& row : block.rows) {
         const bool known = block.formula != nullptr;
-        csv += fmt::format("{},{},{},{},{},{},{},{}\n", csv_cell(block.workload),
-                           csv_cell(block.series), row.key_size, row.x, csv_number(row.counted),
-                           known ? csv_cell(block.formula->value) : "",
-                           known ? csv_number(row.formula) : "",
-                           known ? (row.equal ? "yes" : "no") : "");
+        csv += fmt::format(
+            "{},{},{},{},{},{},{},{}\n", schema::csv_cell(block.workload),
+            schema::csv_cell(block.series), row.key_size, row.x, csv_number(row.counted),
+            known ? schema::csv_cell(block.formula->value) : "",
+            known ? csv_number(row.formula) : "", known ? (row.equal ? "yes" : "no") : "");
       }
     }
     return csv;
@@ -85,9 +85,9 @@ std::string table_csv(const TableResult& table) {
   std::string csv = "workload,series,average,points,of,paper\n";
   for (const Comparison& comparison : table.data.comparisons) {
     for (const Compared& row : comparison.rows) {
-      csv += fmt::format("{},{},{},{},{},{}\n", csv_cell(row.workload), csv_cell(row.series),
-                         csv_number(row.ours), comparison.used, comparison.total,
-                         row.paper != nullptr ? row.paper->value : "");
+      csv += fmt::format("{},{},{},{},{},{}\n", schema::csv_cell(row.workload),
+                         schema::csv_cell(row.series), csv_number(row.ours), comparison.used,
+                         comparison.total, row.paper != nullptr ? row.paper->value : "");
     }
   }
   return csv;

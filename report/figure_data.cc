@@ -16,8 +16,8 @@
 namespace perdura::report {
 namespace {
 
-bool matches(const Points& points, std::size_t row, const DataSpec& spec) {
-  return std::all_of(spec.where.begin(), spec.where.end(), [&](const Condition& condition) {
+bool matches(const Points& points, std::size_t row, const schema::DataSpec& spec) {
+  return std::all_of(spec.where.begin(), spec.where.end(), [&](const schema::Condition& condition) {
     return condition.holds(points.text(row, condition.column));
   });
 }
@@ -27,7 +27,7 @@ bool matches(const Points& points, std::size_t row, const DataSpec& spec) {
 class NormalizingRows {
  public:
   NormalizingRows(const Points& points, const std::vector<std::size_t>& matching,
-                  const DataSpec& spec)
+                  const schema::DataSpec& spec)
       : points_(points), spec_(spec) {
     if (!spec.normalize) return;
     for (const std::size_t row : matching) {
@@ -52,7 +52,7 @@ class NormalizingRows {
   }
 
   const Points& points_;
-  const DataSpec& spec_;
+  const schema::DataSpec& spec_;
   std::vector<std::string_view> columns_ = points_.key_columns();
   std::unordered_map<std::string, std::size_t> rows_;
 };
@@ -64,7 +64,8 @@ double divide(double value, double by) {
 }
 
 /// Names the first key column in which two rows of the same (series, x, repetition) differ.
-Error ambiguous(const Points& points, const DataSpec& spec, std::size_t first, std::size_t second) {
+schema::Error ambiguous(const Points& points, const schema::DataSpec& spec, std::size_t first,
+                        std::size_t second) {
   std::string difference = "nothing";
   for (const std::string_view key : points.key_columns()) {
     if (points.text(first, key) != points.text(second, key)) {
@@ -82,7 +83,7 @@ Error ambiguous(const Points& points, const DataSpec& spec, std::size_t first, s
 
 /// The place of a row on the x-axis. It contains no commas, since gnuplot would cut the text off
 /// there.
-std::string place_of(const Points& points, std::size_t row, const DataSpec& spec) {
+std::string place_of(const Points& points, std::size_t row, const schema::DataSpec& spec) {
   if (spec.x_more.empty()) return points.text(row, spec.x);
   std::string place = points.schema().shown(spec.x, points.text(row, spec.x));
   for (const std::string& column : spec.x_more) {
@@ -93,13 +94,13 @@ std::string place_of(const Points& points, std::size_t row, const DataSpec& spec
 
 /// The different guarantees of a series' rows, the weakest first.
 std::string guarantees_of(const Points& points, const std::vector<std::size_t>& rows,
-                          const DataSpec& spec, const std::string& series) {
+                          const schema::DataSpec& spec, const std::string& series) {
   std::set<std::string> found;
   for (const std::size_t row : rows) {
     if (points.text(row, spec.series) == series) found.insert(points.text(row, "guarantee"));
   }
   std::string words;
-  for (const auto& [word, shown] : guarantee_words()) {
+  for (const auto& [word, shown] : schema::guarantee_words()) {
     if (found.contains(std::string(word)))
       words += fmt::format("{}{}", words.empty() ? "" : "/", word);
   }
@@ -114,11 +115,12 @@ struct Samples {
 };
 
 void order_axis(std::vector<std::string>& xs) {
-  const bool numbers = std::all_of(
-      xs.begin(), xs.end(), [](const std::string& x) { return parse_number(x).has_value(); });
+  const bool numbers = std::all_of(xs.begin(), xs.end(), [](const std::string& x) {
+    return schema::parse_number(x).has_value();
+  });
   if (!numbers) return;
   std::sort(xs.begin(), xs.end(), [](const std::string& left, const std::string& right) {
-    return *parse_number(left) < *parse_number(right);
+    return *schema::parse_number(left) < *schema::parse_number(right);
   });
 }
 
@@ -136,15 +138,16 @@ bool FigureData::guarantees_differ() const {
   return different.size() > 1;
 }
 
-Expected<FigureData> collect(const Points& points, const std::vector<std::size_t>& candidates,
-                             const DataSpec& spec, const SeriesOrder& order) {
+schema::Expected<FigureData> collect(const Points& points,
+                                     const std::vector<std::size_t>& candidates,
+                                     const schema::DataSpec& spec, const SeriesOrder& order) {
   std::vector<std::size_t> matching;
   for (const std::size_t row : candidates) {
     if (matches(points, row, spec)) matching.push_back(row);
   }
 
   FigureData data;
-  const Quantity quantity = points.schema().quantity(spec.y);
+  const schema::Quantity quantity = points.schema().quantity(spec.y);
   data.unit = spec.normalize ? "ratio" : quantity.unit;
   const NormalizingRows normalizing(points, matching, spec);
   std::set<std::string> known_xs;

@@ -56,8 +56,9 @@ using SeriesOrder = std::vector<std::string>;
 /// Picks the rows of `candidates` that `spec` selects, omits invalid ones, normalizes, and averages
 /// the repetitions. `candidates` must have one provenance. Error: two rows of the same point that
 /// `where` does not tell apart.
-Expected<FigureData> collect(const Points& points, const std::vector<std::size_t>& candidates,
-                             const DataSpec& spec, const SeriesOrder& order);
+schema::Expected<FigureData> collect(const Points& points,
+                                     const std::vector<std::size_t>& candidates,
+                                     const schema::DataSpec& spec, const SeriesOrder& order);
 
 /// Average over the x values at which every series has a point, so that no series gains from
 /// a point that another one lacks. `used` of `total` x values took part.

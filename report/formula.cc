@@ -15,7 +15,7 @@ std::string_view trimmed(std::string_view text) {
 
 /// Applies `each` to the parts of the text between the separators; stops at the first error.
 template <class Each>
-Expected<void> for_each_part(std::string_view text, char separator, Each each) {
+schema::Expected<void> for_each_part(std::string_view text, char separator, Each each) {
   while (true) {
     const auto end = text.find(separator);
     if (auto done = each(trimmed(text.substr(0, end))); !done) return done;
@@ -24,26 +24,27 @@ Expected<void> for_each_part(std::string_view text, char separator, Each each) {
   }
 }
 
-Expected<double> factor(std::string_view text, FormulaSizes sizes) {
+schema::Expected<double> factor(std::string_view text, FormulaSizes sizes) {
   if (text == "key") return sizes.key;
   if (text == "value") return sizes.value;
   if (text == "N") return sizes.key + sizes.value;
-  if (const auto number = parse_number(text)) return *number;
-  return fail(fmt::format("'{}' is not a number, key, value or N", text));
+  if (const auto number = schema::parse_number(text)) return *number;
+  return schema::fail(fmt::format("'{}' is not a number, key, value or N", text));
 }
 
 }  // namespace
 
-Expected<double> evaluate(std::string_view formula, FormulaSizes sizes) {
+schema::Expected<double> evaluate(std::string_view formula, FormulaSizes sizes) {
   double sum = 0;
   auto summed = for_each_part(formula, '+', [&](std::string_view term) {
     double product = 1;
-    auto multiplied = for_each_part(term, '*', [&](std::string_view text) -> Expected<void> {
-      const auto number = factor(text, sizes);
-      if (!number) return tl::unexpected(number.error());
-      product *= *number;
-      return {};
-    });
+    auto multiplied =
+        for_each_part(term, '*', [&](std::string_view text) -> schema::Expected<void> {
+          const auto number = factor(text, sizes);
+          if (!number) return tl::unexpected(number.error());
+          product *= *number;
+          return {};
+        });
     sum += product;
     return multiplied;
   });

@@ -15,6 +15,6 @@ struct FormulaSizes {
 
 /// Evaluates a sum of products such as "key + 12 + 2 * N" with the names key, value and N.
 /// Error: anything else in the text.
-Expected<double> evaluate(std::string_view formula, FormulaSizes sizes);
+schema::Expected<double> evaluate(std::string_view formula, FormulaSizes sizes);
 
 }  // namespace perdura::report

@@ -13,22 +13,22 @@
 namespace perdura::report {
 namespace {
 
-std::string csv_of(const CsvTable& table) {
+std::string csv_of(const schema::CsvTable& table) {
   std::string text;
   const auto line = [&](const std::vector<std::string>& cells) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      text += fmt::format("{}{}", i == 0 ? "" : ",", csv_cell(cells[i]));
+      text += fmt::format("{}{}", i == 0 ? "" : ",", schema::csv_cell(cells[i]));
     }
     text += '\n';
   };
   line(table.header);
-  for (const CsvRow& row : table.rows) line(row.cells);
+  for (const schema::CsvRow& row : table.rows) line(row.cells);
   return text;
 }
 
 }  // namespace
 
-Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::path& input) {
+schema::Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::path& input) {
   const std::filesystem::path folder = input / "guarantees";
   const std::filesystem::path index = folder / "tables.toml";
   std::vector<GuaranteeTable> tables;
@@ -43,17 +43,17 @@ Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::pat
       table.title = entry["title"].value_or("");
       table.caption = entry["caption"].value_or("");
       table.verdicts = entry["verdicts"].value_or(false);
-      auto cells = read_csv(folder / (table.name + ".csv"));
+      auto cells = schema::read_csv(folder / (table.name + ".csv"));
       if (!cells) return tl::unexpected(cells.error());
       table.cells = std::move(*cells);
       const auto rows = entry["rows"].value<std::int64_t>();
       const auto bytes = entry["bytes"].value<std::int64_t>();
       const auto crc32 = entry["crc32"].value<std::string>();
       if (rows && bytes && crc32) {  // folders of earlier versions do not have them
-        const FileRecord written{static_cast<std::uint64_t>(*rows),
-                                 static_cast<std::uint64_t>(*bytes), *crc32};
-        if (auto sound = check_file(folder / (table.name + ".csv"), written, "tables.toml",
-                                    "run 'perdura guarantees' again");
+        const schema::FileRecord written{static_cast<std::uint64_t>(*rows),
+                                         static_cast<std::uint64_t>(*bytes), *crc32};
+        if (auto sound = schema::check_file(folder / (table.name + ".csv"), written, "tables.toml",
+                                            "run 'perdura guarantees' again");
             !sound) {
           return tl::unexpected(sound.error());
         }
@@ -61,18 +61,18 @@ Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::pat
       tables.push_back(std::move(table));
     }
   } catch (const toml::parse_error& error) {
-    return fail(fmt::format("{}:{}: {}; run 'perdura guarantees' again", index.string(),
-                            error.source().begin.line, error.description()));
+    return schema::fail(fmt::format("{}:{}: {}; run 'perdura guarantees' again", index.string(),
+                                    error.source().begin.line, error.description()));
   }
   return tables;
 }
 
-Expected<void> write_guarantees(const std::filesystem::path& folder,
-                                const std::vector<GuaranteeTable>& tables) {
+schema::Expected<void> write_guarantees(const std::filesystem::path& folder,
+                                        const std::vector<GuaranteeTable>& tables) {
   toml::array entries;
   for (const GuaranteeTable& table : tables) {
     const std::string csv = csv_of(table.cells);
-    const FileRecord record = record_of(csv);
+    const schema::FileRecord record = schema::record_of(csv);
     entries.push_back(toml::table{{"name", table.name},
                                   {"title", table.title},
                                   {"caption", table.caption},

@@ -15,15 +15,15 @@ struct GuaranteeTable {
   std::string title;
   std::string caption;
   bool verdicts = false;  ///< its cells are verdicts: right, wasteful, lost, ...
-  CsvTable cells;
+  schema::CsvTable cells;
 };
 
 /// The tables in INPUT/guarantees, in the order of its tables.toml; none if there is no such file.
 /// Errors: the file, or a table that it names, cannot be read.
-Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::path& input);
+schema::Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::path& input);
 
 /// Writes tables.toml and a CSV file for each table into a folder, which must exist.
-Expected<void> write_guarantees(const std::filesystem::path& folder,
-                                const std::vector<GuaranteeTable>& tables);
+schema::Expected<void> write_guarantees(const std::filesystem::path& folder,
+                                        const std::vector<GuaranteeTable>& tables);
 
 }  // namespace perdura::report

@@ -5,11 +5,11 @@
 
 namespace perdura::report {
 
-Expected<void> write_file(const std::filesystem::path& file, std::string_view text) {
+schema::Expected<void> write_file(const std::filesystem::path& file, std::string_view text) {
   try {
     harness::write_atomically(file, text);
   } catch (const PlatformError& problem) {
-    return fail_work(problem.what());
+    return schema::fail_work(problem.what());
   }
   return {};
 }

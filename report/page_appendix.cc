@@ -53,9 +53,9 @@ std::string describe(const ResultFolder& folder, std::size_t row) {
   const Points& points = folder.points;
   return fmt::format("{}, {}, {}-byte values, {} client threads, {}, repetition {}",
                      folder.specs.systems.shown(points.text(row, "system")),
-                     shown_workload(points.text(row, "workload")), points.text(row, "value_size"),
-                     points.text(row, "clients"), points.text(row, "operation"),
-                     points.text(row, "repetition"));
+                     schema::shown_workload(points.text(row, "workload")),
+                     points.text(row, "value_size"), points.text(row, "clients"),
+                     points.text(row, "operation"), points.text(row, "repetition"));
 }
 
 using Reasons = std::map<std::size_t, std::string>;  // by row of points.csv
@@ -88,14 +88,15 @@ std::string distinct(const Points& points, std::string_view column) {
 ShownTable settings_of(const ResultFolder& folder) {
   ShownTable table{.fold = ShownTable::Fold::closed, .first_is_heading = true};
   table.summary = folder.name;
-  for (const Column& column : folder.points.schema().columns()) {
+  for (const schema::Column& column : folder.points.schema().columns()) {
     const bool named = column.name == "system" || column.name == "workload";
-    if (!named && column.role != Column::Role::parameter && column.role != Column::Role::draw) {
+    if (!named && column.role != schema::Column::Role::parameter &&
+        column.role != schema::Column::Role::draw) {
       continue;
     }
     const std::string values = distinct(folder.points, column.name);
     if (values.empty()) continue;
-    const Quantity& quantity = column.shown;
+    const schema::Quantity& quantity = column.shown;
     table.rows.push_back(
         {{{fmt::format("{}{}{}", quantity.noun, quantity.unit.empty() ? "" : ", ", quantity.unit)},
           {values}}});
@@ -146,7 +147,7 @@ std::string note_anchor(const std::string& paper_name, std::size_t index) {
   return fmt::format("note-{}-{}", paper_name, index + 1);
 }
 
-std::vector<Link> links_to_notes(const DataSpec& spec, const Papers& papers) {
+std::vector<Link> links_to_notes(const schema::DataSpec& spec, const Papers& papers) {
   std::vector<Link> links;
   const auto paper = papers.find(spec.paper);
   if (paper == papers.end()) return links;

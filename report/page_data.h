@@ -31,7 +31,8 @@ Data table_data(const TableResult& table, const Papers& papers);
 std::string table_label(const TableResult& table);
 
 /// Our numbers and the paper's side by side: the rows of all comparisons in one table.
-ShownTable comparison_table(const std::vector<Comparison>& comparisons, const DataSpec& spec);
+ShownTable comparison_table(const std::vector<Comparison>& comparisons,
+                            const schema::DataSpec& spec);
 /// Remarks on these comparisons, one line each.
 DataList comparison_remarks(const std::vector<Comparison>& comparisons, const Origin& origin);
 
@@ -59,7 +60,7 @@ std::string guarantee_class(std::string_view cell);
 DataList notes_data(const Papers& papers, const Contents& contents);
 std::string note_anchor(const std::string& paper_name, std::size_t index);
 /// Links to the notes that name a figure or table.
-std::vector<Link> links_to_notes(const DataSpec& spec, const Papers& papers);
+std::vector<Link> links_to_notes(const schema::DataSpec& spec, const Papers& papers);
 
 /// Every row that figures must not draw, and the reason.
 ShownTable rows_not_drawn(const Contents& contents, const Folders& folders, const PageFolder& page);

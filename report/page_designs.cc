@@ -15,7 +15,7 @@ namespace {
 /// no acknowledged write was lost, of those on which it can run, and how many refuse it.
 std::map<std::string, std::string> kept_by(const GuaranteeTable& table) {
   std::map<std::string, std::string> kept;
-  for (const CsvRow& row : table.cells.rows) {
+  for (const schema::CsvRow& row : table.cells.rows) {
     const auto count = std::count_if(
         row.cells.begin() + 1, row.cells.end(),
         [](const std::string& cell) { return cell == "durable" || cell == "durable-writes"; });
@@ -83,7 +83,7 @@ class Prices {
     const auto paid = row_.prices.find(price);
     if (paid == row_.prices.end()) return {"–", "n"};
     const Paid& found = paid->second;
-    return {.text = shown_number(found.value),
+    return {.text = schema::shown_number(found.value),
             .css = "n",
             .hint = found.run->name,
             .link = link_of(contents_, found, row_.design, group_.origin, price.column, page_),
@@ -112,9 +112,10 @@ std::vector<ShownRow> header(const Designs& designs, bool kept) {
                          .css = "over apart",
                          .columns = designs.operations.size()});
   for (const std::string& operation : designs.operations) {
-    below.cells.push_back({operation == "all" ? "any operation" : shown_name(operation), "n"});
+    below.cells.push_back(
+        {operation == "all" ? "any operation" : schema::shown_name(operation), "n"});
   }
-  const Schema& schema = designs.groups.front().runs.front()->points.schema();
+  const schema::Schema& schema = designs.groups.front().runs.front()->points.schema();
   for (const std::string_view column : kOthers) {
     above.cells.push_back({.css = "over"});
     below.cells.push_back({schema.quantity(column).axis_with_unit(), "n"});

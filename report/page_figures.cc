@@ -14,8 +14,9 @@ namespace {
 ShownTable course_table(const TimelineSummary& summary) {
   const auto row = [](const char* when, const std::optional<double>& mean,
                       const std::optional<double>& max) {
-    return ShownRow{
-        {{when}, {mean ? shown_number(*mean) : "–", "n"}, {max ? shown_number(*max) : "–", "n"}}};
+    return ShownRow{{{when},
+                     {mean ? schema::shown_number(*mean) : "–", "n"},
+                     {max ? schema::shown_number(*max) : "–", "n"}}};
   };
   return {.head = {{{{"Latency, µs"}, {"mean", "n"}, {"largest", "n"}}}},
           .rows = {row("while something is being cleaned", summary.mean_cleaning_us,
@@ -74,12 +75,12 @@ std::vector<Link> links_of(const FigureResult& figure, const Papers& papers) {
 std::string constants(const Points& points, const std::vector<std::size_t>& rows) {
   if (rows.empty()) return "";
   std::vector<std::string> parts;
-  for (const Column& column : points.schema().columns()) {
-    if (column.role != Column::Role::parameter) continue;
+  for (const schema::Column& column : points.schema().columns()) {
+    if (column.role != schema::Column::Role::parameter) continue;
     std::set<std::string> values;
     for (const std::size_t row : rows) values.insert(points.text(row, column.name));
     if (values.size() != 1 || values.begin()->empty() || *values.begin() == column.usual) continue;
-    const Quantity& quantity = column.shown;
+    const schema::Quantity& quantity = column.shown;
     parts.push_back(fmt::format("{} {}{}{}", quantity.noun,
                                 points.schema().shown(column.name, *values.begin()),
                                 quantity.unit.empty() ? "" : " ", quantity.unit));

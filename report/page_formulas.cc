@@ -50,9 +50,9 @@ ShownRow case_row(const FormulaRow& row, bool has_formula) {
 ShownTable formula_overview(const TableResult& table) {
   const Blocks& blocks = table.data.formulas;
   const auto workloads = distinct(blocks, &FormulaBlock::workload);
-  ShownTable shown{.head = {{{{shown_name(table.spec.series)}}}}};
+  ShownTable shown{.head = {{{{schema::shown_name(table.spec.series)}}}}};
   for (const std::string& workload : workloads) {
-    shown.head[0].cells.push_back({shown_workload(workload)});
+    shown.head[0].cells.push_back({schema::shown_workload(workload)});
   }
   for (const std::string& series : distinct(blocks, &FormulaBlock::series)) {
     ShownRow& row = shown.rows.emplace_back(ShownRow{{{table.spec.shown_series(series)}}});
@@ -67,7 +67,7 @@ ShownTable formula_overview(const TableResult& table) {
 }
 
 ShownTable formula_cases(const TableResult& table) {
-  const DataSpec& spec = table.spec;
+  const schema::DataSpec& spec = table.spec;
   const std::string over =
       spec.x == "value_size" ? "Value" : std::string(spec.schema.quantity(spec.x).axis);
   ShownTable shown{
@@ -80,7 +80,7 @@ ShownTable formula_cases(const TableResult& table) {
       all_equal = all_equal && equal_rows(block) == block.rows.size();
       const std::string formula =
           block.formula == nullptr ? "no formula in the paper" : shown_printed(*block.formula);
-      shown.rows.push_back({{{.text = fmt::format("{}, {}: {}", shown_workload(workload),
+      shown.rows.push_back({{{.text = fmt::format("{}, {}: {}", schema::shown_workload(workload),
                                                   spec.shown_series(block.series), formula),
                               .columns = 5}},
                             true});

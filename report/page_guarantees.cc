@@ -29,7 +29,7 @@ DataList guarantees_data(const Contents& contents) {
   return list_of(contents.guarantees, [](const GuaranteeTable& table) {
     ShownTable shown{.head = {{}}, .css = "words"};
     for (const std::string& cell : table.cells.header) shown.head[0].cells.push_back({cell});
-    for (const CsvRow& row : table.cells.rows) {
+    for (const schema::CsvRow& row : table.cells.rows) {
       ShownRow& cells = shown.rows.emplace_back();
       for (const std::string& cell : row.cells) {
         cells.cells.push_back({cell, table.verdicts ? guarantee_class(cell) : ""});

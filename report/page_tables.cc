@@ -11,7 +11,7 @@ namespace perdura::report {
 namespace {
 
 Cell number_cell(const std::optional<double>& number, const char* css = "n") {
-  return {number ? shown_number(*number) : "–", css};
+  return {number ? schema::shown_number(*number) : "–", css};
 }
 
 /// The columns of a comparison; absolute numbers are accompanied by the ratio to the baseline.
@@ -24,7 +24,7 @@ struct Columns {
   std::string paper_title = "paper";
 };
 
-Columns columns_of(const std::vector<Comparison>& comparisons, const DataSpec& spec) {
+Columns columns_of(const std::vector<Comparison>& comparisons, const schema::DataSpec& spec) {
   Columns columns;
   columns.place = comparisons.size() > 1 || !comparisons.front().averaged;
   columns.to_baseline = !comparisons.front().normalized;
@@ -33,7 +33,7 @@ Columns columns_of(const std::vector<Comparison>& comparisons, const DataSpec& s
       if (row.paper != nullptr) {
         columns.paper = true;
         if (row.paper->figure != spec.id) {
-          columns.paper_title = "paper, average of " + shown_range(row.paper->figure);
+          columns.paper_title = "paper, average of " + schema::shown_range(row.paper->figure);
         }
       }
       if (row.to_paper) columns.to_paper = true;
@@ -44,10 +44,10 @@ Columns columns_of(const std::vector<Comparison>& comparisons, const DataSpec& s
 }
 
 /// Describes the numbers: "average, µs".
-std::string what_is_shown(const Comparison& first, const DataSpec& spec) {
+std::string what_is_shown(const Comparison& first, const schema::DataSpec& spec) {
   std::string what = first.averaged ? "average" : "";
   const auto add = [&](const std::string& more) { what += (what.empty() ? "" : ", ") + more; };
-  const std::string unit = shown_unit(first.unit);
+  const std::string unit = schema::shown_unit(first.unit);
   if (first.normalized) {
     add(spec.shown_series(first.baseline) + " = 1");
   } else if (!unit.empty()) {
@@ -57,7 +57,7 @@ std::string what_is_shown(const Comparison& first, const DataSpec& spec) {
 }
 
 std::vector<ShownRow> header(const Columns& columns, const Comparison& first,
-                             const DataSpec& spec) {
+                             const schema::DataSpec& spec) {
   const std::size_t ours = 1U + (columns.paper ? 1U : 0U) + (columns.to_paper ? 1U : 0U);
   ShownRow above{{{.css = "over", .columns = columns.place ? 2U : 1U},
                   {.text = what_is_shown(first, spec), .css = "over", .columns = ours}}};
@@ -66,7 +66,7 @@ std::vector<ShownRow> header(const Columns& columns, const Comparison& first,
     const bool by_workload = first.averaged || spec.x == "workload";
     below.cells.push_back({by_workload ? "Workload" : spec.shown_x_axis()});
   }
-  below.cells.push_back({shown_name(spec.series)});
+  below.cells.push_back({schema::shown_name(spec.series)});
   below.cells.push_back({"this run", "n"});
   if (columns.paper) below.cells.push_back({columns.paper_title, "n"});
   if (columns.to_paper) below.cells.push_back({"run ÷ paper", "n"});
@@ -80,10 +80,12 @@ std::vector<ShownRow> header(const Columns& columns, const Comparison& first,
   return {above, below};
 }
 
-ShownRow row_of(const Columns& columns, const Compared& row, bool averaged, const DataSpec& spec) {
+ShownRow row_of(const Columns& columns, const Compared& row, bool averaged,
+                const schema::DataSpec& spec) {
   ShownRow shown;
   if (columns.place) {
-    shown.cells.push_back({averaged ? shown_workload(row.workload) : spec.shown_x(row.workload)});
+    shown.cells.push_back(
+        {averaged ? schema::shown_workload(row.workload) : spec.shown_x(row.workload)});
   }
   shown.cells.push_back({spec.shown_series(row.series)});
   shown.cells.push_back(number_cell(row.ours));
@@ -108,13 +110,13 @@ std::optional<double> ratio_of(const Compared& row, const Comparison& comparison
   return row.series == comparison.baseline ? std::optional(1.0) : std::nullopt;
 }
 
-void add_ratios(ShownTable& table, const Comparison& comparison, const DataSpec& spec,
+void add_ratios(ShownTable& table, const Comparison& comparison, const schema::DataSpec& spec,
                 const std::string& anchor) {
   for (const Compared& row : comparison.rows) {
     if (row.series == comparison.baseline) continue;
-    const std::string workload = shown_workload(row.workload);
+    const std::string workload = schema::shown_workload(row.workload);
     table.rows.push_back(
-        {{{.text = capitalized(spec.schema.quantity(spec.y).noun)},
+        {{{.text = schema::capitalized(spec.schema.quantity(spec.y).noun)},
           {.text = workload.empty() ? spec.title : workload, .css = "apart", .link = "#" + anchor},
           {.text = spec.shown_series(row.series), .css = "apart"},
           {.text = spec.shown_series(comparison.baseline), .css = "apart"},
@@ -125,7 +127,8 @@ void add_ratios(ShownTable& table, const Comparison& comparison, const DataSpec&
 
 }  // namespace
 
-ShownTable comparison_table(const std::vector<Comparison>& comparisons, const DataSpec& spec) {
+ShownTable comparison_table(const std::vector<Comparison>& comparisons,
+                            const schema::DataSpec& spec) {
   ShownTable table;
   if (comparisons.empty() || comparisons.front().rows.empty()) return table;
   const Columns columns = columns_of(comparisons, spec);
@@ -185,11 +188,11 @@ ShownTable ratios_table(const Section& section) {
 }
 
 std::string table_label(const TableResult& table) {
-  const TableSpec& spec = table.spec;
+  const schema::TableSpec& spec = table.spec;
   const bool range = spec.id.find('-') != std::string::npos;
-  const bool figures = spec.kind == TableSpec::Kind::average && range;
+  const bool figures = spec.kind == schema::TableSpec::Kind::average && range;
   return fmt::format("{}{} {}", table.paper_name.empty() ? "" : table.paper_name + ", ",
-                     figures ? "Figures" : "Table", shown_range(spec.id));
+                     figures ? "Figures" : "Table", schema::shown_range(spec.id));
 }
 
 Data table_data(const TableResult& table, const Papers& papers) {

@@ -20,19 +20,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Expected<void> check_scripts(const std::vector<ResultFolder>& folders, const fs::path& plots) {
+schema::Expected<void> check_scripts(const std::vector<ResultFolder>& folders,
+                                     const fs::path& plots) {
   for (const ResultFolder& folder : folders) {
-    if (auto there = check_plots(folder.specs, plots); !there) return there;
+    if (auto there = schema::check_plots(folder.specs, plots); !there) return there;
   }
   return {};
 }
 
-std::string y_label(const FigureSpec& spec) {
-  const Quantity quantity = spec.schema.quantity(spec.y);
+std::string y_label(const schema::FigureSpec& spec) {
+  const schema::Quantity quantity = spec.schema.quantity(spec.y);
   // The axis shows means and maxima, so no single quantity names it.
-  if (spec.data == FigureSpec::Data::timeline) return "Latency (µs)";
+  if (spec.data == schema::FigureSpec::Data::timeline) return "Latency (µs)";
   if (!spec.normalize) return quantity.axis_with_unit();
-  return fmt::format("{}, {} = 1", capitalized(quantity.noun),
+  return fmt::format("{}, {} = 1", schema::capitalized(quantity.noun),
                      spec.shown_series(spec.normalize->any_of[0]));
 }
 
@@ -43,7 +44,7 @@ class Writer {
         place_{output_ / "figures", options.plots, output_ / "plots", options.gnuplot,
                options.while_drawing} {}
 
-  Expected<void> write(const fs::path& relative, const std::string& text) {
+  schema::Expected<void> write(const fs::path& relative, const std::string& text) {
     const fs::path file = output_ / relative;
     std::error_code problem;
     fs::create_directories(file.parent_path(), problem);
@@ -52,9 +53,9 @@ class Writer {
     return {};
   }
 
-  Expected<void> copy_scripts() { return keep(report::copy_scripts(place_)); }
+  schema::Expected<void> copy_scripts() { return keep(report::copy_scripts(place_)); }
 
-  Expected<void> draw(FigureResult& figure) {
+  schema::Expected<void> draw(FigureResult& figure) {
     if (figure.empty()) {
       return write(fs::path("figures") / (figure.name + ".csv"), figure_csv(figure));
     }
@@ -83,7 +84,7 @@ class Writer {
   ReportResult& result() { return result_; }
 
  private:
-  Expected<void> keep(const Expected<std::vector<fs::path>>& files) {
+  schema::Expected<void> keep(const schema::Expected<std::vector<fs::path>>& files) {
     if (!files) return tl::unexpected(files.error());
     result_.files.insert(result_.files.end(), files->begin(), files->end());
     return {};
@@ -96,12 +97,12 @@ class Writer {
 
 }  // namespace
 
-Expected<ReportResult> write_report(const ReportOptions& options) {
+schema::Expected<ReportResult> write_report(const ReportOptions& options) {
   auto folders = read_result_folders(options.input);
   if (!folders) return tl::unexpected(folders.error());
   if (std::all_of(folders->begin(), folders->end(),
                   [](const ResultFolder& folder) { return folder.probed; })) {
-    return fail(
+    return schema::fail(
         fmt::format("{}: 'perdura probe' wrote it and has drawn its figures there; "
                     "'perdura report' draws what 'perdura run' writes",
                     options.input.string()));

@@ -39,6 +39,6 @@ struct ReportResult {
 /// and one self-contained HTML page. The same input yields the same bytes. Errors: one line with
 /// file, line, problem and advice. A half-written page is never left as index.html. A figure that
 /// cannot be drawn is not an error: all others, the tables and the page are still written.
-Expected<ReportResult> write_report(const ReportOptions& options);
+schema::Expected<ReportResult> write_report(const ReportOptions& options);
 
 }  // namespace perdura::report

@@ -19,13 +19,13 @@ std::vector<std::string> texts(const toml::table& table, const char* key) {
   return found;
 }
 
-Expected<void> read_notes(const std::filesystem::path& file, ReportedPaper& paper) {
+schema::Expected<void> read_notes(const std::filesystem::path& file, ReportedPaper& paper) {
   toml::table document;
   try {
     document = toml::parse_file(file.string());
   } catch (const toml::parse_error& problem) {
-    return fail(fmt::format("{}:{}: {}; mend the file", file.string(), problem.source().begin.line,
-                            problem.description()));
+    return schema::fail(fmt::format("{}:{}: {}; mend the file", file.string(),
+                                    problem.source().begin.line, problem.description()));
   }
   paper.title = document["title"].value_or(paper.title);
   paper.short_name = document["short_name"].value_or("");
@@ -35,8 +35,8 @@ Expected<void> read_notes(const std::filesystem::path& file, ReportedPaper& pape
     const toml::table* table = entry.as_table();
     const auto text = table ? (*table)["text"].value<std::string>() : std::nullopt;
     if (!text) {
-      return fail(fmt::format("{}:{}: a note needs text = \"...\"", file.string(),
-                              entry.source().begin.line));
+      return schema::fail(fmt::format("{}:{}: a note needs text = \"...\"", file.string(),
+                                      entry.source().begin.line));
     }
     paper.notes.push_back({texts(*table, "figures"), texts(*table, "claims"), *text,
                            (*table)["run"].value_or(std::string{})});
@@ -76,9 +76,9 @@ std::vector<std::size_t> ReportedPaper::notes_on(const Claim& claim) const {
   return naming_it.empty() ? naming_figure : naming_it;
 }
 
-Expected<Papers> read_papers(const std::filesystem::path& claims_csv,
-                             const std::filesystem::path& notes, const std::set<std::string>& names,
-                             OtherPapers others) {
+schema::Expected<Papers> read_papers(const std::filesystem::path& claims_csv,
+                                     const std::filesystem::path& notes,
+                                     const std::set<std::string>& names, OtherPapers others) {
   Papers papers;
   auto claims = read_claims(claims_csv);
   if (!claims) return tl::unexpected(claims.error());
@@ -90,7 +90,7 @@ Expected<Papers> read_papers(const std::filesystem::path& claims_csv,
   }
   for (const std::string& name : names) {
     if (papers.contains(name)) continue;
-    return fail(
+    return schema::fail(
         fmt::format("{}: there is nothing of paper '{}'; add its claims, or mend the paper that "
                     "the experiment's figures name",
                     claims_csv.string(), name));

@@ -45,8 +45,8 @@ enum class OtherPapers { leave_out, read_too };
 /// Reads the papers with these names from claims.csv, and all its others, too, if `others` says so.
 /// Their notes and titles are in <notes>/<paper>-notes.toml, if that exists. Errors: those of
 /// read_claims(), and a name without any claim.
-Expected<Papers> read_papers(const std::filesystem::path& claims_csv,
-                             const std::filesystem::path& notes, const std::set<std::string>& names,
-                             OtherPapers others);
+schema::Expected<Papers> read_papers(const std::filesystem::path& claims_csv,
+                                     const std::filesystem::path& notes,
+                                     const std::set<std::string>& names, OtherPapers others);
 
 }  // namespace perdura::report

@@ -15,11 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Expected<std::string> read_text(const fs::path& file) {
+schema::Expected<std::string> read_text(const fs::path& file) {
   std::optional<std::string> text = harness::read_whole(file);
   if (!text) {
-    return fail(fmt::format("{}: {}; run the experiment again, or restore the file", file.string(),
-                            not_a_file(file)));
+    return schema::fail(fmt::format("{}: {}; run the experiment again, or restore the file",
+                                    file.string(), not_a_file(file)));
   }
   return std::move(*text);
 }
@@ -75,7 +75,7 @@ std::vector<InputFile> take_workloads(Json& manifest) {
 }
 
 /// Fills in everything that comes from the manifest.
-Expected<void> read_manifest(const fs::path& file, ResultFolder& folder) {
+schema::Expected<void> read_manifest(const fs::path& file, ResultFolder& folder) {
   const auto text = read_text(file);
   if (!text) return tl::unexpected(text.error());
   Json document;
@@ -84,11 +84,12 @@ Expected<void> read_manifest(const fs::path& file, ResultFolder& folder) {
   } catch (const JsonError& problem) {
     const auto end =
         text->begin() + static_cast<std::ptrdiff_t>(std::min(problem.position, text->size()));
-    return fail(fmt::format("{}:{}: not JSON; run the experiment again, or restore the file",
-                            file.string(), 1 + std::count(text->begin(), end, '\n')));
+    return schema::fail(
+        fmt::format("{}:{}: not JSON; run the experiment again, or restore the file", file.string(),
+                    1 + std::count(text->begin(), end, '\n')));
   }
   if (!document.is_object()) {
-    return fail(
+    return schema::fail(
         fmt::format("{}:1: must be a JSON object; run the experiment again", file.string()));
   }
   // The records of files are checked separately (file_record.h) and not shown.
@@ -101,7 +102,7 @@ Expected<void> read_manifest(const fs::path& file, ResultFolder& folder) {
   return {};
 }
 
-Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
+schema::Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
   ResultFolder folder;
   folder.path = path;
   const fs::path whole = fs::absolute(path).lexically_normal();
@@ -122,23 +123,23 @@ Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
     auto text = read_text(path / "experiment.toml");
     if (!text) return tl::unexpected(text.error());
     folder.experiment_text = std::move(*text);
-    auto schema = Schema::beside(path / "points.csv");
+    auto schema = schema::Schema::beside(path / "points.csv");
     if (!schema) return tl::unexpected(schema.error());
-    auto specs = read_specs(path / "experiment.toml", *schema);
+    auto specs = schema::read_specs(path / "experiment.toml", *schema);
     if (!specs) return tl::unexpected(specs.error());
     folder.specs = std::move(*specs);
   }
   const auto manifest = read_manifest(path / "manifest.json", folder);
   if (!manifest) return tl::unexpected(manifest.error());
   // This check comes last, since syntax errors in a file are better reported with their line.
-  auto note = check_against_manifest(path);
+  auto note = schema::check_against_manifest(path);
   if (!note) return tl::unexpected(note.error());
   folder.note = std::move(*note);
   return folder;
 }
 
-Expected<std::vector<ResultFolder>> read_all(const fs::path& input, Rows rows,
-                                             const std::function<void(const fs::path&)>& reading) {
+schema::Expected<std::vector<ResultFolder>> read_all(
+    const fs::path& input, Rows rows, const std::function<void(const fs::path&)>& reading) {
   const auto has_results = [](const fs::path& path) {
     return is_there(path / "points.csv") || is_there(path / "probes.csv");
   };
@@ -151,7 +152,7 @@ Expected<std::vector<ResultFolder>> read_all(const fs::path& input, Rows rows,
     }
   }
   if (paths.empty()) {
-    return fail(
+    return schema::fail(
         fmt::format("{}: no points.csv here or one folder below; give a folder that "
                     "'perdura run' wrote",
                     input.string()));
@@ -182,12 +183,12 @@ std::string ResultFolder::unfinished() const {
   return fmt::format("{} of {} points", from_manifest("points_done"), from_manifest("points"));
 }
 
-Expected<std::vector<ResultFolder>> read_result_folders(
+schema::Expected<std::vector<ResultFolder>> read_result_folders(
     const fs::path& input, Rows rows, const std::function<void(const fs::path&)>& reading) {
   try {
     return read_all(input, rows, reading);
   } catch (const PlatformError& unreadable) {
-    return fail(unreadable.what());
+    return schema::fail(unreadable.what());
   }
 }
 

@@ -30,7 +30,7 @@ struct ResultFolder {
   bool probed = false;                 ///< written by `perdura probe`, with a probes.csv
   Points points;                       ///< empty if the folder was read without its rows
   std::optional<Timelines> timelines;  ///< if the folder has a timeline.csv
-  Specs specs;
+  schema::Specs specs;
   std::string experiment_text;                                ///< experiment.toml as it was run
   std::vector<std::pair<std::string, std::string>> manifest;  ///< "machine.cpu" and its value
   std::vector<InputFile> workloads;                           ///< from the manifest
@@ -53,7 +53,7 @@ enum class Rows { keep, leave_out };
 /// little memory. `reading` is called for each folder before it is read; an exception that it
 /// throws ends the reading. Errors: a file is missing, damaged, or does not match the folder's
 /// manifest.
-Expected<std::vector<ResultFolder>> read_result_folders(
+schema::Expected<std::vector<ResultFolder>> read_result_folders(
     const std::filesystem::path& input, Rows rows = Rows::keep,
     const std::function<void(const std::filesystem::path& folder)>& reading = {});
 

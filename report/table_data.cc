@@ -34,9 +34,9 @@ void take_rows(TableData& table, const FigureData& data) {
   table.omitted.insert(table.omitted.end(), data.omitted.begin(), data.omitted.end());
 }
 
-Expected<void> add_formulas(TableData& table, const FigureData& data, const std::string& workload,
-                            const std::string& key_size, const TableSpec& spec,
-                            const ReportedPaper& paper) {
+schema::Expected<void> add_formulas(TableData& table, const FigureData& data,
+                                    const std::string& workload, const std::string& key_size,
+                                    const schema::TableSpec& spec, const ReportedPaper& paper) {
   for (const Series& series : data.series) {
     const Claim* formula =
         paper.find("Table " + spec.id, Claim::Kind::exact, workload, series.name);
@@ -51,10 +51,10 @@ Expected<void> add_formulas(TableData& table, const FigureData& data, const std:
       if (point == nullptr) continue;
       FormulaRow row{key_size, x, point->mean, 0, false};
       if (formula != nullptr) {
-        const auto key = parse_number(key_size);
-        const auto value = parse_number(x);
+        const auto key = schema::parse_number(key_size);
+        const auto value = schema::parse_number(x);
         if (!key || !value) {
-          return fail(fmt::format(
+          return schema::fail(fmt::format(
               "table {}: its formula is of key_size and {}, and a row lacks one", spec.id, spec.x));
         }
         const auto expected = evaluate(formula->value, {*key, *value});
@@ -72,13 +72,14 @@ Expected<void> add_formulas(TableData& table, const FigureData& data, const std:
 
 }  // namespace
 
-Expected<TableData> collect_table(const Points& points, const std::vector<std::size_t>& candidates,
-                                  const TableSpec& spec, const SeriesOrder& order,
-                                  const ComparisonContext& context) {
+schema::Expected<TableData> collect_table(const Points& points,
+                                          const std::vector<std::size_t>& candidates,
+                                          const schema::TableSpec& spec, const SeriesOrder& order,
+                                          const ComparisonContext& context) {
   TableData table;
   for (const std::string& group : values_of(points, candidates, spec.group)) {
     const auto in_group = rows_with(points, candidates, spec.group, group);
-    if (spec.kind == TableSpec::Kind::average) {
+    if (spec.kind == schema::TableSpec::Kind::average) {
       auto data = collect(points, in_group, spec, order);
       if (!data) return tl::unexpected(data.error());
       take_rows(table, *data);

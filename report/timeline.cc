@@ -13,9 +13,9 @@ namespace {
 /// A key that is equal for a row of points.csv and a row of timeline.csv if they belong together:
 /// both files were written by one program, from the same numbers.
 template <class CellOf>
-std::string identity(const Schema& schema, CellOf cell_of) {
+std::string identity(const schema::Schema& schema, CellOf cell_of) {
   std::string key;
-  for (const Column& column : schema.identity()) {
+  for (const schema::Column& column : schema.identity()) {
     key += cell_of(column.name);
     key += '\n';
   }
@@ -42,31 +42,34 @@ struct Course {
 
 }  // namespace
 
-Expected<Timelines> Timelines::read(const std::filesystem::path& file) {
-  const auto table = read_csv(file, advice_on_damaged(file));
+schema::Expected<Timelines> Timelines::read(const std::filesystem::path& file) {
+  const auto table = schema::read_csv(file, schema::advice_on_damaged(file));
   if (!table) return tl::unexpected(table.error());
-  const auto schema = Schema::beside(file);
+  const auto schema = schema::Schema::beside(file);
   if (!schema) return tl::unexpected(schema.error());
   std::vector<std::string_view> columns;
-  const std::vector<Column> identifying = schema->identity();
-  for (const auto known : {std::span<const Column>(identifying), timeline_columns()}) {
-    for (const Column& column : known) columns.push_back(column.name);
+  const std::vector<schema::Column> identifying = schema->identity();
+  for (const auto known :
+       {std::span<const schema::Column>(identifying), schema::timeline_columns()}) {
+    for (const schema::Column& column : known) columns.push_back(column.name);
   }
-  if (auto complete = require_columns(*table, columns); !complete) {
+  if (auto complete = schema::require_columns(*table, columns); !complete) {
     return tl::unexpected(complete.error());
   }
   Timelines timelines;
-  for (const CsvRow& row : table->rows) {
+  for (const schema::CsvRow& row : table->rows) {
     const auto cell = [&](std::string_view name) -> const std::string& {
       return row.cells[*table->column(name)];
     };
-    for (const Column& column : timeline_columns()) {
+    for (const schema::Column& column : schema::timeline_columns()) {
       const bool needed = column.name == "time_ms" || column.name == "operations";
-      if (parse_number(cell(column.name)) || (cell(column.name).empty() && !needed)) continue;
-      return fail(fmt::format("{}:{}: {} is '{}', not a number; {}", file.string(), row.line,
-                              column.name, cell(column.name), advice_on_damaged(file)));
+      if (schema::parse_number(cell(column.name)) || (cell(column.name).empty() && !needed))
+        continue;
+      return schema::fail(fmt::format("{}:{}: {} is '{}', not a number; {}", file.string(),
+                                      row.line, column.name, cell(column.name),
+                                      schema::advice_on_damaged(file)));
     }
-    const auto number = [&](std::string_view name) { return parse_number(cell(name)); };
+    const auto number = [&](std::string_view name) { return schema::parse_number(cell(name)); };
     timelines.identities_.push_back(identity(*schema, cell));
     timelines.rows_.push_back({*number("time_ms"), *number("operations"), number("latency_mean_us"),
                                number("latency_max_us"), number("free_percent"),
@@ -86,17 +89,19 @@ std::vector<TimelineRow> Timelines::of(const Points& points, std::size_t row) co
   return found;
 }
 
-Expected<FigureData> choose_point(const Points& points, const std::vector<std::size_t>& candidates,
-                                  const FigureSpec& spec, const SeriesOrder& order) {
+schema::Expected<FigureData> choose_point(const Points& points,
+                                          const std::vector<std::size_t>& candidates,
+                                          const schema::FigureSpec& spec,
+                                          const SeriesOrder& order) {
   // Rows are selected and told apart as for a figure with one number per point.
-  FigureSpec each = spec;
+  schema::FigureSpec each = spec;
   each.x = "repetition";
   each.y = "operations";
   each.where.push_back({"operation", {"all"}});
   auto data = collect(points, candidates, each, order);
   if (!data) return tl::unexpected(data.error());
   if (data->series.size() > 1) {
-    return fail(fmt::format(
+    return schema::fail(fmt::format(
         "{}: figure {} (line {} of the experiment) shows one point over time, "
         "and its 'where' leaves the systems {} and {}; name one",
         points.file().string(), spec.id, spec.line, data->series[0].name, data->series[1].name));

@@ -29,7 +29,7 @@ struct TimelineRow {
 /// The rows of a timeline.csv, schema version 1, checked when read.
 class Timelines {
  public:
-  static Expected<Timelines> read(const std::filesystem::path& file);
+  static schema::Expected<Timelines> read(const std::filesystem::path& file);
 
   /// The timeline of the point that a row of points.csv belongs to; empty if it was not recorded.
   std::vector<TimelineRow> of(const Points& points, std::size_t row) const;
@@ -42,8 +42,9 @@ class Timelines {
 /// The one row of points.csv that a figure over time shows, which is the first repetition; other
 /// matching rows are returned as omitted. Empty if no row is valid. Errors: an unknown column;
 /// `where` leaves several points.
-Expected<FigureData> choose_point(const Points& points, const std::vector<std::size_t>& candidates,
-                                  const FigureSpec& spec, const SeriesOrder& order);
+schema::Expected<FigureData> choose_point(const Points& points,
+                                          const std::vector<std::size_t>& candidates,
+                                          const schema::FigureSpec& spec, const SeriesOrder& order);
 
 /// A summary of a timeline: mean latency while something was being cleaned, and otherwise.
 struct TimelineSummary {

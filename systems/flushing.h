@@ -13,7 +13,7 @@ enum class Flushing : std::uint8_t {
 };
 
 // Flushes as the paper does, unless the configured method of making puts durable has no flush.
-inline Flushing flushing_of(const KvConfig& config) {
+inline Flushing flushing_of(const kv::KvConfig& config) {
   const bool flushes = !config.put_method || config.put_method->uses(pmem::StepKind::flush);
   return flushes ? Flushing::lines : Flushing::none;
 }

@@ -15,7 +15,7 @@ std::string no_such_system(const harness::Point& point, std::span<const std::str
   return fmt::format("{}: {}", system.where, unknown_name("system", system.text, known));
 }
 
-void add_columns(std::span<const services::Metric> metrics, std::vector<report::Column>& columns) {
+void add_columns(std::span<const services::Metric> metrics, std::vector<schema::Column>& columns) {
   for (const services::Metric& metric : metrics) {
     columns.push_back({.name = metric.name, .shown = {metric.noun, metric.title, metric.unit}});
   }

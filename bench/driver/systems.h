@@ -59,7 +59,7 @@ std::vector<harness::DriverDeclarations::System> declarations_of(std::span<const
 }
 
 // For Driver::columns: adds the columns of what a system counts.
-void add_columns(std::span<const services::Metric> metrics, std::vector<report::Column>& columns);
+void add_columns(std::span<const services::Metric> metrics, std::vector<schema::Column>& columns);
 
 // Adds the sums of the metrics to the measurement. Each element of `counted` has the values that
 // one session or partition has counted.

@@ -63,7 +63,7 @@ class JobLane final : public FileLane {
   }
 
   Job job_;
-  workload::Random random_;
+  Random random_;
   std::uint64_t place_ = 0;
   std::uint64_t writes_ = 0;  // number since the last fsync
 };

@@ -15,11 +15,11 @@ constexpr double kShape = 1.5;  // Filebench's dirgamma and sizegamma
 }  // namespace
 
 FileSet::FileSet(const FileSetShape& shape, std::uint64_t seed) : shape_(shape) {
-  workload::Random random(seed, 0);
+  Random random(seed, 0);
   const auto files = static_cast<double>(shape.files);
   if (shape.files > 1) {
-    mean_depth_ = workload::portable_log(files) /
-                  workload::portable_log(static_cast<double>(shape.mean_width));
+    mean_depth_ =
+        ycsb::portable_log(files) / ycsb::portable_log(static_cast<double>(shape.mean_width));
   }
   files_.reserve(shape.files);
   const std::uint32_t root = add_directory(shape.name);
@@ -39,7 +39,7 @@ std::uint32_t FileSet::add_directory(const std::string& path) {
   return static_cast<std::uint32_t>(directories_.size() - 1);
 }
 
-void FileSet::populate(std::uint32_t directory, double depth, workload::Random& random) {
+void FileSet::populate(std::uint32_t directory, double depth, Random& random) {
   const double leaf_depth =
       mean_depth_ > 0
           ? static_cast<double>(static_cast<std::uint64_t>(draw_gamma(random, kShape, mean_depth_)))

@@ -75,7 +75,7 @@ class FileSet {
     bool existed = false;
   };
 
-  void populate(std::uint32_t directory, double depth, workload::Random& random);
+  void populate(std::uint32_t directory, double depth, Random& random);
   std::uint32_t add_directory(const std::string& path);
   // The position from which the next search starts; reduced modulo the number of files.
   using Rotor = std::atomic<std::uint64_t>;

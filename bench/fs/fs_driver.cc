@@ -174,8 +174,8 @@ harness::Roles FsDriver::roles(const harness::PointSettings& settings, NodeId) c
   return roles;
 }
 
-std::vector<report::Column> FsDriver::columns(std::string_view name) const {
-  std::vector<report::Column> columns;
+std::vector<schema::Column> FsDriver::columns(std::string_view name) const {
+  std::vector<schema::Column> columns;
   add_columns(kMetrics, columns);
   for (const fs::FsSystem& system : systems_) {
     if (system.info.name != name) continue;

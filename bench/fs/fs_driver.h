@@ -27,7 +27,7 @@ class FsDriver final : public harness::Driver {
   void check_platform_of(const harness::Point& point, std::string_view platform,
                          const std::string& where) const override;
   harness::Roles roles(const harness::PointSettings& settings, NodeId nodes) const override;
-  std::vector<report::Column> columns(std::string_view name) const override;
+  std::vector<schema::Column> columns(std::string_view name) const override;
   std::span<const std::string_view> columns_if_unusual() const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
   std::optional<Bytes> memory(const harness::Point& point) const override;

@@ -17,7 +17,7 @@
 namespace perdura::bench {
 
 using harness::Verdict;
-using workload::operations_of_client;
+using ycsb::operations_of_client;
 
 namespace {
 
@@ -196,7 +196,7 @@ FsRun::Application::Application(FsRun& run, Thread& thread, std::uint32_t index)
     piece_ = std::max(piece_, settings.number_if_given(size).value_or(1));
   }
   data_.resize(piece_ + kShifts);
-  workload::Random random(run.point_.seed, ~std::uint64_t{index});
+  Random random(run.point_.seed, ~std::uint64_t{index});
   for (std::byte& byte : data_) byte = static_cast<std::byte>(random() & 0xff);
   const auto depth = static_cast<std::uint32_t>(settings.number("queue_depth"));
   lanes_.resize(depth);

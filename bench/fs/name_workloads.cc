@@ -94,7 +94,7 @@ class NameWorkload final : public FileWorkload {
     if (!takes_each_once()) return settings_.number("files");
     std::uint64_t all = 0;
     for (const char* const number : {"warmup", "operations"}) {
-      all += workload::operations_of_client(settings_.number(number), lane, lanes_);
+      all += ycsb::operations_of_client(settings_.number(number), lane, lanes_);
     }
     return all;
   }
@@ -142,7 +142,7 @@ class NameWorkload::Lane final : public FileLane {
   std::uint64_t entries_;
   std::uint64_t taken_ = 0;
   bool renamed_ = false;  // the entries from taken_ on have their new names
-  workload::Random random_;
+  Random random_;
   std::string path_;
   std::string new_path_;
 };

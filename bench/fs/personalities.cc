@@ -186,7 +186,7 @@ class Personality::Lane final : public FileLane {
   }
 
   Personality& all_;
-  workload::Random random_;  // draws the lengths of appends
+  Random random_;  // draws the lengths of appends
   std::size_t step_ = 0;
   FileSet::Id id_ = 0;  // the file that was taken last
   std::string path_;

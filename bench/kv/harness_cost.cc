@@ -21,13 +21,13 @@ constexpr Bytes kMostBytes = 4 * MiB;  // written or read
 // not count.
 harness::Point on_null_store(harness::Point point) {
   constexpr std::uint64_t kRecords = 512;
-  workload::WorkloadSpec& spec = own_workload(point).spec;
+  ycsb::WorkloadSpec& spec = own_workload(point).spec;
   // Half of the keys are for loaded records, half for inserted ones.
   const std::uint64_t keys = spec.key_format().capacity() / 2;
   const std::uint64_t operations = std::min(
       keys,
       std::clamp(kMostBytes / (spec.max_value_size() + kCacheLine), kBatches, kMostOperations));
-  const bool erases = spec.uses(workload::OperationKind::erase);
+  const bool erases = spec.uses(ycsb::OperationKind::erase);
   spec.operation_count = operations / kBatches * kBatches;
   spec.insert_start = 0;
   spec.insert_count.reset();
@@ -47,7 +47,7 @@ harness::Point on_null_store(harness::Point point) {
 Task<Picoseconds> harness_cost(const harness::Point& point) {
   const harness::Point measured = on_null_store(point);
   const std::uint64_t operations = workload_of(measured).operation_count;
-  const bool inserts = workload_of(measured).uses(workload::OperationKind::insert);
+  const bool inserts = workload_of(measured).uses(ycsb::OperationKind::insert);
   NullSession session(workload_of(measured).record_count + (inserts ? operations : 0),
                       workload_of(measured).max_value_size());
   std::atomic<bool> stop{false};

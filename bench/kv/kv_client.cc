@@ -14,7 +14,7 @@
 namespace perdura::bench {
 
 using harness::Verdict;
-using workload::OperationKind;
+using ycsb::OperationKind;
 
 namespace {
 
@@ -41,7 +41,7 @@ KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic
     lanes_.emplace_back(spec_.key_size, spec_.max_value_size());
   }
   // Done in advance, so that nothing is allocated or looked up within the measured interval.
-  for (std::size_t kind = 0; kind < workload::kOperationKinds; ++kind) {
+  for (std::size_t kind = 0; kind < ycsb::kOperationKinds; ++kind) {
     const auto operation = static_cast<OperationKind>(kind);
     if (!spec_.uses(operation)) continue;
     kinds_[kind] = &measurement_.kinds[kind_of(operation)];
@@ -50,7 +50,7 @@ KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic
   measurement_.timeline.interval = point.timeline_interval;
   if (measurement_.timeline.recorded()) {
     measurement_.timeline.operations.reserve(
-        workload::operations_of_client(spec_.operation_count, index, clients_));
+        ycsb::operations_of_client(spec_.operation_count, index, clients_));
   }
 }
 
@@ -86,7 +86,7 @@ bool KvClient::may_go_on() {
   return !measurement_.interrupted && !stop_ && (over_ == nullptr || !*over_);
 }
 
-Task<> KvClient::load(systems::KvSession& session) {
+Task<> KvClient::load(kv::KvSession& session) {
   Lane& lane = lanes_.front();
   std::uint64_t loaded = 0;
   while (may_go_on()) {
@@ -94,18 +94,18 @@ Task<> KvClient::load(systems::KvSession& session) {
     if (!operation) break;
     key_format_.write(operation->key_number, lane.key);
     const auto value = lane.written.first(operation->value_size);
-    workload::fill_value(value, operation->key_number, operation->version);
+    kv::fill_value(value, operation->key_number, operation->version);
     const auto stored = co_await session.put(lane.key, value);
     if (!stored) {
       invalidate(Verdict::failed, fmt::format("loading ended with '{}' after {} records",
-                                              systems::to_string(stored.error()), loaded));
+                                              kv::to_string(stored.error()), loaded));
       break;
     }
     ++loaded;
   }
 }
 
-Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
+Task<> KvClient::run(kv::KvSession& session, KvStretch stretch) {
   remaining_ = stretch.operations;
   measuring_ = stretch.measured;
   over_ = stretch.over;
@@ -115,12 +115,12 @@ Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
   deadline_ = stretch.duration < Time::max() - begin_ ? begin_ + stretch.duration : Time::max();
   if (open_loop_) {
     const harness::PointSettings& settings = point_.settings;
-    arrivals_.emplace(settings.text("load") == "fixed" ? workload::ArrivalProcess::fixed
-                                                       : workload::ArrivalProcess::poisson,
+    arrivals_.emplace(settings.text("load") == "fixed" ? ycsb::ArrivalProcess::fixed
+                                                       : ycsb::ArrivalProcess::poisson,
                       settings.number("offered_load"), point_.seed, index_, clients_, stretches_++);
     awake_before_due_ = stretch.awake_before_due;
   }
-  const systems::SessionCounts before = session.counts();
+  const kv::SessionCounts before = session.counts();
   if (lanes_.size() == 1) {
     co_await run_lane(session, lanes_.front());
   } else {
@@ -132,7 +132,7 @@ Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
     crew_->end(std::max({begin_, last_end_, deadline_ == Time::max() ? begin_ : deadline_}));
   }
   if (stretch.measured) {
-    const systems::SessionCounts after = session.counts();
+    const kv::SessionCounts after = session.counts();
     measurement_.torn_reads += after.torn_reads - before.torn_reads;
     measurement_.one_sided_reads += after.one_sided_reads - before.one_sided_reads;
     measurement_.declared["retries_per_op"] += static_cast<double>(after.retries - before.retries);
@@ -148,7 +148,7 @@ Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
 
 // One coroutine performs all operations of a lane: another frame or two per operation would be a
 // considerable part of the harness' overhead.
-Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
+Task<> KvClient::run_lane(kv::KvSession& session, Lane& lane) {
   Executor& executor = Executor::current();
   std::exception_ptr problem;
   Time last_end = begin_;
@@ -171,9 +171,9 @@ Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
         remaining_ = 0;
         break;
       }
-      const workload::Operation& operation = *drawn;
+      const ycsb::Operation& operation = *drawn;
       prepare(lane, operation);
-      const systems::Value value = lane.written.first(operation.value_size);
+      const kv::Value value = lane.written.first(operation.value_size);
       Done done;
       if (arrivals_ && executor.now() < times.due) {
         co_await arrival_at(times.due - awake_before_due_);
@@ -212,7 +212,7 @@ Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
       }
       times.end = executor.now();
       if (measuring_ && until_full_ && done.outcome == Outcome::error &&
-          done.error == systems::Error::out_of_space) {
+          done.error == kv::Error::out_of_space) {
         stop_ = true;
         break;
       }
@@ -228,21 +228,19 @@ Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
   if (lanes_at_work_ > 0 && --lanes_at_work_ == 0) lanes_ended_.wake_all();
 }
 
-void KvClient::prepare(Lane& lane, const workload::Operation& operation) const {
+void KvClient::prepare(Lane& lane, const ycsb::Operation& operation) const {
   key_format_.write(operation.key_number, lane.key);
-  workload::fill_value(lane.written.first(operation.value_size), operation.key_number,
-                       operation.version);
+  kv::fill_value(lane.written.first(operation.value_size), operation.key_number, operation.version);
 }
 
-KvClient::Done KvClient::ended(systems::Error error) {
+KvClient::Done KvClient::ended(kv::Error error) {
   Done done;
-  done.outcome = error == systems::Error::not_found ? Outcome::not_found : Outcome::error;
+  done.outcome = error == kv::Error::not_found ? Outcome::not_found : Outcome::error;
   done.error = error;
   return done;
 }
 
-void KvClient::finish(Done done, const Lane& lane, const workload::Operation& operation,
-                      Times times) {
+void KvClient::finish(Done done, const Lane& lane, const ycsb::Operation& operation, Times times) {
   done = verified(done, lane, operation.key_number);
   judge(done, operation);
   if (operation.kind == OperationKind::insert && done.outcome == Outcome::success) {
@@ -281,20 +279,20 @@ void KvClient::finish(Done done, const Lane& lane, const workload::Operation& op
 KvClient::Done KvClient::verified(Done done, const Lane& lane, std::uint64_t key_number) const {
   if (!done.read) return done;
   const bool fits = done.length <= lane.read.size();
-  const bool whole = spec_.field_length_distribution != workload::LengthDistribution::constant ||
+  const bool whole = spec_.field_length_distribution != ycsb::LengthDistribution::constant ||
                      done.length == spec_.max_value_size();
-  if (!fits || !whole || !workload::check_value(lane.read.first(done.length), key_number)) {
+  if (!fits || !whole || !kv::check_value(lane.read.first(done.length), key_number)) {
     done.outcome = Outcome::wrong_value;
   }
   return done;
 }
 
-void KvClient::judge(const Done& done, const workload::Operation& operation) {
+void KvClient::judge(const Done& done, const ycsb::Operation& operation) {
   if (done.outcome == Outcome::success) [[likely]]
     return;
   const auto report = [&](Verdict verdict, std::string_view what) {
     invalidate(verdict,
-               fmt::format("{} of key {}{} {}", workload::to_string(operation.kind),
+               fmt::format("{} of key {}{} {}", ycsb::to_string(operation.kind),
                            operation.key_number, measuring_ ? "" : " in the warm-up", what));
   };
   switch (done.outcome) {
@@ -312,9 +310,9 @@ void KvClient::judge(const Done& done, const workload::Operation& operation) {
     case Outcome::error:
       if (measurement_.verdict == Verdict::failed) return;
       const bool hopeless =
-          done.error == systems::Error::out_of_space || done.error == systems::Error::disconnected;
+          done.error == kv::Error::out_of_space || done.error == kv::Error::disconnected;
       report(hopeless ? Verdict::failed : Verdict::invalid,
-             fmt::format("ended with '{}'", systems::to_string(done.error)));
+             fmt::format("ended with '{}'", kv::to_string(done.error)));
       return;
   }
 }

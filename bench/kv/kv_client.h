@@ -45,9 +45,9 @@ class alignas(kCacheLine) KvClient {
   KvClient(const harness::Point& point, std::uint32_t index, std::atomic<bool>& stop);
 
   // Loads the client's share of the records.
-  Task<> load(systems::KvSession& session);
+  Task<> load(kv::KvSession& session);
   // Performs the next operations of the client's sequence.
-  Task<> run(systems::KvSession& session, KvStretch stretch);
+  Task<> run(kv::KvSession& session, KvStretch stretch);
 
   // Reports a failure outside of the operations, such as one of connecting.
   void give_up(std::exception_ptr problem);
@@ -87,7 +87,7 @@ class alignas(kCacheLine) KvClient {
   };
   struct Done {
     Outcome outcome = Outcome::success;
-    systems::Error error{};
+    kv::Error error{};
     Bytes length = 0;  // length of the value that was read
     bool read = false;
   };
@@ -99,25 +99,25 @@ class alignas(kCacheLine) KvClient {
   };
 
   bool may_go_on();
-  Task<> run_lane(systems::KvSession& session, Lane& lane);
-  void prepare(Lane& lane, const workload::Operation& operation) const;
-  static Done ended(systems::Error error);
+  Task<> run_lane(kv::KvSession& session, Lane& lane);
+  void prepare(Lane& lane, const ycsb::Operation& operation) const;
+  static Done ended(kv::Error error);
   // Verifies the value that was read and records the operation.
-  void finish(Done done, const Lane& lane, const workload::Operation& operation, Times times);
+  void finish(Done done, const Lane& lane, const ycsb::Operation& operation, Times times);
   Done verified(Done done, const Lane& lane, std::uint64_t key_number) const;
-  void judge(const Done& done, const workload::Operation& operation);
+  void judge(const Done& done, const ycsb::Operation& operation);
   void invalidate(harness::Verdict verdict, const std::string& why);
 
   const harness::Point& point_;
-  const workload::WorkloadSpec& spec_;
+  const ycsb::WorkloadSpec& spec_;
   std::uint32_t index_;
   std::atomic<bool>& stop_;
   std::uint32_t clients_;  // number of clients of the point
   bool open_loop_;
   bool until_full_;
-  workload::KeyFormat key_format_;
-  workload::LoadGenerator loader_;
-  workload::OperationGenerator generator_;
+  kv::KeyFormat key_format_;
+  ycsb::LoadGenerator loader_;
+  ycsb::OperationGenerator generator_;
   std::deque<Lane> lanes_;
   std::size_t lanes_at_work_ = 0;
   WaitList lanes_ended_;
@@ -128,7 +128,7 @@ class alignas(kCacheLine) KvClient {
   std::uint64_t operations_at_work_ = 0;
   const std::atomic<bool>* over_ = nullptr;
   Time deadline_{};
-  std::optional<workload::Arrivals> arrivals_;  // only in an open loop
+  std::optional<ycsb::Arrivals> arrivals_;  // only in an open loop
   std::uint32_t stretches_ = 0;
   Time begin_{};
   Picoseconds awake_before_due_{};
@@ -139,7 +139,7 @@ class alignas(kCacheLine) KvClient {
   Time first_due_ = Time::max();
   Time last_due_{};
   harness::Measurement measurement_;
-  std::array<harness::KindMeasurement*, workload::kOperationKinds> kinds_{};  // within measurement_
+  std::array<harness::KindMeasurement*, ycsb::kOperationKinds> kinds_{};  // within measurement_
 };
 
 }  // namespace perdura::bench

@@ -21,10 +21,10 @@
 namespace perdura::bench {
 
 using harness::Point;
-using workload::OperationKind;
+using ycsb::OperationKind;
 
-systems::KvConfig store_config(const Point& point) {
-  const workload::WorkloadSpec& spec = workload_of(point);
+kv::KvConfig store_config(const Point& point) {
+  const ycsb::WorkloadSpec& spec = workload_of(point);
   const std::uint64_t operations = spec.operation_count + point.settings.number("warmup");
   const auto expected = [&](double share) {
     if (share <= 0) return std::uint64_t{0};
@@ -36,7 +36,7 @@ systems::KvConfig store_config(const Point& point) {
   const double writing = spec.share(OperationKind::update) + spec.share(OperationKind::insert) +
                          spec.share(OperationKind::erase) +
                          spec.share(OperationKind::read_modify_write);
-  systems::KvConfig config;
+  kv::KvConfig config;
   config.key_size = spec.key_size;
   config.value_size = spec.max_value_size();
   config.max_value_size = spec.max_value_size();
@@ -50,15 +50,15 @@ systems::KvConfig store_config(const Point& point) {
   return config;
 }
 
-std::uint32_t partitions(const Point& point, const systems::KvSystem& system) {
+std::uint32_t partitions(const Point& point, const kv::KvSystem& system) {
   const auto threads = static_cast<std::uint32_t>(point.settings.number("server_threads"));
   const std::uint32_t of_server = system.shares_partition ? 1 : threads;
   return of_server * (system.spans_servers ? 1 : point.roles.nodes_of("server"));
 }
 
-systems::KvConfig partition_config(const Point& point, const systems::KvSystem& system) {
+kv::KvConfig partition_config(const Point& point, const kv::KvSystem& system) {
   const std::uint32_t count = partitions(point, system);
-  systems::KvConfig config = systems::partition_config(store_config(point), count);
+  kv::KvConfig config = kv::partition_config(store_config(point), count);
   if (system.shares_partition) {
     config.workers = static_cast<std::uint32_t>(point.settings.number("server_threads"));
   }
@@ -69,7 +69,7 @@ systems::KvConfig partition_config(const Point& point, const systems::KvSystem& 
 
 namespace {
 
-void check_persistence(const Point& point, const systems::KvSystem& system) {
+void check_persistence(const Point& point, const kv::KvSystem& system) {
   const harness::PointSettings& settings = point.settings;
   check_server(point, services::info_of(system));
   try {
@@ -96,7 +96,7 @@ void check_load(const harness::PointSettings& settings) {
   }
 }
 
-void check_parameters(const Point& point, const systems::KvSystem& system) {
+void check_parameters(const Point& point, const kv::KvSystem& system) {
   if (point.settings.given("resizes") && point.parameters.contains("resizes")) {
     throw UsageError(
         fmt::format("{}: resizes is given to {} and to all systems; remove one of them",
@@ -113,7 +113,7 @@ void check_parameters(const Point& point, const systems::KvSystem& system) {
 
 }  // namespace
 
-std::optional<methods::Method> put_method(const Point& point, const systems::KvSystem& system) {
+std::optional<methods::Method> put_method(const Point& point, const kv::KvSystem& system) {
   const harness::PointSettings& settings = point.settings;
   if (settings.text("persistence") != "correct") return std::nullopt;
   return methods::choose(methods::configurations(stated_server(settings)), *system.put, {});
@@ -134,8 +134,8 @@ std::vector<std::string> KvDriver::remarks(const std::vector<Point>& points) con
 }
 
 void KvDriver::check(const Point& point) const {
-  const systems::KvSystem& system = system_of(point, systems_);
-  const workload::WorkloadSpec& spec = workload_of(point);
+  const kv::KvSystem& system = system_of(point, systems_);
+  const ycsb::WorkloadSpec& spec = workload_of(point);
   if (spec.uses(OperationKind::scan)) {
     throw UsageError(
         fmt::format("{}: workload {} scans, and only driver lmdb does; leave it out, or set its "
@@ -158,12 +158,12 @@ harness::Roles KvDriver::roles(const harness::PointSettings& settings, NodeId no
   return client_server(settings, nodes, static_cast<NodeId>(settings.number("servers")));
 }
 
-std::vector<report::Column> KvDriver::columns(std::string_view name) const {
-  std::vector<report::Column> columns{
+std::vector<schema::Column> KvDriver::columns(std::string_view name) const {
+  std::vector<schema::Column> columns{
       {.name = "retries_per_op",
        .shown = {"requests and reads repeated", "Requests and READs repeated per operation", ""},
-       .better = report::Column::Better::less}};
-  for (const systems::KvSystem& system : systems_) {
+       .better = schema::Column::Better::less}};
+  for (const kv::KvSystem& system : systems_) {
     if (system.name != name) continue;
     add_columns(system.session_metrics, columns);
     add_columns(system.partition_metrics, columns);

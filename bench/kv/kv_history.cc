@@ -19,17 +19,17 @@ namespace {
 using harness::Measurement;
 using harness::Point;
 using harness::Verdict;
-using workload::OperationKind;
+using ycsb::OperationKind;
 
 std::uint64_t expected_operations(const Point& point, std::uint32_t client) {
-  const workload::WorkloadSpec& spec = workload_of(point);
+  const ycsb::WorkloadSpec& spec = workload_of(point);
   const auto clients = static_cast<std::uint32_t>(point.settings.number("clients"));
   const std::uint64_t drawn =
-      workload::operations_of_client(point.settings.number("warmup"), client, clients) +
-      workload::operations_of_client(spec.operation_count, client, clients);
+      ycsb::operations_of_client(point.settings.number("warmup"), client, clients) +
+      ycsb::operations_of_client(spec.operation_count, client, clients);
   // A read-modify-write counts as two operations.
   const std::uint64_t each = spec.uses(OperationKind::read_modify_write) ? 2 : 1;
-  return workload::operations_of_client(spec.loaded_keys(), client, clients) + each * drawn;
+  return ycsb::operations_of_client(spec.loaded_keys(), client, clients) + each * drawn;
 }
 
 // All processes of a run are the same program, so an operation is sent as its object
@@ -50,8 +50,8 @@ std::vector<history::Operation> take_evidence(Measurement& measurement) {
 
 // Returns the name of a key; `key` is its number in the workload.
 std::string name_of_key(const Point& point, std::uint64_t key) {
-  const workload::WorkloadSpec& spec = workload_of(point);
-  history::WorkloadFormat format(spec.key_format());
+  const ycsb::WorkloadSpec& spec = workload_of(point);
+  kv::WorkloadFormat format(spec.key_format());
   const std::uint64_t inserts = spec.uses(OperationKind::insert)
                                     ? spec.operation_count + point.settings.number("warmup") +
                                           point.settings.number("clients")
@@ -95,21 +95,21 @@ ClientHistory::ClientHistory(const Point& point, std::uint32_t client)
       format_(workload_of(point).key_format()),
       log_(expected_operations(point, client)) {}
 
-std::unique_ptr<systems::KvSession> ClientHistory::record(systems::KvSession& session) {
-  return std::make_unique<history::RecordedSession>(session, client_, format_, log_);
+std::unique_ptr<kv::KvSession> ClientHistory::record(kv::KvSession& session) {
+  return std::make_unique<kv::RecordedSession>(session, client_, format_, log_);
 }
 
 void check_values_tell_versions(const Point& point) {
-  const workload::WorkloadSpec& spec = workload_of(point);
-  const Bytes least = spec.field_length_distribution == workload::LengthDistribution::constant
+  const ycsb::WorkloadSpec& spec = workload_of(point);
+  const Bytes least = spec.field_length_distribution == ycsb::LengthDistribution::constant
                           ? spec.max_value_size()
                           : Bytes{spec.field_count} * spec.min_field_length;
-  if (least >= history::WorkloadFormat::kLeastValueSize) return;
+  if (least >= kv::WorkloadFormat::kLeastValueSize) return;
   throw UsageError(fmt::format(
       "{}: check_history needs values of at least {} bytes, which hold their version; {} has some "
       "of {}; raise value_size",
-      point.settings.where("workload"), history::WorkloadFormat::kLeastValueSize,
-      workload_name(point), least));
+      point.settings.where("workload"), kv::WorkloadFormat::kLeastValueSize, workload_name(point),
+      least));
 }
 
 void check_history(const Point& point, Measurement& measurement) {

@@ -19,13 +19,13 @@ class ClientHistory {
 
   // Wraps `session` in one that records its operations, to be used in its place. `session` and this
   // object must outlive it.
-  std::unique_ptr<systems::KvSession> record(systems::KvSession& session);
+  std::unique_ptr<kv::KvSession> record(kv::KvSession& session);
   std::span<const history::Operation> operations() const { return log_.operations(); }
 
  private:
   std::uint32_t client_;
-  history::WorkloadFormat format_;
-  history::OperationLog log_;
+  kv::WorkloadFormat format_;
+  kv::OperationLog log_;
 };
 
 // Adds a client's operations to the evidence that check_history() judges.

@@ -30,10 +30,10 @@ Bytes of_items(double count, std::uint64_t of_each, Bytes item) {
 }  // namespace
 
 std::optional<Bytes> KvDriver::memory(const harness::Point& point) const {
-  const systems::KvSystem& system = system_of(point, systems_);
+  const kv::KvSystem& system = system_of(point, systems_);
   if (!system.footprint) return std::nullopt;
   const services::Footprint& each = *system.footprint;
-  const systems::KvConfig store = store_config(point);
+  const kv::KvConfig store = store_config(point);
   const Bytes item = store.key_size + store.max_value_size;
   const std::uint64_t clients = store.sessions;
   const std::uint64_t depth = point.settings.number("queue_depth");

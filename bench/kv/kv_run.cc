@@ -23,7 +23,7 @@ Picoseconds in_time(const std::optional<std::uint64_t>& milliseconds) {
 
 }  // namespace
 
-KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvSystem& system)
+KvRun::KvRun(Platform& platform, const harness::Point& point, const kv::KvSystem& system)
     : platform_(platform),
       point_(point),
       system_(system),
@@ -141,12 +141,12 @@ class KvRun::Worker final : public harness::PhaseWork {
     if (!partition_) return;
     run_.partition_metrics_[index_] =
         services::metrics_since(partition_->metrics(), metrics_before_);
-    const systems::KvSpace space = partition_->space();
+    const kv::KvSpace space = partition_->space();
     run_.spaces_[index_] = {space.capacity, space.free};
   }
 
  private:
-  systems::KvPartition*& shared() { return run_.shared_[run_.server_of(index_)]; }
+  kv::KvPartition*& shared() { return run_.shared_[run_.server_of(index_)]; }
   void open() {
     partition_ = run_.system_.open(thread_, fmt::format("kv-{}", index_ % run_.threads_),
                                    run_.partition_config_);
@@ -158,7 +158,7 @@ class KvRun::Worker final : public harness::PhaseWork {
   KvRun& run_;
   Thread& thread_;
   std::uint32_t index_;
-  std::unique_ptr<systems::KvPartition> partition_;
+  std::unique_ptr<kv::KvPartition> partition_;
   std::vector<double> metrics_before_;
   std::optional<SpaceSampler::Member> sampled_;
 };
@@ -181,7 +181,7 @@ class KvRun::User final : public harness::PhaseWork {
     // The others wait here for this client, too, whatever happened to it.
     if (run_.stores_open_) co_await run_.stores_open_->arrive_and_wait();
     if (problem) std::rethrow_exception(problem);
-    connection_ = co_await systems::PartitionedSession::connect(
+    connection_ = co_await kv::PartitionedSession::connect(
         run_.system_, thread_, run_.partitions_of(index_), run_.partition_config_);
     if (run_.histories_[index_]) recorded_ = run_.histories_[index_]->record(*connection_);
     session_ = recorded_ ? recorded_.get() : connection_.get();
@@ -212,9 +212,9 @@ class KvRun::User final : public harness::PhaseWork {
   Thread& thread_;
   std::uint32_t index_;
   KvClient& client_;
-  std::unique_ptr<systems::KvSession> connection_;
-  std::unique_ptr<systems::KvSession> recorded_;
-  systems::KvSession* session_ = nullptr;  // only one of the two is set
+  std::unique_ptr<kv::KvSession> connection_;
+  std::unique_ptr<kv::KvSession> recorded_;
+  kv::KvSession* session_ = nullptr;  // only one of the two is set
 };
 
 class KvRun::Sampler final : public harness::PhaseWork {
@@ -266,7 +266,7 @@ KvStretch KvRun::stretch(std::uint32_t index, bool measured) {
   const harness::PointSettings& settings = point_.settings;
   KvStretch stretch;
   stretch.measured = measured;
-  stretch.operations = workload::operations_of_client(
+  stretch.operations = ycsb::operations_of_client(
       measured ? workload_of(point_).operation_count : settings.number("warmup"), index,
       clients_total_);
   if (measured) {

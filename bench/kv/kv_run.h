@@ -30,7 +30,7 @@ namespace perdura::bench {
 
 class KvRun {
  public:
-  KvRun(Platform& platform, const harness::Point& point, const systems::KvSystem& system);
+  KvRun(Platform& platform, const harness::Point& point, const kv::KvSystem& system);
 
   // Rethrows the exception that left the platform's run(); nothing more is known of such a run.
   harness::Measurement execute();
@@ -52,20 +52,20 @@ class KvRun {
 
   Platform& platform_;
   const harness::Point& point_;
-  const systems::KvSystem& system_;
+  const kv::KvSystem& system_;
   NodeId servers_;
   NodeId client_nodes_;
   std::uint32_t clients_total_;
   std::uint32_t threads_;        // threads of a server
   std::uint32_t workers_total_;  // workers of all servers together, numbered server by server
-  systems::KvConfig partition_config_;
+  kv::KvConfig partition_config_;
   std::optional<harness::Phases> phases_;
   std::unique_ptr<Platform::Barrier> opened_;  // workers meet here; null if each opens a partition
   // A barrier of all threads that is passed when every server has opened its store, which may take
   // longer than a client's connection time-out. Null on a model, where opening takes no time.
   std::unique_ptr<Platform::Barrier> stores_open_;
   // By server: the partition that its workers share, once opened.
-  std::vector<systems::KvPartition*> shared_;
+  std::vector<kv::KvPartition*> shared_;
   std::optional<SpaceSampler> space_sampler_;
   std::atomic<bool> stop_{false};
   std::optional<Crew> crew_;                               // this process' clients

@@ -8,24 +8,23 @@
 
 namespace perdura::bench {
 
-using systems::Error;
-using systems::Key;
-using systems::Result;
-using systems::Value;
+using kv::Error;
+using kv::Key;
+using kv::Result;
+using kv::Value;
 
 namespace {
 
 std::uint64_t name_of(Key key) {
   const std::size_t length = std::min(key.size(), sizeof(std::uint64_t));
-  return workload::load_short(key.data() + key.size() - length, length);
+  return kv::load_short(key.data() + key.size() - length, length);
 }
 
 // Copies word by word, so that a short value needs no call of memcpy.
 void copy_value(std::byte* to, const std::byte* from, Bytes length) {
   Bytes i = 0;
   for (; i + kWord <= length; i += kWord) std::memcpy(to + i, from + i, kWord);
-  if (i < length)
-    workload::store_short(to + i, workload::load_short(from + i, length - i), length - i);
+  if (i < length) kv::store_short(to + i, kv::load_short(from + i, length - i), length - i);
 }
 
 }  // namespace

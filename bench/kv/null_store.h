@@ -14,14 +14,14 @@ namespace perdura::bench {
 // Keys must differ in their last 8 bytes (in all bytes if they are shorter), as a workload's keys
 // do. Holds up to `records` keys, erased ones included. A put of a further key fails with
 // `out_of_space`, one of a value of more than `max_value_size` bytes with `too_large`.
-class NullSession final : public systems::KvSession {
+class NullSession final : public kv::KvSession {
  public:
   NullSession(std::uint64_t records, Bytes max_value_size);
 
-  Task<systems::Result<Bytes>> get(systems::Key key, std::span<std::byte> into) override;
-  Task<systems::Result<void>> put(systems::Key key, systems::Value value) override;
-  Task<systems::Result<void>> erase(systems::Key key) override;
-  systems::SessionCounts counts() const override { return {}; }
+  Task<kv::Result<Bytes>> get(kv::Key key, std::span<std::byte> into) override;
+  Task<kv::Result<void>> put(kv::Key key, kv::Value value) override;
+  Task<kv::Result<void>> erase(kv::Key key) override;
+  kv::SessionCounts counts() const override { return {}; }
 
  private:
   enum class State : std::uint32_t { free, erased, stored };

@@ -6,7 +6,7 @@
 
 namespace perdura::bench {
 
-SpaceSampler::Member::Member(SpaceSampler& sampler, const systems::KvPartition& partition)
+SpaceSampler::Member::Member(SpaceSampler& sampler, const kv::KvPartition& partition)
     : sampler_(sampler), partition_(partition) {
   const std::scoped_lock lock(sampler_.mutex_);
   sampler_.partitions_.push_back(&partition_);
@@ -35,8 +35,8 @@ void SpaceSampler::stop() {
 void SpaceSampler::sample() {
   harness::Timeline::Space sum{Executor::current().now(), 0, 0, 0, 0};
   const std::scoped_lock lock(mutex_);
-  for (const systems::KvPartition* partition : partitions_) {
-    const systems::KvSpace space = partition->space();
+  for (const kv::KvPartition* partition : partitions_) {
+    const kv::KvSpace space = partition->space();
     if (space.capacity == 0) return;
     sum.capacity += space.capacity;
     sum.free += space.free;

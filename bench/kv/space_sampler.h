@@ -18,14 +18,14 @@ class SpaceSampler {
   // Registers a partition for as long as the object lives. May be used from any thread.
   class Member {
    public:
-    Member(SpaceSampler& sampler, const systems::KvPartition& partition);
+    Member(SpaceSampler& sampler, const kv::KvPartition& partition);
     ~Member();
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
 
    private:
     SpaceSampler& sampler_;
-    const systems::KvPartition& partition_;
+    const kv::KvPartition& partition_;
   };
 
   // Samples now and then once per interval until stop(). Both run on the sampler's thread.
@@ -41,7 +41,7 @@ class SpaceSampler {
   Picoseconds interval_;
   bool stopped_ = false;
   std::mutex mutex_;
-  std::vector<const systems::KvPartition*> partitions_;
+  std::vector<const kv::KvPartition*> partitions_;
   std::vector<harness::Timeline::Space> samples_;
 };
 

@@ -12,10 +12,10 @@
 
 namespace perdura::bench::lmdb {
 
-using workload::KeyFormat;
-using workload::Operation;
-using workload::OperationKind;
-using workload::WorkloadSpec;
+using kv::KeyFormat;
+using ycsb::Operation;
+using ycsb::OperationKind;
+using ycsb::WorkloadSpec;
 
 namespace {
 
@@ -23,16 +23,16 @@ const auto kStart = std::chrono::steady_clock::now();
 
 // True if a value belongs to the record with this key.
 bool belongs(const WorkloadSpec& spec, const KeyFormat& format, Entry key, Entry value) {
-  const auto number = workload::stored_key_number(value);
+  const auto number = kv::stored_key_number(value);
   if (!number) return true;  // too short to contain its number
-  if (*number >= format.capacity() || !workload::check_value(value, *number)) return false;
+  if (*number >= format.capacity() || !kv::check_value(value, *number)) return false;
   std::vector<std::byte> expected(spec.key_size);
   format.write(*number, expected);
   return std::equal(expected.begin(), expected.end(), key.begin(), key.end());
 }
 
 bool has_right_size(const WorkloadSpec& spec, Entry value) {
-  return spec.field_length_distribution != workload::LengthDistribution::constant
+  return spec.field_length_distribution != ycsb::LengthDistribution::constant
              ? value.size() <= spec.max_value_size()
              : value.size() == spec.max_value_size();
 }
@@ -58,7 +58,7 @@ Client::Client(Database& database, const WorkloadSpec& spec, std::uint64_t seed,
 void Client::operate(std::uint64_t operations, Crew* crew) {
   Time end = now();
   if (crew != nullptr) crew->begin(end);
-  const std::uint64_t own = workload::operations_of_client(operations, index_, clients_);
+  const std::uint64_t own = ycsb::operations_of_client(operations, index_, clients_);
   for (std::uint64_t done = 0; done < own && result_.problem.empty(); ++done) {
     const auto operation = generator_.next();
     if (!operation) {
@@ -67,8 +67,8 @@ void Client::operate(std::uint64_t operations, Crew* crew) {
       break;
     }
     key_format_.write(operation->key_number, key_);
-    workload::fill_value(std::span(written_).first(operation->value_size), operation->key_number,
-                         operation->version);
+    kv::fill_value(std::span(written_).first(operation->value_size), operation->key_number,
+                   operation->version);
     const Time start = now();
     Outcome outcome{};
     try {
@@ -158,7 +158,7 @@ Client::Outcome Client::perform(const Operation& operation) {
 }
 
 bool Client::is_right(std::uint64_t key_number) const {
-  return has_right_size(spec_, read_) && workload::check_value(read_, key_number).has_value();
+  return has_right_size(spec_, read_) && kv::check_value(read_, key_number).has_value();
 }
 
 // True if the entries are in the order of their keys, starting at the requested one, and each is
@@ -181,12 +181,12 @@ bool Client::are_right() const {
 void Client::fail(const Operation& operation, const std::string& what) {
   if (!result_.problem.empty()) return;
   result_.problem = fmt::format("client {}: {} of key {} {}", index_,
-                                workload::to_string(operation.kind), operation.key_number, what);
+                                ycsb::to_string(operation.kind), operation.key_number, what);
 }
 
 void load(Database& database, const WorkloadSpec& spec, std::uint64_t seed) {
   constexpr int kAtOnce = 1000;  // records per transaction
-  workload::LoadGenerator records(spec, seed, 0, 1);
+  ycsb::LoadGenerator records(spec, seed, 0, 1);
   const KeyFormat format = spec.key_format();
   std::vector<std::byte> key(spec.key_size);
   std::vector<std::byte> value(spec.max_value_size());
@@ -196,7 +196,7 @@ void load(Database& database, const WorkloadSpec& spec, std::uint64_t seed) {
     for (int i = 0; i < kAtOnce && record; ++i, record = records.next()) {
       format.write(record->key_number, key);
       const auto own = std::span(value).first(record->value_size);
-      workload::fill_value(own, record->key_number, record->version);
+      kv::fill_value(own, record->key_number, record->version);
       change.put(key, own);
     }
     change.commit();

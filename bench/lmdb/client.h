@@ -18,7 +18,7 @@ Time now();
 
 class Client {
  public:
-  Client(Database& database, const workload::WorkloadSpec& spec, std::uint64_t seed,
+  Client(Database& database, const ycsb::WorkloadSpec& spec, std::uint64_t seed,
          std::uint32_t index, std::uint32_t clients);
 
   // Performs this client's share of `operations`. Measures them if there is a crew.
@@ -32,18 +32,18 @@ class Client {
  private:
   enum class Outcome : std::uint8_t { success, not_found, wrong_value };
 
-  Outcome perform(const workload::Operation& operation);
+  Outcome perform(const ycsb::Operation& operation);
   bool is_right(std::uint64_t key_number) const;  // the value that was read
   bool are_right() const;                         // the entries that were scanned
-  void fail(const workload::Operation& operation, const std::string& what);
+  void fail(const ycsb::Operation& operation, const std::string& what);
 
-  workload::WorkloadSpec spec_;
-  workload::KeyFormat key_format_;
+  ycsb::WorkloadSpec spec_;
+  kv::KeyFormat key_format_;
   std::uint32_t index_;
   std::uint32_t clients_;
   Database& database_;
   Database::Reader reader_;
-  workload::OperationGenerator generator_;
+  ycsb::OperationGenerator generator_;
   std::vector<std::byte> key_;
   std::vector<std::byte> written_;
   std::vector<std::byte> read_;
@@ -59,9 +59,9 @@ class Client {
 };
 
 // Loads the records of a workload.
-void load(Database& database, const workload::WorkloadSpec& spec, std::uint64_t seed);
+void load(Database& database, const ycsb::WorkloadSpec& spec, std::uint64_t seed);
 // Returns the number of entries of a database. Throws Error if one of them cannot have been written
 // by any operation of the workload.
-std::uint64_t checked_entries(Database& database, const workload::WorkloadSpec& spec);
+std::uint64_t checked_entries(Database& database, const ycsb::WorkloadSpec& spec);
 
 }  // namespace perdura::bench::lmdb

@@ -36,8 +36,8 @@ using harness::Measurement;
 using harness::Point;
 using harness::Verdict;
 using services::MemorySystem;
-using workload::OperationKind;
-using workload::WorkloadSpec;
+using ycsb::OperationKind;
+using ycsb::WorkloadSpec;
 
 namespace {
 
@@ -143,7 +143,7 @@ std::vector<std::string> program_arguments(const Point& point, const std::string
       fmt::to_string(map_size_of(point)),
       "--workload",
       point.files.front().file};
-  const workload::Overrides& overrides = overrides_of(point);
+  const ycsb::Overrides& overrides = overrides_of(point);
   const auto add = [&](const char* option, const auto& value) {
     if (value) arguments.insert(arguments.end(), {option, fmt::to_string(*value)});
   };
@@ -297,10 +297,10 @@ harness::Roles LmdbDriver::roles(const harness::PointSettings&, NodeId) const {
   return harness::Roles({{"application", 1}});
 }
 
-std::vector<report::Column> LmdbDriver::columns(std::string_view) const {
+std::vector<schema::Column> LmdbDriver::columns(std::string_view) const {
   return {{.name = "copies_cpu_us_per_op",
            .shown = {"CPU time of the copies", "CPU time of the copies per operation", "us"},
-           .better = report::Column::Better::less}};
+           .better = schema::Column::Better::less}};
 }
 
 Measurement LmdbDriver::run(Platform&, const Point& point) const {

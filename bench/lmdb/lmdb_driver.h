@@ -26,7 +26,7 @@ class LmdbDriver final : public harness::Driver {
   void check_platform(std::string_view platform, const std::string& where) const override;
   std::vector<std::string> remarks(const std::vector<harness::Point>& points) const override;
   harness::Roles roles(const harness::PointSettings& settings, NodeId nodes) const override;
-  std::vector<report::Column> columns(std::string_view name) const override;
+  std::vector<schema::Column> columns(std::string_view name) const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
   void conclude(const harness::Point& point, harness::Measurement& measurement) const override;
 

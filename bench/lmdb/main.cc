@@ -30,7 +30,7 @@ namespace {
 struct Arguments {
   Database::Options database;
   std::string workload;
-  workload::Overrides overrides;
+  ycsb::Overrides overrides;
   std::uint64_t warmup = 0;
   std::uint32_t clients = 1;
   std::uint64_t seed = 1;
@@ -38,8 +38,8 @@ struct Arguments {
   int told = -1;
 };
 
-workload::WorkloadSpec spec_of(const Arguments& arguments) {
-  auto spec = workload::workload_from_file(arguments.workload, arguments.overrides);
+ycsb::WorkloadSpec spec_of(const Arguments& arguments) {
+  auto spec = ycsb::workload_from_file(arguments.workload, arguments.overrides);
   if (!spec) throw UsageError(spec.error().message);
   return *spec;
 }
@@ -104,7 +104,7 @@ Result merged(std::span<const std::unique_ptr<Client>> clients) {
   return all;
 }
 
-Result measure(const Arguments& arguments, Database& database, const workload::WorkloadSpec& spec) {
+Result measure(const Arguments& arguments, Database& database, const ycsb::WorkloadSpec& spec) {
   load(database, spec, arguments.seed);
   const std::uint32_t count = arguments.clients;
   Crew crew(count);
@@ -145,7 +145,7 @@ Result measure(const Arguments& arguments, Database& database, const workload::W
 }
 
 harness::ExitCode run(const Arguments& arguments) {
-  const workload::WorkloadSpec spec = spec_of(arguments);
+  const ycsb::WorkloadSpec spec = spec_of(arguments);
   Result result;
   try {
     Database database(arguments.database);

@@ -34,7 +34,7 @@ struct Kind {
 };
 
 struct Result {
-  std::map<std::uint32_t, Kind> kinds;  // by workload::OperationKind
+  std::map<std::uint32_t, Kind> kinds;  // by ycsb::OperationKind
   Picoseconds elapsed{};
   // The interval in which all clients were at work, and the operations completed in it.
   Time all_begin{};

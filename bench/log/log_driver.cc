@@ -20,7 +20,7 @@ namespace perdura::bench {
 using harness::Point;
 using methods::Carrier;
 using methods::Update;
-using workload::OperationKind;
+using ycsb::OperationKind;
 
 namespace {
 
@@ -128,7 +128,7 @@ void LogDriver::check(const Point& point) const {
   const auto refuse = [&](std::string_view what) {
     throw UsageError(fmt::format("{}: {}", point.settings.where("workload"), what));
   };
-  const workload::WorkloadSpec& spec = workload_of(point);
+  const ycsb::WorkloadSpec& spec = workload_of(point);
   if (spec.share(OperationKind::insert) != 1.0 || spec.loaded_keys() != 0) {
     refuse("a log takes appends only; use workload = \"create-only\" with records = 0");
   }

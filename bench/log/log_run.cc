@@ -81,7 +81,7 @@ class LogRun::Client final : public harness::PhaseWork {
   Task<> warm_up() override {
     harness::Measurement& result = run_.client_;
     // Created now, so that nothing is allocated while measuring.
-    result.kinds[kind_of(workload::OperationKind::insert)];
+    result.kinds[kind_of(ycsb::OperationKind::insert)];
     const systems::remote_log::LogOptions options =
         run_.options_.on(thread_.endpoint.capabilities());
     result.method = options.method_name();
@@ -122,7 +122,7 @@ Task<> LogRun::use(Thread& thread) {
 
 Task<> LogRun::Client::append(std::uint64_t records, bool measured) {
   harness::Measurement& result = run_.client_;
-  harness::KindMeasurement& kind = result.kinds[kind_of(workload::OperationKind::insert)];
+  harness::KindMeasurement& kind = result.kinds[kind_of(ycsb::OperationKind::insert)];
   std::vector<std::byte> record(run_.options_.largest_record);
   Executor& executor = Executor::current();
   Time first{};
@@ -132,7 +132,7 @@ Task<> LogRun::Client::append(std::uint64_t records, bool measured) {
       result.interrupted = true;
       break;
     }
-    workload::fill_value(record, log_->tail() + 1, 0);
+    kv::fill_value(record, log_->tail() + 1, 0);
     const Time start = executor.begin();
     const auto appended = co_await log_->append(record);
     end = executor.now();

@@ -57,7 +57,7 @@ class Inserts final : public ApplicationWork {
   }
 
  private:
-  workload::Random random_;
+  Random random_;
   bool is_sequential_;
   HashTable table_;
   std::uint64_t next_ = 0;
@@ -94,8 +94,8 @@ void check_hash_tables(const harness::PointSettings& settings) {
   }
   const auto threads = static_cast<std::uint32_t>(settings.number("threads"));
   const std::uint64_t inserts =
-      workload::operations_of_client(settings.number("operations"), 0, threads) +
-      workload::operations_of_client(settings.number("warmup"), 0, threads);
+      ycsb::operations_of_client(settings.number("operations"), 0, threads) +
+      ycsb::operations_of_client(settings.number("warmup"), 0, threads);
   const Bytes needed = HashTable::size_after(inserts);
   if (part_of_table(settings) < needed) {
     throw UsageError(fmt::format(

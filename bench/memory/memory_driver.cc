@@ -125,8 +125,8 @@ harness::Roles MemoryDriver::roles(const harness::PointSettings& settings, NodeI
   return roles;
 }
 
-std::vector<report::Column> MemoryDriver::columns(std::string_view name) const {
-  std::vector<report::Column> columns;
+std::vector<schema::Column> MemoryDriver::columns(std::string_view name) const {
+  std::vector<schema::Column> columns;
   for (const MemorySystem& system : systems_) {
     if (system.info.name != name) continue;
     add_columns(system.session_metrics, columns);
@@ -136,8 +136,8 @@ std::vector<report::Column> MemoryDriver::columns(std::string_view name) const {
   return columns;
 }
 
-std::vector<report::Column> MemoryDriver::columns_of(const Point& point) const {
-  std::vector<report::Column> all = columns(point.settings.system.text);
+std::vector<schema::Column> MemoryDriver::columns_of(const Point& point) const {
+  std::vector<schema::Column> all = columns(point.settings.system.text);
   if (failure_of(point.settings) == Failure::none) all.resize(all.size() - kRecoveryMetrics.size());
   return all;
 }

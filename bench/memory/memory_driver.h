@@ -21,8 +21,8 @@ class MemoryDriver final : public harness::Driver {
   void prepare(harness::Point& point, const harness::Locations& locations) const override;
   void check(const harness::Point& point) const override;
   harness::Roles roles(const harness::PointSettings& settings, NodeId nodes) const override;
-  std::vector<report::Column> columns(std::string_view name) const override;
-  std::vector<report::Column> columns_of(const harness::Point& point) const override;
+  std::vector<schema::Column> columns(std::string_view name) const override;
+  std::vector<schema::Column> columns_of(const harness::Point& point) const override;
   std::span<const std::string_view> columns_if_unusual() const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
   std::optional<Bytes> memory(const harness::Point& point) const override;

@@ -176,8 +176,8 @@ Task<> MemoryRun::Application::work_often(std::string_view number, Crew* crew) {
   harness::KindMeasurement& kind = result_.kinds[work_->kind()];
   Executor& executor = Executor::current();
   const std::uint64_t operations =
-      memory_ ? workload::operations_of_client(run_.point_.settings.number(number), index_,
-                                               run_.config_.threads)
+      memory_ ? ycsb::operations_of_client(run_.point_.settings.number(number), index_,
+                                           run_.config_.threads)
               : 0;
   Time end = executor.now();
   if (crew != nullptr) crew->begin(end);

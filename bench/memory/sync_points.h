@@ -40,7 +40,7 @@ class SyncPoints {
   std::span<const services::MemoryRange> store(pmem::Region& region);
 
  private:
-  workload::Random random_;
+  Random random_;
   std::vector<services::MemoryRange> ranges_;
   Bytes sync_size_;
   Bytes alignment_;

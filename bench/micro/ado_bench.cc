@@ -29,8 +29,20 @@
 #include "systems/mcas/mcas.h"
 #include "systems/mcas/shard.h"
 
-namespace perdura::systems::mcas::ado {
+namespace perdura::bench::micro {
 namespace {
+
+using systems::kMcasObjects;
+using systems::mcas::Parameters;
+using systems::mcas::Shard;
+using systems::mcas::ado::CompletionMessage;
+using systems::mcas::ado::Host;
+using systems::mcas::ado::LaunchOptions;
+using systems::mcas::ado::LaunchOrder;
+using systems::mcas::ado::LockMode;
+using systems::mcas::ado::make_launcher;
+using systems::mcas::ado::WorkMessage;
+using systems::mcas::ado::WorkStatus;
 
 constexpr const char* kMemory = "shard";
 constexpr fabric::Port kShardPort = 1;
@@ -198,4 +210,4 @@ void ado_replicated_put(benchmark::State& state) {
 BENCHMARK(ado_replicated_put)->Arg(16)->Arg(512)->UseRealTime();
 
 }  // namespace
-}  // namespace perdura::systems::mcas::ado
+}  // namespace perdura::bench::micro

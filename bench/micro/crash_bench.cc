@@ -7,7 +7,7 @@
 #include "explore/crash.h"
 #include "systems/registry/registry.h"
 
-namespace perdura::bench {
+namespace perdura::bench::micro {
 namespace {
 
 // The crash points that are tried, in the middle of each history.
@@ -63,4 +63,4 @@ const bool kRegistered = [] {
 }();
 
 }  // namespace
-}  // namespace perdura::bench
+}  // namespace perdura::bench::micro

@@ -8,8 +8,14 @@
 #include "platform/sim/kernel/engine.h"
 #include "platform/sim/sim_platform.h"
 
-namespace perdura::sim {
+namespace perdura::bench::micro {
 namespace {
+
+using sim::Engine;
+using sim::Event;
+using sim::load_profile;
+using sim::Profile;
+using sim::SimPlatform;
 
 // A cheap generator, so that the engine dominates the time; its low bits are poor and not used.
 class Draw {
@@ -101,4 +107,4 @@ void simulated_threads_resume_tasks(benchmark::State& state) {
 BENCHMARK(simulated_threads_resume_tasks)->Arg(1)->Arg(16)->Arg(256)->Arg(4096);
 
 }  // namespace
-}  // namespace perdura::sim
+}  // namespace perdura::bench::micro

@@ -7,7 +7,7 @@
 
 #include "bench/micro/two_processes.h"
 
-namespace perdura {
+namespace perdura::bench::micro {
 namespace {
 
 using fabric::Access;
@@ -169,4 +169,4 @@ void fabric_read_between_processes(benchmark::State& state) {
 BENCHMARK(fabric_read_between_processes)->Arg(64)->UseRealTime();
 
 }  // namespace
-}  // namespace perdura
+}  // namespace perdura::bench::micro

@@ -19,7 +19,7 @@
 #include "platform/shm/shm_platform.h"
 #include "systems/registry/registry.h"
 
-namespace perdura {
+namespace perdura::bench::micro {
 namespace {
 
 constexpr std::uint64_t kNames = 100000;  // most names in a directory before it is emptied
@@ -250,4 +250,4 @@ BENCHMARK_CAPTURE(of_the_machine, durable_write, What::write, Writes::durable)->
 BENCHMARK_CAPTURE(of_the_machine, durable_create, What::create, Writes::durable)->Apply(of_names);
 
 }  // namespace
-}  // namespace perdura
+}  // namespace perdura::bench::micro

@@ -28,10 +28,10 @@
 #include "services/kv/partitioned.h"
 #include "services/kv/value.h"
 
-namespace perdura::bench {
+namespace perdura::bench::micro {
 namespace {
 
-using workload::OperationKind;
+using ycsb::OperationKind;
 
 constexpr std::uint64_t kOperations = 200'000;  // operations of each client in one iteration
 constexpr std::uint64_t kRecords = 1000;
@@ -40,10 +40,10 @@ harness::Point make_point(double reads, std::uint32_t value_size, std::uint64_t 
   harness::Point point(kv_parameters());
   point.roles = bench::client_server(1);
   point.settings.set("clients", clients);
-  workload::WorkloadSpec& spec = own_workload(point).spec;
+  ycsb::WorkloadSpec& spec = own_workload(point).spec;
   spec.record_count = kRecords;
   spec.operation_count = kOperations * clients;
-  spec.request_distribution = workload::RequestDistribution::zipfian;
+  spec.request_distribution = ycsb::RequestDistribution::zipfian;
   spec.key_size = 16;
   spec.field_count = 1;
   spec.field_length = value_size;
@@ -77,20 +77,20 @@ struct Prepared {
 
 std::vector<Prepared> prepare(const harness::Point& point) {
   constexpr std::size_t kPrepared = 4096;
-  workload::OperationGenerator generator(workload_of(point), point.seed, 0, 1);
-  const workload::KeyFormat format = workload_of(point).key_format();
+  ycsb::OperationGenerator generator(workload_of(point), point.seed, 0, 1);
+  const kv::KeyFormat format = workload_of(point).key_format();
   std::vector<Prepared> operations(kPrepared);
   for (Prepared& prepared : operations) {
-    const workload::Operation operation = *generator.next();
+    const ycsb::Operation operation = *generator.next();
     prepared.kind = operation.kind;
     format.write(operation.key_number, prepared.key);
     prepared.value.resize(operation.value_size);
-    workload::fill_value(prepared.value, operation.key_number, operation.version);
+    kv::fill_value(prepared.value, operation.key_number, operation.version);
   }
   return operations;
 }
 
-Task<Nanoseconds> without_harness(systems::KvSession& session, const harness::Point& point) {
+Task<Nanoseconds> without_harness(kv::KvSession& session, const harness::Point& point) {
   const std::vector<Prepared> operations = prepare(point);
   std::vector<std::byte> into(workload_of(point).max_value_size());
   const Nanoseconds before = thread_cpu_time();
@@ -117,10 +117,10 @@ Outcome run(const harness::Point& point, const harness::Point& loading, bool rec
     platform.start(
         0, static_cast<fabric::Port>(index), CompletionMode::polling,
         [&, index](Thread&) -> Task<> {
-          std::vector<std::unique_ptr<systems::KvSession>> partitions;
+          std::vector<std::unique_ptr<kv::KvSession>> partitions;
           partitions.push_back(
               std::make_unique<NullSession>(kRecords, workload_of(point).max_value_size()));
-          systems::PartitionedSession session(std::move(partitions));
+          kv::PartitionedSession session(std::move(partitions));
           // Each session is a store of its own and needs all records.
           KvClient loader(loading, 0, stop);
           co_await loader.load(session);
@@ -219,4 +219,4 @@ BENCHMARK(recording)->ArgName("clients")->Arg(1)->Arg(8)->UseRealTime()->Unit(
     benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace perdura::bench
+}  // namespace perdura::bench::micro

@@ -15,7 +15,7 @@
 #include "systems/pfarm/index.h"
 #include "systems/pfarm/parameters.h"
 
-namespace perdura {
+namespace perdura::bench::micro {
 namespace {
 
 using systems::Flushing;
@@ -168,4 +168,4 @@ const bool added = [] {
 }();
 
 }  // namespace
-}  // namespace perdura
+}  // namespace perdura::bench::micro

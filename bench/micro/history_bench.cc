@@ -8,9 +8,9 @@
 #include "platform/base/random.h"
 #include "services/kv/history/checker.h"
 
+namespace perdura::bench::micro {
 namespace {
 
-using namespace perdura;
 using history::History;
 using history::Kind;
 using history::Operation;
@@ -26,8 +26,8 @@ struct Mix {
 // A history of a store that performs each operation at a random time between its start and its end.
 // Clients are always busy; keys are Zipfian.
 History linearizable_history(std::uint64_t operations, const Mix& mix) {
-  workload::Random random(1);
-  const workload::Zipfian zipfian(mix.keys);
+  Random random(1);
+  const ycsb::Zipfian zipfian(mix.keys);
   struct Planned {
     Operation operation;
     Time moment;
@@ -112,3 +112,4 @@ BENCHMARK(history_check_of_one_key_with_deletes)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
+}  // namespace perdura::bench::micro

@@ -17,11 +17,11 @@
 #include "systems/mcas/engines.h"
 #include "systems/mcas/parameters.h"
 
-namespace perdura {
+namespace perdura::bench::micro {
 namespace {
 
+using kv::KvConfig;
 using systems::Flushing;
-using systems::KvConfig;
 using systems::mcas::Engine;
 using systems::mcas::make_engine;
 using systems::mcas::Parameters;
@@ -169,4 +169,4 @@ const bool added = [] {
 }();
 
 }  // namespace
-}  // namespace perdura
+}  // namespace perdura::bench::micro

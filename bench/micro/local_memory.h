@@ -11,7 +11,7 @@
 #include "platform/base/units.h"
 #include "platform/pmem/region.h"
 
-namespace perdura {
+namespace perdura::bench::micro {
 
 // The i-th of `items` numbers, in an order that no prefetcher guesses. Items that were inserted in
 // one order are looked up in the other, since their addresses may follow the order of insertion.
@@ -67,4 +67,4 @@ void measure(benchmark::State& state, std::uint64_t items, Order order, Operatio
   if (!right) state.SkipWithError("an operation failed");
 }
 
-}  // namespace perdura
+}  // namespace perdura::bench::micro

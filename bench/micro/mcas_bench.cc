@@ -35,7 +35,7 @@
 #include "systems/mcas/mcas.h"
 #include "systems/mcas/protocol/messages.h"
 
-namespace perdura {
+namespace perdura::bench::micro {
 namespace {
 
 using systems::mcas::Hello;
@@ -331,4 +331,4 @@ void of_direct_puts(benchmark::State& state) {
 BENCHMARK(of_direct_puts)->ArgName("length")->Arg(64 * KiB)->Arg(MiB)->UseRealTime();
 
 }  // namespace
-}  // namespace perdura
+}  // namespace perdura::bench::micro

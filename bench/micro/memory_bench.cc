@@ -14,7 +14,7 @@
 #include "bench/probe/access.h"
 #include "platform/base/random.h"
 
-namespace perdura::bench {
+namespace perdura::bench::micro {
 namespace {
 
 constexpr Bytes kSize = 256 * MiB;
@@ -48,7 +48,7 @@ void** write_pointers() {
   constexpr std::uint64_t kLines = kSize / kCacheLine;
   std::vector<std::uint32_t> order(kLines);
   for (std::uint32_t i = 0; i < kLines; ++i) order[i] = i;
-  workload::Random random(1);
+  Random random(1);
   for (std::uint64_t i = kLines - 1; i > 0; --i) {  // the shuffle of Fisher and Yates
     std::swap(order[i], order[random.uniform_below(i + 1)]);
   }
@@ -170,4 +170,4 @@ void copy_probe(benchmark::State& state) {
 BENCHMARK(copy_probe)->UseRealTime();
 
 }  // namespace
-}  // namespace perdura::bench
+}  // namespace perdura::bench::micro

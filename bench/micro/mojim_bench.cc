@@ -18,7 +18,7 @@
 #include "services/memory/memory.h"
 #include "systems/registry/registry.h"
 
-namespace perdura {
+namespace perdura::bench::micro {
 namespace {
 
 constexpr std::uint32_t kPage = 4 * KiB;
@@ -124,4 +124,4 @@ void sync_beside_sends(benchmark::State& state) {
 BENCHMARK(sync_beside_sends)->ArgName("in_turn")->Arg(1)->Arg(64)->Arg(16384)->UseRealTime();
 
 }  // namespace
-}  // namespace perdura
+}  // namespace perdura::bench::micro

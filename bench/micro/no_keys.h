@@ -7,23 +7,25 @@
 
 #include "systems/mcas/ado/callbacks.h"
 
-namespace perdura::systems::mcas::ado {
+namespace perdura::bench::micro {
 
-class NoKeys : public Callbacks {
+namespace ado = systems::mcas::ado;
+
+class NoKeys : public ado::Callbacks {
  public:
-  bool try_lock(const std::string&, LockMode) override { return true; }
-  void unlock(const std::string&, LockMode) override {}
-  std::optional<Place> find(const std::string&) override { return std::nullopt; }
-  Task<Created> create(std::string, Bytes) override { co_return none(); }
-  Task<Created> resize(std::string, Bytes) override { co_return none(); }
+  bool try_lock(const std::string&, ado::LockMode) override { return true; }
+  void unlock(const std::string&, ado::LockMode) override {}
+  std::optional<systems::mcas::Place> find(const std::string&) override { return std::nullopt; }
+  Task<ado::Created> create(std::string, Bytes) override { co_return none(); }
+  Task<ado::Created> resize(std::string, Bytes) override { co_return none(); }
   bool erase(const std::string&) override { return false; }
-  Task<Created> allocate(Bytes) override { co_return none(); }
-  bool free(Place) override { return false; }
-  void for_each(const std::function<void(const std::string&, Place)>&) override {}
-  PoolInfo info() override { return {}; }
+  Task<ado::Created> allocate(Bytes) override { co_return none(); }
+  bool free(systems::mcas::Place) override { return false; }
+  void for_each(const std::function<void(const std::string&, systems::mcas::Place)>&) override {}
+  ado::PoolInfo info() override { return {}; }
 
  private:
-  static Created none() { return {CallStatus::out_of_space, {}}; }
+  static ado::Created none() { return {ado::CallStatus::out_of_space, {}}; }
 };
 
-}  // namespace perdura::systems::mcas::ado
+}  // namespace perdura::bench::micro

@@ -4,8 +4,15 @@
 
 #include "methods/matrices.h"
 
-namespace perdura::methods {
+namespace perdura::bench::micro {
 namespace {
+
+using methods::cells_matrix;
+using methods::Configuration;
+using methods::find_method;
+using methods::Method;
+using methods::prove;
+using methods::steps_matrix;
 
 void report_images(benchmark::State& state, std::uint64_t images) {
   state.counters["images/s"] =
@@ -33,4 +40,4 @@ void prove_taxonomy(benchmark::State& state) {
 BENCHMARK(prove_taxonomy)->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace perdura::methods
+}  // namespace perdura::bench::micro

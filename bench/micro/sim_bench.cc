@@ -11,11 +11,11 @@
 #include "services/kv/kv.h"
 #include "systems/registry/registry.h"
 
-namespace perdura {
+namespace perdura::bench::micro {
 namespace {
 
-using systems::KvConfig;
-using systems::KvSystem;
+using kv::KvConfig;
+using kv::KvSystem;
 
 constexpr std::uint64_t kRecords = 1000;
 constexpr Bytes kKeySize = 16;
@@ -94,4 +94,4 @@ void modelled(benchmark::State& state, const KvSystem& system, Kind kind, Comple
 }();
 
 }  // namespace
-}  // namespace perdura
+}  // namespace perdura::bench::micro

@@ -12,7 +12,7 @@
 #include "platform/fabric/shm/job.h"
 #include "platform/shm/shm_platform.h"
 
-namespace perdura {
+namespace perdura::bench::micro {
 
 // Runs `here` on a thread of node 0, in this process, and the service `there` on one of node 1, in
 // another process, until `here` has ended. Both poll, at ports of this number.
@@ -55,4 +55,4 @@ inline void run_in_two_processes(benchmark::State& state, fabric::Port port,
   }
 }
 
-}  // namespace perdura
+}  // namespace perdura::bench::micro

@@ -27,7 +27,7 @@
 #include "platform/base/error.h"
 #include "platform/verbs/verbs_platform.h"
 
-namespace perdura {
+namespace perdura::bench::micro {
 namespace {
 
 using fabric::Access;
@@ -80,7 +80,7 @@ struct Side {
   }
   Operation send() { return peer->send(memory.local(kOut, size), flags); }
   auto written(std::uint64_t round) {
-    return runtime::until([this, round] { return region->load(kIn + size - kWord) == round; });
+    return host::until([this, round] { return region->load(kIn + size - kWord) == round; });
   }
   // Waits for a message. Returns false if the connection has ended.
   Task<bool> message() {
@@ -310,4 +310,4 @@ BENCHMARK(fabric_verbs_send)->Apply(sizes)->Iterations(kLatencies);
 BENCHMARK(fabric_verbs_write_rate)->Apply(sizes)->Iterations(100);
 
 }  // namespace
-}  // namespace perdura
+}  // namespace perdura::bench::micro

@@ -14,34 +14,33 @@
 #include "services/kv/key_format.h"
 #include "services/kv/value.h"
 
+namespace perdura::bench::micro {
 namespace {
-
-using namespace perdura;
 
 constexpr std::uint64_t kItems = 1'000'000;
 
 void random_draw(benchmark::State& state) {
-  workload::Random random(1);
+  Random random(1);
   for (auto _ : state) benchmark::DoNotOptimize(random());
 }
 BENCHMARK(random_draw);
 
 void uniform_draw(benchmark::State& state) {
-  workload::Random random(1);
+  Random random(1);
   for (auto _ : state) benchmark::DoNotOptimize(random.uniform_below(kItems));
 }
 BENCHMARK(uniform_draw);
 
 void plain_zipfian_draw(benchmark::State& state) {
-  workload::Random random(1);
-  const workload::Zipfian zipfian(kItems);
+  Random random(1);
+  const ycsb::Zipfian zipfian(kItems);
   for (auto _ : state) benchmark::DoNotOptimize(zipfian.next(random));
 }
 BENCHMARK(plain_zipfian_draw);
 
 void scrambled_zipfian_draw(benchmark::State& state) {
-  workload::Random random(1);
-  const workload::ScrambledZipfian zipfian(kItems);
+  Random random(1);
+  const ycsb::ScrambledZipfian zipfian(kItems);
   for (auto _ : state) benchmark::DoNotOptimize(zipfian.next(random));
 }
 BENCHMARK(scrambled_zipfian_draw);
@@ -49,14 +48,14 @@ BENCHMARK(scrambled_zipfian_draw);
 // theta = 0.7: 1 / (1 - theta) is no whole number, so each draw takes a logarithm and an
 // exponential.
 void zipfian_draw_by_pow(benchmark::State& state) {
-  workload::Random random(1);
-  const workload::Zipfian zipfian(kItems, 0.7);
+  Random random(1);
+  const ycsb::Zipfian zipfian(kItems, 0.7);
   for (auto _ : state) benchmark::DoNotOptimize(zipfian.next(random));
 }
 BENCHMARK(zipfian_draw_by_pow);
 
 void zipfian_growth(benchmark::State& state) {
-  workload::Zipfian zipfian(kItems);
+  ycsb::Zipfian zipfian(kItems);
   for (auto _ : state) {
     zipfian.set_items(zipfian.items() + 1);
     benchmark::DoNotOptimize(zipfian);
@@ -65,13 +64,13 @@ void zipfian_growth(benchmark::State& state) {
 BENCHMARK(zipfian_growth);
 
 void zeta_of_100_million(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(workload::Zeta(0.99)(100'000'000));
+  for (auto _ : state) benchmark::DoNotOptimize(ycsb::Zeta(0.99)(100'000'000));
 }
 BENCHMARK(zeta_of_100_million);
 
 void key_write(benchmark::State& state) {
-  const workload::KeyFormat format(static_cast<std::size_t>(state.range(0)), "user",
-                                   workload::InsertOrder::hashed);
+  const kv::KeyFormat format(static_cast<std::size_t>(state.range(0)), "user",
+                             kv::InsertOrder::hashed);
   std::vector<std::byte> key(format.size());
   std::uint64_t number = 0;
   for (auto _ : state) {
@@ -83,25 +82,25 @@ void key_write(benchmark::State& state) {
 BENCHMARK(key_write)->Arg(8)->Arg(16)->Arg(24);
 
 void operation_draw(benchmark::State& state) {
-  workload::WorkloadSpec spec;
+  ycsb::WorkloadSpec spec;
   spec.record_count = kItems;
   spec.proportions = {0.5, 0.5, 0, 0, 0, 0};
-  spec.request_distribution = static_cast<workload::RequestDistribution>(state.range(0));
+  spec.request_distribution = static_cast<ycsb::RequestDistribution>(state.range(0));
   state.SetLabel(std::string(to_string(spec.request_distribution)));
-  workload::OperationGenerator generator(spec, 1, 0, 1);
+  ycsb::OperationGenerator generator(spec, 1, 0, 1);
   for (auto _ : state) benchmark::DoNotOptimize(generator.next());
 }
 BENCHMARK(operation_draw)
-    ->Arg(static_cast<int>(workload::RequestDistribution::uniform))
-    ->Arg(static_cast<int>(workload::RequestDistribution::zipfian))
-    ->Arg(static_cast<int>(workload::RequestDistribution::plain_zipfian))
-    ->Arg(static_cast<int>(workload::RequestDistribution::latest));
+    ->Arg(static_cast<int>(ycsb::RequestDistribution::uniform))
+    ->Arg(static_cast<int>(ycsb::RequestDistribution::zipfian))
+    ->Arg(static_cast<int>(ycsb::RequestDistribution::plain_zipfian))
+    ->Arg(static_cast<int>(ycsb::RequestDistribution::latest));
 
 void value_fill(benchmark::State& state) {
   std::vector<std::byte> value(static_cast<std::size_t>(state.range(0)));
   std::uint64_t version = 0;
   for (auto _ : state) {
-    workload::fill_value(value, 1, version++);
+    kv::fill_value(value, 1, version++);
     benchmark::DoNotOptimize(value.data());
     benchmark::ClobberMemory();
   }
@@ -111,11 +110,11 @@ BENCHMARK(value_fill)->Arg(8)->Arg(64)->Arg(1024)->Arg(4096);
 
 void value_check(benchmark::State& state) {
   std::vector<std::byte> value(static_cast<std::size_t>(state.range(0)));
-  workload::fill_value(value, 1, 1);
+  kv::fill_value(value, 1, 1);
   for (auto _ : state) {
     benchmark::DoNotOptimize(value.data());
     benchmark::ClobberMemory();
-    benchmark::DoNotOptimize(workload::check_value(value, 1));
+    benchmark::DoNotOptimize(kv::check_value(value, 1));
   }
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
@@ -123,7 +122,7 @@ BENCHMARK(value_check)->Arg(8)->Arg(64)->Arg(1024)->Arg(4096);
 
 // Latencies with the distribution of a fast network: a few microseconds with a tail.
 void histogram_record(benchmark::State& state) {
-  workload::Random random(1);
+  Random random(1);
   std::vector<std::uint64_t> latencies(4096);
   for (std::uint64_t& latency : latencies)
     latency = 2000 + (random.uniform_below(1 << 20) >> random.uniform_below(16));
@@ -138,7 +137,7 @@ void histogram_record(benchmark::State& state) {
 BENCHMARK(histogram_record);
 
 void histogram_merge(benchmark::State& state) {
-  workload::Random random(1);
+  Random random(1);
   measure::Histogram part;
   for (int i = 0; i < 10'000; ++i) part.record(random.uniform_below(1'000'000));
   measure::Histogram whole;
@@ -150,3 +149,4 @@ void histogram_merge(benchmark::State& state) {
 BENCHMARK(histogram_merge);
 
 }  // namespace
+}  // namespace perdura::bench::micro

@@ -32,7 +32,7 @@ ObjectsClient::ObjectsClient(const harness::Point& point, std::uint32_t index)
       index_(index),
       part_size_(point.settings.number("part_size")),
       workload_(point, index),
-      keys_(point.settings.number("key_size"), "", workload::InsertOrder::hashed),
+      keys_(point.settings.number("key_size"), "", kv::InsertOrder::hashed),
       request_(point.settings.number("request_size")) {
   const Bytes value_size = point.settings.number("value_size");
   const std::uint64_t queue_depth = point.settings.number("queue_depth");
@@ -87,7 +87,7 @@ Task<> ObjectsClient::load() {
 
 Task<objects::Result<void>> ObjectsClient::load(Lane& lane, std::uint64_t record) {
   keys_.write(record, lane.key);
-  workload::fill_value(lane.value, record, kLoadedVersion);
+  kv::fill_value(lane.value, record, kLoadedVersion);
   if (!moves_directly(point_.settings)) co_return co_await pool_->put(lane.key, lane.value, {});
   std::copy(lane.value.begin(), lane.value.end(), lane.direct_bytes.begin());
   co_return co_await pool_->put_direct(lane.key, lane.direct, {});
@@ -135,14 +135,14 @@ void ObjectsClient::prepare(Lane& lane, const ObjectWorkload::Step& step) {
   switch (step.operation) {
     case ObjectOperation::put:
     case ObjectOperation::invoke_put:
-      workload::fill_value(lane.value, step.record, ++version_);
+      kv::fill_value(lane.value, step.record, ++version_);
       return;
     case ObjectOperation::put_direct:
     case ObjectOperation::put_direct_offset:
-      workload::fill_value(lane.direct_bytes, step.record, ++version_);
+      kv::fill_value(lane.direct_bytes, step.record, ++version_);
       return;
     case ObjectOperation::get_direct_offset:
-      workload::fill_value(lane.value, step.record, kLoadedVersion);
+      kv::fill_value(lane.value, step.record, kLoadedVersion);
       return;
     default:
       return;
@@ -182,10 +182,10 @@ bool ObjectsClient::is_right(const Lane& lane, const ObjectWorkload::Step& step,
   switch (step.operation) {
     case ObjectOperation::get:
       return length == lane.received.size() &&
-             workload::check_value(lane.received, step.record).has_value();
+             kv::check_value(lane.received, step.record).has_value();
     case ObjectOperation::get_direct:
       return length == lane.direct_bytes.size() &&
-             workload::check_value(lane.direct_bytes, step.record).has_value();
+             kv::check_value(lane.direct_bytes, step.record).has_value();
     case ObjectOperation::get_direct_offset: {
       const auto expected = std::span(lane.value).subspan(step.offset, part_size_);
       return std::equal(expected.begin(), expected.end(),

@@ -64,7 +64,7 @@ class ObjectsClient {
   std::uint32_t index_;
   Bytes part_size_;
   ObjectWorkload workload_;
-  workload::KeyFormat keys_;
+  kv::KeyFormat keys_;
   std::vector<std::byte> request_;
   std::uint64_t version_ = 0;  // the version of the last value that this client has put
   std::deque<Lane> lanes_;

@@ -69,7 +69,7 @@ void ObjectsDriver::check(const Point& point) const {
     throw UsageError(fmt::format("{}: pools are not recorded over time; remove [timeline]",
                                  settings.system.where));
   }
-  const workload::KeyFormat keys(settings.number("key_size"), "", workload::InsertOrder::hashed);
+  const kv::KeyFormat keys(settings.number("key_size"), "", kv::InsertOrder::hashed);
   if (settings.number("records") > keys.capacity()) {
     refuse("records",
            fmt::format("there are only {} keys of {} bytes; raise key_size or lower records",

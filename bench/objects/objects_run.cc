@@ -55,7 +55,7 @@ void ObjectsRun::start_threads() {
 }
 
 std::uint64_t ObjectsRun::share(std::string_view number, std::uint32_t client) const {
-  return workload::operations_of_client(point_.settings.number(number), client, clients_total_);
+  return ycsb::operations_of_client(point_.settings.number(number), client, clients_total_);
 }
 
 // The thread of a shard, which lives until the platform destroys the thread's tasks.

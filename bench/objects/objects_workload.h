@@ -64,7 +64,7 @@ class ObjectWorkload {
   std::uint64_t own_record(std::uint64_t number) const { return first_ + number * step_; }
 
  private:
-  workload::Random random_;
+  Random random_;
   std::uint64_t word_;  // index in kObjectWorkloads
   std::uint64_t records_;
   Bytes part_size_;

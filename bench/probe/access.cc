@@ -47,8 +47,8 @@ Bytes follow_cold_chain(const pmem::Region& region, Bytes at, std::uint64_t load
 void evict(pmem::Region& region, Bytes length) {
   if (region.model() != nullptr) return;
   // CLFLUSH is used, since CLWB may leave the line in the cache.
-  pmem::mapped::flush_lines_with(pmem::mapped::FlushInstruction::clflush, region.data(), length);
-  pmem::mapped::drain();
+  pmem::flush_lines_with(pmem::FlushInstruction::clflush, region.data(), length);
+  pmem::drain();
 }
 
 namespace {

@@ -311,7 +311,7 @@ class Run {
     const harness::PlatformFactory& platform = platforms_.any();
     const std::string csv = to_csv(readings_, platform.name(), modelled_, platform.profile_name());
     harness::write_atomically(folder_ / "probes.csv", csv);
-    write_manifest(status, {{"probes.csv", report::record_of(csv)}});
+    write_manifest(status, {{"probes.csv", schema::record_of(csv)}});
   }
   std::string kept() const {
     return fmt::format("{} of {} probes are in {}", readings_.size(), set_.probes.size(),
@@ -341,7 +341,7 @@ class Run {
     return ExitCode::failed;
   }
 
-  void write_manifest(RunStatus status, std::map<std::string, report::FileRecord> files = {}) {
+  void write_manifest(RunStatus status, std::map<std::string, schema::FileRecord> files = {}) {
     const harness::PlatformFactory& platform = platforms_.any();
     harness::Manifest manifest{.experiment = "probe-" + request_.set,
                                .platform = std::string(platform.name()),

@@ -96,7 +96,7 @@ struct Active {
   std::vector<std::unique_ptr<fabric::QueuePair>> queue_pairs;
   std::vector<fabric::RemoteKey> keys;
   fabric::Capabilities device;
-  workload::Random random{1};
+  Random random{1};
   std::uint32_t left = 0;     // operations not yet begun
   std::uint32_t working = 0;  // tasks that have not ended
   Picoseconds posting{};

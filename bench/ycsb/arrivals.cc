@@ -2,7 +2,7 @@
 
 #include "bench/ycsb/portable_math.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 constexpr std::uint64_t kPicosecondsPerSecond = 1'000'000'000'000;
@@ -38,4 +38,4 @@ std::uint64_t Arrivals::next() {
   return static_cast<std::uint64_t>(time);
 }
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

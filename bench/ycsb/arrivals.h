@@ -7,7 +7,7 @@
 
 #include "platform/base/random.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 
 enum class ArrivalProcess : std::uint8_t {
   fixed,    // arrivals at equal intervals; the clients take turns
@@ -37,4 +37,4 @@ class Arrivals {
   double mean_gap_;         // poisson: in picoseconds
 };
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 
 // The reason why a workload cannot be used, in one line for a human: what is wrong, where, and what
 // to do.
@@ -10,4 +10,4 @@ struct Error {
   std::string message;
 };
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 // Streams of randomness below one seed. Loading must not consume what the measurement draws.
@@ -192,4 +192,4 @@ std::uint32_t OperationGenerator::draw_scan_length() {
   return min_scan_length_ + static_cast<std::uint32_t>(above);
 }
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -9,7 +9,7 @@
 #include "bench/ycsb/workload_spec.h"
 #include "platform/base/random.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 
 struct Operation {
   OperationKind kind;
@@ -125,4 +125,4 @@ class OperationGenerator {
   std::array<Operation, kAhead> ahead_;
 };
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -4,7 +4,7 @@
 
 #include "bench/ycsb/portable_math.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 // Twice the number of records that the run is expected to create: YCSB's margin for an uneven draw.
@@ -94,4 +94,4 @@ std::uint64_t KeyChooser::draw(Exponential& exponential, Random& random,
   }
 }
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

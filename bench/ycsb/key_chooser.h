@@ -7,7 +7,7 @@
 #include "bench/ycsb/zipfian.h"
 #include "platform/base/random.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 
 // Assigns key numbers to clients. Clients share the loaded keys; the k-th record that client i of n
 // creates gets key number first_new_key() + i + k * n, so that clients never collide and need not
@@ -93,4 +93,4 @@ class KeyChooser {
   Distribution distribution_;
 };
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

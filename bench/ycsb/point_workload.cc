@@ -19,7 +19,7 @@ const PointWorkload& prepared(const harness::Point& point) {
 // The settings of a workload file that has been read successfully before.
 harness::FileSettings settings_of(const std::filesystem::path& workload_file) {
   harness::FileSettings settings;
-  if (const auto properties = workload::Properties::read_file(workload_file)) {
+  if (const auto properties = ycsb::Properties::read_file(workload_file)) {
     for (const auto& [key, entry] : properties->entries()) settings[key] = entry.value;
   }
   return settings;
@@ -35,11 +35,11 @@ void prepare_workload(harness::Point& point, const harness::Locations& locations
   };
   const harness::Located name{settings.text("workload"), settings.where("workload")};
   const auto file = locations.find(harness::FileKind::workload, name);
-  const workload::Overrides overrides{.record_count = settings.number_if_given("records"),
-                                      .operation_count = settings.number_if_given("operations"),
-                                      .key_size = size("key_size"),
-                                      .value_size = size("value_size")};
-  auto spec = workload::workload_from_file(file, overrides);
+  const ycsb::Overrides overrides{.record_count = settings.number_if_given("records"),
+                                  .operation_count = settings.number_if_given("operations"),
+                                  .key_size = size("key_size"),
+                                  .value_size = size("value_size")};
+  auto spec = ycsb::workload_from_file(file, overrides);
   if (!spec) throw UsageError(fmt::format("{}: {}", name.where, spec.error().message));
   if (spec->operation_count == 0) {
     throw UsageError(
@@ -57,13 +57,11 @@ void prepare_workload(harness::Point& point, const harness::Locations& locations
   point.operations = all_operations(point);
 }
 
-const workload::WorkloadSpec& workload_of(const harness::Point& point) {
-  return prepared(point).spec;
-}
+const ycsb::WorkloadSpec& workload_of(const harness::Point& point) { return prepared(point).spec; }
 
 const std::string& workload_name(const harness::Point& point) { return prepared(point).name; }
 
-const workload::Overrides& overrides_of(const harness::Point& point) {
+const ycsb::Overrides& overrides_of(const harness::Point& point) {
   return prepared(point).overrides;
 }
 
@@ -75,7 +73,7 @@ PointWorkload& own_workload(harness::Point& point) {
 }
 
 std::uint64_t all_operations(const harness::Point& point) {
-  const workload::WorkloadSpec& spec = workload_of(point);
+  const ycsb::WorkloadSpec& spec = workload_of(point);
   return spec.loaded_keys() + point.settings.number("warmup") + spec.operation_count;
 }
 

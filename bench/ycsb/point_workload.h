@@ -11,18 +11,18 @@
 namespace perdura::bench {
 
 struct PointWorkload final : harness::PreparedPoint {
-  workload::WorkloadSpec spec;
-  std::string name;                    // as it appears in results
-  workload::Overrides overrides = {};  // settings of the experiment that replace the file's
+  ycsb::WorkloadSpec spec;
+  std::string name;                // as it appears in results
+  ycsb::Overrides overrides = {};  // settings of the experiment that replace the file's
 };
 
 // For Driver::prepare, of drivers whose points have the parameters workload, records, operations,
 // warmup, key_size and value_size. Throws UsageError.
 void prepare_workload(harness::Point& point, const harness::Locations& locations);
 
-const workload::WorkloadSpec& workload_of(const harness::Point& point);
+const ycsb::WorkloadSpec& workload_of(const harness::Point& point);
 const std::string& workload_name(const harness::Point& point);
-const workload::Overrides& overrides_of(const harness::Point& point);
+const ycsb::Overrides& overrides_of(const harness::Point& point);
 
 // Returns a workload that belongs to this point alone and may be changed: a copy of the one that
 // the point has, or a new one.

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 
 // Exponential, logarithm and power with the same digits on every machine. The functions of the
 // system's libm differ from version to version, and even with the same version between processors
@@ -14,7 +14,7 @@ namespace perdura::workload {
 //
 // Arguments and results must be normal numbers: zeros, infinities and NaN are not handled.
 
-namespace portable_math_detail {
+namespace detail {
 
 // ln 2 in two parts; the first has trailing zeros, so that its product with an exponent is exact.
 inline constexpr double kLn2High = 0x1.62e42fefa38p-1;
@@ -44,11 +44,11 @@ inline double exp_slope(double x) {
   return sum;
 }
 
-}  // namespace portable_math_detail
+}  // namespace detail
 
 // The natural logarithm; 0 < x.
 inline double portable_log(double x) {
-  using namespace portable_math_detail;
+  using namespace detail;
   const auto bits = std::bit_cast<std::uint64_t>(x);
   // x = 2^exponent * mantissa, the mantissa between the square roots of 1/2 and of 2.
   constexpr std::uint64_t kSqrtHalf = 0x3fe6a09e667f3bcdULL;
@@ -69,7 +69,7 @@ inline double portable_log(double x) {
 
 // e^x; |x| < 700.
 inline double portable_exp(double x) {
-  using namespace portable_math_detail;
+  using namespace detail;
   constexpr double kInverseLn2 = 0x1.71547652b82fep0;
   const auto exponent = static_cast<std::int64_t>(x * kInverseLn2 + (x < 0 ? -0.5 : 0.5));
   const double whole = static_cast<double>(exponent);
@@ -79,7 +79,7 @@ inline double portable_exp(double x) {
 
 // e^x - 1, exact also where e^x is close to 1; |x| < 700.
 inline double portable_expm1(double x) {
-  return x < 0.5 && x > -0.5 ? x * portable_math_detail::exp_slope(x) : portable_exp(x) - 1.0;
+  return x < 0.5 && x > -0.5 ? x * detail::exp_slope(x) : portable_exp(x) - 1.0;
 }
 
 // base^exponent; 0 < base.
@@ -87,4 +87,4 @@ inline double portable_pow(double base, double exponent) {
   return portable_exp(exponent * portable_log(base));
 }
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

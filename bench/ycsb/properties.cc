@@ -13,7 +13,7 @@
 #include "harness/text/printable.h"
 #include "platform/base/path_kind.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\f'; }
@@ -208,4 +208,4 @@ const Properties::Entry* Properties::find(std::string_view key) const {
   return found == entries_.end() ? nullptr : &found->second;
 }
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

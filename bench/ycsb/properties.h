@@ -9,7 +9,7 @@
 
 #include "bench/ycsb/error.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 
 // The contents of a property file in Java's .properties format, in which YCSB describes workloads.
 // It supports comments (# and !), key=value, key:value, key value, continuation by a backslash at
@@ -40,4 +40,4 @@ class Properties {
   std::map<std::string, Entry, std::less<>> entries_;
 };
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

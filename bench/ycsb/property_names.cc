@@ -5,7 +5,7 @@
 
 #include "platform/base/suggestion.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 constexpr auto kKnown = std::to_array<std::string_view>({
@@ -100,4 +100,4 @@ bool is_known_property(std::string_view key) {
 
 std::string_view closest_known_property(std::string_view key) { return nearest(key, kKnown); }
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

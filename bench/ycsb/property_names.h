@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 
 // True if a workload file may contain this property: one of YCSB's core (used here or not), or one
 // of our extensions. Any other is a misspelling or meant for a database binding; if it were ignored
@@ -21,4 +21,4 @@ struct ForeignProperty {
 };
 const ForeignProperty* foreign_property(std::string_view key);
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

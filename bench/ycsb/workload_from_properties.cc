@@ -14,7 +14,7 @@
 #include "bench/ycsb/property_names.h"
 #include "bench/ycsb/workload_spec.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 template <typename T>
@@ -42,9 +42,9 @@ constexpr auto kLengthDistributions = std::to_array<Choice<LengthDistribution>>(
 // YCSB has no constant distribution of scan lengths.
 constexpr auto kScanLengthDistributions = std::span(kLengthDistributions).subspan<1>();
 
-constexpr auto kInsertOrders = std::to_array<Choice<InsertOrder>>({
-    {"hashed", InsertOrder::hashed},
-    {"ordered", InsertOrder::ordered},
+constexpr auto kInsertOrders = std::to_array<Choice<kv::InsertOrder>>({
+    {"hashed", kv::InsertOrder::hashed},
+    {"ordered", kv::InsertOrder::ordered},
 });
 
 // Copies properties into a specification and keeps the first error, so that the code below reads as
@@ -224,7 +224,7 @@ tl::expected<WorkloadSpec, Error> workload_from_properties(const Properties& pro
   reader.whole_number("operationcount", spec.operation_count);
   reader.whole_number("insertstart", spec.insert_start);
   reader.optional_whole_number("insertcount", spec.insert_count);
-  reader.one_of<InsertOrder>("insertorder", kInsertOrders, spec.insert_order);
+  reader.one_of<kv::InsertOrder>("insertorder", kInsertOrders, spec.insert_order);
 
   for (std::size_t kind = 0; kind < kOperationKinds; ++kind) {
     reader.real_number(kProportionProperties[kind], spec.proportions[kind]);
@@ -273,4 +273,4 @@ tl::expected<WorkloadSpec, Error> workload_from_file(const std::filesystem::path
   return spec;
 }
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -12,8 +12,8 @@ namespace {
 
 using harness::Point;
 using harness::PointSettings;
-using workload::OperationKind;
-using workload::RequestDistribution;
+using ycsb::OperationKind;
+using ycsb::RequestDistribution;
 
 class Remarks {
  public:
@@ -24,7 +24,7 @@ class Remarks {
     clients();
     fields();
     keys();
-    const workload::AskedOfYcsb& asked = spec().asked;
+    const ycsb::AskedOfYcsb& asked = spec().asked;
     if (asked.load_only) {
       say("dotransactions=false", "the records are loaded, and then the operations are run");
     }
@@ -41,10 +41,10 @@ class Remarks {
   std::vector<std::string> take() { return std::move(lines_); }
 
  private:
-  const workload::WorkloadSpec& spec() const { return workload_of(*point_); }
+  const ycsb::WorkloadSpec& spec() const { return workload_of(*point_); }
 
   void clients() {
-    const workload::AskedOfYcsb& asked = spec().asked;
+    const ycsb::AskedOfYcsb& asked = spec().asked;
     const PointSettings& settings = point_->settings;
     if (asked.thread_count && asked.thread_count != settings.number("clients")) {
       say(fmt::format("threadcount={}", *asked.thread_count),
@@ -69,7 +69,7 @@ class Remarks {
   }
 
   void fields() {
-    const workload::AskedOfYcsb& asked = spec().asked;
+    const ycsb::AskedOfYcsb& asked = spec().asked;
     if (asked.field_count < 2) return;
     const bool modifies = spec().uses(OperationKind::read_modify_write);
     if (!asked.write_all_fields && (spec().uses(OperationKind::update) || modifies)) {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 tl::unexpected<Error> invalid(std::string message) {
@@ -199,4 +199,4 @@ std::uint64_t operations_of_client(std::uint64_t total, std::uint32_t client,
   return total / clients + (client < total % clients ? 1 : 0);
 }
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

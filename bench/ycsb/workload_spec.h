@@ -15,7 +15,7 @@
 #include "bench/ycsb/zipfian.h"
 #include "services/kv/key_format.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 
 enum class OperationKind : std::uint8_t { read, update, insert, scan, read_modify_write, erase };
 inline constexpr std::size_t kOperationKinds = 6;
@@ -80,7 +80,7 @@ struct WorkloadSpec {
   // record_count. New records follow record_count.
   std::uint64_t insert_start = 0;
   std::optional<std::uint64_t> insert_count;
-  InsertOrder insert_order = InsertOrder::hashed;
+  kv::InsertOrder insert_order = kv::InsertOrder::hashed;
 
   // Indexed by OperationKind; only their ratios count.
   std::array<double, kOperationKinds> proportions = {0.95, 0.05, 0.0, 0.0, 0.0, 0.0};
@@ -118,7 +118,7 @@ struct WorkloadSpec {
   std::uint64_t loaded_keys() const { return insert_count.value_or(record_count - insert_start); }
   std::uint64_t first_new_key() const { return record_count; }
   std::uint32_t max_value_size() const { return field_count * field_length; }
-  KeyFormat key_format() const { return {key_size, key_prefix, insert_order}; }
+  kv::KeyFormat key_format() const { return {key_size, key_prefix, insert_order}; }
 
   // Checks that the settings fit together. The message names the property to change.
   tl::expected<void, Error> validate() const;
@@ -140,4 +140,4 @@ tl::expected<WorkloadSpec, Error> with_overrides(WorkloadSpec spec, const Overri
 std::uint64_t operations_of_client(std::uint64_t total, std::uint32_t client,
                                    std::uint32_t clients);
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

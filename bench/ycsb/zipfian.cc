@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 // The derivatives' part of Euler-Maclaurin for f(x) = x^-theta: sum of B_2k / (2k)! f^(2k-1)(x),
@@ -97,4 +97,4 @@ ScrambledZipfian::ScrambledZipfian(std::uint64_t items, double theta)
                                            : Zipfian(kRanks, theta)),
       items_(items) {}
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -8,7 +8,7 @@
 #include "platform/base/random.h"
 #include "services/kv/fnv.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 
 // YCSB's Zipfian constant, theta below.
 inline constexpr double kYcsbZipfianConstant = 0.99;
@@ -117,7 +117,7 @@ class ScrambledZipfian {
   // Precondition: items > 0, 0 < theta < 1. Other constants than 0.99 use their own zeta.
   explicit ScrambledZipfian(std::uint64_t items, double theta = kYcsbZipfianConstant);
 
-  std::uint64_t next(Random& random) const { return ycsb_hash(ranks_.next(random)) % items_; }
+  std::uint64_t next(Random& random) const { return kv::ycsb_hash(ranks_.next(random)) % items_; }
 
   std::uint64_t items() const { return items_; }
   const Zipfian& ranks() const { return ranks_; }
@@ -144,4 +144,4 @@ class Latest {
   Zipfian age_;
 };
 
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -27,7 +27,7 @@ struct DriverDeclarations {
 
 struct Declarations {
   std::vector<DriverDeclarations> drivers;
-  report::Schema columns;  // columns of points.csv, for all drivers; figures may name these
+  schema::Schema columns;  // columns of points.csv, for all drivers; figures may name these
 };
 
 // The parameters that the harness itself declares for every point: the system that it runs, and how

@@ -199,13 +199,13 @@ void read_timeline(const TomlSection& timeline, Experiment& experiment) {
 }
 
 // A sweep may take hours, so errors that would make its report fail are detected at its start.
-void read_figures(const Document& document, const report::Schema& schema, Experiment& experiment) {
+void read_figures(const Document& document, const schema::Schema& schema, Experiment& experiment) {
   const auto where = [&](const toml::source_region& part) { return document.where(part); };
-  auto specs = report::read_specs(document.table(), where, schema);
+  auto specs = schema::read_specs(document.table(), where, schema);
   if (!specs) throw UsageError(specs.error().message);
   experiment.specs = std::move(*specs);
-  for (const report::FigureSpec& figure : experiment.specs.figures) {
-    if (figure.data != report::FigureSpec::Data::timeline) continue;
+  for (const schema::FigureSpec& figure : experiment.specs.figures) {
+    if (figure.data != schema::FigureSpec::Data::timeline) continue;
     if (experiment.timeline_interval != Nanoseconds{}) continue;
     throw UsageError(
         fmt::format("{}: figure {} is drawn over time; add [timeline] with "

@@ -96,7 +96,7 @@ struct Experiment {
   ShmSettings shm;
   VerbsSettings verbs;
   Nanoseconds timeline_interval{};  // 0: no timeline is recorded
-  report::Specs specs;              // the figures and tables of its report
+  schema::Specs specs;              // the figures and tables of its report
   std::string file;                 // the file that it was read from
   std::string text;                 // the TOML text, overrides applied
 };

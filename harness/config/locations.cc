@@ -86,13 +86,13 @@ std::vector<std::string> Locations::names(FileKind kind) const {
 namespace {
 
 // An axis that doubles from number to number cannot show 0.
-void check_positive(const report::FigureSpec& figure, const std::vector<Axis>& matrix) {
+void check_positive(const schema::FigureSpec& figure, const std::vector<Axis>& matrix) {
   for (const Axis& axis : matrix) {
     if (axis.parameter != figure.x) continue;
     for (const Axis::Value& value : axis.values) {
       const std::string text = value.value.to_text();
       const bool left_out = std::any_of(
-          figure.where.begin(), figure.where.end(), [&](const report::Condition& condition) {
+          figure.where.begin(), figure.where.end(), [&](const schema::Condition& condition) {
             return condition.column == figure.x && !condition.holds(text);
           });
       if (left_out || std::strtod(text.c_str(), nullptr) > 0) continue;
@@ -107,7 +107,7 @@ void check_positive(const report::FigureSpec& figure, const std::vector<Axis>& m
 // A system's name that is mistyped would leave the figure empty, which the user would see only
 // after the whole sweep. A system that is known and not in the matrix is all right: a sweep may be
 // run for some of them.
-void check_systems(const report::DataSpec& spec, std::string_view kind,
+void check_systems(const schema::DataSpec& spec, std::string_view kind,
                    const Experiment& experiment) {
   std::vector<std::string> known;
   for (const auto& system : experiment.declared.systems) known.emplace_back(system.name);
@@ -121,7 +121,7 @@ void check_systems(const report::DataSpec& spec, std::string_view kind,
                                    unknown_name("system", name, known)));
     }
   };
-  for (const report::Condition& condition : spec.where) {
+  for (const schema::Condition& condition : spec.where) {
     check("where", condition.column, condition.any_of);
   }
   if (spec.normalize) check("normalize", spec.normalize->column, spec.normalize->any_of);
@@ -131,17 +131,17 @@ void check_systems(const report::DataSpec& spec, std::string_view kind,
 }  // namespace
 
 void Locations::check_plots(const Experiment& experiment) const {
-  for (const report::FigureSpec& figure : experiment.specs.figures) {
+  for (const schema::FigureSpec& figure : experiment.specs.figures) {
     check_systems(figure, "figure", experiment);
   }
-  for (const report::TableSpec& table : experiment.specs.tables) {
+  for (const schema::TableSpec& table : experiment.specs.tables) {
     check_systems(table, "table", experiment);
   }
-  const auto there = report::check_plots(experiment.specs, plots());
+  const auto there = schema::check_plots(experiment.specs, plots());
   if (!there) throw UsageError(there.error().message);
-  for (const report::FigureSpec& figure : experiment.specs.figures) {
-    const auto axis = report::x_axis_of(plots() / (figure.plot + ".gp"));
-    if (!figure.at.empty() || axis != report::XAxis::positive_numbers) continue;
+  for (const schema::FigureSpec& figure : experiment.specs.figures) {
+    const auto axis = schema::x_axis_of(plots() / (figure.plot + ".gp"));
+    if (!figure.at.empty() || axis != schema::XAxis::positive_numbers) continue;
     check_positive(figure, experiment.matrix);
   }
 }

@@ -84,7 +84,7 @@ std::optional<InterruptedSweep> open_interrupted(const fs::path& folder, IfDamag
   if (has_status(folder, RunStatus::complete)) {
     std::error_code ignored;
     fs::remove(journal_file(folder), ignored);
-    if (const auto sound = report::check_against_manifest(folder); !sound) {
+    if (const auto sound = schema::check_against_manifest(folder); !sound) {
       throw UsageError(fmt::format("--continue {}: the sweep is complete, but {}", folder.string(),
                                    sound.error().message));
     }
@@ -99,7 +99,7 @@ std::optional<InterruptedSweep> open_interrupted(const fs::path& folder, IfDamag
   InterruptedSweep sweep{Journal::open(journal_file(folder), if_damaged), {}, {}, {}};
   if (!sweep.journal.cut_back().empty()) sweep.notes.push_back(sweep.journal.cut_back());
   const auto sound =
-      report::check_against_manifest(folder, "it is written anew from the points in the journal");
+      schema::check_against_manifest(folder, "it is written anew from the points in the journal");
   if (!sound) sweep.notes.push_back(sound.error().message);
   sweep.identity = identity_of_text(sweep.journal.records().front(), journal_file(folder));
   sweep.directory = first_directory(sweep.journal.records());

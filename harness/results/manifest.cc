@@ -40,7 +40,7 @@ Json json_of(const Session& session) {
           {"machines", machines}};
 }
 
-Json json_of(const std::map<std::string, report::FileRecord>& files) {
+Json json_of(const std::map<std::string, schema::FileRecord>& files) {
   Json json = Json::object();
   for (const auto& [name, file] : files) {
     json[name] = {{"rows", file.rows}, {"bytes", file.bytes}, {"crc32", file.crc32}};
@@ -68,7 +68,7 @@ Session session_of_json(const std::string& text) {
 std::string to_json(const Manifest& manifest) {
   const BuildInfo& build = build_info();
   Json json;
-  json["schema_version"] = report::kSchemaVersion;
+  json["schema_version"] = schema::kSchemaVersion;
   json["version"] = build.version;
   json["git_revision"] = build.git_revision;
   json["git_dirty"] = build.git_dirty;

@@ -61,15 +61,15 @@ struct Manifest {
   std::uint64_t repetitions = 1;
   std::size_t points = 0;  // points of the sweep, repetitions included
   std::size_t points_done = 0;
-  report::Schema schema{};  // columns of points.csv
+  schema::Schema schema{};  // columns of points.csv
   // The roles of the points' nodes in words, "a server and 2 clients", without duplicates.
   std::vector<std::string> nodes{};
   RunStatus status = RunStatus::running;
   // Records of the folder's tables, by name; readers compare the files with them. times.csv is
   // excluded: it holds no results, and differs from run to run.
-  std::map<std::string, report::FileRecord> files{};
+  std::map<std::string, schema::FileRecord> files{};
   // While the files are being rewritten, the records of their previous contents.
-  std::map<std::string, report::FileRecord> files_before{};
+  std::map<std::string, schema::FileRecord> files_before{};
   // The only part that differs between a continued sweep and an uninterrupted one.
   std::vector<Session> sessions{};
 };

@@ -15,7 +15,7 @@ namespace {
 
 class Row {
  public:
-  void text(std::string_view cell) { cells_.push_back(report::csv_cell(cell)); }
+  void text(std::string_view cell) { cells_.push_back(schema::csv_cell(cell)); }
   void number(std::uint64_t value) { cells_.push_back(fmt::to_string(value)); }
   void number(double value) { cells_.push_back(fmt::format("{}", value)); }
   template <class Number>
@@ -65,7 +65,7 @@ std::optional<double> in_microseconds(std::optional<Number> nanoseconds) {
 }
 
 std::string identity_cell(const PointIdentity& identity, std::string_view column) {
-  if (column == "schema_version") return fmt::to_string(report::kSchemaVersion);
+  if (column == "schema_version") return fmt::to_string(schema::kSchemaVersion);
   if (column == "experiment") return identity.experiment;
   if (column == "platform") return identity.platform;
   if (column == "provenance") return identity.modelled ? "modelled" : "measured";
@@ -82,7 +82,7 @@ constexpr std::array kPercentiles{50.0, 90.0, 99.0, 99.9, 99.99};
 // Adds latencies and response times in the same way.
 void add_times(Row& row, const measure::Histogram& latency) {
   if (latency.count() == 0) {
-    row.not_measured(report::kLatencyColumns);
+    row.not_measured(schema::kLatencyColumns);
     return;
   }
   row.number(latency.mean() / 1000.0);
@@ -162,7 +162,7 @@ std::optional<double> declared_value(const Measurement& measurement, std::string
 
 void add_noise(Row& row, const std::optional<HostNoise>& noise) {
   if (!noise) {
-    row.not_measured(report::noise_columns().size());
+    row.not_measured(schema::noise_columns().size());
     return;
   }
   row.text(noise->mark());
@@ -177,9 +177,9 @@ void add_noise(Row& row, const std::optional<HostNoise>& noise) {
 }  // namespace
 
 std::string points_csv(const std::vector<const PointResult*>& results,
-                       const report::Schema& schema) {
+                       const schema::Schema& schema) {
   std::string out;
-  for (const report::Column& column : schema.columns()) {
+  for (const schema::Column& column : schema.columns()) {
     if (!out.empty()) out += ',';
     out += column.name;
   }
@@ -188,7 +188,7 @@ std::string points_csv(const std::vector<const PointResult*>& results,
     return !result->identity.modelled;
   });
   if (on_hosts) {
-    for (const report::Column& column : report::noise_columns()) {
+    for (const schema::Column& column : schema::noise_columns()) {
       out += ',';
       out += column.name;
     }
@@ -199,7 +199,7 @@ std::string points_csv(const std::vector<const PointResult*>& results,
     for (const RowSource& source : rows_of(measurement)) {
       const bool all = source.operation == "all";
       Row row;
-      for (const report::Column& column : report::identity_columns()) {
+      for (const schema::Column& column : schema::identity_columns()) {
         row.text(identity_cell(result->identity, column.name));
       }
       row.text(source.operation);
@@ -238,7 +238,7 @@ std::string points_csv(const std::vector<const PointResult*>& results,
       } else {
         row.not_measured(kCostColumns);
       }
-      for (const report::Column& column : schema.declared()) {
+      for (const schema::Column& column : schema.declared()) {
         if (column.identifies()) {
           row.text(identity_cell(result->identity, column.name));
         } else {
@@ -253,12 +253,12 @@ std::string points_csv(const std::vector<const PointResult*>& results,
 }
 
 std::string timeline_csv(const std::vector<const PointResult*>& results,
-                         const report::Schema& schema) {
+                         const schema::Schema& schema) {
   std::string out;
-  const std::vector<report::Column> identity = schema.identity();
+  const std::vector<schema::Column> identity = schema.identity();
   for (const auto columns :
-       {std::span<const report::Column>(identity), report::timeline_columns()}) {
-    for (const report::Column& column : columns) {
+       {std::span<const schema::Column>(identity), schema::timeline_columns()}) {
+    for (const schema::Column& column : columns) {
       fmt::format_to(std::back_inserter(out), "{},", column.name);
     }
   }
@@ -268,7 +268,7 @@ std::string timeline_csv(const std::vector<const PointResult*>& results,
     recorded = recorded || result->measurement.timeline.recorded();
     for (const TimelineInterval& interval : divide(result->measurement.timeline)) {
       Row row;
-      for (const report::Column& column : identity) {
+      for (const schema::Column& column : identity) {
         row.text(identity_cell(result->identity, column.name));
       }
       row.number(static_cast<double>(interval.start.count()) / 1e6);

@@ -35,10 +35,10 @@ struct PointResult {
 // numbers are written as the shortest decimal that reads back as the same double. `schema` has the
 // columns of points.csv; timeline.csv has those of them that identify points.
 std::string points_csv(const std::vector<const PointResult*>& results,
-                       const report::Schema& schema = {});
+                       const schema::Schema& schema = {});
 std::string histograms_csv(const std::vector<const PointResult*>& results);
 // Empty if no timeline was recorded.
 std::string timeline_csv(const std::vector<const PointResult*>& results,
-                         const report::Schema& schema = {});
+                         const schema::Schema& schema = {});
 
 }  // namespace perdura::harness

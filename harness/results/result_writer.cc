@@ -59,7 +59,7 @@ ResultWriter::ResultWriter(fs::path folder, InterruptedSweep sweep, Manifest man
       manifest_(std::move(manifest)),
       journal_(std::move(sweep.journal)),
       results_(manifest_.points) {
-  manifest_.files_before = report::sound_files(folder_);
+  manifest_.files_before = schema::sound_files(folder_);
   // Removes temporary files that a killed process was writing.
   for (const fs::path& path : names_in(folder_)) {
     if (path.extension() == ".tmp") fs::remove(path);
@@ -137,7 +137,7 @@ void ResultWriter::write(RunStatus status) {
     if (!results_[index]) continue;
     const auto& [result, time] = *results_[index];
     finished.push_back(&result);
-    times += fmt::format("{},{},{},{:.6f}\n", index + 1, report::csv_cell(time.label),
+    times += fmt::format("{},{},{},{:.6f}\n", index + 1, schema::csv_cell(time.label),
                          time.operations, std::chrono::duration<double>(time.wall).count());
   }
   std::map<std::string, std::string> tables{{"points.csv", points_csv(finished, manifest_.schema)},
@@ -146,7 +146,7 @@ void ResultWriter::write(RunStatus status) {
     tables["timeline.csv"] = std::move(timeline);
   }
   manifest_.files.clear();
-  for (const auto& [name, text] : tables) manifest_.files[name] = report::record_of(text);
+  for (const auto& [name, text] : tables) manifest_.files[name] = schema::record_of(text);
   write_atomically(folder_ / "manifest.json", to_json(manifest_));
   for (const auto& [name, text] : tables) write_atomically(folder_ / name, text);
   write_atomically(folder_ / "times.csv", times);

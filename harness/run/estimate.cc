@@ -25,8 +25,8 @@ std::string without_repetition(const std::string& label) {
   return label.substr(0, label.find(" repetition="));
 }
 
-report::Schema schema_of(const fs::path& folder) {
-  auto schema = report::Schema::beside(folder / "points.csv");
+schema::Schema schema_of(const fs::path& folder) {
+  auto schema = schema::Schema::beside(folder / "points.csv");
   if (!schema) throw UsageError(schema.error().message);
   return std::move(*schema);
 }
@@ -72,7 +72,7 @@ PastRun read_past_run(const fs::path& folder, const Experiment& experiment) {
         "steady states; give a run of the same experiment",
         folder.string()));
   }
-  const auto table = report::read_csv(folder / "times.csv");
+  const auto table = schema::read_csv(folder / "times.csv");
   if (!table) throw wrong(table.error().message);
   const auto label = table->column("label");
   const auto operations = table->column("operations");
@@ -80,9 +80,9 @@ PastRun read_past_run(const fs::path& folder, const Experiment& experiment) {
   if (!label || !operations || !wall) throw wrong("times.csv lacks a column");
   PastRun past;
   past.folder = folder;
-  for (const report::CsvRow& row : table->rows) {
-    const auto count = report::parse_number(row.cells[*operations]);
-    const auto seconds = report::parse_number(row.cells[*wall]);
+  for (const schema::CsvRow& row : table->rows) {
+    const auto count = schema::parse_number(row.cells[*operations]);
+    const auto seconds = schema::parse_number(row.cells[*wall]);
     if (!count || !seconds || *count <= 0 || *seconds < 0) {
       throw wrong(fmt::format("times.csv:{} is not a time", row.line));
     }

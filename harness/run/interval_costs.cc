@@ -12,7 +12,7 @@ namespace {
 struct RoleColumn {
   std::string_view suffix;
   std::string_view noun;   // with {} in place of the role
-  report::Quantity shown;  // only unit and scale; the nouns depend on the role
+  schema::Quantity shown;  // only unit and scale; the nouns depend on the role
   double (*value)(const RoleCosts& costs);
 
   bool per_operation() const { return suffix.ends_with("_per_op"); }
@@ -24,9 +24,9 @@ double real(Number number) {
   return static_cast<double>(number);
 }
 
-constexpr report::Quantity kMicroseconds{"", "", "us"};
-constexpr report::Quantity kBytes{"", "", "bytes"};
-constexpr report::Quantity kMebibytes{"", "", "MiB", 1.0 / MiB};
+constexpr schema::Quantity kMicroseconds{"", "", "us"};
+constexpr schema::Quantity kBytes{"", "", "bytes"};
+constexpr schema::Quantity kMebibytes{"", "", "MiB", 1.0 / MiB};
 
 constexpr RoleColumn kColumns[] = {
     {"_cpu_us_per_op", "{} CPU time", kMicroseconds,
@@ -45,23 +45,23 @@ constexpr RoleColumn kColumns[] = {
 
 }  // namespace
 
-report::Schema role_columns(const Roles& roles) {
+schema::Schema role_columns(const Roles& roles) {
   std::deque<std::string> texts;
   const auto kept = [&](std::string text) -> std::string_view {
     return texts.emplace_back(std::move(text));
   };
-  std::vector<report::Column> columns;
+  std::vector<schema::Column> columns;
   for (const Role& role : roles) {
     for (const RoleColumn& column : kColumns) {
       const std::string noun = fmt::format(fmt::runtime(column.noun), role.name);
       const std::string_view title_end = column.per_operation() ? " per operation" : "";
       columns.push_back({.name = kept(column.name(role)),
-                         .shown = {kept(noun), kept(report::capitalized(noun).append(title_end)),
+                         .shown = {kept(noun), kept(schema::capitalized(noun).append(title_end)),
                                    column.shown.unit, column.shown.scale},
-                         .better = report::Column::Better::less});
+                         .better = schema::Column::Better::less});
     }
   }
-  return report::Schema(columns);
+  return schema::Schema(columns);
 }
 
 void IntervalCosts::begin(Node& node) {

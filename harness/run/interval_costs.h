@@ -17,7 +17,7 @@
 namespace perdura::harness {
 
 // The columns that points.csv has for each role, in addition to those for all nodes together.
-report::Schema role_columns(const Roles& roles);
+schema::Schema role_columns(const Roles& roles);
 
 enum class Interval : std::uint8_t { empty, measured };
 

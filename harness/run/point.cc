@@ -81,20 +81,20 @@ void check_file_names(const std::vector<Point>& points) {
 // Collects the columns that several drivers and systems declare, each once.
 class Columns {
  public:
-  void add(const report::Schema& schema) { add(schema.declared()); }
-  void add(std::span<const report::Column> columns) {
-    std::vector<report::Column> all(schema_.declared().begin(), schema_.declared().end());
+  void add(const schema::Schema& schema) { add(schema.declared()); }
+  void add(std::span<const schema::Column> columns) {
+    std::vector<schema::Column> all(schema_.declared().begin(), schema_.declared().end());
     all.insert(all.end(), columns.begin(), columns.end());
-    schema_ = report::Schema(all);
+    schema_ = schema::Schema(all);
   }
-  const report::Schema& schema() const { return schema_; }
+  const schema::Schema& schema() const { return schema_; }
 
  private:
-  report::Schema schema_;
+  schema::Schema schema_;
 };
 
 // True if the parameter's column belongs into the results of these points.
-bool says_something(const Driver& driver, const report::Column& column,
+bool says_something(const Driver& driver, const schema::Column& column,
                     const std::vector<Point>& points) {
   const auto left_out = driver.columns_if_unusual();
   if (std::find(left_out.begin(), left_out.end(), column.name) == left_out.end()) return true;
@@ -104,8 +104,8 @@ bool says_something(const Driver& driver, const report::Column& column,
 }
 
 // The titles of the systems that the points run, without systems that have no title.
-std::vector<report::Spelling> titles_of(const Driver& driver, const std::vector<Point>& points) {
-  std::vector<report::Spelling> titles;
+std::vector<schema::Spelling> titles_of(const Driver& driver, const std::vector<Point>& points) {
+  std::vector<schema::Spelling> titles;
   for (const auto& system : driver.systems()) {
     const bool runs = std::any_of(points.begin(), points.end(), [&](const Point& point) {
       return point.settings.system.text == system.name;
@@ -125,7 +125,7 @@ Declarations declarations_of(std::span<const Driver* const> drivers) {
     auto& declared = declarations.drivers.emplace_back();
     declared = {driver->name(), driver->parameters(), {}, driver->systems()};
     for (const Role& role : roles) declared.roles.push_back(role.name);
-    columns.add(report::parameter_columns(driver->parameters()));
+    columns.add(schema::parameter_columns(driver->parameters()));
     columns.add(role_columns(roles));
     for (const auto& system : declared.systems) columns.add(driver->columns(system.name));
   }
@@ -133,17 +133,17 @@ Declarations declarations_of(std::span<const Driver* const> drivers) {
   return declarations;
 }
 
-report::Schema schema_of(const Driver& driver, const std::vector<Point>& points) {
+schema::Schema schema_of(const Driver& driver, const std::vector<Point>& points) {
   Columns columns;
-  const report::Schema of_parameters = report::parameter_columns(driver.parameters());
-  for (const report::Column& column : of_parameters.declared()) {
+  const schema::Schema of_parameters = schema::parameter_columns(driver.parameters());
+  for (const schema::Column& column : of_parameters.declared()) {
     if (says_something(driver, column, points)) columns.add(std::span(&column, 1));
   }
   for (const Point& point : points) {
     columns.add(role_columns(point.roles));
     columns.add(driver.columns_of(point));
   }
-  report::Schema schema = columns.schema();
+  schema::Schema schema = columns.schema();
   schema.set_words("system", titles_of(driver, points));
   return schema;
 }

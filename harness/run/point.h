@@ -96,9 +96,9 @@ class Driver {
   virtual Roles roles(const PointSettings& settings, NodeId nodes) const = 0;
   // The metrics of a system beyond those that the harness measures for all: further columns of
   // points.csv.
-  virtual std::vector<report::Column> columns(std::string_view) const { return {}; }
+  virtual std::vector<schema::Column> columns(std::string_view) const { return {}; }
   // The subset of them that a point's results have.
-  virtual std::vector<report::Column> columns_of(const Point& point) const {
+  virtual std::vector<schema::Column> columns_of(const Point& point) const {
     return columns(point.settings.system.text);
   }
   // Identifying parameters that get a column only if some point sets an unusual value. Readers
@@ -127,7 +127,7 @@ class Driver {
 // The union of what experiments of these drivers may contain.
 Declarations declarations_of(std::span<const Driver* const> drivers);
 // The columns of points.csv that the points have.
-report::Schema schema_of(const Driver& driver, const std::vector<Point>& points);
+schema::Schema schema_of(const Driver& driver, const std::vector<Point>& points);
 
 // All points of the sweep, repetitions included, in the order in which results are written. Throws
 // UsageError, naming the point or the place in the experiment, if one of them cannot be run.

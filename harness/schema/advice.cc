@@ -6,7 +6,7 @@
 #include "platform/base/json.h"
 #include "platform/base/path_kind.h"
 
-namespace perdura::report {
+namespace perdura::schema {
 
 std::string advice_on_damaged(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.parent_path();
@@ -20,4 +20,4 @@ std::string advice_on_damaged(const std::filesystem::path& file) {
   return fmt::format("'perdura run --continue {}' writes the file anew", folder.string());
 }
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace perdura::report {
+namespace perdura::schema {
 namespace {
 
 constexpr std::array<Spelling, 3> kDomains{{{"dmp", "DMP"}, {"mhp", "MHP"}, {"wsp", "WSP"}}};
@@ -271,4 +271,4 @@ const Column* find_column(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

@@ -9,7 +9,7 @@
 
 #include "harness/schema/quantity.h"
 
-namespace perdura::report {
+namespace perdura::schema {
 
 struct Column {
   enum class Kind : std::uint8_t { text, number };
@@ -65,4 +65,4 @@ const Column* find_column(std::string_view name);
 // latency_mean_us to latency_p9999_high_us; response_* has as many.
 inline constexpr std::size_t kLatencyColumns = 20;
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

@@ -10,7 +10,7 @@
 #include "harness/text/printable.h"
 #include "platform/base/path_kind.h"
 
-namespace perdura::report {
+namespace perdura::schema {
 namespace {
 
 class Reading {
@@ -182,4 +182,4 @@ std::optional<double> parse_number(std::string_view text) {
   return number;
 }
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

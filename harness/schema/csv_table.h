@@ -10,7 +10,7 @@
 
 #include "harness/schema/error.h"
 
-namespace perdura::report {
+namespace perdura::schema {
 
 struct CsvRow {
   std::size_t line = 0;  ///< line of the file on which the row starts, from 1
@@ -48,4 +48,4 @@ std::string csv_cell(std::string_view text);
 /// The whole text as a number; nullopt if any part of it is not. Accepts "inf".
 std::optional<double> parse_number(std::string_view text);
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

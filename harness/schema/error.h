@@ -4,7 +4,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 
-namespace perdura::report {
+namespace perdura::schema {
 
 /// One line: what is wrong, where, and what to do.
 struct Error {
@@ -23,4 +23,4 @@ inline tl::unexpected<Error> fail_work(std::string message) {
   return tl::unexpected<Error>(Error{std::move(message), true});
 }
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

@@ -11,7 +11,7 @@
 #include "platform/base/json.h"
 #include "platform/base/path_kind.h"
 
-namespace perdura::report {
+namespace perdura::schema {
 namespace {
 
 namespace fs = std::filesystem;
@@ -174,4 +174,4 @@ Expected<std::string> check_against_manifest(const fs::path& folder, std::string
   }
 }
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

@@ -12,7 +12,7 @@
 
 #include "harness/schema/error.h"
 
-namespace perdura::report {
+namespace perdura::schema {
 
 struct FileRecord {
   std::uint64_t rows = 0;   ///< of a CSV file, without its header
@@ -44,4 +44,4 @@ std::map<std::string, FileRecord> sound_files(const std::filesystem::path& folde
 Expected<std::string> check_against_manifest(const std::filesystem::path& folder,
                                              std::string_view advice = "");
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <cmath>
 
-namespace perdura::report {
+namespace perdura::schema {
 
 std::string Quantity::axis_with_unit() const {
   const std::string shown = shown_unit(unit);
@@ -61,4 +61,4 @@ std::string shown_number(double number) {
   return fmt::format("{:.2f}", number);
 }
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

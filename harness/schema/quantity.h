@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace perdura::report {
+namespace perdura::schema {
 
 /// How a column is shown to people.
 struct Quantity {
@@ -39,4 +39,4 @@ std::string shown_range(std::string text);
 /// Two decimals below 1000, none above; infinity is "∞".
 std::string shown_number(double number);
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

@@ -8,7 +8,7 @@
 #include "harness/text/whole_file.h"
 #include "platform/base/json.h"
 
-namespace perdura::report {
+namespace perdura::schema {
 namespace {
 
 const Column* in(std::span<const Column> columns, std::string_view name) {
@@ -173,4 +173,4 @@ Schema parameter_columns(std::span<const Parameter> table) {
   return Schema(columns);
 }
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

@@ -20,7 +20,7 @@ namespace perdura {
 class Json;
 }
 
-namespace perdura::report {
+namespace perdura::schema {
 
 class Schema {
  public:
@@ -72,4 +72,4 @@ class Schema {
 /// The columns of those parameters in a table that identify points.
 Schema parameter_columns(std::span<const Parameter> table);
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

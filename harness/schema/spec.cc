@@ -16,7 +16,7 @@
 #include "harness/schema/quantity.h"
 #include "harness/schema/spec_reader.h"
 
-namespace perdura::report {
+namespace perdura::schema {
 namespace {
 
 // A plot's name becomes part of a path and an id part of a file name and of an HTML anchor.
@@ -390,4 +390,4 @@ Expected<void> check_plots(const Specs& specs, const std::filesystem::path& plot
   return {};
 }
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

@@ -11,7 +11,7 @@
 #include "harness/schema/error.h"
 #include "harness/schema/schema.h"
 
-namespace perdura::report {
+namespace perdura::schema {
 
 /// A column and its accepted values; numbers match by value, so "16" equals "16.0".
 struct Condition {
@@ -103,4 +103,4 @@ Expected<XAxis> x_axis_of(const std::filesystem::path& script);
 /// column on its x-axis.
 Expected<void> check_plots(const Specs& specs, const std::filesystem::path& plots);
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

@@ -9,7 +9,7 @@
 
 #include "harness/schema/spec.h"
 
-namespace perdura::report {
+namespace perdura::schema {
 
 /// Returns where a part of the table was written: "experiment.toml:12".
 using Where = std::function<std::string(const toml::source_region&)>;
@@ -17,4 +17,4 @@ using Where = std::function<std::string(const toml::source_region&)>;
 /// Like read_specs() for a file (spec.h), but `file` of the result is empty.
 Expected<Specs> read_specs(const toml::table& document, const Where& where, const Schema& schema);
 
-}  // namespace perdura::report
+}  // namespace perdura::schema

@@ -1,7 +1,7 @@
 // The calls for C of a client that wait. Each waits for its asynchronous form.
 #include "library/mcas/c_calls.h"
 
-using namespace perdura::mcas::c;
+using namespace perdura::mcas;
 
 // --- clients and pools ---------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 // The asynchronous forms of the calls for C.
 #include "library/mcas/c_calls.h"
 
-using namespace perdura::mcas::c;
+using namespace perdura::mcas;
 
 int perdura_check_async_completion(perdura_async* async) {
   if (async == nullptr) return 1;

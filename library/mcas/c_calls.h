@@ -33,10 +33,9 @@ struct perdura_async {
       pending;
 };
 
-namespace perdura::mcas::c {
+namespace perdura::mcas {
 
-using mcas::Status;
-using perdura::c::needed;
+using perdura::library::needed;
 
 // Statuses have the same numbers in both headers, so they are cast.
 static_assert(static_cast<int>(Status::not_found) == PERDURA_OBJECTS_NOT_FOUND);
@@ -47,7 +46,8 @@ static_assert(static_cast<int>(mcas::Match::next) == PERDURA_MATCH_NEXT);
 // Records the message, which is that of the exception for C++.
 inline perdura_objects_status status_of(const mcas::Result<void>& result) {
   if (!result.ok()) {
-    perdura::c::failed(PERDURA_FAILED, mcas::Failure(result.status(), result.reason()).what());
+    perdura::library::failed(PERDURA_FAILED,
+                             mcas::Failure(result.status(), result.reason()).what());
   }
   return static_cast<perdura_objects_status>(result.status());
 }
@@ -60,7 +60,7 @@ mcas::Result<void> without_value(const mcas::Result<T>& result) {
 // exception.
 inline perdura_objects_status guarded(const auto& call) noexcept {
   perdura_objects_status result = PERDURA_OBJECTS_OK;
-  switch (perdura::c::guarded([&] { result = status_of(call()); })) {
+  switch (perdura::library::guarded([&] { result = status_of(call()); })) {
     case PERDURA_OK:
       return result;
     case PERDURA_INVALID:
@@ -194,4 +194,4 @@ inline Status give_pool(mcas::Result<mcas::Pool> opened, perdura_pool** pool) {
   return opened.status();
 }
 
-}  // namespace perdura::mcas::c
+}  // namespace perdura::mcas

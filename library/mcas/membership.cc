@@ -42,7 +42,7 @@ Membership::Membership(const std::string& job, const Network& network, Limits li
   }
   member_->platform().start(member_->node(), 0, CompletionMode::event,
                             [this](Thread& thread) { return live(thread); });
-  std::future<std::shared_ptr<runtime::Inbox>> begun = begun_.get_future();
+  std::future<std::shared_ptr<host::Inbox>> begun = begun_.get_future();
   thread_ = OsThread([this] { run_platform(); });
   try {
     inbox_ = begun.get();
@@ -73,7 +73,7 @@ Task<> Membership::live(Thread& thread) {
   };
   const AtTheEnd at_the_end{*this};
   thread_of_platform_ = &thread;
-  begun_.set_value(runtime::current_thread_executor().inbox());
+  begun_.set_value(host::current_thread_executor().inbox());
   WaitList never;
   co_await wait(never);
 }

@@ -98,10 +98,10 @@ class Membership {
   Network network_;
   Limits limits_;
   std::unique_ptr<Member> member_;
-  std::promise<std::shared_ptr<runtime::Inbox>> begun_;
+  std::promise<std::shared_ptr<host::Inbox>> begun_;
   std::exception_ptr error_;  // the platform's error; to be read after its thread has been joined
   Thread* thread_of_platform_ = nullptr;
-  std::shared_ptr<runtime::Inbox> inbox_;
+  std::shared_ptr<host::Inbox> inbox_;
   std::mutex mutex_;
   // Kept until the thread has ended, so that their sessions end on it, even if they are given up
   // elsewhere earlier.

@@ -143,7 +143,7 @@ class ServedShard {
     if (owned == nullptr) owned = own(thread.node, shard_.name);
     thread.executor.spawn(shard->serve());
     served_ = shard;
-    inbox_ = runtime::current_thread_executor().inbox();
+    inbox_ = host::current_thread_executor().inbox();
     serving_ = true;
     if (options_.on_serving) options_.on_serving(shard_.name);
     while (!stopping_ || !said_goodbye_) co_await sleep_for(kLook);
@@ -204,7 +204,7 @@ class ServedShard {
   const std::atomic<bool>& stopping_;
   // The second thread may use these once `serving_` is true.
   std::weak_ptr<objects::Shard> served_;
-  std::shared_ptr<runtime::Inbox> inbox_;
+  std::shared_ptr<host::Inbox> inbox_;
   std::atomic<bool> serving_{false};
   std::atomic<bool> said_goodbye_{false};
   std::unique_ptr<Member> member_;

@@ -1,5 +1,5 @@
 // Exceptions for errors during setup. On the data path, errors are values (fabric::Status,
-// systems::Error).
+// kv::Error).
 #pragma once
 
 #include <stdexcept>

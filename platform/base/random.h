@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace perdura::workload {
+namespace perdura {
 
 // One step of SplitMix64's output function: a bijection of 64-bit words that spreads every input
 // bit over the whole output (Steele, Lea and Flood, OOPSLA 2014). The state advances by a fixed odd
@@ -80,4 +80,4 @@ class Random {
   std::array<std::uint64_t, 4> state_;
 };
 
-}  // namespace perdura::workload
+}  // namespace perdura

@@ -26,7 +26,7 @@ namespace perdura {
 
 namespace {
 
-using namespace child;
+using namespace host;
 using pmem::mapped::File;
 using pmem::mapped::Mapping;
 
@@ -108,7 +108,7 @@ int run(const ChildProgram& program, const std::shared_ptr<Mapping>& mapping,
   if (!pin_this_thread(start.order.limits.cores)) {
     throw PlatformError("the process may use none of the cores that it is given");
   }
-  pmem::mapped::set_write_latency(start.write_latency);
+  pmem::set_write_latency(start.write_latency);
   std::shared_ptr<Mapping> memory;
   {
     const File file(kMemory);
@@ -122,15 +122,15 @@ int run(const ChildProgram& program, const std::shared_ptr<Mapping>& mapping,
     confine(start.order.limits, [parent] { end_with(parent); });
   }
   const auto context = std::make_shared<Context>(mapping, std::move(start), std::move(memory));
-  runtime::ThreadExecutor* running = nullptr;
-  runtime::ThreadExecutor executor(shared.clock, context->order().mode, shared.bell,
-                                   [&](std::exception_ptr error) {
-                                     problem = std::move(error);
-                                     running->stop();
-                                   });
+  host::ThreadExecutor* running = nullptr;
+  host::ThreadExecutor executor(shared.clock, context->order().mode, shared.bell,
+                                [&](std::exception_ptr error) {
+                                  problem = std::move(error);
+                                  running->stop();
+                                });
   running = &executor;
   executor.spawn(
-      [](const ChildProgram& what, ChildContext& with, runtime::ThreadExecutor& on) -> Task<> {
+      [](const ChildProgram& what, ChildContext& with, host::ThreadExecutor& on) -> Task<> {
         co_await what.body(with);
         on.stop();
       }(program, *context, executor));

@@ -31,7 +31,7 @@ namespace perdura {
 
 namespace {
 
-using namespace child;
+using namespace host;
 using pmem::mapped::error_text;
 using pmem::mapped::File;
 using pmem::mapped::Mapping;
@@ -103,7 +103,7 @@ pid_t spawn(const std::string& path, const File& shared, const File& memory, con
   return pid;
 }
 
-class HostChild final : public ChildProcess, private runtime::Poller {
+class HostChild final : public ChildProcess, private host::Poller {
  public:
   HostChild(std::string name, std::shared_ptr<Mapping> mapping, RingShape messages, Layout layout,
             File wake)
@@ -111,7 +111,7 @@ class HostChild final : public ChildProcess, private runtime::Poller {
         mapping_(std::move(mapping)),
         messages_(messages),
         wake_(std::move(wake)),
-        executor_(runtime::current_thread_executor()),
+        executor_(host::current_thread_executor()),
         inbox_(executor_.inbox()),
         peer_(ring(layout.to_child), ring(layout.to_parent), gone_) {
     executor_.add_poller(*this);
@@ -135,7 +135,7 @@ class HostChild final : public ChildProcess, private runtime::Poller {
     }
   }
   Task<> until_ready(Picoseconds limit) {
-    const bool in_time = co_await runtime::until(
+    const bool in_time = co_await host::until(
         [this] { return shared().ready.load(std::memory_order_seq_cst) != 0 || gone_.load(); },
         limit > Picoseconds{} ? executor_.now() + limit : Time::max());
     if (!in_time) {
@@ -208,8 +208,8 @@ class HostChild final : public ChildProcess, private runtime::Poller {
   std::shared_ptr<Mapping> mapping_;
   RingShape messages_;
   File wake_;
-  runtime::ThreadExecutor& executor_;
-  std::shared_ptr<runtime::Inbox> inbox_;
+  host::ThreadExecutor& executor_;
+  std::shared_ptr<host::Inbox> inbox_;
   std::atomic<bool> gone_{false};
   Peer peer_;
   File process_;
@@ -240,7 +240,7 @@ Task<std::unique_ptr<ChildProcess>> start_host_child(runtime::HostClock clock, s
                .offset = memory.extent.offset,
                .size = memory.extent.length,
                .durable = visible ? pmem::Durable::when_visible : pmem::Durable::when_flushed,
-               .write_latency = pmem::mapped::write_latency()});
+               .write_latency = pmem::write_latency()});
   const Layout layout(messages, text.size());
   const File shared_file = shared_memory(layout.end);
   auto mapping =

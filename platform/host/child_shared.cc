@@ -6,7 +6,7 @@
 #include "platform/base/error.h"
 #include "platform/host/thread_executor.h"
 
-namespace perdura::child {
+namespace perdura::host {
 
 namespace {
 
@@ -105,7 +105,7 @@ Start decoded(std::string_view text) {
 Task<> Peer::send(std::span<const std::byte> message) {
   while (!gone() && !try_send(message)) {
     out_.end().waits.exchange(1, std::memory_order_seq_cst);
-    co_await runtime::until([this] { return out_.has_space() || gone(); });
+    co_await host::until([this] { return out_.has_space() || gone(); });
     out_.end().waits.store(0);
   }
 }
@@ -115,8 +115,8 @@ Task<std::optional<Bytes>> Peer::receive(std::span<std::byte> into) {
     const bool last = gone();  // if so, everything that it has sent has arrived
     if (const std::optional<Bytes> length = in_.try_pop(into)) co_return length;
     if (last) co_return std::nullopt;
-    co_await runtime::until([this] { return in_.has_message() || gone(); });
+    co_await host::until([this] { return in_.has_message() || gone(); });
   }
 }
 
-}  // namespace perdura::child
+}  // namespace perdura::host

@@ -21,7 +21,7 @@
 #include "platform/runtime/doorbell.h"
 #include "platform/runtime/host_clock.h"
 
-namespace perdura::child {
+namespace perdura::host {
 
 // Descriptors of the child when its main() begins. It closes all but the last.
 inline constexpr int kShared = 3;
@@ -90,4 +90,4 @@ class Peer {
   const std::atomic<bool>& gone_;
 };
 
-}  // namespace perdura::child
+}  // namespace perdura::host

@@ -5,7 +5,7 @@
 
 namespace perdura {
 
-using runtime::until;
+using host::until;
 
 HostBackgroundThread::HostBackgroundThread(HostNode& node, std::optional<fabric::Port> port,
                                            CompletionMode mode)
@@ -42,7 +42,7 @@ void HostBackgroundThread::main(std::optional<fabric::Port> port) {
   } else {
     try {
       node_.threads().with_endpoint(
-          *port, [&](runtime::ThreadExecutor& executor, fabric::Endpoint& endpoint) {
+          *port, [&](host::ThreadExecutor& executor, fabric::Endpoint& endpoint) {
             executor_ = &executor;
             context_.emplace(Thread{node_, executor, endpoint});
             begun_.set_value();
@@ -55,7 +55,7 @@ void HostBackgroundThread::main(std::optional<fabric::Port> port) {
   use_.end();
 }
 
-void HostBackgroundThread::run_on(runtime::ThreadExecutor& executor) {
+void HostBackgroundThread::run_on(host::ThreadExecutor& executor) {
   WritesPublisher publisher(use_);
   executor.add_poller(publisher);
   executor.set_mode(mode_);
@@ -71,7 +71,7 @@ Thread& HostBackgroundThread::thread() {
 Task<> HostBackgroundThread::run(Task<> work) {
   std::future<void> end = executor_->inbox()->post(
       [given = std::make_shared<Task<>>(std::move(work))] { return std::move(*given); },
-      runtime::current_thread_executor().inbox());
+      host::current_thread_executor().inbox());
   // GCC 12 destroys the captures of a lambda within a co_await expression twice, which does no harm
   // to a pointer.
   const std::future<void>* const awaited = &end;

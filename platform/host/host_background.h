@@ -27,20 +27,20 @@ class HostBackgroundThread final : public BackgroundThread {
  private:
   // The executor and doorbell of a thread without an endpoint.
   struct Alone {
-    Alone(const runtime::HostClock& clock, runtime::ThreadExecutor::FailureHandler on_failure)
+    Alone(const runtime::HostClock& clock, host::ThreadExecutor::FailureHandler on_failure)
         : executor(clock, CompletionMode::event, doorbell, std::move(on_failure)) {}
     runtime::Doorbell doorbell;
-    runtime::ThreadExecutor executor;
+    host::ThreadExecutor executor;
   };
 
   void main(std::optional<fabric::Port> port);
-  void run_on(runtime::ThreadExecutor& executor);
+  void run_on(host::ThreadExecutor& executor);
 
   HostNode& node_;
   CompletionMode mode_;
   ThreadUse& use_;
   std::optional<Alone> alone_;
-  runtime::ThreadExecutor* executor_ = nullptr;
+  host::ThreadExecutor* executor_ = nullptr;
   std::optional<Thread> context_;
   std::promise<void> begun_;
   // Keeps the executor alive until the destructor's call of stop() has returned.

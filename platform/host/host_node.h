@@ -48,7 +48,7 @@ struct alignas(kCacheLine) ThreadUse {
 };
 
 // Publishes the thread's write counts once per turn of its executor.
-class WritesPublisher final : public runtime::Poller {
+class WritesPublisher final : public host::Poller {
  public:
   explicit WritesPublisher(ThreadUse& use) : use_(use) {}
   bool poll() override {
@@ -62,7 +62,7 @@ class WritesPublisher final : public runtime::Poller {
 };
 
 // A function that is called on a new thread, with that thread's executor and endpoint.
-using RunThread = std::function<void(runtime::ThreadExecutor&, fabric::Endpoint&)>;
+using RunThread = std::function<void(host::ThreadExecutor&, fabric::Endpoint&)>;
 
 class HostNode : public Node, public ChildProcesses {
  public:

@@ -11,7 +11,7 @@
 
 namespace perdura {
 
-using runtime::ThreadExecutor;
+using host::ThreadExecutor;
 
 HostPlatform::HostPlatform(NodeId node_count, std::vector<NodeId> local_nodes,
                            pmem::WriteMeter::Level accounting)

@@ -74,14 +74,14 @@ class HostPlatform : public Platform {
     const Body body;
     const bool service;
     // The members below are protected by the platform's mutex.
-    std::vector<unsigned> cores{};                // the cores to which it is pinned; empty: any
-    bool begins_with_others = false;              // waits until all threads of the run can begin
-    bool awaited = false;                         // the run does not end before it
-    bool stopped = false;                         // stop() was called
-    runtime::ThreadExecutor* executor = nullptr;  // while it runs
-    OsThread os_thread{};                         // whoever moves it out joins it
-    std::thread::id id{};                         // the id of os_thread, until the thread has ended
-    bool ended = true;                            // it no longer uses the platform
+    std::vector<unsigned> cores{};             // the cores to which it is pinned; empty: any
+    bool begins_with_others = false;           // waits until all threads of the run can begin
+    bool awaited = false;                      // the run does not end before it
+    bool stopped = false;                      // stop() was called
+    host::ThreadExecutor* executor = nullptr;  // while it runs
+    OsThread os_thread{};                      // whoever moves it out joins it
+    std::thread::id id{};                      // the id of os_thread, until the thread has ended
+    bool ended = true;                         // it no longer uses the platform
   };
 
   std::shared_ptr<StartedThread> plan(NodeId node, fabric::Port port, CompletionMode mode,
@@ -92,7 +92,7 @@ class HostPlatform : public Platform {
   void launch(const std::shared_ptr<HostThread>& thread);
   void await_no_longer(HostThread& thread);
   void run_thread(HostThread& thread);
-  void run_on(HostThread& thread, ThreadUse& use, runtime::ThreadExecutor& executor,
+  void run_on(HostThread& thread, ThreadUse& use, host::ThreadExecutor& executor,
               fabric::Endpoint& endpoint);
   Task<> run_body(HostThread& started, Thread& thread);
   void stop(HostThread& thread);

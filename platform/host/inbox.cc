@@ -1,6 +1,6 @@
 #include "platform/host/inbox.h"
 
-namespace perdura::runtime {
+namespace perdura::host {
 
 void Inbox::push(Task<> task) {
   const std::lock_guard lock(mutex_);
@@ -29,4 +29,4 @@ void Inbox::close() {
   left.swap(line_);
 }
 
-}  // namespace perdura::runtime
+}  // namespace perdura::host

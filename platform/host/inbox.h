@@ -21,11 +21,11 @@
 #include "platform/runtime/doorbell.h"
 #include "platform/runtime/task.h"
 
-namespace perdura::runtime {
+namespace perdura::host {
 
 class Inbox {
  public:
-  explicit Inbox(Doorbell& doorbell) : doorbell_(&doorbell) {}
+  explicit Inbox(runtime::Doorbell& doorbell) : doorbell_(&doorbell) {}
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
 
@@ -111,8 +111,8 @@ class Inbox {
 
   std::mutex mutex_;
   std::vector<Task<>> line_;
-  Doorbell* doorbell_;  // null once the executor has stopped
+  runtime::Doorbell* doorbell_;  // null once the executor has stopped
   std::atomic<bool> arrived_{false};
 };
 
-}  // namespace perdura::runtime
+}  // namespace perdura::host

@@ -17,7 +17,7 @@ void prefetch_for_writing(const Slot& slot, Bytes length) {
   constexpr Bytes kMost = 16 * kCacheLine;  // as many as a processor fetches at the same time
   const auto* const first = reinterpret_cast<const std::byte*>(&slot);
   for (Bytes at = 0; at < std::min(sizeof slot + length, kMost); at += kCacheLine) {
-    pmem::mapped::prefetch_for_writing(first + at);
+    pmem::prefetch_for_writing(first + at);
   }
 }
 

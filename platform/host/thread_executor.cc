@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace perdura::runtime {
+namespace perdura::host {
 namespace {
 
 // The numbers of turns without work after which the thread yields, yields again, and sleeps. One
@@ -36,8 +36,8 @@ void Condition::enlist(ThreadExecutor& executor, std::coroutine_handle<> task) {
   executor.conditions_.push_back(this);
 }
 
-ThreadExecutor::ThreadExecutor(const HostClock& clock, CompletionMode mode, Doorbell& doorbell,
-                               FailureHandler on_failure)
+ThreadExecutor::ThreadExecutor(const runtime::HostClock& clock, CompletionMode mode,
+                               runtime::Doorbell& doorbell, FailureHandler on_failure)
     : clock_(clock),
       mode_(mode),
       doorbell_(doorbell),
@@ -184,4 +184,4 @@ void ThreadExecutor::wait(std::uint32_t seen, Nanoseconds timeout) {
   }
 }
 
-}  // namespace perdura::runtime
+}  // namespace perdura::host

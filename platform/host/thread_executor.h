@@ -17,7 +17,7 @@
 #include "platform/runtime/host_clock.h"
 #include "platform/runtime/ring.h"
 
-namespace perdura::runtime {
+namespace perdura::host {
 
 // A source of work besides tasks and timers.
 class Poller {
@@ -62,7 +62,7 @@ class ThreadExecutor final : public Executor {
 
   // `clock`: the platform's clock. `on_failure` is called with the exception that a spawned task
   // threw.
-  ThreadExecutor(const HostClock& clock, CompletionMode mode, Doorbell& doorbell,
+  ThreadExecutor(const runtime::HostClock& clock, CompletionMode mode, runtime::Doorbell& doorbell,
                  FailureHandler on_failure);
   ~ThreadExecutor() override;
 
@@ -79,7 +79,7 @@ class ThreadExecutor final : public Executor {
   void add_poller(Poller& poller) { pollers_.push_back(&poller); }
   void remove_poller(Poller& poller) { std::erase(pollers_, &poller); }
   void set_mode(CompletionMode mode) { mode_ = mode; }
-  Doorbell& doorbell() { return doorbell_; }
+  runtime::Doorbell& doorbell() { return doorbell_; }
   const std::shared_ptr<Inbox>& inbox() const { return inbox_; }
 
   // Runs the loop until stop() is called, then destroys the remaining tasks.
@@ -114,9 +114,9 @@ class ThreadExecutor final : public Executor {
   void sleep();
   void wait(std::uint32_t seen, Nanoseconds timeout);
 
-  HostClock clock_;
+  runtime::HostClock clock_;
   CompletionMode mode_;
-  Doorbell& doorbell_;
+  runtime::Doorbell& doorbell_;
   FailureHandler on_failure_;
   Ring<std::coroutine_handle<>> ready_;
   Ring<std::coroutine_handle<>> yielded_;
@@ -157,4 +157,4 @@ Until<Predicate> until(Predicate predicate, Time deadline = Time::max()) {
   return Until<Predicate>(std::move(predicate), deadline);
 }
 
-}  // namespace perdura::runtime
+}  // namespace perdura::host

@@ -115,7 +115,7 @@ struct Run::Shared {
   static Task<> accept(Agent* agent, Live* live);
   Task<> meet(Agent& agent);
   Task<> repeat(Agent& agent, Live& live);
-  Task<> execute(Agent& agent, Live& live, workload::Random& random);
+  Task<> execute(Agent& agent, Live& live, Random& random);
   Task<> wait(Live& live);
   Task<> receive(Agent& agent, Live& live, const Step& step);
   Task<> push(Agent& agent, Live& live);
@@ -234,7 +234,7 @@ Task<> Run::Shared::meet(Agent& agent) {
 }
 
 Task<> Run::Shared::repeat(Agent& agent, Live& live) {
-  workload::Random random(options.seed, agent.number);
+  Random random(options.seed, agent.number);
   std::uint32_t to_receive = 0;
   for (const Step& step : *agent.steps) to_receive += step.kind == StepKind::receive ? 1 : 0;
   for (std::uint64_t i = 0; i < options.times; ++i) {
@@ -257,7 +257,7 @@ Task<> Run::Shared::repeat(Agent& agent, Live& live) {
   }
 }
 
-Task<> Run::Shared::execute(Agent& agent, Live& live, workload::Random& random) {
+Task<> Run::Shared::execute(Agent& agent, Live& live, Random& random) {
   pmem::Region& region = region_of(agent);
   for (const Step& step : *agent.steps) {
     ++agent.at;

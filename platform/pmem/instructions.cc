@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-namespace perdura::pmem::mapped {
+namespace perdura::pmem {
 namespace {
 
 struct Features {
@@ -117,4 +117,4 @@ Nanoseconds write_latency() {
   return Nanoseconds(latency_per_line.load(std::memory_order_relaxed));
 }
 
-}  // namespace perdura::pmem::mapped
+}  // namespace perdura::pmem

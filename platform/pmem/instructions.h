@@ -11,7 +11,7 @@
 
 #include "platform/base/units.h"
 
-namespace perdura::pmem::mapped {
+namespace perdura::pmem {
 
 enum class FlushInstruction : std::uint8_t { clflush, clflushopt, clwb };
 std::string_view to_string(FlushInstruction instruction);
@@ -39,4 +39,4 @@ void drain();
 void set_write_latency(Nanoseconds per_line);
 Nanoseconds write_latency();
 
-}  // namespace perdura::pmem::mapped
+}  // namespace perdura::pmem

@@ -23,7 +23,7 @@ constexpr auto kFill = [] {
 
 void count_streaming(const std::byte* base, Bytes offset, std::span<const std::byte> from) {
   WriteMeter& meter = thread_write_meter();
-  mapped::count_write(meter, Cause::local_store, base + offset, from);
+  pmem::count_write(meter, Cause::local_store, base + offset, from);
   meter.lines_written(Cause::local_store, offset, from.size());
 }
 
@@ -38,7 +38,7 @@ void Region::read(Bytes offset, std::span<std::byte> into) const {
   check(offset, into.size());
   if (model_) [[unlikely]]
     return model_->read(offset, into);
-  mapped::copy_from_shared(into, base_ + offset);
+  pmem::copy_from_shared(into, base_ + offset);
 }
 
 std::uint64_t Region::scan(Bytes offset, Bytes length) const {
@@ -47,7 +47,7 @@ std::uint64_t Region::scan(Bytes offset, Bytes length) const {
     model_->scan(offset, length);
     return 0;
   }
-  return mapped::sum_lines(base_ + offset, length);
+  return pmem::sum_lines(base_ + offset, length);
 }
 
 bool Region::compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) {
@@ -67,9 +67,9 @@ void Region::write(Bytes offset, std::span<const std::byte> from) {
   if (model_) [[unlikely]]
     return model_->write(offset, from, false);
   if (medium_ == Medium::pm) {
-    mapped::count_write(thread_write_meter(), Cause::local_store, base_ + offset, from);
+    pmem::count_write(thread_write_meter(), Cause::local_store, base_ + offset, from);
   }
-  mapped::copy_to_shared(base_ + offset, from);
+  pmem::copy_to_shared(base_ + offset, from);
 }
 
 void Region::write_streaming(Bytes offset, std::span<const std::byte> from) {
@@ -77,7 +77,7 @@ void Region::write_streaming(Bytes offset, std::span<const std::byte> from) {
   if (model_) [[unlikely]]
     return model_->write(offset, from, true);
   if (medium_ == Medium::pm) count_streaming(base_, offset, from);
-  mapped::stream_to_shared(base_ + offset, from);
+  pmem::stream_to_shared(base_ + offset, from);
 }
 
 void Region::fill_streaming(Bytes offset, Bytes length) {
@@ -89,7 +89,7 @@ void Region::fill_streaming(Bytes offset, Bytes length) {
       continue;
     }
     if (medium_ == Medium::pm) count_streaming(base_, offset + done, piece);
-    mapped::fill_lines(base_ + offset + done, piece.size(), kFillByte);
+    pmem::fill_lines(base_ + offset + done, piece.size(), kFillByte);
   }
 }
 
@@ -100,7 +100,7 @@ void Region::flush(Bytes offset, Bytes length) {
   if (!needs_flush_) [[unlikely]]
     return flush_for_nothing(offset, length);
   thread_write_meter().flush(offset, length);
-  mapped::flush_lines(base_ + offset, length);
+  pmem::flush_lines(base_ + offset, length);
 }
 
 void Region::flush_for_nothing(Bytes offset, Bytes length) {
@@ -114,7 +114,7 @@ void Region::drain() {
   if (disk_) return disk_->finish();
   if (medium_ == Medium::dram) return;
   thread_write_meter().fence();
-  mapped::drain();
+  pmem::drain();
 }
 
 }  // namespace perdura::pmem

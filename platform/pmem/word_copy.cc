@@ -10,7 +10,7 @@
 
 #include "platform/pmem/instructions.h"
 
-namespace perdura::pmem::mapped {
+namespace perdura::pmem {
 namespace {
 
 using SharedWord [[gnu::may_alias]] = std::uint64_t;
@@ -220,4 +220,4 @@ void count_write(WriteMeter& meter, Cause cause, const std::byte* target,
   meter.bytes(cause, before, from);
 }
 
-}  // namespace perdura::pmem::mapped
+}  // namespace perdura::pmem

@@ -12,7 +12,7 @@
 
 #include "platform/pmem/accounting.h"
 
-namespace perdura::pmem::mapped {
+namespace perdura::pmem {
 
 void copy_to_shared(std::byte* to, std::span<const std::byte> from);
 void copy_from_shared(std::span<std::byte> into, const std::byte* from);
@@ -34,4 +34,4 @@ std::uint64_t sum_lines(const std::byte* from, Bytes length);
 void count_write(WriteMeter& meter, Cause cause, const std::byte* target,
                  std::span<const std::byte> from);
 
-}  // namespace perdura::pmem::mapped
+}  // namespace perdura::pmem

@@ -33,7 +33,7 @@ class ShmBarrier final : public Platform::Barrier {
       ring(state_.waiting[phase % 2]);
       co_return;
     }
-    co_await runtime::until([this, phase] {
+    co_await host::until([this, phase] {
       return state_.phase.load(std::memory_order_seq_cst) != phase || failed_node() != node_count_;
     });
     if (state_.phase.load(std::memory_order_seq_cst) == phase) {
@@ -46,7 +46,7 @@ class ShmBarrier final : public Platform::Barrier {
 
   void leave_doorbell(DoorbellSet& set) {
     const auto* bell = reinterpret_cast<const fabric::shm::DoorbellSlot*>(
-        &runtime::current_thread_executor().doorbell());
+        &host::current_thread_executor().doorbell());
     const auto index = static_cast<std::size_t>(bell - control_.doorbells.data());
     set[index / 64].fetch_or(std::uint64_t{1} << (index % 64), std::memory_order_seq_cst);
   }

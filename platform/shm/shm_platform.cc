@@ -10,7 +10,7 @@ namespace perdura {
 namespace {
 
 using fabric::shm::ShmEndpoint;
-using runtime::ThreadExecutor;
+using host::ThreadExecutor;
 
 constexpr Nanoseconds kLookForDeadNodes = Milliseconds(20);
 
@@ -33,7 +33,7 @@ ShmPlatform::ShmPlatform(ShmOptions options)
       job_(options_.job, options_.node_count, local_ids(), options_.join_timeout),
       watch_(job_),
       runs_(job_.runs_before()) {
-  pmem::mapped::set_write_latency(options_.write_latency);
+  pmem::set_write_latency(options_.write_latency);
   const std::string pm =
       options_.pm_directory.empty() ? job_.directory() + "/pm" : options_.pm_directory;
   const auto rendezvous = std::make_shared<ShmRendezvous>(job_);

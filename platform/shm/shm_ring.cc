@@ -53,7 +53,7 @@ MappedRing open(Job& job, const std::string& path, std::string_view name, RingSh
 std::uint32_t doorbell_of_this_thread(const Job& job) {
   const auto& slots = job.control().doorbells;
   const auto* const bell =
-      reinterpret_cast<const DoorbellSlot*>(&runtime::current_thread_executor().doorbell());
+      reinterpret_cast<const DoorbellSlot*>(&host::current_thread_executor().doorbell());
   if (bell < slots.data() || bell >= slots.data() + kMaxThreads) {
     throw UsageError("a background thread that uses a ring needs a port");
   }
@@ -86,7 +86,7 @@ class Producer final : public RingProducer {
   Task<> push(std::span<const std::byte> message) override {
     while (!try_push(message)) {
       end_.end().waits.exchange(1, std::memory_order_seq_cst);
-      co_await runtime::until([this] { return end_.has_space(); });
+      co_await host::until([this] { return end_.has_space(); });
       end_.end().waits.store(0);
     }
   }
@@ -105,7 +105,7 @@ class Consumer final : public RingConsumer {
     for (;;) {
       if (const std::optional<Bytes> length = try_pop(into)) co_return *length;
       end_.end().waits.exchange(1, std::memory_order_seq_cst);
-      co_await runtime::until([this] { return end_.has_message(); });
+      co_await host::until([this] { return end_.has_message(); });
       end_.end().waits.store(0);
     }
   }

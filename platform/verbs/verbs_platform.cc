@@ -16,7 +16,7 @@ using fabric::verbs::FixedJob;
 using fabric::verbs::NodeMemory;
 using fabric::verbs::OpenJob;
 using fabric::verbs::VerbsEndpoint;
-using runtime::ThreadExecutor;
+using host::ThreadExecutor;
 
 class VerbsBarrier final : public Platform::Barrier {
  public:
@@ -34,7 +34,7 @@ class VerbsBarrier final : public Platform::Barrier {
       current_thread_use->writes.publish(pmem::thread_write_meter().writes());
     }
     control_.arrive(index_, participants_);
-    co_await runtime::until([this, phase] {
+    co_await host::until([this, phase] {
       return phase_.load(std::memory_order_seq_cst) != phase ||
              control_.failed_node() != node_count_;
     });

@@ -14,9 +14,9 @@ double ratio_of(double b, double a) {
 }
 
 /// How much worse b is, in percent; negative: better.
-double worsening_percent(const Entry& entry, const report::Schema& schema) {
+double worsening_percent(const Entry& entry, const schema::Schema& schema) {
   const double change = change_percent(entry);
-  const bool more_is_better = schema.find(entry.quantity)->better == report::Column::Better::more;
+  const bool more_is_better = schema.find(entry.quantity)->better == schema::Column::Better::more;
   return more_is_better ? -change : change;
 }
 
@@ -32,7 +32,7 @@ Entry entry_of(const Pair& pair) {
   return entry;
 }
 
-Change beyond_threshold(const Entry& entry, const report::Schema& schema,
+Change beyond_threshold(const Entry& entry, const schema::Schema& schema,
                         double threshold_percent) {
   const double worsening = worsening_percent(entry, schema);
   if (worsening > threshold_percent) return Change::worse;

@@ -45,7 +45,7 @@ std::string figure_csv(const Comparison& comparison) {
     const std::string_view verdict = to_string(entry.change);
     csv += fmt::format(
         "{},{},{},{},{},{},{},{},{},{}\n", verdict, verdict, index, style_of(entry.change), row,
-        report::csv_cell(names.name(entry.point) + ": " + entry.quantity),
+        schema::csv_cell(names.name(entry.point) + ": " + entry.quantity),
         more_percent(entry.ratio), entry.interval ? more_percent(entry.interval->low) : "",
         entry.interval ? more_percent(entry.interval->high) : "",
         comparison.options.threshold_percent);
@@ -53,7 +53,7 @@ std::string figure_csv(const Comparison& comparison) {
   return csv;
 }
 
-report::Expected<void> draw(const Comparison& comparison, const FigureOptions& options) {
+schema::Expected<void> draw(const Comparison& comparison, const FigureOptions& options) {
   const report::DrawingPlace place{options.out, options.plots, options.out / "plots",
                                    options.gnuplot, options.while_drawing};
   if (auto copied = report::copy_scripts(place); !copied) return tl::unexpected(copied.error());

@@ -6,7 +6,7 @@
 namespace perdura::compare {
 namespace {
 
-Json columns_of(const Point& point, const report::Schema& schema) {
+Json columns_of(const Point& point, const schema::Schema& schema) {
   const auto names = point_columns(schema);
   Json columns;
   for (std::size_t i = 0; i < point.size(); ++i) {
@@ -18,7 +18,7 @@ Json columns_of(const Point& point, const report::Schema& schema) {
 /// JSON has no infinity; null stands for any value that is not finite.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json json_of(const Entry& entry, const report::Schema& schema) {
+Json json_of(const Entry& entry, const schema::Schema& schema) {
   Json json;
   json["verdict"] = to_string(entry.change);
   json["point"] = columns_of(entry.point, schema);
@@ -48,7 +48,7 @@ std::string as_json(const Comparison& comparison) {
        {Change::worse, Change::undecided, Change::unclear, Change::unchanged, Change::better}) {
     json[std::string(to_string(change))] = comparison.count(change);
   }
-  const report::Schema& schema = comparison.matching.schema;
+  const schema::Schema& schema = comparison.matching.schema;
   const auto side = [](Side of) { return of == Side::a ? "a" : "b"; };
   json["comparisons"] = Json::array();
   for (const Entry& entry : comparison.entries)

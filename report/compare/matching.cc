@@ -15,8 +15,8 @@
 namespace perdura::compare {
 namespace {
 
-using report::Expected;
-using report::fail;
+using schema::Expected;
+using schema::fail;
 
 namespace fs = std::filesystem;
 
@@ -163,7 +163,7 @@ class Reader {
   Expected<void> check_once(const report::PointRow& row, const Place& place, const Point& point,
                             std::uint32_t draw) {
     std::size_t hash = 0;
-    for (const report::Column& column : matching_.schema.columns()) {
+    for (const schema::Column& column : matching_.schema.columns()) {
       hash = hash * 0x9e3779b97f4a7c15ULL + std::hash<std::string>()(row.text(column.name));
     }
     const auto [first, added] = places_.try_emplace({point.id(), draw, hash}, place);
@@ -245,18 +245,18 @@ bool have_common_point(const Run& a, const Run& b) {
 
 }  // namespace
 
-std::vector<std::string_view> point_columns(const report::Schema& schema) {
+std::vector<std::string_view> point_columns(const schema::Schema& schema) {
   std::vector<std::string_view> names;
-  for (const report::Column& column : schema.columns()) {
+  for (const schema::Column& column : schema.columns()) {
     if (column.identifies()) names.push_back(column.name);
   }
   return names;
 }
 
-std::vector<std::string> comparable_quantities(const report::Schema& schema) {
+std::vector<std::string> comparable_quantities(const schema::Schema& schema) {
   std::vector<std::string> names;
-  for (const report::Column& column : schema.columns()) {
-    if (column.better != report::Column::Better::unknown) names.emplace_back(column.name);
+  for (const schema::Column& column : schema.columns()) {
+    if (column.better != schema::Column::Better::unknown) names.emplace_back(column.name);
   }
   return names;
 }
@@ -269,18 +269,18 @@ std::vector<std::string> default_quantities() {
 Expected<Matching> match(const std::vector<fs::path>& a, const std::vector<fs::path>& b,
                          const std::vector<std::string>& quantities, const Reading& reading) {
   Matching matching;
-  std::vector<report::Column> declared;
-  std::vector<report::Schema> schemas;  // own the strings of the columns
+  std::vector<schema::Column> declared;
+  std::vector<schema::Schema> schemas;  // own the strings of the columns
   for (const auto* files : {&a, &b}) {
     for (const fs::path& file : *files) {
-      auto schema = report::Schema::beside(file);
+      auto schema = schema::Schema::beside(file);
       if (!schema) return tl::unexpected(schema.error());
       const auto more = schema->declared();
       declared.insert(declared.end(), more.begin(), more.end());
       schemas.push_back(std::move(*schema));
     }
   }
-  matching.schema = report::Schema(declared);
+  matching.schema = schema::Schema(declared);
   const std::vector<std::string> known = comparable_quantities(matching.schema);
   for (const std::string& quantity : quantities) {
     if (std::find(known.begin(), known.end(), quantity) == known.end()) {

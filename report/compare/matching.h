@@ -18,7 +18,7 @@
 namespace perdura::compare {
 
 /// The columns that identify a row's point: all identifying columns except seed and repetition.
-std::vector<std::string_view> point_columns(const report::Schema& schema = {});
+std::vector<std::string_view> point_columns(const schema::Schema& schema = {});
 
 /// The values of point_columns(), in order. Copies share them: a point is named once for each
 /// quantity and list that contains it.
@@ -91,7 +91,7 @@ struct Lost {
 };
 
 struct Matching {
-  report::Schema schema{};  ///< of both runs
+  schema::Schema schema{};  ///< of both runs
   bool modelled = false;
   std::vector<Pair> pairs;  ///< in the order of run a
   std::vector<Unmatched> unmatched;
@@ -102,7 +102,7 @@ struct Matching {
 };
 
 /// The columns that can be compared: those for which the better direction is known.
-std::vector<std::string> comparable_quantities(const report::Schema& schema = {});
+std::vector<std::string> comparable_quantities(const schema::Schema& schema = {});
 
 /// The comparable columns that are compared by default. Only points of an open loop have response
 /// times.
@@ -116,7 +116,7 @@ using Reading = std::function<void(const std::filesystem::path& file)>;
 /// repetitions of the same point. Errors: a damaged file; a quantity that cannot be compared, or is
 /// given twice; a row that occurs twice, such as in the copy of a folder, and would count as a
 /// repetition; modelled rows beside measured ones; no point in common, unless points were lost.
-report::Expected<Matching> match(const std::vector<std::filesystem::path>& a,
+schema::Expected<Matching> match(const std::vector<std::filesystem::path>& a,
                                  const std::vector<std::filesystem::path>& b,
                                  const std::vector<std::string>& quantities,
                                  const Reading& reading = {});

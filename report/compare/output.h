@@ -34,7 +34,7 @@ struct FigureOptions {
 
 /// Draws the changes with their intervals, the first kFigureRows entries of the comparison.
 /// Errors: the folder cannot be written; gnuplot is missing or failed.
-report::Expected<void> draw(const Comparison& comparison, const FigureOptions& options);
+schema::Expected<void> draw(const Comparison& comparison, const FigureOptions& options);
 
 /// More rows would not be legible.
 inline constexpr std::size_t kFigureRows = 60;

@@ -37,8 +37,8 @@ Cells cells_of(const Entry& entry, const PointNames& names) {
   return {std::string(to_string(entry.change)),
           names.name(entry.point),
           entry.quantity,
-          report::shown_number(entry.a),
-          report::shown_number(entry.b),
+          schema::shown_number(entry.a),
+          schema::shown_number(entry.b),
           percent(change_percent(entry)),
           interval_of(entry),
           entry.p ? fmt::format("{:.2g}", *entry.p) : "-"};

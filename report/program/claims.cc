@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 // Reading errors concern files that the user named or files beside them, so they are reported as
 // wrong usage.
 template <class T>
-T value_or_mistake(Expected<T> value) {
+T value_or_mistake(schema::Expected<T> value) {
   if (!value) throw UsageError(fmt::format("claims: {}", value.error().message));
   return std::move(*value);
 }

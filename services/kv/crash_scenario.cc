@@ -63,7 +63,7 @@ std::uint64_t early_reads(const history::History& history) {
 class KvCrashScenario final : public CrashScenario {
  public:
   // `generated`: the run is ended as soon as a problem is noted.
-  KvCrashScenario(const systems::KvSystem& system, CrashStore store, KvCrashPlan plan,
+  KvCrashScenario(const kv::KvSystem& system, CrashStore store, KvCrashPlan plan,
                   bool generated = false)
       : system_(system),
         config_(std::move(store.config)),
@@ -123,7 +123,7 @@ class KvCrashScenario final : public CrashScenario {
   // Registers a partition for as long as further workers may join it.
   class Shared {
    public:
-    Shared(KvCrashScenario& scenario, NodeId node, systems::KvPartition& partition)
+    Shared(KvCrashScenario& scenario, NodeId node, kv::KvPartition& partition)
         : shared_(scenario.shared_), node_(node) {
       shared_[node] = &partition;
     }
@@ -132,7 +132,7 @@ class KvCrashScenario final : public CrashScenario {
     Shared& operator=(const Shared&) = delete;
 
    private:
-    std::map<NodeId, systems::KvPartition*>& shared_;
+    std::map<NodeId, kv::KvPartition*>& shared_;
     NodeId node_;
   };
 
@@ -140,8 +140,8 @@ class KvCrashScenario final : public CrashScenario {
 
   Task<> serve_also(Thread& thread);
   // A client's session with one worker of each server.
-  Task<std::unique_ptr<systems::KvSession>> connect(Thread& thread, std::uint32_t number);
-  Task<std::unique_ptr<systems::KvSession>> connect_after_others(Thread& thread);
+  Task<std::unique_ptr<kv::KvSession>> connect(Thread& thread, std::uint32_t number);
+  Task<std::unique_ptr<kv::KvSession>> connect_after_others(Thread& thread);
   // The client that fills the store: the first that does anything.
   std::uint32_t filler() const {
     const auto first =
@@ -149,34 +149,32 @@ class KvCrashScenario final : public CrashScenario {
                      [](const std::vector<KvClientPlan>& epochs) { return works(epochs.front()); });
     return static_cast<std::uint32_t>(first - plan_.clients.begin());
   }
-  Task<> fill(systems::KvSession& session);
-  Task<> fill_one(systems::KvSession& session, std::uint64_t key, std::uint64_t& left,
-                  WaitList& filled);
-  Task<> change_at_once(systems::KvSession& session, const KvClientPlan& plan,
-                        std::uint32_t number);
-  Task<> change_one(systems::KvSession& session, KvStep step, std::uint32_t number,
-                    std::uint64_t& left, WaitList& changed);
-  Task<> change(systems::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
-  Task<> watch(systems::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
-  Task<> read(systems::KvSession& session);
-  Task<bool> step(systems::KvSession& session, KvStep step, std::uint32_t number);
+  Task<> fill(kv::KvSession& session);
+  Task<> fill_one(kv::KvSession& session, std::uint64_t key, std::uint64_t& left, WaitList& filled);
+  Task<> change_at_once(kv::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
+  Task<> change_one(kv::KvSession& session, KvStep step, std::uint32_t number, std::uint64_t& left,
+                    WaitList& changed);
+  Task<> change(kv::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
+  Task<> watch(kv::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
+  Task<> read(kv::KvSession& session);
+  Task<bool> step(kv::KvSession& session, KvStep step, std::uint32_t number);
   history::History history() const;  // without the failures
   BoundariesMet boundaries_met(const history::History& all) const;
   history::History without_filling(const history::History& all) const;
   history::History of_partition(const history::History& all, NodeId server) const;
 
-  const systems::KvSystem& system_;
-  systems::KvConfig config_;
+  const kv::KvSystem& system_;
+  kv::KvConfig config_;
   std::span<const std::uint64_t> filling_;
   KvCrashPlan plan_;
   CrashLengths lengths_;
-  std::deque<history::OperationLog> logs_;  // one for each connection
-  std::vector<std::uint64_t> versions_;     // number of puts so far, by client
-  std::vector<std::uint32_t> connected_;    // how often each client has connected
+  std::deque<kv::OperationLog> logs_;     // one for each connection
+  std::vector<std::uint64_t> versions_;   // number of puts so far, by client
+  std::vector<std::uint32_t> connected_;  // how often each client has connected
   std::uint32_t partitions_;
   bool generated_;
   KvCrashState state_;
-  std::map<NodeId, systems::KvPartition*> shared_;
+  std::map<NodeId, kv::KvPartition*> shared_;
   std::size_t kept_logs_ = 0;
   std::vector<std::uint64_t> kept_versions_;
   bool filled_ = false;
@@ -185,7 +183,7 @@ class KvCrashScenario final : public CrashScenario {
 
 history::History KvCrashScenario::history() const {
   history::History all;
-  for (const history::OperationLog& log : logs_) all.add(log.operations());
+  for (const kv::OperationLog& log : logs_) all.add(log.operations());
   return all;
 }
 
@@ -221,7 +219,7 @@ history::History KvCrashScenario::of_partition(const history::History& all, Node
   history::History its;
   for (const history::Operation& operation : all.operations()) {
     const CrashKey key = crash_key(operation.key, config_.key_size);
-    if (systems::partition_of(key, partitions_) == server) its.add(operation);
+    if (kv::partition_of(key, partitions_) == server) its.add(operation);
   }
   return its;
 }
@@ -272,8 +270,8 @@ Verdict KvCrashScenario::judge(std::span<const ServerFailure> failures,
 
 Task<> KvCrashScenario::serve(Thread& thread) {
   if (thread.endpoint.address().port > 0) co_return co_await serve_also(thread);
-  const systems::KvConfig config = systems::partition_config(config_, partitions_);
-  const std::unique_ptr<systems::KvPartition> partition = system_.open(thread, "pool", config);
+  const kv::KvConfig config = kv::partition_config(config_, partitions_);
+  const std::unique_ptr<kv::KvPartition> partition = system_.open(thread, "pool", config);
   const StoreEvents::Opened counted(happened_, *partition);
   const KvCrashState::Opened open(state_, *partition);
   if (const std::string problem = partition->audit(); !problem.empty()) {
@@ -307,19 +305,19 @@ Task<> KvCrashScenario::serve_also(Thread& thread) {
   co_await shared_.at(node)->serve_also(thread);
 }
 
-Task<std::unique_ptr<systems::KvSession>> KvCrashScenario::connect(Thread& thread,
-                                                                   std::uint32_t number) {
+Task<std::unique_ptr<kv::KvSession>> KvCrashScenario::connect(Thread& thread,
+                                                              std::uint32_t number) {
   const auto worker = static_cast<fabric::Port>(number % config_.workers);
-  const systems::KvConfig config = systems::partition_config(config_, partitions_);
+  const kv::KvConfig config = kv::partition_config(config_, partitions_);
   if (partitions_ == 1) co_return co_await system_.connect(thread, {kServer, worker}, config);
   std::vector<fabric::Address> servers;
   for (NodeId node = kServer; node < partitions_; ++node) servers.push_back({node, worker});
-  co_return co_await systems::PartitionedSession::connect(system_, thread, servers, config);
+  co_return co_await kv::PartitionedSession::connect(system_, thread, servers, config);
 }
 
 // A store whose sessions are all in use refuses further clients until it has learned that earlier
 // ones are gone: those that have died, and those that had died before it answered them.
-Task<std::unique_ptr<systems::KvSession>> KvCrashScenario::connect_after_others(Thread& thread) {
+Task<std::unique_ptr<kv::KvSession>> KvCrashScenario::connect_after_others(Thread& thread) {
   constexpr int kAttempts = 100;  // more than a server needs to learn of all ends
   for (int attempt = 1;; ++attempt) {
     try {
@@ -336,9 +334,9 @@ Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
   const KvClientPlan& plan = plan_.clients[number].at(epoch);
   if (!works(plan)) co_return;
   LateThread late(thread, plan.late);
-  const std::unique_ptr<systems::KvSession> session = co_await connect(late.thread(), number);
+  const std::unique_ptr<kv::KvSession> session = co_await connect(late.thread(), number);
   CrashFormat format(lengths_);
-  history::RecordedSession recorded(*session, number, format, logs_.emplace_back());
+  kv::RecordedSession recorded(*session, number, format, logs_.emplace_back());
   if (prepares() && epoch == 0) {
     if (number == filler()) co_await fill(recorded);
     // With a time limit, since the client that fills the store may have died, or found no server.
@@ -354,16 +352,16 @@ Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
 }
 
 Task<> KvCrashScenario::inspect(Thread& thread) {
-  const std::unique_ptr<systems::KvSession> session = co_await connect_after_others(thread);
+  const std::unique_ptr<kv::KvSession> session = co_await connect_after_others(thread);
   CrashFormat format(lengths_);
-  history::RecordedSession recorded(*session, inspector(), format, logs_.emplace_back());
+  kv::RecordedSession recorded(*session, inspector(), format, logs_.emplace_back());
   ObservedSession observed(recorded, state_, format, true);
   co_await read(observed);
 }
 
 std::vector<CrashCall> KvCrashScenario::calls() const {
   std::vector<CrashCall> calls;
-  for (const history::OperationLog& log : logs_) {
+  for (const kv::OperationLog& log : logs_) {
     for (const history::Operation& operation : log.operations()) {
       const bool put = operation.kind == Kind::put;
       const bool ok = operation.outcome == history::Outcome::ok;
@@ -383,7 +381,7 @@ std::vector<CrashCall> KvCrashScenario::calls() const {
       }
       if (!put && (!ok || call.changes)) continue;
       std::vector<std::byte> value(lengths_.of(operation.version));
-      workload::fill_value(value, operation.key, operation.version);
+      kv::fill_value(value, operation.key, operation.version);
       call.values.push_back({operation.version, std::move(value)});
     }
   }
@@ -393,7 +391,7 @@ std::vector<CrashCall> KvCrashScenario::calls() const {
 // --- the clients' operations ---------------------------------------------------------------------
 
 // Puts all keys of the filling, all at once.
-Task<> KvCrashScenario::fill(systems::KvSession& session) {
+Task<> KvCrashScenario::fill(kv::KvSession& session) {
   WaitList filled;
   std::uint64_t left = filling_.size();
   for (const std::uint64_t key : filling_) {
@@ -404,14 +402,14 @@ Task<> KvCrashScenario::fill(systems::KvSession& session) {
   note_prepared();
 }
 
-Task<> KvCrashScenario::fill_one(systems::KvSession& session, std::uint64_t key,
-                                 std::uint64_t& left, WaitList& filled) {
+Task<> KvCrashScenario::fill_one(kv::KvSession& session, std::uint64_t key, std::uint64_t& left,
+                                 WaitList& filled) {
   const KvStep put{Kind::put, key};
   co_await step(session, put, 0);
   if (--left == 0) filled.wake_all();
 }
 
-Task<> KvCrashScenario::change(systems::KvSession& session, const KvClientPlan& plan,
+Task<> KvCrashScenario::change(kv::KvSession& session, const KvClientPlan& plan,
                                std::uint32_t number) {
   if (plan.at_once) co_return co_await change_at_once(session, plan, number);
   for (const KvStep& next : plan.steps) {
@@ -420,7 +418,7 @@ Task<> KvCrashScenario::change(systems::KvSession& session, const KvClientPlan& 
   }
 }
 
-Task<> KvCrashScenario::change_at_once(systems::KvSession& session, const KvClientPlan& plan,
+Task<> KvCrashScenario::change_at_once(kv::KvSession& session, const KvClientPlan& plan,
                                        std::uint32_t number) {
   WaitList changed;
   std::uint64_t left = plan.steps.size();
@@ -430,14 +428,14 @@ Task<> KvCrashScenario::change_at_once(systems::KvSession& session, const KvClie
   while (left > 0) co_await wait(changed);
 }
 
-Task<> KvCrashScenario::change_one(systems::KvSession& session, KvStep step, std::uint32_t number,
+Task<> KvCrashScenario::change_one(kv::KvSession& session, KvStep step, std::uint32_t number,
                                    std::uint64_t& left, WaitList& changed) {
   co_await this->step(session, step, number);
   if (--left == 0) changed.wake_all();
 }
 
 // Gets the key for as long as another client, the slow writer, is at work.
-Task<> KvCrashScenario::watch(systems::KvSession& session, const KvClientPlan& plan,
+Task<> KvCrashScenario::watch(kv::KvSession& session, const KvClientPlan& plan,
                               std::uint32_t number) {
   const KvStep get{Kind::get, 0};
   for (bool answered = true; answered && clients_at_work() > 1;) {
@@ -448,7 +446,7 @@ Task<> KvCrashScenario::watch(systems::KvSession& session, const KvClientPlan& p
 
 // Waits until the other clients have noticed the failure, then reads all keys, reads those of the
 // history again, writes them, and reads all keys once more.
-Task<> KvCrashScenario::read(systems::KvSession& session) {
+Task<> KvCrashScenario::read(kv::KvSession& session) {
   while (clients_at_work() > 0) co_await sleep_for(Microseconds(20));
   std::vector<std::uint64_t> keys(plan_.keys);
   std::iota(keys.begin(), keys.end(), std::uint64_t{0});
@@ -468,8 +466,8 @@ Task<> KvCrashScenario::read(systems::KvSession& session) {
 }
 
 // Returns false if the server is gone.
-Task<bool> KvCrashScenario::step(systems::KvSession& session, KvStep step, std::uint32_t number) {
-  using systems::Error;
+Task<bool> KvCrashScenario::step(kv::KvSession& session, KvStep step, std::uint32_t number) {
+  using kv::Error;
   const CrashKey key = crash_key(step.key, config_.key_size);
   std::vector<std::byte> value(lengths_.longest());
   switch (step.kind) {
@@ -486,7 +484,7 @@ Task<bool> KvCrashScenario::step(systems::KvSession& session, KvStep step, std::
   }
   const std::uint64_t version = versions_[number]++ * versions_.size() + number + 1;
   value.resize(lengths_.of(version));
-  workload::fill_value(value, step.key, version);
+  kv::fill_value(value, step.key, version);
   const auto stored = co_await session.put(key, value);
   // The smallest stores have room for all keys only if those are few and the values are short.
   const bool may_be_full =
@@ -503,7 +501,7 @@ Task<bool> KvCrashScenario::step(systems::KvSession& session, KvStep step, std::
 
 std::span<const CrashSchedule> kv_schedules() { return kSchedules; }
 
-CrashHistory kv_crash_history(const systems::KvSystem& system, const CrashSetup& setup,
+CrashHistory kv_crash_history(const kv::KvSystem& system, const CrashSetup& setup,
                               const CrashSchedule& schedule) {
   const bool slow = schedule.name == kSchedules[1].name;
   const KvCrashPlan plan = slow ? slow_writer_plan() : equal_writers_plan(setup.seed);
@@ -512,7 +510,7 @@ CrashHistory kv_crash_history(const systems::KvSystem& system, const CrashSetup&
   return [&system, plan, store] { return std::make_unique<KvCrashScenario>(system, store, plan); };
 }
 
-std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& system,
+std::unique_ptr<CrashScenario> kv_generated_scenario(const kv::KvSystem& system,
                                                      const CrashSetup& setup, pmem::Tape& tape,
                                                      std::uint32_t failures) {
   KvCrashPlan plan = generated_plan(tape, failures);

@@ -14,11 +14,11 @@ namespace perdura::services {
 std::span<const CrashSchedule> kv_schedules();
 
 // `system` must outlive the runs.
-CrashHistory kv_crash_history(const systems::KvSystem& system, const CrashSetup& setup,
+CrashHistory kv_crash_history(const kv::KvSystem& system, const CrashSetup& setup,
                               const CrashSchedule& schedule);
 
 // A scenario drawn from choices (CrashScenario): clients connect again after each failure.
-std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& system,
+std::unique_ptr<CrashScenario> kv_generated_scenario(const kv::KvSystem& system,
                                                      const CrashSetup& setup, pmem::Tape& tape,
                                                      std::uint32_t failures);
 

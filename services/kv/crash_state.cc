@@ -5,7 +5,7 @@
 namespace perdura::services {
 
 using history::Kind;
-using systems::Error;
+using kv::Error;
 
 // An operation from its beginning to its answer, or to the death of its client, which is not
 // reported.
@@ -59,7 +59,7 @@ void KvCrashState::note_found(std::uint64_t key, std::optional<std::uint64_t> ve
 
 std::uint64_t KvCrashState::steps_begun() const {
   std::uint64_t steps = 0;
-  for (const systems::KvPartition* partition : open_) steps += partition->space().steps;
+  for (const kv::KvPartition* partition : open_) steps += partition->space().steps;
   return steps;
 }
 
@@ -82,12 +82,12 @@ void KvCrashState::describe(SystemState& state) const {
   state.add("newest found", std::min<std::uint64_t>(newest_found_, 1));
   state.add("others found", std::min<std::uint64_t>(others_found_, 1));
   state.add("lost", std::min<std::uint64_t>(lost_, 1));
-  for (const systems::KvPartition* partition : open_) describe(*partition, state);
+  for (const kv::KvPartition* partition : open_) describe(*partition, state);
 }
 
 // Describes how full the store is, and the work that it is doing of its own accord.
-void KvCrashState::describe(const systems::KvPartition& partition, SystemState& state) const {
-  const systems::KvSpace space = partition.space();
+void KvCrashState::describe(const kv::KvPartition& partition, SystemState& state) const {
+  const kv::KvSpace space = partition.space();
   const auto few = [](std::uint64_t count) { return std::min<std::uint64_t>(3, magnitude(count)); };
   state.add("cleanings", few(space.cleanings));
   state.add("cleanings now", space.cleanings_now);
@@ -100,12 +100,12 @@ void KvCrashState::describe(const systems::KvPartition& partition, SystemState& 
   }
 }
 
-Task<systems::Result<Bytes>> ObservedSession::get(systems::Key key, std::span<std::byte> into) {
+Task<kv::Result<Bytes>> ObservedSession::get(kv::Key key, std::span<std::byte> into) {
   const std::uint64_t number = format_.key_number(key);
   KvCrashState::UnderWay under_way(state_, {Kind::get, number, 0, false});
   const auto got = co_await session_.get(key, into);
   std::optional<std::uint64_t> version;
-  if (got && *got <= into.size()) version = format_.version(key, systems::Value(into.first(*got)));
+  if (got && *got <= into.size()) version = format_.version(key, kv::Value(into.first(*got)));
   if (inspects_) {
     state_.note_found(number, version);
   } else if (version) {
@@ -115,7 +115,7 @@ Task<systems::Result<Bytes>> ObservedSession::get(systems::Key key, std::span<st
   co_return got;
 }
 
-Task<systems::Result<void>> ObservedSession::put(systems::Key key, systems::Value value) {
+Task<kv::Result<void>> ObservedSession::put(kv::Key key, kv::Value value) {
   const std::uint64_t number = format_.key_number(key);
   const std::uint64_t version = format_.version(key, value).value_or(0);
   KvCrashState::UnderWay under_way(state_, {Kind::put, number, version, false});
@@ -124,7 +124,7 @@ Task<systems::Result<void>> ObservedSession::put(systems::Key key, systems::Valu
   co_return stored;
 }
 
-Task<systems::Result<void>> ObservedSession::erase(systems::Key key) {
+Task<kv::Result<void>> ObservedSession::erase(kv::Key key) {
   const std::uint64_t number = format_.key_number(key);
   KvCrashState::UnderWay under_way(state_, {Kind::erase, number, 0, false});
   const auto erased = co_await session_.erase(key);

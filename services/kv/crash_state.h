@@ -19,7 +19,7 @@ namespace perdura::services {
 class KvCrashState {
  public:
   // `changed` is called whenever an operation begins or ends.
-  KvCrashState(const systems::KvSystem& system, std::function<void()> changed)
+  KvCrashState(const kv::KvSystem& system, std::function<void()> changed)
       : system_(system), changed_(std::move(changed)) {}
   KvCrashState(const KvCrashState&) = delete;
   KvCrashState& operator=(const KvCrashState&) = delete;
@@ -35,7 +35,7 @@ class KvCrashState {
   // Registers a partition for as long as it is open.
   class Opened {
    public:
-    Opened(KvCrashState& state, const systems::KvPartition& partition)
+    Opened(KvCrashState& state, const kv::KvPartition& partition)
         : state_(state), place_(state.open_.insert(state.open_.end(), &partition)) {}
     ~Opened() { state_.open_.erase(place_); }
     Opened(const Opened&) = delete;
@@ -43,7 +43,7 @@ class KvCrashState {
 
    private:
     KvCrashState& state_;
-    std::list<const systems::KvPartition*>::iterator place_;
+    std::list<const kv::KvPartition*>::iterator place_;
   };
 
  private:
@@ -59,11 +59,11 @@ class KvCrashState {
 
   void note_read(std::uint64_t key, std::uint64_t version);
   void note_found(std::uint64_t key, std::optional<std::uint64_t> version);
-  void describe(const systems::KvPartition& partition, SystemState& state) const;
+  void describe(const kv::KvPartition& partition, SystemState& state) const;
 
-  const systems::KvSystem& system_;
+  const kv::KvSystem& system_;
   std::function<void()> changed_;
-  std::list<const systems::KvPartition*> open_;
+  std::list<const kv::KvPartition*> open_;
   std::list<Operation> under_way_;
   std::map<std::uint64_t, std::uint64_t> acknowledged_;  // the last version of each key; 0: none
   std::map<std::uint64_t, bool> found_;                  // the keys that the inspector has got, and
@@ -75,23 +75,22 @@ class KvCrashState {
 };
 
 // A session that forwards everything to another one and reports it to the state of the run.
-class ObservedSession final : public systems::KvSession {
+class ObservedSession final : public kv::KvSession {
  public:
   // `inspects`: the client reads what recovery has left. All arguments must outlive the session.
-  ObservedSession(systems::KvSession& session, KvCrashState& state, history::Format& format,
-                  bool inspects)
+  ObservedSession(kv::KvSession& session, KvCrashState& state, kv::Format& format, bool inspects)
       : session_(session), state_(state), format_(format), inspects_(inspects) {}
 
-  Task<systems::Result<Bytes>> get(systems::Key key, std::span<std::byte> into) override;
-  Task<systems::Result<void>> put(systems::Key key, systems::Value value) override;
-  Task<systems::Result<void>> erase(systems::Key key) override;
-  systems::SessionCounts counts() const override { return session_.counts(); }
+  Task<kv::Result<Bytes>> get(kv::Key key, std::span<std::byte> into) override;
+  Task<kv::Result<void>> put(kv::Key key, kv::Value value) override;
+  Task<kv::Result<void>> erase(kv::Key key) override;
+  kv::SessionCounts counts() const override { return session_.counts(); }
   std::vector<double> metrics() const override { return session_.metrics(); }
 
  private:
-  systems::KvSession& session_;
+  kv::KvSession& session_;
   KvCrashState& state_;
-  history::Format& format_;
+  kv::Format& format_;
   bool inspects_;
 };
 

@@ -25,28 +25,28 @@ CrashKey crash_key(std::uint64_t number, Bytes size) {
   return key;
 }
 
-std::uint64_t CrashFormat::key_number(systems::Key key) {
+std::uint64_t CrashFormat::key_number(kv::Key key) {
   std::uint64_t number = 0;
   std::memcpy(&number, key.data(), sizeof number);
   return number;
 }
 
-std::optional<std::uint64_t> CrashFormat::version(systems::Key key, systems::Value value) {
-  const auto version = workload::check_value(value, key_number(key));
+std::optional<std::uint64_t> CrashFormat::version(kv::Key key, kv::Value value) {
+  const auto version = kv::check_value(value, key_number(key));
   if (!version || value.size() != lengths_.of(*version)) return std::nullopt;
   return version;
 }
 
-CrashStore small_crash_store(const systems::KvSystem& system, const CrashSetup& setup,
+CrashStore small_crash_store(const kv::KvSystem& system, const CrashSetup& setup,
                              const KvCrashPlan& plan, std::size_t number) {
   const CrashLengths lengths(system, plan);
-  systems::KvConfig config{.key_size = system.fit_key(plan.key_size),
-                           .value_size = lengths.typical(),
-                           .max_value_size = lengths.longest(),
-                           .records = plan.crowded ? 1 + plan.keys / 4 : plan.keys,
-                           .writes = plan.writes,
-                           .sessions = kSessions,
-                           .parameters = setup.parameters};
+  kv::KvConfig config{.key_size = system.fit_key(plan.key_size),
+                      .value_size = lengths.typical(),
+                      .max_value_size = lengths.longest(),
+                      .records = plan.crowded ? 1 + plan.keys / 4 : plan.keys,
+                      .writes = plan.writes,
+                      .sessions = kSessions,
+                      .parameters = setup.parameters};
   if (system.spans_servers) config.servers = kSpannedServers;
   if (system.shares_partition) config.workers = plan.workers;
   if (setup.correct) {

@@ -23,7 +23,7 @@ CrashKey crash_key(std::uint64_t number, Bytes size);
 // determines its length.
 class CrashLengths {
  public:
-  CrashLengths(const systems::KvSystem& system, const KvCrashPlan& plan) {
+  CrashLengths(const kv::KvSystem& system, const KvCrashPlan& plan) {
     for (const Bytes length : plan.lengths) lengths_.push_back(system.fit_value(length));
   }
   Bytes typical() const { return lengths_.front(); }
@@ -35,12 +35,12 @@ class CrashLengths {
 };
 
 // How the recorder of the history interprets keys and values.
-class CrashFormat final : public history::Format {
+class CrashFormat final : public kv::Format {
  public:
   explicit CrashFormat(const CrashLengths& lengths) : lengths_(lengths) {}
-  std::uint64_t key_number(systems::Key key) override;
+  std::uint64_t key_number(kv::Key key) override;
   // Returns nullopt for a value that no single put of the history has written.
-  std::optional<std::uint64_t> version(systems::Key key, systems::Value value) override;
+  std::optional<std::uint64_t> version(kv::Key key, kv::Value value) override;
 
  private:
   const CrashLengths& lengths_;
@@ -48,12 +48,12 @@ class CrashFormat final : public history::Format {
 
 // A store for a history, and the numbers of the keys that it holds at the beginning.
 struct CrashStore {
-  systems::KvConfig config;
+  kv::KvConfig config;
   std::span<const std::uint64_t> filling{};
 };
 
 // The system's small store of this number, or the next one into which the plan's values fit.
-CrashStore small_crash_store(const systems::KvSystem& system, const CrashSetup& setup,
+CrashStore small_crash_store(const kv::KvSystem& system, const CrashSetup& setup,
                              const KvCrashPlan& plan, std::size_t number);
 
 // Replaces the plan's keys in gets by keys that the store is filled with, from the one with the

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace perdura::workload {
+namespace perdura::kv {
 
 // FNV-1a, 64 bits, over the eight octets of a number, least significant first: the hash that YCSB
 // applies to record numbers and to Zipfian ranks.
@@ -37,4 +37,4 @@ constexpr std::uint64_t ycsb_fold(std::uint64_t hash) {
 
 constexpr std::uint64_t ycsb_hash(std::uint64_t number) { return ycsb_fold(fnv1a_64(number)); }
 
-}  // namespace perdura::workload
+}  // namespace perdura::kv

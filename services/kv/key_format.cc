@@ -8,7 +8,7 @@
 #include "services/kv/fnv.h"
 #include "services/kv/short_copy.h"
 
-namespace perdura::workload {
+namespace perdura::kv {
 namespace {
 
 constexpr std::size_t kHashDigits = 19;  // digits of the largest absolute value, 2^63
@@ -86,4 +86,4 @@ void KeyFormat::write_binary(std::uint64_t key_number, std::byte* key) const {
   store_short(key, __builtin_bswap64(key_number) >> (8 * (kMaxBinaryBytes - bytes)), bytes);
 }
 
-}  // namespace perdura::workload
+}  // namespace perdura::kv

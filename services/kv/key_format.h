@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-namespace perdura::workload {
+namespace perdura::kv {
 
 enum class InsertOrder : std::uint8_t { hashed, ordered };
 
@@ -52,4 +52,4 @@ class KeyFormat {
   Form form_;
 };
 
-}  // namespace perdura::workload
+}  // namespace perdura::kv

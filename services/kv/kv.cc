@@ -1,6 +1,6 @@
 #include "services/kv/kv.h"
 
-namespace perdura::systems {
+namespace perdura::kv {
 
 std::string_view to_string(Error error) {
   switch (error) {
@@ -18,4 +18,4 @@ std::string_view to_string(Error error) {
   return "unknown error";
 }
 
-}  // namespace perdura::systems
+}  // namespace perdura::kv

@@ -32,7 +32,7 @@
 #include "services/metric.h"
 #include "services/setting.h"
 
-namespace perdura::systems {
+namespace perdura::kv {
 
 using Key = std::span<const std::byte>;
 using Value = std::span<const std::byte>;
@@ -193,4 +193,4 @@ struct KvSystem {
   }
 };
 
-}  // namespace perdura::systems
+}  // namespace perdura::kv

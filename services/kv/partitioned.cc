@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace perdura::systems {
+namespace perdura::kv {
 namespace {
 
 // Must differ from the seeds that partitions use.
@@ -60,4 +60,4 @@ std::vector<double> PartitionedSession::metrics() const {
   return sums;
 }
 
-}  // namespace perdura::systems
+}  // namespace perdura::kv

@@ -7,7 +7,7 @@
 
 #include "services/kv/kv.h"
 
-namespace perdura::systems {
+namespace perdura::kv {
 
 // The partition of a key, from 0 to partitions - 1. The hash is charged as CPU work unless there is
 // only one partition.
@@ -45,4 +45,4 @@ class PartitionedSession final : public KvSession {
   std::vector<std::unique_ptr<KvSession>> sessions_;
 };
 
-}  // namespace perdura::systems
+}  // namespace perdura::kv

@@ -13,7 +13,7 @@
 #include "services/kv/history/history.h"
 #include "services/kv/kv.h"
 
-namespace perdura::history {
+namespace perdura::kv {
 
 // The operations of one client. One thread writes it; nothing is shared or locked.
 class OperationLog {
@@ -28,23 +28,23 @@ class OperationLog {
   static std::size_t bytes_for(std::size_t capacity);
   explicit OperationLog(std::span<std::byte> memory);
   // The operations in such memory. If it is being written, operations in flight may be missing.
-  static std::vector<Operation> read(std::span<const std::byte> memory);
+  static std::vector<history::Operation> read(std::span<const std::byte> memory);
 
   // Logs an operation and returns its index. Throws PlatformError if the caller's memory is full.
-  std::size_t begin(const Operation& operation);
+  std::size_t begin(const history::Operation& operation);
   // Adds the answer of an operation.
-  void complete(std::size_t place, std::uint64_t version, Time end, Outcome outcome);
+  void complete(std::size_t place, std::uint64_t version, Time end, history::Outcome outcome);
 
-  std::span<const Operation> operations() const;
+  std::span<const history::Operation> operations() const;
 
  private:
   struct Header {
     std::uint64_t count = 0;
   };
 
-  std::vector<Operation> own_;
+  std::vector<history::Operation> own_;
   Header* header_ = nullptr;  // lies in the caller's memory
-  std::span<Operation> entries_;
+  std::span<history::Operation> entries_;
 };
 
 // Interprets keys and values for a recorder. One object serves one client.
@@ -52,38 +52,37 @@ class Format {
  public:
   virtual ~Format() = default;
   // A number that identifies the key.
-  virtual std::uint64_t key_number(systems::Key key) = 0;
+  virtual std::uint64_t key_number(Key key) = 0;
   // The version of the put that wrote this value for this key; nullopt if no put can have written
   // it.
-  virtual std::optional<std::uint64_t> version(systems::Key key, systems::Value value) = 0;
+  virtual std::optional<std::uint64_t> version(Key key, Value value) = 0;
 };
 
 // A session that forwards everything to another one and logs it. Operations that begin at the same
 // moment are not ordered, with one exception: an operation that begins at the moment at which the
 // client's previous one ended is dated a picosecond later, since the client saw that answer.
-class RecordedSession final : public systems::KvSession {
+class RecordedSession final : public KvSession {
  public:
   // All arguments must outlive the session.
-  RecordedSession(systems::KvSession& session, std::uint32_t client, Format& format,
-                  OperationLog& log)
+  RecordedSession(KvSession& session, std::uint32_t client, Format& format, OperationLog& log)
       : session_(session), client_(client), format_(format), log_(log) {}
 
-  Task<systems::Result<Bytes>> get(systems::Key key, std::span<std::byte> into) override;
+  Task<Result<Bytes>> get(Key key, std::span<std::byte> into) override;
   // Throws std::invalid_argument if the format does not know the value's version.
-  Task<systems::Result<void>> put(systems::Key key, systems::Value value) override;
-  Task<systems::Result<void>> erase(systems::Key key) override;
-  systems::SessionCounts counts() const override { return session_.counts(); }
+  Task<Result<void>> put(Key key, Value value) override;
+  Task<Result<void>> erase(Key key) override;
+  SessionCounts counts() const override { return session_.counts(); }
   std::vector<double> metrics() const override { return session_.metrics(); }
 
  private:
-  std::size_t begin(Kind kind, systems::Key key, std::uint64_t version);
-  void end(std::size_t place, std::uint64_t version, Outcome outcome, Time when);
+  std::size_t begin(history::Kind kind, Key key, std::uint64_t version);
+  void end(std::size_t place, std::uint64_t version, history::Outcome outcome, Time when);
 
-  systems::KvSession& session_;
+  KvSession& session_;
   std::uint32_t client_;
   Format& format_;
   OperationLog& log_;
   Time last_end_ = Time::min();
 };
 
-}  // namespace perdura::history
+}  // namespace perdura::kv

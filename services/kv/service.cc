@@ -6,7 +6,7 @@
 
 namespace perdura::services {
 
-SystemInfo info_of(const systems::KvSystem& system) {
+SystemInfo info_of(const kv::KvSystem& system) {
   return {.name = system.name,
           .title = system.title,
           .paper = system.paper,
@@ -20,15 +20,15 @@ SystemInfo info_of(const systems::KvSystem& system) {
 
 std::vector<SystemInfo> KvService::systems() const {
   std::vector<SystemInfo> all;
-  for (const systems::KvSystem& system : systems_) all.push_back(info_of(system));
+  for (const kv::KvSystem& system : systems_) all.push_back(info_of(system));
   return all;
 }
 
 std::span<const CrashSchedule> KvService::schedules() const { return kv_schedules(); }
 
-const systems::KvSystem& KvService::system(std::string_view name) const {
+const kv::KvSystem& KvService::system(std::string_view name) const {
   return *std::find_if(systems_.begin(), systems_.end(),
-                       [&](const systems::KvSystem& candidate) { return candidate.name == name; });
+                       [&](const kv::KvSystem& candidate) { return candidate.name == name; });
 }
 
 CrashHistory KvService::crash_history(std::string_view name, const CrashSetup& setup,

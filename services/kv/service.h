@@ -9,12 +9,12 @@
 
 namespace perdura::services {
 
-SystemInfo info_of(const systems::KvSystem& system);
+SystemInfo info_of(const kv::KvSystem& system);
 
 class KvService final : public Service {
  public:
   // `systems` is a table that must outlive this object.
-  explicit KvService(std::span<const systems::KvSystem> systems) : systems_(systems) {}
+  explicit KvService(std::span<const kv::KvSystem> systems) : systems_(systems) {}
 
   std::string_view name() const override { return "kv"; }
   std::string_view what() const override { return "keys and values: put, get, erase"; }
@@ -29,9 +29,9 @@ class KvService final : public Service {
                                                     std::uint32_t failures) const override;
 
  private:
-  const systems::KvSystem& system(std::string_view name) const;
+  const kv::KvSystem& system(std::string_view name) const;
 
-  std::span<const systems::KvSystem> systems_;
+  std::span<const kv::KvSystem> systems_;
 };
 
 }  // namespace perdura::services

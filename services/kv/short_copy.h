@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace perdura::workload {
+namespace perdura::kv {
 
 template <class Word>
 Word load_as(const std::byte* from) {
@@ -55,4 +55,4 @@ inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) 
   }
 }
 
-}  // namespace perdura::workload
+}  // namespace perdura::kv

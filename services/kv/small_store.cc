@@ -6,11 +6,11 @@
 
 namespace perdura::services {
 
-std::span<const std::uint64_t> make_small(const systems::KvSystem& system, std::size_t number,
-                                          systems::KvConfig& config) {
+std::span<const std::uint64_t> make_small(const kv::KvSystem& system, std::size_t number,
+                                          kv::KvConfig& config) {
   for (; number < system.small_stores.size(); ++number) {
-    const systems::SmallStore& small = system.small_stores[number];
-    systems::KvConfig candidate = config;
+    const kv::SmallStore& small = system.small_stores[number];
+    kv::KvConfig candidate = config;
     candidate.records += small.filling.size();
     candidate.writes += small.filling.size();
     for (const Setting& setting : small.parameters) {
@@ -29,13 +29,13 @@ std::span<const std::uint64_t> make_small(const systems::KvSystem& system, std::
 
 std::map<std::string, std::uint64_t, std::less<>> StoreEvents::counts() const {
   std::vector<std::uint64_t> sums = closed_;
-  for (const systems::KvPartition* partition : open_) add(*partition, sums);
+  for (const kv::KvPartition* partition : open_) add(*partition, sums);
   std::map<std::string, std::uint64_t, std::less<>> named;
   for (std::size_t i = 0; i < sums.size(); ++i) named.emplace(system_.events[i].name, sums[i]);
   return named;
 }
 
-void StoreEvents::add(const systems::KvPartition& partition, std::vector<std::uint64_t>& sums) {
+void StoreEvents::add(const kv::KvPartition& partition, std::vector<std::uint64_t>& sums) {
   const std::vector<std::uint64_t> events = partition.events();
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += events.at(i);
 }

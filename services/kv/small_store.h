@@ -18,19 +18,19 @@ namespace perdura::services {
 // and value sizes of `config`, the next one that does. If there is none, `config` stays as it is.
 // Parameters that `config` sets are kept. Returns the keys that the store is to hold at the
 // beginning, for which it adds room to `config.records`.
-std::span<const std::uint64_t> make_small(const systems::KvSystem& system, std::size_t number,
-                                          systems::KvConfig& config);
+std::span<const std::uint64_t> make_small(const kv::KvSystem& system, std::size_t number,
+                                          kv::KvConfig& config);
 
 // Counts the events of all partitions that are or were open in a run.
 class StoreEvents {
  public:
-  explicit StoreEvents(const systems::KvSystem& system)
+  explicit StoreEvents(const kv::KvSystem& system)
       : system_(system), closed_(system.events.size()) {}
 
   // Registers a partition for as long as it is open.
   class Opened {
    public:
-    Opened(StoreEvents& events, const systems::KvPartition& partition)
+    Opened(StoreEvents& events, const kv::KvPartition& partition)
         : events_(events), partition_(partition) {
       events_.open_.insert(&partition);
     }
@@ -43,17 +43,17 @@ class StoreEvents {
 
    private:
     StoreEvents& events_;
-    const systems::KvPartition& partition_;
+    const kv::KvPartition& partition_;
   };
 
   std::map<std::string, std::uint64_t, std::less<>> counts() const;
 
  private:
-  static void add(const systems::KvPartition& partition, std::vector<std::uint64_t>& sums);
+  static void add(const kv::KvPartition& partition, std::vector<std::uint64_t>& sums);
 
-  const systems::KvSystem& system_;
+  const kv::KvSystem& system_;
   std::vector<std::uint64_t> closed_;  // sums of the partitions that are closed
-  std::set<const systems::KvPartition*> open_;
+  std::set<const kv::KvPartition*> open_;
 };
 
 }  // namespace perdura::services

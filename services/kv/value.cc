@@ -8,7 +8,7 @@
 #include "services/kv/key_format.h"
 #include "services/kv/short_copy.h"
 
-namespace perdura::workload {
+namespace perdura::kv {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the layout of a value is little-endian");
@@ -115,4 +115,4 @@ std::optional<std::uint64_t> check_value(std::span<const std::byte> value,
   return version;
 }
 
-}  // namespace perdura::workload
+}  // namespace perdura::kv

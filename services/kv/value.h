@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-namespace perdura::workload {
+namespace perdura::kv {
 
 // Self-describing values: a reader can tell whether a single put of that key wrote all of the
 // value. So every get can be verified, including torn and misplaced values, without a table of the
@@ -40,4 +40,4 @@ std::uint64_t stored_version(std::span<const std::byte> value);
 // The key number that a value holds; not verified. Returns nullopt if the value is too short.
 std::optional<std::uint64_t> stored_key_number(std::span<const std::byte> value);
 
-}  // namespace perdura::workload
+}  // namespace perdura::kv

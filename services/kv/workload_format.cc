@@ -5,9 +5,9 @@
 
 #include "services/kv/value.h"
 
-namespace perdura::history {
+namespace perdura::kv {
 
-std::uint64_t WorkloadFormat::key_number(systems::Key key) {
+std::uint64_t WorkloadFormat::key_number(Key key) {
   // Does not use the platform's hash64, which is charged as simulated CPU time.
   std::uint64_t hash = key.size();
   while (!key.empty()) {
@@ -22,15 +22,15 @@ std::uint64_t WorkloadFormat::key_number(systems::Key key) {
   return hash;
 }
 
-std::optional<std::uint64_t> WorkloadFormat::version(systems::Key key, systems::Value value) {
+std::optional<std::uint64_t> WorkloadFormat::version(Key key, Value value) {
   if (value.size() < kLeastValueSize || key.size() != keys_.size()) return std::nullopt;
-  if (value.size() < workload::kLeastWithKey) return workload::stored_version(value);
+  if (value.size() < kv::kLeastWithKey) return kv::stored_version(value);
   std::uint64_t number = 0;
   std::memcpy(&number, value.data(), 5);  // the number's place in a value, see services/kv/value.h
   if (number >= keys_.capacity()) return std::nullopt;
   keys_.write(number, expected_key_);
   if (!std::equal(key.begin(), key.end(), expected_key_.begin())) return std::nullopt;
-  return workload::check_value(value, number);
+  return kv::check_value(value, number);
 }
 
 std::optional<std::uint64_t> WorkloadFormat::number_in_workload(std::uint64_t key_number,
@@ -44,4 +44,4 @@ std::optional<std::uint64_t> WorkloadFormat::number_in_workload(std::uint64_t ke
   return std::nullopt;
 }
 
-}  // namespace perdura::history
+}  // namespace perdura::kv

@@ -39,9 +39,9 @@ void Client::make_lanes(Bytes read_room) {
 
 // --- operations ----------------------------------------------------------------------------------
 
-Task<Result<void>> Client::request(Request request) {
+Task<kv::Result<void>> Client::request(Request request) {
   const auto lease = co_await calls_.begin();
-  if (calls_.broken()) co_return tl::unexpected(Error::disconnected);
+  if (calls_.broken()) co_return tl::unexpected(kv::Error::disconnected);
   const std::uint32_t lane = lease.call();
   const LocalBuffer buffer = request_buffer(lane);
   rpc::write_message(buffer.bytes(), request);
@@ -55,16 +55,16 @@ Task<Result<void>> Client::request(Request request) {
   const std::optional<ReplyStatus> answer = co_await calls_.answer_to(
       lane, completions_, [this](const fabric::ReceiveCompletion& reply) { take(reply); });
   if (!co_await write) calls_.fail();
-  if (!answer) co_return tl::unexpected(Error::disconnected);
+  if (!answer) co_return tl::unexpected(kv::Error::disconnected);
   switch (*answer) {
     case ReplyStatus::not_found:
-      co_return tl::unexpected(Error::not_found);
+      co_return tl::unexpected(kv::Error::not_found);
     case ReplyStatus::out_of_space:
-      co_return tl::unexpected(Error::out_of_space);
+      co_return tl::unexpected(kv::Error::out_of_space);
     case ReplyStatus::done:
       break;
   }
-  co_return Result<void>{};
+  co_return kv::Result<void>{};
 }
 
 Task<bool> Client::read(std::uint32_t lane, Bytes offset, Bytes length) {

@@ -36,7 +36,7 @@ class Client {
   using Lease = rpc::Calls<ReplyStatus>::Lease;
   Task<Lease> begin() { return calls_.begin(); }
 
-  Task<Result<void>> request(Request request);
+  Task<kv::Result<void>> request(Request request);
 
   // One READ at `offset` from the start of the index; false if the connection broke.
   Task<bool> read(std::uint32_t lane, Bytes offset, Bytes length);
@@ -48,7 +48,7 @@ class Client {
     ++counts_.torn_reads;
     ++counts_.retries;
   }
-  const SessionCounts& counts() const { return counts_; }
+  const kv::SessionCounts& counts() const { return counts_; }
 
  private:
   void take(const fabric::ReceiveCompletion& completion);
@@ -63,7 +63,7 @@ class Client {
   }
 
   Thread& thread_;
-  SessionCounts counts_;
+  kv::SessionCounts counts_;
   std::uint32_t most_lanes_;
   Welcome welcome_;
   Bytes read_room_ = 0;

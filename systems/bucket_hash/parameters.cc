@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kMaxBuckets = std::uint64_t{1} << 40;
 }  // namespace
 
-void require_slots(const ParameterReader& given, const KvConfig& config) {
+void require_slots(const ParameterReader& given, const kv::KvConfig& config) {
   given.require_within("key_size", config.key_size, 1, kMaxKeySize);
   given.require_within("value_size", config.value_size, 0, kMaxValueSize);
   given.require_within("max_value_size", config.max_value_size, config.value_size, kMaxValueSize);

@@ -11,7 +11,7 @@ namespace perdura::systems::bucket_hash {
 
 // Requires that keys and values fit the fixed slots, and checks the other limits that all indexes
 // share.
-void require_slots(const ParameterReader& given, const KvConfig& config);
+void require_slots(const ParameterReader& given, const kv::KvConfig& config);
 
 // Requires that the last table can be addressed after all resizes, each of which doubles the number
 // of buckets. `what` is the parameter of `system` that `buckets` comes from.

@@ -29,7 +29,7 @@ class Server {
  public:
   // Creates the pool, or opens it and recovers the index. Throws UsageError if the pool is damaged
   // or has another shape.
-  Server(Node& node, std::string name, const KvConfig& config, const Parameters& parameters)
+  Server(Node& node, std::string name, const kv::KvConfig& config, const Parameters& parameters)
       : name_(std::move(name)),
         sessions_(config.sessions),
         lanes_(parameters.queue_depth),
@@ -46,13 +46,13 @@ class Server {
   // Both execute an operation on behalf of a worker, and may suspend; the worker's other requests
   // wait meanwhile. The only errors are `out_of_space` and `not_found`. A put resizes the table if
   // it must: all requests then wait until the resize has ended, while clients' READs proceed.
-  Task<Result<void>> put(std::uint32_t worker, Slot item) {
+  Task<kv::Result<void>> put(std::uint32_t worker, Slot item) {
     const auto hash = Design::hash_of(item);
     for (;;) {
       auto inside = co_await locks_.enter(worker);
       const Outcome outcome = Design::put(index_, locks_, worker, item, hash);
-      if (outcome == Outcome::done) co_return Result<void>{};
-      if (outcome == Outcome::out_of_space) co_return tl::unexpected(Error::out_of_space);
+      if (outcome == Outcome::done) co_return kv::Result<void>{};
+      if (outcome == Outcome::out_of_space) co_return tl::unexpected(kv::Error::out_of_space);
       const auto lock = locks_.upgrade(std::move(inside));
       if (!lock) continue;
       index_.begin_resize();
@@ -63,7 +63,7 @@ class Server {
       }
     }
   }
-  Task<Result<void>> erase(std::uint32_t worker, Slot key) {
+  Task<kv::Result<void>> erase(std::uint32_t worker, Slot key) {
     const auto hash = Design::hash_of(key);
     const auto inside = co_await locks_.enter(worker);
     co_return Design::erase(index_, locks_, worker, key, hash);
@@ -72,8 +72,8 @@ class Server {
   // The plan for clients that connect. During a resize it names the old table; clients follow its
   // seals to the next one.
   Plan plan() const { return Design::plan_of(index_.geometry(), Design::table_in_use(index_)); }
-  KvSpace space() const {
-    KvSpace space;
+  kv::KvSpace space() const {
+    kv::KvSpace space;
     space.capacity = index_.slots() * kSlotSize;
     space.free = space.capacity - index_.items() * kSlotSize;
     space.resizing = index_.resizing();

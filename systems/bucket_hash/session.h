@@ -17,10 +17,10 @@
 namespace perdura::systems::bucket_hash {
 
 template <class Design>
-class Session final : public KvSession {
+class Session final : public kv::KvSession {
  public:
-  static Task<std::unique_ptr<KvSession>> connect(Thread& thread, fabric::Address server,
-                                                  KvConfig config) {
+  static Task<std::unique_ptr<kv::KvSession>> connect(Thread& thread, fabric::Address server,
+                                                      kv::KvConfig config) {
     const auto parameters = Design::Parameters::of(config);
     std::unique_ptr<Session> session(new Session(thread, parameters.queue_depth));
     co_await session->client_.connect(server);
@@ -29,28 +29,28 @@ class Session final : public KvSession {
     co_return session;
   }
 
-  Task<Result<Bytes>> get(Key key, std::span<std::byte> into) override {
-    if (!Slot::takes_key(key)) co_return tl::unexpected(Error::not_found);
+  Task<kv::Result<Bytes>> get(kv::Key key, std::span<std::byte> into) override {
+    if (!Slot::takes_key(key)) co_return tl::unexpected(kv::Error::not_found);
     const Slot wanted = Slot::of(key);
     const auto lease = co_await client_.begin();
     const std::optional<LookedUp> found =
         co_await reader_->look_up(Reads(client_, lease.call()), wanted);
-    if (!found) co_return tl::unexpected(Error::disconnected);
-    if (!found->item) co_return tl::unexpected(Error::not_found);
-    const Value value = found->item->value_bytes();
-    if (value.size() > into.size()) co_return tl::unexpected(Error::too_large);
+    if (!found) co_return tl::unexpected(kv::Error::disconnected);
+    if (!found->item) co_return tl::unexpected(kv::Error::not_found);
+    const kv::Value value = found->item->value_bytes();
+    if (value.size() > into.size()) co_return tl::unexpected(kv::Error::too_large);
     copy_bytes(into.first(value.size()), value);
     co_return Bytes{value.size()};
   }
-  Task<Result<void>> put(Key key, Value value) override {
-    if (!Slot::takes(key, value)) co_return tl::unexpected(Error::too_large);
+  Task<kv::Result<void>> put(kv::Key key, kv::Value value) override {
+    if (!Slot::takes(key, value)) co_return tl::unexpected(kv::Error::too_large);
     co_return co_await client_.request({RequestKind::put, Slot::of(key, value)});
   }
-  Task<Result<void>> erase(Key key) override {
-    if (!Slot::takes_key(key)) co_return tl::unexpected(Error::not_found);
+  Task<kv::Result<void>> erase(kv::Key key) override {
+    if (!Slot::takes_key(key)) co_return tl::unexpected(kv::Error::not_found);
     co_return co_await client_.request({RequestKind::erase, Slot::of(key)});
   }
-  SessionCounts counts() const override { return client_.counts(); }
+  kv::SessionCounts counts() const override { return client_.counts(); }
 
  private:
   Session(Thread& thread, std::uint32_t lanes) : client_(thread, lanes) {}

@@ -36,7 +36,7 @@ struct Slot {
   std::uint8_t lengths = 0;
 
   // The key and the value must fit (takes()).
-  static Slot of(Key key, Value value = {}) {
+  static Slot of(kv::Key key, kv::Value value = {}) {
     Slot slot;
     copy_bytes(std::span(slot.key).first(key.size()), key);
     copy_bytes(std::span(slot.value).first(value.size()), value);
@@ -44,13 +44,13 @@ struct Slot {
     return slot;
   }
   // An empty key is not allowed, so that 4 bits are enough for a key's length.
-  static bool takes_key(Key key) { return !key.empty() && key.size() <= kMaxKeySize; }
-  static bool takes(Key key, Value value) {
+  static bool takes_key(kv::Key key) { return !key.empty() && key.size() <= kMaxKeySize; }
+  static bool takes(kv::Key key, kv::Value value) {
     return takes_key(key) && value.size() <= kMaxValueSize;
   }
 
-  Key key_bytes() const { return std::span(key).first((lengths >> 4) + 1U); }
-  Value value_bytes() const { return std::span(value).first(lengths & 0xFU); }
+  kv::Key key_bytes() const { return std::span(key).first((lengths >> 4) + 1U); }
+  kv::Value value_bytes() const { return std::span(value).first(lengths & 0xFU); }
   bool same_key(const Slot& other) const;
   std::span<const std::byte> bytes() const { return std::as_bytes(std::span(this, 1)); }
 };

@@ -25,7 +25,7 @@
 namespace perdura::systems::bucket_hash {
 
 template <class Design>
-constexpr KvSystem system_of(std::string_view title, std::string_view paper) {
+constexpr kv::KvSystem system_of(std::string_view title, std::string_view paper) {
   return {
       .name = Design::kName,
       .title = title,
@@ -43,9 +43,9 @@ constexpr KvSystem system_of(std::string_view title, std::string_view paper) {
       .small_stores = Design::kSmallStores,
       .events = Design::kEvents,
       .footprint = kFootprint,
-      .check = [](const KvConfig& config) { Design::Parameters::of(config); },
+      .check = [](const kv::KvConfig& config) { Design::Parameters::of(config); },
       .open = [](Thread& thread, std::string name,
-                 const KvConfig& config) -> std::unique_ptr<KvPartition> {
+                 const kv::KvConfig& config) -> std::unique_ptr<kv::KvPartition> {
         return std::make_unique<Partition<Server<Design>>>(
             thread, std::make_shared<Server<Design>>(thread.node, std::move(name), config,
                                                      Design::Parameters::of(config)));

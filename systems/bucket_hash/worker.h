@@ -17,9 +17,10 @@
 
 namespace perdura::systems::bucket_hash {
 
-inline ReplyStatus status_of(const Result<void>& result) {
+inline ReplyStatus status_of(const kv::Result<void>& result) {
   if (result) return ReplyStatus::done;
-  return result.error() == Error::not_found ? ReplyStatus::not_found : ReplyStatus::out_of_space;
+  return result.error() == kv::Error::not_found ? ReplyStatus::not_found
+                                                : ReplyStatus::out_of_space;
 }
 
 // A worker with its sessions, request slots and replies. All of it belongs to one thread.
@@ -104,9 +105,9 @@ class Worker {
     const std::uint32_t lane = completion.immediate.value_or(lanes_);
     if (lane >= lanes_) co_return;
     const auto request = requests_->read_object<Request>(row(session, lane) * kRequestRoom);
-    const Result<void> result = request.kind == RequestKind::put
-                                    ? co_await server_->put(number_, request.item)
-                                    : co_await server_->erase(number_, request.item);
+    const kv::Result<void> result = request.kind == RequestKind::put
+                                        ? co_await server_->put(number_, request.item)
+                                        : co_await server_->erase(number_, request.item);
     const fabric::LocalBuffer buffer =
         replies_memory_.local(row(session, lane) * kReplyRoom, sizeof(Reply));
     rpc::write_message(buffer.bytes(), Reply{lane, status_of(result)});
@@ -130,11 +131,11 @@ class Worker {
 // The partition that the harness holds. Workers share ownership of the server, which lives as long
 // as any of them.
 template <class Server>
-class Partition final : public KvPartition {
+class Partition final : public kv::KvPartition {
  public:
   Partition(Thread& thread, std::shared_ptr<Server> server)
       : server_(std::move(server)), first_(std::make_shared<Worker<Server>>(thread, server_)) {}
-  KvSpace space() const override { return server_->space(); }
+  kv::KvSpace space() const override { return server_->space(); }
   std::vector<std::uint64_t> events() const override { return server_->events(); }
   std::string audit() override { return server_->audit(); }
   Task<> serve() override { return Worker<Server>::serve(first_); }

@@ -5,7 +5,7 @@
 
 namespace perdura::systems {
 
-constinit const KvSystem kContinuity = bucket_hash::system_of<continuity::Design>(
+constinit const kv::KvSystem kContinuity = bucket_hash::system_of<continuity::Design>(
     "Continuity",
     "Consistent RDMA-Friendly Hashing on Remote Persistent Memory, Liu, Hua and Bai; section II");
 

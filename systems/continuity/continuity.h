@@ -7,6 +7,6 @@
 
 namespace perdura::systems {
 
-extern const KvSystem kContinuity;
+extern const kv::KvSystem kContinuity;
 
 }  // namespace perdura::systems

@@ -21,7 +21,7 @@ struct Design {
   // All slots but those of the added SBuckets.
   static constexpr std::array<std::uint64_t, 12> kFilling{1000, 1001, 1002, 1003, 1004, 1005,
                                                           1006, 1007, 1008, 1009, 1010, 1011};
-  static constexpr std::array kSmallStores{SmallStore{kSmallest, kFilling}};
+  static constexpr std::array kSmallStores{kv::SmallStore{kSmallest, kFilling}};
   static constexpr std::array kEvents = Index::kEvents;
 
   static std::array<std::uint64_t, 4> shape_of(const Geometry& geometry) {
@@ -41,8 +41,8 @@ struct Design {
     const bucket_hash::LockTable::Held held(locks, index.pair_of(hash));
     return index.try_put(item, hash);
   }
-  static Result<void> erase(Index& index, bucket_hash::LockTable& locks, std::uint32_t,
-                            const Slot& key, Hash hash) {
+  static kv::Result<void> erase(Index& index, bucket_hash::LockTable& locks, std::uint32_t,
+                                const Slot& key, Hash hash) {
     const bucket_hash::LockTable::Held held(locks, index.pair_of(hash));
     return index.erase(key, hash);
   }

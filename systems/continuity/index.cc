@@ -95,13 +95,13 @@ std::optional<SlotNumber> Index::room_in(std::uint32_t level, Home home, Indicat
 
 // --- changing ------------------------------------------------------------------------------------
 
-Result<void> Index::put(const Slot& item) {
+kv::Result<void> Index::put(const Slot& item) {
   for (;;) {
     switch (try_put(item)) {
       case Outcome::done:
         return {};
       case Outcome::out_of_space:
-        return tl::unexpected(Error::out_of_space);
+        return tl::unexpected(kv::Error::out_of_space);
       case Outcome::must_resize:
         begin_resize();
         while (resize_step()) {
@@ -132,13 +132,13 @@ Index::Outcome Index::try_put(const Slot& item, std::uint64_t hash) {
   return Outcome::done;
 }
 
-Result<void> Index::erase(const Slot& key) { return erase(key, hash_of(key)); }
+kv::Result<void> Index::erase(const Slot& key) { return erase(key, hash_of(key)); }
 
-Result<void> Index::erase(const Slot& key, std::uint64_t hash) {
+kv::Result<void> Index::erase(const Slot& key, std::uint64_t hash) {
   const Table& used = table();
   const Home home = used.home(hash);
   const Lookup old = look_up(used, home, KeyWords::of(key), fingerprint_of(hash));
-  if (!old.item) return tl::unexpected(Error::not_found);
+  if (!old.item) return tl::unexpected(kv::Error::not_found);
   items_.fetch_sub(1, std::memory_order_relaxed);
   change_indicator({&used, home.pair, old.slot, 0}, old.indicator & ~bit_of(old.slot),
                    std::array{toggle(old.slot, *old.item)});

@@ -55,8 +55,8 @@ class Index {
 
   // Inserts or updates an item; resizes the table if that is necessary and allowed. Nothing has
   // changed if the error is `out_of_space`.
-  Result<void> put(const Slot& item);
-  Result<void> erase(const Slot& key);
+  kv::Result<void> put(const Slot& item);
+  kv::Result<void> erase(const Slot& key);
 
   // The same in steps, for a server that does other work in between.
   enum class Outcome : std::uint8_t {
@@ -66,7 +66,7 @@ class Index {
   };
   Outcome try_put(const Slot& item) { return try_put(item, hash_of(item)); }
   Outcome try_put(const Slot& item, std::uint64_t hash);
-  Result<void> erase(const Slot& key, std::uint64_t hash);
+  kv::Result<void> erase(const Slot& key, std::uint64_t hash);
   // The number of the segment pair that operations on a key with this hash change.
   std::uint64_t pair_of(std::uint64_t hash) const { return table().home(hash).pair; }
   void begin_resize();

@@ -102,7 +102,7 @@ constexpr std::uint64_t check_term(std::array<std::uint64_t, 2> segment_checks) 
 
 // The hash of a key, which determines its home bucket in every table.
 inline std::uint64_t hash_of(const Slot& key) {
-  const Key bytes = key.key_bytes();
+  const kv::Key bytes = key.key_bytes();
   if (bytes.size() == kMaxKeySize) [[likely]] {
     return hash64(std::span(key.key));  // the same, with a length known at compile time
   }

@@ -21,7 +21,7 @@ std::uint64_t buckets_for(std::uint64_t records, std::uint64_t sbuckets) {
 
 }  // namespace
 
-Parameters Parameters::of(const KvConfig& config) {
+Parameters Parameters::of(const kv::KvConfig& config) {
   const ParameterReader given(kName, kTable, config.parameters);
   bucket_hash::require_slots(given, config);
   Parameters result;

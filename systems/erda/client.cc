@@ -44,7 +44,7 @@ class ErdaSession::OneSided {
 
 // --- get -----------------------------------------------------------------------------------------
 
-Task<Result<Bytes>> ErdaSession::get(Key key, std::span<std::byte> into) {
+Task<kv::Result<Bytes>> ErdaSession::get(kv::Key key, std::span<std::byte> into) {
   const auto lease = co_await connection_->calls.begin();
   Lane& lane = connection_->lanes[lease.call()];
   const hopscotch::StoredKey stored = layout_->table().stored(key);
@@ -55,12 +55,12 @@ Task<Result<Bytes>> ErdaSession::get(Key key, std::span<std::byte> into) {
 }
 
 // Two one-sided READs, no server CPU (section 3.3).
-Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey key,
-                                               std::span<std::byte> into) {
+Task<kv::Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey key,
+                                                   std::span<std::byte> into) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (attempt > 0) ++counts_.retries;
     const std::uint64_t before = displacements_;
-    const Result<hopscotch::Found> entry = co_await find_entry(lane, key);
+    const kv::Result<hopscotch::Found> entry = co_await find_entry(lane, key);
     if (!entry) co_return tl::unexpected(entry.error());
 
     // Tries the newest version. If that is incomplete, tries it once more, since its writer may be
@@ -69,14 +69,15 @@ Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey 
     bool changed = false;
     for (const Position version : {word.newest(), word.newest(), word.previous()}) {
       if (!version) break;  // the newest is still being created, and there is no previous one
-      const Result<ObjectFormat::Object> object = co_await read_version(lane, entry->tag, version);
-      if (!object && object.error() == Error::corrupt) {
+      const kv::Result<ObjectFormat::Object> object =
+          co_await read_version(lane, entry->tag, version);
+      if (!object && object.error() == kv::Error::corrupt) {
         ++counts_.torn_reads;
         continue;
       }
       // An object that seems too long may be remains in the place of one that is yet to be written;
       // only the server can tell.
-      if (!object && object.error() == Error::too_large) {
+      if (!object && object.error() == kv::Error::too_large) {
         co_return co_await get_by_send(lane, key, into);
       }
       if (!object) co_return tl::unexpected(object.error());
@@ -84,10 +85,10 @@ Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey 
       // word with the key of an entry that was stored in its place later.
       changed = !equal_bytes(object->key, key.key);
       if (changed) break;
-      Result<Bytes> result = tl::unexpected(Error::not_found);
+      kv::Result<Bytes> result = tl::unexpected(kv::Error::not_found);
       if (!object->deleted) {
         if (object->value.size() > into.size()) {
-          result = tl::unexpected(Error::too_large);
+          result = tl::unexpected(kv::Error::too_large);
         } else {
           copy_bytes(into.first(object->value.size()), object->value);
           result = object->value.size();
@@ -99,18 +100,18 @@ Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey 
     if (changed || word.previous()) continue;
     // Either the key is being inserted, or its entry was moved while the READ was copying it, and
     // the version word or the head belongs to the entry that was there before.
-    const Result<bool> displaced = co_await displaced_since(lane, before);
+    const kv::Result<bool> displaced = co_await displaced_since(lane, before);
     if (!displaced) co_return tl::unexpected(displaced.error());
     if (*displaced) continue;
     co_await report_incomplete(lane, key, entry->word);
-    co_return tl::unexpected(Error::not_found);
+    co_return tl::unexpected(kv::Error::not_found);
   }
-  co_return tl::unexpected(Error::corrupt);
+  co_return tl::unexpected(kv::Error::corrupt);
 }
 
 // Section 4.4: the server reads the object, from the region that the cleaner's phase prescribes.
-Task<Result<Bytes>> ErdaSession::get_by_send(Lane& lane, hopscotch::StoredKey key,
-                                             std::span<std::byte> into) {
+Task<kv::Result<Bytes>> ErdaSession::get_by_send(Lane& lane, hopscotch::StoredKey key,
+                                                 std::span<std::byte> into) {
   const fabric::LocalBuffer request =
       request_buffer(lane, static_cast<std::uint32_t>(request_size_));
   const std::uint32_t length = fill_request(
@@ -119,13 +120,13 @@ Task<Result<Bytes>> ErdaSession::get_by_send(Lane& lane, hopscotch::StoredKey ke
   const std::optional<Message> reply =
       co_await answer_to(lane, {.opcode = fabric::Opcode::send, .local = request.first(length)});
   lane.into = {};
-  if (!reply) co_return tl::unexpected(Error::disconnected);
+  if (!reply) co_return tl::unexpected(kv::Error::disconnected);
   if (reply->outcome != Outcome::ok) co_return tl::unexpected(error_of(reply->outcome));
-  if (reply->value > into.size()) co_return tl::unexpected(Error::too_large);
+  if (reply->value > into.size()) co_return tl::unexpected(kv::Error::too_large);
   co_return reply->value;
 }
 
-Task<Result<hopscotch::Found>> ErdaSession::find_entry(Lane& lane, hopscotch::StoredKey key) {
+Task<kv::Result<hopscotch::Found>> ErdaSession::find_entry(Lane& lane, hopscotch::StoredKey key) {
   const hopscotch::Geometry& table = layout_->table();
   const auto length = static_cast<std::uint32_t>(table.neighborhood_length());
   const Bytes offset = layout_->table_offset() + table.neighborhood_offset(table.home(key));
@@ -133,20 +134,20 @@ Task<Result<hopscotch::Found>> ErdaSession::find_entry(Lane& lane, hopscotch::St
   for (;;) {
     const std::uint64_t before = displacements_;
     if (!co_await read(buffer, {welcome_.pool, offset})) {
-      co_return tl::unexpected(Error::disconnected);
+      co_return tl::unexpected(kv::Error::disconnected);
     }
     if (const auto found = hopscotch::find_in(buffer.bytes(), table, key)) co_return *found;
     // The key may have been moved within its neighborhood while the READ was copying it.
-    const Result<bool> displaced = co_await displaced_since(lane, before);
+    const kv::Result<bool> displaced = co_await displaced_since(lane, before);
     if (!displaced) co_return tl::unexpected(displaced.error());
-    if (!*displaced) co_return tl::unexpected(Error::not_found);
+    if (!*displaced) co_return tl::unexpected(kv::Error::not_found);
   }
 }
 
 // `before` is the last known value at that time. Lanes share it, and another lane may have read a
 // newer one since. The counter is odd during a displacement.
-Task<Result<bool>> ErdaSession::displaced_since(Lane& lane, std::uint64_t before) {
-  if (!co_await read_displacements(lane)) co_return tl::unexpected(Error::disconnected);
+Task<kv::Result<bool>> ErdaSession::displaced_since(Lane& lane, std::uint64_t before) {
+  if (!co_await read_displacements(lane)) co_return tl::unexpected(kv::Error::disconnected);
   const bool displaced = displacements_ != before || displacements_ % 2 != 0;
   co_return displaced;
 }
@@ -158,38 +159,38 @@ Task<bool> ErdaSession::read_displacements(Lane& lane) {
   co_return true;
 }
 
-Task<Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std::uint8_t head,
-                                                             Position position) {
-  const Result<Place> place = co_await place_of(lane, head, position);
+Task<kv::Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std::uint8_t head,
+                                                                 Position position) {
+  const kv::Result<Place> place = co_await place_of(lane, head, position);
   if (!place) co_return tl::unexpected(place.error());
   const Bytes first = format_.typical_size();
   if (!co_await read(object_buffer(lane, first), {welcome_.pool, place->offset})) {
-    co_return tl::unexpected(Error::disconnected);
+    co_return tl::unexpected(kv::Error::disconnected);
   }
   const Bytes size = format_.size_of(object_buffer(lane, first).bytes());
-  if (size > layout_->shape().segment_bytes) co_return tl::unexpected(Error::corrupt);
-  if (size > object_size_) co_return tl::unexpected(Error::too_large);
+  if (size > layout_->shape().segment_bytes) co_return tl::unexpected(kv::Error::corrupt);
+  if (size > object_size_) co_return tl::unexpected(kv::Error::too_large);
   if (size > first) {
     // The object is longer than the typical one: read the rest.
     const fabric::LocalBuffer rest =
         object_buffer(lane, size).slice(first, static_cast<std::uint32_t>(size - first));
     if (!co_await read(rest, {welcome_.pool, place->offset + first})) {
-      co_return tl::unexpected(Error::disconnected);
+      co_return tl::unexpected(kv::Error::disconnected);
     }
   }
   const auto object =
       format_.decode(object_buffer(lane, std::max(first, size)).bytes(), place->life);
-  if (!object) co_return tl::unexpected(Error::corrupt);
+  if (!object) co_return tl::unexpected(kv::Error::corrupt);
   co_return *object;
 }
 
 // The offset in the pool of a position in a head's log, according to the cached head array.
-Task<Result<ErdaSession::Place>> ErdaSession::place_of(Lane& lane, std::uint8_t head,
-                                                       Position position) {
+Task<kv::Result<ErdaSession::Place>> ErdaSession::place_of(Lane& lane, std::uint8_t head,
+                                                           Position position) {
   const Superblock& shape = layout_->shape();
   const std::uint64_t index = position.bytes() / shape.region_bytes;
   if (head < 1 || head > shape.heads || index >= shape.regions) {
-    co_return tl::unexpected(Error::corrupt);
+    co_return tl::unexpected(kv::Error::corrupt);
   }
   std::uint64_t& word = connection_->heads[head - 1].links[index];
   if (!Link::of(word)) {
@@ -197,12 +198,12 @@ Task<Result<ErdaSession::Place>> ErdaSession::place_of(Lane& lane, std::uint8_t 
     const fabric::LocalBuffer buffer = request_buffer(lane, kWord);
     const Bytes offset = layout_->link_word(head, connection_->heads[head - 1].access.chain, index);
     if (!co_await read(buffer, {welcome_.pool, offset})) {
-      co_return tl::unexpected(Error::disconnected);
+      co_return tl::unexpected(kv::Error::disconnected);
     }
     std::memcpy(&word, buffer.bytes().data(), kWord);
   }
   const std::optional<Link> link = Link::of(word);
-  if (!link) co_return tl::unexpected(Error::corrupt);
+  if (!link) co_return tl::unexpected(kv::Error::corrupt);
   co_return Place{layout_->region_offset(link->region) + position.bytes() % shape.region_bytes,
                   link->life};
 }
@@ -217,18 +218,18 @@ Task<> ErdaSession::report_incomplete(Lane& lane, hopscotch::StoredKey key, std:
 
 // --- put and erase -------------------------------------------------------------------------------
 
-Task<Result<void>> ErdaSession::put(Key key, Value value) {
+Task<kv::Result<void>> ErdaSession::put(kv::Key key, kv::Value value) {
   return write_object(RequestKind::put, key, value);
 }
 
-Task<Result<void>> ErdaSession::erase(Key key) {
+Task<kv::Result<void>> ErdaSession::erase(kv::Key key) {
   return write_object(RequestKind::erase, key, std::nullopt);
 }
 
-Task<Result<void>> ErdaSession::write_object(RequestKind kind, Key key,
-                                             std::optional<Value> value) {
+Task<kv::Result<void>> ErdaSession::write_object(RequestKind kind, kv::Key key,
+                                                 std::optional<kv::Value> value) {
   const Bytes size = format_.object_size(key.size(), value ? value->size() : 0, !value);
-  if (size > object_size_ || key.empty()) co_return tl::unexpected(Error::too_large);
+  if (size > object_size_ || key.empty()) co_return tl::unexpected(kv::Error::too_large);
   const auto lease = co_await connection_->calls.begin();
   Lane& lane = connection_->lanes[lease.call()];
   format_.encode(key, value, object_buffer(lane, size).bytes());
@@ -237,17 +238,17 @@ Task<Result<void>> ErdaSession::write_object(RequestKind kind, Key key,
   const std::uint8_t head = layout_->head_of(stored);
   if (one_sided(head)) {
     const OneSided access(*connection_, head);
-    const Result<Outcome> outcome = co_await write_one_sided(lane, kind, stored, size);
+    const kv::Result<Outcome> outcome = co_await write_one_sided(lane, kind, stored, size);
     if (!outcome) co_return tl::unexpected(outcome.error());
-    if (*outcome == Outcome::ok) co_return Result<void>();
+    if (*outcome == Outcome::ok) co_return kv::Result<void>();
     if (*outcome != Outcome::use_send) co_return tl::unexpected(error_of(*outcome));
   }
   co_return co_await write_by_send(lane, kind, stored, size);
 }
 
 // A request, followed by one one-sided WRITE (section 3.3).
-Task<Result<Outcome>> ErdaSession::write_one_sided(Lane& lane, RequestKind kind,
-                                                   hopscotch::StoredKey key, Bytes size) {
+Task<kv::Result<Outcome>> ErdaSession::write_one_sided(Lane& lane, RequestKind kind,
+                                                       hopscotch::StoredKey key, Bytes size) {
   const fabric::LocalBuffer request =
       request_buffer(lane, static_cast<std::uint32_t>(request_size_));
   const std::uint32_t length = fill_request(
@@ -258,22 +259,22 @@ Task<Result<Outcome>> ErdaSession::write_one_sided(Lane& lane, RequestKind kind,
                                 .immediate = client,
                                 .local = request.first(length),
                                 .remote = {welcome_.control, request_slot(*layout_, client)}});
-  if (!reply) co_return tl::unexpected(Error::disconnected);
+  if (!reply) co_return tl::unexpected(kv::Error::disconnected);
   if (reply->outcome != Outcome::ok) co_return reply->outcome;
   const fabric::LocalBuffer object = object_buffer(lane, size);
   ObjectFormat::reseal(object.bytes(), 0, reply->life);
   if (!co_await durable_.write(*queue_pair_, object, {welcome_.pool, reply->value},
                                entry_buffer(lane, kWord))) {
-    co_return tl::unexpected(Error::disconnected);
+    co_return tl::unexpected(kv::Error::disconnected);
   }
   if (durable_.asks_responder()) {
-    const Result<void> persisted = co_await persist_by_server(lane, size);
+    const kv::Result<void> persisted = co_await persist_by_server(lane, size);
     if (!persisted) co_return tl::unexpected(persisted.error());
   }
   co_return Outcome::ok;
 }
 
-Task<Result<void>> ErdaSession::persist_by_server(Lane& lane, Bytes size) {
+Task<kv::Result<void>> ErdaSession::persist_by_server(Lane& lane, Bytes size) {
   const fabric::LocalBuffer request = request_buffer(lane, sizeof(RequestHeader));
   const RequestHeader header{.kind = RequestKind::persist,
                              .head_or_sequence = next_sequence(lane),
@@ -282,13 +283,13 @@ Task<Result<void>> ErdaSession::persist_by_server(Lane& lane, Bytes size) {
   std::memcpy(request.bytes().data(), &header, sizeof header);
   const std::optional<Message> reply =
       co_await answer_to(lane, {.opcode = fabric::Opcode::send, .local = request});
-  if (!reply) co_return tl::unexpected(Error::disconnected);
-  co_return Result<void>();
+  if (!reply) co_return tl::unexpected(kv::Error::disconnected);
+  co_return kv::Result<void>();
 }
 
 // Section 4.4: the request carries the object, and the server writes it.
-Task<Result<void>> ErdaSession::write_by_send(Lane& lane, RequestKind kind,
-                                              hopscotch::StoredKey key, Bytes size) {
+Task<kv::Result<void>> ErdaSession::write_by_send(Lane& lane, RequestKind kind,
+                                                  hopscotch::StoredKey key, Bytes size) {
   const fabric::LocalBuffer request =
       request_buffer(lane, static_cast<std::uint32_t>(request_size_ + size));
   fill_request(
@@ -297,24 +298,24 @@ Task<Result<void>> ErdaSession::write_by_send(Lane& lane, RequestKind kind,
       key);
   const std::optional<Message> reply =
       co_await answer_to(lane, {.opcode = fabric::Opcode::send, .local = request});
-  if (!reply) co_return tl::unexpected(Error::disconnected);
+  if (!reply) co_return tl::unexpected(kv::Error::disconnected);
   if (reply->outcome != Outcome::ok) co_return tl::unexpected(error_of(reply->outcome));
-  co_return Result<void>();
+  co_return kv::Result<void>();
 }
 
-Error ErdaSession::error_of(Outcome outcome) {
+kv::Error ErdaSession::error_of(Outcome outcome) {
   switch (outcome) {
     case Outcome::not_found:
-      return Error::not_found;
+      return kv::Error::not_found;
     case Outcome::out_of_space:
-      return Error::out_of_space;
+      return kv::Error::out_of_space;
     case Outcome::too_large:
-      return Error::too_large;
+      return kv::Error::too_large;
     case Outcome::ok:
     case Outcome::use_send:
       break;  // not errors
   }
-  return Error::corrupt;
+  return kv::Error::corrupt;
 }
 
 Task<std::optional<Message>> ErdaSession::answer_to(const Lane& lane,
@@ -382,7 +383,7 @@ void ErdaSession::Connection::acknowledge_if_idle(std::uint8_t head_id) {
 
 // --- connecting ----------------------------------------------------------------------------------
 
-ErdaSession::ErdaSession(Thread& thread, const KvConfig& config)
+ErdaSession::ErdaSession(Thread& thread, const kv::KvConfig& config)
     : thread_(thread), format_(config.key_size, config.value_size) {
   fabric::check_needs(erda::kDeviceNeeds, thread.endpoint.capabilities(), "erda");
   layout_ = std::make_unique<PoolLayout>(shape_for(config));
@@ -415,8 +416,8 @@ ErdaSession::ErdaSession(Thread& thread, const KvConfig& config)
   for (std::uint32_t i = 0; i < kLanes; ++i) connection_->lanes[i].id = i;
 }
 
-Task<std::unique_ptr<KvSession>> ErdaSession::connect(Thread& thread, fabric::Address server,
-                                                      KvConfig config) {
+Task<std::unique_ptr<kv::KvSession>> ErdaSession::connect(Thread& thread, fabric::Address server,
+                                                          kv::KvConfig config) {
   std::unique_ptr<ErdaSession> session(new ErdaSession(thread, config));
   co_await session->open(server);
   co_return session;

@@ -16,16 +16,16 @@
 
 namespace perdura::systems::erda {
 
-class ErdaSession final : public KvSession {
+class ErdaSession final : public kv::KvSession {
  public:
   ~ErdaSession() override { connection_->queue_pair = nullptr; }
-  static Task<std::unique_ptr<KvSession>> connect(Thread& thread, fabric::Address server,
-                                                  KvConfig config);
+  static Task<std::unique_ptr<kv::KvSession>> connect(Thread& thread, fabric::Address server,
+                                                      kv::KvConfig config);
 
-  Task<Result<Bytes>> get(Key key, std::span<std::byte> into) override;
-  Task<Result<void>> put(Key key, Value value) override;
-  Task<Result<void>> erase(Key key) override;
-  SessionCounts counts() const override { return counts_; }
+  Task<kv::Result<Bytes>> get(kv::Key key, std::span<std::byte> into) override;
+  Task<kv::Result<void>> put(kv::Key key, kv::Value value) override;
+  Task<kv::Result<void>> erase(kv::Key key) override;
+  kv::SessionCounts counts() const override { return counts_; }
 
  private:
   // The state of an operation, in addition to its call (rpc/calls.h); the lane has the call's
@@ -71,27 +71,28 @@ class ErdaSession final : public KvSession {
     void acknowledge_if_idle(std::uint8_t head);
   };
 
-  ErdaSession(Thread& thread, const KvConfig& config);
+  ErdaSession(Thread& thread, const kv::KvConfig& config);
   ErdaSession(const ErdaSession&) = delete;
   ErdaSession& operator=(const ErdaSession&) = delete;
   Task<> open(fabric::Address server);
 
   // The one-sided path (section 3.3).
-  Task<Result<Bytes>> get_one_sided(Lane& lane, hopscotch::StoredKey key,
-                                    std::span<std::byte> into);
-  Task<Result<Outcome>> write_one_sided(Lane& lane, RequestKind kind, hopscotch::StoredKey key,
-                                        Bytes size);
-  Task<Result<void>> persist_by_server(Lane& lane, Bytes size);
-  Task<Result<hopscotch::Found>> find_entry(Lane& lane, hopscotch::StoredKey key);
-  Task<Result<ObjectFormat::Object>> read_version(Lane& lane, std::uint8_t head, Position position);
+  Task<kv::Result<Bytes>> get_one_sided(Lane& lane, hopscotch::StoredKey key,
+                                        std::span<std::byte> into);
+  Task<kv::Result<Outcome>> write_one_sided(Lane& lane, RequestKind kind, hopscotch::StoredKey key,
+                                            Bytes size);
+  Task<kv::Result<void>> persist_by_server(Lane& lane, Bytes size);
+  Task<kv::Result<hopscotch::Found>> find_entry(Lane& lane, hopscotch::StoredKey key);
+  Task<kv::Result<ObjectFormat::Object>> read_version(Lane& lane, std::uint8_t head,
+                                                      Position position);
   struct Place {
     Bytes offset = 0;  // bytes from the start of the pool
     std::uint32_t life = 0;
   };
-  Task<Result<Place>> place_of(Lane& lane, std::uint8_t head, Position position);
+  Task<kv::Result<Place>> place_of(Lane& lane, std::uint8_t head, Position position);
   Task<> report_incomplete(Lane& lane, hopscotch::StoredKey key, std::uint64_t word);
   // True if the server has displaced entries since, or is doing so.
-  Task<Result<bool>> displaced_since(Lane& lane, std::uint64_t before);
+  Task<kv::Result<bool>> displaced_since(Lane& lane, std::uint64_t before);
   Task<bool> read_displacements(Lane& lane);  // false: the connection broke
 
   fabric::Operation read(const fabric::LocalBuffer& into, fabric::RemoteAddress from) {
@@ -100,15 +101,17 @@ class ErdaSession final : public KvSession {
   }
 
   // The path by SEND, while the key's head is being cleaned (section 4.4).
-  Task<Result<Bytes>> get_by_send(Lane& lane, hopscotch::StoredKey key, std::span<std::byte> into);
-  Task<Result<void>> write_by_send(Lane& lane, RequestKind kind, hopscotch::StoredKey key,
-                                   Bytes size);
+  Task<kv::Result<Bytes>> get_by_send(Lane& lane, hopscotch::StoredKey key,
+                                      std::span<std::byte> into);
+  Task<kv::Result<void>> write_by_send(Lane& lane, RequestKind kind, hopscotch::StoredKey key,
+                                       Bytes size);
 
-  Task<Result<void>> write_object(RequestKind kind, Key key, std::optional<Value> value);
+  Task<kv::Result<void>> write_object(RequestKind kind, kv::Key key,
+                                      std::optional<kv::Value> value);
   // Posts the request when called, not only when awaited. Returns nullopt if the connection broke
   // before the answer.
   Task<std::optional<Message>> answer_to(const Lane& lane, const fabric::WorkRequest& request);
-  static Error error_of(Outcome outcome);
+  static kv::Error error_of(Outcome outcome);
   std::uint32_t client_id(const Lane& lane) const { return welcome_.session * kLanes + lane.id; }
   bool one_sided(std::uint8_t head) const {
     return connection_->heads[head - 1].access.one_sided();
@@ -138,7 +141,7 @@ class ErdaSession final : public KvSession {
   std::shared_ptr<Connection> connection_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;
   std::uint64_t displacements_ = 0;  // the last displacement counter that was read
-  SessionCounts counts_;
+  kv::SessionCounts counts_;
 };
 
 }  // namespace perdura::systems::erda

@@ -32,8 +32,8 @@ constexpr std::array kLargeSegments{Setting{"heads", 2}, Setting{"regions", 7},
                                     Setting{"region_bytes", 20 * KiB},
                                     Setting{"segment_bytes", 10 * KiB}};
 constexpr std::array kSmallStores{
-    SmallStore{kOneHead, hopscotch::kCrowding}, SmallStore{kTwoHeads, hopscotch::kCrowding},
-    SmallStore{kCleanedAlways, hopscotch::kCrowding}, SmallStore{kLargeSegments}};
+    kv::SmallStore{kOneHead, hopscotch::kCrowding}, kv::SmallStore{kTwoHeads, hopscotch::kCrowding},
+    kv::SmallStore{kCleanedAlways, hopscotch::kCrowding}, kv::SmallStore{kLargeSegments}};
 constexpr std::array kEvents{Event{"cleanings"},
                              Event{"displaced entries"},
                              Event{"cleanings abandoned", true},
@@ -59,7 +59,7 @@ constexpr services::Footprint kFootprint{.process = 17'500'000,
 
 }  // namespace
 
-const KvSystem kErda{
+const kv::KvSystem kErda{
     .name = "erda",
     .title = "Erda",
     .paper = "Liu et al., Write-Optimized and Consistent RDMA-based NVM Systems, 2019",
@@ -72,9 +72,9 @@ const KvSystem kErda{
     .events = kEvents,
     .changes_guarantee = kChangesGuarantee,
     .footprint = kFootprint,
-    .check = [](const KvConfig& config) { erda::shape_for(config); },
+    .check = [](const kv::KvConfig& config) { erda::shape_for(config); },
     .open = [](Thread& thread, std::string name,
-               const KvConfig& config) -> std::unique_ptr<KvPartition> {
+               const kv::KvConfig& config) -> std::unique_ptr<kv::KvPartition> {
       return std::make_unique<erda::ErdaPartition>(thread, std::move(name), config);
     },
     .connect = erda::ErdaSession::connect,

@@ -11,6 +11,6 @@
 
 namespace perdura::systems {
 
-extern const KvSystem kErda;
+extern const kv::KvSystem kErda;
 
 }  // namespace perdura::systems

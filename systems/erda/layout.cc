@@ -35,7 +35,7 @@ std::uint32_t object_crc(std::span<const std::byte> object) {
 
 }  // namespace
 
-ParameterReader read_parameters(const KvConfig& config) {
+ParameterReader read_parameters(const kv::KvConfig& config) {
   return ParameterReader("erda", kParameterTable, config.parameters);
 }
 
@@ -56,7 +56,7 @@ PoolLayout::PoolLayout(const Superblock& shape)
           round_up(format.typical_size(), 4 * KiB);
 }
 
-Superblock shape_for(const KvConfig& config) {
+Superblock shape_for(const kv::KvConfig& config) {
   Superblock shape;
   shape.key_size = config.key_size;
   shape.value_size = config.value_size;
@@ -107,7 +107,8 @@ Superblock shape_for(const KvConfig& config) {
   return shape;
 }
 
-Bytes ObjectFormat::encode(Key key, std::optional<Value> value, std::span<std::byte> into) const {
+Bytes ObjectFormat::encode(kv::Key key, std::optional<kv::Value> value,
+                           std::span<std::byte> into) const {
   const Bytes value_length = value ? value->size() : 0;
   const Bytes start = header(key.size(), value_length, !value);
   const Bytes size = start + key.size() + value_length;
@@ -149,7 +150,7 @@ std::optional<Bytes> ObjectFormat::key_end(std::span<const std::byte> start, Byt
   return end <= room ? std::optional(end) : std::nullopt;
 }
 
-Key ObjectFormat::key_in(std::span<const std::byte> start) const {
+kv::Key ObjectFormat::key_in(std::span<const std::byte> start) const {
   const auto flags = static_cast<std::uint8_t>(start[0]);
   if ((flags & kExplicitLengths) == 0) return start.subspan(kShortHeader, key_size_);
   return start.subspan(kLongHeader, load<std::uint32_t>(start, kKeyLengthOffset));

@@ -222,7 +222,7 @@ class PoolLayout {
 };
 
 // The shape of a pool for a configuration. Throws UsageError if the configuration is impossible.
-Superblock shape_for(const KvConfig& config);
+Superblock shape_for(const kv::KvConfig& config);
 
 // `[systems.erda]` (docs/systems/erda.md).
 // shape_for() checks further conditions, such as that a number is a multiple of another.
@@ -272,7 +272,7 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
 });
 
 // Throws ParameterError.
-ParameterReader read_parameters(const KvConfig& config);
+ParameterReader read_parameters(const kv::KvConfig& config);
 
 // --- objects -------------------------------------------------------------------------------------
 
@@ -293,7 +293,7 @@ class ObjectFormat {
   }
 
   // Encodes an object at the beginning of `into`, sealed for life 0; returns its size.
-  Bytes encode(Key key, std::optional<Value> value, std::span<std::byte> into) const;
+  Bytes encode(kv::Key key, std::optional<kv::Value> value, std::span<std::byte> into) const;
 
   // Changes the checksum of an object that is sealed for one life of a region to that of another.
   static void reseal(std::span<std::byte> object, std::uint32_t from_life, std::uint32_t to_life);
@@ -304,8 +304,8 @@ class ObjectFormat {
 
   struct Object {
     bool deleted = false;
-    Key key;
-    Value value;
+    kv::Key key;
+    kv::Value value;
   };
   // The object, if the bytes begin with a complete one of this life whose checksum matches.
   std::optional<Object> decode(std::span<const std::byte> bytes, std::uint32_t life) const;
@@ -313,7 +313,7 @@ class ObjectFormat {
   // The size of an object's header and key, computed from its first kLongHeader bytes; and the key,
   // given as many bytes. Nothing is verified. Returns nullopt if the size exceeds `room`.
   std::optional<Bytes> key_end(std::span<const std::byte> start, Bytes room) const;
-  Key key_in(std::span<const std::byte> start) const;
+  kv::Key key_in(std::span<const std::byte> start) const;
 
  private:
   bool typical(Bytes key_length, Bytes value_length, bool deleted) const {

@@ -91,12 +91,12 @@ inline Bytes request_slot(const PoolLayout& layout, std::uint32_t client) {
 }
 
 // The size of the largest object that a configuration allows.
-inline Bytes largest_object(const KvConfig& config, const PoolLayout& layout) {
+inline Bytes largest_object(const kv::KvConfig& config, const PoolLayout& layout) {
   const Bytes size = round_up(
       kLongHeader + std::max(config.key_size, kLongestKey) + config.max_value_size, kCacheLine);
   return std::min(size, layout.shape().segment_bytes - kWord);
 }
-inline Bytes largest_request(const KvConfig& config, const PoolLayout& layout) {
+inline Bytes largest_request(const kv::KvConfig& config, const PoolLayout& layout) {
   return request_slot_size(layout.table()) + largest_object(config, layout);
 }
 

@@ -29,7 +29,7 @@ std::uint32_t receive_depth(Bytes request_size) {
 
 }  // namespace
 
-ErdaPartition::ErdaPartition(Thread& thread, std::string pool_name, const KvConfig& config)
+ErdaPartition::ErdaPartition(Thread& thread, std::string pool_name, const kv::KvConfig& config)
     : thread_(thread),
       config_(config),
       control_(thread.node.create_region(

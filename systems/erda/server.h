@@ -30,15 +30,15 @@
 
 namespace perdura::systems::erda {
 
-class ErdaPartition final : public KvPartition {
+class ErdaPartition final : public kv::KvPartition {
  public:
   // Creates the pool, or opens and recovers it. Throws UsageError if it is damaged or has another
   // shape.
-  ErdaPartition(Thread& thread, std::string pool_name, const KvConfig& config);
+  ErdaPartition(Thread& thread, std::string pool_name, const kv::KvConfig& config);
 
   Task<> serve() override;
   Task<> settle() override { co_return; }  // nothing is deferred
-  KvSpace space() const override { return store_.space().gauge(); }
+  kv::KvSpace space() const override { return store_.space().gauge(); }
   std::vector<std::uint64_t> events() const override;
   std::string audit() override { return store_.audit(); }
 
@@ -121,7 +121,7 @@ class ErdaPartition final : public KvPartition {
   void notify_all(std::uint8_t head);
 
   Thread& thread_;
-  KvConfig config_;
+  kv::KvConfig config_;
   std::unique_ptr<pmem::Region> control_;  // the control region (protocol.h)
   Store store_;
   Bytes request_size_;  // size of a receive buffer

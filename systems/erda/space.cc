@@ -274,7 +274,7 @@ void Space::measure() {
   cleanings_now_.store(cleanings, std::memory_order_relaxed);
 }
 
-KvSpace Space::gauge() const {
+kv::KvSpace Space::gauge() const {
   const Bytes capacity = layout_.shape().regions * layout_.shape().region_bytes;
   return {capacity,
           capacity - std::min(capacity, used_.load(std::memory_order_relaxed)),

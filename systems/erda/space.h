@@ -80,7 +80,7 @@ class Space {
   Position reserved_end(std::uint8_t head) const;
 
   // The only member that may be called without the lock, on any thread.
-  KvSpace gauge() const;
+  kv::KvSpace gauge() const;
 
   // After recovery: describes a contradiction in the metadata, as a phrase; "" if there is none.
   // Each region must be free, or linked once, in a chain without gaps, and no head may be under

@@ -17,7 +17,7 @@ bool sees_what_may_be_lost(const std::optional<methods::Method>& put_method) {
 }
 }  // namespace
 
-Store::Store(Node& node, const std::string& name, const KvConfig& config,
+Store::Store(Node& node, const std::string& name, const kv::KvConfig& config,
              hopscotch::DisplacementCounter displacements)
     : layout_(shape_for(config)),
       format_(config.key_size, config.value_size),
@@ -132,7 +132,7 @@ Store::Begun Store::begin_version(bool erase, const hopscotch::StoredKey& key,
   if (erase && (!entry || !has_value(*entry, scratch))) return {Outcome::not_found, {}};
   const std::uint8_t head = layout_.head_of(key);
   // A failed attempt must not allocate log space, or each one would leave something to clean.
-  Result<hopscotch::Bucket> bucket{};
+  kv::Result<hopscotch::Bucket> bucket{};
   if (!entry && !(bucket = table_.reserve(key))) return {Outcome::out_of_space, {}};
   const std::optional<Position> position = space_.reserve_in_1(head, object_size);
   if (!position) {
@@ -160,7 +160,7 @@ Outcome Store::write_version(bool erase, const hopscotch::StoredKey& key,
   const std::uint8_t head = layout_.head_of(key);
   const Phase phase = space_.phase(head);
   const bool to_region_2 = phase == Phase::replicating;
-  Result<hopscotch::Bucket> bucket{};
+  kv::Result<hopscotch::Bucket> bucket{};
   if (!entry && !(bucket = table_.reserve(key))) return Outcome::out_of_space;
   const std::optional<Position> position = to_region_2 ? space_.reserve_in_2(head, object.size())
                                                        : space_.reserve_in_1(head, object.size());

@@ -26,7 +26,7 @@ class Store {
  public:
   // Creates the pool, or opens and recovers it. Throws UsageError if it is damaged or has another
   // shape.
-  Store(Node& node, const std::string& name, const KvConfig& config,
+  Store(Node& node, const std::string& name, const kv::KvConfig& config,
         hopscotch::DisplacementCounter displacements);
 
   SpinLock& lock() { return lock_; }

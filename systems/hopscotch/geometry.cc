@@ -70,7 +70,7 @@ Geometry Geometry::for_records(std::uint64_t records, Bytes key_size, std::uint3
   return Geometry{key_size, neighborhood, last.buckets};
 }
 
-StoredKey Geometry::stored(Key key) const {
+StoredKey Geometry::stored(kv::Key key) const {
   if (key.size() == key_size) return {kTypicalFormat, key, {}};
   if (!key.empty() && key.size() <= slot_size() && key.size() < kDigestFormat) {
     return {static_cast<std::uint8_t>(key.size()), key, {}};

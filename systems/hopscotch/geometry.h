@@ -62,7 +62,7 @@ inline constexpr std::array<std::uint64_t, 2> kCrowding{1010, 1011};
 // A key as an entry stores it. Refers to the bytes of the key that it was made from.
 struct StoredKey {
   std::uint8_t format = kTypicalFormat;
-  Key key;
+  kv::Key key;
   std::array<std::byte, kDigestSize> digest{};
 
   std::span<const std::byte> bytes() const {
@@ -88,7 +88,7 @@ struct Geometry {
   Bytes size() const { return entries() * stride(); }
   Bytes offset_of(Bucket bucket) const { return bucket * stride(); }
 
-  StoredKey stored(Key key) const;
+  StoredKey stored(kv::Key key) const;
   // Number of bytes of the key slot that an entry of this format uses.
   Bytes used(std::uint8_t format) const;
   Bucket home(std::span<const std::byte> stored_bytes) const;

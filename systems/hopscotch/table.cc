@@ -28,19 +28,19 @@ std::optional<Entry> Table::find(const StoredKey& key) const {
   return Entry{found->word, found->tag, key.format, home + found->index};
 }
 
-Result<Bucket> Table::insert(const StoredKey& key, std::uint8_t tag, std::uint64_t word,
-                             const pmem::WordLayout& layout) {
-  const Result<Bucket> bucket = reserve(key);
+kv::Result<Bucket> Table::insert(const StoredKey& key, std::uint8_t tag, std::uint64_t word,
+                                 const pmem::WordLayout& layout) {
+  const kv::Result<Bucket> bucket = reserve(key);
   if (bucket) fill(*bucket, key, tag, word, layout);
   return bucket;
 }
 
-Result<Bucket> Table::reserve(const StoredKey& key) {
+kv::Result<Bucket> Table::reserve(const StoredKey& key) {
   const Bucket home = geometry_.home(key);
   std::optional<Bucket> bucket = empty_bucket(home);
   if (!bucket) {
     const std::vector<Move> moves = plan_moves(home);
-    if (moves.empty()) return tl::unexpected(Error::out_of_space);
+    if (moves.empty()) return tl::unexpected(kv::Error::out_of_space);
     count_displacement();
     for (const Move& step : moves) move(step);
     count_displacement();

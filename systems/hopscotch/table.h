@@ -52,26 +52,26 @@ class Table {
   const Geometry& geometry() const { return geometry_; }
 
   std::optional<Entry> find(const StoredKey& key) const;
-  std::optional<Entry> find(Key key) const { return find(geometry_.stored(key)); }
+  std::optional<Entry> find(kv::Key key) const { return find(geometry_.stored(key)); }
 
   // Adds a key that is not in the table. Writes the key, the tag and the format first, each only if
   // it differs from what is there, then the word (not 0) by one atomic store. The error is
   // `out_of_space` if no bucket of the neighborhood can be made free by moving entries; nothing has
   // changed then.
-  Result<Bucket> insert(const StoredKey& key, std::uint8_t tag, std::uint64_t word,
-                        const pmem::WordLayout& layout = pmem::kWholeWord);
-  Result<Bucket> insert(Key key, std::uint8_t tag, std::uint64_t word,
-                        const pmem::WordLayout& layout = pmem::kWholeWord) {
+  kv::Result<Bucket> insert(const StoredKey& key, std::uint8_t tag, std::uint64_t word,
+                            const pmem::WordLayout& layout = pmem::kWholeWord);
+  kv::Result<Bucket> insert(kv::Key key, std::uint8_t tag, std::uint64_t word,
+                            const pmem::WordLayout& layout = pmem::kWholeWord) {
     return insert(geometry_.stored(key), tag, word, layout);
   }
 
   // insert() in two steps. A reserved bucket looks empty to readers; the caller must fill or
   // release it. Reservations are volatile.
-  Result<Bucket> reserve(const StoredKey& key);
-  Result<Bucket> reserve(Key key) { return reserve(geometry_.stored(key)); }
+  kv::Result<Bucket> reserve(const StoredKey& key);
+  kv::Result<Bucket> reserve(kv::Key key) { return reserve(geometry_.stored(key)); }
   void fill(Bucket reserved, const StoredKey& key, std::uint8_t tag, std::uint64_t word,
             const pmem::WordLayout& layout = pmem::kWholeWord);
-  void fill(Bucket reserved, Key key, std::uint8_t tag, std::uint64_t word,
+  void fill(Bucket reserved, kv::Key key, std::uint8_t tag, std::uint64_t word,
             const pmem::WordLayout& layout = pmem::kWholeWord) {
     fill(reserved, geometry_.stored(key), tag, word, layout);
   }

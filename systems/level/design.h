@@ -20,7 +20,7 @@ struct Design {
   static constexpr std::array<std::uint64_t, 16> kFilling{1002, 1001, 1007, 1011, 1012, 1015,
                                                           1016, 1021, 1025, 1034, 1042, 1049,
                                                           1054, 1055, 1056, 1064};
-  static constexpr std::array kSmallStores{SmallStore{kSmallest, kFilling}};
+  static constexpr std::array kSmallStores{kv::SmallStore{kSmallest, kFilling}};
   static constexpr std::array kEvents = Index::kEvents;
 
   static std::array<std::uint64_t, 4> shape_of(const Geometry& geometry) {
@@ -49,8 +49,8 @@ struct Design {
       if (outcome != Index::Outcome::busy) return outcome;
     }
   }
-  static Result<void> erase(Index& index, bucket_hash::LockTable& locks, std::uint32_t,
-                            const Slot& key, const Hash& hashes) {
+  static kv::Result<void> erase(Index& index, bucket_hash::LockTable& locks, std::uint32_t,
+                                const Slot& key, const Hash& hashes) {
     const bucket_hash::LockTable::Held held(locks, index.candidates(hashes));
     return index.erase(key, hashes);
   }

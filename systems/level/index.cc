@@ -178,14 +178,14 @@ Index::Room Index::make_room_in(const Level& level, std::uint64_t bucket, Writer
 
 // --- changing ------------------------------------------------------------------------------------
 
-Result<void> Index::put(const Slot& item) {
+kv::Result<void> Index::put(const Slot& item) {
   const Hashes hashes = Hashes::of(item);
   for (Writer alone;;) {
     switch (try_put(item, hashes, alone)) {
       case Outcome::done:
         return {};
       case Outcome::out_of_space:
-        return tl::unexpected(Error::out_of_space);
+        return tl::unexpected(kv::Error::out_of_space);
       case Outcome::must_resize:
         begin_resize();
         while (resize_step()) {
@@ -226,11 +226,11 @@ Index::Outcome Index::try_put(const Slot& item, const Hashes& hashes, Writer& wr
   return Outcome::done;
 }
 
-Result<void> Index::erase(const Slot& key) { return erase(key, Hashes::of(key)); }
+kv::Result<void> Index::erase(const Slot& key) { return erase(key, Hashes::of(key)); }
 
-Result<void> Index::erase(const Slot& key, const Hashes& hashes) {
+kv::Result<void> Index::erase(const Slot& key, const Hashes& hashes) {
   const auto found = find_in(load_candidates(hashes), KeyWords::of(key), hashes.tag());
-  if (!found) return tl::unexpected(Error::not_found);
+  if (!found) return tl::unexpected(kv::Error::not_found);
   items_.fetch_sub(1, std::memory_order_relaxed);
   delete_item(found->place, found->item);
   return {};

@@ -61,8 +61,8 @@ class Index {
 
   // Inserts or updates an item; resizes the table if that is necessary and allowed. Nothing has
   // changed if the error is `out_of_space`.
-  Result<void> put(const Slot& item);
-  Result<void> erase(const Slot& key);
+  kv::Result<void> put(const Slot& item);
+  kv::Result<void> erase(const Slot& key);
 
   // A thread that changes the index.
   struct Writer {
@@ -79,7 +79,7 @@ class Index {
     busy,         // another writer holds a bucket that is needed: lock that one, too, and retry
   };
   Outcome try_put(const Slot& item, const Hashes& hashes, Writer& writer);
-  Result<void> erase(const Slot& key, const Hashes& hashes);
+  kv::Result<void> erase(const Slot& key, const Hashes& hashes);
   // The candidate buckets of a key, which its operations change; numbered throughout the index.
   std::array<std::uint64_t, 4> candidates(const Hashes& key) const;
   void begin_resize();

@@ -5,7 +5,7 @@
 
 namespace perdura::systems {
 
-constinit const KvSystem kLevel = bucket_hash::system_of<level::Design>(
+constinit const kv::KvSystem kLevel = bucket_hash::system_of<level::Design>(
     "Level",
     "Write-Optimized and High-Performance Hashing Index Scheme for Persistent Memory, Zuo, Hua "
     "and Wu; section 3; its RDMA procedures: Consistent RDMA-Friendly Hashing on Remote "

@@ -9,6 +9,6 @@
 
 namespace perdura::systems {
 
-extern const KvSystem kLevel;
+extern const kv::KvSystem kLevel;
 
 }  // namespace perdura::systems

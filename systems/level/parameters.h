@@ -35,7 +35,7 @@ struct Parameters {
   std::uint32_t queue_depth = 0;
 
   // Throws UsageError if the configuration has an unknown parameter or is impossible.
-  static Parameters of(const KvConfig& config);
+  static Parameters of(const kv::KvConfig& config);
 };
 
 }  // namespace perdura::systems::level

@@ -25,18 +25,18 @@ objects::Error error_of(ReplyStatus status) {
 }
 // For a store, whose pool is always open, and whose keys and values are within its limits.
 template <>
-Error error_of(ReplyStatus status) {
+kv::Error error_of(ReplyStatus status) {
   switch (mcas::error_of(status)) {
     case objects::Error::not_found:
-      return Error::not_found;
+      return kv::Error::not_found;
     case objects::Error::out_of_space:
-      return Error::out_of_space;
+      return kv::Error::out_of_space;
     case objects::Error::too_large:
-      return Error::too_large;
+      return kv::Error::too_large;
     case objects::Error::disconnected:
-      return Error::disconnected;
+      return kv::Error::disconnected;
     default:
-      return Error::corrupt;
+      return kv::Error::corrupt;
   }
 }
 
@@ -45,7 +45,7 @@ Error error_of(ReplyStatus status) {
 template <class E>
 constexpr E kTooLongKey = E::too_large;
 template <>
-constexpr Error kTooLongKey<Error> = Error::not_found;
+constexpr kv::Error kTooLongKey<kv::Error> = kv::Error::not_found;
 
 }  // namespace
 
@@ -139,9 +139,11 @@ Task<Client::Expected<void, E>> Client::erase(PoolHandle pool, Key key) {
   co_return Expected<void, E>{};
 }
 
-template Task<tl::expected<Bytes, Error>> Client::get<Error>(PoolHandle, Key, std::span<std::byte>);
-template Task<tl::expected<void, Error>> Client::put<Error>(PoolHandle, Key, Value, std::uint8_t);
-template Task<tl::expected<void, Error>> Client::erase<Error>(PoolHandle, Key);
+template Task<tl::expected<Bytes, kv::Error>> Client::get<kv::Error>(PoolHandle, Key,
+                                                                     std::span<std::byte>);
+template Task<tl::expected<void, kv::Error>> Client::put<kv::Error>(PoolHandle, Key, Value,
+                                                                    std::uint8_t);
+template Task<tl::expected<void, kv::Error>> Client::erase<kv::Error>(PoolHandle, Key);
 template Task<objects::Result<Bytes>> Client::get<objects::Error>(PoolHandle, Key,
                                                                   std::span<std::byte>);
 template Task<objects::Result<void>> Client::put<objects::Error>(PoolHandle, Key, Value,

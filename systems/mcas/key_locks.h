@@ -16,10 +16,12 @@
 #include <vector>
 
 #include "platform/runtime/sync.h"
-#include "services/kv/kv.h"
+#include "services/objects/objects.h"
 #include "systems/mcas/spare_nodes.h"
 
 namespace perdura::systems::mcas {
+
+using objects::Key;
 
 enum class LockMode : std::uint8_t { shared, exclusive };
 

@@ -21,7 +21,7 @@ constexpr std::array kSmallSettings{
     services::Setting{"first_segment", 4}, services::Setting{"neighborhood", 3},
     services::Setting{"heap_region", 256}, services::Setting{"granule", 512}};
 constexpr std::array<std::uint64_t, 3> kFilling{1001, 1002, 1003};
-constexpr std::array kSmallStores{SmallStore{kSmallSettings, kFilling}};
+constexpr std::array kSmallStores{kv::SmallStore{kSmallSettings, kFilling}};
 
 // The same for a shard with pools, and direct transfers of several pieces.
 constexpr std::array kSmallShard{
@@ -80,7 +80,7 @@ void check(const Config& config) {
 }
 
 // Clients of keys and values have no requests that plugins are called for, nor processes for them.
-void check_store(const KvConfig& config) {
+void check_store(const kv::KvConfig& config) {
   if (!mcas::Parameters::of(config).plugins.empty()) {
     throw ParameterError("plugins",
                          fmt::format("{}: a store of keys and values calls no plugins; take the "
@@ -92,7 +92,8 @@ void check_store(const KvConfig& config) {
 
 // Checks the settings once more: the search for the smallest store (services/kv/small_store.h) takes
 // each refusal for one of a size.
-std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
+std::unique_ptr<kv::KvPartition> open(Thread& thread, std::string name,
+                                      const kv::KvConfig& config) {
   check_store(config);
   return std::make_unique<mcas::Partition>(
       std::make_shared<mcas::Shard>(thread, name, mcas::Parameters::of(config)));
@@ -123,7 +124,7 @@ std::unique_ptr<objects::Shard> open_shard(Thread& thread, std::string name,
 
 }  // namespace
 
-const KvSystem kMcas{
+const kv::KvSystem kMcas{
     .name = mcas::kName,
     .title = "MCAS",
     .paper =

@@ -10,7 +10,7 @@
 
 namespace perdura::systems {
 
-extern const KvSystem kMcas;
+extern const kv::KvSystem kMcas;
 // The same design with pools, which clients create and open (section 3.1).
 extern const objects::System kMcasObjects;
 

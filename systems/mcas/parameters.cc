@@ -51,7 +51,7 @@ std::uint32_t segments_for(std::uint64_t records, std::uint64_t first_segment) {
 }
 
 // Bytes needed for the table, and for keys and values. An update needs one more value.
-Bytes memory_for(const KvConfig& config, const hstore::Shape& shape) {
+Bytes memory_for(const kv::KvConfig& config, const hstore::Shape& shape) {
   const auto of_field = [&](Bytes length) {
     return length <= hstore::kLongestInField ? 0 : shape.heap.slot_size(length);
   };
@@ -237,7 +237,7 @@ RegionAllocator::Extent Parameters::extent() const {
   return {round_up(heap_map_offset() + map, pages ? kPage : kMediaLine), granules, granule};
 }
 
-Parameters Parameters::of(const KvConfig& config) {
+Parameters Parameters::of(const kv::KvConfig& config) {
   const ParameterReader given(kName, kParameterTable, config.parameters);
   given.require_within("key_size", config.key_size, 1, kLongestKey);
   given.require_within("max_value_size", config.max_value_size, config.value_size, kLongestValue);

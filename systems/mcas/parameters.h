@@ -166,7 +166,7 @@ struct Parameters {
   // The parameters of a shard for one pool with the records of the configuration, and of a shard
   // for any pools. Both throw UsageError if the configuration has an unknown parameter or is
   // impossible.
-  static Parameters of(const KvConfig& config);
+  static Parameters of(const kv::KvConfig& config);
   static Parameters of(const objects::Config& config);
 };
 

@@ -28,8 +28,8 @@ Partition::Partition(std::shared_ptr<Shard> shard)
       pool_(pool_of(shard_->pools())),
       capacity_(pool_.engine->statistics().capacity) {}
 
-KvSpace Partition::space() const {
-  KvSpace space;
+kv::KvSpace Partition::space() const {
+  kv::KvSpace space;
   space.capacity = capacity_;
   space.free = pool_.free.load(std::memory_order_relaxed);
   space.resizing = shard_->growth().under_way();

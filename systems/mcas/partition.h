@@ -29,10 +29,10 @@ inline constexpr std::array kPartitionMetrics{
 
 // The harness's handle of a shard. Ownership of the shard is shared with the task that accepts
 // connections, so the shard lives as long as either of them.
-class Partition final : public KvPartition {
+class Partition final : public kv::KvPartition {
  public:
   explicit Partition(std::shared_ptr<Shard> shard);
-  KvSpace space() const override;
+  kv::KvSpace space() const override;
   std::vector<double> metrics() const override;
   std::vector<std::uint64_t> events() const override;
   std::string audit() override { return shard_->pools().audit(); }

@@ -7,8 +7,8 @@
 
 namespace perdura::systems::mcas {
 
-Task<std::unique_ptr<KvSession>> StoreSession::connect(Thread& thread, fabric::Address server,
-                                                       KvConfig config) {
+Task<std::unique_ptr<kv::KvSession>> StoreSession::connect(Thread& thread, fabric::Address server,
+                                                           kv::KvConfig config) {
   const std::uint32_t queue_depth = Parameters::of(config).queue_depth;
   std::shared_ptr<Client> client = co_await Client::connect(thread, server, queue_depth);
   const auto pool = co_await client->open_pool(RequestKind::open_pool, kPartitionPool, 0, 0);
@@ -16,7 +16,7 @@ Task<std::unique_ptr<KvSession>> StoreSession::connect(Thread& thread, fabric::A
     throw PlatformError(fmt::format("the store has no pool '{}': {}", kPartitionPool,
                                     objects::to_string(pool.error())));
   }
-  co_return std::unique_ptr<KvSession>(new StoreSession(std::move(client), *pool));
+  co_return std::unique_ptr<kv::KvSession>(new StoreSession(std::move(client), *pool));
 }
 
 }  // namespace perdura::systems::mcas

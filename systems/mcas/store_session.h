@@ -8,20 +8,20 @@
 
 namespace perdura::systems::mcas {
 
-class StoreSession final : public KvSession {
+class StoreSession final : public kv::KvSession {
  public:
   // Throws PlatformError if connecting fails.
-  static Task<std::unique_ptr<KvSession>> connect(Thread& thread, fabric::Address server,
-                                                  KvConfig config);
+  static Task<std::unique_ptr<kv::KvSession>> connect(Thread& thread, fabric::Address server,
+                                                      kv::KvConfig config);
 
-  Task<Result<Bytes>> get(Key key, std::span<std::byte> into) override {
-    return client_->get<Error>(pool_, key, into);
+  Task<kv::Result<Bytes>> get(Key key, std::span<std::byte> into) override {
+    return client_->get<kv::Error>(pool_, key, into);
   }
-  Task<Result<void>> put(Key key, Value value) override {
-    return client_->put<Error>(pool_, key, value);
+  Task<kv::Result<void>> put(Key key, Value value) override {
+    return client_->put<kv::Error>(pool_, key, value);
   }
-  Task<Result<void>> erase(Key key) override { return client_->erase<Error>(pool_, key); }
-  SessionCounts counts() const override { return {}; }
+  Task<kv::Result<void>> erase(Key key) override { return client_->erase<kv::Error>(pool_, key); }
+  kv::SessionCounts counts() const override { return {}; }
 
  private:
   StoreSession(std::shared_ptr<Client> client, PoolHandle pool)

@@ -20,7 +20,7 @@ struct Design {
                                         services::Setting{"overflow_percent", 50}};
   static constexpr std::array<std::uint64_t, 10> kFilling{1000, 1002, 1004, 1007, 1001,
                                                           1003, 1005, 1006, 1009, 1011};
-  static constexpr std::array kSmallStores{SmallStore{kSmallest, kFilling}};
+  static constexpr std::array kSmallStores{kv::SmallStore{kSmallest, kFilling}};
   static constexpr std::array kEvents = Index::kEvents;
 
   static std::array<std::uint64_t, 4> shape_of(const Geometry& geometry) {
@@ -40,8 +40,8 @@ struct Design {
     const bucket_hash::LockTable::Held held(locks, index.touched_by_put(hash));
     return index.try_put(item, hash, worker);
   }
-  static Result<void> erase(Index& index, bucket_hash::LockTable& locks, std::uint32_t worker,
-                            const Slot& key, Hash hash) {
+  static kv::Result<void> erase(Index& index, bucket_hash::LockTable& locks, std::uint32_t worker,
+                                const Slot& key, Hash hash) {
     const bucket_hash::LockTable::Held held(locks, index.touched_by_erase(hash));
     return index.erase(key, hash, worker);
   }

@@ -131,13 +131,13 @@ std::optional<Index::Place> Index::add_block(std::uint32_t level, std::uint64_t 
 
 // --- changing ------------------------------------------------------------------------------------
 
-Result<void> Index::put(const Slot& item) {
+kv::Result<void> Index::put(const Slot& item) {
   for (;;) {
     switch (try_put(item)) {
       case Outcome::done:
         return {};
       case Outcome::out_of_space:
-        return tl::unexpected(Error::out_of_space);
+        return tl::unexpected(kv::Error::out_of_space);
       case Outcome::must_resize:
         begin_resize();
         while (resize_step()) {
@@ -165,12 +165,12 @@ Index::Outcome Index::try_put(const Slot& item, std::uint64_t hash, std::uint32_
   return Outcome::done;
 }
 
-Result<void> Index::erase(const Slot& key) { return erase(key, hash_of(key), 0); }
+kv::Result<void> Index::erase(const Slot& key) { return erase(key, hash_of(key), 0); }
 
-Result<void> Index::erase(const Slot& key, std::uint64_t hash, std::uint32_t worker) {
+kv::Result<void> Index::erase(const Slot& key, std::uint64_t hash, std::uint32_t worker) {
   const Table& used = table();
   const std::optional<Found> found = find_in(used, used.home(hash), key);
-  if (!found) return tl::unexpected(Error::not_found);
+  if (!found) return tl::unexpected(kv::Error::not_found);
   delete_item(log(worker), found->place);
   items_.fetch_sub(1, std::memory_order_relaxed);
   return {};

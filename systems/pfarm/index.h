@@ -53,8 +53,8 @@ class Index {
 
   // Inserts or updates an item; resizes the table if that is necessary and allowed. Nothing has
   // changed if the error is `out_of_space`.
-  Result<void> put(const Slot& item);
-  Result<void> erase(const Slot& key);
+  kv::Result<void> put(const Slot& item);
+  kv::Result<void> erase(const Slot& key);
 
   // The same in steps, for a server that does other work in between.
   enum class Outcome : std::uint8_t {
@@ -65,7 +65,7 @@ class Index {
   Outcome try_put(const Slot& item) { return try_put(item, hash_of(item), 0); }
   // `worker` is the number of the calling worker, below geometry().logs; it selects the log.
   Outcome try_put(const Slot& item, std::uint64_t hash, std::uint32_t worker);
-  Result<void> erase(const Slot& key, std::uint64_t hash, std::uint32_t worker);
+  kv::Result<void> erase(const Slot& key, std::uint64_t hash, std::uint32_t worker);
   // The buckets that operations on a key with this hash touch, besides the chain of its home
   // bucket. Some numbers may lie outside of the table.
   std::array<std::uint64_t, 4> touched_by_put(std::uint64_t hash) const {

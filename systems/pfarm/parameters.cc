@@ -18,7 +18,7 @@ std::uint64_t homes_for(std::uint64_t records) {
 
 }  // namespace
 
-Parameters Parameters::of(const KvConfig& config) {
+Parameters Parameters::of(const kv::KvConfig& config) {
   const ParameterReader given(kName, kTable, config.parameters);
   bucket_hash::require_slots(given, config);
   given.require_within("workers (server_threads in an experiment)", config.workers, 1, kMaxWorkers);

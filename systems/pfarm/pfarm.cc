@@ -5,7 +5,7 @@
 
 namespace perdura::systems {
 
-constinit const KvSystem kPFarmKv = bucket_hash::system_of<pfarm::Design>(
+constinit const kv::KvSystem kPFarmKv = bucket_hash::system_of<pfarm::Design>(
     "P-FaRM-KV",
     "Consistent RDMA-Friendly Hashing on Remote Persistent Memory, Liu, Hua and Bai; "
     "section III, after FaRM: Fast Remote Memory, Dragojević et al., NSDI'14");

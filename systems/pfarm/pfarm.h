@@ -7,6 +7,6 @@
 
 namespace perdura::systems {
 
-extern const KvSystem kPFarmKv;
+extern const kv::KvSystem kPFarmKv;
 
 }  // namespace perdura::systems

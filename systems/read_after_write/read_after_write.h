@@ -8,6 +8,6 @@
 
 namespace perdura::systems {
 
-extern const KvSystem kReadAfterWrite;
+extern const kv::KvSystem kReadAfterWrite;
 
 }  // namespace perdura::systems

@@ -22,7 +22,7 @@ constexpr Microseconds kLongestPoll(100);
 
 }  // namespace
 
-RingServer::RingServer(Thread& thread, const std::string& name, const KvConfig& config)
+RingServer::RingServer(Thread& thread, const std::string& name, const kv::KvConfig& config)
     : Server(thread, name, kName, config, Parameters::of(config, kName, kLeastLogSlots)),
       log_memory_(thread.endpoint.register_memory(
           store_.pool(), store_.shape().log_offset(),
@@ -99,7 +99,7 @@ bool RingServer::reserve(Session& session, const Incoming& request) {
   }
   if (log.full()) log.reclaim();
   if (log.full()) return false;
-  Result<std::optional<Room>> room = store_.room_for(request.key);
+  kv::Result<std::optional<Room>> room = store_.room_for(request.key);
   if (!room) {
     // Reservations before this one may be for the same key, or may be given up. The store is full
     // only if there is no room once all of them have been applied.
@@ -123,7 +123,7 @@ bool RingServer::reserve(Session& session, const Incoming& request) {
 }
 
 bool RingServer::erase(Session& session, const Incoming& request) {
-  const std::optional<Result<void>> result = store_.erase(request.key);
+  const std::optional<kv::Result<void>> result = store_.erase(request.key);
   if (!result) return false;
   reply(session, request.header.id,
         result->has_value() ? ReplyStatus::done : status_of(result->error()), store_.log().tail());

@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kLeastLogSlots = 2;
 
 class RingServer final : public write_ahead::Server {
  public:
-  RingServer(Thread& thread, const std::string& name, const KvConfig& config);
+  RingServer(Thread& thread, const std::string& name, const kv::KvConfig& config);
 
   Task<> serve() override;
   Task<> settle() override;

@@ -14,14 +14,14 @@ using write_ahead::Reply;
 using write_ahead::ReplyStatus;
 using write_ahead::RequestKind;
 
-RingSession::RingSession(Thread& thread, const Parameters& parameters, const KvConfig& config)
+RingSession::RingSession(Thread& thread, const Parameters& parameters, const kv::KvConfig& config)
     : Client(thread, parameters),
       durable_(config.put_method ? *config.put_method
                                  : with_read_for_flush(methods::find_method("write-flush")),
                thread.endpoint.capabilities()) {}
 
-Task<std::unique_ptr<KvSession>> RingSession::connect(Thread& thread, fabric::Address server,
-                                                      KvConfig config) {
+Task<std::unique_ptr<kv::KvSession>> RingSession::connect(Thread& thread, fabric::Address server,
+                                                          kv::KvConfig config) {
   const Parameters parameters = Parameters::of(config, kName, kLeastLogSlots);
   std::unique_ptr<RingSession> session(new RingSession(thread, parameters, config));
   co_await session->connect_requests(server);
@@ -31,12 +31,12 @@ Task<std::unique_ptr<KvSession>> RingSession::connect(Thread& thread, fabric::Ad
 // "A client first sends a request to a server and obtains the address to be written in the ring
 // buffers. Moreover, the client uses RDMA write to push the object into the ring buffers, and
 // issues an RDMA read following the RDMA write to force the object to be persistent" (section 5.1).
-Task<Result<void>> RingSession::put(Key key, Value value) {
-  if (too_large(key, value)) co_return tl::unexpected(Error::too_large);
+Task<kv::Result<void>> RingSession::put(kv::Key key, kv::Value value) {
+  if (too_large(key, value)) co_return tl::unexpected(kv::Error::too_large);
   const Lease held = co_await lease();
   const std::optional<Reply> reply = co_await request(held.call(), RequestKind::reserve, key,
                                                       static_cast<std::uint32_t>(value.size()));
-  if (!reply) co_return tl::unexpected(Error::disconnected);
+  if (!reply) co_return tl::unexpected(kv::Error::disconnected);
   if (reply->status != ReplyStatus::done) co_return tl::unexpected(error_of(reply->status));
 
   const LocalBuffer record = write_record(held.call(), key, value);
@@ -44,14 +44,14 @@ Task<Result<void>> RingSession::put(Key key, Value value) {
   if (!co_await durable_.write(*requests_, record, remote_slot(reply->position),
                                request_buffer(held.call()).first(kWord))) {
     fail();
-    co_return tl::unexpected(Error::disconnected);
+    co_return tl::unexpected(kv::Error::disconnected);
   }
-  if (!durable_.asks_responder()) co_return Result<void>{};
+  if (!durable_.asks_responder()) co_return kv::Result<void>{};
   const std::optional<Reply> flushed = co_await request(
       held.call(), RequestKind::persist, {}, static_cast<std::uint32_t>(reply->position));
-  if (!flushed) co_return tl::unexpected(Error::disconnected);
+  if (!flushed) co_return tl::unexpected(kv::Error::disconnected);
   if (flushed->status != ReplyStatus::done) co_return tl::unexpected(error_of(flushed->status));
-  co_return Result<void>{};
+  co_return kv::Result<void>{};
 }
 
 RemoteAddress RingSession::remote_slot(std::uint64_t position) const {
@@ -66,7 +66,8 @@ namespace perdura::systems {
 
 namespace {
 
-std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
+std::unique_ptr<kv::KvPartition> open(Thread& thread, std::string name,
+                                      const kv::KvConfig& config) {
   return std::make_unique<write_ahead::Partition>(
       std::make_shared<read_after_write::RingServer>(thread, name, config));
 }
@@ -75,7 +76,7 @@ constexpr std::array kSmallStores{write_ahead::kOneLapStore, write_ahead::kTwoLa
 
 }  // namespace
 
-const KvSystem kReadAfterWrite{
+const kv::KvSystem kReadAfterWrite{
     .name = "read-after-write",
     .title = "Read After Write",
     .paper = "Write-Optimized and Consistent RDMA-based NVM Systems, Liu et al., 2019; section 5.1",
@@ -90,7 +91,7 @@ const KvSystem kReadAfterWrite{
     .partition_metrics = write_ahead::kPartitionMetrics,
     .footprint = write_ahead::kFootprint,
     .check =
-        [](const KvConfig& config) {
+        [](const kv::KvConfig& config) {
           write_ahead::Parameters::of(config, read_after_write::kName,
                                       read_after_write::kLeastLogSlots);
         },

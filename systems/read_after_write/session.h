@@ -10,13 +10,14 @@ namespace perdura::systems::read_after_write {
 
 class RingSession final : public write_ahead::Client {
  public:
-  static Task<std::unique_ptr<KvSession>> connect(Thread& thread, fabric::Address server,
-                                                  KvConfig config);
+  static Task<std::unique_ptr<kv::KvSession>> connect(Thread& thread, fabric::Address server,
+                                                      kv::KvConfig config);
 
-  Task<Result<void>> put(Key key, Value value) override;
+  Task<kv::Result<void>> put(kv::Key key, kv::Value value) override;
 
  private:
-  RingSession(Thread& thread, const write_ahead::Parameters& parameters, const KvConfig& config);
+  RingSession(Thread& thread, const write_ahead::Parameters& parameters,
+              const kv::KvConfig& config);
   fabric::RemoteAddress remote_slot(std::uint64_t position) const;
 
   methods::DurableWrite durable_;

@@ -7,6 +7,6 @@
 
 namespace perdura::systems {
 
-extern const KvSystem kRedoLogging;
+extern const kv::KvSystem kRedoLogging;
 
 }  // namespace perdura::systems

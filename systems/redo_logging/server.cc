@@ -19,7 +19,7 @@ using write_ahead::ReplyStatus;
 using write_ahead::Room;
 using write_ahead::status_of;
 
-RedoServer::RedoServer(Thread& thread, const std::string& name, const KvConfig& config)
+RedoServer::RedoServer(Thread& thread, const std::string& name, const kv::KvConfig& config)
     : Server(thread, name, kName, config,
              Parameters::of(config, kName, least_log_slots(config.sessions))),
       log_memory_(thread.endpoint.register_memory(
@@ -143,7 +143,7 @@ ReplyStatus RedoServer::admit(Position p, const Slot& message) {
     log.skip();
     return ReplyStatus::stale_lap;
   }
-  Result<std::optional<Room>> room = store_.room_for(record->key);
+  kv::Result<std::optional<Room>> room = store_.room_for(record->key);
   if (!room && log.pending()) {
     // A bucket reserved for a record that is not yet applied cannot be moved; an entry can. So the
     // store is full only if there is no room once all records have been applied.
@@ -194,7 +194,7 @@ std::uint32_t RedoServer::window() const {
 // --- requests and sessions -----------------------------------------------------------------------
 
 void RedoServer::erase_requested(Session& session, const Incoming& request) {
-  const std::optional<Result<void>> result = store_.erase(request.key);
+  const std::optional<kv::Result<void>> result = store_.erase(request.key);
   keep_slots_posted();
   reply(session, request.header.id,
         result->has_value() ? ReplyStatus::done : status_of(result->error()), store_.log().tail());

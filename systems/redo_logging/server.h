@@ -22,7 +22,7 @@ constexpr std::uint64_t least_log_slots(std::uint32_t sessions) {
 
 class RedoServer final : public write_ahead::Server {
  public:
-  RedoServer(Thread& thread, const std::string& name, const KvConfig& config);
+  RedoServer(Thread& thread, const std::string& name, const kv::KvConfig& config);
   ~RedoServer() override;
 
   Task<> serve() override;

@@ -11,8 +11,8 @@ using write_ahead::Partition;
 using write_ahead::Reply;
 using write_ahead::ReplyStatus;
 
-Task<std::unique_ptr<KvSession>> RedoSession::connect(Thread& thread, fabric::Address server,
-                                                      KvConfig config) {
+Task<std::unique_ptr<kv::KvSession>> RedoSession::connect(Thread& thread, fabric::Address server,
+                                                          kv::KvConfig config) {
   const Parameters parameters = Parameters::of(config, kName, least_log_slots(config.sessions));
   std::unique_ptr<RedoSession> session(new RedoSession(thread, parameters));
   co_await session->connect_requests(server);
@@ -23,16 +23,16 @@ Task<std::unique_ptr<KvSession>> RedoSession::connect(Thread& thread, fabric::Ad
 // SENDs the record into the redo log. The client cannot know in which slot the record will land. If
 // the log has wrapped around meanwhile, the server refuses the record, and the client seals it
 // again and resends it.
-Task<Result<void>> RedoSession::put(Key key, Value value) {
-  if (too_large(key, value)) co_return tl::unexpected(Error::too_large);
+Task<kv::Result<void>> RedoSession::put(kv::Key key, kv::Value value) {
+  if (too_large(key, value)) co_return tl::unexpected(kv::Error::too_large);
   const Lease held = co_await lease();
   const LogTurn turn = co_await log_turn();
   const fabric::LocalBuffer record = write_record(held.call(), key, value);
   for (;;) {
     seal(record, key, value, log_tail_);
     const std::optional<Reply> reply = co_await send_to_log(held.call(), record);
-    if (!reply) co_return tl::unexpected(Error::disconnected);
-    if (reply->status == ReplyStatus::done) co_return Result<void>{};
+    if (!reply) co_return tl::unexpected(kv::Error::disconnected);
+    if (reply->status == ReplyStatus::done) co_return kv::Result<void>{};
     if (reply->status != ReplyStatus::stale_lap) co_return tl::unexpected(error_of(reply->status));
     ++counts_.retries;
   }
@@ -44,7 +44,8 @@ namespace perdura::systems {
 
 namespace {
 
-std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
+std::unique_ptr<kv::KvPartition> open(Thread& thread, std::string name,
+                                      const kv::KvConfig& config) {
   return std::make_unique<write_ahead::Partition>(
       std::make_shared<redo_logging::RedoServer>(thread, name, config));
 }
@@ -53,7 +54,7 @@ constexpr std::array kSmallStores{write_ahead::kTwoLapsStore, write_ahead::kOneL
 
 }  // namespace
 
-const KvSystem kRedoLogging{
+const kv::KvSystem kRedoLogging{
     .name = "redo-logging",
     .title = "Redo Logging",
     .paper = "Write-Optimized and Consistent RDMA-based NVM Systems, Liu et al., 2019; section 5.1",
@@ -68,7 +69,7 @@ const KvSystem kRedoLogging{
     .partition_metrics = write_ahead::kPartitionMetrics,
     .footprint = write_ahead::kFootprint,
     .check =
-        [](const KvConfig& config) {
+        [](const kv::KvConfig& config) {
           write_ahead::Parameters::of(config, redo_logging::kName,
                                       redo_logging::least_log_slots(config.sessions));
         },

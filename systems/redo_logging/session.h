@@ -9,10 +9,10 @@ namespace perdura::systems::redo_logging {
 
 class RedoSession final : public write_ahead::Client {
  public:
-  static Task<std::unique_ptr<KvSession>> connect(Thread& thread, fabric::Address server,
-                                                  KvConfig config);
+  static Task<std::unique_ptr<kv::KvSession>> connect(Thread& thread, fabric::Address server,
+                                                      kv::KvConfig config);
 
-  Task<Result<void>> put(Key key, Value value) override;
+  Task<kv::Result<void>> put(kv::Key key, kv::Value value) override;
 
  private:
   using Client::Client;

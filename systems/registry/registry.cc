@@ -40,7 +40,7 @@ const System& find_in(std::span<const System> table, std::string_view name, Name
 
 }  // namespace
 
-std::span<const KvSystem> kv_systems() {
+std::span<const kv::KvSystem> kv_systems() {
   static const std::array table{
       kErda, kRedoLogging, kReadAfterWrite, kContinuity, kLevel, kPFarmKv, kMcas,
   };
@@ -49,8 +49,8 @@ std::span<const KvSystem> kv_systems() {
 
 std::span<const services::MemorySystem> memory_systems() { return mojim_modes(); }
 
-const KvSystem& find_kv_system(std::string_view name) {
-  return find_in(kv_systems(), name, [](const KvSystem& system) { return system.name; });
+const kv::KvSystem& find_kv_system(std::string_view name) {
+  return find_in(kv_systems(), name, [](const kv::KvSystem& system) { return system.name; });
 }
 
 std::span<const objects::System> object_systems() {

@@ -19,9 +19,9 @@ std::span<const services::Service* const> all_services();
 std::vector<services::ServedSystem> all_systems();
 std::optional<services::ServedSystem> find_system(std::string_view name);
 
-std::span<const KvSystem> kv_systems();
+std::span<const kv::KvSystem> kv_systems();
 // Throws UsageError, which lists the known names, if none has this name.
-const KvSystem& find_kv_system(std::string_view name);
+const kv::KvSystem& find_kv_system(std::string_view name);
 
 std::span<const objects::System> object_systems();
 const objects::System& find_object_system(std::string_view name);  // throws likewise

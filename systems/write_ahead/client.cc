@@ -57,28 +57,28 @@ void Client::allocate() {
 
 // --- operations ----------------------------------------------------------------------------------
 
-Task<Result<Bytes>> Client::get(Key key, std::span<std::byte> into) {
-  if (key.size() > welcome_.max_key_size) co_return tl::unexpected(Error::not_found);
+Task<kv::Result<Bytes>> Client::get(kv::Key key, std::span<std::byte> into) {
+  if (key.size() > welcome_.max_key_size) co_return tl::unexpected(kv::Error::not_found);
   const Lease held = co_await lease();
   const std::optional<Reply> reply = co_await request(held.call(), RequestKind::get, key, 0);
-  if (!reply) co_return tl::unexpected(Error::disconnected);
+  if (!reply) co_return tl::unexpected(kv::Error::disconnected);
   if (reply->status != ReplyStatus::done) co_return tl::unexpected(error_of(reply->status));
-  if (reply->value_length > into.size()) co_return tl::unexpected(Error::too_large);
+  if (reply->value_length > into.size()) co_return tl::unexpected(kv::Error::too_large);
   copy_bytes(into.first(reply->value_length),
              kept_.kept(held.call()).bytes().subspan(sizeof(Reply), reply->value_length));
   co_return Bytes{reply->value_length};
 }
 
-Task<Result<void>> Client::erase(Key key) {
-  if (key.size() > welcome_.max_key_size) co_return tl::unexpected(Error::not_found);
+Task<kv::Result<void>> Client::erase(kv::Key key) {
+  if (key.size() > welcome_.max_key_size) co_return tl::unexpected(kv::Error::not_found);
   const Lease held = co_await lease();
   const std::optional<Reply> reply = co_await request(held.call(), RequestKind::erase, key, 0);
-  if (!reply) co_return tl::unexpected(Error::disconnected);
+  if (!reply) co_return tl::unexpected(kv::Error::disconnected);
   if (reply->status != ReplyStatus::done) co_return tl::unexpected(error_of(reply->status));
-  co_return Result<void>{};
+  co_return kv::Result<void>{};
 }
 
-Task<std::optional<Reply>> Client::request(Call call, RequestKind kind, Key key,
+Task<std::optional<Reply>> Client::request(Call call, RequestKind kind, kv::Key key,
                                            std::uint32_t value_length) {
   if (calls_.broken()) co_return std::nullopt;
   kept_.post_again(call);  // the receive buffer of the operation's previous reply
@@ -107,12 +107,12 @@ Task<std::optional<Reply>> Client::send_to_log(Call call, LocalBuffer record) {
   co_return reply;
 }
 
-LocalBuffer Client::write_record(Call call, Key key, Value value) {
+LocalBuffer Client::write_record(Call call, kv::Key key, kv::Value value) {
   const LocalBuffer buffer = record_buffer(call);
   return buffer.first(static_cast<std::uint32_t>(format_.write(buffer.bytes(), key, value)));
 }
 
-void Client::seal(const LocalBuffer& record, Key key, Value value, std::uint64_t position) {
+void Client::seal(const LocalBuffer& record, kv::Key key, kv::Value value, std::uint64_t position) {
   format_.seal(record.bytes(), format_.typical(key.size(), value.size()),
                position / welcome_.log_slots);
 }

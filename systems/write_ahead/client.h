@@ -20,11 +20,11 @@
 
 namespace perdura::systems::write_ahead {
 
-class Client : public KvSession {
+class Client : public kv::KvSession {
  public:
-  Task<Result<Bytes>> get(Key key, std::span<std::byte> into) final;
-  Task<Result<void>> erase(Key key) final;
-  SessionCounts counts() const final { return counts_; }
+  Task<kv::Result<Bytes>> get(kv::Key key, std::span<std::byte> into) final;
+  Task<kv::Result<void>> erase(kv::Key key) final;
+  kv::SessionCounts counts() const final { return counts_; }
 
  protected:
   Client(Thread& thread, const Parameters& parameters)
@@ -64,7 +64,7 @@ class Client : public KvSession {
   Task<LogTurn> log_turn();
 
   // SENDs a request and waits for the reply. Returns nullopt if the connection broke.
-  Task<std::optional<Reply>> request(rpc::Call call, RequestKind kind, Key key,
+  Task<std::optional<Reply>> request(rpc::Call call, RequestKind kind, kv::Key key,
                                      std::uint32_t value_length);
   // SENDs a sealed record to the server's log and waits for the reply.
   Task<std::optional<Reply>> send_to_log(rpc::Call call, fabric::LocalBuffer record);
@@ -72,12 +72,13 @@ class Client : public KvSession {
   // Called when the server is gone or violates the protocol: ends every operation in flight.
   void fail();
 
-  bool too_large(Key key, Value value) const {
+  bool too_large(kv::Key key, kv::Value value) const {
     return key.size() > welcome_.max_key_size || value.size() > welcome_.max_value_size;
   }
   // Writes the record of a put, without its checksum, into the call's scratch memory.
-  fabric::LocalBuffer write_record(rpc::Call call, Key key, Value value);
-  void seal(const fabric::LocalBuffer& record, Key key, Value value, std::uint64_t position);
+  fabric::LocalBuffer write_record(rpc::Call call, kv::Key key, kv::Value value);
+  void seal(const fabric::LocalBuffer& record, kv::Key key, kv::Value value,
+            std::uint64_t position);
 
   fabric::LocalBuffer request_buffer(rpc::Call call) const;
 
@@ -86,7 +87,7 @@ class Client : public KvSession {
   Welcome welcome_;
   RecordFormat format_{0, 0};
   std::uint64_t log_tail_ = 0;  // the last one that the server reported
-  SessionCounts counts_;
+  kv::SessionCounts counts_;
 
  private:
   Task<fabric::Connection> connect(fabric::Address server, const Hello& hello);

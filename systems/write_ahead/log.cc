@@ -17,11 +17,11 @@ Log::Log(pmem::Region& pool, const Shape& shape)
       keys_(shape.log_slots * shape.max_key_size),
       heads_(std::bit_ceil(2 * shape.log_slots), kNoPosition) {}
 
-Key Log::key(Position p) const {
+kv::Key Log::key(Position p) const {
   return std::span(keys_).subspan(slot(p) * shape_.max_key_size, entries_[slot(p)].key_length);
 }
 
-LogEntry& Log::append(Key key, std::uint32_t value_length, LogEntry::State state,
+LogEntry& Log::append(kv::Key key, std::uint32_t value_length, LogEntry::State state,
                       std::uint32_t owner) {
   const Position p = tail_++;
   LogEntry& entry = at(p);
@@ -55,7 +55,7 @@ void Log::move_replay_start(Position p) {
 
 // Chains lead from newer to older positions. They end before the replay start, since slots of older
 // positions may have been reused.
-Position Log::first_of(Position chain, std::uint64_t hash, Key key) const {
+Position Log::first_of(Position chain, std::uint64_t hash, kv::Key key) const {
   while (chain != kNoPosition && chain >= replay_start_) {
     const LogEntry& entry = entries_[slot(chain)];
     if (entry.key_hash == hash && equal_bytes(this->key(chain), key)) return chain;
@@ -64,7 +64,7 @@ Position Log::first_of(Position chain, std::uint64_t hash, Key key) const {
   return kNoPosition;
 }
 
-Position Log::newest(Key key) const {
+Position Log::newest(kv::Key key) const {
   if (tail_ == replay_start_) return kNoPosition;
   const std::uint64_t hash = hash64(key);
   return first_of(heads_[hash & (heads_.size() - 1)], hash, key);

@@ -66,11 +66,12 @@ class Log {
   bool pending() const { return applied_ != tail_; }
 
   LogEntry& at(Position p) { return entries_[slot(p)]; }
-  Key key(Position p) const;
+  kv::Key key(Position p) const;
 
   // Registers the record of this key that the next slot holds, or will hold. The log must not be
   // full.
-  LogEntry& append(Key key, std::uint32_t value_length, LogEntry::State state, std::uint32_t owner);
+  LogEntry& append(kv::Key key, std::uint32_t value_length, LogEntry::State state,
+                   std::uint32_t owner);
   // Registers the next slot as empty.
   void skip();
   // Registers that the first record not yet applied has now been applied, durably.
@@ -80,14 +81,14 @@ class Log {
   void move_replay_start(Position p);
 
   // The newest position of the key at or after the replay start, and the next older one.
-  Position newest(Key key) const;
+  Position newest(kv::Key key) const;
   Position older(Position p) const;
 
   // After recovery: continues with the next lap, in which no record left in the log verifies.
   void restart();
 
  private:
-  Position first_of(Position chain, std::uint64_t hash, Key key) const;
+  Position first_of(Position chain, std::uint64_t hash, kv::Key key) const;
   Position& head(std::uint64_t hash) { return heads_[hash & (heads_.size() - 1)]; }
 
   pmem::Region& pool_;

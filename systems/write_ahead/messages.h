@@ -62,8 +62,8 @@ enum class ReplyStatus : std::uint32_t {
   disconnected,
   stale_lap,  // the record was sealed for another slot than the one it landed in
 };
-ReplyStatus status_of(Error error);
-Error error_of(ReplyStatus status);
+ReplyStatus status_of(kv::Error error);
+kv::Error error_of(ReplyStatus status);
 
 // The value follows if this is the reply to a get.
 struct Reply {

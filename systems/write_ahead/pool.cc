@@ -62,7 +62,7 @@ void check_header(const PoolHeader& found, const std::string& name, std::string_
 
 }  // namespace
 
-Parameters Parameters::of(const KvConfig& config, std::string_view system,
+Parameters Parameters::of(const kv::KvConfig& config, std::string_view system,
                           std::uint64_t least_log_slots) {
   const ParameterReader given(system, kParameterTable, config.parameters);
   given.require_within("key_size", config.key_size, 1, kLongestKey);
@@ -86,7 +86,7 @@ Parameters Parameters::of(const KvConfig& config, std::string_view system,
   return result;
 }
 
-Shape::Shape(const KvConfig& config, const Parameters& parameters)
+Shape::Shape(const kv::KvConfig& config, const Parameters& parameters)
     : key_size(config.key_size),
       value_size(config.value_size),
       max_key_size(parameters.max_key_size),

@@ -40,8 +40,8 @@ constexpr std::array<services::Setting, 3> small_settings(std::uint64_t log_slot
 }
 inline constexpr std::array kOneLap = small_settings(16);
 inline constexpr std::array kTwoLaps = small_settings(12);
-inline constexpr SmallStore kOneLapStore{kOneLap, hopscotch::kCrowding};
-inline constexpr SmallStore kTwoLapsStore{kTwoLaps, hopscotch::kCrowding};
+inline constexpr kv::SmallStore kOneLapStore{kOneLap, hopscotch::kCrowding};
+inline constexpr kv::SmallStore kTwoLapsStore{kTwoLaps, hopscotch::kCrowding};
 
 // The limits of an ObjectAddress.
 inline constexpr Bytes kLongestKey = (Bytes{1} << 10) - 1;
@@ -83,7 +83,7 @@ struct Parameters {
   std::uint64_t queue_depth = 0;  // maximum number of operations of one session in flight
 
   // Throws UsageError if the configuration has other parameters, or is impossible.
-  static Parameters of(const KvConfig& config, std::string_view system,
+  static Parameters of(const kv::KvConfig& config, std::string_view system,
                        std::uint64_t least_log_slots);
 };
 
@@ -99,7 +99,7 @@ struct Shape {
   std::uint64_t log_slots = 0;
 
   Shape() = default;
-  Shape(const KvConfig& config, const Parameters& parameters);
+  Shape(const kv::KvConfig& config, const Parameters& parameters);
 
   hopscotch::Geometry table() const {
     return {key_size, static_cast<std::uint32_t>(neighborhood), buckets};

@@ -26,7 +26,7 @@ std::uint32_t stored_crc(std::span<const std::byte> record) {
 
 }  // namespace
 
-Bytes RecordFormat::write(std::span<std::byte> into, Key key, Value value) const {
+Bytes RecordFormat::write(std::span<std::byte> into, kv::Key key, kv::Value value) const {
   const Bytes header = header_size(key.size(), value.size());
   if (header == kExtendedHeader) {
     const Lengths lengths{static_cast<std::uint32_t>(key.size()),

@@ -28,8 +28,8 @@ constexpr Bytes log_slot_size(Bytes max_key_size, Bytes max_value_size) {
 }
 
 struct Record {
-  Key key;
-  Value value;
+  kv::Key key;
+  kv::Value value;
 };
 
 class RecordFormat {
@@ -47,7 +47,7 @@ class RecordFormat {
   }
 
   // Writes everything except the checksum; returns the size of the record.
-  Bytes write(std::span<std::byte> into, Key key, Value value) const;
+  Bytes write(std::span<std::byte> into, kv::Key key, kv::Value value) const;
   // Adds the checksum to a record that write() has written.
   void seal(std::span<std::byte> record, bool typical, std::uint64_t lap) const;
 

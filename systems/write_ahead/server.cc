@@ -13,7 +13,7 @@ using fabric::ReceiveCompletion;
 using fabric::Status;
 
 Server::Server(Thread& thread, const std::string& name, std::string_view system,
-               const KvConfig& config, const Parameters& parameters)
+               const kv::KvConfig& config, const Parameters& parameters)
     : thread_(thread),
       store_(thread.node, name, system, Shape(config, parameters)),
       queue_depth_(static_cast<std::uint32_t>(parameters.queue_depth)),
@@ -125,7 +125,7 @@ void Server::request_arrived(Session& session, const ReceiveCompletion& completi
   const LocalBuffer buffer = request_buffer(session, completion.buffer_id);
   const bool sound = message.size() == request_size(header.key_length) &&
                      header.key_length <= store_.shape().max_key_size && header.id < queue_depth_;
-  const Incoming request{header, sound ? message.subspan(sizeof header) : Key{}};
+  const Incoming request{header, sound ? message.subspan(sizeof header) : kv::Key{}};
   if (sound) {
     switch (header.kind) {
       case RequestKind::get:
@@ -148,7 +148,7 @@ void Server::request_arrived(Session& session, const ReceiveCompletion& completi
 void Server::get_requested(Session& session, const Incoming& request) {
   const std::span<std::byte> into =
       reply_buffer(session, request.header.id).bytes().subspan(sizeof(Reply));
-  const Result<Bytes> length = store_.get(request.key, into);
+  const kv::Result<Bytes> length = store_.get(request.key, into);
   reply(session, request.header.id, length ? ReplyStatus::done : status_of(length.error()),
         store_.log().tail(), length ? static_cast<std::uint32_t>(*length) : 0);
 }

@@ -33,8 +33,8 @@ struct Session {
 
 class Server : public std::enable_shared_from_this<Server> {
  public:
-  Server(Thread& thread, const std::string& name, std::string_view system, const KvConfig& config,
-         const Parameters& parameters);
+  Server(Thread& thread, const std::string& name, std::string_view system,
+         const kv::KvConfig& config, const Parameters& parameters);
   virtual ~Server() = default;
 
   // Runs until it is destroyed.
@@ -52,7 +52,7 @@ class Server : public std::enable_shared_from_this<Server> {
  protected:
   struct Incoming {
     Request header;
-    Key key;  // its bytes are in the receive buffer of the request
+    kv::Key key;  // its bytes are in the receive buffer of the request
   };
 
   // The parts that differ between the baselines.
@@ -107,7 +107,7 @@ inline constexpr std::array kEvents{services::Event{"laps of the log"},
 
 // The partition that the harness holds. Background tasks share ownership of the server, which lives
 // as long as any of them.
-class Partition final : public KvPartition {
+class Partition final : public kv::KvPartition {
  public:
   explicit Partition(std::shared_ptr<Server> server) : server_(std::move(server)) {}
   Task<> serve() override { return server_->serve(); }

@@ -35,7 +35,7 @@ Store::Store(Pool pool, const Shape& shape)
 
 // --- reading -------------------------------------------------------------------------------------
 
-Result<Bytes> Store::get(Key key, std::span<std::byte> into) {
+kv::Result<Bytes> Store::get(kv::Key key, std::span<std::byte> into) {
   for (Position p = log_.newest(key); p != kNoPosition && p >= log_.applied(); p = log_.older(p)) {
     if (!verify(p)) continue;
     const Bytes length = log_.at(p).value_length;
@@ -44,10 +44,10 @@ Result<Bytes> Store::get(Key key, std::span<std::byte> into) {
     return length;
   }
   const std::optional<hopscotch::Entry> entry = table_.find(key);
-  if (!entry) return tl::unexpected(Error::not_found);
+  if (!entry) return tl::unexpected(kv::Error::not_found);
   const ObjectAddress object = ObjectAddress::from(entry->word);
   if (entry->format == hopscotch::kDigestFormat && !holds_key(object, key)) {
-    return tl::unexpected(Error::not_found);
+    return tl::unexpected(kv::Error::not_found);
   }
   pool_->read(shape_.object_offset(object.object) + object.key_length,
               into.first(object.value_length));
@@ -55,7 +55,7 @@ Result<Bytes> Store::get(Key key, std::span<std::byte> into) {
 }
 
 // The table stores only a digest of a long key, so the key in the object decides.
-bool Store::holds_key(const ObjectAddress& object, Key key) {
+bool Store::holds_key(const ObjectAddress& object, kv::Key key) {
   if (object.key_length != key.size()) return false;
   pool_->read(shape_.object_offset(object.object), scratch(key.size()));
   return equal_bytes(scratch(key.size()), key);
@@ -63,14 +63,14 @@ bool Store::holds_key(const ObjectAddress& object, Key key) {
 
 // --- putting -------------------------------------------------------------------------------------
 
-Result<std::optional<Room>> Store::room_for(Key key) {
+kv::Result<std::optional<Room>> Store::room_for(kv::Key key) {
   for (Position p = log_.newest(key); p != kNoPosition && p >= log_.applied(); p = log_.older(p)) {
     if (log_.at(p).state == LogEntry::State::verified) return std::nullopt;
   }
   if (table_.find(key)) return std::nullopt;
   std::vector<std::uint32_t>& objects = free_objects(key);
-  if (objects.empty()) return tl::unexpected(Error::out_of_space);
-  const Result<hopscotch::Bucket> bucket = table_.reserve(key);
+  if (objects.empty()) return tl::unexpected(kv::Error::out_of_space);
+  const kv::Result<hopscotch::Bucket> bucket = table_.reserve(key);
   if (!bucket) return tl::unexpected(bucket.error());
   const Room room{*bucket, objects.back()};
   objects.pop_back();
@@ -158,19 +158,19 @@ void Store::release(std::optional<Room>& room) {
 
 // --- deleting ------------------------------------------------------------------------------------
 
-std::optional<Result<void>> Store::erase(Key key) {
+std::optional<kv::Result<void>> Store::erase(kv::Key key) {
   const Position newest = log_.newest(key);
   while (newest != kNoPosition && log_.applied() <= newest) {
     verify(log_.applied());
     if (!apply_next()) return std::nullopt;
   }
   const std::optional<hopscotch::Entry> entry = table_.find(key);
-  if (!entry) return tl::unexpected(Error::not_found);
+  if (!entry) return tl::unexpected(kv::Error::not_found);
   const ObjectAddress object = ObjectAddress::from(entry->word);
   const bool replayable = newest != kNoPosition && newest >= log_.replay_start();
   table_.clear(entry->bucket, replayable ? kDeletedBit | log_.applied() : 0);
   free_objects(object.object).push_back(object.object);
-  return Result<void>{};
+  return kv::Result<void>{};
 }
 
 void Store::keep_deleted(std::uint64_t word) {
@@ -211,7 +211,7 @@ void Store::replay(Position p) {
   const std::optional<Record> record = format_.verify(scratch_, log_.lap(p));
   if (!record || !fits(*record)) return;
   // Space was reserved for every acknowledged record, so one without space was not acknowledged.
-  Result<std::optional<Room>> room = room_for(record->key);
+  kv::Result<std::optional<Room>> room = room_for(record->key);
   if (!room) return;
   apply(*record, *room);
   ++replayed_;

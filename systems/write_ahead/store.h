@@ -42,14 +42,14 @@ class Store {
 
   // Copies the value to the beginning of `into`, which has room for the longest value; returns its
   // length.
-  Result<Bytes> get(Key key, std::span<std::byte> into);
+  kv::Result<Bytes> get(kv::Key key, std::span<std::byte> into);
 
   // Removes a key. Returns nullopt if the caller must first wait for an incomplete record.
-  std::optional<Result<void>> erase(Key key);
+  std::optional<kv::Result<void>> erase(kv::Key key);
 
   // Reserves space for a put of this key. Nothing is reserved if the key has an object, or will
   // have one once the log is applied.
-  Result<std::optional<Room>> room_for(Key key);
+  kv::Result<std::optional<Room>> room_for(kv::Key key);
 
   // Returns true if the record at a reserved position is complete; the record is then durable.
   bool verify(Position p);
@@ -83,7 +83,7 @@ class Store {
     return record.key.size() <= shape_.max_key_size && record.value.size() <= shape_.max_value_size;
   }
   // Keys longer than the typical one have object slots of their own.
-  std::vector<std::uint32_t>& free_objects(Key key) {
+  std::vector<std::uint32_t>& free_objects(kv::Key key) {
     return key.size() <= shape_.key_size ? free_objects_ : free_long_objects_;
   }
   std::vector<std::uint32_t>& free_objects(std::uint32_t object) {
@@ -94,7 +94,7 @@ class Store {
   std::span<const std::byte> scratch_bytes(Bytes from, Bytes length) const {
     return std::span(scratch_).subspan(from, length);
   }
-  bool holds_key(const ObjectAddress& object, Key key);
+  bool holds_key(const ObjectAddress& object, kv::Key key);
 
   std::unique_ptr<pmem::Region> pool_;
   Shape shape_;

@@ -118,7 +118,7 @@ struct SmallStoreOf {
 };
 std::vector<SmallStoreOf> other_small_stores() {
   std::vector<SmallStoreOf> all;
-  for (const systems::KvSystem& system : systems::kv_systems()) {
+  for (const kv::KvSystem& system : systems::kv_systems()) {
     for (std::size_t number = 1; number < system.small_stores.size(); ++number) {
       all.push_back({system_of(system.name), number, system.small_stores[number].parameters});
     }
@@ -234,7 +234,7 @@ TEST(Explored, ASystemMayNeedWhatDevicesLackOrHaveNoMethodToChoose) {
 // The responder's CPU may not take part: then no method is right where a cache is lost, and that
 // configuration alone is refused.
 TEST(CrashExploration, APutWithoutTheServersCpuHasNoMethodWhereOnlyTheCpuCanFlush) {
-  systems::KvSystem one_sided = systems::find_kv_system("read-after-write");
+  kv::KvSystem one_sided = systems::find_kv_system("read-after-write");
   one_sided.put->responder_cpu = false;
   const services::KvService service(std::span(&one_sided, 1));
   const auto explored = [&](const PersistenceModel& model) {

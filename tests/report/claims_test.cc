@@ -41,7 +41,7 @@ class ClaimsTest : public ReportTest {
     claim.higher = {{"domain", {"dmp", "mhp"}}};
     return claim;
   }
-  Expected<std::vector<Claim>> read_rows(const std::vector<Cells>& rows) {
+  schema::Expected<std::vector<Claim>> read_rows(const std::vector<Cells>& rows) {
     write("c.csv", claims_csv(rows));
     return read_claims(root() / "c.csv");
   }

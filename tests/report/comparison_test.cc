@@ -31,14 +31,14 @@ ReportedPaper paper_of(const std::string& unit) {
   return paper;
 }
 
-DataSpec figure_14() {
-  DataSpec spec;
+schema::DataSpec figure_14() {
+  schema::DataSpec spec;
   spec.id = "14";
   return spec;
 }
 
 TEST(Comparison, SetsOursBesideThePapers) {
-  const DataSpec spec = figure_14();
+  const schema::DataSpec spec = figure_14();
   const ReportedPaper paper = paper_of("us");
   const auto comparison = compare_averages(two_series(), "workloadc", {spec, &paper, true});
   ASSERT_TRUE(comparison) << comparison.error().message;
@@ -49,7 +49,7 @@ TEST(Comparison, SetsOursBesideThePapers) {
 }
 
 TEST(Comparison, MeasuredNumbersAreNotDividedByThePapers) {
-  const DataSpec spec = figure_14();
+  const schema::DataSpec spec = figure_14();
   const ReportedPaper paper = paper_of("us");
   const auto comparison = compare_averages(two_series(), "workloadc", {spec, &paper, false});
   ASSERT_TRUE(comparison) << comparison.error().message;
@@ -58,7 +58,7 @@ TEST(Comparison, MeasuredNumbersAreNotDividedByThePapers) {
 }
 
 TEST(Comparison, AnotherUnitThanTheFiguresIsAnError) {
-  const DataSpec spec = figure_14();
+  const schema::DataSpec spec = figure_14();
   const ReportedPaper paper = paper_of("ms");
   const auto comparison = compare_averages(two_series(), "workloadc", {spec, &paper, true});
   ASSERT_FALSE(comparison);

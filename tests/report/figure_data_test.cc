@@ -10,7 +10,7 @@ namespace {
 
 class FigureDataTest : public ReportTest {
  protected:
-  Expected<FigureData> data(const std::vector<Cells>& rows, const DataSpec& spec) {
+  schema::Expected<FigureData> data(const std::vector<Cells>& rows, const schema::DataSpec& spec) {
     write("points.csv", points_csv(rows));
     auto points = Points::read(root() / "points.csv");
     EXPECT_TRUE(points) << points.error().message;
@@ -19,12 +19,12 @@ class FigureDataTest : public ReportTest {
     return collect(*points, all, spec, {"erda", "redo-logging", "read-after-write"});
   }
 
-  static DataSpec cpu(bool normalized) {
-    DataSpec spec;
+  static schema::DataSpec cpu(bool normalized) {
+    schema::DataSpec spec;
     spec.id = "22";
     spec.x = "workload";
     spec.y = "server_cpu_us_per_op";
-    if (normalized) spec.normalize = Condition{"system", {"erda"}};
+    if (normalized) spec.normalize = schema::Condition{"system", {"erda"}};
     return spec;
   }
 
@@ -38,7 +38,7 @@ class FigureDataTest : public ReportTest {
 };
 
 TEST_F(FigureDataTest, SeveralColumnsOfXGiveAPlaceForEachCombination) {
-  DataSpec spec;
+  schema::DataSpec spec;
   spec.id = "2a";
   spec.x = "ddio";
   spec.x_more = {"receive_buffers"};
@@ -114,7 +114,7 @@ TEST_F(FigureDataTest, AnEmptyCellIsNotMeasuredAndNotZero) {
 }
 
 TEST_F(FigureDataTest, NumbersOnTheAxisRiseWhateverTheOrderOfTheSweep) {
-  DataSpec spec = cpu(false);
+  schema::DataSpec spec = cpu(false);
   spec.x = "value_size";
   Cells large = cost("erda", "workloadb", "3");
   large["value_size"] = "1024";
@@ -137,7 +137,7 @@ TEST_F(FigureDataTest, RowsThatWhereDoesNotTellApartAreAnError) {
 }
 
 TEST_F(FigureDataTest, ThroughputIsShownInThousandsPerSecond) {
-  DataSpec spec = cpu(false);
+  schema::DataSpec spec = cpu(false);
   spec.y = "throughput_ops_s";
   const auto figure = data({{{"throughput_ops_s", "96350"}}}, spec);
   ASSERT_TRUE(figure) << figure.error().message;

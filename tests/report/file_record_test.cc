@@ -11,16 +11,16 @@ namespace perdura::report {
 namespace {
 
 TEST(FileRecord, CountsRowsWithoutTheHeaderAndLinesWithinCellsOnce) {
-  EXPECT_EQ(record_of("").rows, 0U);
-  EXPECT_EQ(record_of("a,b\n").rows, 0U);
-  EXPECT_EQ(record_of("a,b\n1,2\n3,4").rows, 2U) << "the last line may lack its end";
-  EXPECT_EQ(record_of("a,b\n1,\"x\n\"\"y\"\"\n\"\n3,4\n").rows, 2U);
+  EXPECT_EQ(schema::record_of("").rows, 0U);
+  EXPECT_EQ(schema::record_of("a,b\n").rows, 0U);
+  EXPECT_EQ(schema::record_of("a,b\n1,2\n3,4").rows, 2U) << "the last line may lack its end";
+  EXPECT_EQ(schema::record_of("a,b\n1,\"x\n\"\"y\"\"\n\"\n3,4\n").rows, 2U);
 }
 
 // The check value of CRC-32 as zlib, gzip and others compute it.
 TEST(FileRecord, HasTheChecksumThatOtherProgramsCompute) {
-  EXPECT_EQ(record_of("123456789").crc32, "cbf43926");
-  EXPECT_EQ(record_of("123456789").bytes, 9U);
+  EXPECT_EQ(schema::record_of("123456789").crc32, "cbf43926");
+  EXPECT_EQ(schema::record_of("123456789").bytes, 9U);
 }
 
 class FileRecordTest : public ReportTest {
@@ -32,7 +32,7 @@ class FileRecordTest : public ReportTest {
     note({{"files", {{"points.csv", entry(points_)}}}});
   }
   static Json entry(const std::string& text) {
-    const FileRecord record = record_of(text);
+    const schema::FileRecord record = schema::record_of(text);
     return {{"rows", record.rows}, {"bytes", record.bytes}, {"crc32", record.crc32}};
   }
   void note(const Json& manifest) { write("run/manifest.json", manifest.dump()); }
@@ -77,7 +77,8 @@ TEST_F(FileRecordTest, TheRefusalSaysWhatIsThereWhatWasAndWhatToDo) {
                         "says {}; restore it, or run the experiment again in a new folder; if it "
                         "was changed on purpose, remove its entry from \"files\" in manifest.json, "
                         "and it is read unchecked",
-                        root().string(), record_of(cut).words(), record_of(points_).words()));
+                        root().string(), schema::record_of(cut).words(),
+                        schema::record_of(points_).words()));
 }
 
 TEST_F(FileRecordTest, ADigitThatChangedIsRefused) {

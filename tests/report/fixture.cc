@@ -116,7 +116,7 @@ std::string points_csv(const std::vector<Cells>& rows) {
   std::string text;
   const auto add_line = [&text](const std::vector<std::string>& cells) {
     for (const std::string& cell : cells) {
-      text += csv_cell(cell);
+      text += schema::csv_cell(cell);
       text += ',';
     }
     text.back() = '\n';
@@ -162,7 +162,7 @@ std::string claims_csv(const std::vector<Cells>& rows) {
     id += std::to_string(++number);
     row.insert({"id", id});
     for (const std::string& column : columns) {
-      text += csv_cell(row[column]) + (column == columns.back() ? "\n" : ",");
+      text += schema::csv_cell(row[column]) + (column == columns.back() ? "\n" : ",");
     }
   }
   return text;

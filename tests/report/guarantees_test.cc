@@ -85,7 +85,7 @@ TEST_F(GuaranteesTest, WithABrokenIndexAreRefused) {
 // Reports know the words of results, and services those of what they guarantee.
 TEST(GuaranteeWords, AreThoseOfServicesInTheirOrder) {
   std::vector<std::string_view> words;
-  for (const Spelling& word : guarantee_words()) words.push_back(word.value);
+  for (const schema::Spelling& word : schema::guarantee_words()) words.push_back(word.value);
   EXPECT_EQ(words, std::vector<std::string_view>(services::kGuaranteeWords.begin(),
                                                  services::kGuaranteeWords.end()));
 }

@@ -67,9 +67,9 @@ TEST_F(ReportErrorsTest, ACellThatIsNoNumber) {
 // What cannot have been measured is refused in every column of numbers: NaN would be neither worse
 // nor better than anything, whoever compares it.
 TEST_F(ReportErrorsTest, ACellThatNothingCanMeasure) {
-  for (const Column& column : point_columns()) {
+  for (const schema::Column& column : schema::point_columns()) {
     const std::string name(column.name);
-    if (column.kind != Column::Kind::number || name == "schema_version") continue;
+    if (column.kind != schema::Column::Kind::number || name == "schema_version") continue;
     for (const std::string cell : {"nan", "-nan", "inf", "-inf", "-1", "1e999"}) {
       std::vector<Cells> rows = latency_rows();
       rows[1][name] = cell;

@@ -64,8 +64,8 @@ TEST_F(ReportedErda, WhatFollowsFromAFittedNumberIsNoPrediction) {
 class ReportedTest : public ReportTest {
  protected:
   /// Writes claims of two papers, p and q, and these notes on p.
-  Expected<Papers> papers(const std::set<std::string>& names, OtherPapers others,
-                          const std::string& notes = "") {
+  schema::Expected<Papers> papers(const std::set<std::string>& names, OtherPapers others,
+                                  const std::string& notes = "") {
     Cells of_q = number_claim("14", "w", "s", "2");
     of_q["paper"] = "q";
     write("claims.csv",
@@ -116,9 +116,9 @@ TEST(CommittedNotes, AreEachOnAFigureOrTableOfAnExperiment) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(PERDURA_EXPERIMENTS)) {
     if (entry.path().extension() != ".toml") continue;
-    const auto specs = read_specs(entry.path(), perdura::test::declarations().columns);
+    const auto specs = schema::read_specs(entry.path(), perdura::test::declarations().columns);
     ASSERT_TRUE(specs) << specs.error().message;
-    const auto add = [&](const DataSpec& spec) {
+    const auto add = [&](const schema::DataSpec& spec) {
       if (spec.paper.empty()) return;
       shown.emplace(spec.paper, spec.id);
       names.insert(spec.paper);

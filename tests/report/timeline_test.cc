@@ -9,7 +9,8 @@ namespace {
 std::string timeline_csv(const std::vector<std::string>& cells,
                          const std::string& system = "erda") {
   std::string text;
-  for (const Column& column : identity_columns()) text += std::string(column.name) + ',';
+  for (const schema::Column& column : schema::identity_columns())
+    text += std::string(column.name) + ',';
   text +=
       "time_ms,operations,latency_mean_us,latency_max_us,free_percent,cleanings,cleanings_now\n";
   for (const std::string& each : cells) {

@@ -9,11 +9,7 @@ cd "$1"
 
 # "NAMESPACE::TYPE FILE" of each type that is defined directly in a named namespace, in the style of .clang-format.
 types() {
-  awk '
-    FNR == 1 { scope = ""; unnamed = 0 }
-    /^namespace \{/ { unnamed = 1 }
-    /^\}  \/\/ namespace$/ { unnamed = 0 }
-    /^namespace [a-z0-9_:]+ \{/ { scope = $2 }
+  awk "$scopes_awk"'
     !unnamed && /^(struct|class|enum class|union) [A-Za-z0-9_]+( final)?( :.*)? \{/ {
       print scope "::" ($1 == "enum" ? $3 : $2), FILENAME
     }' "$@"

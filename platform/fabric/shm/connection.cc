@@ -227,7 +227,7 @@ Task<Connection> ShmEndpoint::connect(Address to, QueuePairOptions options,
       if (!post_mail(segment->shared(), pending.index(), private_data)) {
         pending.unsent();
       } else {
-        co_await runtime::until(
+        co_await host::until(
             [&] {
               return pending.state() != SlotState::connecting || node->dead() ||
                      segment->shared().closed.load(std::memory_order_acquire) != 0;

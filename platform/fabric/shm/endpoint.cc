@@ -13,7 +13,7 @@ constexpr Picoseconds kLookForTheDead = Milliseconds(10);
 
 ShmEndpoint::ShmEndpoint(Job& job, NodeMemory& memory, TrafficMeter& traffic, Watch& watch,
                          const FabricOptions& options, Address address, std::uint32_t doorbell,
-                         runtime::ThreadExecutor& executor)
+                         host::ThreadExecutor& executor)
     : job_(job),
       memory_(memory),
       traffic_(traffic),

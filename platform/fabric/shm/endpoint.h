@@ -32,11 +32,11 @@ struct FabricOptions {
 };
 inline constexpr int kRetryForever = 7;
 
-class ShmEndpoint final : public Endpoint, public runtime::Poller {
+class ShmEndpoint final : public Endpoint, public host::Poller {
  public:
   ShmEndpoint(Job& job, NodeMemory& memory, TrafficMeter& traffic, Watch& watch,
               const FabricOptions& options, Address address, std::uint32_t doorbell,
-              runtime::ThreadExecutor& executor);
+              host::ThreadExecutor& executor);
   ~ShmEndpoint() override;
 
   Address address() const override { return address_; }
@@ -105,7 +105,7 @@ class ShmEndpoint final : public Endpoint, public runtime::Poller {
   Watch& watch_;
   FabricOptions options_;
   Address address_;
-  runtime::ThreadExecutor& executor_;
+  host::ThreadExecutor& executor_;
   OwnSegment segment_;
   const std::uint64_t life_;  // the life of this thread's node
   int listener_;

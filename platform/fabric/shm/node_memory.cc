@@ -167,7 +167,7 @@ std::uint32_t NodeMemory::publish_locked(Backing& backing, Bytes offset, Bytes l
   }
   std::array<std::byte, RegionEntry::kMaxPath> path{};
   std::memcpy(path.data(), backing.path.data(), backing.path.size());
-  pmem::mapped::copy_to_shared(entry.path.data(), path);
+  pmem::copy_to_shared(entry.path.data(), path);
   entry.access.store(static_cast<std::uint32_t>(access), std::memory_order_relaxed);
   entry.medium.store(static_cast<std::uint32_t>(backing.medium), std::memory_order_relaxed);
   entry.offset.store(offset, std::memory_order_relaxed);

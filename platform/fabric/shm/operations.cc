@@ -33,14 +33,14 @@ void place(std::byte* target, Medium medium, Bytes region_offset, const Payload&
   if (data.empty()) return;
   if (medium == Medium::pm && data.is_one()) {
     pmem::WriteMeter& meter = pmem::thread_write_meter();
-    pmem::mapped::count_write(meter, Cause::one_sided, target, data.first());
+    pmem::count_write(meter, Cause::one_sided, target, data.first());
     meter.lines_written(Cause::one_sided, region_offset, data.size());
   } else if (medium == Medium::pm) {
     count_issued({target, data.size()}, region_offset);  // compared in one piece only (payload_of)
   }
-  if (data.is_one()) return pmem::mapped::copy_to_shared(target, data.first());
+  if (data.is_one()) return pmem::copy_to_shared(target, data.first());
   for (const auto& piece : data.pieces()) {
-    pmem::mapped::copy_between_shared(target, piece);
+    pmem::copy_between_shared(target, piece);
     target += piece.size();
   }
 }
@@ -112,7 +112,7 @@ Payload ShmQueuePair::payload_of(const WorkRequest& request) {
   gathered_.resize(payload.size());
   auto to = std::span(gathered_);
   for (const auto& piece : payload.pieces()) {
-    pmem::mapped::copy_from_shared(to.first(piece.size()), piece.data());
+    pmem::copy_from_shared(to.first(piece.size()), piece.data());
     to = to.subspan(piece.size());
   }
   return Payload(gathered_);
@@ -169,12 +169,12 @@ ShmQueuePair::Outcome ShmQueuePair::read(const WorkRequest& request) {
   if (request.local.is_one() && range->extents == nullptr) [[likely]] {
     const std::byte* const from = range->base + request.remote.offset;
     if (length == 0 || first.region->medium() == Medium::dram) [[likely]] {
-      pmem::mapped::copy_from_shared(checked_bytes(first), from);
+      pmem::copy_from_shared(checked_bytes(first), from);
       return {};
     }
     if (pmem::thread_write_meter().level() == pmem::WriteMeter::Level::issued) {
       count_issued(checked_bytes(first), first.offset);
-      pmem::mapped::copy_between_shared(checked_bytes(first).data(), {from, length});
+      pmem::copy_between_shared(checked_bytes(first).data(), {from, length});
       return {};
     }
   }
@@ -186,7 +186,7 @@ ShmQueuePair::Outcome ShmQueuePair::read(const WorkRequest& request) {
   for (;;) {
     auto to = std::span(data);
     for (const RegionPiece& piece : touched_) {
-      pmem::mapped::copy_from_shared(to.first(piece.length), range->base + piece.offset);
+      pmem::copy_from_shared(to.first(piece.length), range->base + piece.offset);
       to = to.subspan(piece.length);
     }
     if (range->extents == nullptr || holds_still(*range)) break;
@@ -256,9 +256,9 @@ ShmQueuePair::Outcome ShmQueuePair::flush(const WorkRequest& request) {
   // work.
   if (request.placement == Placement::persistence) {
     for (const RegionPiece& piece : touched_) {
-      pmem::mapped::flush_lines(range->base + piece.offset, piece.length);
+      pmem::flush_lines(range->base + piece.offset, piece.length);
     }
-    pmem::mapped::drain();
+    pmem::drain();
   }
   return {};
 }
@@ -293,7 +293,7 @@ void ShmQueuePair::prefetch_upcoming() const {
   const RemoteRange* range = remote_.memory->find(piece->key);
   if (range == nullptr || !range->holds(piece->offset, piece->length)) return;
   for (Bytes line = 0; line < std::min<Bytes>(piece->length, kPrefetched); line += kCacheLine) {
-    pmem::mapped::prefetch_for_writing(range->base + piece->offset + line);
+    pmem::prefetch_for_writing(range->base + piece->offset + line);
   }
 }
 

@@ -107,7 +107,7 @@ const RemoteRange* PeerMemory::learn(std::uint32_t key) {
   range.region_offset = entry.offset.load(std::memory_order_relaxed);
   range.length = entry.length.load(std::memory_order_relaxed);
   std::array<std::byte, RegionEntry::kMaxPath> bytes;
-  pmem::mapped::copy_from_shared(bytes, entry.path.data());
+  pmem::copy_from_shared(bytes, entry.path.data());
   bytes.back() = std::byte{0};
   const std::string path(reinterpret_cast<const char*>(bytes.data()));
 

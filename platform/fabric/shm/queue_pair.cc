@@ -116,7 +116,7 @@ SendEntry* ShmQueuePair::make_entry(const WorkRequest& request, Operation* opera
     std::byte* to = entry->data.data();
     for (const LocalBuffer& piece : request.local.all()) {
       const std::span<const std::byte> bytes = checked_bytes(piece);
-      pmem::mapped::copy_from_shared({to, bytes.size()}, bytes.data());
+      pmem::copy_from_shared({to, bytes.size()}, bytes.data());
       to += bytes.size();
     }
   }

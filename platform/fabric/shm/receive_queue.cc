@@ -147,7 +147,7 @@ std::optional<BufferClaims::Claim> BufferClaims::claim() {
       if (slot.state.compare_exchange_strong(state, state | owner_, std::memory_order_acq_rel)) {
         claim.ticket = next_++;
         // Then claiming the next slot need not wait for a line that the receiver wrote last.
-        pmem::mapped::prefetch_for_writing(&queue_->buffers.data()[next_ & (slots_ - 1)]);
+        pmem::prefetch_for_writing(&queue_->buffers.data()[next_ & (slots_ - 1)]);
         is_alone_ = !skipped;
         if (skipped) queue_->hint.store(next_, std::memory_order_relaxed);
         return claim;

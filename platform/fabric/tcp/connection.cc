@@ -258,7 +258,7 @@ class TcpEndpoint::Attempt final : public Watcher {
 Task<Connection> TcpEndpoint::connect(Address to, QueuePairOptions options,
                                       std::vector<std::byte> private_data) {
   check_private_data(private_data.size());
-  runtime::ThreadExecutor& executor = context_.executor;
+  host::ThreadExecutor& executor = context_.executor;
   Rendezvous& rendezvous = *context_.rendezvous;
   const Picoseconds given = options.connection_timeout;
   const Time deadline =
@@ -274,7 +274,7 @@ Task<Connection> TcpEndpoint::connect(Address to, QueuePairOptions options,
       // listens again, it publishes another listener.
       while (!attempt.over() && executor.now() < deadline) {
         const Time look = std::min(deadline, executor.now() + kLookAgainAtListener);
-        co_await runtime::until([&] { return attempt.over(); }, look);
+        co_await host::until([&] { return attempt.over(); }, look);
         if (rendezvous.find(to) != listener) break;
         if (!attempt.reached() && executor.now() - begun > kNextHost) break;
       }

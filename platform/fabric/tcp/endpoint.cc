@@ -25,7 +25,7 @@ std::unique_ptr<Endpoint> create_endpoint(HostNode& node, Thread& thread, Port p
       EndpointContext{.rendezvous = std::move(rendezvous),
                       .traffic = node.traffic_meter(),
                       .waker = node.add_thread(),
-                      .executor = static_cast<runtime::ThreadExecutor&>(thread.executor),
+                      .executor = static_cast<host::ThreadExecutor&>(thread.executor),
                       .connection_timeout = connection_timeout},
       Address{node.id(), port});
 }

@@ -34,11 +34,11 @@ struct EndpointContext {
   std::shared_ptr<Rendezvous> rendezvous;
   TrafficMeter& traffic;
   ThreadUse& waker;  // where the CPU time of the waking thread is counted
-  runtime::ThreadExecutor& executor;
+  host::ThreadExecutor& executor;
   Picoseconds connection_timeout;  // the timeout of connect(), unless its options set another
 };
 
-class TcpEndpoint final : public Endpoint, public runtime::Poller {
+class TcpEndpoint final : public Endpoint, public host::Poller {
  public:
   // Throws UsageError if the node has such an endpoint already, or PlatformError.
   TcpEndpoint(const EndpointContext& context, Address address);

@@ -145,7 +145,7 @@ Task<Connection> VerbsEndpoint::connect(Address to, QueuePairOptions options,
       request.to = to;
       request.data = with_address(queue_pair->own_address(), private_data);
       control_.send(std::move(request));
-      co_await runtime::until([asked] { return asked->answer.has_value(); }, deadline);
+      co_await host::until([asked] { return asked->answer.has_value(); }, deadline);
     }
     if (pending.answer && pending.answer->kind == MessageKind::refused) {
       co_return Connection{Status::disconnected, nullptr, std::move(pending.answer->data)};

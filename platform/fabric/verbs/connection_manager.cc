@@ -306,7 +306,7 @@ Task<Status> ManagedBringUp::connect(Address peer, QueuePairAddress theirs, Time
   reads_taken_ = theirs.reads_taken;
   manager_.start(*this, theirs);
   const std::atomic<Progress>* const progress = &progress_;
-  co_await runtime::until(
+  co_await host::until(
       [progress] { return progress->load(std::memory_order_acquire) != Progress::none; }, deadline);
   switch (progress_.load(std::memory_order_acquire)) {
     case Progress::connected:

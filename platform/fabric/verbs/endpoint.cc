@@ -34,7 +34,7 @@ Handle<ibv_comp_channel> make_channel(const Device& device) {
 VerbsEndpoint::VerbsEndpoint(std::shared_ptr<Device> device, std::shared_ptr<NodeMemory> memory,
                              TrafficMeter& traffic, ControlPlane& control,
                              const FabricOptions& options, Address address,
-                             runtime::ThreadExecutor& executor)
+                             host::ThreadExecutor& executor)
     : device_(std::move(device)),
       memory_(std::move(memory)),
       traffic_(traffic),
@@ -224,7 +224,7 @@ void VerbsEndpoint::copy_contents(const LocalPieces& pieces, std::vector<std::by
   auto to = std::span(into);
   for (const LocalBuffer& piece : pieces.all()) {
     if (piece.length == 0) continue;
-    pmem::mapped::copy_from_shared(to.first(piece.length), piece.region->data() + piece.offset);
+    pmem::copy_from_shared(to.first(piece.length), piece.region->data() + piece.offset);
     to = to.subspan(piece.length);
   }
 }

@@ -42,11 +42,11 @@ constexpr std::uint64_t receive_id(std::uint32_t queue, std::uint32_t slot) {
   return kReceiveId | std::uint64_t{queue} << 32 | slot;
 }
 
-class VerbsEndpoint final : public Endpoint, public runtime::Poller {
+class VerbsEndpoint final : public Endpoint, public host::Poller {
  public:
   VerbsEndpoint(std::shared_ptr<Device> device, std::shared_ptr<NodeMemory> memory,
                 TrafficMeter& traffic, ControlPlane& control, const FabricOptions& options,
-                Address address, runtime::ThreadExecutor& executor);
+                Address address, host::ThreadExecutor& executor);
   ~VerbsEndpoint() override;
 
   Address address() const override { return address_; }
@@ -129,7 +129,7 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   ControlPlane& control_;
   FabricOptions options_;
   Address address_;
-  runtime::ThreadExecutor& executor_;
+  host::ThreadExecutor& executor_;
   Mailbox mailbox_;
 
   Handle<ibv_comp_channel> channel_;

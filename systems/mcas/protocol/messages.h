@@ -13,10 +13,12 @@
 
 #include "platform/fabric/fabric.h"
 #include "rpc/messages.h"
-#include "services/kv/kv.h"
 #include "services/objects/objects.h"
 
 namespace perdura::systems::mcas {
+
+using objects::Key;
+using objects::Value;
 
 inline constexpr std::uint32_t kProtocolVersion = 3;
 

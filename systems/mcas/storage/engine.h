@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "services/kv/kv.h"
+#include "services/objects/objects.h"
 #include "systems/mcas/storage/memory.h"
 
 namespace perdura::systems::mcas {
+
+using objects::Key;
+using objects::Value;
 
 enum class PutOutcome : std::uint8_t {
   done,

@@ -57,7 +57,7 @@ TEST(DriverSystems, AreFoundByNameAndListedInAnError) {
 TEST(DriverSystems, WhatTheyCountIsAColumnAndASum) {
   constexpr services::Metric kMetrics[] = {{"laps", "laps", "Laps"},
                                            {"grabs_per_op", "grabs", "Grabs", "ratio"}};
-  std::vector<report::Column> columns(1);
+  std::vector<schema::Column> columns(1);
   add_columns(kMetrics, columns);
   ASSERT_EQ(columns.size(), 3U);
   EXPECT_EQ(columns[2].name, "grabs_per_op");

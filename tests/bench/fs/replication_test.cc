@@ -145,7 +145,7 @@ class Copying {
  private:
   std::uint32_t seed_ = perdura::test::random_seed();
   testing::ScopedTrace trace_{__FILE__, __LINE__, seed_};
-  workload::Random random_{seed_};
+  Random random_{seed_};
   std::unique_ptr<Platform> platform_ = perdura::test::make_platform("sim", 2);
   const fs::FsSystem& system_;
   Replication replication_;

@@ -110,7 +110,7 @@ TEST(Filebench, TakesFilesInRotation) {
 TEST(Gamma, HasItsMeanAndVariance) {
   const std::uint32_t seed = perdura::test::random_seed();
   SCOPED_TRACE(seed);
-  workload::Random random(seed);
+  Random random(seed);
   constexpr int kDraws = 100'000;
   constexpr double kShape = 1.5;
   constexpr double kMean = 16384;
@@ -196,7 +196,7 @@ TEST(FileSet, ExistingFilesAreTakenInOneSequenceByAllThreads) {
 TEST(Filebench, TheWarmUpReplacesTheFirstFiles) {
   const std::uint32_t seed = perdura::test::random_seed();
   SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed);
-  workload::Random random(seed);
+  Random random(seed);
   for (const char* const name : {"varmail", "fileserver"}) {
     SCOPED_TRACE(name);
     auto changes = small(name);

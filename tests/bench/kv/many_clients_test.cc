@@ -15,15 +15,15 @@
 namespace perdura::bench {
 namespace {
 
-using systems::KvSystem;
-using workload::OperationKind;
+using kv::KvSystem;
+using ycsb::OperationKind;
 
 harness::Point point_of(const KvSystem& system, std::uint64_t clients, std::uint64_t of_each) {
   harness::Point point(kv_parameters());
   point.roles = bench::client_server(1);
   point.settings.system.text = std::string(system.name);
   point.settings.set("clients", clients);
-  workload::WorkloadSpec& spec = own_workload(point).spec;
+  ycsb::WorkloadSpec& spec = own_workload(point).spec;
   spec.record_count = 1000;
   spec.operation_count = clients * of_each;
   spec.key_size = 16;

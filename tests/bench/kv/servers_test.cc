@@ -13,8 +13,8 @@
 namespace perdura::bench {
 namespace {
 
-using systems::KvSystem;
-using workload::OperationKind;
+using kv::KvSystem;
+using ycsb::OperationKind;
 
 class Servers : public testing::TestWithParam<std::tuple<std::size_t, NodeId, std::uint64_t>> {
  protected:
@@ -30,7 +30,7 @@ class Servers : public testing::TestWithParam<std::tuple<std::size_t, NodeId, st
     point.settings.set("server_threads", threads());
     point.settings.set("clients", std::uint64_t{4});
     point.settings.set("check_history", true);
-    workload::WorkloadSpec& spec = own_workload(point).spec;
+    ycsb::WorkloadSpec& spec = own_workload(point).spec;
     spec.record_count = 200;
     spec.operation_count = 2000;
     spec.key_size = 16;
@@ -86,7 +86,7 @@ TEST_P(Servers, HaveTheirShareOfPartitionsUnlessASystemSpansThem) {
   const std::uint32_t of_server =
       system.shares_partition ? 1 : static_cast<std::uint32_t>(threads());
   EXPECT_EQ(partitions(point, system), of_server * servers());
-  const systems::KvConfig own = partition_config(point, system);
+  const kv::KvConfig own = partition_config(point, system);
   EXPECT_EQ(own.servers, 1U);
   if (partitions(point, system) > 1) {
     EXPECT_LT(own.records, 200U);

@@ -42,9 +42,9 @@ class Lmdb : public testing::Test {
   // Of the last run.
   std::vector<Row> points() const {
     std::vector<Row> rows;
-    const auto table = report::read_csv(file("results") + "/points.csv");
+    const auto table = schema::read_csv(file("results") + "/points.csv");
     EXPECT_TRUE(table.has_value());
-    for (const report::CsvRow& row : table->rows) {
+    for (const schema::CsvRow& row : table->rows) {
       Row& named = rows.emplace_back();
       for (std::size_t i = 0; i < row.cells.size(); ++i) named[table->header[i]] = row.cells[i];
     }
@@ -74,11 +74,11 @@ TEST_F(Lmdb, EachSystemRunsEachKindOfOperation) {
       continue;
     }
     EXPECT_EQ(row.at("operations"), "200");
-    EXPECT_GT(report::parse_number(row.at("application_cpu_us_per_op")), 0.0);
+    EXPECT_GT(schema::parse_number(row.at("application_cpu_us_per_op")), 0.0);
     const bool has_copies = row.at("system").find("-sync") == 1 || row.at("system")[0] == 'e' ||
                             row.at("system") == "m-async";
     if (has_copies) {
-      EXPECT_GT(report::parse_number(row.at("copies_cpu_us_per_op")), 0.0);
+      EXPECT_GT(schema::parse_number(row.at("copies_cpu_us_per_op")), 0.0);
     } else {
       EXPECT_EQ(row.at("copies_cpu_us_per_op"), "");
     }

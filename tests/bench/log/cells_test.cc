@@ -58,7 +58,7 @@ std::vector<Cell> run_all() {
     const harness::Measurement result = driver.run(*platforms->create(point), point);
     EXPECT_EQ(result.verdict, harness::Verdict::valid) << point.label << ": " << result.reason;
     EXPECT_EQ(result.usage_error, "") << point.label;
-    const auto appends = result.kinds.find(kind_of(workload::OperationKind::insert));
+    const auto appends = result.kinds.find(kind_of(ycsb::OperationKind::insert));
     if (appends == result.kinds.end()) continue;
     cells.push_back({point.settings.text("update"), point.settings.text("domain"),
                      point.settings.text("ddio"), point.settings.text("receive_buffers"),

@@ -20,7 +20,7 @@ namespace {
 using harness::Measurement;
 using harness::Point;
 using harness::Verdict;
-using workload::OperationKind;
+using ycsb::OperationKind;
 
 constexpr std::string_view kText =
     "name = \"x\"\n"

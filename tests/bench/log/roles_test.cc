@@ -74,7 +74,7 @@ TEST(RolesOfTheLog, AProfileMayGiveTheServerOtherMemory) {
     std::ofstream(file) << base << tables;
     sim::SimPlatform platform(sim::load_profile(file), 2);
     const harness::Measurement measured = LogDriver().run(platform, log_point());
-    return measured.kinds.at(kind_of(workload::OperationKind::insert)).latency;
+    return measured.kinds.at(kind_of(ycsb::OperationKind::insert)).latency;
   };
   const measure::Histogram usual = appends_with("");
   EXPECT_EQ(appends_with("[role.client.pm]\nwrite_latency_ns = 2250\n").mean(), usual.mean());

@@ -106,7 +106,7 @@ Entries sequential(std::uint64_t count) {
 }
 
 Entries random_entries(std::uint64_t count) {
-  workload::Random random(1);
+  Random random(1);
   Entries entries;
   for (std::uint64_t i = 0; i < count; ++i) {
     entries.emplace_back(random.uniform_below(HashTable::kNoKey), random());

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000'000;
@@ -111,4 +111,4 @@ TEST(Arrivals, ComeInTheirOrder) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 constexpr std::uint64_t kGeneratorSeed = 60;
@@ -68,7 +68,7 @@ TEST(OperationGenerator, YieldsTheSameOperationsInEveryBuild) {
     for (std::uint64_t part :
          {std::uint64_t{operation.value_size}, std::uint64_t{operation.scan_length},
           operation.key_number, operation.version, static_cast<std::uint64_t>(operation.kind)}) {
-      digest = fnv1a_64(digest ^ part);
+      digest = kv::fnv1a_64(digest ^ part);
     }
     if (operation.kind == OperationKind::insert) generator.acknowledge_insert(operation.key_number);
   }
@@ -287,4 +287,4 @@ TEST(OperationGenerator, RefusesAnInvalidWorkloadOrClient) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 constexpr std::uint64_t kChooserSeed = 50;
@@ -160,4 +160,4 @@ TEST(KeyChooser, WalksSequentiallyAllClientsTogetherCoveringTheKeys) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

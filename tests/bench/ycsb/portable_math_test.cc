@@ -7,7 +7,7 @@
 #include "platform/base/random.h"
 #include "services/kv/fnv.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 constexpr std::uint64_t kSeedOfArguments = 90;
@@ -60,10 +60,10 @@ TEST(PortableMath, GivesTheSameDigitsInEveryBuild) {
   std::uint64_t digest = 0;
   for (int i = 0; i < 10'000; ++i) {
     const double result = portable_pow(any_magnitude(random), random.uniform_unit());
-    digest = fnv1a_64(digest ^ std::bit_cast<std::uint64_t>(result));
+    digest = kv::fnv1a_64(digest ^ std::bit_cast<std::uint64_t>(result));
   }
   EXPECT_EQ(digest, 5964153178668175599ULL);
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 Properties parsed(std::string_view text) {
@@ -95,4 +95,4 @@ TEST(Properties, ReportAFileThatCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

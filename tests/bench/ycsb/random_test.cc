@@ -8,7 +8,7 @@
 
 #include "services/kv/fnv.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 TEST(SplitMix64, YieldsThePublishedSequence) {
@@ -102,20 +102,20 @@ TEST(Fnv, IsFnv1aOverEightOctetsLowFirst) {
   ASSERT_EQ(fnv1a_64_of_bytes(""), 0xcbf29ce484222325ULL);
   ASSERT_EQ(fnv1a_64_of_bytes("a"), 0xaf63dc4c8601ec8cULL);
   ASSERT_EQ(fnv1a_64_of_bytes("foobar"), 0x85944171f73967e8ULL);
-  EXPECT_EQ(fnv1a_64(0x7261626f6f66), fnv1a_64_of_bytes(std::string_view("foobar\0\0", 8)));
-  EXPECT_EQ(fnv1a_64(0x0807060504030201), fnv1a_64_of_bytes("\1\2\3\4\5\6\7\10"));
+  EXPECT_EQ(kv::fnv1a_64(0x7261626f6f66), fnv1a_64_of_bytes(std::string_view("foobar\0\0", 8)));
+  EXPECT_EQ(kv::fnv1a_64(0x0807060504030201), fnv1a_64_of_bytes("\1\2\3\4\5\6\7\10"));
 }
 
 // The keys of the first records of every YCSB table in the world.
 TEST(Fnv, NamesTheRecordsAsYcsbDoes) {
-  EXPECT_EQ(ycsb_hash(0), 6284781860667377211ULL);
-  EXPECT_EQ(ycsb_hash(1), 8517097267634966620ULL);
+  EXPECT_EQ(kv::ycsb_hash(0), 6284781860667377211ULL);
+  EXPECT_EQ(kv::ycsb_hash(1), 8517097267634966620ULL);
 }
 
 TEST(Fnv, FoldsNegativeHashesToTheirAbsoluteValue) {
-  EXPECT_EQ(ycsb_fold(static_cast<std::uint64_t>(-5)), 5U);
-  EXPECT_EQ(ycsb_fold(5), 5U);
-  EXPECT_EQ(ycsb_fold(1ULL << 63), 1ULL << 63);
+  EXPECT_EQ(kv::ycsb_fold(static_cast<std::uint64_t>(-5)), 5U);
+  EXPECT_EQ(kv::ycsb_fold(5), 5U);
+  EXPECT_EQ(kv::ycsb_fold(1ULL << 63), 1ULL << 63);
 }
 
 // The condition from which the comment in fnv.h concludes that the hash is injective below 2^40.
@@ -149,4 +149,4 @@ TEST(Fnv, HasNoSmallRelationAmongPowersOfItsPrime) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 constexpr std::size_t kRoom = 40;
@@ -25,7 +25,7 @@ TEST(ShortCopy, CopiesAsManyBytesAsAskedAndNoMore) {
     Room to = numbered(100);
     Room expected = to;
     std::memcpy(expected.data() + 4, from.data(), bytes);
-    copy_short(to.data() + 4, from.data(), bytes);
+    kv::copy_short(to.data() + 4, from.data(), bytes);
     EXPECT_EQ(to, expected);
   }
 }
@@ -37,16 +37,16 @@ TEST(ShortCopy, LoadsAndStoresTheLowBytesOfAWord) {
     const Room from = numbered(0x81);
     std::uint64_t expected = 0;
     std::memcpy(&expected, from.data(), bytes);
-    EXPECT_EQ(load_short(from.data(), bytes), expected);
+    EXPECT_EQ(kv::load_short(from.data(), bytes), expected);
 
     Room to = numbered(100);
     Room expected_room = to;
     const std::uint64_t word = expected | (bytes == 8 ? 0 : kOnes << (8 * bytes));
     std::memcpy(expected_room.data() + 4, &word, bytes);
-    store_short(to.data() + 4, word, bytes);
+    kv::store_short(to.data() + 4, word, bytes);
     EXPECT_EQ(to, expected_room);
   }
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -8,32 +8,32 @@
 
 #include "platform/base/random.h"
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 using Bytes = std::vector<std::byte>;
 
 Bytes value_of(std::size_t size, std::uint64_t key, std::uint64_t version) {
   Bytes value(size, std::byte{0x5a});
-  fill_value(value, key, version);
+  kv::fill_value(value, key, version);
   return value;
 }
 
 TEST(Value, TellsTheVersionThatWroteIt) {
   for (std::size_t size = 16; size <= 200; ++size) {
     for (std::uint64_t version : {0ULL, 1ULL, 77ULL, ~0ULL}) {
-      EXPECT_EQ(check_value(value_of(size, 123, version), 123), version) << size;
+      EXPECT_EQ(kv::check_value(value_of(size, 123, version), 123), version) << size;
     }
   }
 }
 
 TEST(Value, TellsThePartOfTheVersionThatAShortValueHolds) {
   const std::uint64_t version = 0x1122334455667788;
-  EXPECT_EQ(check_value(value_of(15, 9, version), 9), 0x22334455667788U);
-  EXPECT_EQ(check_value(value_of(8, 9, version), 9), 0x55667788U);
-  EXPECT_EQ(check_value(value_of(3, 9, version), 9), 0x88U);
-  EXPECT_EQ(check_value(value_of(1, 9, version), 9), 0U);
-  EXPECT_EQ(check_value(value_of(0, 9, version), 9), 0U);
+  EXPECT_EQ(kv::check_value(value_of(15, 9, version), 9), 0x22334455667788U);
+  EXPECT_EQ(kv::check_value(value_of(8, 9, version), 9), 0x55667788U);
+  EXPECT_EQ(kv::check_value(value_of(3, 9, version), 9), 0x88U);
+  EXPECT_EQ(kv::check_value(value_of(1, 9, version), 9), 0U);
+  EXPECT_EQ(kv::check_value(value_of(0, 9, version), 9), 0U);
 }
 
 TEST(Value, EmbedsKeyNumberAndVersionInPlain) {
@@ -41,8 +41,8 @@ TEST(Value, EmbedsKeyNumberAndVersionInPlain) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(value[static_cast<std::size_t>(i)], std::byte(5 - i));
   EXPECT_EQ(value[8], std::byte{0x88});
   EXPECT_EQ(value[15], std::byte{0x11});
-  EXPECT_EQ(stored_key_number(value), 0x0102030405U);
-  EXPECT_EQ(stored_key_number(std::span(value).first(kLeastWithKey - 1)), std::nullopt);
+  EXPECT_EQ(kv::stored_key_number(value), 0x0102030405U);
+  EXPECT_EQ(kv::stored_key_number(std::span(value).first(kv::kLeastWithKey - 1)), std::nullopt);
 }
 
 TEST(Value, DetectsEveryFlippedBit) {
@@ -50,10 +50,10 @@ TEST(Value, DetectsEveryFlippedBit) {
     Bytes value = value_of(size, 42, 1000);
     for (std::size_t bit = 0; bit < 8 * size; ++bit) {
       value[bit / 8] ^= std::byte(1U << (bit % 8));
-      EXPECT_FALSE(check_value(value, 42).has_value()) << "size " << size << ", bit " << bit;
+      EXPECT_FALSE(kv::check_value(value, 42).has_value()) << "size " << size << ", bit " << bit;
       value[bit / 8] ^= std::byte(1U << (bit % 8));
     }
-    EXPECT_TRUE(check_value(value, 42).has_value());
+    EXPECT_TRUE(kv::check_value(value, 42).has_value());
   }
 }
 
@@ -66,7 +66,7 @@ TEST(Value, DetectsTornValuesAtEverySeam) {
       Bytes torn = before;
       std::copy(after.begin(), after.begin() + static_cast<std::ptrdiff_t>(seam), torn.begin());
       if (torn == before || torn == after) continue;
-      EXPECT_FALSE(check_value(torn, 7).has_value()) << "size " << size << ", seam " << seam;
+      EXPECT_FALSE(kv::check_value(torn, 7).has_value()) << "size " << size << ", seam " << seam;
     }
   }
 }
@@ -75,17 +75,17 @@ TEST(Value, DetectsTheValueOfAnotherKey) {
   for (std::size_t size : {8, 16, 64}) {
     for (std::uint64_t key = 0; key < 1000; ++key) {
       if (key == 500) continue;
-      EXPECT_FALSE(check_value(value_of(size, key, 3), 500).has_value());
+      EXPECT_FALSE(kv::check_value(value_of(size, key, 3), 500).has_value());
     }
   }
 }
 
 TEST(Value, DetectsZerosAndAShiftedValue) {
-  EXPECT_FALSE(check_value(Bytes(64), 0).has_value());
-  EXPECT_FALSE(check_value(Bytes(16), 0).has_value());
+  EXPECT_FALSE(kv::check_value(Bytes(64), 0).has_value());
+  EXPECT_FALSE(kv::check_value(Bytes(16), 0).has_value());
   const Bytes value = value_of(128, 1, 1);
-  EXPECT_FALSE(check_value(std::span(value).subspan(8), 1).has_value());
-  EXPECT_TRUE(check_value(std::span(value).first(120), 1).has_value())
+  EXPECT_FALSE(kv::check_value(std::span(value).subspan(8), 1).has_value());
+  EXPECT_TRUE(kv::check_value(std::span(value).first(120), 1).has_value())
       << "the length is the store's";
 }
 
@@ -93,7 +93,7 @@ TEST(Value, AcceptsForeignShortValuesAsRarelyAsDocumented) {
   int accepted = 0;
   constexpr int kTrials = 100'000;
   for (std::uint64_t key = 1; key <= kTrials; ++key) {
-    accepted += check_value(value_of(1, key, 0), 0).has_value() ? 1 : 0;
+    accepted += kv::check_value(value_of(1, key, 0), 0).has_value() ? 1 : 0;
   }
   // 1 in 256, within five standard deviations.
   EXPECT_NEAR(accepted, kTrials / 256.0, 5 * 20);
@@ -102,7 +102,7 @@ TEST(Value, AcceptsForeignShortValuesAsRarelyAsDocumented) {
 TEST(Value, WritesItsSizeAndNothingElse) {
   for (std::size_t size = 0; size <= 80; ++size) {
     Bytes buffer(size + 16, std::byte{0x5a});
-    fill_value(std::span(buffer).first(size), 1, 2);
+    kv::fill_value(std::span(buffer).first(size), 1, 2);
     EXPECT_EQ(std::count(buffer.begin() + static_cast<std::ptrdiff_t>(size), buffer.end(),
                          std::byte{0x5a}),
               16);
@@ -122,4 +122,4 @@ TEST(Value, LooksRandomFromVersionToVersion) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 tl::expected<WorkloadSpec, Error> spec_of(std::string_view text, const Overrides& overrides = {}) {
@@ -28,7 +28,7 @@ TEST(WorkloadSpec, HasTheDefaultsOfYcsb) {
   EXPECT_DOUBLE_EQ(spec->share(OperationKind::read), 0.95);
   EXPECT_DOUBLE_EQ(spec->share(OperationKind::update), 0.05);
   EXPECT_EQ(spec->request_distribution, RequestDistribution::uniform);
-  EXPECT_EQ(spec->insert_order, InsertOrder::hashed);
+  EXPECT_EQ(spec->insert_order, kv::InsertOrder::hashed);
   EXPECT_EQ(spec->max_scan_length, 1000U);
   EXPECT_DOUBLE_EQ(spec->zipfian_constant, 0.99);
 }
@@ -131,7 +131,7 @@ TEST(WorkloadSpec, ReadsEveryPropertyThatItUses) {
   EXPECT_EQ(spec->first_key(), 10U);
   EXPECT_EQ(spec->loaded_keys(), 20U);
   EXPECT_EQ(spec->first_new_key(), 100U);
-  EXPECT_EQ(spec->insert_order, InsertOrder::ordered);
+  EXPECT_EQ(spec->insert_order, kv::InsertOrder::ordered);
   EXPECT_EQ(spec->proportions, (std::array{1.0, 2.0, 3.0, 4.0, 5.0, 6.0}));
   EXPECT_DOUBLE_EQ(spec->share(OperationKind::erase), 6.0 / 21);
   EXPECT_EQ(spec->request_distribution, RequestDistribution::hotspot);
@@ -309,4 +309,4 @@ TEST(WorkloadSpec, SharesOperationsAmongClients) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

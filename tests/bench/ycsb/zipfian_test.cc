@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace perdura::workload {
+namespace perdura::ycsb {
 namespace {
 
 constexpr double kTheta = kYcsbZipfianConstant;
@@ -133,7 +133,7 @@ std::vector<double> scrambled_shares(const ScrambledZipfian& zipfian, std::uint6
   double before = 0;
   for (std::uint64_t rank = 0; rank < ranks; ++rank) {
     const double upto = zipfian.ranks().cumulative(rank + 1);
-    shares[ycsb_hash(rank) % zipfian.items()] += upto - before;
+    shares[kv::ycsb_hash(rank) % zipfian.items()] += upto - before;
     before = upto;
   }
   return shares;
@@ -211,7 +211,7 @@ TEST(Zipfian, YieldsTheSameNumbersInEveryBuild) {
   const ScrambledZipfian scrambled(1'000'000);
   std::uint64_t digest = 0;
   for (int i = 0; i < 100'000; ++i) {
-    digest = fnv1a_64(digest ^ plain.next(random)) ^ scrambled.next(random);
+    digest = kv::fnv1a_64(digest ^ plain.next(random)) ^ scrambled.next(random);
   }
   EXPECT_EQ(digest, 12847416457316109478ULL);
 }
@@ -232,4 +232,4 @@ TEST(Latest, PrefersTheNewestItem) {
 }
 
 }  // namespace
-}  // namespace perdura::workload
+}  // namespace perdura::ycsb

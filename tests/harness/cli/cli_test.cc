@@ -317,14 +317,14 @@ TEST(Cli, APointWithMoreBusyThreadsThanCoresIsMarked) {
               " --out " + folder.string());
   ASSERT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_NE(outcome.text.find(", the host was crowded"), std::string::npos) << outcome.text;
-  const auto points = report::read_csv(folder / "points.csv");
+  const auto points = schema::read_csv(folder / "points.csv");
   ASSERT_TRUE(points) << points.error().message;
-  for (const report::CsvRow& row : points->rows) {
+  for (const schema::CsvRow& row : points->rows) {
     EXPECT_TRUE(row.cells[*points->column("noise")].starts_with("crowded"));
-    EXPECT_GE(*report::parse_number(row.cells[*points->column("waiting_threads")]), 0.5);
-    EXPECT_GT(*report::parse_number(row.cells[*points->column("runnable_per_core")]), 1);
-    EXPECT_TRUE(report::parse_number(row.cells[*points->column("load_average")]));
-    EXPECT_TRUE(report::parse_number(row.cells[*points->column("slowdown_percent")]));
+    EXPECT_GE(*schema::parse_number(row.cells[*points->column("waiting_threads")]), 0.5);
+    EXPECT_GT(*schema::parse_number(row.cells[*points->column("runnable_per_core")]), 1);
+    EXPECT_TRUE(schema::parse_number(row.cells[*points->column("load_average")]));
+    EXPECT_TRUE(schema::parse_number(row.cells[*points->column("slowdown_percent")]));
   }
 }
 

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 // Rows that were changed on purpose are as they were written.
 void record_points(const fs::path& folder) {
-  const auto record = report::record_of_file(folder / "points.csv");
+  const auto record = schema::record_of_file(folder / "points.csv");
   ASSERT_TRUE(record);
   auto manifest = Json::parse(read(folder / "manifest.json"));
   manifest["files"]["points.csv"] = {

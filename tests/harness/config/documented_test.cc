@@ -33,7 +33,7 @@ TEST(Parameters, OfDriversAreInThePageOfExperiments) {
 
 TEST(Parameters, OfSystemsAreInTheirPages) {
   std::size_t checked = 0;
-  for (const systems::KvSystem& system : systems::kv_systems()) {
+  for (const kv::KvSystem& system : systems::kv_systems()) {
     std::string text = page("docs/systems/" + std::string(system.name) + ".md");
     if (system.name == "read-after-write") text += page("docs/systems/redo-logging.md");
     for (const Parameter& parameter : system.parameters) {

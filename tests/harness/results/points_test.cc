@@ -258,14 +258,14 @@ TEST_F(PointsTest, ResponseTimesHaveTheStatisticsOfLatencies) {
     reads.response = reads.latency;
     const report::Points points = read({&result});
     std::size_t compared = 0;
-    for (const report::Column& column : report::point_columns()) {
+    for (const schema::Column& column : schema::point_columns()) {
       constexpr std::string_view kLatency = "latency_";
       if (!column.name.starts_with(kLatency)) continue;
       const std::string other = "response_" + std::string(column.name.substr(kLatency.size()));
       EXPECT_EQ(points.text(0, other), points.text(0, column.name)) << other;
       ++compared;
     }
-    EXPECT_EQ(compared, report::kLatencyColumns);
+    EXPECT_EQ(compared, schema::kLatencyColumns);
     EXPECT_EQ(points.text(0, "response_min_us").empty(), samples == 0);
     EXPECT_EQ(points.text(0, "response_p9999_high_us").empty(), samples < 100'000);
   }

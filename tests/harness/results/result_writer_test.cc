@@ -177,17 +177,17 @@ TEST_F(ResultWriterTest, RefusesAFile) {
 
 TEST_F(ResultWriterTest, TheManifestSaysWhatEachTableHolds) {
   ResultWriter writer = begin();
-  EXPECT_TRUE(report::check_against_manifest(folder_)) << "from the beginning";
+  EXPECT_TRUE(schema::check_against_manifest(folder_)) << "from the beginning";
   writer.add(1, result("b"), time("b"));
-  EXPECT_TRUE(report::check_against_manifest(folder_));
+  EXPECT_TRUE(schema::check_against_manifest(folder_));
   writer.finish(RunStatus::interrupted);
-  EXPECT_EQ(report::check_against_manifest(folder_), "");
+  EXPECT_EQ(schema::check_against_manifest(folder_), "");
   const auto json = Json::parse(read(folder_ / "manifest.json"));
   EXPECT_EQ(json["files"].size(), 2U);
   EXPECT_EQ(json["files"]["points.csv"]["rows"], 1);
   EXPECT_FALSE(json.contains("files_before"));
   std::ofstream(folder_ / "histograms.csv", std::ios::app) << "0,service,1,1\n";
-  EXPECT_FALSE(report::check_against_manifest(folder_));
+  EXPECT_FALSE(schema::check_against_manifest(folder_));
 }
 
 // As on a disk that is full: a file has no room for the rows, one as small as the manifest has.
@@ -207,7 +207,7 @@ TEST_F(ResultWriterTest, WhatCouldNotBeWrittenIsAsTheManifestSaysItWasBefore) {
   const auto json = Json::parse(read(folder_ / "manifest.json"));
   EXPECT_EQ(json["status"], "interrupted");
   EXPECT_NE(json["files"]["points.csv"], json["files_before"]["points.csv"]);
-  const auto checked = report::check_against_manifest(folder_);
+  const auto checked = schema::check_against_manifest(folder_);
   EXPECT_TRUE(checked) << checked.error().message;
 }
 

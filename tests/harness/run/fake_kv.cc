@@ -8,7 +8,7 @@
 namespace perdura::test {
 namespace {
 
-using namespace systems;
+using namespace kv;
 
 class FakePartition;
 std::map<std::pair<NodeId, fabric::Port>, FakePartition*>& partitions() {

@@ -16,7 +16,7 @@
 
 namespace perdura::test {
 
-extern const systems::KvSystem kFakeKv;
+extern const kv::KvSystem kFakeKv;
 
 // Partitions that exist now, and sessions opened so far: for tests of the driver's order.
 struct FakeCounts {

@@ -14,12 +14,12 @@
 namespace perdura::bench {
 namespace {
 
-using workload::OperationKind;
+using ycsb::OperationKind;
 
 harness::Point point_of(std::initializer_list<std::pair<OperationKind, double>> shares) {
   harness::Point point(kv_parameters());
   point.roles = bench::client_server(1);
-  workload::WorkloadSpec& spec = own_workload(point).spec;
+  ycsb::WorkloadSpec& spec = own_workload(point).spec;
   spec.record_count = 1000;
   spec.operation_count = 100;
   spec.key_size = 16;
@@ -53,7 +53,7 @@ TEST(HarnessCost, CanBeMeasuredForEveryKindOfWorkload) {
       for (const std::uint32_t key_size : {1U, 2U, 7U, 8U, 40U}) {
         for (const char* load : {"closed", "fixed", "poisson"}) {
           harness::Point point = point_of(shares);
-          workload::WorkloadSpec& spec = own_workload(point).spec;
+          ycsb::WorkloadSpec& spec = own_workload(point).spec;
           spec.field_length = value_size;
           spec.key_size = key_size;
           spec.record_count = 100;
@@ -69,7 +69,7 @@ TEST(HarnessCost, CanBeMeasuredForEveryKindOfWorkload) {
 TEST(HarnessCost, ValuesMayVaryInLength) {
   harness::Point point = point_of({{OperationKind::read, 0.5}, {OperationKind::update, 0.5}});
   own_workload(point).spec.field_count = 3;
-  own_workload(point).spec.field_length_distribution = workload::LengthDistribution::uniform;
+  own_workload(point).spec.field_length_distribution = ycsb::LengthDistribution::uniform;
   EXPECT_GT(cost_of(point), Picoseconds{});
 }
 

@@ -130,16 +130,16 @@ TEST(IntervalCosts, MemoryIsTheSumOfTheNodesPeaks) {
 
 // A driver may call its roles as it likes.
 TEST(IntervalCosts, EveryRoleHasTheSameColumnsUnderItsName) {
-  const report::Schema schema = role_columns(Roles({{"primary", 1}, {"mirror", 2}}));
+  const schema::Schema schema = role_columns(Roles({{"primary", 1}, {"mirror", 2}}));
   for (const std::string role : {"primary", "mirror"}) {
     for (const char* suffix : {"_cpu_us_per_op", "_nvm_bytes_per_op", "_sent_bytes_per_op",
                                "_received_bytes_per_op", "_dram_peak_bytes", "_nvm_peak_bytes"}) {
-      const report::Column* const column = schema.find(role + suffix);
+      const schema::Column* const column = schema.find(role + suffix);
       ASSERT_NE(column, nullptr) << role << suffix;
       EXPECT_NE(column->shown.noun.find(role), std::string_view::npos);
       EXPECT_EQ(column->shown.axis.ends_with(" per operation"),
                 std::string_view(suffix).ends_with("_per_op"));
-      EXPECT_EQ(column->better, report::Column::Better::less);
+      EXPECT_EQ(column->better, schema::Column::Better::less);
     }
   }
   EXPECT_EQ(schema.quantity("mirror_dram_peak_bytes").axis_with_unit(),

@@ -19,7 +19,7 @@ namespace {
 using harness::Measurement;
 using harness::Point;
 using harness::Verdict;
-using workload::OperationKind;
+using ycsb::OperationKind;
 
 const sim::Profile& profile() {
   static const sim::Profile loaded =
@@ -33,7 +33,7 @@ class KvRunTest : public testing::Test {
     test::fake_counts() = {};
     point_.roles = client_server(1);
     point_.settings.system.text = "fake";
-    workload::WorkloadSpec& spec = own_workload(point_).spec;
+    ycsb::WorkloadSpec& spec = own_workload(point_).spec;
     spec.record_count = 100;
     spec.operation_count = 1000;
     spec.key_size = 16;
@@ -48,7 +48,7 @@ class KvRunTest : public testing::Test {
     }
   }
   Measurement run() {
-    const systems::KvSystem table[] = {test::kFakeKv};
+    const kv::KvSystem table[] = {test::kFakeKv};
     const KvDriver driver(table);
     driver.check(point_);
     sim::SimPlatform platform(profile(), point_.roles.node_count());

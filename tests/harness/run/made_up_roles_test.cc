@@ -162,7 +162,7 @@ TEST_F(MadeUpRolesTest, WhatARoleUsesReachesResultsFiguresAndComparisons) {
   EXPECT_EQ(points.number(0, "mirror_dram_peak_bytes"), 0);
   EXPECT_EQ(points.number(0, "primary_dram_peak_bytes"), 64 * KiB);
   EXPECT_FALSE(points.schema().find("server_sent_bytes_per_op")) << "there is no such role";
-  const report::FigureSpec& figure = folders->front().specs.figures.front();
+  const schema::FigureSpec& figure = folders->front().specs.figures.front();
   EXPECT_EQ(figure.schema.quantity(figure.y).axis_with_unit(), "Peak NVM of the mirror (MiB)");
 
   report::Data data;

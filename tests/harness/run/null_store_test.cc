@@ -12,7 +12,7 @@
 namespace perdura::bench {
 namespace {
 
-using systems::Error;
+using kv::Error;
 
 void on_thread(const std::function<Task<>(Thread&)>& body) {
   ShmPlatform platform(ShmOptions{});

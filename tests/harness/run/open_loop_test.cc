@@ -71,7 +71,7 @@ TEST_F(OpenLoopTest, WithoutAQueueAnOperationIsServedWhenItIsDue) {
 
 TEST_F(OpenLoopTest, AClosedLoopHasNoResponseTimes) {
   const Measurement result = run();
-  EXPECT_FALSE(result.kinds.at(bench::kind_of(workload::OperationKind::read)).response);
+  EXPECT_FALSE(result.kinds.at(bench::kind_of(ycsb::OperationKind::read)).response);
   EXPECT_EQ(result.saturated(), std::nullopt);
 }
 

@@ -208,7 +208,7 @@ TEST_P(ParameterTest, IsInLabelsResultsAndFigures) {
   EXPECT_FALSE(points.schema().find("height")) << "it was not declared to tell points apart";
   const auto* const column = points.schema().find(parameter.name);
   ASSERT_NE(column, nullptr) << "the manifest describes it";
-  EXPECT_EQ(column->role, report::Column::Role::parameter);
+  EXPECT_EQ(column->role, schema::Column::Role::parameter);
   EXPECT_EQ(column->usual, parameter.usual.value().to_text());
   EXPECT_EQ(folders->front().specs.figures.front().shown_x_axis(), "Age (years)");
   EXPECT_EQ(folders->front().specs.systems.shown("oak"), "Q. robur") << "and names the systems";

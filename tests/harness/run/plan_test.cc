@@ -28,7 +28,7 @@ constexpr std::string_view kText =
 
 std::vector<Point> plan(const std::vector<Override>& changes = {}, NodeId nodes = 2,
                         std::string_view text = kText) {
-  const systems::KvSystem table[] = {test::kFakeKv};
+  const kv::KvSystem table[] = {test::kFakeKv};
   const bench::KvDriver driver(table);
   const Driver* const drivers[] = {&driver};
   const Experiment experiment = read_experiment(
@@ -209,7 +209,7 @@ TEST(Plan, RefusesWorkloadsThatResultsCouldNotTellApart) {
 TEST(StoreConfig, HoldsAllThatThePointWrites) {
   Point point = plan().front();
   point.settings.set("clients", 3);
-  const systems::KvConfig config = bench::store_config(point);
+  const kv::KvConfig config = bench::store_config(point);
   EXPECT_EQ(config.records, 50U);
   EXPECT_GE(config.writes, 60U);
   EXPECT_LE(config.writes, 70U);

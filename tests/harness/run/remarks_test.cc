@@ -17,12 +17,12 @@ namespace {
 using harness::Point;
 using Lines = std::vector<std::string>;
 
-Point point(const std::string& text, const workload::Overrides& overrides = {}) {
+Point point(const std::string& text, const ycsb::Overrides& overrides = {}) {
   Point point(kv_parameters());
   own_workload(point).name = "w";
   point.settings.set("clients", 2);
-  const auto properties = workload::Properties::parse(text, "w");
-  const auto spec = workload::workload_from_properties(properties.value(), overrides);
+  const auto properties = ycsb::Properties::parse(text, "w");
+  const auto spec = ycsb::workload_from_properties(properties.value(), overrides);
   EXPECT_TRUE(spec.has_value()) << text;
   if (spec) own_workload(point).spec = *spec;
   return point;
@@ -57,7 +57,7 @@ TEST(Remarks, NameEachPropertyAndWhatIsDoneInstead) {
 }
 
 TEST(Remarks, SayThatARecordIsOneValue) {
-  const auto of_fields = [](const std::string& more, const workload::Overrides& overrides = {}) {
+  const auto of_fields = [](const std::string& more, const ycsb::Overrides& overrides = {}) {
     return remarks_on_workloads({point("recordcount=10\n" + more, overrides)});
   };
   EXPECT_EQ(of_fields(""),

@@ -65,7 +65,7 @@ class SweepTest : public testing::Test {
     return count;
   }
 
-  const systems::KvSystem table_[1] = {test::kFakeKv};
+  const kv::KvSystem table_[1] = {test::kFakeKv};
   const bench::KvDriver kv_{table_};
   const Driver* const drivers_[1] = {&kv_};
   test::TemporaryFolder temporary_;
@@ -120,7 +120,7 @@ TEST_F(SweepTest, WhatASystemCountsReachesResultsFiguresAndComparisons) {
   std::ofstream(folder_ / "a" / "experiment.toml", std::ios::app) << figure;
   const auto folders = report::read_result_folders(folder_ / "a");
   ASSERT_TRUE(folders) << folders.error().message;
-  const report::FigureSpec& spec = folders->front().specs.figures.front();
+  const schema::FigureSpec& spec = folders->front().specs.figures.front();
   EXPECT_EQ(spec.schema.quantity(spec.y).noun, "halves of puts");
 
   const auto matching = compare::match({folder_ / "a" / "points.csv"},

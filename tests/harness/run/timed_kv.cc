@@ -11,7 +11,7 @@
 namespace perdura::test {
 namespace {
 
-using namespace systems;
+using namespace kv;
 
 std::vector<TimedOperation>& served() {
   static std::vector<TimedOperation> operations;
@@ -51,7 +51,7 @@ struct Store {
   }
 
   KvConfig config;
-  workload::Random random{42};
+  Random random{42};
   Time free_at{};
   std::unordered_map<std::string, std::vector<std::byte>> records;
 };

@@ -19,7 +19,7 @@
 
 namespace perdura::test {
 
-extern const systems::KvSystem kTimedKv;
+extern const kv::KvSystem kTimedKv;
 
 // What was served, in the order in which it came; emptied when a partition is opened.
 struct TimedOperation {

@@ -22,14 +22,14 @@ class TimedRunTest : public testing::Test {
     point_.roles = client_server(1);
     point_.settings.system.text = "timed";
     point_.settings.set_completion("client", CompletionMode::polling);
-    workload::WorkloadSpec& spec = own_workload(point_).spec;
+    ycsb::WorkloadSpec& spec = own_workload(point_).spec;
     spec.record_count = 10;
     spec.operation_count = 1000;
     spec.key_size = 16;
     spec.field_count = 1;
     spec.field_length = 16;
     spec.proportions = {};
-    spec.proportions[static_cast<std::size_t>(workload::OperationKind::read)] = 1;
+    spec.proportions[static_cast<std::size_t>(ycsb::OperationKind::read)] = 1;
     point_.parameters["service_ns"] = 10'000;
   }
 
@@ -41,7 +41,7 @@ class TimedRunTest : public testing::Test {
   harness::Measurement run() {
     static const sim::Profile profile =
         sim::load_profile(PERDURA_SOURCE_DIR "/profiles/erda-connectx3.toml");
-    const systems::KvSystem table[] = {test::kTimedKv};
+    const kv::KvSystem table[] = {test::kTimedKv};
     const KvDriver driver(table);
     driver.check(point_);
     sim::SimPlatform platform(profile, point_.roles.node_count());
@@ -51,10 +51,10 @@ class TimedRunTest : public testing::Test {
   }
 
   static const measure::Histogram& service(const harness::Measurement& measured) {
-    return measured.kinds.at(bench::kind_of(workload::OperationKind::read)).latency;
+    return measured.kinds.at(bench::kind_of(ycsb::OperationKind::read)).latency;
   }
   static const measure::Histogram& response(const harness::Measurement& measured) {
-    return measured.kinds.at(bench::kind_of(workload::OperationKind::read)).response.value();
+    return measured.kinds.at(bench::kind_of(ycsb::OperationKind::read)).response.value();
   }
   static double throughput(const harness::Measurement& measured) {
     return measured.throughput().value_or(0);

@@ -14,7 +14,7 @@
 
 #include "platform/host/thread_executor.h"
 
-namespace perdura::runtime {
+namespace perdura::host {
 namespace {
 
 using std::chrono::steady_clock;
@@ -24,7 +24,7 @@ class Running {
  public:
   explicit Running(CompletionMode mode)
       : executor_(
-            HostClock::start(), mode, doorbell_,
+            runtime::HostClock::start(), mode, doorbell_,
             [](std::exception_ptr) { ADD_FAILURE() << "what was posted leaves by its future"; }),
         inbox_(executor_.inbox()),
         thread_([this] { executor_.run(); }) {}
@@ -39,7 +39,7 @@ class Running {
   }
 
  private:
-  Doorbell doorbell_;
+  runtime::Doorbell doorbell_;
   ThreadExecutor executor_;
   std::shared_ptr<Inbox> inbox_;
   std::thread thread_;
@@ -174,9 +174,9 @@ TEST_P(InboxOf, ReportsThatItsExecutorHasStopped) {
 }
 
 TEST(Inbox, OutlivesAnExecutorThatNeverRan) {
-  Doorbell doorbell;
-  auto executor = std::make_unique<ThreadExecutor>(HostClock::start(), CompletionMode::event,
-                                                   doorbell, [](std::exception_ptr) {});
+  runtime::Doorbell doorbell;
+  auto executor = std::make_unique<ThreadExecutor>(
+      runtime::HostClock::start(), CompletionMode::event, doorbell, [](std::exception_ptr) {});
   const auto inbox = executor->inbox();
   auto waiting = inbox->post([]() -> Task<int> { co_return 1; });
   executor.reset();
@@ -240,4 +240,4 @@ TEST_P(InboxOf, RingsWhoeverAsksForIt) {
 }
 
 }  // namespace
-}  // namespace perdura::runtime
+}  // namespace perdura::host

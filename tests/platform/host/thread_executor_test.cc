@@ -8,7 +8,7 @@
 
 #include "platform/runtime/sync.h"
 
-namespace perdura::runtime {
+namespace perdura::host {
 namespace {
 
 class CountingPoller final : public Poller {
@@ -23,8 +23,8 @@ class CountingPoller final : public Poller {
 };
 
 struct Machine {
-  Doorbell doorbell;
-  ThreadExecutor executor{HostClock::start(), CompletionMode::polling, doorbell,
+  runtime::Doorbell doorbell;
+  ThreadExecutor executor{runtime::HostClock::start(), CompletionMode::polling, doorbell,
                           [](std::exception_ptr) { ADD_FAILURE() << "a task has thrown"; }};
   CountingPoller poller;
   Machine() { executor.add_poller(poller); }
@@ -129,4 +129,4 @@ TEST(ThreadExecutor, FiresATimerThatIsDueInTheNextTurn) {
 }
 
 }  // namespace
-}  // namespace perdura::runtime
+}  // namespace perdura::host

@@ -23,9 +23,9 @@ using fabric::shm::NodeMemory;
 using fabric::shm::OwnSegment;
 using fabric::shm::ReceiveQueueHeader;
 using fabric::shm::ReceiveQueueState;
+using pmem::FlushInstruction;
 using pmem::mapped::Allocation;
 using pmem::mapped::create_pool_file;
-using pmem::mapped::FlushInstruction;
 using pmem::mapped::open_pool_file;
 
 TEST(WordCopy, CopiesEveryAlignmentAndLengthAndNothingElse) {
@@ -35,18 +35,18 @@ TEST(WordCopy, CopiesEveryAlignmentAndLengthAndNothingElse) {
   for (std::size_t to = 0; to < 16; ++to) {
     for (std::size_t n = 0; n < 200; ++n) {
       const auto data = std::span(source).subspan(n % 9, n);
-      for (const auto copy : {pmem::mapped::stream_to_shared, pmem::mapped::copy_to_shared,
-                              pmem::mapped::copy_between_shared}) {
+      for (const auto copy :
+           {pmem::stream_to_shared, pmem::copy_to_shared, pmem::copy_between_shared}) {
         shared.fill(std::byte{0xEE});
         copy(&shared[to], data);
-        pmem::mapped::drain();
+        pmem::drain();
         EXPECT_TRUE(std::equal(data.begin(), data.end(), &shared[to]));
         EXPECT_TRUE(to == 0 || shared[to - 1] == std::byte{0xEE});
         EXPECT_EQ(shared[to + n], std::byte{0xEE});
       }
       std::array<std::byte, 300> back;
       back.fill(std::byte{0xDD});
-      pmem::mapped::copy_from_shared(std::span(back).first(n), &shared[to]);
+      pmem::copy_from_shared(std::span(back).first(n), &shared[to]);
       EXPECT_TRUE(std::equal(data.begin(), data.end(), back.begin()));
       EXPECT_EQ(back[n], std::byte{0xDD});
     }
@@ -61,14 +61,14 @@ TEST(WordCopy, NeverTearsAWordThatAnotherThreadWrites) {
     for (unsigned version = 0; !stop; ++version) {
       std::array<std::byte, kWords * 8> data;
       data.fill(static_cast<std::byte>(version));
-      pmem::mapped::copy_to_shared(reinterpret_cast<std::byte*>(shared.data()), data);
+      pmem::copy_to_shared(reinterpret_cast<std::byte*>(shared.data()), data);
     }
   });
   std::size_t torn_objects = 0;
   for (int n = 0; n < 20000; ++n) {
     std::array<std::uint64_t, kWords> copy;
-    pmem::mapped::copy_from_shared(std::as_writable_bytes(std::span(copy)),
-                                   reinterpret_cast<const std::byte*>(shared.data()));
+    pmem::copy_from_shared(std::as_writable_bytes(std::span(copy)),
+                           reinterpret_cast<const std::byte*>(shared.data()));
     for (const std::uint64_t word : copy) {
       EXPECT_EQ(word, (word & 0xFF) * 0x0101010101010101U);
     }
@@ -82,13 +82,13 @@ TEST(WordCopy, NeverTearsAWordThatAnotherThreadWrites) {
 
 TEST(Flush, UsesWhatTheCpuHas) {
   alignas(64) std::array<std::byte, 256> memory{};
-  EXPECT_TRUE(available(pmem::mapped::flush_instruction()));
+  EXPECT_TRUE(available(pmem::flush_instruction()));
   for (const auto instruction :
        {FlushInstruction::clflush, FlushInstruction::clflushopt, FlushInstruction::clwb}) {
     if (!available(instruction)) continue;
     memory.fill(std::byte{3});
-    pmem::mapped::flush_lines_with(instruction, &memory[10], 200);
-    pmem::mapped::drain();
+    pmem::flush_lines_with(instruction, &memory[10], 200);
+    pmem::drain();
     EXPECT_EQ(memory[100], std::byte{3});
   }
 }
@@ -96,11 +96,11 @@ TEST(Flush, UsesWhatTheCpuHas) {
 TEST(Flush, TakesTheEmulatedTimeForEachLine) {
   using std::chrono::steady_clock;
   alignas(64) std::array<std::byte, 1024> memory{};
-  pmem::mapped::set_write_latency(Microseconds(200));
+  pmem::set_write_latency(Microseconds(200));
   const auto before = steady_clock::now();
-  pmem::mapped::flush_lines(&memory[63], 66);  // three lines
+  pmem::flush_lines(&memory[63], 66);  // three lines
   const auto duration = steady_clock::now() - before;
-  pmem::mapped::set_write_latency(Nanoseconds(0));
+  pmem::set_write_latency(Nanoseconds(0));
   EXPECT_GE(duration, Microseconds(600));
   EXPECT_LT(duration, Milliseconds(200));
 }

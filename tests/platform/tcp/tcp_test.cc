@@ -383,7 +383,7 @@ TEST(TcpEvents, AThreadThatSleepsIsWokenByWhatArrives) {
   ShmPlatform platform(std::move(options));
   std::atomic<runtime::Doorbell*> bell{nullptr};
   platform.start(0, 1, CompletionMode::event, test::over_sockets([&](Thread& thread) -> Task<> {
-                   bell = &static_cast<runtime::ThreadExecutor&>(thread.executor).doorbell();
+                   bell = &static_cast<host::ThreadExecutor&>(thread.executor).doorbell();
                    End end(thread);
                    co_await end.accept();
                    for (std::uint64_t id = 0; id < 3; ++id) {

@@ -39,11 +39,11 @@ struct Process {
   void run(Address address, const std::function<Task<>(fabric::Endpoint&)>& body) {
     runtime::EventDoorbell doorbell;
     std::exception_ptr error;
-    runtime::ThreadExecutor executor(control.clock(), CompletionMode::event, doorbell.bell(),
-                                     [&](std::exception_ptr thrown) {
-                                       error = std::move(thrown);
-                                       executor.stop();
-                                     });
+    host::ThreadExecutor executor(control.clock(), CompletionMode::event, doorbell.bell(),
+                                  [&](std::exception_ptr thrown) {
+                                    error = std::move(thrown);
+                                    executor.stop();
+                                  });
     fabric::TrafficMeter traffic;
     ThreadUse use;
     TcpEndpoint endpoint({.rendezvous = rendezvous,
@@ -52,7 +52,7 @@ struct Process {
                           .executor = executor,
                           .connection_timeout = std::chrono::seconds(20)},
                          address);
-    executor.spawn([](auto* run_body, TcpEndpoint* on, runtime::ThreadExecutor* until) -> Task<> {
+    executor.spawn([](auto* run_body, TcpEndpoint* on, host::ThreadExecutor* until) -> Task<> {
       co_await (*run_body)(*on);
       until->stop();
     }(&body, &endpoint, &executor));

@@ -25,7 +25,7 @@ class MatchingTest : public report::ReportTest {
     return files;
   }
 
-  report::Expected<Matching> matched(const std::vector<Cells>& a, const std::vector<Cells>& b,
+  schema::Expected<Matching> matched(const std::vector<Cells>& a, const std::vector<Cells>& b,
                                      const std::vector<std::string>& quantities = {
                                          "latency_mean_us"}) {
     return match(points({a}), points({b}), quantities);
@@ -57,7 +57,7 @@ TEST_F(MatchingTest, RowsThatDifferInSeedOrRepetitionAreSamplesOfOnePoint) {
 TEST_F(MatchingTest, EveryColumnOfAPointKeepsRowsApart) {
   for (const std::string_view column : point_columns()) {
     const std::string name(column);
-    const bool is_number = report::find_column(column)->kind == report::Column::Kind::number;
+    const bool is_number = schema::find_column(column)->kind == schema::Column::Kind::number;
     Cells other = latency("2", {{name, is_number ? "77" : "other"}});
     Cells same = latency("1");
     if (name == "platform") {

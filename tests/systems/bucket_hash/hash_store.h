@@ -16,22 +16,23 @@ inline constexpr Bytes kHashValue = 15;
 
 class HashStore : public KvTest {
  protected:
-  static Task<Result<void>> put(KvSession& session, std::uint64_t number, std::uint64_t version) {
+  static Task<kv::Result<void>> put(kv::KvSession& session, std::uint64_t number,
+                                    std::uint64_t version) {
     const Buffer key = key_of(number);
     const Buffer value = value_of(number, version, kHashValue);
     co_return co_await session.put(key, value);
   }
-  static Task<Result<void>> erase(KvSession& session, std::uint64_t number) {
+  static Task<kv::Result<void>> erase(kv::KvSession& session, std::uint64_t number) {
     const Buffer key = key_of(number);
     co_return co_await session.erase(key);
   }
   // The version that a get finds, 0 if none.
-  static Task<std::uint64_t> get(KvSession& session, std::uint64_t number) {
+  static Task<std::uint64_t> get(kv::KvSession& session, std::uint64_t number) {
     const Buffer key = key_of(number);
     Buffer into(kHashValue);
     const auto got = co_await session.get(key, into);
     if (!got) {
-      EXPECT_EQ(got.error(), Error::not_found);
+      EXPECT_EQ(got.error(), kv::Error::not_found);
       co_return 0;
     }
     const auto version = version_of(number, std::span(into).first(*got));
@@ -40,7 +41,7 @@ class HashStore : public KvTest {
   }
 
   // A client whose operations on the fabric are counted.
-  using CountedClient = std::function<Task<>(KvSession&, const faults::FaultyThread&)>;
+  using CountedClient = std::function<Task<>(kv::KvSession&, const faults::FaultyThread&)>;
   void connect_counted(CountedClient client) {
     platform().start(
         1, 10, CompletionMode::polling,
@@ -51,8 +52,9 @@ class HashStore : public KvTest {
         });
   }
   // How many READs a get takes that finds this version, 0 for none.
-  static Task<std::uint64_t> reads_of_get(KvSession& session, const faults::FaultyThread& fabric,
-                                          std::uint64_t number, std::uint64_t version) {
+  static Task<std::uint64_t> reads_of_get(kv::KvSession& session,
+                                          const faults::FaultyThread& fabric, std::uint64_t number,
+                                          std::uint64_t version) {
     const std::uint64_t before = fabric.counts().operations;
     EXPECT_EQ(co_await get(session, number), version) << "key " << number;
     co_return fabric.counts().operations - before;
@@ -69,7 +71,7 @@ inline std::vector<Subject> hash_subjects(const std::string& only = {}) {
 }
 
 // What opening a store says to this configuration, "" if it is taken.
-inline std::string refusal_of(const KvSystem& system, const KvConfig& config) {
+inline std::string refusal_of(const kv::KvSystem& system, const kv::KvConfig& config) {
   std::string message;
   const auto platform = perdura::test::make_platform("sim", 1);
   platform->start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
@@ -84,18 +86,18 @@ inline std::string refusal_of(const KvSystem& system, const KvConfig& config) {
   return message;
 }
 
-inline KvConfig smallest_config() {
-  KvConfig config;
+inline kv::KvConfig smallest_config() {
+  kv::KvConfig config;
   config.value_size = config.max_value_size = kHashValue;
   return config;
 }
 
 // Each of these parameters by itself is refused in one line that names it.
 inline void expect_parameters_refused(
-    const KvSystem& system,
+    const kv::KvSystem& system,
     std::initializer_list<std::pair<std::string, std::uint64_t>> parameters) {
   for (const auto& [name, value] : parameters) {
-    KvConfig bad = smallest_config();
+    kv::KvConfig bad = smallest_config();
     bad.parameters[name] = value;
     const std::string message = refusal_of(system, bad);
     EXPECT_NE(message.find(name), std::string::npos) << name << " " << value << ": " << message;

@@ -76,12 +76,12 @@ TYPED_TEST_P(HashIndex, BehavesLikeAMap) {
         continue;
       }
       const std::uint32_t table = Hash::table(index);
-      const systems::Result<void> put = index.put(item_of(key, value));
+      const kv::Result<void> put = index.put(item_of(key, value));
       grown += Hash::table(index) - table;
       if (put) {
         model[key] = value;
       } else {
-        ASSERT_EQ(put.error(), systems::Error::out_of_space);
+        ASSERT_EQ(put.error(), kv::Error::out_of_space);
         ASSERT_EQ(Hash::table(index), geometry.resizes);
         ASSERT_TRUE(!known || Hash::kUpdatesNeedRoom);
         ++refused;

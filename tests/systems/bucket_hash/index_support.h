@@ -67,7 +67,7 @@ std::vector<double> loads_before_resizes(const typename Hash::Geometry& geometry
 template <class Hash>
 std::uint64_t wrong_of_a_million(std::optional<std::uint64_t> lost = std::nullopt) {
   constexpr std::uint64_t kKeys = 1'000'000;
-  systems::KvConfig config;
+  kv::KvConfig config;
   config.value_size = config.max_value_size = 15;
   config.records = kKeys / 2;
   const auto geometry = Hash::Parameters::of(config).geometry;

@@ -34,7 +34,7 @@ using KnownKeys = std::array<Known, kKeysOfAClient>;
 
 class PowerOfWorkers : public testing::TestWithParam<std::pair<std::string, std::uint32_t>> {
  protected:
-  const KvSystem& system() const { return find_kv_system(GetParam().first); }
+  const kv::KvSystem& system() const { return find_kv_system(GetParam().first); }
   Explored fail_everywhere(const ExploreOptions& options);
 };
 
@@ -51,14 +51,14 @@ INSTANTIATE_TEST_SUITE_P(All, PowerOfWorkers, testing::ValuesIn(numbers_of_worke
                          });
 
 // Creations, then updates and deletions between them.
-Task<> write(KvSession& session, std::uint64_t client, KnownKeys& known) {
+Task<> write(kv::KvSession& session, std::uint64_t client, KnownKeys& known) {
   for (std::uint64_t step = 0; step < kSteps; ++step) {
     const std::uint64_t number = step < kKeysOfAClient ? step : (step - kKeysOfAClient) * 2;
     const bool erases = step % 4 == 3 && step >= kKeysOfAClient;
     Known& key = known[number];
     key.versions.push_back(erases ? 0 : step + 1);
     const Buffer name = key_of(client * kKeysOfAClient + number);
-    Result<void> written;
+    kv::Result<void> written;
     if (erases) {
       written = co_await session.erase(name);
     } else {
@@ -66,7 +66,7 @@ Task<> write(KvSession& session, std::uint64_t client, KnownKeys& known) {
       written = co_await session.put(name, value);
     }
     if (!written) {
-      EXPECT_EQ(written.error(), Error::disconnected);
+      EXPECT_EQ(written.error(), kv::Error::disconnected);
       co_return;
     }
     key.acknowledged = key.versions.size() - 1;
@@ -75,13 +75,13 @@ Task<> write(KvSession& session, std::uint64_t client, KnownKeys& known) {
 
 // A get of one of the client's keys; false if the connection broke. What it finds was there at some
 // moment between its beginning and its end.
-Task<bool> check_one(KvSession& session, std::uint64_t client, std::uint64_t number,
+Task<bool> check_one(kv::KvSession& session, std::uint64_t client, std::uint64_t number,
                      const Known& known) {
   const Buffer name = key_of(client * kKeysOfAClient + number);
   Buffer into(kValue);
   const std::size_t since = known.acknowledged;
   const auto got = co_await session.get(name, into);
-  if (!got && got.error() == Error::disconnected) co_return false;
+  if (!got && got.error() == kv::Error::disconnected) co_return false;
   const std::uint64_t found =
       got ? version_of(client * kKeysOfAClient + number, std::span(into).first(*got)).value_or(999)
           : 0;
@@ -90,7 +90,7 @@ Task<bool> check_one(KvSession& session, std::uint64_t client, std::uint64_t num
   co_return true;
 }
 
-Task<> check_all(KvSession& session, std::uint64_t client, const KnownKeys& known) {
+Task<> check_all(kv::KvSession& session, std::uint64_t client, const KnownKeys& known) {
   for (std::uint64_t number = 0; number < kKeysOfAClient; ++number) {
     EXPECT_TRUE(co_await check_one(session, client, number, known[number]));
   }
@@ -98,7 +98,7 @@ Task<> check_all(KvSession& session, std::uint64_t client, const KnownKeys& know
 
 Explored PowerOfWorkers::fail_everywhere(const ExploreOptions& options) {
   const std::uint32_t workers = GetParam().second;
-  const KvConfig config = resizing_config(system(), workers, 3);
+  const kv::KvConfig config = resizing_config(system(), workers, 3);
   Bytes least = ~Bytes{0};
   Bytes most = 0;
   std::uint64_t reads = 0;

@@ -88,7 +88,7 @@ Task<> HashServers::work(Server<Design>& server, std::uint32_t worker) {
 template <class Design>
 void HashServers::run() {
   const std::uint32_t workers = GetParam().workers;
-  const KvConfig config =
+  const kv::KvConfig config =
       resizing_config(find_kv_system(GetParam().system), workers, GetParam().resizes);
   const auto platform = perdura::test::make_platform("shm", 1);
   const auto opened = platform->create_barrier(workers);
@@ -105,7 +105,7 @@ void HashServers::run() {
                       co_await work(*server, worker);
                       co_await ended->arrive_and_wait();
                       if (worker != 0) co_return;
-                      const auto items_of = [](const KvSpace& space) {
+                      const auto items_of = [](const kv::KvSpace& space) {
                         return (space.capacity - space.free) / bucket_hash::kSlotSize;
                       };
                       EXPECT_EQ(items_of(server->space()), items_);

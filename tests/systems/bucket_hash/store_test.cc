@@ -18,7 +18,7 @@ struct Particulars {
   std::uint64_t most_reads = 1;    // of a get, if no bucket has got more room
   bool updates_need_room = false;  // that a full bucket does not have
   // About as many slots as any of the others, which never become more.
-  decltype(KvConfig::parameters) fixed_table{};
+  decltype(kv::KvConfig::parameters) fixed_table{};
 };
 
 Particulars particulars_of(const std::string& system) {
@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(All, HashStores, testing::ValuesIn(hash_subjects()), su
 
 TEST_P(HashStores, AGetIsAtMostAsManyReads) {
   serve();
-  connect_counted([this](KvSession& session, const FaultyThread& fabric) -> Task<> {
+  connect_counted([this](kv::KvSession& session, const FaultyThread& fabric) -> Task<> {
     const std::uint64_t most = particulars().most_reads;
     for (std::uint64_t i = 0; i < 500; ++i) {
       EXPECT_TRUE((co_await put(session, i, i + 1)).has_value());
@@ -67,7 +67,7 @@ TEST_P(HashStores, AGetIsAtMostAsManyReads) {
 TEST_P(HashStores, AGetIsAtMostAsManyReadsAgainAfterResizes) {
   start_plain(8);
   serve();
-  connect_counted([this](KvSession& session, const FaultyThread& fabric) -> Task<> {
+  connect_counted([this](kv::KvSession& session, const FaultyThread& fabric) -> Task<> {
     const std::uint64_t most = particulars().most_reads;
     for (std::uint64_t i = 0; i < 200; ++i) {
       EXPECT_TRUE((co_await put(session, i, i + 1)).has_value());
@@ -94,7 +94,7 @@ TEST_P(HashStores, ResizesWhileClientsReadAndWriteAreLinearizable) {
   Recording recording;
   SharedStore store(platform(), system(), config_);
   bool grown = false;
-  connect(recording.of([&](KvSession& session, Thread&) -> Task<> {
+  connect(recording.of([&](kv::KvSession& session, Thread&) -> Task<> {
     for (std::uint64_t number = 0; number < kKeys; ++number) {
       EXPECT_TRUE((co_await put(session, number, 1)).has_value());
       EXPECT_TRUE((co_await put(session, number / 2, number + 2)).has_value());
@@ -106,7 +106,7 @@ TEST_P(HashStores, ResizesWhileClientsReadAndWriteAreLinearizable) {
     grown = store.capacity() > 4 * store.first_capacity();
   }));
   for (std::uint64_t reader = 0; reader < 2; ++reader) {
-    connect(recording.of([&, reader](KvSession& session, Thread&) -> Task<> {
+    connect(recording.of([&, reader](kv::KvSession& session, Thread&) -> Task<> {
       std::mt19937_64 random(reader);
       while (written < kKeys) co_await get(session, random() % (written + 1));
       for (std::uint64_t number = 0; number < kKeys; ++number) co_await get(session, number);
@@ -131,7 +131,7 @@ TEST_P(HashStores, WritesToATableThatIsNearlyFullAreLinearizable) {
   int refused = 0;
   Recording recording(1 << 16);
   serve();
-  connect(recording.of([&](KvSession& session, Thread&) -> Task<> {
+  connect(recording.of([&](kv::KvSession& session, Thread&) -> Task<> {
     std::mt19937_64 random(7);
     for (std::uint64_t number = 0; number < kStable; ++number) {
       EXPECT_TRUE((co_await put(session, number, 1)).has_value());
@@ -148,7 +148,7 @@ TEST_P(HashStores, WritesToATableThatIsNearlyFullAreLinearizable) {
     writing = false;
   }));
   for (std::uint64_t reader = 0; reader < 2; ++reader) {
-    connect(recording.of([&, reader](KvSession& session, Thread&) -> Task<> {
+    connect(recording.of([&, reader](kv::KvSession& session, Thread&) -> Task<> {
       std::mt19937_64 random(reader);
       while (!loaded) co_await sleep_for(Microseconds(1));
       for (std::uint64_t i = 0; writing && i < 20'000; ++i) {
@@ -170,12 +170,12 @@ TEST_P(HashStores, AFullTableThatMayNotGrowKeepsEverything) {
   start_small(1);
   config_.records = 10;
   serve();
-  connect([this](KvSession& session, Thread&) -> Task<> {
+  connect([this](kv::KvSession& session, Thread&) -> Task<> {
     std::uint64_t items = 0;
     for (;; ++items) {
       const auto done = co_await put(session, items, 1);
       if (done) continue;
-      EXPECT_EQ(done.error(), Error::out_of_space);
+      EXPECT_EQ(done.error(), kv::Error::out_of_space);
       break;
     }
     EXPECT_GT(items, 16U);
@@ -186,7 +186,7 @@ TEST_P(HashStores, AFullTableThatMayNotGrowKeepsEverything) {
     for (std::uint64_t i = 0; i < items; ++i) {
       const auto done = co_await put(session, i, 2);
       if (!done) {
-        EXPECT_EQ(done.error(), Error::out_of_space);
+        EXPECT_EQ(done.error(), kv::Error::out_of_space);
       }
       EXPECT_EQ(co_await get(session, i), done ? 2U : 1U);
       updated += done ? 1 : 0;
@@ -206,10 +206,10 @@ INSTANTIATE_TEST_SUITE_P(All, HashParameters, testing::ValuesIn(systems_with_wor
                          [](const auto& subject) { return test_name(subject.param, 1); });
 
 TEST_P(HashParameters, TheImpossibleIsRefusedInOneLine) {
-  const KvSystem& system = find_kv_system(GetParam());
-  const KvConfig good = smallest_config();
+  const kv::KvSystem& system = find_kv_system(GetParam());
+  const kv::KvConfig good = smallest_config();
   EXPECT_EQ(refusal_of(system, good), "");
-  KvConfig bad = good;
+  kv::KvConfig bad = good;
   bad.key_size = 17;
   EXPECT_EQ(refusal_of(system, bad), GetParam() + ": key_size is 17, but must be 1 to 16");
   bad = good;
@@ -226,9 +226,9 @@ TEST_P(HashParameters, TheImpossibleIsRefusedInOneLine) {
 
 // All tables that there may ever be must be addressable.
 TEST_P(HashParameters, TablesThatNoMemoryHoldsAreRefused) {
-  const KvSystem& system = find_kv_system(GetParam());
+  const kv::KvSystem& system = find_kv_system(GetParam());
   const std::string buckets = GetParam() == "level" ? "top_buckets" : "buckets";
-  KvConfig bad = smallest_config();
+  kv::KvConfig bad = smallest_config();
   bad.parameters[buckets] = std::uint64_t{1} << 32;
   bad.parameters["resizes"] = 9;
   EXPECT_EQ(refusal_of(system, bad),

@@ -11,7 +11,7 @@ namespace perdura::systems::test {
 
 inline std::vector<std::string> systems_with_workers() {
   std::vector<std::string> names;
-  for (const KvSystem& system : kv_systems()) {
+  for (const kv::KvSystem& system : kv_systems()) {
     if (system.shares_partition) names.emplace_back(system.name);
   }
   return names;
@@ -24,16 +24,16 @@ inline std::string test_name(std::string name, std::uint32_t workers) {
 }
 
 // Small enough that a few items make it resize, as often as it may.
-inline KvConfig resizing_config(const KvSystem& system, std::uint32_t workers,
-                                std::uint64_t resizes) {
-  KvConfig config = fit(system, {.key_size = 16,
-                                 .value_size = 15,
-                                 .max_value_size = 15,
-                                 .records = 16,
-                                 .writes = 1000,
-                                 .sessions = 8,
-                                 .workers = workers,
-                                 .parameters = {}});
+inline kv::KvConfig resizing_config(const kv::KvSystem& system, std::uint32_t workers,
+                                    std::uint64_t resizes) {
+  kv::KvConfig config = fit(system, {.key_size = 16,
+                                     .value_size = 15,
+                                     .max_value_size = 15,
+                                     .records = 16,
+                                     .writes = 1000,
+                                     .sessions = 8,
+                                     .workers = workers,
+                                     .parameters = {}});
   config.parameters["resizes"] = resizes;
   if (system.name == "continuity") {
     config.parameters["buckets"] = 4;

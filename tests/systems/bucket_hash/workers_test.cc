@@ -29,7 +29,7 @@ std::vector<SharedSubject> shared_subjects() {
 
 class SharedPartition : public testing::TestWithParam<SharedSubject> {
  protected:
-  const KvSystem& system() const { return find_kv_system(GetParam().system); }
+  const kv::KvSystem& system() const { return find_kv_system(GetParam().system); }
   std::uint32_t workers() const { return GetParam().workers; }
 };
 INSTANTIATE_TEST_SUITE_P(All, SharedPartition, testing::ValuesIn(shared_subjects()),
@@ -42,14 +42,14 @@ INSTANTIATE_TEST_SUITE_P(All, SharedPartition, testing::ValuesIn(shared_subjects
 TEST_P(SharedPartition, IsLinearizableWhileClientsOfAllWorkersMakeItGrow) {
   constexpr std::uint64_t kKeys = 100;
   constexpr std::uint32_t kClients = 4;
-  const KvConfig config = resizing_config(system(), workers(), 8);
+  const kv::KvConfig config = resizing_config(system(), workers(), 8);
   const auto platform = perdura::test::make_platform(GetParam().platform, 4);
   SharedStore store(*platform, system(), config);
   Recording recording;
   std::atomic<std::uint64_t> refused{0};
   std::atomic<bool> grown{false};
   for (std::uint32_t client = 0; client < kClients; ++client) {
-    const auto work = recording.of([&, client](KvSession& session, Thread&) -> Task<> {
+    const auto work = recording.of([&, client](kv::KvSession& session, Thread&) -> Task<> {
       std::mt19937_64 random(client);
       Buffer into(15);
       for (std::uint64_t i = 0; i < 600; ++i) {

@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(All, ContinuityStore, testing::ValuesIn(hash_subjects("
 TEST_P(ContinuityStore, AGetFromAddedSBucketsIsTwoReads) {
   config_.parameters = {{"buckets", 2}, {"sbuckets", 1}, {"resizes", 0}, {"added_percent", 100}};
   serve();
-  connect_counted([](KvSession& session, const faults::FaultyThread& fabric) -> Task<> {
+  connect_counted([](kv::KvSession& session, const faults::FaultyThread& fabric) -> Task<> {
     std::uint64_t items = 0;
     while (co_await put(session, items, items + 1)) ++items;
     EXPECT_GT(items, 8U);

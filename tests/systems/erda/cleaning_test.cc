@@ -9,13 +9,13 @@ class Cleaning : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { platform_ = perdura::test::make_platform(GetParam(), 4); }
 
-  void start_server(const KvConfig& config) {
+  void start_server(const kv::KvConfig& config) {
     platform_->start_service(0, 0, CompletionMode::polling, [this, config](Thread& thread) {
       return serve(thread, config, &space_);
     });
   }
-  using Client = std::function<Task<>(KvSession&, Thread&)>;
-  void start_client(const KvConfig& config, Client client) {
+  using Client = std::function<Task<>(kv::KvSession&, Thread&)>;
+  void start_client(const kv::KvConfig& config, Client client) {
     const std::uint32_t number = next_client_++;
     platform_->start(
         1 + number % 3, static_cast<fabric::Port>(1 + number), CompletionMode::polling,
@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(All, Cleaning, testing::ValuesIn(perdura::test::platfor
                          [](const auto& tested) { return tested.param; });
 
 Cleaning::Client Cleaning::mixed(std::uint32_t number, std::uint64_t keys, int operations) {
-  return [=](KvSession& session, Thread&) -> Task<> {
+  return [=](kv::KvSession& session, Thread&) -> Task<> {
     std::mt19937_64 random(number);
     Versions versions(number);
     Buffer into(4 * kValue);
@@ -66,7 +66,7 @@ class Shapes : public Cleaning {
  protected:
   void run(const Shape& shape) {
     ASSERT_EQ(shape.size(), 64 * KiB);
-    const KvConfig config = config_of(shape, 300);
+    const kv::KvConfig config = config_of(shape, 300);
     start_server(config);
     for (std::uint32_t client = 0; client < 3; ++client) {
       start_client(config, mixed(client, 300, 6000));
@@ -87,9 +87,9 @@ TEST_P(Shapes, HeadsThatShareSmallRegions) { run({4, 64, 1 * KiB, 1 * KiB}); }
 
 // Objects of other than the typical sizes, and keys longer than an entry holds.
 TEST_P(Cleaning, KeepsObjectsOfAllSizes) {
-  const KvConfig config = config_of({2, 32, 8 * KiB, 8 * KiB}, 100);
+  const kv::KvConfig config = config_of({2, 32, 8 * KiB, 8 * KiB}, 100);
   start_server(config);
-  start_client(config, [](KvSession& session, Thread&) -> Task<> {
+  start_client(config, [](kv::KvSession& session, Thread&) -> Task<> {
     std::mt19937_64 random(1);
     Versions versions(0);
     Buffer into(4 * kValue);
@@ -110,9 +110,9 @@ TEST_P(Cleaning, KeepsObjectsOfAllSizes) {
 // and a few deletes more.
 TEST_P(Cleaning, DeletedKeysMakeRoomForOthers) {
   constexpr std::uint64_t kAlive = 100;
-  const KvConfig config = config_of({2, 32, 2 * KiB, 1 * KiB}, kAlive);
+  const kv::KvConfig config = config_of({2, 32, 2 * KiB, 1 * KiB}, kAlive);
   start_server(config);
-  start_client(config, [](KvSession& session, Thread&) -> Task<> {
+  start_client(config, [](kv::KvSession& session, Thread&) -> Task<> {
     for (std::uint64_t number = 0; number < 50 * kAlive; ++number) {
       const Buffer key = key_of(number);
       const Buffer value = value_of(number, 1, kValue);
@@ -129,11 +129,11 @@ TEST_P(Cleaning, DeletedKeysMakeRoomForOthers) {
 }
 
 TEST_P(Cleaning, ClientsMayComeAndGo) {
-  const KvConfig config = config_of({2, 32, 2 * KiB, 1 * KiB}, 200);
+  const kv::KvConfig config = config_of({2, 32, 2 * KiB, 1 * KiB}, 200);
   start_server(config);
   start_client(config, mixed(0, 200, 12'000));
   for (std::uint32_t client = 1; client < 3; ++client) {
-    start_client(config, [=](KvSession& first, Thread& thread) -> Task<> {
+    start_client(config, [=](kv::KvSession& first, Thread& thread) -> Task<> {
       co_await mixed(client, 200, 50)(first, thread);
     });
   }
@@ -162,9 +162,9 @@ TEST_P(Cleaning, ClientsMayComeAndGo) {
 // A full store refuses new keys, keeps what it has, and takes updates and deletes as long as they
 // can be paid for by what they supersede.
 TEST_P(Cleaning, AFullStoreRefusesAndLosesNothing) {
-  const KvConfig config = config_of({1, 8, 2 * KiB, 2 * KiB}, 1000);
+  const kv::KvConfig config = config_of({1, 8, 2 * KiB, 2 * KiB}, 1000);
   start_server(config);
-  start_client(config, [](KvSession& session, Thread&) -> Task<> {
+  start_client(config, [](kv::KvSession& session, Thread&) -> Task<> {
     std::uint64_t stored = 0;
     for (bool full = false; !full;) {
       const Buffer key = key_of(stored);
@@ -174,7 +174,7 @@ TEST_P(Cleaning, AFullStoreRefusesAndLosesNothing) {
       if (put) {
         ++stored;
       } else {
-        EXPECT_EQ(put.error(), Error::out_of_space);
+        EXPECT_EQ(put.error(), kv::Error::out_of_space);
       }
     }
     // Half of 16 KiB, in segments of 23 objects.
@@ -193,12 +193,12 @@ TEST_P(Cleaning, AFullStoreRefusesAndLosesNothing) {
 
 // One that computes for longer than the server is patient loses its connection; the others go on.
 TEST_P(Cleaning, DoesNotWaitForEver) {
-  KvConfig config = config_of({1, 8, 2 * KiB, 2 * KiB}, 30);
+  kv::KvConfig config = config_of({1, 8, 2 * KiB, 2 * KiB}, 30);
   config.parameters["client_timeout_ms"] = 500;
   start_server(config);
   std::atomic<bool> stuck{false};
   std::atomic<bool> others_ended{false};
-  start_client(config, [&](KvSession& session, Thread& thread) -> Task<> {
+  start_client(config, [&](kv::KvSession& session, Thread& thread) -> Task<> {
     const Buffer key = key_of(1);
     const Buffer value = value_of(1, 1, kValue);
     EXPECT_TRUE(co_await session.put(key, value));
@@ -217,10 +217,10 @@ TEST_P(Cleaning, DoesNotWaitForEver) {
     const auto got = co_await session.get(key, into);
     EXPECT_FALSE(got.has_value());
     if (!got) {
-      EXPECT_EQ(got.error(), Error::disconnected);
+      EXPECT_EQ(got.error(), kv::Error::disconnected);
     }
   });
-  start_client(config, [&](KvSession& session, Thread& thread) -> Task<> {
+  start_client(config, [&](kv::KvSession& session, Thread& thread) -> Task<> {
     while (!stuck) co_await sleep_for(Microseconds(1));
     co_await mixed(1, 30, 3000)(session, thread);
     others_ended = true;

@@ -25,14 +25,14 @@ INSTANTIATE_TEST_SUITE_P(All, Endurance, testing::ValuesIn(perdura::test::platfo
 TEST_P(Endurance, UpdatesInTwiceTheLiveData) {
   const std::uint64_t updates = GetParam() == "sim" ? kMillion : kMillion / 4;
   const auto platform = perdura::test::make_platform(GetParam(), 1 + kClients);
-  const KvConfig config = config_of(kShape, kEnduranceKeys);
+  const kv::KvConfig config = config_of(kShape, kEnduranceKeys);
   const auto loaded = platform->create_barrier(kClients);
   Gauge gauge;
   Recording recording(2 * (kEnduranceKeys + updates + updates / 4) / kClients);
   platform->start_service(0, 0, CompletionMode::polling,
                           [&](Thread& thread) { return serve(thread, config, &gauge); });
   for (std::uint32_t client = 0; client < kClients; ++client) {
-    const auto work = recording.of([&, client](KvSession& session, Thread&) -> Task<> {
+    const auto work = recording.of([&, client](kv::KvSession& session, Thread&) -> Task<> {
       Versions versions(client);
       Buffer into(kValue);
       const auto put = [&](std::uint64_t number) -> Task<> {
@@ -73,7 +73,7 @@ TEST_P(Endurance, UpdatesInTwiceTheLiveData) {
   const history::CheckResult verdict = history::check(history);
   EXPECT_TRUE(verdict.accepted());
   EXPECT_EQ(verdict.operations, history.size());
-  const KvSpace space = gauge.last();
+  const kv::KvSpace space = gauge.last();
   EXPECT_EQ(space.capacity, kRegions * kRegion);
   // All that was written is many times the capacity.
   EXPECT_GT(space.cleanings, updates * kObject / space.capacity);

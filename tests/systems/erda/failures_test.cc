@@ -27,18 +27,18 @@ constexpr NodeId kLate = 3;
 
 // Region 1 holds 46 objects, of which 80 % are reached once; merging meets stale versions, deleted
 // keys and objects that another client is just writing.
-const KvConfig kOneCleaning = config_of({1, 4, 2 * KiB, 1 * KiB}, kKeys);
+const kv::KvConfig kOneCleaning = config_of({1, 4, 2 * KiB, 1 * KiB}, kKeys);
 constexpr int kPuts = 32;
 // The head is cleaned all the time, so that everything is done by SEND, in all phases.
-KvConfig always_cleaning() {
-  KvConfig config = kOneCleaning;
+kv::KvConfig always_cleaning() {
+  kv::KvConfig config = kOneCleaning;
   config.parameters["clean_always"] = 1;
   return config;
 }
 
 // As published the entry forgets the version before the newest one while that has not become
 // durable. Where caches and devices are lost, so may both versions be.
-KvConfig persisting(KvConfig config) {
+kv::KvConfig persisting(kv::KvConfig config) {
   config.parameters["persist_before_update"] = 1;
   return config;
 }
@@ -46,7 +46,7 @@ KvConfig persisting(KvConfig config) {
 class Scenario {
  public:
   explicit Scenario(PersistenceModel model, faults::FaultPlan faults = {},
-                    const KvConfig& config = kOneCleaning)
+                    const kv::KvConfig& config = kOneCleaning)
       : made_(perdura::test::make_platform("sim", 4)),
         faults_(faults),
         config_(config),
@@ -54,13 +54,13 @@ class Scenario {
     platform.track_durability(model);
     start_server();
     start(kWriter,
-          [this, versions = Versions(kWriter)](KvSession& session, Thread&) mutable -> Task<> {
+          [this, versions = Versions(kWriter)](kv::KvSession& session, Thread&) mutable -> Task<> {
             for (; writer_step_ < kPuts; ++writer_step_) {
               if (!co_await put(session, writer_step_ % kKeys, versions.next())) co_return;
             }
           });
     start(kOther,
-          [this, versions = Versions(kOther)](KvSession& session, Thread&) mutable -> Task<> {
+          [this, versions = Versions(kOther)](kv::KvSession& session, Thread&) mutable -> Task<> {
             Buffer into(4 * kValue);
             for (; other_step_ < kPuts / 2; ++other_step_) {
               const std::uint64_t number = (3 * other_step_ + 1) % kKeys;
@@ -89,7 +89,7 @@ class Scenario {
         [this, node, recorded = recording.of(std::move(client))](Thread& thread) -> Task<> {
           const Present present(clients_);
           faults::FaultyThread faulty(thread, node == kLate ? faults::FaultPlan() : faults_);
-          std::unique_ptr<KvSession> session;
+          std::unique_ptr<kv::KvSession> session;
           try {
             session = co_await connect(faulty.thread(), config_);
           } catch (const PlatformError&) {
@@ -107,7 +107,7 @@ class Scenario {
 
   // When the others have ended: all keys are read, written and read again.
   void start_late_reader() {
-    start(kLate, [this](KvSession& session, Thread&) -> Task<> {
+    start(kLate, [this](kv::KvSession& session, Thread&) -> Task<> {
       while (clients_ > 1) co_await sleep_for(Microseconds(20));
       Versions versions(kLate);
       Buffer into(4 * kValue);
@@ -116,7 +116,7 @@ class Scenario {
           const Buffer key = key_of(number);
           if (round == 1) static_cast<void>(co_await put(session, number, versions.next()));
           const auto got = co_await session.get(key, into);
-          EXPECT_TRUE(got || got.error() == Error::not_found) << to_string(got.error());
+          EXPECT_TRUE(got || got.error() == kv::Error::not_found) << to_string(got.error());
           if (round > 0) {
             EXPECT_TRUE(got.has_value()) << "key " << number;
           }
@@ -159,9 +159,9 @@ class Scenario {
   // What an operation found is for the history to say; here only whether the connection holds.
   static bool connected(const auto& result) {
     expect_space(result);
-    return result || result.error() != Error::disconnected;
+    return result || result.error() != kv::Error::disconnected;
   }
-  static Task<bool> put(KvSession& session, std::uint64_t number, std::uint64_t version) {
+  static Task<bool> put(kv::KvSession& session, std::uint64_t number, std::uint64_t version) {
     const Buffer key = key_of(number);
     const Buffer value = value_of(number, version, kValue);
     co_return connected(co_await session.put(key, value));
@@ -169,7 +169,7 @@ class Scenario {
 
   std::unique_ptr<Platform> made_;
   faults::FaultPlan faults_;
-  KvConfig config_;
+  kv::KvConfig config_;
 
  public:
   SimPlatform& platform;
@@ -190,7 +190,7 @@ struct Met {
   std::uint64_t during = 0;  // runs
   std::uint64_t after = 0;   // at least one
   void note(const Gauge& gauge) {
-    const KvSpace space = gauge.now();
+    const kv::KvSpace space = gauge.now();
     during += space.cleanings_now;
     after += space.cleanings > 0 ? 1 : 0;
   }
@@ -200,7 +200,7 @@ struct Met {
 enum class Moments : std::uint8_t { every, shared };
 enum class Times : std::uint8_t { once, twice };
 
-void fail_power_everywhere(PersistenceModel model, const KvConfig& config,
+void fail_power_everywhere(PersistenceModel model, const kv::KvConfig& config,
                            Moments moments = Moments::every, Times times = Times::once) {
   std::uint64_t runs = 0;
   std::uint64_t twice_failed = 0;
@@ -317,7 +317,7 @@ TEST(CleaningFailures, AClientConnectsAnywhere) {
     SCOPED_TRACE(failure.text());
     Scenario scenario({PersistenceDomain::mhp, true});
     failure.watch(scenario.platform, [&](pmem::Choices&) {
-      scenario.start(kLate, [](KvSession& session, Thread&) -> Task<> {
+      scenario.start(kLate, [](kv::KvSession& session, Thread&) -> Task<> {
         Buffer into(4 * kValue);
         for (int i = 0; i < 20; ++i) {
           const Buffer key = key_of(i % kKeys);

@@ -63,8 +63,8 @@ class NeverWritten {
     }
     slow.enable(true);
     begun_ = thread.executor.now();
-    const Result<void> put = co_await session->put(key_, newest_);
-    EXPECT_TRUE(!put && put.error() == Error::disconnected);
+    const kv::Result<void> put = co_await session->put(key_, newest_);
+    EXPECT_TRUE(!put && put.error() == kv::Error::disconnected);
   }
 
   Task<> be_faster(Thread& thread) {
@@ -81,12 +81,12 @@ class NeverWritten {
     });
   }
 
-  static Task<bool> put_others(KvSession& session, std::uint64_t puts) {
+  static Task<bool> put_others(kv::KvSession& session, std::uint64_t puts) {
     for (std::uint64_t i = 0; i < puts; ++i) {
       const std::uint64_t number = 1 + i % kOtherKeys;
       const Buffer key = key_of(number);
       const Buffer value = value_of(number, i, kValue);
-      const Result<void> put = co_await session.put(key, value);
+      const kv::Result<void> put = co_await session.put(key, value);
       if (!put) co_return false;
     }
     co_return true;
@@ -96,7 +96,7 @@ class NeverWritten {
   // the server does.
   void start_checking(NodeId node) {
     platform_.start(node, 1, CompletionMode::polling, [this](Thread& thread) -> Task<> {
-      std::unique_ptr<KvSession> session;
+      std::unique_ptr<kv::KvSession> session;
       try {
         session = co_await connect(thread, config_);
       } catch (const PlatformError&) {
@@ -107,19 +107,19 @@ class NeverWritten {
       }
       if (!connected) co_return;
       Buffer into(kValue);
-      const Result<Bytes> got = co_await session->get(key_, into);
-      if (!got && got.error() == Error::disconnected) co_return;
+      const kv::Result<Bytes> got = co_await session->get(key_, into);
+      if (!got && got.error() == kv::Error::disconnected) co_return;
       ++checked_;
       if (has_previous_) {
         EXPECT_TRUE(got) << to_string(got.error());
         EXPECT_TRUE(into == previous_);
       } else {
-        EXPECT_TRUE(!got && got.error() == Error::not_found);
+        EXPECT_TRUE(!got && got.error() == kv::Error::not_found);
       }
     });
   }
 
-  const KvConfig config_ = config_of({1, 4, 2 * KiB, 1 * KiB}, 1 + kOtherKeys);
+  const kv::KvConfig config_ = config_of({1, 4, 2 * KiB, 1 * KiB}, 1 + kOtherKeys);
   const Buffer key_ = key_of(0);
   const Buffer previous_ = value_of(0, 1, kValue);
   const Buffer newest_ = value_of(0, 2, kValue);

@@ -16,8 +16,8 @@ using erda::Store;
 constexpr std::uint8_t kHead = 1;
 constexpr std::uint64_t kStoreKeys = 6;
 
-const KvConfig& config_of_store() {
-  static const KvConfig config = config_of({1, 4, 2 * KiB, 1 * KiB}, kStoreKeys);
+const kv::KvConfig& config_of_store() {
+  static const kv::KvConfig config = config_of({1, 4, 2 * KiB, 1 * KiB}, kStoreKeys);
   return config;
 }
 
@@ -30,8 +30,8 @@ class Opened {
     const Buffer key = key_of(number);
     const Buffer value = value_of(number, version.value_or(0), kValue);
     Buffer object(kObject);
-    const Bytes size =
-        store.format().encode(key, version ? std::optional<Value>(value) : std::nullopt, object);
+    const Bytes size = store.format().encode(
+        key, version ? std::optional<kv::Value>(value) : std::nullopt, object);
     return store.write_version(!version, stored(key), store.table().find(key),
                                std::span(object).first(size), scratch);
   }

@@ -20,7 +20,7 @@ struct Shape {
   Bytes size() const { return regions * region; }
 };
 
-inline KvConfig config_of(const Shape& shape, std::uint64_t records) {
+inline kv::KvConfig config_of(const Shape& shape, std::uint64_t records) {
   return {.key_size = 16,
           .value_size = kValue,
           .max_value_size = 4 * kValue,
@@ -38,21 +38,21 @@ inline KvConfig config_of(const Shape& shape, std::uint64_t records) {
 // What a server's partition says of its space, also after it has gone.
 class Gauge {
  public:
-  void watch(const KvPartition& partition) { partition_ = &partition; }
+  void watch(const kv::KvPartition& partition) { partition_ = &partition; }
   void forget() {
     last_ = partition_->space();
     partition_ = nullptr;
   }
-  KvSpace now() const { return partition_ != nullptr ? partition_->space() : KvSpace{}; }
+  kv::KvSpace now() const { return partition_ != nullptr ? partition_->space() : kv::KvSpace{}; }
   // When it went.
-  KvSpace last() const { return last_; }
+  kv::KvSpace last() const { return last_; }
 
  private:
-  const KvPartition* partition_ = nullptr;
-  KvSpace last_;
+  const kv::KvPartition* partition_ = nullptr;
+  kv::KvSpace last_;
 };
 
-inline Task<> serve(Thread& thread, KvConfig config, Gauge* gauge = nullptr) {
+inline Task<> serve(Thread& thread, kv::KvConfig config, Gauge* gauge = nullptr) {
   const auto partition = find_kv_system("erda").open(thread, "pool", config);
   struct Watch {
     Gauge* gauge;
@@ -64,13 +64,14 @@ inline Task<> serve(Thread& thread, KvConfig config, Gauge* gauge = nullptr) {
   co_await partition->serve();
 }
 
-inline Task<std::unique_ptr<KvSession>> connect(Thread& thread, KvConfig config) {
+inline Task<std::unique_ptr<kv::KvSession>> connect(Thread& thread, kv::KvConfig config) {
   co_return co_await find_kv_system("erda").connect(thread, {0, 0}, config);
 }
 
 // What happens to a put, erase or get is for the history to say; the store must not be full.
 inline void expect_space(const auto& result) {
-  if (!result && result.error() != Error::not_found && result.error() != Error::disconnected) {
+  if (!result && result.error() != kv::Error::not_found &&
+      result.error() != kv::Error::disconnected) {
     ADD_FAILURE() << to_string(result.error());
   }
 }

@@ -18,7 +18,7 @@ using perdura::sim::SimPlatform;
 
 class FaultyClients : public testing::TestWithParam<Subject> {
  protected:
-  const KvSystem& system() const { return find_kv_system(GetParam().system); }
+  const kv::KvSystem& system() const { return find_kv_system(GetParam().system); }
 
   Platform::Body server() {
     return [this](Thread& thread) -> Task<> {
@@ -29,7 +29,7 @@ class FaultyClients : public testing::TestWithParam<Subject> {
 
   // Reads a key again and again until `stop` says so some time ago: it is whole, and never goes
   // back to an older version.
-  Task<> watch(KvSession& session, std::uint64_t number, const Known& known, const bool& stop) {
+  Task<> watch(kv::KvSession& session, std::uint64_t number, const Known& known, const bool& stop) {
     std::uint64_t seen = 0;
     for (int after = 0; after < 10; after += stop ? 1 : 0) {
       const std::uint64_t floor = std::max(seen, known.acknowledged);
@@ -167,7 +167,7 @@ TEST_P(FaultyClients, AClientThatLosesItsConnectionGoesOnWithANewOne) {
           if (session != nullptr) {
             const auto done = co_await write_version(system(), *session, 7, version);
             if (done) break;
-            EXPECT_EQ(done.error(), Error::disconnected) << to_string(done.error());
+            EXPECT_EQ(done.error(), kv::Error::disconnected) << to_string(done.error());
           }
           session = co_await try_connect(system(), faulty.thread());
         }

@@ -29,14 +29,14 @@ struct Known {
 
 // A log, where a system has one of fixed size, goes around within the history; Erda's goes through
 // several segments and is never cleaned.
-inline KvConfig small_config(const KvSystem& system) {
-  KvConfig config{.key_size = 16,
-                  .value_size = kValueSize,
-                  .max_value_size = kValueSize,
-                  .records = 16,
-                  .writes = 500,
-                  .sessions = 8,
-                  .parameters = {}};
+inline kv::KvConfig small_config(const kv::KvSystem& system) {
+  kv::KvConfig config{.key_size = 16,
+                      .value_size = kValueSize,
+                      .max_value_size = kValueSize,
+                      .records = 16,
+                      .writes = 500,
+                      .sessions = 8,
+                      .parameters = {}};
   if (system.name == "redo-logging" || system.name == "read-after-write") {
     config.parameters["log_slots"] = 16;
   }
@@ -49,18 +49,20 @@ inline KvConfig small_config(const KvSystem& system) {
 
 inline std::vector<Subject> systems_on_sim() {
   std::vector<Subject> subjects;
-  for (const KvSystem& system : kv_systems()) subjects.push_back({std::string(system.name), "sim"});
+  for (const kv::KvSystem& system : kv_systems())
+    subjects.push_back({std::string(system.name), "sim"});
   return subjects;
 }
 
 // The version of a key that a get finds, 0 if it is absent; nothing if it found what is neither.
-inline Task<std::optional<std::uint64_t>> version_in(KvSession& session, std::uint64_t number) {
+inline Task<std::optional<std::uint64_t>> version_in(kv::KvSession& session, std::uint64_t number) {
   const Buffer key = key_of(number);
   Buffer into(2 * kValueSize);
   const auto got = co_await session.get(key, into);
   if (!got) {
-    EXPECT_EQ(got.error(), Error::not_found) << "key " << number << ": " << to_string(got.error());
-    if (got.error() != Error::not_found) co_return std::nullopt;
+    EXPECT_EQ(got.error(), kv::Error::not_found)
+        << "key " << number << ": " << to_string(got.error());
+    if (got.error() != kv::Error::not_found) co_return std::nullopt;
     co_return 0;
   }
   const auto version = version_of(number, std::span(into).first(*got));
@@ -69,7 +71,8 @@ inline Task<std::optional<std::uint64_t>> version_in(KvSession& session, std::ui
 }
 
 // A session, or null if the server was not there.
-inline Task<std::unique_ptr<KvSession>> try_connect(const KvSystem& system, Thread& thread) {
+inline Task<std::unique_ptr<kv::KvSession>> try_connect(const kv::KvSystem& system,
+                                                        Thread& thread) {
   try {
     co_return co_await system.connect(thread, {0, 0}, small_config(system));
   } catch (const PlatformError&) {
@@ -78,12 +81,12 @@ inline Task<std::unique_ptr<KvSession>> try_connect(const KvSystem& system, Thre
 }
 
 // Puts a version of a key, or erases it (version 0).
-inline Task<Result<void>> write_version(const KvSystem& system, KvSession& session,
-                                        std::uint64_t number, std::uint64_t version) {
+inline Task<kv::Result<void>> write_version(const kv::KvSystem& system, kv::KvSession& session,
+                                            std::uint64_t number, std::uint64_t version) {
   const Buffer key = key_of(number);
   if (version == 0) {
     const auto erased = co_await session.erase(key);
-    if (!erased && erased.error() == Error::not_found) co_return Result<void>{};
+    if (!erased && erased.error() == kv::Error::not_found) co_return kv::Result<void>{};
     co_return erased;
   }
   const Buffer value = value_of(number, version, system.fit_value(kValueSize));
@@ -91,7 +94,7 @@ inline Task<Result<void>> write_version(const KvSystem& system, KvSession& sessi
 }
 
 // The store takes writes: every key gets this version and is read again.
-inline Task<> write_all(const KvSystem& system, KvSession& session, std::uint64_t keys,
+inline Task<> write_all(const kv::KvSystem& system, kv::KvSession& session, std::uint64_t keys,
                         std::uint64_t version) {
   for (std::uint64_t number = 0; number < keys; ++number) {
     const auto done = co_await write_version(system, session, number, version);

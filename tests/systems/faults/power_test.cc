@@ -50,7 +50,7 @@ struct Guaranteed {
 
 class PowerOfTheServer : public testing::TestWithParam<Subject> {
  protected:
-  const KvSystem& system() const { return find_kv_system(GetParam().system); }
+  const kv::KvSystem& system() const { return find_kv_system(GetParam().system); }
 
   // Of the settings of the system itself: as published unless another one guarantees more.
   Guaranteed guaranteed(PersistenceModel model) const {
@@ -65,8 +65,8 @@ class PowerOfTheServer : public testing::TestWithParam<Subject> {
     return most;
   }
 
-  KvConfig config(const Guaranteed& guaranteed) const {
-    KvConfig config = small_config(system());
+  kv::KvConfig config(const Guaranteed& guaranteed) const {
+    kv::KvConfig config = small_config(system());
     for (const auto& [name, value] : guaranteed.setting.parameters) config.parameters[name] = value;
     return config;
   }
@@ -116,7 +116,7 @@ Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, const Explore
           const auto done =
               co_await write_version(system(), *session, first + step.key, step.version);
           if (!done) {
-            EXPECT_EQ(done.error(), Error::disconnected);
+            EXPECT_EQ(done.error(), kv::Error::disconnected);
             break;
           }
           key.end();

@@ -49,7 +49,7 @@ class HopscotchCrash : public testing::TestWithParam<Bytes> {
     Table table(crashed.region, 0, geometry_);
     table.recover();
     std::uint64_t entries = 0;
-    table.for_each([&](const Entry&, Key) { ++entries; });
+    table.for_each([&](const Entry&, kv::Key) { ++entries; });
     const Contents found = contents_of(table, kKeys);
     std::string wrong;
     if (found != before_ && found != after_) {

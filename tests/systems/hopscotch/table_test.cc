@@ -101,7 +101,7 @@ TEST(Table, BehavesLikeAMap) {
   }
   EXPECT_GT(refused, 0u) << "the table should have been full now and then";
   std::uint64_t entries = 0;
-  table.for_each([&](const Entry&, Key) { ++entries; });
+  table.for_each([&](const Entry&, kv::Key) { ++entries; });
   EXPECT_EQ(entries, model.size());
   for (const auto& [key, word] : model) {
     const std::optional<Entry> found = table.find(as_key(key));
@@ -109,7 +109,7 @@ TEST(Table, BehavesLikeAMap) {
     EXPECT_EQ(found->word, word);
     table.clear(found->bucket);
   }
-  table.for_each([](const Entry& entry, Key) { FAIL() << "bucket " << entry.bucket; });
+  table.for_each([](const Entry& entry, kv::Key) { FAIL() << "bucket " << entry.bucket; });
 }
 
 TEST(Table, KeepsAllKeysUntilItIsFull) {
@@ -148,7 +148,7 @@ TEST(Table, NoNeighborhoodWrapsAround) {
     const Bucket home = geometry.home(geometry.stored(as_key(key)));
     if (home != geometry.buckets - 1) continue;
     ++in_last_home;
-    const Result<Bucket> bucket = plain.table.insert(as_key(key), 0, 7);
+    const kv::Result<Bucket> bucket = plain.table.insert(as_key(key), 0, 7);
     ASSERT_TRUE(bucket);
     EXPECT_GE(*bucket, home);
     EXPECT_LT(*bucket, geometry.entries());
@@ -174,7 +174,7 @@ TEST(Table, AClientFindsAKeyInOneReadOfItsNeighborhood) {
 TEST(Table, AReservedBucketIsKeptForWhoeverReservedIt) {
   PlainTable plain({16, 8, 16});
   const std::string kept = numbered_key(1000, 16);
-  const Result<Bucket> bucket = plain.table.reserve(as_key(kept));
+  const kv::Result<Bucket> bucket = plain.table.reserve(as_key(kept));
   ASSERT_TRUE(bucket);
   EXPECT_FALSE(plain.table.find(as_key(kept)));
   std::uint64_t keys = 0;
@@ -208,7 +208,7 @@ TEST(Table1, AnEntryCostsTheSizeOfTheKeyAndItsWord) {
     PlainTable plain({key_size, 8, 64});
     const std::string key = numbered_key(1, key_size);
     pmem::WriteCounts before = stored_so_far();
-    const Result<Bucket> bucket = plain.table.insert(as_key(key), 0, 0x1234);
+    const kv::Result<Bucket> bucket = plain.table.insert(as_key(key), 0, 0x1234);
     ASSERT_TRUE(bucket);
     EXPECT_EQ(field_bytes_since(before), static_cast<double>(key_size + 8));
     before = stored_so_far();

@@ -43,13 +43,13 @@ class CleaningCluster {
  public:
   CleaningCluster() : shared_(new (memory_.bytes().data()) SharedInCleaning) {
     for (std::uint32_t client = 0; client < kClients; ++client) {
-      logs_.push_back(std::make_unique<SharedMemory>(history::OperationLog::bytes_for(kLogged)));
+      logs_.push_back(std::make_unique<SharedMemory>(kv::OperationLog::bytes_for(kLogged)));
     }
   }
   pid_t start_server() {
-    return processes_.start_server([this](const KvPartition& partition) -> Task<> {
+    return processes_.start_server([this](const kv::KvPartition& partition) -> Task<> {
       for (;;) {
-        const KvSpace space = partition.space();
+        const kv::KvSpace space = partition.space();
         shared_->cleanings_now = space.cleanings_now;
         shared_->cleanings = space.cleanings;
         co_await yield();
@@ -69,7 +69,7 @@ class CleaningCluster {
   history::History history() {
     processes_.kill_all();
     history::History all;
-    for (const auto& log : logs_) all.add(history::OperationLog::read(log->bytes()));
+    for (const auto& log : logs_) all.add(kv::OperationLog::read(log->bytes()));
     return all;
   }
 
@@ -79,13 +79,13 @@ class CleaningCluster {
     Versions versions(client);
     std::mt19937_64 random(client);
     TestFormat format;
-    history::OperationLog log(logs_[client]->bytes());
+    kv::OperationLog log(logs_[client]->bytes());
     Buffer into(kValue);
     std::uint64_t loaded = client;
     std::uint64_t read = 0;
     while (read < kCleanedKeys) {
       const auto connection = co_await processes_.connect(thread);
-      history::RecordedSession session(*connection, client, format, log);
+      kv::RecordedSession session(*connection, client, format, log);
       for (bool connected = true; connected && read < kCleanedKeys;) {
         const bool loading = loaded < kCleanedKeys;
         const bool reading = !loading && shared_->enough;
@@ -108,8 +108,8 @@ class CleaningCluster {
   }
   bool is_connected(const auto& result) {
     if (result) return true;
-    if (result.error() == Error::disconnected) return false;
-    if (result.error() != Error::not_found) ++shared_->unexpected;
+    if (result.error() == kv::Error::disconnected) return false;
+    if (result.error() != kv::Error::not_found) ++shared_->unexpected;
     return true;
   }
 

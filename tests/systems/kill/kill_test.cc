@@ -49,8 +49,8 @@ class Cluster {
   history::History history() {
     processes_.kill_all();
     history::History all;
-    all.add(history::OperationLog::read(written_.bytes()));
-    all.add(history::OperationLog::read(read_.bytes()));
+    all.add(kv::OperationLog::read(written_.bytes()));
+    all.add(kv::OperationLog::read(read_.bytes()));
     return all;
   }
 
@@ -72,7 +72,7 @@ class Cluster {
   }
 
  private:
-  static KvConfig config() {
+  static kv::KvConfig config() {
     return {.key_size = 16,
             .value_size = kValueSize,
             .max_value_size = kValueSize,
@@ -85,10 +85,10 @@ class Cluster {
   static Task<> write(Thread& thread, Cluster& cluster) {
     Shared& shared = *cluster.shared_;
     TestFormat format;
-    history::OperationLog log(cluster.written_.bytes());
+    kv::OperationLog log(cluster.written_.bytes());
     for (;;) {
       const auto connection = co_await cluster.processes_.connect(thread);
-      history::RecordedSession session(*connection, 1, format, log);
+      kv::RecordedSession session(*connection, 1, format, log);
       for (std::uint64_t i = 0;; ++i) {
         const std::uint64_t version = ++shared.versions[i % kKeys];
         const Buffer name = key_of(i % kKeys);
@@ -97,7 +97,7 @@ class Cluster {
         if (put) {
           ++shared.writes;
         } else {
-          if (put.error() != Error::disconnected) ++shared.unexpected;
+          if (put.error() != kv::Error::disconnected) ++shared.unexpected;
           break;
         }
       }
@@ -109,16 +109,16 @@ class Cluster {
     Buffer into(kValueSize);
     std::mt19937_64 random(1);
     TestFormat format;
-    history::OperationLog log(cluster.read_.bytes());
+    kv::OperationLog log(cluster.read_.bytes());
     for (;;) {
       const auto connection = co_await cluster.processes_.connect(thread);
-      history::RecordedSession session(*connection, 2, format, log);
+      kv::RecordedSession session(*connection, 2, format, log);
       for (;;) {
         const std::uint64_t number = random() % kKeys;
         const Buffer name = key_of(number);
         const auto got = co_await session.get(name, into);
-        if (!got && got.error() == Error::disconnected) break;
-        if (!got && got.error() != Error::not_found) ++shared.unexpected;
+        if (!got && got.error() == kv::Error::disconnected) break;
+        if (!got && got.error() != kv::Error::not_found) ++shared.unexpected;
         ++shared.reads;
         while (shared.reads >= shared.read_limit) co_await yield();
       }
@@ -126,8 +126,8 @@ class Cluster {
   }
 
   SharedMemory memory_{sizeof(Shared)};
-  SharedMemory written_{history::OperationLog::bytes_for(1'000'000)};
-  SharedMemory read_{history::OperationLog::bytes_for(50'000'000)};
+  SharedMemory written_{kv::OperationLog::bytes_for(1'000'000)};
+  SharedMemory read_{kv::OperationLog::bytes_for(50'000'000)};
   Shared* shared_;
   Bytes value_size_;
   KvProcesses processes_;
@@ -137,7 +137,7 @@ class Kill : public KillTest<std::string> {};
 
 std::vector<std::string> system_names() {
   std::vector<std::string> names;
-  for (const KvSystem& system : kv_systems()) names.emplace_back(system.name);
+  for (const kv::KvSystem& system : kv_systems()) names.emplace_back(system.name);
   return names;
 }
 INSTANTIATE_TEST_SUITE_P(All, Kill, testing::ValuesIn(system_names()), plain_name<std::string>);

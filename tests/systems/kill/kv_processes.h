@@ -17,11 +17,11 @@ using perdura::test::SharedMemory;
 
 class KvProcesses : public perdura::test::Processes {
  public:
-  KvProcesses(const std::string& system, KvConfig config)
+  KvProcesses(const std::string& system, kv::KvConfig config)
       : Processes("kv-kill-" + system), system_(system), config_(std::move(config)) {}
 
   // A server; `watch` is given its partition and runs beside it.
-  pid_t start_server(const std::function<Task<>(const KvPartition&)>& watch = {}) {
+  pid_t start_server(const std::function<Task<>(const kv::KvPartition&)>& watch = {}) {
     return start(0, [this, watch](Thread& thread) -> Task<> {
       const auto partition = find_kv_system(system_).open(thread, "pool", config_);
       if (watch) thread.executor.spawn(watch(*partition));
@@ -30,10 +30,10 @@ class KvProcesses : public perdura::test::Processes {
   }
 
   // A server with all of its workers.
-  pid_t start_workers(const std::function<Task<>(const KvPartition&)>& watch) {
+  pid_t start_workers(const std::function<Task<>(const kv::KvPartition&)>& watch) {
     // The first one opens the partition, and the others serve it, too. Forked, each server has its
     // own.
-    const auto shared = std::make_shared<std::atomic<KvPartition*>>(nullptr);
+    const auto shared = std::make_shared<std::atomic<kv::KvPartition*>>(nullptr);
     std::vector<Body> workers{[this, watch, shared](Thread& thread) -> Task<> {
       const auto partition = find_kv_system(system_).open(thread, "pool", config_);
       thread.executor.spawn(watch(*partition));
@@ -50,10 +50,10 @@ class KvProcesses : public perdura::test::Processes {
   }
 
   // A session, as soon as the server is there.
-  Task<std::unique_ptr<KvSession>> connect(Thread& thread, fabric::Port port = 0) const {
+  Task<std::unique_ptr<kv::KvSession>> connect(Thread& thread, fabric::Port port = 0) const {
     for (;;) {
       bool failed = false;
-      std::unique_ptr<KvSession> session;
+      std::unique_ptr<kv::KvSession> session;
       try {
         session = co_await find_kv_system(system_).connect(thread, {0, port}, config_);
       } catch (const PlatformError&) {
@@ -66,7 +66,7 @@ class KvProcesses : public perdura::test::Processes {
 
  private:
   std::string system_;
-  KvConfig config_;
+  kv::KvConfig config_;
 };
 
 }  // namespace perdura::systems::test

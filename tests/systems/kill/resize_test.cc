@@ -44,9 +44,9 @@ class Writer {
     while (!full) {
       co_await connect(thread);
       for (bool connected = true; connected && !full;) {
-        const Result<void> written = co_await write();
-        connected = written || written.error() != Error::disconnected;
-        full = !written && written.error() == Error::out_of_space;
+        const kv::Result<void> written = co_await write();
+        connected = written || written.error() != kv::Error::disconnected;
+        full = !written && written.error() == kv::Error::out_of_space;
         if (!connected) continue;
         if (!written && !full) ++shared_.wrong;
         if (written) versions_[doubtful_] = next_;
@@ -73,7 +73,7 @@ class Writer {
   }
 
   // Inserts; now and then updates or deletes a key from before instead.
-  Task<Result<void>> write() {
+  Task<kv::Result<void>> write() {
     const bool old = !versions_.empty() && random_() % 4 == 0;
     doubtful_ = old ? random_() % versions_.size() : versions_.size();
     if (!old) versions_.push_back(0);
@@ -91,7 +91,7 @@ class Writer {
     const Buffer name = key_of(key * writers_ + number_);
     Buffer into(kResizeValue);
     const auto got = co_await session_->get(name, into);
-    if (!got && got.error() == Error::disconnected) co_return false;
+    if (!got && got.error() == kv::Error::disconnected) co_return false;
     const std::uint64_t found =
         got ? version_of(key, std::span(into).first(*got)).value_or(~std::uint64_t{0}) : 0;
     const bool right = found == versions_[key] || (key == doubtful_ && found == next_);
@@ -104,7 +104,7 @@ class Writer {
   std::uint32_t number_;
   std::uint32_t writers_;
   SharedInResizes& shared_;
-  std::unique_ptr<KvSession> session_;
+  std::unique_ptr<kv::KvSession> session_;
   std::mt19937_64 random_{number_};
   std::vector<std::uint64_t> versions_;  // by key; 0 is absent
   std::uint64_t newest_ = 0;
@@ -128,7 +128,7 @@ class KillInResize : public testing::TestWithParam<Killed> {
 
 std::vector<Killed> killed() {
   std::vector<Killed> all;
-  for (const KvSystem& system : kv_systems()) {
+  for (const kv::KvSystem& system : kv_systems()) {
     if (!system.shares_partition) continue;
     for (const std::uint32_t workers : {1U, 2U, 4U})
       all.push_back({std::string(system.name), workers});
@@ -147,7 +147,7 @@ void KillInResize::fill(std::mt19937& random, int& kills) {
   KvProcesses processes(GetParam().system,
                         resizing_config(find_kv_system(GetParam().system), workers, 9));
   const auto start_server = [&] {
-    return processes.start_workers([&shared](const KvPartition& partition) -> Task<> {
+    return processes.start_workers([&shared](const kv::KvPartition& partition) -> Task<> {
       for (;;) {
         shared.resizing = partition.space().resizing;
         co_await yield();

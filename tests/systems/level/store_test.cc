@@ -19,7 +19,7 @@ class LevelStore : public HashStore {
  protected:
   // How many gets of these keys took so many READs; each key below `known` has version 1.
   using Reads = std::map<std::uint64_t, std::uint64_t>;
-  static Task<Reads> count_reads(KvSession& session, const FaultyThread& fabric,
+  static Task<Reads> count_reads(kv::KvSession& session, const FaultyThread& fabric,
                                  std::uint64_t first, std::uint64_t last, std::uint64_t version) {
     Reads reads;
     for (std::uint64_t i = first; i < last; ++i) {
@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(All, LevelStore, testing::ValuesIn(hash_subjects("level
 TEST_P(LevelStore, AGetIsOneToFourReads) {
   config_.parameters = {{"top_buckets", 64}, {"resizes", 0}};
   serve();
-  connect_counted([](KvSession& session, const FaultyThread& fabric) -> Task<> {
+  connect_counted([](kv::KvSession& session, const FaultyThread& fabric) -> Task<> {
     std::uint64_t items = 0;
     for (const double load : {0.3, 0.6, 0.8}) {
       const auto goal = static_cast<std::uint64_t>(load * 96 * level::kBucketSlots);
@@ -91,7 +91,7 @@ TEST_P(LevelStore, MovementsWhileClientsReadAreLinearizable) {
   std::atomic<bool> writing{true};
   Recording recording(1 << 16);
   serve();
-  connect(recording.of([&](KvSession& session, Thread&) -> Task<> {
+  connect(recording.of([&](kv::KvSession& session, Thread&) -> Task<> {
     std::uint64_t version = 0;
     for (const Step& step : steps) {
       if (step.erase) {
@@ -103,7 +103,7 @@ TEST_P(LevelStore, MovementsWhileClientsReadAreLinearizable) {
     writing = false;
   }));
   for (std::uint64_t reader = 0; reader < 2; ++reader) {
-    connect(recording.of([&, reader](KvSession& session, Thread&) -> Task<> {
+    connect(recording.of([&, reader](kv::KvSession& session, Thread&) -> Task<> {
       std::mt19937_64 choice(reader);
       for (int i = 0; writing && i < 20'000; ++i) co_await get(session, choice() % kKeys);
     }));

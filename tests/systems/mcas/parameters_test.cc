@@ -14,7 +14,7 @@ namespace {
 
 using perdura::test::PlainMemory;
 
-KvConfig config_of(std::uint64_t records, Bytes value, GivenParameters parameters = {}) {
+kv::KvConfig config_of(std::uint64_t records, Bytes value, GivenParameters parameters = {}) {
   return {.key_size = 16,
           .value_size = value,
           .max_value_size = value,

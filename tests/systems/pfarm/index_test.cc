@@ -135,7 +135,7 @@ TEST(PFarm, AChainHasFourBlocks) {
     ASSERT_TRUE(index.put(item_of(all.back(), "value")));
     EXPECT_EQ(index.blocks_used(), i < 8 ? 0 : i / kBucketSlots - 1);
   }
-  EXPECT_EQ(index.put(item_of(keys.next(3))).error(), Error::out_of_space);
+  EXPECT_EQ(index.put(item_of(keys.next(3))).error(), kv::Error::out_of_space);
   ASSERT_TRUE(index.erase(item_of(all[9])));
   all[9] = keys.next(3);
   ASSERT_TRUE(index.put(item_of(all[9], "value")));

@@ -22,7 +22,7 @@ INSTANTIATE_TEST_SUITE_P(All, PFarmStore, testing::ValuesIn(hash_subjects("p-far
 TEST_P(PFarmStore, AGetIsOneReadFromAFullTable) {
   config_.parameters = {{"buckets", 16}, {"overflow_percent", 0}, {"resizes", 0}};
   serve();
-  connect_counted([](KvSession& session, const FaultyThread& fabric) -> Task<> {
+  connect_counted([](kv::KvSession& session, const FaultyThread& fabric) -> Task<> {
     std::set<std::uint64_t> there;
     for (std::uint64_t i = 0; i < 200; ++i) {
       if (co_await put(session, i, i + 1)) there.insert(i);
@@ -40,7 +40,7 @@ TEST_P(PFarmStore, AGetIsOneReadFromAFullTable) {
 TEST_P(PFarmStore, AGetFromAnOverflowBlockIsOneMoreRead) {
   config_.parameters = {{"buckets", 8}, {"overflow_percent", 50}, {"resizes", 0}};
   serve();
-  connect_counted([](KvSession& session, const FaultyThread& fabric) -> Task<> {
+  connect_counted([](kv::KvSession& session, const FaultyThread& fabric) -> Task<> {
     const pfarm::Geometry geometry{8, 50, 0};
     const pfarm::Table table = geometry.table(0);
     perdura::test::PlainMemory memory(geometry.size());
@@ -78,8 +78,8 @@ TEST_P(PFarmStore, AGetFromAnOverflowBlockIsOneMoreRead) {
 
 // A record that the last of many workers left is found by a store with one.
 TEST(PFarmPool, RecoversWhatMoreWorkersLeft) {
-  const KvSystem& system = find_kv_system("p-farm-kv");
-  KvConfig config = smallest_config();
+  const kv::KvSystem& system = find_kv_system("p-farm-kv");
+  kv::KvConfig config = smallest_config();
   config.workers = pfarm::kMaxWorkers;
   const pfarm::Geometry geometry = pfarm::Parameters::of(config).geometry;
   const Buffer key = key_of(7);
@@ -114,8 +114,8 @@ TEST(PFarmPool, RecoversWhatMoreWorkersLeft) {
 }
 
 TEST(PFarmParameters, TheImpossibleIsRefusedInOneLine) {
-  const KvSystem& system = find_kv_system("p-farm-kv");
-  KvConfig bad = smallest_config();
+  const kv::KvSystem& system = find_kv_system("p-farm-kv");
+  kv::KvConfig bad = smallest_config();
   bad.workers = 65;
   EXPECT_EQ(refusal_of(system, bad),
             "p-farm-kv: workers (server_threads in an experiment) is 65, but must be 1 to 64");

@@ -25,7 +25,7 @@ TEST_P(ReadAfterWrite, RequestsWaitForRoomInTheRing) {
   config_.parameters = {{"log_slots", 2}};
   serve();
   for (std::uint64_t c = 0; c < 3; ++c) {
-    connect([c](KvSession& session, Thread& thread) -> Task<> {
+    connect([c](kv::KvSession& session, Thread& thread) -> Task<> {
       int ended = 0;
       auto lane = [&](std::uint64_t id) -> Task<> {
         Buffer into(4096);
@@ -61,7 +61,7 @@ TEST_P(ReadAfterWrite, ClientsThatCreateTheSameLastKeyAllSucceed) {
   const auto barrier = platform().create_barrier(3);
   std::atomic<int> refused{0};
   for (std::uint64_t c = 0; c < 3; ++c) {
-    connect([&, c](KvSession& session, Thread&) -> Task<> {
+    connect([&, c](kv::KvSession& session, Thread&) -> Task<> {
       const Buffer value = value_of(0, c + 1, 64);
       for (std::uint64_t number = 0; c == 0 && number < 9; ++number) {
         const Buffer key = key_of(number);
@@ -73,7 +73,7 @@ TEST_P(ReadAfterWrite, ClientsThatCreateTheSameLastKeyAllSucceed) {
       co_await barrier->arrive_and_wait();
       const Buffer another = key_of(10 + c);
       const auto put = co_await session.put(another, value);
-      refused += !put && put.error() == Error::out_of_space ? 1 : 0;
+      refused += !put && put.error() == kv::Error::out_of_space ? 1 : 0;
     });
   }
   run();
@@ -84,8 +84,8 @@ TEST_P(ReadAfterWrite, ClientsThatCreateTheSameLastKeyAllSucceed) {
 // (section 5.1): without any other request, and not at all when nothing is reserved.
 TEST(ReadAfterWriteOnSim, TheRingIsPolledOnlyWhileASlotIsReserved) {
   const auto platform = perdura::test::make_platform("sim", 2);
-  KvConfig config;
-  const KvSystem& system = find_kv_system("read-after-write");
+  kv::KvConfig config;
+  const kv::KvSystem& system = find_kv_system("read-after-write");
   platform->start_service(0, 0, CompletionMode::event, [&](Thread& thread) -> Task<> {
     const auto partition = system.open(thread, "pool", config);
     co_await partition->serve();
@@ -111,9 +111,9 @@ TEST(ReadAfterWriteOnSim, TheRingIsPolledOnlyWhileASlotIsReserved) {
 // another one, which is not complete yet.
 TEST(ReadAfterWriteOnSim, ARecordIsDurableAlthoughItsSlotBelongsToAnotherAlready) {
   const auto platform = perdura::test::make_platform("sim", 3);
-  const KvSystem& system = find_kv_system("read-after-write");
+  const kv::KvSystem& system = find_kv_system("read-after-write");
   const pmem::PersistenceModel server{.domain = pmem::PersistenceDomain::dmp, .ddio = true};
-  KvConfig config;
+  kv::KvConfig config;
   config.parameters = {{"log_slots", 2}};
   config.put_method = methods::choose({{server}}, *system.put, {});
   ASSERT_TRUE(methods::DurableWrite(*config.put_method, {}).asks_responder());
@@ -129,7 +129,7 @@ TEST(ReadAfterWriteOnSim, ARecordIsDurableAlthoughItsSlotBelongsToAnotherAlready
     for (std::uint64_t version = 1; version <= 50; ++version) {
       const Buffer key = key_of(1);
       const Buffer value = value_of(1, version, 64);
-      const Result<void> put = co_await session->put(key, value);
+      const kv::Result<void> put = co_await session->put(key, value);
       EXPECT_TRUE(put) << to_string(put.error()) << ", version " << version;
     }
     slow_is_done = true;
@@ -140,7 +140,7 @@ TEST(ReadAfterWriteOnSim, ARecordIsDurableAlthoughItsSlotBelongsToAnotherAlready
     for (; !slow_is_done; ++puts) {
       const Buffer key = key_of(2);
       const Buffer value = value_of(2, puts, 64);
-      const Result<void> put = co_await session->put(key, value);
+      const kv::Result<void> put = co_await session->put(key, value);
       EXPECT_TRUE(put) << to_string(put.error());
     }
   });
@@ -155,10 +155,10 @@ TEST(ReadAfterWriteOnSim, AReservationOfADeadClientIsGivenUp) {
     SCOPED_TRACE(testing::Message() << "kill " << kill);
     const auto made = perdura::test::make_platform("sim", 3);
     auto& platform = static_cast<perdura::sim::SimPlatform&>(*made);
-    KvConfig config;
+    kv::KvConfig config;
     config.value_size = config.max_value_size = 4096;
     config.parameters = {{"log_slots", 2}};
-    const KvSystem& system = find_kv_system("read-after-write");
+    const kv::KvSystem& system = find_kv_system("read-after-write");
     platform.start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
       const auto partition = system.open(thread, "pool", config);
       co_await partition->serve();

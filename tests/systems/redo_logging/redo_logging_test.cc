@@ -28,7 +28,7 @@ TEST_P(RedoLogging, ARecordSealedForAnotherLapIsRefusedAndSentAgain) {
   serve();
   std::uint64_t retries = 0;
   for (std::uint64_t c = 0; c < 3; ++c) {
-    connect([&, c](KvSession& session, Thread& thread) -> Task<> {
+    connect([&, c](kv::KvSession& session, Thread& thread) -> Task<> {
       int ended = 0;
       auto lane = [&](std::uint64_t id) -> Task<> {
         Buffer into(4096);
@@ -70,7 +70,7 @@ TEST_P(RedoLogging, NoMoreSessionsConnectThanTheLogHasRoomFor) {
     EXPECT_TRUE(refused);
     // The place of one that leaves is free again.
     second.reset();
-    std::unique_ptr<KvSession> fourth;
+    std::unique_ptr<kv::KvSession> fourth;
     while (fourth == nullptr) {
       try {
         fourth = co_await system().connect(thread, {0, 0}, config_);
@@ -105,10 +105,10 @@ constexpr std::uint64_t kSessions = 15;
 
 // Every session inserts its share of the keys, as many at once as it may. Calls `acknowledged` for
 // each put that ended well.
-std::function<Task<>(KvSession&, Thread&)> inserter(
+std::function<Task<>(kv::KvSession&, Thread&)> inserter(
     std::uint64_t session_number, std::uint64_t keys,
     std::function<void(std::uint64_t)> acknowledged) {
-  return [=](KvSession& session, Thread& thread) -> Task<> {
+  return [=](kv::KvSession& session, Thread& thread) -> Task<> {
     constexpr std::uint64_t kLanes = 80;
     std::uint64_t ended = 0;
     const auto lane = [&](std::uint64_t first) -> Task<> {
@@ -118,7 +118,7 @@ std::function<Task<>(KvSession&, Thread&)> inserter(
         const auto put = co_await session.put(key, value);
         if (put) {
           acknowledged(number);
-        } else if (put.error() != Error::disconnected) {
+        } else if (put.error() != kv::Error::disconnected) {
           ADD_FAILURE() << "key " << number << " of " << keys << ": " << to_string(put.error());
         }
       }
@@ -149,7 +149,7 @@ TEST_P(RedoLogging, IsFullOnlyWhenWhatIsNotAppliedYetDoesNotMatter) {
       std::atomic<std::uint64_t> stored{0};
       const auto barrier = platform().create_barrier(kSessions);
       for (std::uint64_t c = 0; c < kSessions; ++c) {
-        connect([&, c](KvSession& session, Thread& thread) -> Task<> {
+        connect([&, c](kv::KvSession& session, Thread& thread) -> Task<> {
           const auto insert = inserter(c, records, [&](std::uint64_t) { ++stored; });
           co_await insert(session, thread);
           co_await barrier->arrive_and_wait();
@@ -175,14 +175,14 @@ TEST_P(RedoLogging, IsFullOnlyWhenWhatIsNotAppliedYetDoesNotMatter) {
 // Recovery knows nothing of who kept which bucket, and finds one again for all.
 TEST(RedoLoggingOnSim, WhatManyInsertsWereToldIsThereAfterAPowerFailure) {
   constexpr std::uint64_t kKeys = 1000;
-  const KvSystem& system = find_kv_system("redo-logging");
-  KvConfig config{.key_size = 16,
-                  .value_size = 64,
-                  .max_value_size = 64,
-                  .records = kKeys,
-                  .writes = 20000,
-                  .sessions = kSessions + 1,
-                  .parameters = {{"long_keys", 0}, {"queue_depth", 128}, {"log_slots", 8192}}};
+  const kv::KvSystem& system = find_kv_system("redo-logging");
+  kv::KvConfig config{.key_size = 16,
+                      .value_size = 64,
+                      .max_value_size = 64,
+                      .records = kKeys,
+                      .writes = 20000,
+                      .sessions = kSessions + 1,
+                      .parameters = {{"long_keys", 0}, {"queue_depth", 128}, {"log_slots", 8192}}};
   std::size_t most = 0;
   for (std::int64_t failure = 1; failure <= 12; ++failure) {
     SCOPED_TRACE(testing::Message() << "power failure after " << failure * 120 << " us");
@@ -231,7 +231,7 @@ TEST_P(RedoLogging, ACompletedPutIsFlushedInTheLogAndAppliedLater) {
   pmem::Writes before;
   pmem::Writes completed;
   pmem::Writes settled;
-  auto watch = [&](KvPartition& partition, Node& node) -> Task<> {
+  auto watch = [&](kv::KvPartition& partition, Node& node) -> Task<> {
     co_await barrier->arrive_and_wait();
     before = node.pm_writes();
     co_await barrier->arrive_and_wait();
@@ -246,7 +246,7 @@ TEST_P(RedoLogging, ACompletedPutIsFlushedInTheLogAndAppliedLater) {
     thread.executor.spawn(watch(*partition, thread.node));
     co_await partition->serve();
   });
-  connect([&](KvSession& session, Thread&) -> Task<> {
+  connect([&](kv::KvSession& session, Thread&) -> Task<> {
     co_await barrier->arrive_and_wait();
     co_await barrier->arrive_and_wait();
     const Buffer key = key_of(1);

@@ -182,7 +182,7 @@ TEST_P(Crash, OfReadAfterWriteLosesNothingVisible) {
     checker.operation = fmt::format("operation {}, of key {}", i, key);
     switch (random() % 8) {
       case 0: {
-        const std::optional<Result<void>> erased = [&]() -> std::optional<Result<void>> {
+        const std::optional<kv::Result<void>> erased = [&]() -> std::optional<kv::Result<void>> {
           checker.after.erase(key);
           return store.erase(as_key(key));
         }();

@@ -24,7 +24,7 @@ inline std::string key_number(std::uint64_t number) {
 
 // With records and objects within a line, or over several.
 inline Shape small_shape(std::uint64_t log_slots = 8, Bytes value_size = 24) {
-  KvConfig config;
+  kv::KvConfig config;
   config.key_size = 16;
   config.value_size = value_size;
   config.max_value_size = value_size + 8;
@@ -49,7 +49,7 @@ struct Recovered {
 
 inline std::optional<std::string> value_of(Store& store, const std::string& key) {
   std::string value(store.shape().max_value_size, '\0');
-  const Result<Bytes> length = store.get(as_key(key), std::as_writable_bytes(std::span(value)));
+  const kv::Result<Bytes> length = store.get(as_key(key), std::as_writable_bytes(std::span(value)));
   if (!length) return std::nullopt;
   value.resize(*length);
   return value;
@@ -75,7 +75,7 @@ inline bool put_redo(Store& store, const std::string& key, const std::string& va
   const Bytes size = write_record(store, p, key, value);
   const std::optional<Record> record = store.arrived(p, size);
   EXPECT_TRUE(record);
-  const Result<std::optional<Room>> room = store.room_for(record->key);
+  const kv::Result<std::optional<Room>> room = store.room_for(record->key);
   if (!room) {
     store.invalidate(p);
     log.skip();
@@ -92,7 +92,7 @@ inline bool put_redo(Store& store, const std::string& key, const std::string& va
 inline std::optional<Position> reserve_slot(Store& store, const std::string& key,
                                             const std::string& value, std::uint32_t owner) {
   Log& log = store.log();
-  const Result<std::optional<Room>> room = store.room_for(as_key(key));
+  const kv::Result<std::optional<Room>> room = store.room_for(as_key(key));
   if (!room) return std::nullopt;
   const Position p = log.tail();
   log.append(as_key(key), static_cast<std::uint32_t>(value.size()), LogEntry::State::reserved,

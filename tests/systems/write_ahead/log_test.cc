@@ -10,11 +10,11 @@
 namespace perdura::systems::write_ahead {
 namespace {
 
-Key as_key(const std::string& text) { return std::as_bytes(std::span(text)); }
+kv::Key as_key(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 struct LogTest : testing::Test {
   LogTest() {
-    KvConfig config;
+    kv::KvConfig config;
     config.records = 4;
     config.parameters = {{"log_slots", 16}};
     shape = Shape(config, Parameters::of(config, "a-system", 2));

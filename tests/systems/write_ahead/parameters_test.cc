@@ -7,7 +7,7 @@
 namespace perdura::systems::write_ahead {
 namespace {
 
-std::string refusal(const KvConfig& config) {
+std::string refusal(const kv::KvConfig& config) {
   try {
     Parameters::of(config, "a-system", 4);
   } catch (const UsageError& error) {
@@ -17,13 +17,13 @@ std::string refusal(const KvConfig& config) {
 }
 
 TEST(Parameters, HaveDefaults) {
-  const Parameters parameters = Parameters::of(KvConfig{}, "a-system", 4);
+  const Parameters parameters = Parameters::of(kv::KvConfig{}, "a-system", 4);
   EXPECT_EQ(parameters.log_slots, 1024u);
   EXPECT_EQ(parameters.queue_depth, 32u);
 }
 
 TEST(Parameters, TheLogIsBoundedByBytes) {
-  KvConfig config;
+  kv::KvConfig config;
   config.value_size = config.max_value_size = 64 * KiB;
   const Parameters parameters = Parameters::of(config, "a-system", 4);
   EXPECT_LT(parameters.log_slots * 64 * KiB, 4 * MiB + 1);
@@ -31,7 +31,7 @@ TEST(Parameters, TheLogIsBoundedByBytes) {
 }
 
 TEST(Parameters, UnknownOrImpossibleOnesAreRefused) {
-  KvConfig config;
+  kv::KvConfig config;
   config.parameters = {{"log_slotz", 5}};
   EXPECT_NE(refusal(config).find("log_slotz"), std::string::npos);
   config.parameters = {{"log_slots", 3}};
@@ -48,7 +48,7 @@ TEST(Parameters, UnknownOrImpossibleOnesAreRefused) {
 }
 
 TEST(Shape, PartsOfThePoolDoNotOverlap) {
-  KvConfig config;
+  kv::KvConfig config;
   config.records = 1000;
   const Shape shape(config, Parameters::of(config, "a-system", 2));
   EXPECT_GE(shape.log_offset(), shape.table_offset() + shape.table().size());

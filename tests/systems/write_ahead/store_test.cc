@@ -110,11 +110,11 @@ TEST_F(StoreTest, ADeleteWaitsForRecordsBeforeItThatAreNotComplete) {
   EXPECT_FALSE(store.erase(as_key("key")).has_value());
   EXPECT_EQ(value_of(store, "key"), "old");
   write_record(store, *p, "key", "new");
-  const std::optional<Result<void>> erased = store.erase(as_key("key"));
+  const std::optional<kv::Result<void>> erased = store.erase(as_key("key"));
   ASSERT_TRUE(erased.has_value());
   EXPECT_TRUE(erased->has_value());
   EXPECT_EQ(value_of(store, "key"), std::nullopt);
-  EXPECT_EQ(store.erase(as_key("key"))->error(), Error::not_found);
+  EXPECT_EQ(store.erase(as_key("key"))->error(), kv::Error::not_found);
 }
 
 TEST_F(StoreTest, ADeleteOfAnotherKeyDoesNotWait) {
@@ -122,7 +122,7 @@ TEST_F(StoreTest, ADeleteOfAnotherKeyDoesNotWait) {
   while (store.apply_next()) {
   }
   ASSERT_TRUE(reserve_slot(store, "other", "new", 1));
-  const std::optional<Result<void>> erased = store.erase(as_key("key"));
+  const std::optional<kv::Result<void>> erased = store.erase(as_key("key"));
   ASSERT_TRUE(erased.has_value());
   EXPECT_TRUE(erased->has_value());
 }
@@ -192,7 +192,7 @@ TEST_F(StoreTest, ADroppedRecordThatArrivesLateTakesNoRoomFromAnother) {
 // Table 1 of the Erda paper, by parts: an update is 4 bytes and twice the key and value, of which
 // the record's part is written by the client here.
 TEST(Table1, IsTheSumOfItsParts) {
-  KvConfig config;
+  kv::KvConfig config;
   config.key_size = 20;
   config.value_size = config.max_value_size = 100;
   const Shape shape(config, Parameters::of(config, "a-system", 2));

@@ -31,8 +31,8 @@ namespace perdura::test {
 namespace {
 
 using history::Kind;
-using systems::Error;
-using systems::KvSession;
+using kv::Error;
+using kv::KvSession;
 
 constexpr NodeId kServer = 0;
 constexpr NodeId kClientNode = 1;
@@ -55,15 +55,15 @@ struct NotKept : std::runtime_error {
 
 using KeyBytes = std::array<std::byte, 16>;
 
-class Format final : public history::Format {
+class Format final : public kv::Format {
  public:
-  std::uint64_t key_number(systems::Key key) override {
+  std::uint64_t key_number(kv::Key key) override {
     std::uint64_t number = 0;
     std::memcpy(&number, key.data(), std::min(key.size(), sizeof number));
     return number;
   }
-  std::optional<std::uint64_t> version(systems::Key key, systems::Value value) override {
-    return workload::check_value(value, key_number(key));
+  std::optional<std::uint64_t> version(kv::Key key, kv::Value value) override {
+    return kv::check_value(value, key_number(key));
   }
 };
 
@@ -164,13 +164,13 @@ class Life {
 
   // Reads every key.
   Task<> find(KvSession& session, std::size_t number) {
-    history::OperationLog log = record_.log(number, 0);
+    kv::OperationLog log = record_.log(number, 0);
     Format format;
-    history::RecordedSession recorded(session, 0, format, log);
+    kv::RecordedSession recorded(session, 0, format, log);
     std::vector<std::byte> value(stores_[number].config.value_size);
     for (std::uint64_t key = 0; key < kKeys; ++key) {
       const KeyBytes key_bytes = bytes_of(key);
-      const systems::Key name = std::span(key_bytes).first(stores_[number].config.key_size);
+      const kv::Key name = std::span(key_bytes).first(stores_[number].config.key_size);
       const auto got = co_await recorded.get(name, value);
       if (!got) expect(got.error() == Error::not_found, number, "a get", got.error());
     }
@@ -188,9 +188,9 @@ class Life {
   }
 
   Task<> change(KvSession& session, std::size_t number, std::size_t client) {
-    history::OperationLog log = record_.log(number, client);
+    kv::OperationLog log = record_.log(number, client);
     Format format;
-    history::RecordedSession recorded(session, static_cast<std::uint32_t>(client), format, log);
+    kv::RecordedSession recorded(session, static_cast<std::uint32_t>(client), format, log);
     std::mt19937_64 random(options_.seed + number * Record::kClients + client);
     std::vector<std::byte> value(stores_[number].config.value_size);
     constexpr Kind kKinds[] = {Kind::put, Kind::put, Kind::put, Kind::put,
@@ -198,12 +198,12 @@ class Life {
     for (;;) {
       const std::uint64_t key = random() % kKeys;
       const KeyBytes key_bytes = bytes_of(key);
-      const systems::Key name = std::span(key_bytes).first(stores_[number].config.key_size);
+      const kv::Key name = std::span(key_bytes).first(stores_[number].config.key_size);
       switch (kKinds[random() % std::size(kKinds)]) {
         case Kind::put: {
           // Unlike those of earlier lives and of the other client.
           const std::uint64_t version = log.operations().size() * Record::kClients + client + 1;
-          workload::fill_value(value, key, version);
+          kv::fill_value(value, key, version);
           const auto stored = co_await recorded.put(name, value);
           if (!stored) {
             expect(stored.error() == Error::out_of_space, number, "a put", stored.error());

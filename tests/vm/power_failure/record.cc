@@ -66,8 +66,7 @@ Record::~Record() {
 }
 
 std::size_t Record::bytes_for(std::size_t operations_of_a_client) {
-  return sizeof(Header) +
-         kStores * kClients * history::OperationLog::bytes_for(operations_of_a_client);
+  return sizeof(Header) + kStores * kClients * kv::OperationLog::bytes_for(operations_of_a_client);
 }
 
 void Record::enter(Phase phase) { header_->phase = phase; }
@@ -79,8 +78,8 @@ std::span<std::byte> Record::log_memory(std::size_t store, std::size_t client) c
   return memory_.subspan(sizeof(Header) + (store * kClients + client) * each, each);
 }
 
-history::OperationLog Record::log(std::size_t store, std::size_t client) const {
-  return history::OperationLog(log_memory(store, client));
+kv::OperationLog Record::log(std::size_t store, std::size_t client) const {
+  return kv::OperationLog(log_memory(store, client));
 }
 
 void Record::begin_life(std::size_t store) {
@@ -89,7 +88,7 @@ void Record::begin_life(std::size_t store) {
     throw PlatformError(fmt::format("a record has room for {} lives", kLives));
   }
   for (std::size_t client = 0; client < kClients; ++client) {
-    mine.begins[mine.lives][client] = history::OperationLog::read(log_memory(store, client)).size();
+    mine.begins[mine.lives][client] = kv::OperationLog::read(log_memory(store, client)).size();
   }
   // A life counts when its beginnings are there.
   std::atomic_ref(mine.lives).fetch_add(1, std::memory_order_release);
@@ -99,7 +98,7 @@ history::History Record::history(std::size_t store) const {
   const Header::Store& mine = header_->stores.at(store);
   std::array<std::vector<history::Operation>, kClients> logs;
   for (std::size_t client = 0; client < kClients; ++client) {
-    logs[client] = history::OperationLog::read(log_memory(store, client));
+    logs[client] = kv::OperationLog::read(log_memory(store, client));
   }
   history::History all;
   Picoseconds begin{0};

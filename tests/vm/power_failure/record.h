@@ -41,7 +41,7 @@ class Record {
   // A store's clients begin a life, and log on after their earlier ones. Called once a life,
   // before log().
   void begin_life(std::size_t store);
-  history::OperationLog log(std::size_t store, std::size_t client) const;
+  kv::OperationLog log(std::size_t store, std::size_t client) const;
 
   // Of all lives, one after the other, with a power failure between two. The clock starts anew in
   // each life; here its times come after those of the life before.

@@ -21,7 +21,7 @@ class RecordTest : public testing::Test {
   // One after the other, from the clock's start on.
   void live(const std::vector<Operation>& operations) {
     record_.begin_life(kStore);
-    history::OperationLog log = record_.log(kStore, 1);
+    kv::OperationLog log = record_.log(kStore, 1);
     Time now{};
     for (Operation operation : operations) {
       operation.start = now += Picoseconds(1);

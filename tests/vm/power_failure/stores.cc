@@ -14,11 +14,11 @@ namespace {
 
 using history::Promise;
 
-Promise promise_of(const report::CsvTable& matrix, const std::string& name,
+Promise promise_of(const schema::CsvTable& matrix, const std::string& name,
                    std::string_view machine) {
   const auto column = matrix.column(machine);
   const auto row = std::find_if(matrix.rows.begin(), matrix.rows.end(),
-                                [&](const report::CsvRow& each) { return each.cells[0] == name; });
+                                [&](const schema::CsvRow& each) { return each.cells[0] == name; });
   if (!column || row == matrix.rows.end()) {
     throw UsageError(fmt::format("{}: nothing about '{}' on '{}'; write it with perdura guarantees",
                                  matrix.file.string(), name, machine));
@@ -33,15 +33,15 @@ Promise promise_of(const report::CsvTable& matrix, const std::string& name,
 }
 
 // Small, so that logs go around and are cleaned within the test.
-systems::KvConfig config_of(const systems::KvSystem& system) {
+kv::KvConfig config_of(const kv::KvSystem& system) {
   const Bytes value_size = system.fit_value(256);
-  systems::KvConfig config{.key_size = system.fit_key(16),
-                           .value_size = value_size,
-                           .max_value_size = value_size,
-                           .records = kKeys,
-                           .writes = 10'000,
-                           .sessions = 8,
-                           .parameters = {}};
+  kv::KvConfig config{.key_size = system.fit_key(16),
+                      .value_size = value_size,
+                      .max_value_size = value_size,
+                      .records = kKeys,
+                      .writes = 10'000,
+                      .sessions = 8,
+                      .parameters = {}};
   if (system.name == "erda") {
     config.parameters = {
         {"heads", 1}, {"regions", 8}, {"region_bytes", 16 * KiB}, {"segment_bytes", 2 * KiB}};
@@ -55,7 +55,7 @@ systems::KvConfig config_of(const systems::KvSystem& system) {
 
 std::vector<Store> make_stores(const std::string& matrix, const std::vector<std::string>& selected,
                                bool iwarp) {
-  const auto table = report::read_csv(matrix);
+  const auto table = schema::read_csv(matrix);
   if (!table) throw UsageError(table.error().message);
   const pmem::PersistenceModel model{
       .domain = pmem::PersistenceDomain::mhp,
@@ -63,7 +63,7 @@ std::vector<Store> make_stores(const std::string& matrix, const std::vector<std:
       .transport = iwarp ? pmem::Transport::iwarp : pmem::Transport::infiniband};
   std::vector<Store> stores;
   std::vector<std::string> names;
-  for (const systems::KvSystem& system : systems::kv_systems()) {
+  for (const kv::KvSystem& system : systems::kv_systems()) {
     for (const bool correct : {false, true}) {
       if (correct && !system.put) continue;
       Store store{

@@ -15,8 +15,8 @@ inline constexpr std::uint64_t kKeys = 8;
 struct Store {
   std::string name;  // as in the guarantee matrix
   std::string pool;
-  const systems::KvSystem* system = nullptr;
-  systems::KvConfig config{};
+  const kv::KvSystem* system = nullptr;
+  kv::KvConfig config{};
   history::Promise promise{};  // what the matrix says may be lost
 };
 

@@ -39,7 +39,7 @@ TEST_P(Table1, IsReproducedExactly) {
     const auto barrier = platform().create_barrier(2);
     std::vector<pmem::Writes> counted(8);
     std::vector<pmem::Writes> by_client(8);
-    auto count_phases = [&](KvPartition& partition, Node& node) -> Task<> {
+    auto count_phases = [&](kv::KvPartition& partition, Node& node) -> Task<> {
       for (int phase = 0; phase < 4; ++phase) {
         co_await barrier->arrive_and_wait();
         co_await partition.settle();

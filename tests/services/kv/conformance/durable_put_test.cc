@@ -13,7 +13,7 @@ namespace {
 using methods::Method;
 
 // Of all configurations, alone and all together.
-std::vector<Method> put_methods(const KvSystem& system) {
+std::vector<Method> put_methods(const kv::KvSystem& system) {
   std::vector<std::vector<methods::Configuration>> known;
   known.push_back(methods::configurations(methods::StatedConfiguration{}));
   for (const auto& configuration : known.front()) known.push_back({configuration});
@@ -38,7 +38,7 @@ TEST_P(KvTest, PutsDurablyByEachMethod) {
     Recording recording;
     serve();
     for (std::uint64_t c = 0; c < 2; ++c) {
-      connect(recording.of([c, this](KvSession& session, Thread&) -> Task<> {
+      connect(recording.of([c, this](kv::KvSession& session, Thread&) -> Task<> {
         Buffer into(4096);
         for (std::uint64_t i = 1; i <= 200; ++i) {
           const std::uint64_t number = i % 7;

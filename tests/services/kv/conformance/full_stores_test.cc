@@ -19,17 +19,17 @@ constexpr Picoseconds kApart = Nanoseconds(1700);  // their beginnings
 
 class FullStores : public testing::TestWithParam<std::string> {
  protected:
-  const KvSystem& system() const { return find_kv_system(GetParam()); }
+  const kv::KvSystem& system() const { return find_kv_system(GetParam()); }
 
   // Inserts the keys of a set into an empty store, and deletes the oldest whenever there is no room
   // for one, but never the first. Returns how often that was read.
-  std::uint64_t run(const KvConfig& config, std::uint64_t set);
+  std::uint64_t run(const kv::KvConfig& config, std::uint64_t set);
 
  private:
-  Task<> insert(KvSession& session, const KvConfig& config, std::uint64_t number);
-  Task<> read(KvSession& session, const KvConfig& config);
+  Task<> insert(kv::KvSession& session, const kv::KvConfig& config, std::uint64_t number);
+  Task<> read(kv::KvSession& session, const kv::KvConfig& config);
   // Asks for a key that is never there: what one lane of a session learns, others may use.
-  Task<> miss(KvSession& session, const KvConfig& config);
+  Task<> miss(kv::KvSession& session, const kv::KvConfig& config);
 
   std::uint64_t stays_ = 0;
   std::uint64_t next_ = 0;            // to be inserted
@@ -39,21 +39,22 @@ class FullStores : public testing::TestWithParam<std::string> {
   std::uint64_t reads_ = 0;
 };
 
-Task<> FullStores::insert(KvSession& session, const KvConfig& config, std::uint64_t number) {
+Task<> FullStores::insert(kv::KvSession& session, const kv::KvConfig& config,
+                          std::uint64_t number) {
   const Buffer value = value_of(number, 1, config.value_size);
   const auto put = co_await session.put(key_of(number, config.key_size), value);
   if (put && number != stays_) others_.push_back(number);
   if (put || others_.empty()) co_return;
-  EXPECT_EQ(put.error(), Error::out_of_space);
+  EXPECT_EQ(put.error(), kv::Error::out_of_space);
   const std::uint64_t oldest = others_.front();
   others_.pop_front();
   const auto erased = co_await session.erase(key_of(oldest, config.key_size));
   if (!erased) {
-    EXPECT_EQ(erased.error(), Error::out_of_space);
+    EXPECT_EQ(erased.error(), kv::Error::out_of_space);
   }
 }
 
-Task<> FullStores::read(KvSession& session, const KvConfig& config) {
+Task<> FullStores::read(kv::KvSession& session, const kv::KvConfig& config) {
   const Buffer key = key_of(stays_, config.key_size);
   Buffer into(config.max_value_size);
   while (next_ < end_ && !HasFailure()) {
@@ -67,7 +68,7 @@ Task<> FullStores::read(KvSession& session, const KvConfig& config) {
   --reading_;
 }
 
-Task<> FullStores::miss(KvSession& session, const KvConfig& config) {
+Task<> FullStores::miss(kv::KvSession& session, const kv::KvConfig& config) {
   const Buffer key = key_of(end_, config.key_size);
   Buffer into(config.max_value_size);
   while (reading_ > 0) {
@@ -76,7 +77,7 @@ Task<> FullStores::miss(KvSession& session, const KvConfig& config) {
   }
 }
 
-std::uint64_t FullStores::run(const KvConfig& config, std::uint64_t set) {
+std::uint64_t FullStores::run(const kv::KvConfig& config, std::uint64_t set) {
   stays_ = set * kKeysOfASet;
   next_ = stays_;
   end_ = stays_ + kKeysOfASet;
@@ -110,13 +111,13 @@ std::uint64_t FullStores::run(const KvConfig& config, std::uint64_t set) {
 
 TEST_P(FullStores, FindTheKeyThatStays) {
   for (std::size_t store = 0; store < system().small_stores.size(); ++store) {
-    KvConfig config{.key_size = system().fit_key(24),
-                    .value_size = system().fit_value(kSmallValue),
-                    .max_value_size = system().fit_value(kSmallValue),
-                    .records = kKeysOfASet,
-                    .writes = 2 * kKeysOfASet,
-                    .sessions = 2,
-                    .parameters = {}};
+    kv::KvConfig config{.key_size = system().fit_key(24),
+                        .value_size = system().fit_value(kSmallValue),
+                        .max_value_size = system().fit_value(kSmallValue),
+                        .records = kKeysOfASet,
+                        .writes = 2 * kKeysOfASet,
+                        .sessions = 2,
+                        .parameters = {}};
     services::make_small(system(), store, config);
     for (std::uint64_t set = 0; set < kSets; ++set) {
       SCOPED_TRACE(testing::Message() << "small store " << store << ", set " << set);
@@ -129,7 +130,7 @@ TEST_P(FullStores, FindTheKeyThatStays) {
 
 std::vector<std::string> names_of_systems() {
   std::vector<std::string> names;
-  for (const KvSystem& system : kv_systems()) names.emplace_back(system.name);
+  for (const kv::KvSystem& system : kv_systems()) names.emplace_back(system.name);
   return names;
 }
 INSTANTIATE_TEST_SUITE_P(SlowBus, FullStores, testing::ValuesIn(names_of_systems()),

@@ -10,14 +10,14 @@
 namespace perdura::systems::test {
 
 // Of key_of() and value_of().
-class TestFormat final : public history::Format {
+class TestFormat final : public kv::Format {
  public:
-  std::uint64_t key_number(Key key) override {
+  std::uint64_t key_number(kv::Key key) override {
     std::uint64_t number = 0;
     std::memcpy(&number, key.data(), std::min(key.size(), sizeof number));
     return number;
   }
-  std::optional<std::uint64_t> version(Key key, Value value) override {
+  std::optional<std::uint64_t> version(kv::Key key, kv::Value value) override {
     return version_of(key_number(key), value);
   }
 };
@@ -27,18 +27,18 @@ class Recording {
   // So many operations of each client are expected.
   explicit Recording(std::size_t expected = 1 << 14) : expected_(expected) {}
 
-  using Client = std::function<Task<>(KvSession&, Thread&)>;
+  using Client = std::function<Task<>(kv::KvSession&, Thread&)>;
   // Makes the session of a client another one that is to be recorded in its place.
-  using Wrap = std::function<std::unique_ptr<KvSession>(KvSession&)>;
+  using Wrap = std::function<std::unique_ptr<kv::KvSession>(kv::KvSession&)>;
 
   // The client, as KvTest::connect() takes it. This object must outlive the run.
   Client of(Client client, Wrap wrap = {}) {
     Entry& entry =
-        entries_.emplace_back(Entry{.log = history::OperationLog(expected_),
+        entries_.emplace_back(Entry{.log = kv::OperationLog(expected_),
                                     .number = static_cast<std::uint32_t>(entries_.size()),
                                     .client = std::move(client),
                                     .wrap = std::move(wrap)});
-    return [&entry](KvSession& session, Thread& thread) { return run(entry, session, thread); };
+    return [&entry](kv::KvSession& session, Thread& thread) { return run(entry, session, thread); };
   }
 
   history::History history() const {
@@ -46,21 +46,20 @@ class Recording {
     for (const Entry& entry : entries_) all.add(entry.log.operations());
     return all;
   }
-  const history::OperationLog& log(std::size_t client) const { return entries_[client].log; }
+  const kv::OperationLog& log(std::size_t client) const { return entries_[client].log; }
 
  private:
   struct Entry {
-    history::OperationLog log;
+    kv::OperationLog log;
     std::uint32_t number = 0;
     Client client;
     Wrap wrap;
   };
 
-  static Task<> run(Entry& entry, KvSession& session, Thread& thread) {
+  static Task<> run(Entry& entry, kv::KvSession& session, Thread& thread) {
     const auto wrapped = entry.wrap ? entry.wrap(session) : nullptr;
     TestFormat format;
-    history::RecordedSession recorded(wrapped ? *wrapped : session, entry.number, format,
-                                      entry.log);
+    kv::RecordedSession recorded(wrapped ? *wrapped : session, entry.number, format, entry.log);
     co_await entry.client(recorded, thread);
   }
 

@@ -13,9 +13,9 @@ namespace {
 
 class Recovery : public testing::TestWithParam<Subject> {
  protected:
-  const KvSystem& system() const { return find_kv_system(GetParam().system); }
+  const kv::KvSystem& system() const { return find_kv_system(GetParam().system); }
 
-  KvConfig config() const {
+  kv::KvConfig config() const {
     return fit(system(), {.key_size = 16,
                           .value_size = 200,
                           .max_value_size = 200,
@@ -29,7 +29,8 @@ class Recovery : public testing::TestWithParam<Subject> {
 
 std::vector<Subject> on_sim() {
   std::vector<Subject> subjects;
-  for (const KvSystem& system : kv_systems()) subjects.push_back({std::string(system.name), "sim"});
+  for (const kv::KvSystem& system : kv_systems())
+    subjects.push_back({std::string(system.name), "sim"});
   return subjects;
 }
 INSTANTIATE_TEST_SUITE_P(All, Recovery, testing::ValuesIn(on_sim()), subject_name);
@@ -70,7 +71,7 @@ TEST_P(Recovery, NothingAcknowledgedIsLostWhereverTheServerDies) {
           const Buffer value = value_of(number, i, value_size());
           const auto done =
               erase ? co_await session->erase(key) : co_await session->put(key, value);
-          if (!done && done.error() != Error::not_found) break;
+          if (!done && done.error() != kv::Error::not_found) break;
           known[number].acknowledged = known[number].uncertain;
         }
       };
@@ -97,7 +98,7 @@ TEST_P(Recovery, NothingAcknowledgedIsLostWhereverTheServerDies) {
             EXPECT_TRUE(whole.has_value()) << "torn value of key " << number;
             version = whole.value_or(0);
           } else {
-            EXPECT_EQ(got.error(), Error::not_found);
+            EXPECT_EQ(got.error(), kv::Error::not_found);
           }
           if (round == 0) {
             EXPECT_TRUE(version == known[number].acknowledged || version == known[number].uncertain)
@@ -123,7 +124,7 @@ TEST_P(Recovery, NothingAcknowledgedIsLostWhereverTheServerDies) {
 // A put that was refused for want of space has no effect, not even when there is room again: the
 // store is filled, some keys are deleted, and the server dies before or after some are put again.
 TEST_P(Recovery, ARefusedPutIsNotThereAfterwards) {
-  KvConfig full = config();
+  kv::KvConfig full = config();
   full.writes = full.records;
   services::make_small(system(), 0, full);
   for (const std::size_t put_again : {0, 4}) {
@@ -178,7 +179,7 @@ TEST_P(Recovery, ARefusedPutIsNotThereAfterwards) {
 // again while the store is filled, up to the last key that it takes.
 TEST_P(Recovery, AStoreThatWasRestartedOverwritesNothing) {
   constexpr std::uint64_t kBetweenDeaths = 16;
-  KvConfig full = config();
+  kv::KvConfig full = config();
   full.writes = full.records;
   const auto made = perdura::test::make_platform("sim", 2);
   auto& platform = static_cast<perdura::sim::SimPlatform&>(*made);
@@ -256,7 +257,7 @@ TEST_P(Recovery, AClientThatDiesLeavesOldOrNew) {
         const std::uint64_t floor = std::max(known.acknowledged, seen);
         const auto got = co_await session->get(key, into);
         if (!got) {
-          EXPECT_EQ(got.error(), Error::not_found);
+          EXPECT_EQ(got.error(), kv::Error::not_found);
           EXPECT_EQ(floor, 0U);
           continue;
         }
@@ -281,7 +282,7 @@ TEST_P(Recovery, AClientThatDiesLeavesOldOrNew) {
 }
 
 TEST_P(Recovery, ADamagedOrDifferentPoolIsRefusedInOneLine) {
-  auto open_with = [&](KvConfig second, bool damage) {
+  auto open_with = [&](kv::KvConfig second, bool damage) {
     const auto platform = perdura::test::make_platform("sim", 2);
     platform->start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
       system().open(thread, "pool", config());
@@ -295,7 +296,7 @@ TEST_P(Recovery, ADamagedOrDifferentPoolIsRefusedInOneLine) {
     platform->run();
   };
   EXPECT_NO_THROW(open_with(config(), false));
-  KvConfig other = config();
+  kv::KvConfig other = config();
   other.value_size = other.max_value_size = value_size() / 2;
   for (const bool damage : {true, false}) {
     try {

@@ -12,7 +12,7 @@ namespace perdura::systems::test {
 // the others serve it from then on. Must outlive the run.
 class SharedStore {
  public:
-  SharedStore(Platform& platform, const KvSystem& system, KvConfig config)
+  SharedStore(Platform& platform, const kv::KvSystem& system, kv::KvConfig config)
       : system_(system),
         config_(std::move(config)),
         opened_(platform.create_barrier(config_.workers)) {
@@ -28,7 +28,7 @@ class SharedStore {
 
  private:
   Task<> serve(Thread& thread, std::uint32_t worker) {
-    std::unique_ptr<KvPartition> partition;  // of the first one
+    std::unique_ptr<kv::KvPartition> partition;  // of the first one
     if (worker == 0) {
       partition = system_.open(thread, "pool", config_);
       shared_ = partition.get();
@@ -42,10 +42,10 @@ class SharedStore {
     }
   }
 
-  const KvSystem& system_;
-  KvConfig config_;
+  const kv::KvSystem& system_;
+  kv::KvConfig config_;
   std::unique_ptr<Platform::Barrier> opened_;
-  KvPartition* shared_ = nullptr;
+  kv::KvPartition* shared_ = nullptr;
   Bytes first_capacity_ = 0;
 };
 

@@ -39,21 +39,21 @@ sim::Profile testbed(Bus bus) {
 
 class SmallStores : public testing::TestWithParam<Simulated> {
  protected:
-  const KvSystem& system() const { return find_kv_system(GetParam().system); }
+  const kv::KvSystem& system() const { return find_kv_system(GetParam().system); }
 
   // Throws if no operation ends any more.
-  history::History run(const KvConfig& config, std::uint64_t keys, std::uint32_t seed);
+  history::History run(const kv::KvConfig& config, std::uint64_t keys, std::uint32_t seed);
 
  private:
   // Operations of a session one after the other. Refused puts have no effect, which the history
   // shows.
-  Task<> lane(KvSession& session, const KvConfig& config, std::uint64_t keys, std::uint64_t number,
-              std::uint32_t seed, std::uint64_t& lanes);
+  Task<> lane(kv::KvSession& session, const kv::KvConfig& config, std::uint64_t keys,
+              std::uint64_t number, std::uint32_t seed, std::uint64_t& lanes);
 
   std::uint64_t ended_ = 0;  // operations of a run
 };
 
-Task<> SmallStores::lane(KvSession& session, const KvConfig& config, std::uint64_t keys,
+Task<> SmallStores::lane(kv::KvSession& session, const kv::KvConfig& config, std::uint64_t keys,
                          std::uint64_t number, std::uint32_t seed, std::uint64_t& lanes) {
   constexpr std::uint64_t kAllLanes = kClients * kLanes;
   std::seed_seq of_lane{seed, static_cast<std::uint32_t>(number)};
@@ -67,17 +67,17 @@ Task<> SmallStores::lane(KvSession& session, const KvConfig& config, std::uint64
       const Buffer value = value_of(key_number, i * kAllLanes + number, config.value_size);
       const auto put = co_await session.put(key, value);
       if (!put) {
-        EXPECT_EQ(put.error(), Error::out_of_space);
+        EXPECT_EQ(put.error(), kv::Error::out_of_space);
       }
     } else if (kind < 6) {
       const auto erased = co_await session.erase(key);
-      if (!erased && erased.error() != Error::not_found) {
-        EXPECT_EQ(erased.error(), Error::out_of_space);
+      if (!erased && erased.error() != kv::Error::not_found) {
+        EXPECT_EQ(erased.error(), kv::Error::out_of_space);
       }
     } else {
       const auto got = co_await session.get(key, into);
       if (!got) {
-        EXPECT_EQ(got.error(), Error::not_found);
+        EXPECT_EQ(got.error(), kv::Error::not_found);
       }
     }
     ++ended_;
@@ -85,7 +85,8 @@ Task<> SmallStores::lane(KvSession& session, const KvConfig& config, std::uint64
   --lanes;
 }
 
-history::History SmallStores::run(const KvConfig& config, std::uint64_t keys, std::uint32_t seed) {
+history::History SmallStores::run(const kv::KvConfig& config, std::uint64_t keys,
+                                  std::uint32_t seed) {
   ended_ = 0;
   sim::SimPlatform platform(testbed(GetParam().bus), kNodes);
   platform.start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
@@ -94,13 +95,14 @@ history::History SmallStores::run(const KvConfig& config, std::uint64_t keys, st
   });
   Recording recording;
   for (std::uint32_t client = 0; client < kClients; ++client) {
-    const auto recorded = recording.of([&, client](KvSession& session, Thread& thread) -> Task<> {
-      std::uint64_t lanes = kLanes;
-      for (std::uint64_t i = 0; i < kLanes; ++i) {
-        thread.executor.spawn(lane(session, config, keys, client * kLanes + i, seed, lanes));
-      }
-      while (lanes > 0) co_await sleep_for(Microseconds(5));
-    });
+    const auto recorded =
+        recording.of([&, client](kv::KvSession& session, Thread& thread) -> Task<> {
+          std::uint64_t lanes = kLanes;
+          for (std::uint64_t i = 0; i < kLanes; ++i) {
+            thread.executor.spawn(lane(session, config, keys, client * kLanes + i, seed, lanes));
+          }
+          while (lanes > 0) co_await sleep_for(Microseconds(5));
+        });
     platform.start(1 + client % (kNodes - 1), static_cast<fabric::Port>(1 + client),
                    CompletionMode::polling, [&, recorded](Thread& thread) -> Task<> {
                      const auto session = co_await system().connect(thread, {0, 0}, config);
@@ -126,13 +128,13 @@ TEST_P(SmallStores, MakeALinearizableHistory) {
     for (const std::uint64_t keys : {6, 300}) {
       SCOPED_TRACE(testing::Message() << "small store " << number << ", " << keys
                                       << " keys, PERDURA_TEST_SEED=" << seed);
-      KvConfig config{.key_size = 16,
-                      .value_size = system().fit_value(kValueSize),
-                      .max_value_size = system().fit_value(kValueSize),
-                      .records = keys,
-                      .writes = kAllOperations,
-                      .sessions = kClients,
-                      .parameters = {}};
+      kv::KvConfig config{.key_size = 16,
+                          .value_size = system().fit_value(kValueSize),
+                          .max_value_size = system().fit_value(kValueSize),
+                          .records = keys,
+                          .writes = kAllOperations,
+                          .sessions = kClients,
+                          .parameters = {}};
       services::make_small(system(), number, config);
       const auto verdict = history::check(run(config, keys, seed));
       ASSERT_TRUE(verdict.accepted()) << describe(verdict);
@@ -143,7 +145,7 @@ TEST_P(SmallStores, MakeALinearizableHistory) {
 
 std::vector<Simulated> on(Bus bus) {
   std::vector<Simulated> all;
-  for (const KvSystem& system : kv_systems()) all.push_back({std::string(system.name), bus});
+  for (const kv::KvSystem& system : kv_systems()) all.push_back({std::string(system.name), bus});
   return all;
 }
 

@@ -17,17 +17,17 @@ INSTANTIATE_TEST_SUITE_P(All, KvTest, testing::ValuesIn(all_subjects()), subject
 // the rest (services/kv/partitioned.cc).
 TEST_P(KvTest, APartitionOfManyHoldsItsShareOfTheKeys) {
   constexpr std::uint32_t kPartitions = 8;
-  KvConfig whole = config_;
+  kv::KvConfig whole = config_;
   whole.records = 6400;
   if (find_parameter(system().parameters, "resizes") != nullptr) whole.parameters["resizes"] = 0;
-  config_ = partition_config(whole, kPartitions);
+  config_ = kv::partition_config(whole, kPartitions);
   serve();
-  connect([&](KvSession& session, Thread&) -> Task<> {
+  connect([&](kv::KvSession& session, Thread&) -> Task<> {
     const Buffer value = value_of(1, 1, fit_value(64));
     std::uint64_t stored = 0;
     for (std::uint64_t number = 0; number < whole.records; ++number) {
       const Buffer key = key_of(number, config_.key_size);
-      if (partition_of(key, kPartitions) != 0) continue;
+      if (kv::partition_of(key, kPartitions) != 0) continue;
       const auto put = co_await session.put(key, value);
       EXPECT_TRUE(put.has_value()) << stored << " keys: " << to_string(put.error());
       if (!put) co_return;
@@ -42,7 +42,7 @@ TEST_P(KvTest, BehavesLikeAMapForOneClient) {
   const unsigned seed = 20190601;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   serve();
-  connect([&](KvSession& session, Thread&) -> Task<> {
+  connect([&](kv::KvSession& session, Thread&) -> Task<> {
     std::mt19937_64 random(seed);
     std::map<std::string, Buffer> model;
     Buffer into(4096);
@@ -72,7 +72,7 @@ TEST_P(KvTest, BehavesLikeAMapForOneClient) {
           if (expected == model.end()) {
             EXPECT_FALSE(got.has_value());
             if (!got) {
-              EXPECT_EQ(got.error(), Error::not_found);
+              EXPECT_EQ(got.error(), kv::Error::not_found);
             }
           } else {
             EXPECT_TRUE(got.has_value()) << "operation " << i << ": " << to_string(got.error());
@@ -86,7 +86,7 @@ TEST_P(KvTest, BehavesLikeAMapForOneClient) {
           const auto erased = co_await session.erase(key);
           EXPECT_EQ(erased.has_value(), model.erase(name) == 1) << "operation " << i;
           if (!erased) {
-            EXPECT_EQ(erased.error(), Error::not_found);
+            EXPECT_EQ(erased.error(), kv::Error::not_found);
           }
           break;
         }
@@ -106,7 +106,7 @@ TEST_P(KvTest, BehavesLikeAMapForOneClient) {
 
 TEST_P(KvTest, OperationsOfASessionMayOverlap) {
   serve();
-  connect([this](KvSession& session, Thread& thread) -> Task<> {
+  connect([this](kv::KvSession& session, Thread& thread) -> Task<> {
     constexpr int kLanes = 8;
     int ended = 0;
     auto lane = [&](int id) -> Task<> {
@@ -139,7 +139,7 @@ TEST_P(KvTest, ReadersOfAKeyWithOneWriterSeeALinearizableHistory) {
   std::atomic<bool> done{false};
   Recording recording;
   serve();
-  connect(recording.of([&](KvSession& session, Thread&) -> Task<> {
+  connect(recording.of([&](kv::KvSession& session, Thread&) -> Task<> {
     for (std::uint64_t version = 1; version <= 800; ++version) {
       const Buffer key = key_of(1);
       const Buffer value = value_of(1, version, size);
@@ -149,13 +149,13 @@ TEST_P(KvTest, ReadersOfAKeyWithOneWriterSeeALinearizableHistory) {
     done = true;
   }));
   for (int reader = 0; reader < 3; ++reader) {
-    connect(recording.of([&](KvSession& session, Thread&) -> Task<> {
+    connect(recording.of([&](kv::KvSession& session, Thread&) -> Task<> {
       Buffer into(4096);
       const Buffer key = key_of(1);
       for (int reads = 0; reads < 250 || !done; ++reads) {
         const auto got = co_await session.get(key, into);
         if (!got) {
-          EXPECT_EQ(got.error(), Error::not_found);
+          EXPECT_EQ(got.error(), kv::Error::not_found);
         }
       }
     }));
@@ -176,7 +176,7 @@ TEST_P(KvTest, WritersOfTheSameKeysMakeALinearizableHistory) {
   Recording recording;
   serve();
   for (std::uint64_t c = 0; c < kClients; ++c) {
-    connect(recording.of([c, this](KvSession& session, Thread& thread) -> Task<> {
+    connect(recording.of([c, this](kv::KvSession& session, Thread& thread) -> Task<> {
       int ended = 0;
       auto lane = [&](std::uint64_t id) -> Task<> {
         Buffer into(4096);
@@ -185,7 +185,7 @@ TEST_P(KvTest, WritersOfTheSameKeysMakeALinearizableHistory) {
           const std::uint64_t number = random() % kKeys;
           const Buffer key = key_of(number);
           const std::uint64_t kind = random() % 10;
-          Error error = Error::not_found;
+          kv::Error error = kv::Error::not_found;
           if (kind < 5) {
             const Buffer value = value_of(number, i * kClients * 2 + id, fit_value(64));
             const auto put = co_await session.put(key, value);
@@ -197,7 +197,7 @@ TEST_P(KvTest, WritersOfTheSameKeysMakeALinearizableHistory) {
             const auto got = co_await session.get(key, into);
             if (!got) error = got.error();
           }
-          EXPECT_EQ(error, Error::not_found) << to_string(error);
+          EXPECT_EQ(error, kv::Error::not_found) << to_string(error);
         }
         ++ended;
       };
@@ -221,7 +221,7 @@ TEST_P(KvTest, AFullStoreSaysSoAndKeepsEverythingAcknowledged) {
     config_.parameters = {{"segment_bytes", 2048}, {"region_bytes", 8192}};
   }
   serve();
-  connect([&](KvSession& session, Thread&) -> Task<> {
+  connect([&](kv::KvSession& session, Thread&) -> Task<> {
     std::map<std::uint64_t, std::uint64_t> acknowledged;
     bool full = false;
     for (std::uint64_t number = 0; number < 20000; ++number) {
@@ -231,7 +231,7 @@ TEST_P(KvTest, AFullStoreSaysSoAndKeepsEverythingAcknowledged) {
       if (put) {
         acknowledged[number] = number;
       } else {
-        EXPECT_EQ(put.error(), Error::out_of_space);
+        EXPECT_EQ(put.error(), kv::Error::out_of_space);
         full = true;
         if (number > acknowledged.size() + 20) break;
       }
@@ -253,7 +253,7 @@ TEST_P(KvTest, AFullStoreSaysSoAndKeepsEverythingAcknowledged) {
 
 TEST_P(KvTest, TooLongIsRefusedAndHarmsNothing) {
   serve();
-  connect([this](KvSession& session, Thread&) -> Task<> {
+  connect([this](kv::KvSession& session, Thread&) -> Task<> {
     const Buffer key = key_of(1);
     const Buffer value = value_of(1, 5, fit_value(64));
     EXPECT_TRUE((co_await session.put(key, value)).has_value());
@@ -261,7 +261,7 @@ TEST_P(KvTest, TooLongIsRefusedAndHarmsNothing) {
     const auto put = co_await session.put(key, huge);
     EXPECT_FALSE(put.has_value());
     if (!put) {
-      EXPECT_EQ(put.error(), Error::too_large);
+      EXPECT_EQ(put.error(), kv::Error::too_large);
     }
     Buffer into(4096);
     const auto got = co_await session.get(key, into);
@@ -273,7 +273,7 @@ TEST_P(KvTest, TooLongIsRefusedAndHarmsNothing) {
     const auto cut = co_await session.get(key, small);
     EXPECT_FALSE(cut.has_value());
     if (!cut) {
-      EXPECT_EQ(cut.error(), Error::too_large);
+      EXPECT_EQ(cut.error(), kv::Error::too_large);
     }
   });
   run();
@@ -283,7 +283,7 @@ TEST_P(KvTest, ServesSleepingThreadsToo) {
   serve(0, CompletionMode::event);
   for (int c = 0; c < 2; ++c) {
     connect(
-        [c, this](KvSession& session, Thread&) -> Task<> {
+        [c, this](kv::KvSession& session, Thread&) -> Task<> {
           Buffer into(4096);
           for (std::uint64_t i = 0; i < 50; ++i) {
             const std::uint64_t number = c * 100 + i;

@@ -57,7 +57,7 @@ inline std::optional<std::uint64_t> version_of(std::uint64_t key,
 }
 
 // Systems have limits of their own; what a test would like is cut to what its system takes.
-inline KvConfig fit(const KvSystem& system, KvConfig config) {
+inline kv::KvConfig fit(const kv::KvSystem& system, kv::KvConfig config) {
   config.key_size = system.fit_key(config.key_size);
   config.value_size = system.fit_value(config.value_size);
   config.max_value_size = system.fit_value(config.max_value_size);
@@ -80,7 +80,7 @@ inline std::ostream& operator<<(std::ostream& out, const Subject& subject) {
 
 inline std::vector<Subject> all_subjects() {
   std::vector<Subject> subjects;
-  for (const KvSystem& system : kv_systems()) {
+  for (const kv::KvSystem& system : kv_systems()) {
     for (const std::string& platform : perdura::test::platform_names()) {
       subjects.push_back({std::string(system.name), platform});
     }
@@ -96,10 +96,10 @@ class KvTest : public testing::TestWithParam<Subject> {
   }
 
   Bytes fit_value(Bytes size) const { return system().fit_value(size); }
-  const KvSystem& system() const { return find_kv_system(GetParam().system); }
+  const kv::KvSystem& system() const { return find_kv_system(GetParam().system); }
   Platform& platform() { return *platform_; }
 
-  using Client = std::function<Task<>(KvSession&, Thread&)>;
+  using Client = std::function<Task<>(kv::KvSession&, Thread&)>;
   void serve(fabric::Port port = 0, CompletionMode mode = CompletionMode::polling) {
     platform_->start_service(0, port, mode, [this, port](Thread& thread) -> Task<> {
       const auto partition = system().open(thread, "pool" + std::to_string(port), config_);
@@ -120,13 +120,13 @@ class KvTest : public testing::TestWithParam<Subject> {
   }
   void run() { platform_->run(); }
 
-  KvConfig config_{.key_size = 16,
-                   .value_size = 64,
-                   .max_value_size = 2048,
-                   .records = 500,
-                   .writes = 20000,
-                   .sessions = 16,
-                   .parameters = {}};
+  kv::KvConfig config_{.key_size = 16,
+                       .value_size = 64,
+                       .max_value_size = 2048,
+                       .records = 500,
+                       .writes = 20000,
+                       .sessions = 16,
+                       .parameters = {}};
   std::unique_ptr<Platform> platform_;
   std::uint32_t next_client_ = 0;
 };

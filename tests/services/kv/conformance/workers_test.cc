@@ -29,10 +29,10 @@ std::vector<Subject> shared_subjects() {
 
 class Workers : public testing::TestWithParam<Subject> {
  protected:
-  const KvSystem& system() const { return find_kv_system(GetParam().system); }
+  const kv::KvSystem& system() const { return find_kv_system(GetParam().system); }
 
   // Fills a new store, and finds what it holds. Returns the number of keys.
-  std::uint64_t fill(const KvConfig& config);
+  std::uint64_t fill(const kv::KvConfig& config);
 
  private:
   struct Client {
@@ -40,12 +40,12 @@ class Workers : public testing::TestWithParam<Subject> {
     std::uint32_t filling = 0;          // lanes that have not ended
     std::vector<std::uint64_t> stored;  // keys
   };
-  Task<> insert(KvSession& session, const KvConfig& config, Client& client);
-  Task<> find(KvSession& session, const KvConfig& config, std::uint64_t number);
+  Task<> insert(kv::KvSession& session, const kv::KvConfig& config, Client& client);
+  Task<> find(kv::KvSession& session, const kv::KvConfig& config, std::uint64_t number);
 };
 INSTANTIATE_TEST_SUITE_P(All, Workers, testing::ValuesIn(shared_subjects()), subject_name);
 
-Task<> Workers::insert(KvSession& session, const KvConfig& config, Client& client) {
+Task<> Workers::insert(kv::KvSession& session, const kv::KvConfig& config, Client& client) {
   while (client.next < kMoreThanFit) {
     const std::uint64_t number = std::exchange(client.next, client.next + kWorkers);
     const Buffer key = key_of(number, config.key_size);
@@ -54,13 +54,13 @@ Task<> Workers::insert(KvSession& session, const KvConfig& config, Client& clien
     if (put) {
       client.stored.push_back(number);
     } else {
-      EXPECT_EQ(put.error(), Error::out_of_space);
+      EXPECT_EQ(put.error(), kv::Error::out_of_space);
     }
   }
   --client.filling;
 }
 
-Task<> Workers::find(KvSession& session, const KvConfig& config, std::uint64_t number) {
+Task<> Workers::find(kv::KvSession& session, const kv::KvConfig& config, std::uint64_t number) {
   const Buffer key = key_of(number, config.key_size);
   Buffer into(config.max_value_size);
   const auto got = co_await session.get(key, into);
@@ -70,7 +70,7 @@ Task<> Workers::find(KvSession& session, const KvConfig& config, std::uint64_t n
   }
 }
 
-std::uint64_t Workers::fill(const KvConfig& config) {
+std::uint64_t Workers::fill(const kv::KvConfig& config) {
   const auto platform =
       perdura::test::make_platform_of_slow_memory(GetParam().platform, 1 + kWorkers);
   SharedStore store(*platform, system(), config);
@@ -101,14 +101,14 @@ std::uint64_t Workers::fill(const KvConfig& config) {
 
 TEST_P(Workers, FillAStoreTogether) {
   for (std::size_t small = 0; small < system().small_stores.size(); ++small) {
-    KvConfig config{.key_size = system().fit_key(24),
-                    .value_size = system().fit_value(kShort),
-                    .max_value_size = system().fit_value(kShort),
-                    .records = 8,
-                    .writes = kMoreThanFit,
-                    .sessions = 2,
-                    .workers = kWorkers,
-                    .parameters = {}};
+    kv::KvConfig config{.key_size = system().fit_key(24),
+                        .value_size = system().fit_value(kShort),
+                        .max_value_size = system().fit_value(kShort),
+                        .records = 8,
+                        .writes = kMoreThanFit,
+                        .sessions = 2,
+                        .workers = kWorkers,
+                        .parameters = {}};
     services::make_small(system(), small, config);
     for (int store = 0; store < kStores && !HasFailure(); ++store) {
       SCOPED_TRACE(testing::Message()

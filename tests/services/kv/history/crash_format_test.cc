@@ -25,7 +25,7 @@ std::set<Bytes> drawn_lengths() {
 
 Bytewise value_of(const CrashLengths& lengths, std::uint64_t key, std::uint64_t version) {
   Bytewise value(lengths.of(version));
-  workload::fill_value(value, key, version);
+  kv::fill_value(value, key, version);
   return value;
 }
 
@@ -39,7 +39,7 @@ class ValuesOfCrashes : public testing::Test {
     return CrashFormat(lengths).version(crash_key(key, kWord), value);
   }
   static CrashLengths lengths_of(Bytes one, Bytes other) {
-    const systems::KvSystem any{};  // takes values of all lengths
+    const kv::KvSystem any{};  // takes values of all lengths
     return {any, KvCrashPlan{.lengths = {one, other}}};
   }
 };
@@ -62,7 +62,7 @@ TEST_F(ValuesOfCrashes, AreNotCutOrContinued) {
       if (other == length) continue;
       Bytewise value(other);
       // As the same put would have written it, had it been so long.
-      workload::fill_value(value, kKey, kVersion);
+      kv::fill_value(value, kKey, kVersion);
       EXPECT_FALSE(version_of(lengths, kKey, value)) << other << " bytes instead of " << length;
     }
   }

@@ -20,17 +20,17 @@ namespace {
 
 using history::Kind;
 using history::Operation;
-using history::OperationLog;
 using history::Outcome;
+using kv::OperationLog;
 
 enum class Fault : std::uint8_t { none, stale_read, torn_value, lost_update, ghost_delete };
 
 // Passes everything on, but for one operation on key 1.
-class FaultySession final : public KvSession {
+class FaultySession final : public kv::KvSession {
  public:
-  FaultySession(KvSession& session, Fault fault) : session_(session), fault_(fault) {}
+  FaultySession(kv::KvSession& session, Fault fault) : session_(session), fault_(fault) {}
 
-  Task<Result<Bytes>> get(Key key, std::span<std::byte> into) override {
+  Task<kv::Result<Bytes>> get(kv::Key key, std::span<std::byte> into) override {
     const auto got = co_await session_.get(key, into);
     if (!got || TestFormat().key_number(key) != 1) co_return got;
     ++gets_;
@@ -44,20 +44,20 @@ class FaultySession final : public KvSession {
     }
     co_return got;
   }
-  Task<Result<void>> put(Key key, Value value) override {
+  Task<kv::Result<void>> put(kv::Key key, kv::Value value) override {
     if (TestFormat().key_number(key) == 1 && ++puts_ == 30 && fault_ == Fault::lost_update) {
-      co_return Result<void>();
+      co_return kv::Result<void>();
     }
     co_return co_await session_.put(key, value);
   }
-  Task<Result<void>> erase(Key key) override {
-    if (fault_ == Fault::ghost_delete) co_return Result<void>();
+  Task<kv::Result<void>> erase(kv::Key key) override {
+    if (fault_ == Fault::ghost_delete) co_return kv::Result<void>();
     co_return co_await session_.erase(key);
   }
-  SessionCounts counts() const override { return session_.counts(); }
+  kv::SessionCounts counts() const override { return session_.counts(); }
 
  private:
-  KvSession& session_;
+  kv::KvSession& session_;
   Fault fault_;
   int gets_ = 0;
   int puts_ = 0;
@@ -72,7 +72,7 @@ class RecorderTest : public KvTest {
     serve();
     for (std::uint64_t c = 0; c < 2; ++c) {
       connect(recording_.of(
-          [c, this](KvSession& session, Thread&) -> Task<> {
+          [c, this](kv::KvSession& session, Thread&) -> Task<> {
             Buffer into(4096);
             const Buffer own = key_of(1 + c);
             const Buffer other = key_of(2 - c);
@@ -87,7 +87,7 @@ class RecorderTest : public KvTest {
               }
             }
           },
-          [c, fault](KvSession& session) {
+          [c, fault](kv::KvSession& session) {
             return std::make_unique<FaultySession>(session, c == 0 ? fault : Fault::none);
           }));
     }
@@ -146,7 +146,7 @@ class KilledClient : public testing::TestWithParam<std::string> {};
 
 std::vector<std::string> system_names() {
   std::vector<std::string> names;
-  for (const KvSystem& system : kv_systems()) names.emplace_back(system.name);
+  for (const kv::KvSystem& system : kv_systems()) names.emplace_back(system.name);
   return names;
 }
 INSTANTIATE_TEST_SUITE_P(All, KilledClient, testing::ValuesIn(system_names()),
@@ -155,14 +155,14 @@ INSTANTIATE_TEST_SUITE_P(All, KilledClient, testing::ValuesIn(system_names()),
                          });
 
 TEST_P(KilledClient, LeavesAnUnknownOperationBehind) {
-  const KvSystem& system = find_kv_system(GetParam());
-  const KvConfig config = fit(system, {.key_size = 16,
-                                       .value_size = 200,
-                                       .max_value_size = 200,
-                                       .records = 50,
-                                       .writes = 50'000,
-                                       .sessions = 8,
-                                       .parameters = {}});
+  const kv::KvSystem& system = find_kv_system(GetParam());
+  const kv::KvConfig config = fit(system, {.key_size = 16,
+                                           .value_size = 200,
+                                           .max_value_size = 200,
+                                           .records = 50,
+                                           .writes = 50'000,
+                                           .sessions = 8,
+                                           .parameters = {}});
   int under_way = 0;
   for (int kill = 0; kill < 40; ++kill) {
     SCOPED_TRACE(testing::Message() << "kill number " << kill);
@@ -177,7 +177,7 @@ TEST_P(KilledClient, LeavesAnUnknownOperationBehind) {
     platform.start_service(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
       const auto session = co_await system.connect(thread, {0, 0}, config);
       TestFormat format;
-      history::RecordedSession recorded(*session, 1, format, logs[0]);
+      kv::RecordedSession recorded(*session, 1, format, logs[0]);
       const Buffer key = key_of(7);
       for (std::uint64_t version = 1;; ++version) {
         const Buffer value = value_of(7, version, config.value_size);
@@ -191,7 +191,7 @@ TEST_P(KilledClient, LeavesAnUnknownOperationBehind) {
     platform.start(2, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
       const auto session = co_await system.connect(thread, {0, 0}, config);
       TestFormat format;
-      history::RecordedSession recorded(*session, 2, format, logs[1]);
+      kv::RecordedSession recorded(*session, 2, format, logs[1]);
       const Buffer key = key_of(7);
       Buffer into(4096);
       for (int after_death = 0; after_death < 10; after_death += dead ? 1 : 0) {
@@ -270,37 +270,37 @@ TEST(OperationLogTest, SaysThatItIsFull) {
 // --- what answers mean
 
 // Answers everything with one error, or an exception.
-class RefusingSession final : public KvSession {
+class RefusingSession final : public kv::KvSession {
  public:
-  std::optional<Error> error{};
-  Task<Result<Bytes>> get(Key, std::span<std::byte>) override {
+  std::optional<kv::Error> error{};
+  Task<kv::Result<Bytes>> get(kv::Key, std::span<std::byte>) override {
     if (!error) throw std::runtime_error("the network is gone");
     co_return tl::unexpected(*error);
   }
-  Task<Result<void>> put(Key, Value) override {
+  Task<kv::Result<void>> put(kv::Key, kv::Value) override {
     if (!error) throw std::runtime_error("the network is gone");
     co_return tl::unexpected(*error);
   }
-  Task<Result<void>> erase(Key) override {
+  Task<kv::Result<void>> erase(kv::Key) override {
     if (!error) throw std::runtime_error("the network is gone");
     co_return tl::unexpected(*error);
   }
-  SessionCounts counts() const override { return {.torn_reads = 3, .retries = 4}; }
+  kv::SessionCounts counts() const override { return {.torn_reads = 3, .retries = 4}; }
 };
 
 TEST(Recorder, TellsWhatHadNoEffectFromWhatMayHaveHadOne) {
   struct Case {
-    std::optional<Error> error;
+    std::optional<kv::Error> error;
     Outcome get;
     Outcome put;
     Outcome erase;
   };
   const Case cases[] = {
-      {Error::not_found, Outcome::not_found, Outcome::unknown, Outcome::not_found},
-      {Error::out_of_space, Outcome::refused, Outcome::refused, Outcome::refused},
-      {Error::too_large, Outcome::refused, Outcome::refused, Outcome::refused},
-      {Error::corrupt, Outcome::torn, Outcome::unknown, Outcome::unknown},
-      {Error::disconnected, Outcome::unknown, Outcome::unknown, Outcome::unknown},
+      {kv::Error::not_found, Outcome::not_found, Outcome::unknown, Outcome::not_found},
+      {kv::Error::out_of_space, Outcome::refused, Outcome::refused, Outcome::refused},
+      {kv::Error::too_large, Outcome::refused, Outcome::refused, Outcome::refused},
+      {kv::Error::corrupt, Outcome::torn, Outcome::unknown, Outcome::unknown},
+      {kv::Error::disconnected, Outcome::unknown, Outcome::unknown, Outcome::unknown},
       {std::nullopt, Outcome::unknown, Outcome::unknown, Outcome::unknown},
   };
   for (const Case& expected : cases) {
@@ -310,7 +310,7 @@ TEST(Recorder, TellsWhatHadNoEffectFromWhatMayHaveHadOne) {
       RefusingSession session;
       session.error = expected.error;
       TestFormat format;
-      history::RecordedSession recorded(session, 0, format, log);
+      kv::RecordedSession recorded(session, 0, format, log);
       EXPECT_EQ(recorded.counts().retries, 4U);
       const Buffer key = key_of(1);
       const Buffer value = value_of(1, 1, 16);
@@ -347,7 +347,7 @@ TEST(Recorder, RefusesAValueWithoutAVersion) {
   platform->start(0, 0, CompletionMode::polling, [&](Thread&) -> Task<> {
     RefusingSession session;
     TestFormat format;
-    history::RecordedSession recorded(session, 0, format, log);
+    kv::RecordedSession recorded(session, 0, format, log);
     const Buffer key = key_of(1);
     const Buffer value(64);
     co_await recorded.put(key, value);
@@ -360,14 +360,14 @@ TEST(Recorder, RefusesAValueWithoutAVersion) {
 
 TEST(WorkloadFormat, ReadsWhatTheWorkloadWrites) {
   for (const std::size_t size : {4U, 8U, 16U, 24U}) {
-    const workload::KeyFormat keys(size, "user", workload::InsertOrder::hashed);
-    history::WorkloadFormat format(keys);
+    const kv::KeyFormat keys(size, "user", kv::InsertOrder::hashed);
+    kv::WorkloadFormat format(keys);
     Buffer key(size);
     Buffer other(size);
     keys.write(5, key);
     keys.write(6, other);
     Buffer value(64);
-    workload::fill_value(value, 5, 77);
+    kv::fill_value(value, 5, 77);
     EXPECT_EQ(format.version(key, value), 77U);
     EXPECT_EQ(format.version(other, value), std::nullopt) << "it is another key's value";
     EXPECT_NE(format.key_number(key), format.key_number(other));
@@ -376,7 +376,7 @@ TEST(WorkloadFormat, ReadsWhatTheWorkloadWrites) {
     EXPECT_EQ(format.version(key, std::span(value).first(7)), std::nullopt) << "too short";
     for (const std::size_t least : {8U, 15U}) {
       Buffer small(least);
-      workload::fill_value(small, 5, 0xFFFFFFFE);
+      kv::fill_value(small, 5, 0xFFFFFFFE);
       EXPECT_EQ(format.version(key, small), 0xFFFFFFFE) << "the greatest of a history";
     }
     value[60] ^= std::byte{1};

@@ -16,7 +16,7 @@ constexpr std::uint64_t kFlood = 5000;
 
 // Counts calls, and how many are executed before another task of the thread has its turn, which is
 // ready when the first of them begins.
-class CountedCalls final : public NoKeys {
+class CountedCalls final : public bench::micro::NoKeys {
  public:
   Task<> until_usable() override {
     ++count;

@@ -66,7 +66,7 @@ class TwoPools {
   Thread& thread_;
   std::unique_ptr<pmem::Region> region_;
   std::shared_ptr<Launcher> launcher_;
-  NoKeys keys_;
+  bench::micro::NoKeys keys_;
   std::shared_ptr<Launched> launched_;
   std::shared_ptr<Host> host_;
 };
