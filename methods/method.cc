@@ -377,7 +377,9 @@ Method read_method(std::string_view text, std::string_view name) {
   return method;
 }
 
-Method with_read_for_flush(Method method) {
+namespace {
+
+Method with_read(Method method, bool fences_atomics) {
   for (pmem::Agent& agent : method.program.agents) {
     bool after_read = false;
     for (Step& step : agent.steps) {
@@ -386,13 +388,22 @@ Method with_read_for_flush(Method method) {
         after_read = true;
       } else if (step.kind == StepKind::completion) {
         after_read = false;
-      } else if (after_read && method.update == Update::publish &&
+      } else if (after_read && fences_atomics &&
                  (step.kind == StepKind::compare_and_swap || step.kind == StepKind::atomic_write)) {
         step.fenced = true;
       }
     }
   }
   return method;
+}
+
+}  // namespace
+
+Method with_read_for_flush(Method method) { return with_read(std::move(method), true); }
+
+Method with_read_timed_as_flush(Method method) {
+  const bool publishes = method.update == Update::publish;
+  return with_read(std::move(method), publishes);
 }
 
 std::string name_in_results(const Method& method, bool read_for_flush) {

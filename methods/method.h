@@ -121,9 +121,13 @@ const Method& method_of_paper(const Configuration& configuration, Update update,
 Method read_method(std::string_view text, std::string_view name);
 
 // The method with READ in place of FLUSH for visibility (section 3.4), for devices without FLUSH.
-// An atomic may overtake a READ in flight (InfiniBand specification, table 79), but not a FLUSH, so
-// a link that follows a READ is fenced. The paper's ATOMIC WRITE is left as in the paper.
+// An atomic may overtake a READ in flight, but not a FLUSH (platform/fabric/order/ordering.h), so an
+// atomic that follows a READ is fenced.
 Method with_read_for_flush(Method method);
+// The paper's emulation, which measures what a method would take on a device with FLUSH: the READ
+// stands for the FLUSH, and an ordered update's ATOMIC WRITE follows it without a fence. The method
+// itself is then right only on a device that executes READs and atomics in order.
+Method with_read_timed_as_flush(Method method);
 // The name of a method in results, with " (read)" if READ emulates its FLUSH.
 std::string name_in_results(const Method& method, bool read_for_flush);
 

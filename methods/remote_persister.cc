@@ -37,7 +37,8 @@ const RemoteUpdate& part(const UpdateRequest& request, std::size_t update) {
 // The method with this checksum; null if it is not one of methods().
 const Method* method_of(std::uint32_t checksum) {
   for (const Method& method : methods()) {
-    for (const Method& variant : {method, with_read_for_flush(method)}) {
+    for (const Method& variant :
+         {method, with_read_for_flush(method), with_read_timed_as_flush(method)}) {
       if (PersisterSetup{.method = variant}.method_checksum() == checksum) return &method;
     }
   }

@@ -16,7 +16,9 @@ std::uint32_t checksum(std::span<const std::byte> record) {
 }  // namespace
 
 methods::PersisterSetup LogOptions::setup() const {
-  return {.method = read_for_flush ? methods::with_read_for_flush(method) : method,
+  const auto with_read =
+      timed_as_flush ? methods::with_read_timed_as_flush : methods::with_read_for_flush;
+  return {.method = read_for_flush ? with_read(method) : method,
           .largest_a = static_cast<std::uint32_t>(sizeof(RecordHeader)) + largest_record,
           .largest_b = kWord,
           .receive_buffers = receive_buffers,

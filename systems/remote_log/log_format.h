@@ -45,6 +45,7 @@ inline constexpr Bytes kSlotsOffset = 256;
 struct LogOptions {
   methods::Method method;
   bool read_for_flush = false;        // a READ emulates FLUSH for visibility
+  bool timed_as_flush = false;        // it does so as in the paper, only to be measured
   std::uint64_t slots = 4096;         // number of records that the log holds
   std::uint32_t largest_record = 64;  // size of the largest payload, in bytes
   std::uint32_t receive_buffers = 64;

@@ -25,23 +25,19 @@ void gather(const LocalPieces& pieces, std::vector<std::byte>& into) {
   }
 }
 
-pmem::RemoteKind kind_of(const WorkRequest& request) {
-  switch (request.opcode) {
-    case Opcode::write:
-    case Opcode::write_with_immediate:
-    case Opcode::send:
-      return pmem::RemoteKind::posted;
-    case Opcode::read:
-      return pmem::RemoteKind::read;
-    case Opcode::flush:
-      return request.placement == Placement::persistence ? pmem::RemoteKind::flush_persistence
-                                                         : pmem::RemoteKind::read;
-    case Opcode::compare_and_swap:
-    case Opcode::fetch_and_add:
-    case Opcode::atomic_write:
+pmem::RemoteKind remote_kind_of(const WorkRequest& request) {
+  switch (kind_of(request.opcode)) {
+    case WorkKind::posted:
       break;
+    case WorkKind::read:
+      return pmem::RemoteKind::read;
+    case WorkKind::atomic:
+      return pmem::RemoteKind::atomic;
+    case WorkKind::flush:
+      return request.placement == Placement::persistence ? pmem::RemoteKind::flush_persistence
+                                                         : pmem::RemoteKind::flush;
   }
-  return pmem::RemoteKind::atomic;
+  return pmem::RemoteKind::posted;
 }
 
 }  // namespace
@@ -257,11 +253,11 @@ void End::observe(Flight& flight) const {
 void End::advance() {
   while (!waiting_.empty() && outstanding_count_ < options_.send_depth) {
     Flight& flight = waiting_.front();
-    if (flight.request.flags.fenced && outstanding_non_posted_ > 0) return;
+    if (flight.request.flags.fenced && awaited_by_fence_ > 0) return;
     waiting_.take_front();
     outstanding_.push_back(flight);
     ++outstanding_count_;
-    if (!is_posted(flight.request.opcode)) ++outstanding_non_posted_;
+    if (fence_waits_for(kind_of(flight.request.opcode))) ++awaited_by_fence_;
     transmit(flight);
   }
 }
@@ -270,7 +266,7 @@ void End::transmit(Flight& flight) {
   const Profile& profile = nic_.profile;
   if (journal_) [[unlikely]] {
     flight.known_as =
-        journal_->post(connection_, kind_of(flight.request), flight.request.flags.fenced);
+        journal_->post(connection_, remote_kind_of(flight.request), flight.request.flags.fenced);
     if (flight.observed && journal_->powered()) {
       observer().sent(flight.observed_as, journal_->machine(), flight.known_as);
     }
@@ -323,7 +319,7 @@ void End::complete(Flight& flight) {
   }
   const SimThread::CompletionArrives completion_arrives(thread_);
   --outstanding_count_;
-  if (!is_posted(flight.request.opcode)) --outstanding_non_posted_;
+  if (fence_waits_for(kind_of(flight.request.opcode))) --awaited_by_fence_;
   if (flight.status == Status::success && flight.request.opcode == Opcode::read &&
       flight.operation != nullptr) {
     const LocalPieces& local = flight.request.local;
@@ -363,7 +359,7 @@ void End::enter_error() {
     }
   }
   outstanding_count_ = 0;
-  outstanding_non_posted_ = 0;
+  awaited_by_fence_ = 0;
   peer_->peer_has_flushed_ = true;
   if (network_.engine.relaxed()) [[unlikely]] {
     relaxed().flush();

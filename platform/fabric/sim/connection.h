@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "platform/fabric/fabric.h"
+#include "platform/fabric/order/ordering.h"
 #include "platform/fabric/sim/nic.h"
 #include "platform/fabric/sim/relaxed_pipe.h"
 #include "platform/runtime/ring.h"
@@ -29,6 +30,26 @@ using perdura::sim::SimThread;
 
 class End;
 class RelaxedPipe;
+
+constexpr WorkKind kind_of(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::write:
+    case Opcode::write_with_immediate:
+    case Opcode::send:
+      break;
+    case Opcode::read:
+      return WorkKind::read;
+    case Opcode::compare_and_swap:
+    case Opcode::fetch_and_add:
+    case Opcode::atomic_write:
+      return WorkKind::atomic;
+    case Opcode::flush:
+      return WorkKind::flush;
+  }
+  return WorkKind::posted;
+}
+constexpr bool is_posted(Opcode opcode) { return kind_of(opcode) == WorkKind::posted; }
+constexpr bool is_atomic(Opcode opcode) { return kind_of(opcode) == WorkKind::atomic; }
 
 // A contiguous part of memory that a device reads or writes.
 struct Target {
@@ -272,10 +293,6 @@ class alignas(kCacheLine) End {
   void complete(Flight& flight);
   void cut_off(Flight& flight);
   void enter_error();
-  static bool is_posted(Opcode opcode) {
-    return opcode == Opcode::write || opcode == Opcode::write_with_immediate ||
-           opcode == Opcode::send;
-  }
 
   // Responder.
   void arrived(Flight& flight);
@@ -285,6 +302,21 @@ class alignas(kCacheLine) End {
     if (memory.extents != nullptr) [[unlikely]]
       return targets_in_extents(flight);
     return {{&memory.region(), memory.offset + flight.request.remote.offset, length}, {}};
+  }
+  // Returns the time from which on an operation of this kind may take effect: not before the earlier
+  // operations of other kinds that it must not overtake. The device executes operations of the same
+  // kind in the order in which they arrive.
+  template <WorkKind kKind>
+  Time behind_earlier(Time at) const {
+    static_assert(kKind == WorkKind::read || order_of(WorkKind::read, kKind) != Order::kept,
+                  "no time is kept of a READ for other operations to wait for");
+    const auto await = [&](WorkKind earlier, Time last) {
+      if (earlier != kKind && order_of(earlier, kKind) == Order::kept) at = std::max(at, last);
+    };
+    await(WorkKind::posted, last_placement_);
+    await(WorkKind::atomic, last_atomic_);
+    await(WorkKind::flush, last_push_);
+    return at;
   }
   Targets targets_in_extents(const Flight& flight) const;
   Targets local_targets(const LocalPieces& local, Bytes length) const;
@@ -333,7 +365,7 @@ class alignas(kCacheLine) End {
   FlightQueue<&Flight::next> waiting_;      // posted, not yet started
   FlightQueue<&Flight::next> outstanding_;  // started, not yet completed
   std::uint32_t outstanding_count_ = 0;
-  std::uint32_t outstanding_non_posted_ = 0;
+  std::uint32_t awaited_by_fence_ = 0;  // those of them that a fence waits for
   Time last_departure_{};
   Time last_request_arrives_{};
   Time last_answer_arrives_{};
@@ -341,7 +373,7 @@ class alignas(kCacheLine) End {
 
   Time last_placement_{};
   Time last_atomic_{};  // when the last atomic that has begun takes effect
-  Time last_push_{};    // when the last FLUSH began to push, before which no later atomic begins
+  Time last_push_{};    // when the last FLUSH began to push
   Time busy_until_{};   // when the device has ended all that it has begun
   std::uint32_t placements_ = 0;
   Time last_delivery_{};

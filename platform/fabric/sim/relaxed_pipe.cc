@@ -1,6 +1,7 @@
 #include "platform/fabric/sim/relaxed_pipe.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "platform/fabric/sim/connection.h"
@@ -11,16 +12,8 @@ namespace {
 
 using Kind = RelaxedStep::Kind;
 
-bool is_posted(Opcode opcode) {
-  return opcode == Opcode::write || opcode == Opcode::write_with_immediate ||
-         opcode == Opcode::send;
-}
 bool is_message(Opcode opcode) {
   return opcode == Opcode::write_with_immediate || opcode == Opcode::send;
-}
-bool is_atomic(Opcode opcode) {
-  return opcode == Opcode::compare_and_swap || opcode == Opcode::fetch_and_add ||
-         opcode == Opcode::atomic_write;
 }
 
 bool is_supported(const WorkRequest& request, const perdura::sim::NicProfile& nic) {
@@ -61,31 +54,33 @@ std::span<std::byte> part_of(Flight& flight, Bytes part, std::uint32_t number) {
 
 // Properties that hold for all operations before a given one.
 struct RelaxedPipe::Earlier {
-  bool fetched = true;      // WRITEs and SENDs
-  bool placed = true;       // WRITEs and SENDs
-  bool sampled = true;      // READs
-  bool put_back = true;     // READs
-  bool atomics = true;      // atomics and FLUSHes have taken effect
-  bool reported = true;     // messages
-  bool completed = true;    // all operations
-  bool non_posted = true;   // READs, atomics and FLUSHes have completed
-  std::uint32_t going = 0;  // not completed
+  bool fetched = true;    // WRITEs and SENDs
+  bool put_back = true;   // READs
+  bool reported = true;   // messages
+  bool completed = true;  // all operations
+  bool unfenced = true;   // the operations that a fence waits for have completed
+  std::array<bool, kWorkKinds.size()> effective{true, true, true, true};  // those of each kind
+  std::uint32_t going = 0;                                                // not completed
+
+  // Returns true if the next operation, which is of this kind, may take effect at the responder.
+  bool lets_execute(WorkKind next) const {
+    return std::all_of(kWorkKinds.begin(), kWorkKinds.end(), [&](WorkKind kind) {
+      return effective[static_cast<std::size_t>(kind)] || order_of(kind, next) != Order::kept;
+    });
+  }
 
   void add(const Posted& posted) {
-    const Opcode opcode = posted.flight->request.opcode;
+    const WorkKind kind = kind_of(posted.flight->request.opcode);
     const bool complete = posted.completed;
-    if (sim::is_posted(opcode)) {
+    if (kind == WorkKind::posted) {
       fetched = fetched && posted.fetched == posted.all();
-      placed = placed && posted.placed == posted.all();
       reported = reported && (posted.reported || !posted.needs_report);
-    } else if (opcode == Opcode::read) {
-      sampled = sampled && posted.sampled == posted.all();
+    } else if (kind == WorkKind::read) {
       put_back = put_back && posted.put_back == posted.all();
-      non_posted = non_posted && complete;
-    } else {
-      atomics = atomics && effective(posted);
-      non_posted = non_posted && complete;
     }
+    bool& all_effective = effective[static_cast<std::size_t>(kind)];
+    all_effective = all_effective && RelaxedPipe::effective(posted);
+    unfenced = unfenced && (complete || !fence_waits_for(kind));
     completed = completed && complete;
     if (!complete) ++going;
   }
@@ -156,7 +151,7 @@ void RelaxedPipe::list(std::vector<RelaxedStep>& steps) {
     const Posted& posted = posted_[at];
     const WorkRequest& request = posted.flight->request;
     // The device starts operations in order; one that waits holds up all later ones.
-    if (request.flags.fenced && !earlier.non_posted) return;
+    if (request.flags.fenced && !earlier.unfenced) return;
     if (earlier.going >= end_.options_.send_depth) return;
     if (is_posted(request.opcode)) {
       list_posted(posted, at, earlier, steps);
@@ -176,7 +171,8 @@ void RelaxedPipe::list_posted(const Posted& posted, std::uint32_t at, const Earl
     const Parts bit = Parts{1} << part;
     if ((posted.fetched & bit) == 0) {
       if (earlier.fetched) steps.push_back({self, at, part, Kind::fetch});
-    } else if ((posted.placed & bit) == 0 && earlier.placed && admissible(posted)) {
+    } else if ((posted.placed & bit) == 0 && earlier.lets_execute(WorkKind::posted) &&
+               admissible(posted)) {
       steps.push_back({self, at, part, Kind::place});
     }
   }
@@ -198,7 +194,7 @@ void RelaxedPipe::list_read(const Posted& posted, std::uint32_t at, const Earlie
   for (std::uint32_t part = 0; part < posted.parts; ++part) {
     const Parts bit = Parts{1} << part;
     if ((posted.sampled & bit) == 0) {
-      if (earlier.placed && earlier.sampled && earlier.atomics) {
+      if (earlier.lets_execute(WorkKind::read)) {
         steps.push_back({self, at, part, Kind::sample});
       }
     } else if ((posted.put_back & bit) == 0 && earlier.put_back) {
@@ -214,8 +210,9 @@ void RelaxedPipe::list_non_posted(const Posted& posted, std::uint32_t at, const 
                                   std::vector<RelaxedStep>& steps) const {
   const auto self = const_cast<RelaxedPipe*>(this);
   if (posted.sampled == 0) {
-    const bool locked = is_atomic(posted.flight->request.opcode) && end_.peer_->nic_.in_atomic;
-    if (earlier.placed && earlier.atomics && !locked) {
+    const WorkKind kind = kind_of(posted.flight->request.opcode);
+    const bool locked = kind == WorkKind::atomic && end_.peer_->nic_.in_atomic;
+    if (earlier.lets_execute(kind) && !locked) {
       steps.push_back({self, at, 0, Kind::sample});
     }
   } else if (posted.placed == 0) {

@@ -150,9 +150,7 @@ bool End::process(Flight& flight) {
 
   Bytes length = request.local.length();
   if (request.opcode == Opcode::flush) length = request.flush_length;
-  const bool word = request.opcode == Opcode::compare_and_swap ||
-                    request.opcode == Opcode::fetch_and_add ||
-                    request.opcode == Opcode::atomic_write;
+  const bool word = is_atomic(request.opcode);
   if (word) length = kWord;
   const bool known = (request.opcode != Opcode::flush ||
                       (request.placement == Placement::persistence ? profile.nic.flush_persistence
@@ -181,12 +179,12 @@ bool End::process(Flight& flight) {
     case Opcode::flush:
       // A FLUSH pushes earlier placements in front of it, as a READ of no bytes would, and waits
       // for earlier atomics.
-      last_push_ = std::max({at, last_placement_, last_atomic_});
+      last_push_ = behind_earlier<WorkKind::flush>(at);
       execute_at(flight, last_push_ + profile.nic.pcie_read);
       break;
     default: {
       const Time takes_effect =
-          nic_.atomics.take(std::max({at, last_placement_, last_push_}), profile.nic.atomic) +
+          nic_.atomics.take(behind_earlier<WorkKind::atomic>(at), profile.nic.atomic) +
           profile.nic.pcie_read;
       last_atomic_ = std::max(last_atomic_, takes_effect);
       execute_at(flight, takes_effect);
@@ -226,6 +224,7 @@ Targets End::local_targets(const LocalPieces& local, Bytes length) const {
 
 void End::place(Flight& flight, const Targets& targets, Time at) {
   const Bytes bytes = flight.payload.size();
+  at = behind_earlier<WorkKind::posted>(at);
   if (bytes == 0) {
     last_placement_ = std::max(last_placement_, at);
     return;
@@ -320,7 +319,7 @@ void End::execute_read(Flight& flight, Time at) {
   // waits for its earlier atomics.
   const Picoseconds bus = transfer_time(bytes, profile.nic.dma_read_bandwidth());
   const Time now = network_.engine.now();
-  const Time start = nic_.dma_read.take(now, std::max({at, last_placement_, last_atomic_}), bus);
+  const Time start = nic_.dma_read.take(now, behind_earlier<WorkKind::read>(at), bus);
   const Targets targets = remote_targets(flight, bytes);
   const Target& one = targets.first;
   const bool is_one = targets.more.empty();

@@ -160,8 +160,10 @@ void ProgramExplorer::apply(Run& run, Event event) const {
       place_now();
       break;
     case StepKind::read:
-    case StepKind::flush_visibility:
       post(RemoteKind::read);
+      break;
+    case StepKind::flush_visibility:
+      post(RemoteKind::flush);
       break;
     case StepKind::flush_persistence: {
       const auto operation = post(RemoteKind::flush_persistence);

@@ -57,7 +57,7 @@ ImageSpace::ImageSpace(PersistenceState& state) {
   std::map<const void*, std::vector<std::uint32_t>> of_line;
   std::map<std::uint32_t, std::vector<std::uint32_t>> of_connection;
   std::vector<std::uint32_t> written_back;
-  std::vector<std::uint32_t> pushed(open.size(), PersistenceState::kNone);
+  std::vector<PersistenceState::Pushes> pushes(open.size());
   for (std::uint32_t i = 0; i < open.size(); ++i) {
     const PersistenceState::Fragment& fragment = *open[i];
     const bool by_device = fragment.source == PersistenceState::Source::device;
@@ -82,15 +82,12 @@ ImageSpace::ImageSpace(PersistenceState& state) {
     if (!by_device) continue;
     const auto& connection = state.connections_[fragment.operation.connection];
     const auto& operation = connection.operations[fragment.operation.index];
-    pushed[i] = state.pushed_by(connection, fragment);
+    pushes[i] = state.pushes_of(connection, fragment);
     for (const std::uint32_t other : of_connection[fragment.operation.connection]) {
-      const std::uint32_t index = open[other]->operation.index;
-      const auto& earlier = connection.operations[index];
-      const bool posted = earlier.kind == RemoteKind::posted && !earlier.relaxed;
       const bool in_order =
           state.ordered_by_visibility()
-              ? (posted && index < operation.after_posted) || index < operation.after_all
-              : pushed[other] < operation.after_all;
+              ? state.takes_effect_before(open[other]->operation, fragment.operation)
+              : pushes[other].before(operation.after);
       if (in_order) order(other, i);
     }
     of_connection[fragment.operation.connection].push_back(i);

@@ -34,11 +34,9 @@ bool PersistenceState::follows_from_durable(const Fragment& fragment) const {
   const Connection& connection = connections_[fragment.operation.connection];
   const std::uint32_t index = fragment.operation.index;
   const OperationState& state = connection.operations[index];
-  return index < connection.durable_any ||
-         (state.kind == RemoteKind::posted && !state.relaxed &&
-          index < connection.durable_posted) ||
-         (connection.durable_pushed > 0 &&
-          pushed_by(connection, fragment) < connection.durable_pushed);
+  return index < connection.durable[state.group] ||
+         (connection.durable_pushed.highest() > 0 &&
+          pushes_of(connection, fragment).before(connection.durable_pushed));
 }
 
 // Marks as durable whatever must have become durable before something that is known to be durable.
@@ -51,7 +49,7 @@ void PersistenceState::follow_durable() {
   }
   for (auto& [id, writer] : writers_) writer.durable = 0;
   for (Connection& connection : connections_) {
-    connection.durable_posted = connection.durable_any = connection.durable_pushed = 0;
+    connection.durable = connection.durable_pushed = OfEachGroup(0);
   }
   for (auto told = fragments_.rbegin(); told != fragments_.rend(); ++told) {
     Fragment& fragment = **told;
@@ -72,10 +70,9 @@ void PersistenceState::follow_durable() {
     Connection& connection = connections_[fragment.operation.connection];
     const OperationState& state = connection.operations[fragment.operation.index];
     if (ordered_by_visibility()) {
-      connection.durable_posted = std::max(connection.durable_posted, state.after_posted);
-      connection.durable_any = std::max(connection.durable_any, state.after_all);
+      connection.durable.raise_to(state.after);
     } else if (rules_.holds(Rule::push_orders)) {
-      connection.durable_pushed = std::max(connection.durable_pushed, state.after_all);
+      connection.durable_pushed.raise_to(state.after);
     }
   }
 }
@@ -138,10 +135,12 @@ bool PersistenceState::may_survive(const Fragment& fragment) const {
   const Connection& connection = connections_[fragment.operation.connection];
   const OperationState& state = connection.operations[fragment.operation.index];
   if (ordered_by_visibility()) {
-    return connection.broken_posted >= state.after_posted &&
-           connection.broken_any >= state.after_all;
+    for (std::size_t i = 0; i < kGroups; ++i) {
+      if (connection.broken.indices[i] < state.after.indices[i]) return false;
+    }
+    return true;
   }
-  return connection.broken_pushed >= state.after_all || !rules_.holds(Rule::push_orders);
+  return !connection.broken_pushes.before(state.after) || !rules_.holds(Rule::push_orders);
 }
 
 void PersistenceState::leave_out(const Fragment& fragment) {
@@ -160,12 +159,11 @@ void PersistenceState::leave_out(const Fragment& fragment) {
   if (fragment.source != Source::device) return;
   Connection& connection = connections_[fragment.operation.connection];
   const std::uint32_t index = fragment.operation.index;
-  const OperationState& state = connection.operations[index];
-  if (state.kind == RemoteKind::posted && !state.relaxed) {
-    connection.broken_posted = std::min(connection.broken_posted, index);
-  }
-  connection.broken_any = std::min(connection.broken_any, index);
-  connection.broken_pushed = std::min(connection.broken_pushed, pushed_by(connection, fragment));
+  std::uint32_t& broken = connection.broken[connection.operations[index].group];
+  broken = std::min(broken, index);
+  const Pushes pushes = pushes_of(connection, fragment);
+  connection.broken_pushes = {std::min(connection.broken_pushes.read, pushes.read),
+                              std::min(connection.broken_pushes.flush, pushes.flush)};
 }
 
 // Chooses which bytes of the fragment survive.
@@ -213,7 +211,8 @@ const std::vector<PersistenceState::Survivor>& PersistenceState::image(Choices& 
     survivors_.push_back({{key.first, key.second}, line.durable});
   }
   for (Connection& connection : connections_) {
-    connection.broken_posted = connection.broken_any = connection.broken_pushed = kNone;
+    connection.broken = OfEachGroup(kNone);
+    connection.broken_pushes = {};
   }
   for (auto& [writer, state] : writers_) state.broken = kNever;
   for (const Fragment* told : fragments_) {

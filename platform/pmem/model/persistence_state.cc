@@ -122,21 +122,52 @@ PersistenceState::Operation PersistenceState::post(ConnectionId id, RemoteKind k
   const auto index = static_cast<std::uint32_t>(connection.operations.size());
   OperationState state;
   state.kind = kind;
-  state.relaxed = flags.relaxed && rules_.holds(Rule::relaxed_is_unordered);
+  state.group = group_of(kind, flags.relaxed && rules_.holds(Rule::relaxed_is_unordered));
   if (flags.fenced && rules_.holds(Rule::fence_stops_overtaking)) {
-    connection.fence_horizon = connection.non_posted_end;
+    connection.fence_horizon = connection.fence_waits_to;
   }
-  if (kind == RemoteKind::posted) {
-    const bool ordered = rules_.holds(Rule::posted_in_order) && !state.relaxed;
-    state.after_posted = ordered ? index : 0;
-    state.after_all = rules_.holds(Rule::posted_overtakes) ? connection.fence_horizon : index;
-  } else {
-    state.after_all = rules_.holds(Rule::non_posted_after_all) ? index : connection.fence_horizon;
-    connection.non_posted_end = index + 1;
-    if (kind == RemoteKind::read) connection.reads.push_back(index);
+  for (std::size_t i = 0; i < kGroups; ++i) {
+    const auto earlier = static_cast<Group>(i);
+    state.after[earlier] = is_kept(earlier, state.group) ? index : connection.fence_horizon;
   }
+  if (fabric::fence_waits_for(kind_of(state.group))) connection.fence_waits_to = index + 1;
+  if (kind == RemoteKind::read) connection.reads.push_back(index);
+  if (kind == RemoteKind::flush) connection.flushes.push_back(index);
   connection.operations.push_back(state);
   return {id, index};
+}
+
+PersistenceState::Group PersistenceState::group_of(RemoteKind kind, bool relaxed) {
+  switch (kind) {
+    case RemoteKind::posted:
+      return relaxed ? Group::relaxed : Group::posted;
+    case RemoteKind::read:
+      return Group::read;
+    case RemoteKind::atomic:
+      return Group::atomic;
+    case RemoteKind::flush:
+    case RemoteKind::flush_persistence:
+      break;
+  }
+  return Group::flush;
+}
+
+// Returns true if an operation takes effect after all earlier ones of a group without any fence.
+bool PersistenceState::is_kept(Group earlier, Group later) const {
+  const fabric::WorkKind kind = kind_of(later);
+  const bool kept = fabric::order_of(kind_of(earlier), kind) == fabric::Order::kept;
+  if (kind == fabric::WorkKind::posted) {
+    if (!rules_.holds(Rule::posted_overtakes)) return true;
+    return kept && rules_.holds(Rule::posted_in_order) && earlier != Group::relaxed &&
+           later != Group::relaxed;
+  }
+  return kept ? rules_.holds(Rule::non_posted_after_all) : !rules_.holds(Rule::reads_are_overtaken);
+}
+
+void PersistenceState::OfEachGroup::raise_to(const OfEachGroup& other) {
+  for (std::size_t i = 0; i < kGroups; ++i) {
+    indices[i] = std::max(indices[i], other.indices[i]);
+  }
 }
 
 void PersistenceState::place(Operation operation, Place place, std::span<const std::byte> bytes) {
@@ -208,7 +239,7 @@ void PersistenceState::make_seen(Fragment& fragment) {
   for (Fragment* other : connection.fragments) {
     if (other->operation.index >= fragment.operation.index) break;
     if (takes_effect_before(other->operation, fragment.operation)) make_visible(*other);
-    if (rules_.holds(Rule::push_orders) && pushed_by(connection, *other) < state.after_all) {
+    if (rules_.holds(Rule::push_orders) && pushes_of(connection, *other).before(state.after)) {
       make_durable(*other);
     }
   }
@@ -287,8 +318,9 @@ void PersistenceState::complete(Operation operation) {
         if (rules_.holds(Rule::atomic_makes_visible)) make_visible(fragment);
         break;
       case RemoteKind::read:
+      case RemoteKind::flush:
         if (rules_.holds(Rule::read_makes_visible)) make_visible(fragment);
-        if (pushed_by(connection, fragment) <= operation.index &&
+        if (pushes_of(connection, fragment).first() <= operation.index &&
             rules_.holds(Rule::push_persists)) {
           make_durable(fragment);
         }
@@ -368,21 +400,24 @@ void PersistenceState::seen(Operation operation, Place place, Bytes length) {
   });
 }
 
-// The number of the operation that pushes the effect of this fragment out of the device to a place
-// where it is durable.
-std::uint32_t PersistenceState::pushed_by(const Connection& connection,
-                                          const Fragment& fragment) const {
+PersistenceState::Pushes PersistenceState::pushes_of(const Connection& connection,
+                                                     const Fragment& fragment) const {
   const std::uint32_t index = fragment.operation.index;
-  std::uint32_t by_read = kNone;
+  const auto next_of = [&](const std::vector<std::uint32_t>& indices) {
+    const auto next = std::upper_bound(indices.begin(), indices.end(), index);
+    return next == indices.end() ? kNone : *next;
+  };
+  Pushes pushes;
   if (!fragment.cached || !rules_.holds(Rule::ddio_stays_in_cache)) {
-    const auto read = std::upper_bound(connection.reads.begin(), connection.reads.end(), index);
-    if (read != connection.reads.end()) by_read = *read;
+    pushes = {next_of(connection.reads), next_of(connection.flushes)};
   }
-  if (!rules_.holds(Rule::flush_persistence_reaches_medium)) return by_read;
+  if (!rules_.holds(Rule::flush_persistence_reaches_medium)) return pushes;
   for (const Cover& cover : connection.covers) {
-    if (cover.by > index && cover.holds(fragment)) return std::min(by_read, cover.by);
+    if (cover.by <= index || !cover.holds(fragment)) continue;
+    pushes.flush = std::min(pushes.flush, cover.by);
+    break;
   }
-  return by_read;
+  return pushes;
 }
 
 // True if the range covers all bytes that the fragment changes.
@@ -394,10 +429,7 @@ bool PersistenceState::Cover::holds(const Fragment& fragment) const {
 bool PersistenceState::takes_effect_before(Operation first, Operation second) const {
   if (first.connection != second.connection || first.index >= second.index) return false;
   const auto& operations = connections_[first.connection].operations;
-  const OperationState& state = operations[second.index];
-  const OperationState& earlier = operations[first.index];
-  return first.index < state.after_all || (earlier.kind == RemoteKind::posted && !earlier.relaxed &&
-                                           first.index < state.after_posted);
+  return first.index < operations[second.index].after[operations[first.index].group];
 }
 
 PersistenceState::Whereabouts PersistenceState::whereabouts(Place place, Bytes length) const {

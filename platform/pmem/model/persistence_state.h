@@ -22,6 +22,7 @@
 //   for (Enumerator all; all.next();) recover(state.image(all));
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -33,6 +34,7 @@
 #include <vector>
 
 #include "platform/base/units.h"
+#include "platform/fabric/order/ordering.h"
 #include "platform/pmem/model/choices.h"
 #include "platform/pmem/model/persistence.h"
 #include "platform/pmem/model/rules.h"
@@ -44,7 +46,8 @@ enum class Flush : std::uint8_t { clwb, clflush };  // clflushopt guarantees the
 // The kinds of operations on a connection that the rules distinguish.
 enum class RemoteKind : std::uint8_t {
   posted,             // WRITE, WRITE_WITH_IMM, SEND
-  read,               // READ, and FLUSH for global visibility
+  read,               // READ
+  flush,              // FLUSH for global visibility
   flush_persistence,  // FLUSH for persistence
   atomic,             // ATOMIC WRITE, compare-and-swap, fetch-and-add
 };
@@ -193,13 +196,49 @@ class PersistenceState {
     std::uint64_t written_back_before = kNever;
     Operation operation;
   };
+  // The groups of operations that differ in their order: the kinds of fabric/order/ordering.h, and
+  // posted operations to memory with relaxed ordering.
+  enum class Group : std::uint8_t { posted, read, atomic, flush, relaxed };
+  static constexpr std::size_t kGroups = 5;
+  static constexpr fabric::WorkKind kind_of(Group group) {
+    switch (group) {
+      case Group::posted:
+      case Group::relaxed:
+        break;
+      case Group::read:
+        return fabric::WorkKind::read;
+      case Group::atomic:
+        return fabric::WorkKind::atomic;
+      case Group::flush:
+        return fabric::WorkKind::flush;
+    }
+    return fabric::WorkKind::posted;
+  }
+  // An index for each group.
+  struct OfEachGroup {
+    explicit OfEachGroup(std::uint32_t all) { indices.fill(all); }
+    std::uint32_t& operator[](Group group) { return indices[static_cast<std::size_t>(group)]; }
+    std::uint32_t operator[](Group group) const { return indices[static_cast<std::size_t>(group)]; }
+    void raise_to(const OfEachGroup& other);
+    std::uint32_t highest() const { return *std::max_element(indices.begin(), indices.end()); }
+    std::array<std::uint32_t, kGroups> indices{};
+  };
   struct OperationState {
     RemoteKind kind = RemoteKind::posted;
-    bool relaxed = false;
-    // It takes effect after all posted operations with an index below `after_posted`, and after all
-    // operations with an index below `after_all`.
-    std::uint32_t after_posted = 0;
-    std::uint32_t after_all = 0;
+    Group group = Group::posted;
+    // It takes effect after all operations of a group with an index below `after[group]`.
+    OfEachGroup after{0};
+  };
+  // The first READ and the first FLUSH that push a change out of the device to a place where it is
+  // durable. They are told apart, since operations overtake a READ that do not overtake a FLUSH.
+  struct Pushes {
+    std::uint32_t read = kNone;
+    std::uint32_t flush = kNone;
+    std::uint32_t first() const { return std::min(read, flush); }
+    // Returns true if an operation that takes effect after these comes after one of the pushes.
+    bool before(const OfEachGroup& after) const {
+      return read < after[Group::read] || flush < after[Group::flush];
+    }
   };
   struct Cover {
     std::uint32_t by = 0;
@@ -212,24 +251,23 @@ class PersistenceState {
     bool ddio = false;
     bool ended = false;  // so everything that takes effect is visible
     std::vector<OperationState> operations;
-    std::uint32_t non_posted_end = 0;  // index of the last non-posted operation, + 1
-    // Because of a fence, posted operations take effect after all operations with smaller indices.
+    std::uint32_t fence_waits_to = 0;  // index of the last operation that a fence waits for, + 1
+    // Because of a fence, all later operations take effect after those with smaller indices.
     std::uint32_t fence_horizon = 0;
     // All operations with a smaller index are known to have completed.
     std::uint32_t completed_end = 0;
-    std::vector<std::uint32_t> reads;  // indices of READs and of FLUSHes for visibility
+    std::vector<std::uint32_t> reads;    // indices of READs
+    std::vector<std::uint32_t> flushes;  // indices of FLUSHes for visibility
     std::vector<Cover> covers;
     std::vector<Fragment*> fragments;  // in the order of their operations
-    // Used while an image is built: the index of the first operation of each class that was left
-    // out.
-    std::uint32_t broken_posted = kNone;
-    std::uint32_t broken_any = kNone;
-    std::uint32_t broken_pushed = kNone;  // the READ or FLUSH that pushes it
-    // Used while durability is propagated: operations of each class with a smaller index are
-    // durable.
-    std::uint32_t durable_posted = 0;
-    std::uint32_t durable_any = 0;
-    std::uint32_t durable_pushed = 0;
+    // Used while an image is built: the index of the first operation of each group that was left
+    // out, and the first pushes of what was left out.
+    OfEachGroup broken{kNone};
+    Pushes broken_pushes;
+    // Used while durability is propagated: operations of each group with a smaller index are
+    // durable, and so is what a READ or FLUSH with a smaller index has pushed.
+    OfEachGroup durable{0};
+    OfEachGroup durable_pushed{0};
   };
   struct WriterState {
     std::vector<Fragment*> pending;  // flushed or streamed; the next fence makes them durable
@@ -263,7 +301,9 @@ class PersistenceState {
   bool follows_from_durable(const Fragment& fragment) const;
   void follow_durable();
   void settle();
-  std::uint32_t pushed_by(const Connection& connection, const Fragment& fragment) const;
+  static Group group_of(RemoteKind kind, bool relaxed);
+  bool is_kept(Group earlier, Group later) const;
+  Pushes pushes_of(const Connection& connection, const Fragment& fragment) const;
   bool may_survive(const Fragment& fragment) const;
   std::uint64_t choose_words(const Fragment& fragment, Choices& choices) const;
   void leave_out(const Fragment& fragment);

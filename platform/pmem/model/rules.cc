@@ -19,6 +19,7 @@ std::string_view to_string(Rule rule) {
       "relaxed_is_unordered",
       "connections_are_unordered",
       "non_posted_after_all",
+      "reads_are_overtaken",
       "posted_overtakes",
       "fence_stops_overtaking",
       "push_orders",

@@ -51,14 +51,17 @@ enum class Rule : std::uint8_t {
   relaxed_is_unordered,
   // There is no order between connections [IB 9.5].
   connections_are_unordered,
-  // A non-posted operation takes effect after everything issued before it [T 2].
+  // A non-posted operation takes effect after everything issued before it, but for the READs that
+  // it may overtake [T 2].
   non_posted_after_all,
+  // An atomic or FLUSH may overtake an earlier READ [IB 10.8.3.3], and so what the READ pushes.
+  reads_are_overtaken,
   // A posted operation may overtake an earlier non-posted one [IB 9.5; T 2].
   posted_overtakes,
   // A fenced operation starts after all earlier non-posted ones have completed [IB 10.8.3.3; T 2].
   fence_stops_overtaking,
   // Data that a READ or FLUSH pushes out of the device is durable, or visible, before anything that
-  // takes effect after it. Therefore an ATOMIC WRITE can follow a FLUSH without waiting a round
+  // takes effect after it (fabric/order/ordering.h). Therefore an ATOMIC WRITE can follow a FLUSH without waiting a round
   // trip, and an agent that sees the ATOMIC WRITE knows that the data that the FLUSH pushed is
   // durable [T 2, MPE].
   push_orders,

@@ -23,8 +23,9 @@ std::optional<RemoteKind> remote_kind(StepKind kind) {
     case StepKind::atomic:
       return RemoteKind::atomic;
     case StepKind::read:
-    case StepKind::flush_visibility:
       return RemoteKind::read;
+    case StepKind::flush_visibility:
+      return RemoteKind::flush;
     case StepKind::flush_persistence:
       return RemoteKind::flush_persistence;
     default:

@@ -110,7 +110,7 @@ inline std::vector<Told> random_history(std::uint64_t seed) {
         break;
       case Told::Kind::operation:
         if (++changes > 6) continue;
-        told.remote = static_cast<RemoteKind>(random.choose(4));
+        told.remote = static_cast<RemoteKind>(random.choose(5));
         told.flags = {random.choose(3) == 0, random.choose(2) == 0};
         issued.push_back(told.remote);
         break;
@@ -165,7 +165,7 @@ struct Teller {
         const auto operation = state.post(connections[told.connection], told.remote, told.flags);
         if (told.remote == RemoteKind::flush_persistence) {
           state.cover(operation, place, told.words * kWord);
-        } else if (told.remote != RemoteKind::read) {
+        } else if (told.remote == RemoteKind::posted || told.remote == RemoteKind::atomic) {
           state.place(operation, place, bytes);
           node.changed(told.offset, bytes);
         }

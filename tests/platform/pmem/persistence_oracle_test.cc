@@ -185,7 +185,9 @@ class Oracle {
     if (first >= second) return false;
     const Operation& earlier = operations[first];
     const Operation& later = operations[second];
-    if (later.kind != RemoteKind::posted) return true;
+    // Only a READ keeps the place behind another READ; atomics and FLUSHes may overtake one.
+    if (later.kind == RemoteKind::read) return true;
+    if (later.kind != RemoteKind::posted && earlier.kind != RemoteKind::read) return true;
     if (earlier.kind == RemoteKind::posted && !earlier.relaxed && !later.relaxed) return true;
     // There is a fenced one that waits for a non-posted one, and with it for all before.
     for (std::size_t fenced = first + 1; fenced <= second; ++fenced) {
@@ -198,7 +200,8 @@ class Oracle {
   }
 
   bool pushes(const Operation& operation, const Change& change) const {
-    return (operation.kind == RemoteKind::read && !change.cached) ||
+    return ((operation.kind == RemoteKind::read || operation.kind == RemoteKind::flush) &&
+            !change.cached) ||
            (operation.kind == RemoteKind::flush_persistence &&
             holds(operation.offset, operation.words, change));
   }
@@ -222,6 +225,7 @@ class Oracle {
           }
           break;
         case RemoteKind::read:
+        case RemoteKind::flush:
         case RemoteKind::atomic:
           if (before) see(change);
           break;
