@@ -16,8 +16,6 @@ cd "$1"
 exceptions() {
   # Installed headers lie in one folder, and this one names its calls as library/mcas does, which implements them.
   echo library/perdura_objects.h perdura::mcas
-  # A namespace with the name of its folder, order, could not be named where a variable is called so.
-  echo platform/fabric/order/ordering.h perdura::fabric::ordering
 }
 
 # "FILE NAMESPACE" of each namespace in which a file defines something. A block that only declares types which are

@@ -64,7 +64,7 @@ enum class Order : std::uint8_t {
   with_fence,
 };
 
-namespace ordering {
+namespace detail {
 
 inline constexpr Order k = Order::kept;
 inline constexpr Order f = Order::with_fence;
@@ -76,10 +76,10 @@ inline constexpr std::array<std::array<Order, kWorkKinds.size()>, kWorkKinds.siz
     {f, k, k, k},
 }};
 
-}  // namespace ordering
+}  // namespace detail
 
 constexpr Order order_of(WorkKind earlier, WorkKind later) {
-  return ordering::kTable[static_cast<std::size_t>(earlier)][static_cast<std::size_t>(later)];
+  return detail::kTable[static_cast<std::size_t>(earlier)][static_cast<std::size_t>(later)];
 }
 
 // Returns true if a fenced request waits for the completion of an earlier one of this kind.
