@@ -1,7 +1,7 @@
 // Finds by exploration what a completed operation of a system really guarantees when its servers'
 // power fails. The small histories that the system's service provides (services/crash.h) are run
-// with a power failure at every crash point. The crash images tried at each are the one that keeps
-// least, the one that keeps most, and random ones. After recovery an inspector reads what is left.
+// with a power failure at every crash point, and servers recover from several of the images that
+// each may leave (explorer.h). After recovery an inspector reads what is left.
 //
 // Instead of power, the servers' processes may die, or a client, or a connection may break
 // (CrashOptions::failure). Then there is nothing to choose at a crash point, and every system is
@@ -26,9 +26,7 @@
 #include <vector>
 
 #include "explore/explanation/diagram.h"
-#include "explore/image_exploration.h"
-#include "explore/what_fails.h"
-#include "platform/sim/failures.h"
+#include "explore/explorer.h"
 #include "platform/sim/kernel/profile.h"
 #include "services/guarantee.h"
 #include "services/service.h"
@@ -36,9 +34,13 @@
 
 namespace perdura::explore {
 
+// The number of recoveries at a crash point that explorations try if nothing else is said.
+inline constexpr std::uint64_t kUsualRecoveries = 12;
+
 struct CrashOptions {
   services::CrashSetup setup;
-  std::uint32_t random_images = 2;  // per crash point, besides the least and the most
+  // See ExploreOptions; 0 only if the power of all servers fails.
+  std::uint64_t recoveries = kUsualRecoveries;
   std::uint64_t first = 0;  // crash point to try: to resume an exploration or to replay a loss
   std::uint64_t last = ~std::uint64_t{0};
   std::uint64_t stride = 1;  // tries only every stride-th crash point
@@ -49,13 +51,9 @@ struct CrashOptions {
   // How many servers lose power, or their processes, at once; every subset of that size is tried in
   // turn. 0: all servers fail. Clients and connections fail one at a time.
   NodeId failing = 0;
-  // The largest number of recoveries at each crash point, each of which covers many images
-  // (image_exploration.h), instead of one for the least, one for the most and some for random
-  // images. 0: until all images are covered. Only if the power of all servers fails.
-  std::optional<std::uint64_t> recoveries{};
-  unsigned threads = 0;  // `recoveries` only; 0: one per hardware thread of the host
-  // Called before each run with the fraction of the exploration that is done, from 0 to 1. An
-  // exception that it throws ends the exploration (sim::ExploreOptions::progress).
+  unsigned threads = 0;  // 0: one per hardware thread of the host
+  // Called by all threads with the fraction of the exploration that is done, from 0 to 1. An
+  // exception that it throws ends the exploration.
   std::function<void(double share)> progress{};
 };
 
@@ -63,38 +61,29 @@ struct CrashOptions {
 struct LosingRun {
   services::CrashSchedule schedule;
   WhatFails failing;
-  sim::Images images{};
-  std::uint64_t seed = 0;  // seed of the images
-  std::uint64_t crash_point = 0;
+  FailingImage image;
 };
 
 struct Guarantee {
   bool held = true;
   // Describes the first run in which the guarantee did not hold, as text of several lines: what was
-  // done, where the power failed, and what was found.
+  // done, where the failure was, and what was found.
   std::string first_loss;
-  // That run, if there was one. Absent with CrashOptions::recoveries, which tries images without
-  // repeating the history.
-  std::optional<LosingRun> losing_run{};
+  // The object that the loss is about, if it is about one of several.
+  std::optional<std::uint64_t> object{};
+  std::optional<LosingRun> losing_run{};  // that run, if there was one
 };
 
 struct CrashResult {
   std::uint64_t crash_points = 0;  // the crash points of all histories together
-  // The number of runs with a failure. Those that were skipped because they would repeat a known
-  // one count, too.
-  std::uint64_t runs = 0;
-  // The number of distinct images from which servers recovered, summed over the crash points. For
-  // failures other than of power, the number of crash points at which one was tried.
-  std::uint64_t images = 0;
-  // With CrashOptions::recoveries, in place of `runs` and `images`.
-  std::optional<ImageCoverage> coverage{};
-  // Counts of the events in the runs without a failure (services::CrashScenario::events()), and,
-  // unless CrashOptions::recoveries is set, of those in the recoveries of all other runs
-  // (services::Event::in_recovery).
+  std::uint64_t states = 0;        // different findings of recovery, summed over the crash points
+  ImageCoverage coverage;
+  // Counts of the events in the runs without a failure (services::CrashScenario::events()), and of
+  // those in recoveries (services::Event::in_recovery).
   std::map<std::string, std::uint64_t, std::less<>> events;
   // The events that the system is expected to meet and never met: nothing was tried of them, so the
-  // exploration has failed. Always empty unless power failures were explored at all crash points of
-  // all schedules.
+  // exploration has failed. Always empty unless failures of the power of all servers were explored
+  // at all crash points of all schedules.
   std::vector<std::string> unexplored;
   services::PerCondition<Guarantee> guarantees;
 
@@ -111,12 +100,12 @@ std::string refusal(const services::SystemInfo& system, const services::CrashSet
 
 // Throws UsageError if refusal() has a reason, if the system does not take the parameters, if no
 // method is right on the server, or if its service has no such schedule; PlatformError if the
-// system fails without a power failure.
+// system fails without a power failure; services::Undecided if the judge gave up on a history.
 CrashResult explore_crashes(const services::ServedSystem& system, const sim::Profile& profile,
                             const CrashOptions& options);
 
 // Repeats the first run in which a guarantee of that result did not hold, and explains it.
-// `options` are those of the exploration.
+// `options` are those of the exploration. Throws PlatformError if the run loses nothing.
 Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& profile,
                      const CrashOptions& options, const Guarantee& lost);
 

@@ -36,6 +36,9 @@ constexpr std::uint32_t kMoreFailures = 2;
 // longer.
 constexpr std::array<Picoseconds, 4> kAway{Picoseconds{}, Microseconds(100), Microseconds(500),
                                            Microseconds(2000)};
+// A process is started again some time after its death, when the devices are done with what it had
+// begun.
+constexpr Picoseconds kRestart = Microseconds(100);
 constexpr std::uint64_t kBackAtOnce = 0;  // which one of them; PowerFailure
 constexpr std::uint64_t kStaysAway = 1;
 constexpr std::size_t kTogether = 3;  // so many of the choices are of all servers
@@ -82,7 +85,7 @@ void draw_apart(pmem::Tape& tape, PlannedFailure& failure) {
   pmem::Choices& choices = tape.stream(fmt::format("apart-{}", failure.number));
   const std::size_t drawn = choices.choose(kTogether + kAlone);
   if (drawn < kTogether) return;
-  failure.alone = drawn - kTogether;
+  failure.servers = {static_cast<NodeId>(drawn - kTogether)};
   failure.away = kAway[choices.choose(kAway.size())];
 }
 
@@ -161,6 +164,29 @@ StreamOf stream_of(std::string_view name) {
   return name.starts_with("image-") ? StreamOf::image : StreamOf::rest;
 }
 
+Plan without_failure() {
+  Plan plan;
+  plan.clients_return = false;
+  return plan;
+}
+
+Plan failing(const WhatFails& what, Picoseconds after) {
+  Plan plan = without_failure();
+  const Trigger trigger{.delay = after};
+  if (of_servers(what.kind)) {
+    plan.failures.push_back({.number = 1,
+                             .is_of_power = what.kind == FailureKind::power,
+                             .trigger = trigger,
+                             .servers = what.servers});
+  } else {
+    PlannedDeath& death = plan.deaths.emplace_back();
+    death.client = what.client;
+    if (what.kind == FailureKind::connection) death.broken = what.link;
+    death.trigger = trigger;
+  }
+  return plan;
+}
+
 pmem::Tape::Streams power_failures(std::span<const PowerFailure> failures) {
   constexpr std::uint64_t kHappens = 1;
   constexpr std::uint64_t kPowerFails = 0;
@@ -218,6 +244,7 @@ std::vector<PlannedFailure> drawn_failures(pmem::Tape& tape) {
     failure.number = number;
     failure.is_of_power = choices.choose(4) != kProcessesDie;
     draw_apart(tape, failure);
+    if (!failure.is_of_power) failure.away = std::max(failure.away, kRestart);
   }
   return planned;
 }
@@ -248,6 +275,8 @@ Plan drawn_plan(pmem::Tape& tape, std::vector<PlannedFailure> failures,
     static_assert(kTriggerOfFailure == 2);
     failure.trigger =
         drawn_trigger(tape.stream(fmt::format("failure-{}", failure.number)), scenario, before);
+    if (scenario.servers() == 1) failure.servers.clear();
+    for (NodeId& server : failure.servers) server %= scenario.servers();
   }
   return plan;
 }

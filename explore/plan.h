@@ -1,7 +1,8 @@
-// The plan of a generated run (generated_run.h): which threads stall, which clients die, when the
-// servers fail, how, and for how long they are away. All of it is drawn from the tape before the
-// run begins, so a plan is data that can be read without running anything. The clients' operations
-// are the scenario's own (services/crash.h).
+// The plan of a run (scenario_run.h): which threads stall, which clients die, when the servers
+// fail, how, and for how long they are away. A plan is data that can be read without running
+// anything. That of a fixed history has one failure, at one of its crash points (failing()); that
+// of a generated run (generated_run.h) is drawn from its tape before the run begins. The clients'
+// operations are the scenario's own (services/crash.h).
 #pragma once
 
 #include <array>
@@ -18,6 +19,24 @@
 
 namespace perdura::explore {
 
+// The kinds of failures of an exploration.
+enum class FailureKind : std::uint8_t {
+  power,    // the power of servers: what may be lost is up to the persistence model
+  process,  // servers' processes: what they stored survives, flushed or not, and they start again
+  client,   // the process of a client, which does not come back
+  connection,  // the connection of a client with a server; both live on
+};
+
+constexpr std::string_view kFailureKinds[] = {"power", "process", "client", "connection"};
+constexpr std::string_view to_string(FailureKind kind) {
+  return kFailureKinds[static_cast<int>(kind)];
+}
+
+// True if servers go down and recover. Otherwise nothing that a client was told may be lost.
+constexpr bool of_servers(FailureKind kind) {
+  return kind == FailureKind::power || kind == FailureKind::process;
+}
+
 // Events that are counted since the servers began to run.
 enum class Counted : std::uint8_t {
   changes,             // operations that have begun or ended
@@ -29,7 +48,7 @@ enum class Counted : std::uint8_t {
 // servers began to run if `number` is 0. So a failure keeps its place in a run from which
 // operations are left out.
 struct Trigger {
-  // Upper bound of `delay`.
+  // Upper bound of a `delay` that is drawn.
   static constexpr Picoseconds kLatest{std::int64_t{1} << 27};  // 134 us
 
   Counted counted = Counted::changes;
@@ -45,16 +64,16 @@ struct PlannedFailure {
   std::uint32_t number = 0;  // N in the names of its streams
   bool is_of_power = true;   // otherwise the servers' processes die
   Trigger trigger{};
-  // If one server fails alone, this number modulo the number of servers is its node.
-  std::optional<std::size_t> alone{};
-  Picoseconds away{};  // how long that server is away
+  std::vector<NodeId> servers{};  // those that fail; empty: all
+  // How long they are away. When the power of all has failed, it is back at once.
+  Picoseconds away{};
 };
 
 using Link = std::pair<NodeId, NodeId>;
 struct PlannedDeath {
   std::uint32_t client = 0;
-  std::optional<Link> broken;  // connections that break, instead of the client's death
-  std::size_t failures = 0;    // number of server failures before it
+  std::optional<Link> broken{};  // connections that break, instead of the client's death
+  std::size_t failures = 0;      // number of server failures before it
   Trigger trigger{};
 };
 
@@ -65,15 +84,33 @@ struct PlannedStall {
 };
 
 struct Plan {
-  std::vector<PlannedFailure> failures;
-  std::vector<PlannedDeath> deaths;
-  std::vector<PlannedStall> stalls;  // in the order in which they were drawn
+  std::vector<PlannedFailure> failures{};
+  std::vector<PlannedDeath> deaths{};
+  std::vector<PlannedStall> stalls{};  // in the order in which they were drawn
   // The streams of the tape from which the delays of messages, devices and threads are drawn.
-  sim::SimPlatform::ScheduleChoices schedule;
+  sim::SimPlatform::ScheduleChoices schedule{};
+  // After each failure but the last the clients connect again and go on. Otherwise each uses the
+  // servers once.
+  bool clients_return = true;
 };
 
+// What fails at a crash point of a fixed history.
+struct WhatFails {
+  FailureKind kind = FailureKind::power;
+  std::vector<NodeId> servers{};  // those that fail; empty: all
+  std::uint32_t client = 0;       // that dies, or because of which a connection breaks
+  Link link{};                    // the nodes whose connections break, first at the former
+
+  bool is_power_of_all() const { return kind == FailureKind::power && servers.empty(); }
+};
+// The plan of a fixed history without a failure, and with one so long after the servers began to
+// run, or after a store that has to be filled was full.
+Plan without_failure();
+Plan failing(const WhatFails& what, Picoseconds after);
+
 // Draws the failures of a plan, without their triggers: how many there are decides which scenario
-// is generated, and the scenario decides what failures can follow.
+// is generated, and the scenario decides what failures can follow, and how many servers there are:
+// that of a failure of one server alone is a number that drawn_plan() takes modulo theirs.
 std::vector<PlannedFailure> drawn_failures(pmem::Tape& tape);
 // Completes the plan of a run of this scenario.
 Plan drawn_plan(pmem::Tape& tape, std::vector<PlannedFailure> failures,

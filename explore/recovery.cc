@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "explore/scenario_run.h"
+#include "explore/scenario_processes.h"
 #include "platform/sim/machine.h"
 
 namespace perdura::explore {
@@ -24,7 +24,7 @@ LeftMemory::LeftMemory(sim::SimPlatform& platform, std::vector<pmem::ImageSpace>
 
 void recover(services::CrashScenario& scenario, const sim::Profile& profile, Time begin,
              std::deque<pmem::sim::CrashedMemory>& memories) {
-  ScenarioRun run(scenario, profile, 0);
+  ScenarioProcesses run(scenario, profile, 0);
   run.platform().engine().advance(begin - run.now());
   for (NodeId node = 0; node < memories.size(); ++node) {
     run.platform().machine_of_node(node).adopt(memories[node]);
@@ -36,13 +36,39 @@ void recover(services::CrashScenario& scenario, const sim::Profile& profile, Tim
   run.run();
 }
 
-void recover_from(pmem::LazyImages& images, services::CrashScenario& scenario,
-                  const sim::Profile& profile, Time begin,
-                  std::deque<pmem::sim::CrashedMemory>& memories) {
-  for (std::size_t i = 0; i < memories.size(); ++i) memories[i].begin(images, i);
-  recover(scenario, profile, begin, memories);
-  images.end();
-  for (pmem::sim::CrashedMemory& memory : memories) memory.restore();
+Recoveries::Recoveries(pmem::LazyImages& images, std::deque<pmem::sim::CrashedMemory>& memories,
+                       services::CrashScenario& scenario, const sim::Profile& profile, Time begin)
+    : images_(images), memories_(memories), scenario_(scenario), profile_(profile), begin_(begin) {}
+
+bool Recoveries::next() {
+  if (!images_.next()) return false;
+  recover_once();
+  found_new_ = known_.insert(found_).second;
+  return true;
+}
+
+void Recoveries::repeat(const pmem::LazyImages::Decisions& decisions) {
+  images_.repeat(decisions);
+  recover_once();
+}
+
+void Recoveries::recover_once() {
+  if (count_++ > 0) scenario_.restore_snapshot();
+  scenario_.stop_serving();
+  for (std::size_t i = 0; i < memories_.size(); ++i) memories_[i].begin(images_, i);
+  recover(scenario_, profile_, begin_, memories_);
+  images_.end();
+  for (pmem::sim::CrashedMemory& memory : memories_) memory.restore();
+  found_ = scenario_.observations();
+}
+
+std::vector<pmem::ImageSpace::Choice> choices_of(const pmem::LazyImages& images) {
+  std::vector<pmem::ImageSpace::Choice> all;
+  for (std::size_t space = 0; space < images.spaces().size(); ++space) {
+    const auto choices = images.choices(space);
+    all.insert(all.end(), choices.begin(), choices.end());
+  }
+  return all;
 }
 
 }  // namespace perdura::explore

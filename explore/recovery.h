@@ -2,7 +2,11 @@
 // left, the servers of a scenario, and its inspector. What was before the failure is not run again.
 #pragma once
 
+#include <cstdint>
 #include <deque>
+#include <functional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "platform/pmem/model/lazy_images.h"
@@ -31,10 +35,45 @@ struct LeftMemory {
 void recover(services::CrashScenario& scenario, const sim::Profile& profile, Time begin,
              std::deque<pmem::sim::CrashedMemory>& memories);
 
-// Likewise, from the images of which a run of `images` has begun. `memories` are in the state
-// before the first recovery, to which they are returned.
-void recover_from(pmem::LazyImages& images, services::CrashScenario& scenario,
-                  const sim::Profile& profile, Time begin,
-                  std::deque<pmem::sim::CrashedMemory>& memories);
+// Recoveries from the images of one failure, each from those that no recovery before it has
+// covered. The scenario returns to its snapshot before the next one.
+//
+//   Recoveries recoveries(images, left.memories, scenario, profile, begin);
+//   while (recoveries.next()) {
+//     if (recoveries.found_new()) ... scenario.judge() ...
+//   }
+class Recoveries {
+ public:
+  // All but `begin`, which is that of recover(), must outlive this. `memories` are in the state
+  // before the first recovery, to which each recovery returns them.
+  Recoveries(pmem::LazyImages& images, std::deque<pmem::sim::CrashedMemory>& memories,
+             services::CrashScenario& scenario, const sim::Profile& profile, Time begin);
+
+  // Recovers and inspects; returns false if no image is left.
+  bool next();
+  // Recovers once more from what an earlier recovery asked about and was answered.
+  void repeat(const pmem::LazyImages::Decisions& decisions);
+  // True if the last recovery has found something that none before it has.
+  bool found_new() const { return found_new_; }
+  const std::string& found() const { return found_; }
+  std::uint64_t count() const { return count_; }
+
+ private:
+  void recover_once();
+
+  pmem::LazyImages& images_;
+  std::deque<pmem::sim::CrashedMemory>& memories_;
+  services::CrashScenario& scenario_;
+  const sim::Profile& profile_;
+  Time begin_;
+  std::uint64_t count_ = 0;
+  std::string found_{};
+  bool found_new_ = false;
+  std::set<std::string, std::less<>> known_{};
+};
+
+// The choices that make one of the images that the last recovery has covered, those of all servers
+// one after the other.
+std::vector<pmem::ImageSpace::Choice> choices_of(const pmem::LazyImages& images);
 
 }  // namespace perdura::explore

@@ -1,86 +1,198 @@
-// The processes of a service's scenario on a simulated cluster: servers, clients, and an inspector
-// that reads what failures have left. This starts and ends them, and notes what they run into; what
-// fails, and when, is up to its users: a history with one failure (crash_run.h), a generated run
-// with several (generated_run.h), and recovery alone (recovery.h).
+// Executes one plan (plan.h) of a scenario (services/crash.h) on the simulation: starts the servers
+// and clients, lets happen what the plan says, restarts what has failed, and records what happened.
+// After the last failure an inspector reads what is left.
 //
-// Nodes: the servers are 0, 1, ...; the clients follow; the last one is the inspector's.
+// After each failure but the last the clients connect again and go on, if the plan says so. Where
+// there are several servers, one of them may fail alone, and stay away while the others and their
+// clients go on, or fail, too.
+//
+//   ScenarioRun run(*scenario, profile, model, failing({}, Microseconds(12)), least);
+//   const services::Verdict verdict = run.run();
+//
+// Instead of run(), list_crash_points() finds out when a failure would make a difference, and
+// run_until_down() ends where the last failure has taken all servers down, for those who try many
+// of the images that it leaves (recovery.h).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
-#include "explore/patience.h"
+#include "explore/crash_point_list.h"
+#include "explore/explanation/lost_value.h"
+#include "explore/plan.h"
+#include "explore/recovery.h"
+#include "explore/run_record.h"
+#include "explore/scenario_processes.h"
+#include "explore/triggers.h"
 #include "platform/sim/sim_platform.h"
 #include "services/crash.h"
 
 namespace perdura::explore {
 
-// The port of a client that has already been started `before` times. Each start uses another port,
-// since threads of earlier starts may still be finding out that their server has gone. Throws
-// UsageError if there is none left: two clients with one port would take each other's messages.
-fabric::Port port_of_client(const services::CrashScenario& scenario, std::uint32_t client,
-                            std::uint32_t before = 0);
+// Keys of ScenarioRun::happened(). The last four count failures of servers by the share of the
+// calls planned since the failure before (services::CrashScenario::planned_calls()) that had been
+// made.
+inline constexpr std::string_view kPowerFailures = "power failures";
+inline constexpr std::array<std::string_view, 4> kFailuresInQuarters{
+    "failures in the first quarter of calls", "failures in the second quarter of calls",
+    "failures in the third quarter of calls", "failures in the last quarter of calls"};
 
 class ScenarioRun {
  public:
-  // `scenario` and `profile` must outlive this. `clients`: how many of the scenario's clients have
-  // nodes; 0 if only what is left after a failure is looked at.
+  // The choices by which a failure of power leaves one of its images. They must outlive the run.
+  using ImageOf = std::function<pmem::Choices&(const PlannedFailure&)>;
+
+  // `scenario` and `profile` must outlive this.
   ScenarioRun(services::CrashScenario& scenario, const sim::Profile& profile,
-              std::uint32_t clients);
+              const pmem::PersistenceModel& model, Plan plan, ImageOf image);
   ScenarioRun(const ScenarioRun&) = delete;
   ScenarioRun& operator=(const ScenarioRun&) = delete;
-  ~ScenarioRun();
 
-  sim::SimPlatform& platform() { return platform_; }
-  const sim::SimPlatform& platform() const { return platform_; }
-  Time now() { return platform_.engine().now(); }
-  std::vector<NodeId> servers() const;
-  NodeId inspector() const { return scenario_.servers() + clients_; }
+  // `observer` is told what happens; it must outlive this. Must be called before the run.
+  void observe(sim::RunObserver& observer) { platform_->observe(observer); }
+  // From the beginning of the run, instead of from its first failure on, whatever a server cannot
+  // open is a problem that the scenario notes (ScenarioProcesses::note_problems()).
+  void note_problems() { processes_->note_problems(); }
 
-  // Starts all workers of one server, or of all, at ports 0, 1, ... They open, and if necessary
-  // recover, what their nodes hold.
-  void start_server(NodeId node);
-  void start_servers();
-  // Starts a client's process, which uses the servers once (CrashScenario::use()), or runs `work`
-  // instead.
-  void start_client(std::uint32_t number, std::uint32_t before = 0);
-  void start_client(std::uint32_t number, fabric::Port port, std::function<Task<>(Thread&)> work);
-  // A client's operations once; the first reason why one could not connect is kept.
-  Task<> use(Thread& thread, std::uint32_t number);
-  // Starts the inspector, which begins when `ready` returns true.
-  void start_inspector(std::function<bool()> ready = {});
-  // Kills the processes of all clients and of the inspector.
-  void end_clients();
+  // Exactly one of the next three must be called, once.
 
-  // Runs until nothing is left to do.
-  void run();
-  // From now on, whatever a server cannot open, and whatever ends the run early, is a problem that
-  // the scenario notes: a failure has left it. Before that it is a mistake in how the system is
-  // used, and run() throws it.
-  void note_problems() { notes_problems_ = true; }
-  const std::string& client_problem() const { return client_problem_; }
+  // Runs to the end and judges what was found.
+  services::Verdict run(const services::ToJudge& judged = services::ToJudge::all());
+  // Runs until the failure that follows `failures_before` others, or, if none is planned, until
+  // nothing is left to do. Returns the crash points since the failure before it, as the time that
+  // `failing()` takes, but none before `begins` first returns true.
+  std::vector<Picoseconds> list_crash_points(CrashPointList::Which which,
+                                             std::function<bool()> begins = {},
+                                             std::uint32_t failures_before = 0);
+  // Runs until the last failure, which is one of the power of all servers. They stay down, and
+  // clients that the failure has not ended after a while are killed. Calls `look` at the failure,
+  // while the power is still on.
+  void run_until_down(const std::function<void(sim::SimPlatform&)>& look);
 
-  // From now on ends what waits for an answer that does not come: all clients and the inspector, or
-  // what `give_up` ends.
-  void be_patient(std::function<void()> give_up = {});
-  // Called whenever the scenario may have changed; by default it counts as progress (patience.h).
-  void watch(std::function<void()> look);
-  void note_progress() { patience_.note_progress(); }
+  // Makes run() keep what the last failure of power leaves, for try_images(). Must be called before
+  // run().
+  void keep_images() { keeps_images_ = true; }
+  struct ImagesTried {
+    std::uint64_t recoveries = 0;
+    // The first image for which `fails` returned true, if there was one: the failure that left it,
+    // as an index in the plan, and the image's choices, those of all servers one after the other.
+    std::optional<std::size_t> failure{};
+    std::vector<pmem::ImageSpace::Choice> image{};
+  };
+  // After run(): recovers from up to `most` images of that failure and inspects each, until `fails`
+  // returns true for a verdict. No other member may be called afterwards.
+  ImagesTried try_images(std::uint64_t most,
+                         const std::function<bool(const services::Verdict&)>& fails);
+
+  const Plan& plan() const { return plan_; }
+  // The time from which the delays of failures in a plan are counted, after the run.
+  Time planned_at() const { return planned_at_.value(); }
+  // The number of failures of servers that happened, and the time of the last failure of anything.
+  std::uint32_t failures() const { return failures_; }
+  std::optional<Time> failed_at() const { return failed_at_; }
+  // The failures that may lose something, for CrashScenario::judge(): all failures of power. A
+  // process that dies leaves all that was visible, so its death is among them only if the scenario
+  // says so.
+  std::span<const services::ServerFailure> losing_failures() const { return losing_failures_; }
+  // By number of a failure of servers, when it happened: after which operation, and how long after.
+  const std::map<std::uint32_t, Trigger>& triggers_of_failures() const { return happened_after_; }
+  // The events of the run besides operations, one line each, in the order of time.
+  std::string events() const { return record_.text(); }
+  // How often each event happened that exploration looks for, by name: those of the service
+  // (services::CrashScenario::events()) and those of the run itself.
+  std::map<std::string, std::uint64_t> happened() const;
+  // Digests of the states that the system was in (services::SystemState) when operations began and
+  // ended, and when something failed.
+  const std::unordered_set<std::uint64_t>& states() const { return record_.states(); }
+  // The run as its scenario saw it, for an explanation; without a title and a conclusion.
+  ExplainedRun story() const;
 
  private:
-  Task<> serve(Thread& thread);
-  Task<> use_at_work(Thread& thread, std::uint32_t number);
-  Task<> inspect(Thread& thread, std::function<bool()> ready);
+  // Persistent memory as the last failure of power has left it.
+  struct Left {
+    std::size_t failure = 0;                               // index in the plan's failures
+    std::vector<services::ServerFailure> losing_failures;  // losing_failures_ at that time
+    LeftMemory memory;
+  };
+  struct Client {
+    // The port of its current thread. Threads from before a failure of all servers may still run,
+    // if they have not noticed it yet.
+    fabric::Port port = 0;
+    bool is_at_work = false;
+    std::size_t turns = 0;  // number of epochs that it has yet to begin
+  };
+
+  // Before the run.
+  void expect_events();
+  void stall_threads();
+  void begin();
+
+  // Epochs: what happens between two failures of servers.
+  void start_all();
+  void go_on_without(std::span<const NodeId> servers);
+  void return_alone(NodeId server);
+  void begin_epoch();
+  void await_what_is_planned();
+  void note_change();
+  bool awaits_steps() const;
+  void note_steps();
+  void end_clients();
+  void start_client(std::uint32_t number);
+  Task<> take_turns(Thread& thread, std::uint32_t number);
+  bool can_inspect() const;
+
+  // Failures.
+  void end_client(const PlannedDeath& death);
+  void break_connections(const Link& link);
+  std::vector<fabric::Port> ports_of(NodeId node) const;
+  void fail(const PlannedFailure& failure);
+  void note_failure(const PlannedFailure& failure);
+  void fail_power(const PlannedFailure& failure, std::span<const NodeId> failing);
+  bool of_all(std::span<const NodeId> servers) const;
+  void restart(const PlannedFailure& failure, std::span<const NodeId> failing);
+  bool is_last_of_power() const;
+  bool is_any_away() const;
+  void keep_what_is_left();
+
+  Time now() const { return platform_->engine().now(); }
+  void note_state(std::string_view event);
 
   services::CrashScenario& scenario_;
-  std::uint32_t clients_;
-  bool notes_problems_ = false;
-  std::string client_problem_;
-  Patience patience_;
+  const sim::Profile& profile_;
+  Plan plan_;
+  ImageOf image_;
+  std::uint32_t failures_ = 0;
+  // By server: while it is away, the number of the failure that took it down; otherwise 0.
+  std::vector<std::uint32_t> away_;
+  std::vector<Client> clients_;
+  std::vector<services::ServerFailure> losing_failures_;
+  bool power_failed_last_ = false;
+  std::vector<Time> all_failures_;
+  std::optional<Time> failed_at_;
+  RunRecord record_;
+  std::uint64_t early_ = 0;  // early observations in the whole run
+  std::uint64_t steps_ = 0;  // steps that the servers have begun
+  std::optional<Time> planned_at_;  // await_what_is_planned() has run
+  std::map<std::uint32_t, Trigger> happened_after_;
+  bool disturbed_ = false;         // clients may fail to connect
+  bool ready_to_inspect_ = false;  // the last failure has been, or none is planned
+  bool keeps_images_ = false;
+  std::optional<Left> left_;
+  std::optional<CrashPointList> crash_points_;     // if they are listed
+  std::function<void(sim::SimPlatform&)> look_{};  // at the failure that nobody recovers from
   // Declared last, so destroyed first: its threads use the members above.
-  sim::SimPlatform platform_;
+  std::unique_ptr<ScenarioProcesses> processes_;
+  sim::SimPlatform* platform_;  // that of `processes_`
+  Triggers triggers_;
 };
 
 }  // namespace perdura::explore

@@ -5,7 +5,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -129,7 +128,9 @@ class ScheduleExploration {
       Tape tape(failing_last(), [&](std::string_view stream) {
         return stream_of(stream) == StreamOf::clients ? &clients : nullptr;
       });
-      if (GeneratedRun(one_.system, profile_, one_.setup(), tape).clients() > 1) return candidate;
+      if (GeneratedRun(one_.system, profile_, one_.setup(), tape).scenario().clients() > 1) {
+        return candidate;
+      }
     }
     return seed;
   }
@@ -174,12 +175,15 @@ class ScheduleExploration {
     // Before its last deviation a schedule is one that was tried before.
     const auto* const bounded = dynamic_cast<const strategies::Bounded*>(&strategy);
     attend();
-    const std::set<Time>& points =
-        listing.list_crash_points([bounded] { return bounded == nullptr || bounded->is_new(); });
+    const std::vector<Picoseconds> points = listing.run().list_crash_points(
+        CrashPointList::Which::where_memory_changes,
+        [bounded] { return bounded == nullptr || bounded->is_new(); });
     Tape::Streams streams = tape.drawn();
-    if (options_.failures > 1) return try_pairs(streams, listing.servers(), points, history);
-    for (const Time point : points) {
-      set(streams, {{point.time_since_epoch()}});
+    if (options_.failures > 1) {
+      return try_pairs(streams, listing.scenario().servers(), points, history);
+    }
+    for (const Picoseconds point : points) {
+      set(streams, {{point}});
       if (!try_crash_point(streams, history)) return;
     }
   }
@@ -204,21 +208,22 @@ class ScheduleExploration {
   }
 
   // Which of the crash points are tried, if not all: others each time, and at least one.
-  std::vector<Time> chosen(const std::set<Time>& crash_points, std::uint64_t first) const {
-    std::vector<Time> chosen;
+  std::vector<Picoseconds> chosen(const std::vector<Picoseconds>& crash_points,
+                                  std::uint64_t first) const {
+    std::vector<Picoseconds> chosen;
     const std::uint64_t step = std::min<std::uint64_t>(options_.stride, crash_points.size());
     std::uint64_t number = first;
-    for (const Time crash_point : crash_points) {
+    for (const Picoseconds crash_point : crash_points) {
       if (number++ % step == 0) chosen.push_back(crash_point);
     }
     return chosen;
   }
 
-  void try_pairs(Tape::Streams streams, NodeId servers, const std::set<Time>& all,
+  void try_pairs(Tape::Streams streams, NodeId servers, const std::vector<Picoseconds>& all,
                  History& history) {
-    const std::vector<Time> points = chosen(all, history.seed);
-    for (const Time point : points) {
-      for (const PowerFailure& first : all_failures(servers, point.time_since_epoch())) {
+    const std::vector<Picoseconds> points = chosen(all, history.seed);
+    for (const Picoseconds point : points) {
+      for (const PowerFailure& first : all_failures(servers, point)) {
         pmem::LeastChoices least;
         if (!try_second(streams, first, least, history)) return;
         if (!history.image_had_choices) continue;
@@ -240,15 +245,16 @@ class ScheduleExploration {
     });
     GeneratedRun listing(one_.system, profile_, one_.setup(), tape);
     attend();
-    const std::set<Time>& points = listing.list_crash_points([] { return true; }, 1);
+    const NodeId servers = listing.scenario().servers();
+    const std::vector<Picoseconds> points =
+        listing.run().list_crash_points(CrashPointList::Which::where_memory_changes, {}, 1);
     streams = tape.drawn();
     const bool first_had_choices = draws_image(streams);
-    for (const Time point : chosen(points, ++history.listings)) {
-      const Picoseconds after = point.time_since_epoch() - first.after;
-      for (const PowerFailure& second : all_failures(listing.servers(), after)) {
+    for (const Picoseconds point : chosen(points, ++history.listings)) {
+      for (const PowerFailure& second : all_failures(servers, point)) {
         set(streams, {first, second});
         // Each of the copies that may be promoted, in turn.
-        streams["promoted"] = {history.pairs++ % listing.servers()};
+        streams["promoted"] = {history.pairs++ % servers};
         if (!try_crash_point(streams, history)) return false;
       }
     }
@@ -262,35 +268,42 @@ class ScheduleExploration {
     });
   }
 
-  // False if it has found something.
+  // False if it has found something. Images of a failure of all servers are tried by recoveries
+  // from each, those of a server alone by further runs.
   bool try_crash_point(const Tape::Streams& streams, History& history) {
+    constexpr std::uint64_t kLeastAndMost = 2;
+    constexpr std::uint64_t kAll = ~std::uint64_t{0};
+    const std::uint64_t images = options_.recoveries == 0 ? kAll : options_.recoveries;
     pmem::LeastChoices least;
-    if (!try_image(streams, least, history)) return false;
-    if (!history.image_had_choices) return true;
+    const std::uint64_t recoveries = try_image(streams, least, history, images);
+    if (history.finding) return false;
+    if (recoveries > 0 || !history.image_had_choices) return true;
     pmem::MostChoices most;
-    if (!try_image(streams, most, history)) return false;
+    try_image(streams, most, history);
     pmem::RandomChoices random(history.seed ^ history.failures << 32);
-    for (std::uint32_t i = 0; i < options_.random_images; ++i) {
-      if (!try_image(streams, random, history)) return false;
+    const std::uint64_t others = std::max(options_.recoveries, kLeastAndMost) - kLeastAndMost;
+    for (std::uint64_t i = 0; i < others && !history.finding; ++i) {
+      try_image(streams, random, history);
     }
-    return true;
+    return !history.finding;
   }
 
-  bool try_image(const Tape::Streams& streams, pmem::Choices& image, History& history) {
+  // Returns the number of recoveries from images besides the run's own.
+  std::uint64_t try_image(const Tape::Streams& streams, pmem::Choices& image, History& history,
+                          std::uint64_t images = 0) {
     attend();
     ++history.failures;
     Tape tape(streams, [&](std::string_view stream) {
       return stream_of(stream) == StreamOf::image ? &image : nullptr;
     });
-    const SoakRun run = run_once(one_, profile_, tape);
-    Tape::Streams drawn = tape.drawn();
-    Tape::Streams of_last = drawn;
+    TriedRun tried = try_once(one_, profile_, tape, images);
+    if (tried.run.undecided) throw services::Undecided();
+    Tape::Streams of_last = tape.drawn();
     for (const auto& [name, choices] : streams) of_last.erase(name);
     history.image_had_choices = draws_image(of_last);
-    if (run.kept >= one_.expected) return true;
-    history.finding = std::move(drawn);
-    history.kept = run.kept;
-    return false;
+    history.finding = std::move(tried.failing);
+    history.kept = tried.run.kept;
+    return tried.run.recoveries;
   }
 
   void make_finding(const History& history) {

@@ -38,8 +38,9 @@ struct ScheduleOptions {
   std::uint64_t histories = 20;
   std::uint64_t schedules = 0;  // limit for each history; 0: none, but 100 for pct and random
   std::uint64_t seed = 1;       // seed of the first history, and of random schedules
-  // Images tried at each crash point, besides the ones that keep least and most.
-  std::uint32_t random_images = 0;
+  // Limit of images at each crash point, or of recoveries that each stand for many if all servers
+  // fail; the first two keep least and most. 0: until all are covered, if all servers fail.
+  std::uint64_t recoveries = 2;
   // 1: the power of all servers fails once. 2: power fails twice, each time that of all servers or
   // that of a single one, which is back at once or stays away for a while. In histories with even
   // seeds the others give that server up before it is back.

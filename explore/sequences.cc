@@ -44,17 +44,10 @@ class SequenceExploration {
   void try_one(std::uint64_t number) {
     const services::CrashSequence sequence =
         system_.service->crash_sequence(system_.info.name, options_.setup, options_.length, number);
-    const ImageOptions images{
-        .most_recoveries = options_.recoveries, .seed = options_.setup.seed, .threads = 1};
-    const ImageFindings found = explore_images(
-        sequence.make, profile_, options_.setup.model, sequence.name, images,
-        [&](const services::CrashScenario& scenario) {
-          const services::Verdict verdict = scenario.judge({}, services::ToJudge::all());
-          if (verdict.holds_all()) return;
-          throw PlatformError(fmt::format("{} fails already without a failure: {}\n{}",
-                                          system_.info.name, sequence.name,
-                                          verdict.why(services::Condition::durable)));
-        });
+    const History history{std::string(system_.info.name), sequence.name, sequence.make, {}};
+    const Findings found = explore_history(
+        history, profile_, options_.setup.model,
+        {.most_recoveries = options_.recoveries, .seed = options_.setup.seed, .threads = 1});
     const std::lock_guard lock(mutex_);
     ++result_.sequences;
     result_.crash_points += found.crash_points;

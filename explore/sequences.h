@@ -1,7 +1,7 @@
 // Explores every sequence of a few operations that a service has (services::Service::sequences), in
 // the manner of ACE (Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash
 // Testing", OSDI 2018): the power fails at every crash point of the last operation, and servers
-// recover from several images of each crash point, or from all (image_exploration.h).
+// recover from several images of each crash point, or from all (explorer.h).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "explore/image_exploration.h"
+#include "explore/explorer.h"
 #include "platform/sim/kernel/profile.h"
 #include "services/guarantee.h"
 #include "services/service.h"

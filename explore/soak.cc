@@ -20,7 +20,6 @@ constexpr std::uint64_t kMostRunsOfShrinking = 2500;
 
 // Keys of SoakRun::happened.
 constexpr std::string_view kImageNotRepeated = "losses in images that no run repeats";
-constexpr std::string_view kUndecided = "histories that could not be decided";
 
 bool keeps(GuaranteeLevel kept, GuaranteeLevel expected) { return kept >= expected; }
 
@@ -102,9 +101,9 @@ std::vector<std::string> refused_cases(const std::vector<services::ServedSystem>
 Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape) {
   Recording recording;
   GeneratedRun generated(one.system, profile, one.setup(), tape);
-  generated.observe(recording);
-  const services::Verdict verdict = generated.run();
-  ExplainedRun run = generated.story();
+  generated.run().observe(recording);
+  const services::Verdict verdict = generated.run().run();
+  ExplainedRun run = generated.run().story();
   run.title = fmt::format("{}: kept {} instead of {}", one.name(), to_string(verdict.strongest()),
                           to_string(one.expected));
   const services::Loss loss = verdict.loss_of(one.expected);
@@ -116,30 +115,53 @@ Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& ta
 SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape,
                  std::uint64_t images) {
   GeneratedRun generated(one.system, profile, one.setup(), tape);
-  if (images > 0) generated.keep_images();
+  ScenarioRun& made = generated.run();
+  if (images > 0) made.keep_images();
   const services::ToJudge judged = judged_for(one.expected);
-  const services::Verdict verdict = generated.run(judged);
+  const services::Verdict verdict = made.run(judged);
   SoakRun run;
-  run.failures = generated.failures();
-  run.events = generated.events();
-  run.happened = generated.happened();
+  run.failures = made.failures();
+  run.events = made.events();
+  run.happened = made.happened();
   run.kept = verdict.strongest();
   const services::Loss loss = verdict.loss_of(one.expected);
   if (loss.undecided) {
     run.kept = one.expected;
+    run.undecided = true;
     ++run.happened[std::string(kUndecided)];
   } else if (!loss.why.empty()) {
     run.loss = loss.why;
     if (!run.loss.ends_with('\n')) run.loss += '\n';  // a problem is no more than a message
   }
-  run.states = generated.states();
-  if (images > 0 && run.loss.empty() && judged.any()) {
-    run.images = generated.try_images(images, [&](const services::Verdict& of_image) {
-      const services::Loss of_level = of_image.loss_of(one.expected);
-      return !of_level.why.empty() && !of_level.undecided;
-    });
-  }
+  run.states = made.states();
+  if (images == 0 || !run.loss.empty() || !judged.any()) return run;
+  const auto fails = [&](const services::Verdict& of_image) {
+    const services::Loss of_level = of_image.loss_of(one.expected);
+    if (of_level.undecided) ++run.happened[std::string(kUndecided)];
+    return !of_level.why.empty() && !of_level.undecided;
+  };
+  const ScenarioRun::ImagesTried tried = made.try_images(images, fails);
+  run.recoveries = tried.recoveries;
+  if (tried.failure) run.failing_image = generated.with_image(tried);
   return run;
+}
+
+TriedRun try_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape,
+                  std::uint64_t images) {
+  TriedRun tried{run_once(one, profile, tape, images)};
+  if (!keeps(tried.run.kept, one.expected)) {
+    tried.failing = tape.drawn();
+  } else if (tried.run.failing_image) {
+    pmem::Tape of_image(*tried.run.failing_image);
+    const SoakRun again = run_once(one, profile, of_image);
+    if (keeps(again.kept, one.expected)) {
+      ++tried.run.happened[std::string(kImageNotRepeated)];
+    } else {
+      tried.run.kept = again.kept;
+      tried.failing = of_image.drawn();
+    }
+  }
+  return tried;
 }
 
 CaseSoak::CaseSoak(SoakCase one, const sim::Profile& profile, std::uint64_t seed, bool varies,
@@ -152,26 +174,18 @@ CaseSoak::CaseSoak(SoakCase one, const sim::Profile& profile, std::uint64_t seed
 
 std::optional<SoakFinding> CaseSoak::next(const std::function<bool()>& stop) {
   pmem::Tape tape = search_.next();
-  SoakRun run = run_once(case_, profile_, tape, images_);
-  search_.learn(tape.drawn(), run.states);
+  const TriedRun tried = try_once(case_, profile_, tape, images_);
+  search_.learn(tape.drawn(), tried.run.states);
   ++counts_.schedules;
   counts_.fresh = search_.fresh();
-  counts_.failures += run.failures;
-  counts_.crash_states += run.happened[std::string(kPowerFailures)] + run.images.recoveries;
+  counts_.failures += tried.run.failures;
+  const auto failed = tried.run.happened.find(std::string(kPowerFailures));
+  const std::uint64_t failures = failed == tried.run.happened.end() ? 0 : failed->second;
+  counts_.crash_states += failures + tried.run.recoveries;
   counts_.states = search_.states();
-  for (const auto& [name, count] : run.happened) counts_.happened[name] += count;
-  pmem::Tape::Streams failing = tape.drawn();
-  if (keeps(run.kept, case_.expected)) {
-    if (!run.images.failing) return std::nullopt;
-    pmem::Tape of_image(*run.images.failing);
-    run = run_once(case_, profile_, of_image);
-    if (keeps(run.kept, case_.expected)) {
-      ++counts_.happened[std::string(kImageNotRepeated)];
-      return std::nullopt;
-    }
-    failing = of_image.drawn();
-  }
-  SoakFinding finding = simplest_finding(case_, profile_, failing, run.kept, stop);
+  for (const auto& [name, count] : tried.run.happened) counts_.happened[name] += count;
+  if (!tried.failing) return std::nullopt;
+  SoakFinding finding = simplest_finding(case_, profile_, *tried.failing, tried.run.kept, stop);
   finding.seed = seed_;
   finding.schedule = counts_.schedules;
   return finding;
@@ -187,7 +201,7 @@ SoakFinding simplest_finding(const SoakCase& one, const sim::Profile& profile,
   };
   pmem::Tape first(tape);
   GeneratedRun generated(one.system, profile, one.setup(), first);
-  generated.run();
+  generated.run().run();
   const pmem::Tape::Streams anchored = generated.anchored();
   const ShrinkLimits limits{kMostRunsOfShrinking, stop};
   Shrunk shrunk = shrink(fails(anchored) ? anchored : tape, fails, limits);

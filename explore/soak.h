@@ -56,12 +56,27 @@ struct SoakRun {
   std::uint32_t failures = 0;
   std::map<std::string, std::uint64_t> happened;
   std::unordered_set<std::uint64_t> states;
-  GeneratedRun::ImagesTried images;
+  bool undecided = false;        // the judge gave up: `kept` is only what was expected
+  std::uint64_t recoveries = 0;  // from other images of its last power failure
+  // The choices of a run whose power failure leaves one of these that keeps less than expected.
+  std::optional<pmem::Tape::Streams> failing_image{};
 };
+// The key of SoakRun::happened for judgments in which the judge gave up.
+inline constexpr std::string_view kUndecided = "histories that could not be decided";
 // If the run has kept what is expected, also recovers from other images of its last power failure,
 // at most `images` times. Throws UsageError if the system does not take the setting.
 SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape,
                  std::uint64_t images = 0);
+
+// A run, and from which choices it can be repeated if it kept less than expected.
+struct TriedRun {
+  SoakRun run;
+  std::optional<pmem::Tape::Streams> failing{};
+};
+// run_once(), and once more with the image that kept less than expected, if there was one. A loss
+// that this second run does not have is counted in SoakRun::happened.
+TriedRun try_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape,
+                  std::uint64_t images);
 
 // The same run once more, explained.
 Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape);

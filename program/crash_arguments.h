@@ -1,4 +1,5 @@
-// The arguments of `perdura crash`.
+// The arguments of `perdura crash`, and what each of its four explorations takes of them: a
+// method's orders of steps, or a system's histories, sequences of operations, or schedules.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "explore/soak.h"
+#include "explore/plan.h"
+#include "explore/schedules.h"
 #include "program/commands.h"
 #include "program/configuration_options.h"
 
@@ -15,58 +17,88 @@ namespace perdura::program {
 struct CrashArguments {
   std::string target;
   ConfigurationOptions configuration;
-  bool exhaustive = false;
-  std::uint64_t samples = 0;  // 0: the target's default
+  std::optional<std::string> images;  // at a crash point: a number, or "all"
   std::uint64_t seed = 1;
   bool steps = false;
   std::vector<std::string> parameters;  // NAME=VALUE, for a system
-  std::optional<std::uint64_t> from;    // first crash point of a system's history
-  std::optional<std::uint64_t> to;
   std::string persistence = "paper";    // how a system's puts persist: "paper" or "correct"
+  std::optional<std::string> points;
   std::optional<std::string> schedule;  // history of a system; absent: all
-  // Number of a system's servers that fail at once; absent: all.
-  std::optional<std::uint64_t> failing;
-  std::optional<std::string> failure;  // kind of failure of a system; absent: power
+  std::optional<std::string> fails;
   std::optional<std::string> profile;  // for a system; absent: erda-connectx3
-  std::optional<std::string> images;   // for a system: recoveries at a crash point, or "all"
-  std::uint64_t threads = 0;           // `images` only; 0: one per hardware thread of the host
-  // For a system: explore schedules instead of the crash points of its histories.
+  std::uint64_t threads = 0;           // 0: one per hardware thread of the host
   std::optional<std::string> strategy;
-  std::optional<std::uint64_t> deviations;
-  std::optional<std::uint64_t> depth;
-  std::optional<std::uint64_t> histories;
-  std::optional<std::uint64_t> schedules;
-  bool late_placements = false;
-  std::optional<std::uint64_t> sequences;  // number of operations in each sequence
-  std::optional<std::string> expected;     // a guarantee level; absent: durable
-  std::optional<std::uint64_t> failures;
-  std::optional<std::uint64_t> stride;
-  std::string folder = "out/crash";  // where findings go
+  std::optional<std::string> histories;
+  std::optional<std::string> expected;  // a guarantee level; absent: durable
+  std::string folder = "out/crash";     // where findings go
   bool as_json = false;
   // The file of a finding; then only `diagram` may be given, too.
   std::optional<std::string> replay;
   std::optional<std::string> diagram;  // file for a space-time diagram of a loss, as SVG
 };
 
-bool is_system(const std::string& name);
+// What --points names: FIRST, FIRST-LAST, or FIRST-, each with /STRIDE.
+struct CrashPoints {
+  std::uint64_t first = 0;
+  std::uint64_t last = ~std::uint64_t{0};
+  std::uint64_t stride = 1;
+
+  bool are_all() const { return first == 0 && last == ~std::uint64_t{0} && stride == 1; }
+};
+
+// What --fails names: a kind of failure, how many servers fail at once, or two failures of power.
+struct Fails {
+  explore::FailureKind kind = explore::FailureKind::power;
+  NodeId servers = 0;  // 0: all
+  std::uint32_t times = 1;
+};
+
+// What --strategy names.
+struct StrategyArgument {
+  std::uint32_t sequences = 0;  // operations of a sequence; 0: another strategy than that
+  explore::StrategyKind kind{};
+  std::uint32_t number = 0;  // delays of `bounded`, depth of `pct`
+  bool late_placements = false;
+};
+
+// What --histories names: how many, and how many schedules of each.
+struct HistoriesArgument {
+  std::uint64_t histories = 20;
+  std::uint64_t schedules = 0;  // 0: the strategy's default
+};
+
+// The problem with the text of such an argument, or "".
+std::string problem_with_points(const std::string& text);
+std::string problem_with_fails(const std::string& text);
+std::string problem_with_strategy(const std::string& text);
+std::string problem_with_histories(const std::string& text);
+// The arguments, which have no problem, or their defaults.
+CrashPoints points_of(const CrashArguments& arguments);
+Fails fails_of(const CrashArguments& arguments);
+std::optional<StrategyArgument> strategy_of(const CrashArguments& arguments);
+HistoriesArgument histories_of(const CrashArguments& arguments);
+// The limit of images at a crash point: `usual` if none is given, 0 for all.
+std::uint64_t images_of(const CrashArguments& arguments, std::uint64_t usual);
+
+// The explorations. All throw UsageError where arguments do not fit together. Those of a system
+// return `done` if what was expected is kept on all persistence models.
+harness::ExitCode crash_method(const CrashArguments& arguments, const CommandContext& context);
+harness::ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context);
+harness::ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& context);
+harness::ExitCode crash_sequences(const CrashArguments& arguments, const CommandContext& context);
+// Repeats a finding of `perdura soak`. Returns `failed` if the loss occurs again.
+harness::ExitCode replay_finding(const CrashArguments& arguments, const CommandContext& context);
+
 // Throws UsageError if a diagram was asked for and cannot be written where it is to go.
 void check_diagram(const CrashArguments& arguments);
-// Explores a system. Returns `done` if acknowledged writes are durable on all persistence models.
-harness::ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context);
-
-// Explores a system with a strategy (explore/schedules.h).
-harness::ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& context);
-
-// Explores a system with every short sequence of operations (explore/sequences.h).
-harness::ExitCode crash_sequences(const CrashArguments& arguments, const CommandContext& context);
-
-// The system's parameters, and its persistence models, that a command's arguments select. Both
-// throw UsageError.
+// The model on which a system runs, its parameters, and its persistence models, that a command's
+// arguments select. All throw UsageError.
+sim::Profile crash_profile(const CrashArguments& arguments, const CommandContext& context);
 GivenParameters given_parameters(const services::SystemInfo& system,
                                  const CrashArguments& arguments);
 std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& options);
 
-// Repeats a finding of `perdura soak`. Returns `failed` if the loss occurs again.
-harness::ExitCode replay_finding(const CrashArguments& arguments, const CommandContext& context);
+// The profile on which a system runs if none is given.
+inline constexpr std::string_view kUsualCrashProfile = "erda-connectx3";
 
 }  // namespace perdura::program

@@ -1,10 +1,6 @@
 // perdura crash SYSTEM --strategy: explores schedules of small histories of a system.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <iterator>
-
 #include "explore/answer.h"
 #include "explore/crash.h"
 #include "explore/schedules.h"
@@ -20,32 +16,6 @@ namespace perdura::program {
 namespace {
 
 using explore::StrategyKind;
-
-constexpr std::string_view kUsualProfile = "erda-connectx3";
-
-void check(const CrashArguments& arguments, StrategyKind strategy) {
-  const auto refuse = [](std::string_view option, std::string_view why) {
-    throw UsageError(fmt::format("crash: {} {}", option, why));
-  };
-  constexpr std::string_view kNotMoments = "is for crash points of a history; a strategy tries all";
-  if (arguments.from || arguments.to) refuse("--from and --to", kNotMoments);
-  if (arguments.schedule) refuse("--schedule", "is without --strategy, which makes histories");
-  if (arguments.failing) refuse("--failing", "is without --strategy: the power of all fails");
-  if (arguments.failure) refuse("--failure", "is without --strategy: power fails");
-  if (arguments.steps) refuse("--steps", "is for methods; a system has none");
-  if (arguments.exhaustive) refuse("--exhaustive", "is for methods; use --strategy exhaustive");
-  if (arguments.diagram)
-    refuse("--diagram", "is without --strategy; it writes one for each finding");
-  if (arguments.images || arguments.threads > 0) {
-    refuse("--images and --threads", "are for crash points of a history");
-  }
-  if (arguments.as_json) refuse("--json", "is without --strategy; it writes files");
-  if (arguments.stride && arguments.failures != 2) refuse("--stride", "is for --failures 2");
-  if (arguments.deviations && strategy != StrategyKind::bounded) {
-    refuse("--delays", "is for --strategy bounded");
-  }
-  if (arguments.depth && strategy != StrategyKind::pct) refuse("--depth", "is for --strategy pct");
-}
 
 // The explored setting that the arguments select; a finding's file refers to it by name.
 explore::ExploredSetting setting_of(const services::SystemInfo& system,
@@ -85,28 +55,49 @@ std::string text_of(const explore::ScheduleOptions& options,
 
 }  // namespace
 
-harness::ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& context) {
+namespace {
+
+explore::ScheduleOptions options_of(const CrashArguments& arguments,
+                                    const StrategyArgument& strategy) {
+  const HistoriesArgument histories = histories_of(arguments);
+  const Fails fails = fails_of(arguments);
+  const CrashPoints points = points_of(arguments);
+  if (fails.kind != explore::FailureKind::power || fails.servers > 0) {
+    throw UsageError(fmt::format(
+        "crash: --fails {} is for a system's histories; with --strategy the power of all fails, or "
+        "power,power",
+        *arguments.fails));
+  }
+  const bool only_stride = points.first == 0 && points.last == CrashPoints{}.last;
+  if (arguments.points && (fails.times == 1 || !only_stride)) {
+    throw UsageError(
+        "crash: --points is for a system's histories; with --strategy only /STRIDE is, for "
+        "--fails power,power");
+  }
   explore::ScheduleOptions options;
-  const auto& names = explore::kStrategies;
-  options.strategy = static_cast<StrategyKind>(
-      std::find(std::begin(names), std::end(names), *arguments.strategy) - std::begin(names));
-  check(arguments, options.strategy);
+  options.strategy = strategy.kind;
+  if (strategy.kind == StrategyKind::bounded) options.deviations = strategy.number;
+  if (strategy.kind == StrategyKind::pct) options.depth = strategy.number;
+  options.histories = histories.histories;
+  options.schedules = histories.schedules;
+  options.seed = arguments.seed;
+  options.failures = fails.times;
+  options.stride = points.stride;
+  options.recoveries = images_of(arguments, options.recoveries);
+  options.threads = static_cast<unsigned>(arguments.threads);
+  return options;
+}
+
+}  // namespace
+
+harness::ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& context) {
   if (const std::string problem = harness::problem_with_output_folder(arguments.folder);
       !problem.empty()) {
     throw UsageError(fmt::format("crash: --out {}: {}", arguments.folder, problem));
   }
-  options.deviations =
-      static_cast<std::uint32_t>(arguments.deviations.value_or(options.deviations));
-  options.depth = static_cast<std::uint32_t>(arguments.depth.value_or(options.depth));
-  options.histories = arguments.histories.value_or(options.histories);
-  options.schedules = arguments.schedules.value_or(options.schedules);
-  options.seed = arguments.seed;
-  options.failures = static_cast<std::uint32_t>(arguments.failures.value_or(options.failures));
-  options.stride = arguments.stride.value_or(options.stride);
-  options.random_images = static_cast<std::uint32_t>(arguments.samples);
-  const std::string profile_name = arguments.profile.value_or(std::string(kUsualProfile));
-  const sim::Profile profile = sim::load_profile(
-      context.locations.find(harness::FileKind::profile, {profile_name, "--profile"}).string());
+  const StrategyArgument strategy = strategy_of(arguments).value();
+  explore::ScheduleOptions options = options_of(arguments, strategy);
+  const sim::Profile profile = crash_profile(arguments, context);
   const services::ServedSystem system = *systems::find_system(arguments.target);
   const explore::ExploredSetting setting = setting_of(system.info, arguments);
   // Independent of the table of guarantees, since the goal is to find the first loss.
@@ -117,7 +108,7 @@ harness::ExitCode crash_schedules(const CrashArguments& arguments, const Command
   const auto models = system_models(arguments.configuration);
   harness::LongWork work(models.size(), context.ranks);
   for (const pmem::PersistenceModel& model : models) {
-    const explore::SoakCase one{system, setting, model, expected, arguments.late_placements};
+    const explore::SoakCase one{system, setting, model, expected, strategy.late_placements};
     work.begin(one.name());
     if (const std::string why = explore::refusal(system.info, one.setup(), profile.nic);
         !why.empty()) {
@@ -147,7 +138,10 @@ harness::ExitCode crash_schedules(const CrashArguments& arguments, const Command
       fmt::print(
           "{}\nperdura crash --replay {} repeats and explains it; beside it is a diagram\n\n",
           result.finding->text(),
-          write_finding(*result.finding, profile_name, profile, arguments.folder).string());
+          write_finding(*result.finding,
+                        arguments.profile.value_or(std::string(kUsualCrashProfile)), profile,
+                        arguments.folder)
+              .string());
       std::fflush(stdout);
       work.skip();
     }

@@ -163,8 +163,6 @@ class SystemsMatrix {
           options.setup.model = model;
           options.setup.parameters = setting.parameters;
           options.setup.correct = setting.correct;
-          options.random_images = 1;
-          options.recoveries = system.service->recoveries();
           options.threads = 1;
           explorations_.push_back(Exploration{
               system, std::move(options),

@@ -17,6 +17,7 @@
 #include "platform/base/limits.h"
 #include "platform/base/suggestion.h"
 #include "program/commands.h"
+#include "services/verdict.h"
 
 namespace harness = perdura::harness;
 
@@ -94,6 +95,9 @@ ExitCode run_as_rank(int argc, char** argv) {
     code = harness::complain(ranks.is_root(), ExitCode::usage, error.what());
     if (ranks.leave_early()) return code;
     harness::complain(!ranks.is_root(), code, of_this_rank(error.what()));
+  } catch (const perdura::services::Undecided& error) {
+    code = harness::complain(ranks.is_root(), ExitCode::undecided, error.what());
+    if (ranks.leave_early()) return code;
   } catch (const std::exception& error) {
     code = harness::complain(true, ExitCode::failed,
                              of_this_rank(perdura::problem_text(error).c_str()));

@@ -134,6 +134,10 @@ void print(const SoakReport& report) {
   for (const auto& [name, system] : report.systems) {
     const std::string never = list_of(system.counts.happened, false);
     if (!never.empty()) fmt::print("warning: {}: never happened: {}\n", name, never);
+    const auto undecided = system.counts.happened.find(std::string(explore::kUndecided));
+    if (undecided == system.counts.happened.end()) continue;
+    fmt::print("warning: {}: {} {}; what they keep is not known\n", name, undecided->second,
+               explore::kUndecided);
   }
   if (report.interrupted) fmt::print("interrupted before the time was over\n");
   fmt::print("{} {} kept less than expected{}\n", report.findings(),
@@ -381,6 +385,7 @@ harness::ExitCode replay_finding(const CrashArguments& arguments, const CommandC
   const sim::Profile profile = profile_named(read.profile, context);
   pmem::Tape tape = pmem::Tape::parse(finding.tape);
   finding.run = run_once(finding.where, profile, tape);
+  if (finding.run.undecided) throw services::Undecided();
   fmt::print("{}", finding.text());
   if (finding.run.loss != read.finding.run.loss) {
     fmt::print(

@@ -14,7 +14,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -106,7 +105,7 @@ class CrashScenario {
   virtual NodeId servers() const { return 1; }
   virtual std::uint32_t clients() const = 0;
 
-  // Threads of each server. They listen on ports 0, 1, ... (explore/scenario_run.h starts them).
+  // Threads of each server. They listen on ports 0, 1, ... (explore/scenario_processes.h starts them).
   virtual std::uint32_t workers() const { return 1; }
   // Called on each of those threads. The first thread opens, and if necessary recovers, what its
   // node holds, and serves it; the others help to serve it. Does not return. Called again on the
@@ -192,7 +191,7 @@ class CrashScenario {
   void stop_serving(NodeId server) { serving_since_.erase(server); }
   void stop_serving() { serving_since_.clear(); }  // all of them
 
-  // --- for many inspections of one failure (explore/image_exploration.h)
+  // --- for many inspections of one failure (explore/recovery.h)
 
   // To be called when the servers have failed and no client is left: saves what the observers know.
   void take_snapshot() {
@@ -239,9 +238,9 @@ class CrashScenario {
   }
 
   // The scenario's part of take_snapshot(), restore_snapshot() and observations().
-  virtual void snapshot_observations() { throw std::logic_error("it can be inspected once only"); }
-  virtual void restore_observations() {}
-  virtual std::string observations_since_snapshot() const { return {}; }
+  virtual void snapshot_observations() = 0;
+  virtual void restore_observations() = 0;
+  virtual std::string observations_since_snapshot() const = 0;
 
  private:
   std::string problem_;

@@ -78,11 +78,6 @@ class Service {
     return {};
   }
 
-  // If set, the guarantees of its systems are explored by this many recoveries at each crash point
-  // of a history, from images that are decided word by word, instead of by repeating the history
-  // for the images that keep least, most, and some at random. Takes less time if recovery is short.
-  virtual std::optional<std::uint64_t> recoveries() const { return std::nullopt; }
-
   // A scenario for `failures` failures whose store and clients are drawn from the tape: the same
   // choices make identical runs. Throws like crash_history(). Each client has a stream of its own,
   // "client-0", "client-1", ..., and 0 is always the simplest choice, so that a client or an

@@ -93,6 +93,14 @@ struct Loss {
   bool undecided = false;
 };
 
+// What explorations throw whose answer would be wrong without a verdict that the judge gave up on.
+struct Undecided : std::runtime_error {
+  Undecided()
+      : std::runtime_error(
+            "no guarantee can be told: in one of the histories, too many operations were under way "
+            "at the same time to find an order of them; use fewer clients or operations") {}
+};
+
 // The result of judging one run.
 class Verdict {
  public:
@@ -117,13 +125,9 @@ class Verdict {
     }
     return undecided;
   }
-  // Throws an exception if the judge gave up on this condition, for explorations whose answer would
-  // be wrong without it.
+  // Throws Undecided if the judge gave up on this condition.
   void require_decided(Condition condition) const {
-    if (!losses_[condition].undecided) return;
-    throw std::runtime_error(
-        "no guarantee can be told: in one of the histories, too many operations were under way at "
-        "the same time to find an order of them; use fewer clients or operations");
+    if (losses_[condition].undecided) throw Undecided();
   }
 
   void set(Condition condition, Loss loss) { losses_[condition] = std::move(loss); }
@@ -132,10 +136,12 @@ class Verdict {
     for (const Condition condition : kConditions) losses_[condition] = loss;
   }
   // Adds the verdict on another one of several independent objects: a condition holds if it holds
-  // for all of them.
+  // for all of them. A loss that is known is kept instead of one that is undecided.
   void add(const Verdict& other) {
     for (const Condition condition : kConditions) {
-      if (holds(condition)) losses_[condition] = other.losses_[condition];
+      const bool is_better = losses_[condition].undecided && !other.losses_[condition].undecided &&
+                             !other.holds(condition);
+      if (holds(condition) || is_better) losses_[condition] = other.losses_[condition];
     }
   }
 

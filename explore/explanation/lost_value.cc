@@ -217,14 +217,6 @@ std::string conclusion_of(const std::string& trace) {
   return trace.substr(begin, end - begin);
 }
 
-std::optional<std::uint64_t> object_of(const services::Verdict& verdict, std::string_view trace) {
-  for (const services::Condition condition : services::kConditions) {
-    const services::Loss& loss = verdict.loss(condition);
-    if (!loss.why.empty() && trace.ends_with(loss.why)) return loss.object;
-  }
-  return std::nullopt;
-}
-
 LostValue find_lost_value(const Recording& recording, const ExplainedRun& run) {
   return Search(recording, run).find();
 }

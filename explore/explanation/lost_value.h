@@ -30,8 +30,6 @@ struct ExplainedRun {
 
 // The last line of a judge's trace, without what leads to it.
 std::string conclusion_of(const std::string& trace);
-// Returns the object of the loss whose reason ends this trace (services::Loss::object).
-std::optional<std::uint64_t> object_of(const services::Verdict& verdict, std::string_view trace);
 
 struct LostValue {
   // All of these point into the run.

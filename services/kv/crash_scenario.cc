@@ -259,7 +259,9 @@ Verdict KvCrashScenario::judge(std::span<const ServerFailure> failures,
     if (of_server.empty()) {
       const history::CheckResult result = history::check(its);
       Verdict one;
-      if (!result.accepted()) one.break_all({history::describe(result)});
+      if (!result.accepted()) {
+        one.break_all({.why = history::describe(result), .undecided = result.violations.empty()});
+      }
       verdict.add(one);
     } else {
       verdict.add(judge_crash(its, of_server, inspector(), "", judged));

@@ -62,7 +62,9 @@ Loss broken(const History& judged, const History& all, Failures failures,
             history::Promise promise) {
   const history::CheckResult result = history::check(judged, promise);
   if (result.accepted()) return {};
-  if (result.violations.empty()) return {trace(all, std::nullopt, failures, describe(result))};
+  if (result.violations.empty()) {
+    return {.why = trace(all, std::nullopt, failures, describe(result)), .undecided = true};
+  }
   const history::Violation& first = result.violations.front();
   return {trace(all, first.key, failures, describe(first)), first.key};
 }

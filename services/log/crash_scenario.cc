@@ -1,6 +1,7 @@
 #include "services/log/crash_scenario.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -45,7 +46,7 @@ struct LogPlan {
   std::uint64_t records = kLogRecords;
   // The lengths of records, used in turn: a record's content determines its length.
   std::vector<Bytes> lengths{kRecordSize};
-  std::vector<Appends> epochs;
+  std::vector<Appends> epochs{};
   // Generated plans count the boundaries that they must meet (LogCrashScenario::events()).
   bool is_generated = false;
 
@@ -61,9 +62,8 @@ LogPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
   constexpr std::array<std::uint64_t, 3> kLogs{kLogRecords, 2, 7};
   constexpr std::array<Picoseconds, 3> kPauses{Picoseconds{}, Microseconds(2), Microseconds(20)};
   constexpr std::array<Picoseconds, 3> kDelays{Picoseconds{}, Microseconds(5), Microseconds(25)};
-  LogPlan plan;
+  LogPlan plan{.is_generated = true};
   pmem::Choices& store = tape.stream("store");
-  plan.is_generated = true;
   plan.lengths = {kSizes[store.choose(kSizes.size())]};
   if (pmem::Choices& ends = tape.stream("lengths"); ends.choose(2) == 1) {
     plan.lengths = {length_around_a_boundary(ends), length_around_a_boundary(ends)};
@@ -71,10 +71,9 @@ LogPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
   plan.records = kLogs[store.choose(kLogs.size())];
   pmem::Choices& choices = tape.stream("client-0");
   for (std::uint32_t epoch = 0; epoch <= failures; ++epoch) {
-    Appends& one = plan.epochs.emplace_back();
-    one.count = choices.choose(3 * kLogRecords);
-    one.pause = kPauses[choices.choose(kPauses.size())];
-    one.late = kDelays[choices.choose(kDelays.size())];
+    plan.epochs.push_back({.count = choices.choose(3 * kLogRecords),
+                           .pause = kPauses[choices.choose(kPauses.size())],
+                           .late = kDelays[choices.choose(kDelays.size())]});
   }
   return plan;
 }
@@ -170,7 +169,7 @@ class LogCrashScenario final : public HistoryScenario<LogSpecification> {
     state.add("to be applied", magnitude(content_ - std::min(content_, applied)));
   }
 
-  std::string state_outside_memory() const override { return text_of(applied_); }
+  std::string state_outside_memory() const override { return fmt::format("{}", applied_); }
 
  protected:
   void snapshot_observations() override {
@@ -195,12 +194,6 @@ class LogCrashScenario final : public HistoryScenario<LogSpecification> {
   }
 
  private:
-  static std::string text_of(const std::map<std::uint64_t, std::uint64_t>& applied) {
-    std::string text;
-    for (const auto& [number, content] : applied) text += fmt::format("{}={} ", number, content);
-    return text;
-  }
-
   // A server that survives keeps a client's session until it has learned that the client is gone.
   Task<std::unique_ptr<LogWriter>> connect_after_another(Thread& thread) {
     for (;;) {
@@ -224,14 +217,13 @@ class LogCrashScenario final : public HistoryScenario<LogSpecification> {
   // Returns false if the server is gone.
   Task<bool> append(LogWriter& writer, std::uint64_t content, std::uint32_t client) {
     Calling calling(*this, {.record = content}, client);
-    const Record record = record_of(content, plan_.length_of(content));
-    const auto number = co_await writer.append(record);
+    const auto number = co_await writer.append(record_of(content, plan_.length_of(content)));
     if (!number) {
       if (number.error() != LogError::disconnected) note_problem("an append fails: too large");
       co_return false;
     }
     calling.operation().number = *number;
-    met_.note(record.size());
+    met_.note(plan_.length_of(content));
     calling.end();
     co_return true;
   }

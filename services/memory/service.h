@@ -22,7 +22,6 @@ class MemoryService final : public Service {
   std::span<const CrashSchedule> schedules() const override;
   CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                              const CrashSchedule& schedule) const override;
-  std::optional<std::uint64_t> recoveries() const override { return 12; }
   std::unique_ptr<CrashScenario> generated_scenario(std::string_view system,
                                                     const CrashSetup& setup, pmem::Tape& tape,
                                                     std::uint32_t failures) const override;

@@ -289,8 +289,7 @@ TEST(Explanation, OfALogWithAMethodForAnotherServer) {
   };
   const services::LogService service(std::span(&wrong, 1));
   const services::ServedSystem log{&service, wrong.info};
-  const CrashOptions options{.setup = {.model = {PersistenceDomain::dmp, true}},
-                             .random_images = 1};
+  const CrashOptions options{.setup = {.model = {PersistenceDomain::dmp, true}}, .recoveries = 3};
   const CrashResult result = explore_crashes(log, explained_testbed(), options);
   ASSERT_FALSE(result[Condition::acknowledged].held);
   const std::string text =

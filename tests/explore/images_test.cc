@@ -1,19 +1,18 @@
 // Many images of a failure without running its history again: what is found is the same as when
 // each image is tried in a run of its own.
-#include "explore/image_exploration.h"
+#include "explore/explorer.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <deque>
-#include <numeric>
 #include <set>
 
 #include "explore/crash.h"
-#include "explore/crash_run.h"
 #include "explore/explored.h"
 #include "explore/recovery.h"
+#include "explore/scenario_run.h"
 #include "platform/base/error.h"
 #include "platform/pmem/model/lazy_images.h"
 #include "platform/sim/machine.h"
@@ -36,13 +35,6 @@ const sim::Profile& imaged_testbed() { return perdura::test::erda_testbed(); }
 constexpr PersistenceModel kImagedModels[] = {{PersistenceDomain::dmp, false},
                                               {PersistenceDomain::dmp, true},
                                               {PersistenceDomain::mhp, true}};
-
-WhatFails power_of(NodeId servers) {
-  WhatFails all;
-  all.servers.resize(servers);
-  std::iota(all.servers.begin(), all.servers.end(), NodeId{0});
-  return all;
-}
 
 // The histories of a system, with a setting, on a kind of server.
 struct ImagedCase {
@@ -88,18 +80,16 @@ std::string imaged_name(const testing::TestParamInfo<ImagedCase>& one) {
 // A failure at a crash point of a history, to recover from.
 class FailedHistory {
  public:
-  FailedHistory(const CrashHistory& make, const PersistenceModel& model,
-                const std::vector<sim::CrashPoint>& crash_points, std::size_t number)
+  FailedHistory(const CrashHistory& make, const PersistenceModel& model, Picoseconds crash_point)
       : scenario_(make()) {
     pmem::LeastChoices unused;
-    sim::fail_at(crash_points, number, unused, "", [&](sim::Failure& failure) {
-      CrashRun run(*scenario_, imaged_testbed(), model, power_of(scenario_->servers()));
-      run.run_to_failure(failure, [&](sim::SimPlatform& platform) {
-        for (NodeId node = 0; node < scenario_->servers(); ++node) {
-          spaces_.push_back(platform.machine_of_node(node).images());
-          memories_.push_back(platform.machine_of_node(node).crashed(spaces_.back()));
-        }
-      });
+    ScenarioRun run(*scenario_, imaged_testbed(), model, failing({}, crash_point),
+                    [&](const PlannedFailure&) -> pmem::Choices& { return unused; });
+    run.run_until_down([&](sim::SimPlatform& platform) {
+      for (NodeId node = 0; node < scenario_->servers(); ++node) {
+        spaces_.push_back(platform.machine_of_node(node).images());
+        memories_.push_back(platform.machine_of_node(node).crashed(spaces_.back()));
+      }
     });
     scenario_->take_snapshot();
   }
@@ -128,12 +118,12 @@ class FailedHistory {
   std::deque<pmem::sim::CrashedMemory> memories_;
 };
 
-std::vector<sim::CrashPoint> crash_points_of(const CrashHistory& make,
-                                             const PersistenceModel& model) {
-  return sim::list_crash_points([&](sim::Failure& none) {
-    const auto scenario = make();
-    CrashRun(*scenario, imaged_testbed(), model, power_of(scenario->servers())).run(none, {});
-  });
+std::vector<Picoseconds> crash_points_of(const CrashHistory& make, const PersistenceModel& model) {
+  const auto scenario = make();
+  pmem::LeastChoices unused;
+  ScenarioRun run(*scenario, imaged_testbed(), model, without_failure(),
+                  [&](const PlannedFailure&) -> pmem::Choices& { return unused; });
+  return run.list_crash_points(CrashPointList::Which::where_memory_changes);
 }
 
 // The longer a history is, the longer each of its images takes: of a crash point with more than
@@ -154,7 +144,7 @@ TEST_P(Images, DecidedWhenTheyAreReadAreFoundLikeAllOfThem) {
     for (std::size_t crash_point = 0; crash_point < crash_points.size();
          crash_point += crash_points.size() / kTried + 1) {
       SCOPED_TRACE(crash_point);
-      FailedHistory failed(make, GetParam().model, crash_points, crash_point);
+      FailedHistory failed(make, GetParam().model, crash_points[crash_point]);
       LazyImages each(failed.spaces(), 1);
       if (each.images() < 2) continue;
       ++of_many_images;
@@ -188,32 +178,25 @@ TEST_P(Images, BreakTheSameGuaranteesAsRunsOfTheWholeHistory) {
          crash_point += crash_points.size() / kTried + 1) {
       SCOPED_TRACE(crash_point);
       {
-        FailedHistory failed(make, GetParam().model, crash_points, crash_point);
+        FailedHistory failed(make, GetParam().model, crash_points[crash_point]);
         if (LazyImages(failed.spaces(), 1).images() > most_images(60, crash_points.size()))
           continue;
       }
-      const ImageFindings lazily =
-          explore_images(make, imaged_testbed(), GetParam().model, "",
-                         {.first = crash_point, .last = crash_point}, [](const CrashScenario&) {});
+      const Findings lazily = explore_history({"", "", make}, imaged_testbed(), GetParam().model,
+                                              {.first = crash_point, .last = crash_point});
       EXPECT_EQ(lazily.coverage.covered, lazily.coverage.images);
       Verdict whole;
       // Lines that would be the same in all images count here, so there may be many more.
       constexpr std::uint64_t kMostRuns = 2000;
-      const sim::Explored runs =
-          sim::explore_failures({.images = sim::Images::all,
-                                 .first = crash_point,
-                                 .last = crash_point,
-                                 .most_images = kMostRuns},
-                                [&](sim::Failure& failure) {
-                                  const auto scenario = make();
-                                  CrashRun run(*scenario, imaged_testbed(), GetParam().model,
-                                               power_of(scenario->servers()));
-                                  run.run(failure, {});
-                                  if (!run.failed_at()) return;
-                                  const services::ServerFailure failures[] = {{*run.failed_at()}};
-                                  whole.add(scenario->judge(failures, services::ToJudge::all()));
-                                });
-      if (runs.cut_short > 0) continue;
+      pmem::Enumerator image;
+      while (image.next() && image.sequences() <= kMostRuns) {
+        const auto scenario = make();
+        ScenarioRun run(*scenario, imaged_testbed(), GetParam().model,
+                        failing({}, crash_points[crash_point]),
+                        [&](const PlannedFailure&) -> pmem::Choices& { return image; });
+        whole.add(run.run());
+      }
+      if (image.sequences() > kMostRuns) continue;
       ++compared;
       const Verdict& losses = lazily.losses;
       for (const Condition condition : services::kConditions) {
@@ -229,57 +212,58 @@ INSTANTIATE_TEST_SUITE_P(All, Images, testing::ValuesIn(imaged_cases()), imaged_
 
 // --- results -------------------------------------------------------------------------------------
 
-ImageFindings found_of(std::string_view system, const PersistenceModel& model,
-                       const ImageOptions& options) {
+Findings found_of(std::string_view system, const PersistenceModel& model,
+                  const ExploreOptions& options) {
   const ImagedCase one{systems::find_system(system).value(), {}, model};
-  return explore_images(one.histories().front(), imaged_testbed(), model, "first", options,
-                        [](const CrashScenario&) {});
+  return explore_history({std::string(system), "first", one.histories().front()}, imaged_testbed(),
+                         model, options);
 }
 
-std::string text_of(const ImageFindings& found) {
-  std::string text = fmt::format("{} {} {} {} {} {}", found.crash_points, found.coverage.exhausted,
-                                 found.coverage.sampled, found.coverage.images,
-                                 found.coverage.covered, found.coverage.recoveries);
+std::string text_of(const Findings& found) {
+  std::string text =
+      fmt::format("{} {} {} {} {} {} {}", found.crash_points, found.states,
+                  found.coverage.exhausted, found.coverage.sampled, found.coverage.images,
+                  found.coverage.covered, found.coverage.recoveries);
   for (const Condition condition : services::kConditions) {
     text += "\n" + found.losses.why(condition);
   }
   return text;
 }
 
-TEST(ImageExploration, DependsOnTheSeedAndNotOnThreads) {
+TEST(Explorer, DependsOnTheSeedAndNotOnThreads) {
   const PersistenceModel dmp{PersistenceDomain::dmp, false};
-  const ImageOptions one{.most_recoveries = 5, .stride = 7, .threads = 1};
-  const ImageOptions four{.most_recoveries = 5, .stride = 7, .threads = 4};
+  const ExploreOptions one{.most_recoveries = 5, .stride = 7, .threads = 1};
+  const ExploreOptions four{.most_recoveries = 5, .stride = 7, .threads = 4};
   const std::string first = text_of(found_of("erda", dmp, one));
   EXPECT_EQ(text_of(found_of("erda", dmp, four)), first);
   EXPECT_EQ(text_of(found_of("erda", dmp, one)), first);
-  const ImageOptions other{.most_recoveries = 5, .seed = 2, .stride = 7, .threads = 2};
+  const ExploreOptions other{.most_recoveries = 5, .seed = 2, .stride = 7, .threads = 2};
   EXPECT_NE(text_of(found_of("erda", dmp, other)), first);
 }
 
 // A loss names its crash point, and is found again at this point alone.
-TEST(ImageExploration, ALossIsRepeatedByItsCrashPoint) {
+TEST(Explorer, ALossIsRepeatedByItsCrashPoint) {
   constexpr std::string_view kNames = "crash point ";
   const PersistenceModel dmp{PersistenceDomain::dmp, true};
   const std::string loss =
       found_of("erda", dmp, {.most_recoveries = 6}).losses.why(Condition::atomic);
   ASSERT_TRUE(loss.starts_with(kNames)) << loss;
   const std::uint64_t point = std::stoull(loss.substr(kNames.size()));
-  const ImageOptions alone{.most_recoveries = 6, .first = point, .last = point};
+  const ExploreOptions alone{.most_recoveries = 6, .first = point, .last = point};
   EXPECT_EQ(found_of("erda", dmp, alone).losses.why(Condition::atomic), loss);
 }
 
-TEST(ImageExploration, SaysWhatItHasSampledAndWhatExhausted) {
+TEST(Explorer, SaysWhatItHasSampledAndWhatExhausted) {
   const PersistenceModel dmp{PersistenceDomain::dmp, false};
-  const ImageFindings all = found_of("level", dmp, {.stride = 5});
+  const Findings all = found_of("level", dmp, {.stride = 5});
   EXPECT_EQ(all.coverage.sampled, 0U);
   EXPECT_EQ(all.coverage.covered, all.coverage.images);
-  const ImageFindings some = found_of("erda", dmp, {.most_recoveries = 3, .stride = 20});
+  const Findings some = found_of("erda", dmp, {.most_recoveries = 3, .stride = 20});
   EXPECT_GT(some.coverage.sampled, 0U);
   EXPECT_LE(some.coverage.recoveries, 3 * (some.coverage.sampled + some.coverage.exhausted));
 }
 
-TEST(ImageExploration, CountsImagesOnceForEachMomentAndRecoveriesApart) {
+TEST(Explorer, CountsImagesOnceForEachMomentAndRecoveriesApart) {
   ImageCoverage sum;
   sum.add({.exhausted = 1, .sampled = 0, .images = 10, .covered = 10, .recoveries = 2});
   sum.add(
@@ -289,8 +273,7 @@ TEST(ImageExploration, CountsImagesOnceForEachMomentAndRecoveriesApart) {
   EXPECT_EQ(sum.recoveries, 6U);
 }
 
-// --- a loss that one combination of lines alone shows
-// ----------------------------------------------
+// --- a loss that one combination of lines alone shows --------------------------------------------
 
 constexpr Bytes kLines = 12;
 
@@ -340,11 +323,10 @@ class LinesScenario final : public CrashScenario {
   bool recovered_ = false;
 };
 
-TEST(ImageExploration, FindsTheOneCombinationOfLinesThatIsLost) {
+TEST(Explorer, FindsTheOneCombinationOfLinesThatIsLost) {
   const PersistenceModel dmp{PersistenceDomain::dmp, false};
   const auto make = [] { return std::make_unique<LinesScenario>(); };
-  const ImageFindings found =
-      explore_images(make, imaged_testbed(), dmp, "lines", {}, [](const CrashScenario&) {});
+  const Findings found = explore_history({"lines", "lines", make}, imaged_testbed(), dmp, {});
   EXPECT_NE(found.losses.why(Condition::durable).find("a combination of lines"), std::string::npos);
   EXPECT_EQ(found.coverage.sampled, 0U);
   EXPECT_GT(found.coverage.images, std::uint64_t{1} << kLines) << "each line survives or not";

@@ -27,7 +27,7 @@ TEST(LogCrashes, LeaveEveryAcknowledgedRecordByTheMethodsOfThePaper) {
   const services::ServedSystem log = systems::find_system("remote-log").value();
   for (const ExploredSetting& setting : explored_settings(log.info)) {
     for (const PersistenceModel& model : explored_models()) {
-      CrashOptions options{.setup = {.model = model}, .random_images = 1};
+      CrashOptions options{.setup = {.model = model}, .recoveries = 3};
       options.setup.parameters = setting.parameters;
       options.setup.correct = setting.correct;
       if (!refusal(log.info, options.setup, connectx3().nic).empty()) continue;
@@ -35,7 +35,7 @@ TEST(LogCrashes, LeaveEveryAcknowledgedRecordByTheMethodsOfThePaper) {
       EXPECT_TRUE(result[Condition::durable].held)
           << explored_name(log.info, setting) << " on " << explored_name(model) << "\n"
           << result[Condition::durable].first_loss;
-      EXPECT_GT(result.crash_points, 100U);
+      EXPECT_GT(result.crash_points, 50U);
       EXPECT_GE(result.events.at("laps of the log"), 3U);
     }
   }
@@ -52,7 +52,7 @@ CrashResult by_method_for(const PersistenceModel& other, const PersistenceModel&
   };
   const services::LogService service(std::span(&wrong, 1));
   return explore_crashes({&service, wrong.info}, connectx3(),
-                         {.setup = {.model = model}, .random_images = 1});
+                         {.setup = {.model = model}, .recoveries = 3});
 }
 
 TEST(LogCrashes, FindAMethodThatIsForAnotherServer) {

@@ -21,7 +21,7 @@ CrashResult explore_pools(const objects::System& system, const GivenParameters& 
   static const sim::Profile profile =
       sim::load_profile(perdura::test::profile_path("erda-connectx3"));
   const services::ObjectsService service(std::span(&system, 1));
-  CrashOptions options{.setup = {.model = kStrict}, .random_images = 1};
+  CrashOptions options{.setup = {.model = kStrict}, .recoveries = 3};
   options.setup.parameters = parameters;
   return explore_crashes({&service, system.info}, profile, options);
 }

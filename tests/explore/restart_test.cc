@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "explore/scenario_run.h"
+#include "explore/scenario_processes.h"
 #include "explore/soak.h"
 #include "platform/base/error.h"
 #include "platform/sim/failures.h"
@@ -128,7 +128,7 @@ class DeathAndPowerFailure {
   std::optional<Time> failed_at_;
   std::vector<services::ServerFailure> losing_failures_;
   // Declared last, so destroyed first: its threads use the members above.
-  ScenarioRun run_;
+  ScenarioProcesses run_;
   sim::SimPlatform& platform_;
 };
 

@@ -73,7 +73,7 @@ TEST_P(SchedulesOfSystem, KeepWhatTheTableSays) {
 }
 
 // A few of the pairs, or all where these are none: `perdura crash SYSTEM --strategy bounded
-// --failures 2` tries all.
+// --fails power,power` tries all.
 TEST_P(SchedulesOfSystem, KeepWhatTheTableSaysWhereFailuresFollowEachOther) {
   for (const SoakCase& one : soak_cases({GetParam()}, perdura::test::erda_testbed())) {
     std::uint64_t failures = 0;

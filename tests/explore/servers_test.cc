@@ -1,6 +1,6 @@
 // Explorations with any number of servers and clients rely on this: the ports of clients are
 // distinct, and a system serves when the last of its servers does.
-#include "explore/scenario_run.h"
+#include "explore/scenario_processes.h"
 
 #include <gtest/gtest.h>
 
@@ -42,6 +42,11 @@ class SlowServers final : public services::CrashScenario {
     return {};
   }
 
+ protected:
+  void snapshot_observations() override {}
+  void restore_observations() override {}
+  std::string observations_since_snapshot() const override { return {}; }
+
  private:
   NodeId servers_;
   std::uint32_t clients_;
@@ -82,7 +87,7 @@ TEST(Servers, AClientWithoutAPortOfItsOwnIsRefused) {
 }
 
 // True for each time between two at which a server begins to serve if the system serves then.
-std::vector<bool> serves_in_turn(ScenarioRun& run, const SlowServers& scenario) {
+std::vector<bool> serves_in_turn(ScenarioProcesses& run, const SlowServers& scenario) {
   std::vector<bool> serves;
   const auto look = [&](Thread& thread) -> Task<> {
     co_await sleep_for(kOpening / 2);
@@ -99,7 +104,7 @@ std::vector<bool> serves_in_turn(ScenarioRun& run, const SlowServers& scenario) 
 TEST(Servers, ASystemServesWhenItsLastServerDoes) {
   SlowServers scenario(3, 1);
   {
-    ScenarioRun run(scenario, soaked_testbed(), 0);
+    ScenarioProcesses run(scenario, soaked_testbed(), 0);
     run.start_servers();
     EXPECT_EQ(serves_in_turn(run, scenario), (std::vector<bool>{false, false, false, true}));
   }
@@ -109,7 +114,7 @@ TEST(Servers, ASystemServesWhenItsLastServerDoes) {
   scenario.stop_serving(1);
   EXPECT_FALSE(scenario.serves(late));
   {
-    ScenarioRun run(scenario, soaked_testbed(), 0);
+    ScenarioProcesses run(scenario, soaked_testbed(), 0);
     run.start_server(1);
     serves_in_turn(run, scenario);
   }

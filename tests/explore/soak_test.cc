@@ -98,10 +98,10 @@ TEST(Soak, FindsWhatIsLostInOtherImagesOfARun) {
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     Tape tape(seed);
     const SoakRun run = run_once(one, soaked_testbed(), tape, 8);
-    EXPECT_LE(run.images.recoveries, 8U);
-    if (!run.images.failing) continue;
+    EXPECT_LE(run.recoveries, 8U);
+    if (!run.failing_image) continue;
     EXPECT_TRUE(run.loss.empty());
-    Tape of_image(*run.images.failing);
+    Tape of_image(*run.failing_image);
     ++found;
     if (run_once(one, soaked_testbed(), of_image).kept < GuaranteeLevel::durable) ++repeated;
   }
@@ -294,12 +294,12 @@ TEST(Soak, AnchoredFailuresMakeTheSameRun) {
   for (std::uint64_t i = 0; i < 30; ++i) {
     Tape tape(seed + i);
     GeneratedRun first(one.system, soaked_testbed(), one.setup(), tape);
-    first.run();
+    first.run().run();
     Tape anchored(first.anchored());
     GeneratedRun again(one.system, soaked_testbed(), one.setup(), anchored);
-    again.run();
-    EXPECT_EQ(again.events(), first.events());
-    EXPECT_EQ(again.states(), first.states());
+    again.run().run();
+    EXPECT_EQ(again.run().events(), first.run().events());
+    EXPECT_EQ(again.run().states(), first.run().states());
     if (anchored.text() != tape.text()) ++moved;
   }
   EXPECT_GT(moved, 0U);
@@ -338,7 +338,7 @@ class CodeScenario final : public services::CrashScenario {
  public:
   static constexpr std::array<std::size_t, 5> kCode{3, 1, 4, 1, 5};
 
-  explicit CodeScenario(pmem::Choices& choices) {
+  CodeScenario(pmem::Choices& choices, bool judge_gives_up) : judge_gives_up_(judge_gives_up) {
     for (std::size_t& digit : dialled_) digit = choices.choose(16);
   }
   std::uint32_t clients() const override { return 1; }
@@ -361,20 +361,28 @@ class CodeScenario final : public services::CrashScenario {
                           const services::ToJudge&) const override {
     services::Verdict verdict;
     if (!failures.empty() && right_ == kCode.size())
-      verdict.set(Condition::durable, {"the door is open\n"});
+      verdict.set(Condition::durable, {.why = "the door is open\n", .undecided = judge_gives_up_});
     return verdict;
   }
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
     return {{"right digits", right_}, {"wrong doors", 0}};
   }
 
+ protected:
+  void snapshot_observations() override {}
+  void restore_observations() override {}
+  std::string observations_since_snapshot() const override { return {}; }
+
  private:
+  bool judge_gives_up_;
   std::array<std::size_t, 7> dialled_{};
   std::size_t right_ = 0;
 };
 
 class CodeService final : public services::Service {
  public:
+  explicit CodeService(bool judge_gives_up = false) : judge_gives_up_(judge_gives_up) {}
+
   std::string_view name() const override { return "code"; }
   std::string_view what() const override { return "digits are dialled"; }
   std::vector<services::SystemInfo> systems() const override { return {info()}; }
@@ -389,7 +397,7 @@ class CodeService final : public services::Service {
                                                               const services::CrashSetup&,
                                                               Tape& tape,
                                                               std::uint32_t) const override {
-    return std::make_unique<CodeScenario>(tape.stream("client-0"));
+    return std::make_unique<CodeScenario>(tape.stream("client-0"), judge_gives_up_);
   }
   static services::SystemInfo info() {
     services::SystemInfo info;
@@ -397,6 +405,9 @@ class CodeService final : public services::Service {
     info.level = GuaranteeLevel::durable;
     return info;
   }
+
+ private:
+  bool judge_gives_up_;
 };
 
 const CodeService kCodeService;
@@ -410,6 +421,23 @@ TEST(Soak, ASystemThatTheTableOfGuaranteesDoesNotHaveIsHeldToItsPromise) {
   const auto cases = soak_cases({{&kCodeService, CodeService::info()}}, soaked_testbed());
   EXPECT_EQ(cases.size(), explored_models().size());
   for (const SoakCase& one : cases) EXPECT_EQ(one.expected, GuaranteeLevel::durable) << one.name();
+}
+
+// The same search that finds the open door counts it, if the judge cannot tell.
+TEST(Soak, WhereTheJudgeGivesUpNothingIsFoundAndNothingIsProved) {
+  constexpr std::uint64_t kMostSchedules = 20'000;
+  constexpr std::uint64_t kSeed = 1;
+  CaseSoak decided(code_case(), soaked_testbed(), kSeed);
+  while (!decided.next() && decided.counts().schedules < kMostSchedules) {
+  }
+  const std::uint64_t found_at = decided.counts().schedules;
+  ASSERT_LT(found_at, kMostSchedules);
+  const CodeService unsure(true);
+  const auto cases = soak_cases({{&unsure, CodeService::info()}}, soaked_testbed());
+  CaseSoak undecided(cases[0], soaked_testbed(), kSeed);
+  while (undecided.counts().schedules < found_at) EXPECT_FALSE(undecided.next());
+  EXPECT_GT(undecided.counts().happened.at(std::string(kUndecided)), 0U);
+  EXPECT_FALSE(decided.counts().happened.contains(std::string(kUndecided)));
 }
 
 TEST(Soak, SaysOnceOfEachSettingWhereItIsRefusedAndWhy) {

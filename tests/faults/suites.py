@@ -152,7 +152,7 @@ class Crash:
 
 
 class Sequences:
-    """perdura crash --sequences: the power fails at every moment of every short sequence of operations."""
+    """perdura crash --strategy sequences:N: the power fails at every moment of every short sequence of operations."""
 
     target = "perdura"
 
@@ -164,7 +164,7 @@ class Sequences:
         seconds = 0
         for system in systems:
             code, output, took = build.run(
-                [build.program, "crash", system, "--sequences", self.length, "--stride", self.stride, "--domain", "dmp",
+                [build.program, "crash", system, "--strategy", f"sequences:{self.length}", "--points", f"/{self.stride}", "--domain", "dmp",
                  "--ddio", "off", "--transport", "ib"], fault)
             seconds += took
             if code != 0:

@@ -22,7 +22,6 @@ class FsService final : public services::Service {
   std::span<const services::CrashSchedule> schedules() const override;
   services::CrashHistory crash_history(std::string_view system, const services::CrashSetup& setup,
                                        const services::CrashSchedule& schedule) const override;
-  std::optional<std::uint64_t> recoveries() const override { return 4; }
   std::uint64_t sequences(std::uint32_t length) const override;
   services::CrashSequence crash_sequence(std::string_view system, const services::CrashSetup& setup,
                                          std::uint32_t length, std::uint64_t number) const override;

@@ -94,7 +94,7 @@ class CrashAnswers : public testing::TestWithParam<std::size_t> {
 };
 
 // The first moment alone, at which hardly anything can be lost.
-TEST_P(CrashAnswers, OfTheWeakestLookSayNoMoreThanTheTable) { compare("--from 0 --to 0"); }
+TEST_P(CrashAnswers, OfTheWeakestLookSayNoMoreThanTheTable) { compare("--points 0"); }
 
 TEST_P(CrashAnswers, OfTheUsualLookSayNoMoreThanTheTable) { compare(""); }
 
@@ -109,8 +109,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, CrashAnswers, testing::Range<std::size_t>(1, tabl
 
 // What a reader of the terminal sees of a look that was not close enough.
 TEST(CrashAnswer, SaysThatNothingWasFoundBesideWhatIsKnown) {
-  const Outcome outcome =
-      perdura("crash m-sync --domain wsp --ddio on --transport ib --from 0 --to 0");
+  const Outcome outcome = perdura("crash m-sync --domain wsp --ddio on --transport ib --points 0");
   EXPECT_EQ(outcome.code, 1);
   const std::string& text = outcome.text;
   EXPECT_TRUE(text.starts_with("m-sync on wsp ddio:          none            nothing found in "))
@@ -124,18 +123,19 @@ TEST(CrashAnswer, SaysThatNothingWasFoundBesideWhatIsKnown) {
 
 // Which crash points were tried is told where not all were.
 TEST(CrashAnswer, SaysWhichCrashPointsWereTried) {
-  const std::string all = perdura("crash nova --domain dmp --ddio off --transport ib --to 3").text;
+  const std::string all =
+      perdura("crash nova --domain dmp --ddio off --transport ib --points 0-3").text;
   EXPECT_NE(all.find("crash points 0 to 3 of each history, of "), std::string::npos) << all;
-  const Outcome from = perdura("crash nova --domain dmp --ddio off --transport ib --from 1 --to 2");
-  EXPECT_NE(from.text.find("crash points 1 to 2 of each history, of "), std::string::npos)
+  const Outcome from = perdura("crash nova --domain dmp --ddio off --transport ib --points 1-3/2");
+  EXPECT_NE(from.text.find("crash points 1 to 3, one in 2 of each history, of "), std::string::npos)
       << from.text;
 }
 
 // The same of histories that a strategy makes.
 TEST(CrashAnswer, OfAStrategySaysNoMoreThanIsKnown) {
   const Outcome outcome =
-      shell(fmt::format("({} crash m-sync --domain wsp --ddio on --transport ib --strategy bounded "
-                        "--delays 0 --histories 1 2>/dev/null)",
+      shell(fmt::format("({} crash m-sync --domain wsp --ddio on --transport ib --strategy "
+                        "bounded:0 --histories 1 2>/dev/null)",
                         PERDURA_PROGRAM));
   EXPECT_EQ(outcome.code, 1);
   EXPECT_TRUE(outcome.text.starts_with("m-sync on wsp ddio: nothing found in ")) << outcome.text;

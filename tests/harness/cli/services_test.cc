@@ -68,8 +68,8 @@ TEST(Guarantees, OfOneSystemSayWhereItCannotRun) {
 
 TEST(CrashCommand, TakesParametersOfEachDeclaredType) {
   const std::string one_moment =
-      "crash erda --domain wsp --ddio on --transport ib --samples 1 --schedule slow-writer "
-      "--from 100 --to 100 --parameter ";
+      "crash erda --domain wsp --ddio on --transport ib --images 1 --schedule slow-writer "
+      "--points 100 --parameter ";
   for (const std::string good :
        {"persist_before_update=true", "persist_before_update=0", "segment_bytes=256"}) {
     const Outcome outcome = perdura(one_moment + good);
@@ -98,10 +98,10 @@ TEST(CrashCommand, RefusesServersOnWhichTheSystemCannotRun) {
   const Outcome none = perdura("crash erda --transport iwarp");
   EXPECT_EQ(none.code, 2);
   EXPECT_EQ(none.text, "perdura: crash: erda needs WRITE_WITH_IMM, which iWARP lacks\n");
-  const Outcome some = shell(
-      fmt::format("({} crash erda --domain wsp --ddio on --samples 1 --schedule slow-writer --from "
-                  "100 --to 100 --json 2>/dev/null)",
-                  PERDURA_PROGRAM));
+  const Outcome some =
+      shell(fmt::format("({} crash erda --domain wsp --ddio on --images 1 --schedule slow-writer "
+                        "--points 100 --json 2>/dev/null)",
+                        PERDURA_PROGRAM));
   EXPECT_EQ(some.code, 0) << some.text;
   const auto results = Json::parse(some.text);
   ASSERT_EQ(results.size(), 2U);

@@ -109,7 +109,7 @@ const std::vector<CommandRow>& command_rows() {
       {"compare", "compare HOME/results HOME/results"},
       {"doctor", "doctor"},
       {"advise", "advise --domain dmp --ddio on --receive-buffers dram --transport roce"},
-      {"crash", "crash erda --to 1"},
+      {"crash", "crash erda --points 0-1"},
       {"guarantees", "guarantees erda --built-in --out NEW/out", "out/tables.md"},
       {"history", "history HOME/history.edn"},
       {"soak", "soak erda --runs 1 --out NEW/out"},
