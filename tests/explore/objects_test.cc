@@ -34,7 +34,7 @@ TEST(ObjectsCrashes, LeaveAllThatWasAcknowledged) {
       EXPECT_EQ(result.strongest(), GuaranteeLevel::durable)
           << explored_name(system.info, setting) << "\n"
           << result[Condition::durable].first_loss;
-      EXPECT_GT(result.crash_points, 1000U);
+      EXPECT_GT(result.crash_points, 500U);
       EXPECT_GE(result.events.at("removed pools"), 3U);
       EXPECT_GE(result.events.at("parts written"), 2U);
       EXPECT_GE(result.events.at("direct puts"), 5U);
