@@ -7,10 +7,10 @@
 #include <limits>
 
 #include "harness/config/document.h"
-#include "harness/config/plain_name.h"
 #include "harness/config/systems.h"
 #include "harness/schema/spec_reader.h"
 #include "platform/base/error.h"
+#include "platform/base/plain_name.h"
 #include "platform/base/suggestion.h"
 
 namespace perdura::harness {

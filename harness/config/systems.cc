@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "harness/config/plain_name.h"
 #include "platform/base/error.h"
+#include "platform/base/plain_name.h"
 #include "platform/base/suggestion.h"
 
 namespace perdura::harness {

@@ -15,16 +15,10 @@
 #include "harness/schema/csv_table.h"
 #include "harness/schema/quantity.h"
 #include "harness/schema/spec_reader.h"
+#include "platform/base/plain_name.h"
 
 namespace perdura::schema {
 namespace {
-
-// A plot's name becomes part of a path and an id part of a file name and of an HTML anchor.
-bool plain_name(const std::string& name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
-  }) && name.front() != '.';
-}
 
 /// Reads one [[figure]] or [[table]]; keeps the first error and then reads on harmlessly.
 class EntryReader {
@@ -152,12 +146,12 @@ void read_identity(EntryReader& entry, DataSpec& spec) {
   spec.line = entry.line();
   spec.place = entry.place();
   spec.id = entry.required("id");
-  if (!plain_name(spec.id)) {
+  if (!is_plain_name(spec.id)) {
     entry.wrong("id may hold letters, digits, '-', '_' and '.' only", "id");
   }
   spec.title = entry.required("title");
   spec.paper = entry.optional("paper");
-  if (!spec.paper.empty() && !plain_name(spec.paper)) {
+  if (!spec.paper.empty() && !is_plain_name(spec.paper)) {
     entry.wrong("paper must be a plain name", "paper");
   }
   spec.where = entry.conditions("where");
@@ -227,7 +221,7 @@ FigureSpec read_figure(EntryReader& entry) {
   }
   spec.plot = entry.required("plot");
   spec.plot_place = entry.place("plot");
-  if (!plain_name(spec.plot)) {
+  if (!is_plain_name(spec.plot)) {
     entry.wrong("plot must be the plain name of a script in plots/", "plot");
   }
   return spec;

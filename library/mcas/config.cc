@@ -12,6 +12,7 @@
 #include "library/mcas/member.h"
 #include "platform/base/error.h"
 #include "platform/base/parameter_values.h"
+#include "platform/base/plain_name.h"
 #include "platform/base/toml_section.h"
 #include "systems/mcas/mcas.h"
 #include "systems/mcas/parameters.h"
@@ -108,14 +109,6 @@ Placement placement_of(const TomlSection& section) {
   return placement;
 }
 
-bool is_file_name(std::string_view name) {
-  constexpr std::size_t kLongest = 100;
-  return !name.empty() && name.size() <= kLongest && name.front() != '.' &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-         });
-}
-
 // Returns the address on which the process of a shard listens; empty except on `verbs`.
 std::string address_of(const TomlSection& section, const Network& network) {
   const toml::node* const node = section.table().get(kAddress.name);
@@ -143,10 +136,10 @@ ShardConfig shard_of(const TomlSection& section, std::string_view name, const Ne
   std::vector<std::string_view> known{kNode.name, kAddress.name, kCore.name, kNumaNode.name};
   for (const std::string_view key : common_keys()) known.push_back(key);
   section.allow_only(known);
-  if (!is_file_name(name)) {
+  if (constexpr std::size_t kLongest = 100; !is_plain_name(name, kLongest)) {
     throw UsageError(
-        fmt::format("{}: [{}]: the name of a shard has up to 100 letters, digits, '-', '_' and '.'",
-                    section.where(), section.name()));
+        fmt::format("{}: [{}]: the name of a shard has up to {} letters, digits, '-', '_' and '.'",
+                    section.where(), section.name(), kLongest));
   }
   const auto node = section.value(kNode);
   if (!node)
