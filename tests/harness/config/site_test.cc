@@ -81,7 +81,7 @@ TEST(Site, MistakesAreNamedWithTheirPlace) {
   EXPECT_EQ(refused(name + "[[host]]\nrole = \"server\"\n"),
             "lab.toml:2: [[host]] needs name = \"...\"");
   EXPECT_EQ(refused(name + "[host]\nrole = \"server\"\n"),
-            "lab.toml:2: host must be written as [[host]]");
+            "lab.toml:2: host must be written as [[host]], but is a section");
   EXPECT_EQ(refused(name + kServer + "core = 1\n" + kClient),
             "lab.toml:5: unknown key 'core' in [host] (did you mean 'cores'?); known are: name, "
             "role, cores, numa_node, "
