@@ -177,7 +177,15 @@ const Mistake kMistakes[] = {
      "docs/figures.md"},
     {"{}[[table]]\nid = \"a\"\ntitle = \"t\"\nkind = \"average\"\nx = \"clients\"\n"
      "y = \"latency_mean_us\"\ncolor = \"red\"",
-     "x.toml:12: table a: unknown key 'color'; see docs/figures.md"},
+     "x.toml:12: table a: unknown key 'color'; known are: baseline, group, id, kind, normalize, "
+     "paper, series, title, where, x, y; see docs/figures.md"},
+    {"{}[[figure]]\nid = \"a\"\ntitel = \"t\"\nplot = \"lines\"\nx = \"clients\"\n"
+     "y = \"latency_mean_us\"",
+     "x.toml:8: figure a: unknown key 'titel' (did you mean 'title'?); known are: at, baseline, "
+     "data, id, normalize, paper, plot, series, title, where, x, y; see docs/figures.md"},
+    {"{}[[figure]]\nid = \"a\"\ntitle = 5\nplot = \"lines\"\nx = \"clients\"\n"
+     "y = \"latency_mean_us\"",
+     "x.toml:8: figure a: title must be a string, but is 5; see docs/figures.md"},
     {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"lines\"\nx = \"clients\"\ny = "
      "\"guarantee\"",
      "x.toml:11: figure a: y takes a column of numbers, and guarantee has words; see "
