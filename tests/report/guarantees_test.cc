@@ -82,6 +82,22 @@ TEST_F(GuaranteesTest, WithABrokenIndexAreRefused) {
   EXPECT_NE(error().find("run 'perdura guarantees' again"), std::string::npos) << error();
 }
 
+TEST_F(GuaranteesTest, WithAWrongValueInTheIndexAreRefused) {
+  guarantees("configuration\ndmp\n");
+  const auto refused = [&](const std::string& index) {
+    write("guarantees/tables.toml", index);
+    const std::string message = error();
+    EXPECT_TRUE(message.ends_with("; run 'perdura guarantees' again")) << message;
+    return message.substr(message.find("tables.toml"));
+  };
+  EXPECT_EQ(refused("table = [1]\n").find("tables.toml:1: table must be written as [[table]]"), 0U);
+  EXPECT_EQ(refused("[[table]]\nname = 5\n").find("tables.toml:2: name in [table] must be text"),
+            0U);
+  EXPECT_EQ(refused("[[table]]\nname = \"../cells\"\n").find("tables.toml:2: name in [table]"), 0U);
+  EXPECT_EQ(refused("[[tables]]\n").find("tables.toml:1: unknown key 'tables'"), 0U);
+  EXPECT_EQ(refused("").find("tables.toml: is empty"), 0U);
+}
+
 // Reports know the words of results, and services those of what they guarantee.
 TEST(GuaranteeWords, AreThoseOfServicesInTheirOrder) {
   std::vector<std::string_view> words;
