@@ -78,6 +78,20 @@ std::optional<ParameterValue> TomlSection::value(const Parameter& parameter) con
   return value_of(*node, parameter);
 }
 
+void TomlSection::read(ParameterValues& values) const {
+  for (const Parameter& parameter : values.table()) {
+    if (const auto given = value(parameter)) {
+      values.set(parameter.name, *given, where(parameter.name));
+    }
+  }
+}
+
+void TomlSection::read(std::span<const Parameter> table, GivenParameters& given) const {
+  for (const Parameter& parameter : table) {
+    if (const auto its = value(parameter)) given[std::string(parameter.name)] = *its;
+  }
+}
+
 std::optional<TomlSection> TomlSection::section(std::string_view key) const {
   const toml::node* const node = table_->get(key);
   if (node == nullptr) return std::nullopt;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "platform/base/parameter.h"
+#include "platform/base/parameter_values.h"
 
 namespace perdura {
 
@@ -57,6 +58,10 @@ class TomlSection {
                                       std::uint64_t most) const;
   std::optional<bool> flag(std::string_view key) const;
   std::optional<ParameterValue> value(const Parameter& parameter) const;
+  // The values that the section gives to the parameters of a table, with their places in
+  // `values`; they replace those that were given before. Other keys are not looked at.
+  void read(ParameterValues& values) const;
+  void read(std::span<const Parameter> table, GivenParameters& given) const;
   std::optional<TomlSection> section(std::string_view key) const;
   // The items of a list of texts, and the sections [[key]]; none if the key is absent.
   std::vector<std::string> texts(std::string_view key) const;

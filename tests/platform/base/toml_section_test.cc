@@ -157,6 +157,31 @@ TEST(TomlSection, ReadsListsOfTextsAndOfSections) {
             "lab.toml:2: names in [host] must be text in quotes, but is 2");
 }
 
+TEST(TomlSection, ReadsTheValuesOfATablesParameters) {
+  static constexpr std::array kSample = std::to_array<Parameter>({
+      {.name = "cores", .type = Count{1, 64}, .usual = 1},
+      {.name = "ratio", .type = Real{0, 2}},
+      {.name = "odp", .type = Flag{}, .usual = false},
+  });
+  EXPECT_EQ(names_of(kSample), (std::vector<std::string_view>{"cores", "ratio", "odp"}));
+  const TomlFile file = TomlFile::parse("ratio = 1\nodp = 1\nother = 5\n", "lab.toml");
+  ParameterValues values(kSample);
+  values.set("cores", 5, "before");
+  values.set("ratio", 0.5, "before");
+  file.top().read(values);
+  EXPECT_EQ(values.number("cores"), 5U)
+      << "what was given before, unless the section gives another";
+  EXPECT_EQ(values.real("ratio"), 1.0);
+  EXPECT_EQ(values.where("ratio"), "lab.toml:1");
+  EXPECT_TRUE(values.flag("odp"));
+  GivenParameters given{{"cores", 5}, {"ratio", 0.5}};
+  file.top().read(kSample, given);
+  EXPECT_EQ(given, (GivenParameters{{"cores", 5}, {"ratio", 1.0}, {"odp", true}}));
+  const TomlFile wrong = TomlFile::parse("odp = 2\n", "lab.toml");
+  EXPECT_THROW(wrong.top().read(values), UsageError);
+  EXPECT_THROW(wrong.top().read(kSample, given), UsageError);
+}
+
 TEST(TomlSection, NamesWhatIsMissing) {
   EXPECT_EQ(message_for("\n[device]"), "lab.toml:1: job is missing; add job = \"...\"");
 }
