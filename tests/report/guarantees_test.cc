@@ -149,6 +149,24 @@ TEST_F(LegendTest, ASeriesMayGuaranteeDifferentThings) {
   EXPECT_EQ(in_legend("Erda (durable-writes/durable)"), 1U);
 }
 
+// "durable" is proven of the method with FLUSH, so the page must not say it of READ in its place.
+TEST_F(LegendTest, TheGuaranteeOfAMethodWithFlushIsNotToldOfReadInItsPlace) {
+  std::vector<Cells> rows = latency_rows();
+  const auto notes = [&](const std::string& method, const std::string& persistence) {
+    rows[0]["guarantee"] = "durable";
+    rows[0]["method"] = method;
+    rows[0]["persistence"] = persistence;
+    result("run", rows, latency_figure("14"));
+    const std::string html = page();
+    return std::pair(count(html, "guarantee is\nthat of the method with FLUSH"),
+                     count(html, ">with FLUSH, for which READ stood<"));
+  };
+  EXPECT_EQ(notes("ordered-write-atomic (read)", ""), std::pair(1UL, 1UL));
+  EXPECT_EQ(notes("ordered-write-atomic", ""), std::pair(0UL, 0UL));
+  EXPECT_EQ(notes("write-flush (read)", "correct"), std::pair(0UL, 0UL))
+      << "the guarantee of what was run";
+}
+
 TEST_F(LegendTest, AWordThatIsNoneIsRefused) {
   std::vector<Cells> rows = latency_rows();
   rows[1]["guarantee"] = "solid";
