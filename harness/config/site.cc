@@ -23,8 +23,11 @@ constexpr std::uint64_t kMostNumaNodes = 1023;
 std::vector<unsigned> read_cores(const TomlSection& host, const toml::node& node) {
   const toml::array* list = node.as_array();
   if (list == nullptr || list->empty()) {
-    host.wrong(node, "cores",
-               "must be a list of core numbers, such as [0, 1]; leave it out for any");
+    host.wrong(
+        node, "cores",
+        fmt::format("must be a list of core numbers, such as [0, 1], but is {}; leave it out "
+                    "for any",
+                    list == nullptr ? words_for(node) : "empty"));
   }
   std::vector<unsigned> cores;
   for (const toml::node& item : *list) {

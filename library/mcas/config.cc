@@ -71,7 +71,9 @@ std::string joined_names(const TomlSection& section, const toml::array& list) {
   for (const toml::node& node : list) {
     const auto name = node.value_exact<std::string>();
     if (!name || name->empty() || name->find(',') != std::string::npos) {
-      section.wrong(node, kPlugins, "must be a list of names without commas");
+      section.wrong(
+          node, kPlugins,
+          fmt::format("must be a list of names without commas, but has {}", words_for(node)));
     }
     names.push_back(*name);
   }
@@ -108,7 +110,10 @@ std::vector<std::string_view> common_keys() {
 Placement placement_of(const TomlSection& section, const ParameterValues& own) {
   Placement placement;
   if (const toml::node* const cores = section.table().get(kCores.name)) {
-    if (!cores->is_array()) section.wrong(*cores, kCores.name, "must be a list of numbers");
+    if (!cores->is_array()) {
+      section.wrong(*cores, kCores.name,
+                    fmt::format("must be a list of numbers, but is {}", words_for(*cores)));
+    }
     for (const toml::node& core : *cores->as_array()) {
       placement.cores.push_back(static_cast<unsigned>(section.value_of(core, kCores).number()));
     }

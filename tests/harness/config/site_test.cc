@@ -87,8 +87,8 @@ TEST(Site, MistakesAreNamedWithTheirPlace) {
             "role, cores, numa_node, "
             "device");
   EXPECT_EQ(refused(name + kServer + "cores = []\n" + kClient),
-            "lab.toml:5: cores in [host] must be a list of core numbers, such as [0, 1]; leave it "
-            "out for any");
+            "lab.toml:5: cores in [host] must be a list of core numbers, such as [0, 1], but is "
+            "empty; leave it out for any");
   EXPECT_EQ(refused(name + kServer + "cores = [1, 1]\n" + kClient),
             "lab.toml:5: cores in [host] names core 1 twice");
   EXPECT_EQ(refused(name + kServer + "cores = [-1]\n" + kClient),
