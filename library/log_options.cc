@@ -11,6 +11,7 @@
 #include "library/choice.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
+#include "platform/base/plain_name.h"
 #include "platform/pmem/mapped/dax_device.h"
 #include "platform/pmem/mapped/place.h"
 
@@ -51,8 +52,9 @@ void check_limits(const LogOptions& options) {
 }  // namespace
 
 void check_job(const std::string& job) {
-  const auto is_plain = [](unsigned char c) { return c > ' ' && c != '/' && c != 0x7F; };
-  if (job.empty() || job.size() > kLongestJob || !std::all_of(job.begin(), job.end(), is_plain)) {
+  const auto is_visible = [](unsigned char c) { return c > ' ' && c != 0x7F; };
+  if (!is_entry_name(job) || job.size() > kLongestJob ||
+      !std::all_of(job.begin(), job.end(), is_visible)) {
     throw std::invalid_argument(fmt::format(
         "a job is a name of 1 to {} characters without slashes and blanks; clients and servers say "
         "the same",

@@ -185,18 +185,22 @@ std::vector<std::string> words_of(const Servers& servers) {
 
 std::vector<Found> found_of(const DesignSet& group, const Design& design) {
   std::map<std::string, Servers> servers;
+  std::set<std::string> with_flush;  // guarantees
   for (const DesignRun& run : group.runs) {
     const Points& points = run.folder->points;
     for (const std::size_t row : run.rows) {
       const std::string& guarantee = points.text(row, "guarantee");
       if (guarantee.empty() || design_of(points, row) != design) continue;
       servers[guarantee][server_of(points, row)].insert(points.text(row, "ddio"));
+      if (points.guarantees_with_flush(row)) with_flush.insert(guarantee);
     }
   }
   std::vector<Found> found;
   for (const schema::Spelling& word : schema::guarantee_words()) {
     const auto of_word = servers.find(std::string(word.value));
-    if (of_word != servers.end()) found.push_back({of_word->first, words_of(of_word->second)});
+    if (of_word == servers.end()) continue;
+    found.push_back(
+        {of_word->first, words_of(of_word->second), with_flush.contains(of_word->first)});
   }
   return found;
 }

@@ -41,6 +41,7 @@ struct Paid {
 struct Found {
   std::string guarantee;
   std::vector<std::string> servers;
+  bool with_flush = false;  ///< Points::guarantees_with_flush() of one of its rows, or of several
 };
 
 struct DesignRow {

@@ -4,10 +4,15 @@
 
 #include <toml++/toml.h>
 
+#include <array>
+#include <limits>
 #include <sstream>
 
 #include "harness/schema/file_record.h"
+#include "platform/base/error.h"
 #include "platform/base/path_kind.h"
+#include "platform/base/plain_name.h"
+#include "platform/base/toml_section.h"
 #include "report/output_file.h"
 
 namespace perdura::report {
@@ -26,6 +31,35 @@ std::string csv_of(const schema::CsvTable& table) {
   return text;
 }
 
+// An entry of tables.toml: a table without its cells, and its file's record. Folders of earlier
+// versions have no records.
+struct Entry {
+  GuaranteeTable table;
+  std::optional<schema::FileRecord> record;
+};
+
+// Throws UsageError if the entry is not as write_guarantees() writes it.
+Entry read_entry(const TomlSection& section) {
+  constexpr std::array<std::string_view, 7> known{"name", "title", "caption", "verdicts",
+                                                  "rows", "bytes", "crc32"};
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  section.allow_only(known);
+  Entry entry;
+  entry.table.name = section.text("name").value_or("");
+  if (!is_plain_name(entry.table.name)) {
+    throw UsageError(fmt::format("{}: name in [{}] must name the table's file",
+                                 section.where("name"), section.name()));
+  }
+  entry.table.title = section.text("title").value_or("");
+  entry.table.caption = section.text("caption").value_or("");
+  entry.table.verdicts = section.flag("verdicts").value_or(false);
+  const auto rows = section.number("rows", 0, kMost);
+  const auto bytes = section.number("bytes", 0, kMost);
+  const auto crc32 = section.text("crc32");
+  if (rows && bytes && crc32) entry.record = schema::FileRecord{*rows, *bytes, *crc32};
+  return entry;
+}
+
 }  // namespace
 
 schema::Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::path& input) {
@@ -34,35 +68,24 @@ schema::Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesys
   std::vector<GuaranteeTable> tables;
   if (!is_there(index)) return tables;
   try {
-    const toml::table document = toml::parse_file(index.string());
-    const toml::array* entries = document["table"].as_array();
-    for (std::size_t i = 0; entries != nullptr && i < entries->size(); ++i) {
-      const toml::table& entry = *entries->at(i).as_table();
-      GuaranteeTable table;
-      table.name = entry["name"].value_or("");
-      table.title = entry["title"].value_or("");
-      table.caption = entry["caption"].value_or("");
-      table.verdicts = entry["verdicts"].value_or(false);
-      auto cells = schema::read_csv(folder / (table.name + ".csv"));
+    const TomlFile file = TomlFile::read(index.string());
+    constexpr std::array<std::string_view, 1> known{"table"};
+    file.top().allow_only(known);
+    for (const TomlSection& section : file.top().sections("table")) {
+      Entry entry = read_entry(section);
+      const std::filesystem::path csv = folder / (entry.table.name + ".csv");
+      auto cells = schema::read_csv(csv);
       if (!cells) return tl::unexpected(cells.error());
-      table.cells = std::move(*cells);
-      const auto rows = entry["rows"].value<std::int64_t>();
-      const auto bytes = entry["bytes"].value<std::int64_t>();
-      const auto crc32 = entry["crc32"].value<std::string>();
-      if (rows && bytes && crc32) {  // folders of earlier versions do not have them
-        const schema::FileRecord written{static_cast<std::uint64_t>(*rows),
-                                         static_cast<std::uint64_t>(*bytes), *crc32};
-        if (auto sound = schema::check_file(folder / (table.name + ".csv"), written, "tables.toml",
-                                            "run 'perdura guarantees' again");
-            !sound) {
-          return tl::unexpected(sound.error());
-        }
+      entry.table.cells = std::move(*cells);
+      if (entry.record) {
+        auto sound =
+            schema::check_file(csv, *entry.record, "tables.toml", "run 'perdura guarantees' again");
+        if (!sound) return tl::unexpected(sound.error());
       }
-      tables.push_back(std::move(table));
+      tables.push_back(std::move(entry.table));
     }
-  } catch (const toml::parse_error& error) {
-    return schema::fail(fmt::format("{}:{}: {}; run 'perdura guarantees' again", index.string(),
-                                    error.source().begin.line, error.description()));
+  } catch (const UsageError& mistake) {
+    return schema::fail(fmt::format("{}; run 'perdura guarantees' again", mistake.what()));
   }
   return tables;
 }

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
+#include "platform/base/plain_name.h"
 #include "report/page_data.h"
 
 namespace perdura::report {
@@ -13,8 +13,7 @@ namespace {
 std::string anchor_of(const Origin& origin) {
   std::string anchor = "from-" + origin.platform + "-" + origin.profile;
   std::replace_if(
-      anchor.begin(), anchor.end(),
-      [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '_' && c != '.'; }, '_');
+      anchor.begin(), anchor.end(), [](char c) { return !is_plain_character(c); }, '_');
   return anchor;
 }
 

@@ -37,13 +37,21 @@ Cell guarantee_cell(const DesignRow& row) {
   if (row.guarantees.empty()) return {"–", "apart"};
   const Found& weakest = row.guarantees.front();
   const std::string css = guarantee_class(weakest.guarantee) + " apart";
+  const bool with_flush = std::any_of(row.guarantees.begin(), row.guarantees.end(),
+                                      [](const Found& found) { return found.with_flush; });
+  const std::string condition = with_flush ? "with FLUSH, for which READ stood" : "";
   if (row.guarantees.size() == 1) {
-    return {.text = weakest.guarantee, .css = css, .hint = servers_of(weakest)};
+    return {.text = weakest.guarantee,
+            .css = css,
+            .hint = servers_of(weakest),
+            .below = condition,
+            .below_css = "yes"};
   }
   std::vector<std::string> others;
   for (auto found = row.guarantees.begin() + 1; found != row.guarantees.end(); ++found) {
     others.push_back(servers_of(*found));
   }
+  if (with_flush) others.push_back(condition);
   return {.text = servers_of(weakest),
           .css = css,
           .below = fmt::format("{}", fmt::join(others, "; ")),

@@ -121,6 +121,10 @@ Data figure_data(const FigureResult& figure, const Papers& papers, const Claims&
     drawn["image"] = std::move(image);
   }
   drawn["guarantees_differ"] = figure.data.guarantees_differ();
+  const Points& points = figure.folder->points;
+  drawn["guarantees_with_flush"] =
+      std::any_of(figure.data.rows.begin(), figure.data.rows.end(),
+                  [&](std::size_t row) { return points.guarantees_with_flush(row); });
   drawn["constants"] = constants(figure.folder->points, figure.data.rows);
   if (const std::string noisy = noise_words(figure); !noisy.empty()) drawn["noisy"] = noisy;
   DataList tables;

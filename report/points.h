@@ -91,6 +91,13 @@ class Points {
   bool valid(std::size_t row) const { return at(row).valid(); }
   /// True if the host was busy with other work, or had too few cores, during the measurement.
   bool noisy(std::size_t row) const { return at(row).noisy(); }
+  /// True if READ stood for FLUSH in a log's method, as in "Correct, Fast Remote Persistence": the
+  /// row's guarantee is then that of the method with FLUSH (docs/results.md). Other systems with a
+  /// method are those that keep what they acknowledge, by the method that they ran.
+  bool guarantees_with_flush(std::size_t row) const {
+    return text(row, "method").ends_with(" (read)") && text(row, "persistence").empty() &&
+           !text(row, "guarantee").empty();
+  }
 
   const schema::Schema& schema() const { return columns_.schema(); }
   /// The columns that identify a row's point of the sweep, without repetition and seed.

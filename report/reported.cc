@@ -1,47 +1,32 @@
 #include "report/reported.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 
 #include "harness/schema/csv_table.h"
+#include "platform/base/error.h"
 #include "platform/base/path_kind.h"
+#include "platform/base/toml_section.h"
 
 namespace perdura::report {
 namespace {
 
-std::vector<std::string> texts(const toml::table& table, const char* key) {
-  std::vector<std::string> found;
-  if (const toml::array* list = table[key].as_array()) {
-    for (const toml::node& item : *list) found.push_back(item.value_or(std::string{}));
+// Throws UsageError if a note is not as it must be.
+void read_notes(const TomlSection& top, ReportedPaper& paper) {
+  constexpr std::array<std::string_view, 3> known{"title", "short_name", "note"};
+  constexpr std::array<std::string_view, 4> known_in_note{"figures", "claims", "text", "run"};
+  top.allow_only(known);
+  paper.title = top.text("title").value_or(paper.title);
+  paper.short_name = top.text("short_name").value_or("");
+  for (const TomlSection& note : top.sections("note")) {
+    note.allow_only(known_in_note);
+    const auto text = note.text("text");
+    if (!text) note.missing("text", "add text = \"...\"");
+    paper.notes.push_back(
+        {note.texts("figures"), note.texts("claims"), *text, note.text("run").value_or("")});
   }
-  return found;
-}
-
-schema::Expected<void> read_notes(const std::filesystem::path& file, ReportedPaper& paper) {
-  toml::table document;
-  try {
-    document = toml::parse_file(file.string());
-  } catch (const toml::parse_error& problem) {
-    return schema::fail(fmt::format("{}:{}: {}; mend the file", file.string(),
-                                    problem.source().begin.line, problem.description()));
-  }
-  paper.title = document["title"].value_or(paper.title);
-  paper.short_name = document["short_name"].value_or("");
-  const toml::array* entries = document["note"].as_array();
-  if (entries == nullptr) return {};
-  for (const toml::node& entry : *entries) {
-    const toml::table* table = entry.as_table();
-    const auto text = table ? (*table)["text"].value<std::string>() : std::nullopt;
-    if (!text) {
-      return schema::fail(fmt::format("{}:{}: a note needs text = \"...\"", file.string(),
-                                      entry.source().begin.line));
-    }
-    paper.notes.push_back({texts(*table, "figures"), texts(*table, "claims"), *text,
-                           (*table)["run"].value_or(std::string{})});
-  }
-  return {};
 }
 
 bool contains(const std::vector<std::string>& list, std::string_view text) {
@@ -99,7 +84,11 @@ schema::Expected<Papers> read_papers(const std::filesystem::path& claims_csv,
     paper.title = name;
     const auto file = notes / (name + "-notes.toml");
     if (!is_there(file)) continue;
-    if (auto read = read_notes(file, paper); !read) return tl::unexpected(read.error());
+    try {
+      read_notes(TomlFile::read(file.string()).top(), paper);
+    } catch (const UsageError& mistake) {
+      return schema::fail(fmt::format("{}; mend the file", mistake.what()));
+    }
   }
   return papers;
 }

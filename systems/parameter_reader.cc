@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 namespace perdura::systems {
 
 ParameterReader::ParameterReader(std::string_view system, std::span<const Parameter> table,
@@ -12,10 +10,8 @@ ParameterReader::ParameterReader(std::string_view system, std::span<const Parame
   for (const auto& [name, value] : given) {
     const Parameter* const parameter = find_parameter(table, name);
     if (parameter == nullptr) {
-      std::vector<std::string_view> known;
-      for (const Parameter& each : table) known.push_back(each.name);
       throw ParameterError(name, fmt::format("{} has no parameter '{}'; it has {}", system, name,
-                                             fmt::join(known, ", ")));
+                                             fmt::join(names_of(table), ", ")));
     }
     if (const std::string problem = parameter->problem_with(value); !problem.empty()) {
       throw ParameterError(

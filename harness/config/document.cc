@@ -93,6 +93,7 @@ Document Document::read(const std::filesystem::path& file, std::span<const Overr
   if (!text) {
     throw UsageError(fmt::format("{}: {}", file.string(), not_a_file(file)));
   }
+  if (text->empty()) throw UsageError(fmt::format("{}: is empty", file.string()));
   return parse(std::move(*text), file.string(), overrides);
 }
 

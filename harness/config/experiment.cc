@@ -7,10 +7,10 @@
 #include <limits>
 
 #include "harness/config/document.h"
-#include "harness/config/plain_name.h"
 #include "harness/config/systems.h"
 #include "harness/schema/spec_reader.h"
 #include "platform/base/error.h"
+#include "platform/base/plain_name.h"
 #include "platform/base/suggestion.h"
 
 namespace perdura::harness {
@@ -130,7 +130,9 @@ void read_roles(const TomlSection& roles, Experiment& experiment) {
 Axis read_axis(const TomlSection& matrix, const Parameter& parameter, const toml::node& node) {
   const toml::array* list = node.as_array();
   if (list == nullptr || list->empty()) {
-    matrix.wrong(node, parameter.name, "must be a list with at least one value");
+    matrix.wrong(node, parameter.name,
+                 fmt::format("must be a list with at least one value, but is {}",
+                             list == nullptr ? words_for(node) : "empty"));
   }
   if (!parameter.identifies && list->size() > 1) {
     matrix.wrong(node, parameter.name,

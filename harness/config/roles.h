@@ -15,7 +15,8 @@ struct Role {
   NodeId nodes = 1;
 };
 
-// Nodes are numbered from 0 in the order of roles: those of the first one come first.
+// Nodes are numbered from 0 in the order of roles: first those of the first role, then those of the
+// second, and so on.
 class Roles {
  public:
   Roles() = default;

@@ -23,8 +23,11 @@ constexpr std::uint64_t kMostNumaNodes = 1023;
 std::vector<unsigned> read_cores(const TomlSection& host, const toml::node& node) {
   const toml::array* list = node.as_array();
   if (list == nullptr || list->empty()) {
-    host.wrong(node, "cores",
-               "must be a list of core numbers, such as [0, 1]; leave it out for any");
+    host.wrong(
+        node, "cores",
+        fmt::format("must be a list of core numbers, such as [0, 1], but is {}; leave it out "
+                    "for any",
+                    list == nullptr ? words_for(node) : "empty"));
   }
   std::vector<unsigned> cores;
   for (const toml::node& item : *list) {
@@ -37,9 +40,8 @@ std::vector<unsigned> read_cores(const TomlSection& host, const toml::node& node
   return cores;
 }
 
-SiteHost read_host(const TomlSection::Where& where, const toml::table& table) {
+SiteHost read_host(const TomlSection& host) {
   constexpr std::array<std::string_view, 5> known{"name", "role", "cores", "numa_node", "device"};
-  const TomlSection host(where, table, "host");
   host.allow_only(known);
   SiteHost read;
   read.name = host.text("name").value_or("");
@@ -61,7 +63,7 @@ SiteHost read_host(const TomlSection::Where& where, const toml::table& table) {
     throw UsageError(fmt::format("{}: host {} needs role = \"server\", \"client\" or another role",
                                  host.where("role"), read.name));
   }
-  if (const toml::node* cores = table.get("cores")) read.cores = read_cores(host, *cores);
+  if (const toml::node* cores = host.table().get("cores")) read.cores = read_cores(host, *cores);
   read.cores_where = host.where("cores");
   if (const auto numa = host.number("numa_node", 0, kMostNumaNodes)) {
     read.numa_node = static_cast<unsigned>(*numa);
@@ -107,13 +109,7 @@ Site read_site(const Document& document) {
   site.pm_directory = {top.text("pm_directory").value_or(""), top.where("pm_directory")};
   site.text = document.text();
   site.file = document.name();
-  if (const toml::node* hosts = document.table().get("host")) {
-    if (!hosts->is_array_of_tables()) top.wrong(*hosts, "host", "must be written as [[host]]");
-    const auto where = [&](const toml::source_region& part) { return document.where(part); };
-    for (const toml::node& host : *hosts->as_array()) {
-      site.hosts.push_back(read_host(where, *host.as_table()));
-    }
-  }
+  for (const TomlSection& host : top.sections("host")) site.hosts.push_back(read_host(host));
   check_hosts(document, site.hosts);
   return site;
 }

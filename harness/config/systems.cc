@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "harness/config/plain_name.h"
 #include "platform/base/error.h"
+#include "platform/base/plain_name.h"
 #include "platform/base/suggestion.h"
 
 namespace perdura::harness {
@@ -50,16 +50,11 @@ Located variant_of(const TomlSection& system) {
 
 void read_parameters(const TomlSection& section, std::span<const Parameter> table,
                      SystemSettings& settings) {
-  std::vector<std::string_view> known;
-  for (const Parameter& parameter : table) {
-    known.push_back(parameter.name);
-    const toml::node* const node = section.table().get(parameter.name);
-    if (node == nullptr) continue;
-    settings.parameters[std::string(parameter.name)] = section.value_of(*node, parameter);
-    settings.places[std::string(parameter.name)] = section.where(parameter.name);
-  }
+  std::vector<std::string_view> known = names_of(table);
   known.insert(known.end(), {kVariantOf, kTitle});
   section.allow_only(known);
+  section.read(table, settings.parameters);
+  for (const auto& [name, value] : settings.parameters) settings.places[name] = section.where(name);
 }
 
 // The system to which a section refers.

@@ -95,6 +95,11 @@ PastRun read_past_run(const fs::path& folder, const Experiment& experiment) {
 
 std::optional<PastRun> find_past_run(const fs::path& out, const Experiment& experiment,
                                      const std::string& platform) {
+  if (const PathKind kind = kind_of(out); kind == PathKind::file || kind == PathKind::other) {
+    throw UsageError(fmt::format(
+        "{}: {}; past runs are looked for there: move it away, or name a run with --like DIR",
+        out.string(), not_a_folder(out)));
+  }
   std::optional<PastRun> newest;
   fs::file_time_type written;
   for (const fs::path& path : names_in(out)) {

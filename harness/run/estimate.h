@@ -33,7 +33,7 @@ struct PastRun {
 PastRun read_past_run(const std::filesystem::path& folder, const Experiment& experiment);
 
 // Returns the most recently written folder in `out` that has results of the experiment on the
-// platform and usable times; nullopt if there is none.
+// platform and usable times; nullopt if there is none. Throws UsageError if `out` is not a folder.
 std::optional<PastRun> find_past_run(const std::filesystem::path& out, const Experiment& experiment,
                                      const std::string& platform);
 

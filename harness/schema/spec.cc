@@ -15,16 +15,12 @@
 #include "harness/schema/csv_table.h"
 #include "harness/schema/quantity.h"
 #include "harness/schema/spec_reader.h"
+#include "platform/base/plain_name.h"
+#include "platform/base/suggestion.h"
+#include "platform/base/toml_section.h"
 
 namespace perdura::schema {
 namespace {
-
-// A plot's name becomes part of a path and an id part of a file name and of an HTML anchor.
-bool plain_name(const std::string& name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
-  }) && name.front() != '.';
-}
 
 /// Reads one [[figure]] or [[table]]; keeps the first error and then reads on harmlessly.
 class EntryReader {
@@ -50,7 +46,7 @@ class EntryReader {
     const toml::node* node = entry_.get(key);
     if (node == nullptr) return fallback;
     if (auto text = scalar(*node); text && node->is_string()) return *text;
-    wrong(fmt::format("{} must be a string", key), key);
+    wrong(fmt::format("{} must be a string, but is {}", key, words_for(*node)), key);
     return fallback;
   }
 
@@ -61,13 +57,16 @@ class EntryReader {
     const toml::array* list = node == nullptr ? nullptr : node->as_array();
     if (list == nullptr) return {required(key)};
     std::vector<std::string> found;
-    for (const toml::node& item : *list)
+    for (const toml::node& item : *list) {
       found.push_back(item.value_exact<std::string>().value_or(""));
-    if (found.empty() || std::count(found.begin(), found.end(), "") > 0) {
-      wrong(fmt::format("{} must be a string or a list of them", key), key);
+      if (!found.back().empty()) continue;
+      wrong(fmt::format("{} must be a string or a list of them, but has {}", key, words_for(item)),
+            key);
       return {""};
     }
-    return found;
+    if (!found.empty()) return found;
+    wrong(fmt::format("{} must be a string or a list of them, but is empty", key), key);
+    return {""};
   }
 
   std::vector<Condition> conditions(const char* key) {
@@ -77,7 +76,9 @@ class EntryReader {
     if (node == nullptr) return found;
     const toml::table* table = node->as_table();
     if (table == nullptr) {
-      wrong(fmt::format("{} must be a table such as {{ workload = \"workloada\" }}", key), key);
+      wrong(fmt::format("{} must be a table such as {{ workload = \"workloada\" }}, but is {}", key,
+                        words_for(*node)),
+            key);
       return found;
     }
     for (const auto& [column, value] : *table) {
@@ -94,9 +95,7 @@ class EntryReader {
 
   /// Reports an error at the place of the key, if it is there.
   void wrong(const std::string& what, std::string_view key = "") {
-    if (error_) return;
-    const std::string id = entry_["id"].value_or(std::string("?"));
-    error_ = Error{fmt::format("{}: {} {}: {}; see docs/figures.md", place(key), kind_, id, what)};
+    if (!error_) error_ = error(what, key);
   }
 
   /// Reports an error unless the column that the key names, if any, is in points.csv.
@@ -113,15 +112,22 @@ class EntryReader {
     wrong(fmt::format("{} takes a column of numbers, and {} has words", key, column), key);
   }
 
-  std::optional<Error> finish() {
-    for (const auto& [key, value] : entry_) {
-      if (!known_.contains(std::string(key.str())))
-        wrong(fmt::format("unknown key '{}'", key.str()), key.str());
-    }
-    return error_;
+  /// To be called when all keys have been read. An unknown key is reported before all other errors,
+  /// since it may be the one that is missing, mistyped.
+  std::optional<Error> finish() const {
+    std::vector<std::string_view> keys;
+    for (const auto& [key, value] : entry_) keys.push_back(key.str());
+    const std::vector<std::string_view> known(known_.begin(), known_.end());
+    const std::string_view* const unknown = mistyped(keys, known);
+    return unknown == nullptr ? error_ : error(unknown_name("key", *unknown, known), *unknown);
   }
 
  private:
+  Error error(const std::string& what, std::string_view key) const {
+    const std::string id = entry_["id"].value_or(std::string("?"));
+    return {fmt::format("{}: {} {}: {}; see docs/figures.md", place(key), kind_, id, what)};
+  }
+
   static std::optional<std::string> scalar(const toml::node& node) {
     if (const auto text = node.value_exact<std::string>()) return text;
     if (const auto whole = node.value_exact<std::int64_t>()) return fmt::to_string(*whole);
@@ -134,7 +140,8 @@ class EntryReader {
     if (auto text = scalar(node)) {
       condition.any_of.push_back(std::move(*text));
     } else {
-      wrong(fmt::format("{} must be a string, a finite number or a list of them", condition.column),
+      wrong(fmt::format("{} must be a string, a finite number or a list of them, but is {}",
+                        condition.column, words_for(node)),
             key);
     }
   }
@@ -152,12 +159,12 @@ void read_identity(EntryReader& entry, DataSpec& spec) {
   spec.line = entry.line();
   spec.place = entry.place();
   spec.id = entry.required("id");
-  if (!plain_name(spec.id)) {
+  if (!is_plain_name(spec.id)) {
     entry.wrong("id may hold letters, digits, '-', '_' and '.' only", "id");
   }
   spec.title = entry.required("title");
   spec.paper = entry.optional("paper");
-  if (!spec.paper.empty() && !plain_name(spec.paper)) {
+  if (!spec.paper.empty() && !is_plain_name(spec.paper)) {
     entry.wrong("paper must be a plain name", "paper");
   }
   spec.where = entry.conditions("where");
@@ -227,7 +234,7 @@ FigureSpec read_figure(EntryReader& entry) {
   }
   spec.plot = entry.required("plot");
   spec.plot_place = entry.place("plot");
-  if (!plain_name(spec.plot)) {
+  if (!is_plain_name(spec.plot)) {
     entry.wrong("plot must be the plain name of a script in plots/", "plot");
   }
   return spec;
@@ -332,8 +339,8 @@ Expected<Specs> read_specs(const toml::table& document, const Where& where, cons
     if (node == nullptr) return std::nullopt;
     const toml::array* array = node->as_array();
     if (array == nullptr || !array->is_homogeneous<toml::table>()) {
-      return Error{fmt::format("{}: {} must be written [[{}]]; see docs/figures.md",
-                               where(node->source()), kind, kind)};
+      return Error{fmt::format("{}: {} must be written [[{}]], but is {}; see docs/figures.md",
+                               where(node->source()), kind, kind, words_for(*node))};
     }
     for (const toml::node& item : *array) {
       EntryReader entry(where, schema, kind, *item.as_table());

@@ -12,6 +12,7 @@
 #include "library/mcas/member.h"
 #include "platform/base/error.h"
 #include "platform/base/parameter_values.h"
+#include "platform/base/plain_name.h"
 #include "platform/base/toml_section.h"
 #include "systems/mcas/mcas.h"
 #include "systems/mcas/parameters.h"
@@ -35,14 +36,21 @@ constexpr std::array kShardKeys = std::to_array<Parameter>({
     {.name = "sessions", .type = Count{1, 1U << 16}},
     {.name = "completion", .type = OneOf{kCompletions}, .usual = "event"},
 });
-constexpr Parameter kNode{.name = "node", .type = Count{0, kMostShards - 1}};
-constexpr Parameter kNumaNode{.name = "numa_node", .type = Count{0, 1023}};
-constexpr Parameter kCore{.name = "cores", .type = Count{0, 1U << 16}};
+// Keys of a shard that differ from shard to shard, so that [defaults] does not have them.
+constexpr std::array kOwnKeys = std::to_array<Parameter>({
+    {.name = "node", .type = Count{0, kMostShards - 1}},
+    {.name = "address", .type = Name{}},
+    {.name = "numa_node", .type = Count{0, 1023}},
+});
+// Keys that may be lists, with the type of an item.
+constexpr Parameter kCores{.name = "cores", .type = Count{0, 1U << 16}};
 constexpr std::string_view kPlugins = "plugins";
 
 constexpr std::array<std::string_view, 2> kPlatforms{"shm", "verbs"};
-constexpr Parameter kPlatform{.name = "platform", .type = OneOf{kPlatforms}, .usual = "shm"};
-constexpr Parameter kAddress{.name = "address", .type = Name{}};
+constexpr std::array kTopKeys = std::to_array<Parameter>({
+    {.name = "job", .type = Name{}},
+    {.name = "platform", .type = OneOf{kPlatforms}, .usual = "shm"},
+});
 constexpr std::array kVerbsKeys = std::to_array<Parameter>({
     {.name = "device", .type = Name{}},
     {.name = "port", .type = Count{1, 255}},
@@ -63,76 +71,77 @@ std::string joined_names(const TomlSection& section, const toml::array& list) {
   for (const toml::node& node : list) {
     const auto name = node.value_exact<std::string>();
     if (!name || name->empty() || name->find(',') != std::string::npos) {
-      section.wrong(node, kPlugins, "must be a list of names without commas");
+      section.wrong(
+          node, kPlugins,
+          fmt::format("must be a list of names without commas, but has {}", words_for(node)));
     }
     names.push_back(*name);
   }
   return fmt::format("{}", fmt::join(names, ","));
 }
 
+// Reads the values of a table's parameters from a section that has no other keys.
+ParameterValues read_all(const TomlSection& section, std::span<const Parameter> table) {
+  section.allow_only(names_of(table));
+  ParameterValues values(table);
+  section.read(values);
+  return values;
+}
+
 // Reads the keys that a shard and [defaults] have in common; a shard's replace the defaults.
 void read_common(const TomlSection& section, ParameterValues& keys, GivenParameters& parameters) {
-  for (const Parameter& parameter : kShardKeys) {
-    if (const auto value = section.value(parameter)) {
-      keys.set(parameter.name, *value, section.where(parameter.name));
-    }
-  }
+  section.read(keys);
   for (const Parameter& parameter : kMcasObjects.info.parameters) {
     const toml::node* const node = section.table().get(parameter.name);
-    if (node == nullptr) continue;
-    const toml::array* const list = parameter.name == kPlugins ? node->as_array() : nullptr;
-    parameters[std::string(parameter.name)] = list == nullptr
-                                                  ? section.value_of(*node, parameter)
-                                                  : ParameterValue(joined_names(section, *list));
+    if (parameter.name == kPlugins && node != nullptr && node->is_array()) {
+      parameters[std::string(kPlugins)] = joined_names(section, *node->as_array());
+    } else {
+      section.read(std::span(&parameter, 1), parameters);
+    }
   }
 }
 
 std::vector<std::string_view> common_keys() {
-  std::vector<std::string_view> known;
-  for (const Parameter& parameter : kShardKeys) known.push_back(parameter.name);
-  for (const Parameter& parameter : kMcasObjects.info.parameters) known.push_back(parameter.name);
+  std::vector<std::string_view> known = names_of(kShardKeys);
+  for (const std::string_view name : names_of(kMcasObjects.info.parameters)) known.push_back(name);
   return known;
 }
 
-Placement placement_of(const TomlSection& section) {
+Placement placement_of(const TomlSection& section, const ParameterValues& own) {
   Placement placement;
-  if (const toml::node* const cores = section.table().get(kCore.name)) {
-    if (!cores->is_array()) section.wrong(*cores, kCore.name, "must be a list of numbers");
+  if (const toml::node* const cores = section.table().get(kCores.name)) {
+    if (!cores->is_array()) {
+      section.wrong(*cores, kCores.name,
+                    fmt::format("must be a list of numbers, but is {}", words_for(*cores)));
+    }
     for (const toml::node& core : *cores->as_array()) {
-      placement.cores.push_back(static_cast<unsigned>(section.value_of(core, kCore).number()));
+      placement.cores.push_back(static_cast<unsigned>(section.value_of(core, kCores).number()));
     }
   }
-  if (const auto node = section.value(kNumaNode)) {
-    placement.numa_node = static_cast<unsigned>(node->number());
+  if (const auto node = own.number_if_given("numa_node")) {
+    placement.numa_node = static_cast<unsigned>(*node);
   }
   return placement;
 }
 
-bool is_file_name(std::string_view name) {
-  constexpr std::size_t kLongest = 100;
-  return !name.empty() && name.size() <= kLongest && name.front() != '.' &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-         });
-}
-
 // Returns the address on which the process of a shard listens; empty except on `verbs`.
-std::string address_of(const TomlSection& section, const Network& network) {
-  const toml::node* const node = section.table().get(kAddress.name);
+std::string address_of(const TomlSection& section, const ParameterValues& own,
+                       const Network& network) {
+  constexpr std::string_view kAddress = "address";
+  const toml::node* const node = section.table().get(kAddress);
   if (!network.rdma) {
     if (node != nullptr) {
-      section.wrong(*node, kAddress.name,
+      section.wrong(*node, kAddress,
                     "is for platform = \"verbs\"; on shm clients find the shard by its job");
     }
     return "";
   }
   if (node == nullptr) {
-    section.missing(kAddress.name,
-                    "on verbs it says where the shard listens, as in \"10.0.0.1:4711\"");
+    section.missing(kAddress, "on verbs it says where the shard listens, as in \"10.0.0.1:4711\"");
   }
-  std::string address = section.value(kAddress)->text();
+  std::string address = own.text(kAddress);
   if (!is_address(address)) {
-    section.wrong(*node, kAddress.name,
+    section.wrong(*node, kAddress,
                   "must be one host's name or IPv4 address and a port, as in \"10.0.0.1:4711\"");
   }
   return address;
@@ -140,17 +149,19 @@ std::string address_of(const TomlSection& section, const Network& network) {
 
 ShardConfig shard_of(const TomlSection& section, std::string_view name, const Network& network,
                      ParameterValues keys, GivenParameters parameters) {
-  std::vector<std::string_view> known{kNode.name, kAddress.name, kCore.name, kNumaNode.name};
+  std::vector<std::string_view> known = names_of(kOwnKeys);
+  known.push_back(kCores.name);
   for (const std::string_view key : common_keys()) known.push_back(key);
   section.allow_only(known);
-  if (!is_file_name(name)) {
+  if (constexpr std::size_t kLongest = 100; !is_plain_name(name, kLongest)) {
     throw UsageError(
-        fmt::format("{}: [{}]: the name of a shard has up to 100 letters, digits, '-', '_' and '.'",
-                    section.where(), section.name()));
+        fmt::format("{}: [{}]: the name of a shard has up to {} letters, digits, '-', '_' and '.'",
+                    section.where(), section.name(), kLongest));
   }
-  const auto node = section.value(kNode);
-  if (!node)
-    section.missing(kNode.name, "add the number by which clients reach the shard, node = ...");
+  ParameterValues own(kOwnKeys);
+  section.read(own);
+  const auto node = own.number_if_given("node");
+  if (!node) section.missing("node", "add the number by which clients reach the shard, node = ...");
   read_common(section, keys, parameters);
   const objects::Config usual;
   const auto number = [&](std::string_view key, std::uint64_t otherwise) {
@@ -158,13 +169,13 @@ ShardConfig shard_of(const TomlSection& section, std::string_view name, const Ne
   };
   ShardConfig shard{
       .name = std::string(name),
-      .node = static_cast<NodeId>(node->number()),
-      .address = address_of(section, network),
+      .node = static_cast<NodeId>(*node),
+      .address = address_of(section, own, network),
       .directory = keys.text("directory"),
       .emulated = keys.flag("emulated"),
       .completion =
           keys.text("completion") == "polling" ? CompletionMode::polling : CompletionMode::event,
-      .placement = placement_of(section),
+      .placement = placement_of(section, own),
       .store = {.memory = number("memory", usual.memory),
                 .max_message_value = number("max_message_value", usual.max_message_value),
                 .sessions = static_cast<std::uint32_t>(number("sessions", usual.sessions)),
@@ -189,12 +200,7 @@ ShardConfig shard_of(const TomlSection& section, std::string_view name, const Ne
 systems::mcas::cluster::Timing timing_of(const TomlSection& root) {
   ParameterValues values(kClusterKeys);
   if (const auto section = root.section("cluster")) {
-    std::vector<std::string_view> known;
-    for (const Parameter& parameter : kClusterKeys) {
-      known.push_back(parameter.name);
-      if (const auto value = section->value(parameter)) values.set(parameter.name, *value);
-    }
-    section->allow_only(known);
+    values = read_all(*section, kClusterKeys);
     if (values.number("patience_ms") < 2 * values.number("heartbeat_ms")) {
       throw UsageError(fmt::format(
           "{}: patience_ms in [cluster] must be at least twice heartbeat_ms, which is {}",
@@ -205,22 +211,15 @@ systems::mcas::cluster::Timing timing_of(const TomlSection& root) {
           .patience = std::chrono::milliseconds(values.number("patience_ms"))};
 }
 
-Network network_of(const TomlSection& root) {
-  const auto platform = root.value(kPlatform);
-  Network network{.rdma = platform && platform->text() == "verbs"};
+Network network_of(const TomlSection& root, std::string_view platform) {
+  Network network{.rdma = platform == "verbs"};
   const auto section = root.section("verbs");
   if (!section) return network;
   if (!network.rdma) {
     root.wrong(section->table(), "verbs",
                "is for platform = \"verbs\", which the file does not say");
   }
-  ParameterValues values(kVerbsKeys);
-  std::vector<std::string_view> known;
-  for (const Parameter& parameter : kVerbsKeys) {
-    known.push_back(parameter.name);
-    if (const auto value = section->value(parameter)) values.set(parameter.name, *value);
-  }
-  section->allow_only(known);
+  const ParameterValues values = read_all(*section, kVerbsKeys);
   network.device = {.name = values.text("device"), .on_demand_paging = values.flag("odp")};
   if (const auto port = values.number_if_given("port")) {
     network.device.port = static_cast<unsigned>(*port);
@@ -265,7 +264,7 @@ void read_shards(const TomlSection& root, Config& config) {
     for (const ShardConfig& other : config.shards) {
       const bool same_node = other.node == shard.node;
       if (!same_node && (shard.address.empty() || other.address != shard.address)) continue;
-      const std::string_view key = same_node ? kNode.name : kAddress.name;
+      const std::string_view key = same_node ? "node" : "address";
       throw UsageError(fmt::format(
           "{}: {} in [{}] is {}, as that of [shards.{}]", section.where(key), key, section.name(),
           same_node ? std::to_string(shard.node) : shard.address, other.name));
@@ -278,22 +277,22 @@ void read_shards(const TomlSection& root, Config& config) {
 }
 
 Config config_of(const TomlSection& root) {
-  constexpr std::array<std::string_view, 6> known{"job",      kPlatform.name, "verbs",
-                                                  "defaults", "shards",       "cluster"};
+  std::vector<std::string_view> known = names_of(kTopKeys);
+  known.insert(known.end(), {"verbs", "defaults", "shards", "cluster"});
   root.allow_only(known);
   Config config;
-  constexpr Parameter kJob{.name = "job", .type = Name{}};
-  const auto job = root.value(kJob);
-  if (!job)
-    root.missing(kJob.name,
-                 "add a name by which shards and clients find each other, job = \"...\"");
-  config.job = job->text();
+  ParameterValues keys(kTopKeys);
+  root.read(keys);
+  config.job = keys.text("job");
+  if (!keys.given("job")) {
+    root.missing("job", "add a name by which shards and clients find each other, job = \"...\"");
+  }
   try {
     library::check_job(config.job);
   } catch (const std::invalid_argument& problem) {
     throw UsageError(fmt::format("{}: job: {}", root.where("job"), problem.what()));
   }
-  config.network = network_of(root);
+  config.network = network_of(root, keys.text("platform"));
   read_shards(root, config);
   config.cluster = timing_of(root);
   return config;

@@ -136,4 +136,10 @@ const Parameter* find_parameter(std::span<const Parameter> table, std::string_vi
   return found == table.end() ? nullptr : &*found;
 }
 
+std::vector<std::string_view> names_of(std::span<const Parameter> table) {
+  std::vector<std::string_view> names;
+  for (const Parameter& parameter : table) names.push_back(parameter.name);
+  return names;
+}
+
 }  // namespace perdura

@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace perdura {
 
@@ -124,5 +125,7 @@ struct Parameter {
 
 // Returns null if the table has none of that name.
 const Parameter* find_parameter(std::span<const Parameter> table, std::string_view name);
+// The names of a table's parameters, in its order.
+std::vector<std::string_view> names_of(std::span<const Parameter> table);
 
 }  // namespace perdura

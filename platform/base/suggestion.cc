@@ -53,6 +53,17 @@ std::string_view nearest(std::string_view name, std::span<const std::string_view
   return found;
 }
 
+const std::string_view* mistyped(std::span<const std::string_view> names,
+                                 std::span<const std::string_view> known) {
+  const std::string_view* first = nullptr;
+  for (const std::string_view& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (!nearest(name, known).empty()) return &name;
+    if (first == nullptr) first = &name;
+  }
+  return first;
+}
+
 std::string unknown_name(std::string_view noun, std::string_view name,
                          std::span<const std::string_view> known, std::string_view where) {
   const std::string_view meant = nearest(name, known);

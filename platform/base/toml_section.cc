@@ -18,15 +18,6 @@ std::string in_section(const std::string& name) {
   return name.empty() ? "" : fmt::format(" in [{}]", name);
 }
 
-// A single value as it may be written in a file; empty for a list, a section or a date.
-std::string single_value(const toml::node& node) {
-  if (const auto whole = node.value_exact<std::int64_t>()) return fmt::to_string(*whole);
-  if (const auto real = node.value_exact<double>()) return fmt::to_string(*real);
-  if (const auto flag = node.value_exact<bool>()) return *flag ? "true" : "false";
-  if (const auto text = node.value_exact<std::string>()) return fmt::format("\"{}\"", *text);
-  return "";
-}
-
 std::optional<ParameterValue> plain_value(const toml::node& node) {
   if (const auto text = node.value_exact<std::string>()) return *text;
   if (const auto flag = node.value_exact<bool>()) return *flag;
@@ -39,12 +30,22 @@ std::optional<ParameterValue> plain_value(const toml::node& node) {
 
 }  // namespace
 
+std::string words_for(const toml::node& node) {
+  if (const auto whole = node.value_exact<std::int64_t>()) return fmt::to_string(*whole);
+  if (const auto real = node.value_exact<double>()) return fmt::to_string(*real);
+  if (const auto flag = node.value_exact<bool>()) return *flag ? "true" : "false";
+  if (const auto text = node.value_exact<std::string>()) return fmt::format("\"{}\"", *text);
+  if (node.is_array()) return "a list";
+  return node.is_table() ? "a section" : "a time";
+}
+
 void TomlSection::allow_only(std::span<const std::string_view> known) const {
-  for (const auto& [key, node] : *table_) {
-    if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
-    throw UsageError(fmt::format("{}: {}", where(node),
-                                 unknown_name("key", key.str(), known, in_section(name_))));
-  }
+  std::vector<std::string_view> keys;
+  for (const auto& [key, node] : *table_) keys.push_back(key.str());
+  const std::string_view* const wrong = mistyped(keys, known);
+  if (wrong == nullptr) return;
+  throw UsageError(
+      fmt::format("{}: {}", where(*wrong), unknown_name("key", *wrong, known, in_section(name_))));
 }
 
 std::string TomlSection::where(std::string_view key) const {
@@ -77,12 +78,50 @@ std::optional<ParameterValue> TomlSection::value(const Parameter& parameter) con
   return value_of(*node, parameter);
 }
 
+void TomlSection::read(ParameterValues& values) const {
+  for (const Parameter& parameter : values.table()) {
+    if (const auto given = value(parameter)) {
+      values.set(parameter.name, *given, where(parameter.name));
+    }
+  }
+}
+
+void TomlSection::read(std::span<const Parameter> table, GivenParameters& given) const {
+  for (const Parameter& parameter : table) {
+    if (const auto its = value(parameter)) given[std::string(parameter.name)] = *its;
+  }
+}
+
 std::optional<TomlSection> TomlSection::section(std::string_view key) const {
   const toml::node* const node = table_->get(key);
   if (node == nullptr) return std::nullopt;
   std::string name = name_.empty() ? std::string(key) : fmt::format("{}.{}", name_, key);
-  if (!node->is_table()) wrong(*node, key, fmt::format("must be a section, [{}]", name));
+  if (!node->is_table()) wrong_value(*node, key, fmt::format("must be a section, [{}]", name));
   return TomlSection(where_, *node->as_table(), std::move(name));
+}
+
+std::vector<std::string> TomlSection::texts(std::string_view key) const {
+  std::vector<std::string> found;
+  const toml::node* const node = table_->get(key);
+  if (node == nullptr) return found;
+  if (!node->is_array()) wrong_value(*node, key, "must be a list of texts");
+  for (const toml::node& item : *node->as_array()) found.push_back(text_of(item, key));
+  return found;
+}
+
+std::vector<TomlSection> TomlSection::sections(std::string_view key) const {
+  std::vector<TomlSection> found;
+  const toml::node* const node = table_->get(key);
+  if (node == nullptr) return found;
+  const auto check = [&](const toml::node& each, bool fits) {
+    if (!fits) wrong_value(each, key, fmt::format("must be written as [[{}]]", key));
+  };
+  check(*node, node->is_array());
+  for (const toml::node& item : *node->as_array()) {
+    check(item, item.is_table());
+    found.emplace_back(where_, *item.as_table(), std::string(key));
+  }
+  return found;
 }
 
 std::string TomlSection::text_of(const toml::node& node, std::string_view key) const {
@@ -135,24 +174,23 @@ void TomlSection::missing(std::string_view key, std::string_view advice) const {
 
 void TomlSection::wrong_value(const toml::node& node, std::string_view key,
                               std::string_view must) const {
-  const std::string value = single_value(node);
   // "must not be empty" says by itself what the value is.
-  if (value.empty() || value == "\"\"") wrong(node, key, must);
-  wrong(node, key, fmt::format("{}, but is {}", must, value));
+  if (must == "must not be empty") wrong(node, key, must);
+  wrong(node, key, fmt::format("{}, but is {}", must, words_for(node)));
 }
 
 TomlFile TomlFile::read(const std::string& file) {
   std::ifstream stream(file);
   std::ostringstream text;
-  // A directory opens like a file, but cannot be read.
-  if (!stream || !(text << stream.rdbuf())) {
-    const bool is_empty = kind_of(file) == PathKind::file && stream.is_open();
-    throw UsageError(fmt::format("{}: {}", file, is_empty ? "is empty" : not_a_file(file)));
-  }
+  // A directory opens like a file, but cannot be read; and nothing can be read of an empty file.
+  const bool read = stream && (text << stream.rdbuf());
+  const bool is_empty = stream.is_open() && kind_of(file) == PathKind::file;
+  if (!read && !is_empty) throw UsageError(fmt::format("{}: {}", file, not_a_file(file)));
   return parse(text.str(), file);
 }
 
 TomlFile TomlFile::parse(std::string text, std::string name) {
+  if (text.empty()) throw UsageError(fmt::format("{}: is empty", name));
   TomlFile file;
   file.name_ = std::move(name);
   file.text_ = std::move(text);

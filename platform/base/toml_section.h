@@ -5,7 +5,7 @@
 //   lab.toml:7: unknown key 'prot' in [verbs] (did you mean 'port'?); known are: device, port
 //   lab.toml:7: port in [verbs] must be a whole number from 1 to 255, but is 0
 //   lab.toml:7: node in [shards.left] is missing; give its number, node = ...
-//   lab.toml:7: pm must be a section, [pm]
+//   lab.toml:7: pm must be a section, [pm], but is 3
 //
 // All mistakes are UsageErrors, so a program that does not catch them ends with code 2.
 #pragma once
@@ -18,10 +18,16 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "platform/base/parameter.h"
+#include "platform/base/parameter_values.h"
 
 namespace perdura {
+
+// A value of a file in words: a single one as it may be written there, and of another kind
+// "a list", "a section" or "a time".
+std::string words_for(const toml::node& node);
 
 // One table of a file while it is being read. The tables must outlive it.
 class TomlSection {
@@ -52,7 +58,14 @@ class TomlSection {
                                       std::uint64_t most) const;
   std::optional<bool> flag(std::string_view key) const;
   std::optional<ParameterValue> value(const Parameter& parameter) const;
+  // The values that the section gives to the parameters of a table, with their places in
+  // `values`; they replace those that were given before. Other keys are not looked at.
+  void read(ParameterValues& values) const;
+  void read(std::span<const Parameter> table, GivenParameters& given) const;
   std::optional<TomlSection> section(std::string_view key) const;
+  // The items of a list of texts, and the sections [[key]]; none if the key is absent.
+  std::vector<std::string> texts(std::string_view key) const;
+  std::vector<TomlSection> sections(std::string_view key) const;
 
   // The same for a TOML node that is not the value of a key, such as an item of a list.
   std::string text_of(const toml::node& node, std::string_view key) const;
@@ -70,7 +83,7 @@ class TomlSection {
   [[noreturn]] void missing(std::string_view key, std::string_view advice) const;
 
  private:
-  // wrong(), with the value if it is a single one.
+  // wrong(), with the value.
   [[noreturn]] void wrong_value(const toml::node& node, std::string_view key,
                                 std::string_view must) const;
 

@@ -9,6 +9,7 @@
 
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
+#include "platform/base/plain_name.h"
 #include "platform/host/child_process.h"
 #include "platform/host/host_background.h"
 #include "platform/host/numa.h"
@@ -80,8 +81,7 @@ HostNode::HostNode(const runtime::HostClock& clock, NodeId id, NodeId machine,
 }
 
 void HostNode::check_name(std::string_view name) {
-  constexpr std::string_view kOfPaths("/\0", 2);
-  if (name.empty() || name.front() == '.' || name.find_first_of(kOfPaths) != name.npos) {
+  if (!is_visible_name(name)) {
     throw UsageError(fmt::format(
         "'{}' cannot name a region; give it a name without '/' that does not begin with '.'",
         name));

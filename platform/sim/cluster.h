@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "platform/fabric/sim/endpoint.h"
+#include "platform/fabric/sim/relaxed_pipe.h"
 #include "platform/platform.h"
 #include "platform/sim/node.h"
 #include "platform/sim/sim_child.h"

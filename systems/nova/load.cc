@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_set>
 
+#include "platform/base/plain_name.h"
 #include "systems/nova/inode.h"
 
 namespace perdura::systems::nova {
@@ -46,10 +47,7 @@ std::string problem_with_name(const Geometry& geometry, const EntryView& entry) 
       sizeof add + add.length > entry.bytes.size()) {
     return "has a name of impossible length";
   }
-  if (entry.text(sizeof add, add.length).find_first_of(std::string_view("/\0", 2)) !=
-      std::string_view::npos) {
-    return "has a name with a character that no name has";
-  }
+  if (!is_entry_name(entry.text(sizeof add, add.length))) return "has a name that no file can have";
   if (add.inode == 0 || add.inode > geometry.inodes) return "names an inode that cannot be";
   if (add.header.mode >> 12 == 0 || add.header.mode >> 12 > 15) return "has no type";
   if (add.cookie == 0 || add.cookie >> 62 != 0) return "has a cookie that no name has";

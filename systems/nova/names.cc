@@ -1,7 +1,7 @@
 // Names in directories.
-#include <algorithm>
 #include <limits>
 
+#include "platform/base/plain_name.h"
 #include "systems/nova/operations.h"
 
 namespace perdura::systems::nova {
@@ -29,10 +29,7 @@ std::errc why_not(const fs::NewInode& inode) {
 }  // namespace
 
 std::errc Operations::why_not_name(std::string_view name) {
-  if (name.empty() || name == "." || name == ".." ||
-      name.find_first_of(std::string_view("/\0", 2)) != std::string_view::npos) {
-    return std::errc::invalid_argument;
-  }
+  if (!is_entry_name(name)) return std::errc::invalid_argument;
   return name.size() > fs::kLongestName ? std::errc::filename_too_long : std::errc{};
 }
 

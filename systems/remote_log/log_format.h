@@ -44,8 +44,10 @@ inline constexpr Bytes kSlotsOffset = 256;
 // The options of a log. Client and server must agree on them.
 struct LogOptions {
   methods::Method method;
-  bool read_for_flush = false;        // a READ emulates FLUSH for visibility
-  bool timed_as_flush = false;        // it does so as in the paper, only to be measured
+  bool read_for_flush = false;  // a READ emulates FLUSH for visibility
+  // The emulation is that of the paper, which measures what a device with FLUSH would take. An
+  // ordered update by ATOMIC WRITE is then not correct (methods::with_read_timed_as_flush).
+  bool timed_as_flush = false;
   std::uint64_t slots = 4096;         // number of records that the log holds
   std::uint32_t largest_record = 64;  // size of the largest payload, in bytes
   std::uint32_t receive_buffers = 64;

@@ -82,6 +82,22 @@ TEST_F(GuaranteesTest, WithABrokenIndexAreRefused) {
   EXPECT_NE(error().find("run 'perdura guarantees' again"), std::string::npos) << error();
 }
 
+TEST_F(GuaranteesTest, WithAWrongValueInTheIndexAreRefused) {
+  guarantees("configuration\ndmp\n");
+  const auto refused = [&](const std::string& index) {
+    write("guarantees/tables.toml", index);
+    const std::string message = error();
+    EXPECT_TRUE(message.ends_with("; run 'perdura guarantees' again")) << message;
+    return message.substr(message.find("tables.toml"));
+  };
+  EXPECT_EQ(refused("table = [1]\n").find("tables.toml:1: table must be written as [[table]]"), 0U);
+  EXPECT_EQ(refused("[[table]]\nname = 5\n").find("tables.toml:2: name in [table] must be text"),
+            0U);
+  EXPECT_EQ(refused("[[table]]\nname = \"../cells\"\n").find("tables.toml:2: name in [table]"), 0U);
+  EXPECT_EQ(refused("[[tables]]\n").find("tables.toml:1: unknown key 'tables'"), 0U);
+  EXPECT_EQ(refused("").find("tables.toml: is empty"), 0U);
+}
+
 // Reports know the words of results, and services those of what they guarantee.
 TEST(GuaranteeWords, AreThoseOfServicesInTheirOrder) {
   std::vector<std::string_view> words;
@@ -131,6 +147,24 @@ TEST_F(LegendTest, SaysNothingIfTheyDoNotDiffer) {
 TEST_F(LegendTest, ASeriesMayGuaranteeDifferentThings) {
   page_of({"durable", "durable-writes"}, {"durable", "durable"});
   EXPECT_EQ(in_legend("Erda (durable-writes/durable)"), 1U);
+}
+
+// "durable" is proven of the method with FLUSH, so the page must not say it of READ in its place.
+TEST_F(LegendTest, TheGuaranteeOfAMethodWithFlushIsNotToldOfReadInItsPlace) {
+  std::vector<Cells> rows = latency_rows();
+  const auto notes = [&](const std::string& method, const std::string& persistence) {
+    rows[0]["guarantee"] = "durable";
+    rows[0]["method"] = method;
+    rows[0]["persistence"] = persistence;
+    result("run", rows, latency_figure("14"));
+    const std::string html = page();
+    return std::pair(count(html, "guarantee is\nthat of the method with FLUSH"),
+                     count(html, ">with FLUSH, for which READ stood<"));
+  };
+  EXPECT_EQ(notes("ordered-write-atomic (read)", ""), std::pair(1UL, 1UL));
+  EXPECT_EQ(notes("ordered-write-atomic", ""), std::pair(0UL, 0UL));
+  EXPECT_EQ(notes("write-flush (read)", "correct"), std::pair(0UL, 0UL))
+      << "the guarantee of what was run";
 }
 
 TEST_F(LegendTest, AWordThatIsNoneIsRefused) {

@@ -71,7 +71,7 @@ class ReportedTest : public ReportTest {
     write("claims.csv",
           claims_csv({number_claim("14", "w", "s", "1"), of_q, number_claim("22-25", "w", "s", "3"),
                       number_claim("Table 1", "w", "s", "key + 3")}));
-    write("p-notes.toml", notes);
+    if (!notes.empty()) write("p-notes.toml", notes);
     return read_papers(root() / "claims.csv", root(), names, others);
   }
 };
@@ -107,7 +107,22 @@ TEST_F(ReportedTest, NotesNameTheirFiguresOrTheirClaims) {
 TEST_F(ReportedTest, ABrokenNoteIsNamedByItsLine) {
   const auto read = papers({"p"}, OtherPapers::leave_out, "[[note]]\nfigures = []\n");
   ASSERT_FALSE(read);
-  EXPECT_NE(read.error().message.find("p-notes.toml:1: a note needs text"), std::string::npos);
+  EXPECT_NE(read.error().message.find("p-notes.toml:1: text in [note] is missing; add text"),
+            std::string::npos);
+}
+
+TEST_F(ReportedTest, AWrongValueInANoteIsNamedByItsLine) {
+  for (const auto& [notes, message] :
+       {std::pair{"title = 5\n", "p-notes.toml:1: title must be text in quotes, but is 5; mend"},
+        std::pair{"note = 5\n", "p-notes.toml:1: note must be written as [[note]], but is 5; mend"},
+        std::pair{"[[note]]\ntext = \"a\"\nfigures = [5]\n",
+                  "p-notes.toml:3: figures in [note] must be text in quotes, but is 5; mend"},
+        std::pair{"[[note]]\ntext = \"a\"\nfigure = [\"5\"]\n",
+                  "p-notes.toml:3: unknown key 'figure' in [note] (did you mean 'figures'?)"}}) {
+    const auto read = papers({"p"}, OtherPapers::leave_out, notes);
+    ASSERT_FALSE(read) << notes;
+    EXPECT_NE(read.error().message.find(message), std::string::npos) << read.error().message;
+  }
 }
 
 // A note that no figure or table leads to would stand on the page without a heading.

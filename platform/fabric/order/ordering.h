@@ -1,7 +1,7 @@
 // The order of the work requests of a reliable connection, as a table. Whatever models a connection
 // asks this file which of two requests may overtake the other: the timed simulation
-// (fabric/sim/responder.cc), the one in every order (fabric/sim/relaxed_pipe.cc), and the
-// persistence model (pmem/model/persistence_state.cc).
+// (fabric/sim/requester.cc for fences, fabric/sim/responder.h for the rest), the one in every order
+// (fabric/sim/relaxed_pipe.cc), and the persistence model (pmem/model/persistence_state.cc).
 //
 // A request passes three stages. In the first and the last one, requests keep the order in which
 // they were posted; the table is about the second.

@@ -17,6 +17,7 @@
 #include "platform/base/error.h"
 #include "platform/base/node_runs.h"
 #include "platform/base/path_kind.h"
+#include "platform/base/plain_name.h"
 #include "platform/fabric/shm/segment.h"
 
 namespace perdura::fabric::shm {
@@ -185,8 +186,12 @@ Job::Job(const std::string& name, NodeId node_count, std::span<const NodeId> loc
   if (node_count == 0 || node_count > kMaxNodes) {
     throw UsageError(fmt::format("{} nodes: choose 1 to {}", node_count, kMaxNodes));
   }
-  if (name.find('/') != std::string::npos || name.find('\0') != std::string::npos) {
-    throw UsageError(fmt::format("the job name '{}' must not contain a slash or a zero", name));
+  // An empty name is none; the job then gets an automatic one.
+  if (!name.empty() && !is_entry_name(name)) {
+    throw UsageError(fmt::format(
+        "the job name '{}' names a folder, so it must not contain a slash or a zero, nor be '.' or "
+        "'..'",
+        name));
   }
   std::string job = name;
   if (job.empty()) {

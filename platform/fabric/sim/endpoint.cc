@@ -17,16 +17,20 @@ constexpr Picoseconds kConnectRetry = Microseconds(50);
 
 class SimQueuePair final : public QueuePair {
  public:
-  explicit SimQueuePair(End& end) : end_(end) { end_.attach(this); }
+  explicit SimQueuePair(End& end) : end_(end) { end_.attach(*this); }
   ~SimQueuePair() override { end_.close(); }
 
-  void post_unsignaled(const WorkRequest& request) override { end_.post(request, nullptr); }
+  void post_unsignaled(const WorkRequest& request) override {
+    end_.requester().post(request, nullptr);
+  }
   bool connected() const override { return end_.connected(); }
-  Address peer() const override { return end_.peer_address(); }
-  std::size_t in_line() const override { return end_.in_line(); }
+  Address peer() const override { return end_.peer().address(); }
+  std::size_t in_line() const override { return end_.requester().in_line(); }
 
  private:
-  void post(Operation& operation) override { end_.post(operation.request(), &operation); }
+  void post(Operation& operation) override {
+    end_.requester().post(operation.request(), &operation);
+  }
   void abandon(Operation& operation) override {
     if (operation.transport_state == nullptr) return;  // it could not be posted
     static_cast<Flight*>(operation.transport_state)->operation = nullptr;
@@ -44,7 +48,7 @@ struct SimEndpoint::Attempt {
   QueuePairOptions options;
   std::vector<std::byte> private_data;
   Picoseconds propagation{};  // one way
-  bool abandoned = false;     // whether the connecting task was destroyed
+  bool abandoned = false;     // true once the connecting task has been destroyed
   bool answered = false;
   End* end = nullptr;  // set when it is accepted; null if it is rejected
   std::vector<std::byte> answer;

@@ -88,24 +88,6 @@ struct RelaxedPipe::Earlier {
 
 void RelaxedStep::take() const { pipe->take(*this); }
 
-RelaxedPipe& End::relaxed() {
-  if (relaxed_ == nullptr) relaxed_ = std::make_unique<RelaxedPipe>(*this);
-  return *relaxed_;
-}
-
-void Network::list_steps(std::vector<RelaxedStep>& steps) {
-  for (End& end : ends_) {
-    if (end.relaxed_ != nullptr) end.relaxed_->list(steps);
-  }
-}
-
-void Network::append_state(std::string& state) const {
-  for (const End& end : ends_) {
-    if (end.relaxed_ != nullptr) end.relaxed_->append_state(state);
-    state += '|';
-  }
-}
-
 RelaxedPipe::~RelaxedPipe() = default;
 
 void RelaxedPipe::post(Flight& flight) {
@@ -119,14 +101,14 @@ void RelaxedPipe::post(Flight& flight) {
       at += piece.length;
     }
   }
-  if (SimThread::running() != &end_.thread_) return enter(flight);
-  end_.thread_.store_buffer().push({nullptr, count_, {}, [this, &flight] { enter(flight); }});
+  if (SimThread::running() != &end_.thread()) return enter(flight);
+  end_.thread().store_buffer().push({nullptr, count_, {}, [this, &flight] { enter(flight); }});
 }
 
 void RelaxedPipe::enter(Flight& flight) {
-  if (end_.state_ != End::State::connected) {
+  if (!end_.connected()) {
     if (flight.operation != nullptr) flight.operation->complete(Status::flushed);
-    return end_.network_.release(flight);
+    return end_.network().release(flight);
   }
   Posted posted;
   posted.flight = &flight;
@@ -152,7 +134,7 @@ void RelaxedPipe::list(std::vector<RelaxedStep>& steps) {
     const WorkRequest& request = posted.flight->request;
     // The device starts operations in order; one that waits holds up all later ones.
     if (request.flags.fenced && !earlier.unfenced) return;
-    if (earlier.going >= end_.options_.send_depth) return;
+    if (earlier.going >= end_.requester().send_depth()) return;
     if (is_posted(request.opcode)) {
       list_posted(posted, at, earlier, steps);
     } else if (request.opcode == Opcode::read) {
@@ -211,7 +193,7 @@ void RelaxedPipe::list_non_posted(const Posted& posted, std::uint32_t at, const 
   const auto self = const_cast<RelaxedPipe*>(this);
   if (posted.sampled == 0) {
     const WorkKind kind = kind_of(posted.flight->request.opcode);
-    const bool locked = kind == WorkKind::atomic && end_.peer_->nic_.in_atomic;
+    const bool locked = kind == WorkKind::atomic && end_.peer().nic().in_atomic;
     if (earlier.lets_execute(kind) && !locked) {
       steps.push_back({self, at, 0, Kind::sample});
     }
@@ -226,8 +208,8 @@ void RelaxedPipe::list_non_posted(const Posted& posted, std::uint32_t at, const 
 bool RelaxedPipe::admissible(const Posted& posted) const {
   if (posted.admitted || !is_message(posted.flight->request.opcode)) return true;
   // The operation will be refused. The receive queue may be gone.
-  if (end_.peer_->state_ != End::State::connected) return true;
-  const SimReceiveQueue* const queue = end_.peer_->receive_queue_;
+  if (!end_.peer().connected()) return true;
+  const SimReceiveQueue* const queue = end_.peer().responder().receive_queue();
   return queue != nullptr && !queue->empty();
 }
 
@@ -237,17 +219,18 @@ void RelaxedPipe::admit(Posted& posted) {
   posted.admitted = true;
   Flight& flight = *posted.flight;
   const WorkRequest& request = flight.request;
-  End& peer = *end_.peer_;
-  if (peer.state_ != End::State::connected) return refuse(posted, Status::retry_exceeded);
-  if (!is_supported(request, end_.nic_.profile.nic)) return refuse(posted, Status::unsupported);
+  End& peer = end_.peer();
+  if (!peer.connected()) return refuse(posted, Status::retry_exceeded);
+  if (!is_supported(request, end_.nic().profile.nic)) return refuse(posted, Status::unsupported);
   if (request.opcode != Opcode::send) {
-    flight.memory = peer.nic_.find(peer.address_.node, request.remote, length_at_responder(request),
-                                   right_for(request.opcode), flight.pieces);
+    flight.memory =
+        peer.nic().find(peer.address().node, request.remote, length_at_responder(request),
+                        right_for(request.opcode), flight.pieces);
     const bool aligned = !is_atomic(request.opcode) || request.remote.offset % kWord == 0;
     if (flight.memory == nullptr || !aligned) return refuse(posted, Status::remote_access_error);
   }
   if (!is_message(request.opcode)) return;
-  const SimReceiveQueue::Posted& receive = peer.receive_queue_->take();
+  const SimReceiveQueue::Posted& receive = peer.responder().receive_queue()->take();
   posted.buffer = receive.buffer;
   posted.buffer_id = receive.id;
   if (request.opcode == Opcode::send && request.local.length() > receive.buffer.length()) {
@@ -264,8 +247,8 @@ void RelaxedPipe::refuse(Posted& posted, Status status) const {
 void RelaxedPipe::fetch(Posted& posted, std::uint32_t part) const {
   Flight& flight = *posted.flight;
   const std::span<std::byte> data = part_of(flight, posted.part, part);
-  const Targets targets = end_.local_targets(flight.request.local, flight.payload.size());
-  const pmem::sim::LineTimes now{end_.network_.engine.now(), {}};
+  const Targets targets = end_.network().local_targets(flight.request.local, flight.payload.size());
+  const pmem::sim::LineTimes now{end_.network().engine.now(), {}};
   for_each_piece(targets, posted.part * part, data,
                  [&](pmem::sim::SimRegion& region, Bytes offset, std::span<std::byte> bytes) {
                    region.begin_device_read(offset, bytes.size(), now);
@@ -279,11 +262,11 @@ void RelaxedPipe::place(Posted& posted, std::uint32_t part) {
   Flight& flight = *posted.flight;
   if (flight.status != Status::success) return;
   const WorkRequest& request = flight.request;
-  End& peer = *end_.peer_;
+  End& peer = end_.peer();
   posted.placed |= Parts{1} << part;
   if (request.opcode == Opcode::flush) return;
   if (is_atomic(request.opcode)) {
-    const Target word = peer.remote_targets(flight, kWord).first;
+    const Target word = end_.network().remote_targets(flight, kWord).first;
     const bool swaps =
         request.opcode != Opcode::compare_and_swap || flight.old_value == request.expected;
     const std::uint64_t value = request.opcode == Opcode::fetch_and_add
@@ -291,16 +274,17 @@ void RelaxedPipe::place(Posted& posted, std::uint32_t part) {
                                     : request.operand;
     if (swaps) word.region->device_store(flight.known_as, word.offset, value);
     if (request.opcode == Opcode::atomic_write) flight.old_value = 0;
-    peer.nic_.in_atomic = false;
+    peer.nic().in_atomic = false;
     return;
   }
   const Bytes length = flight.payload.size();
-  const Targets targets = request.opcode == Opcode::send ? peer.local_targets(posted.buffer, length)
-                                                         : peer.remote_targets(flight, length);
+  const Targets targets = request.opcode == Opcode::send
+                              ? end_.network().local_targets(posted.buffer, length)
+                              : end_.network().remote_targets(flight, length);
   for_each_piece(
       targets, posted.part * part, part_of(flight, posted.part, part),
       [&](pmem::sim::SimRegion& region, Bytes offset, std::span<std::byte> bytes) {
-        region.device_write(flight.known_as, offset, bytes, {end_.network_.engine.now(), {}});
+        region.device_write(flight.known_as, offset, bytes, {end_.network().engine.now(), {}});
       });
 }
 
@@ -309,19 +293,19 @@ void RelaxedPipe::sample(Posted& posted, std::uint32_t part) {
   Flight& flight = *posted.flight;
   if (flight.status != Status::success) return;
   const WorkRequest& request = flight.request;
-  End& peer = *end_.peer_;
+  End& peer = end_.peer();
   posted.sampled |= Parts{1} << part;
   if (request.opcode == Opcode::flush) {
     posted.placed = posted.all();
   } else if (request.opcode == Opcode::atomic_write) {
     place(posted, part);
   } else if (request.opcode != Opcode::read) {
-    const Target word = peer.remote_targets(flight, kWord).first;
+    const Target word = end_.network().remote_targets(flight, kWord).first;
     flight.old_value = word.region->device_load(word.offset);
-    peer.nic_.in_atomic = true;
+    peer.nic().in_atomic = true;
   } else {
-    const pmem::sim::LineTimes now{end_.network_.engine.now(), {}};
-    const Targets targets = peer.remote_targets(flight, flight.payload.size());
+    const pmem::sim::LineTimes now{end_.network().engine.now(), {}};
+    const Targets targets = end_.network().remote_targets(flight, flight.payload.size());
     for_each_piece(targets, posted.part * part, part_of(flight, posted.part, part),
                    [&](pmem::sim::SimRegion& region, Bytes offset, std::span<std::byte> bytes) {
                      region.begin_device_read(offset, bytes.size(), now);
@@ -335,7 +319,7 @@ void RelaxedPipe::put_back(Posted& posted, std::uint32_t part) const {
   posted.put_back |= Parts{1} << part;
   // If the operation is no longer awaited, its memory may be gone.
   if (flight.operation == nullptr) return;
-  const Targets targets = end_.local_targets(flight.request.local, flight.payload.size());
+  const Targets targets = end_.network().local_targets(flight.request.local, flight.payload.size());
   for_each_piece(targets, posted.part * part, part_of(flight, posted.part, part),
                  [](pmem::sim::SimRegion& region, Bytes offset, std::span<std::byte> bytes) {
                    region.answer_arrived(offset, bytes);
@@ -344,11 +328,11 @@ void RelaxedPipe::put_back(Posted& posted, std::uint32_t part) const {
 
 void RelaxedPipe::report(Posted& posted) const {
   const WorkRequest& request = posted.flight->request;
-  End& peer = *end_.peer_;
+  Responder& responder = end_.peer().responder();
   posted.reported = true;
-  if (peer.state_ == End::State::closed || peer.options_.completions == nullptr) return;
-  ReceiveCompletion received{peer.queue_pair_,      Status::success,  std::nullopt,
-                             posted.buffer.first(), posted.buffer_id, 0};
+  if (!responder.reports()) return;
+  ReceiveCompletion received{responder.queue_pair(), Status::success,  std::nullopt,
+                             posted.buffer.first(),  posted.buffer_id, 0};
   if (request.opcode == Opcode::send) {
     received.length = request.local.length();
     received.buffer.length = std::min(received.length, received.buffer.length);
@@ -356,13 +340,13 @@ void RelaxedPipe::report(Posted& posted) const {
     received.buffer.length = 0;
     received.immediate = request.immediate;
   }
-  peer.report(received);
+  responder.report(received);
 }
 
 void RelaxedPipe::complete(Posted& posted) const {
   Flight& flight = *posted.flight;
   posted.completed = true;
-  const SimThread::CompletionArrives completion_arrives(end_.thread_);
+  const SimThread::CompletionArrives completion_arrives(end_.thread());
   if (flight.operation == nullptr) return;
   Operation& operation = *std::exchange(flight.operation, nullptr);
   operation.complete(flight.status, flight.old_value);
@@ -392,7 +376,7 @@ void RelaxedPipe::take(const RelaxedStep& step) {
       const Status status = posted.flight->status;
       if (status != Status::success) {
         end_.enter_error();
-        if (status != Status::retry_exceeded) end_.peer_->enter_error();
+        if (status != Status::retry_exceeded) end_.peer().enter_error();
       }
       break;
     }
@@ -412,7 +396,7 @@ bool RelaxedPipe::done(const Posted& posted) {
 
 void RelaxedPipe::forget_done() {
   for (const Posted& posted : posted_) {
-    if (done(posted)) end_.network_.release(*posted.flight);
+    if (done(posted)) end_.network().release(*posted.flight);
   }
   std::erase_if(posted_, [](const Posted& posted) { return done(posted); });
 }
@@ -422,12 +406,12 @@ void RelaxedPipe::flush() {
     const bool left = is_posted(posted.flight->request.opcode) && posted.fetched == posted.all();
     if (!left) {
       if (posted.sampled != 0 && posted.placed == 0 && is_atomic(posted.flight->request.opcode)) {
-        end_.peer_->nic_.in_atomic = false;
+        end_.peer().nic().in_atomic = false;
       }
       refuse(posted, Status::flushed);
     }
     Operation* const operation = std::exchange(posted.flight->operation, nullptr);
-    if (operation != nullptr && end_.state_ == End::State::error) {
+    if (operation != nullptr && end_.state() == End::State::error) {
       operation->complete(Status::flushed);
     }
     posted.completed = true;

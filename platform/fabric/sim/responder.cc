@@ -1,8 +1,11 @@
-// The responder's side of a connection: how the peer's device processes a message.
+#include "platform/fabric/sim/responder.h"
+
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
+#include <cstdlib>
 #include <numeric>
+#include <utility>
 
 #include "platform/fabric/sim/connection.h"
 #include "platform/fabric/sim/packets.h"
@@ -36,23 +39,92 @@ bool is_word(const Targets& targets) {
 
 }  // namespace
 
-void End::arrived(Flight& flight) {
+void SimReceiveQueue::post(const LocalPieces& buffer, std::uint64_t buffer_id) {
+  if (posted_.size() >= depth_) std::abort();
+  posted_.push_back({buffer, buffer_id});
+}
+
+void Delivery::fire() { to->delivered(*this); }
+
+void Delivery::taken() {
+  const SimThread* const thread = SimThread::running();
+  Network& network = to->network();
+  journal->received(message, thread != nullptr ? thread->now() : network.engine.now());
+  network.release(*this);
+}
+
+Responder::Responder(End& end, Network& network, Nic& nic, const QueuePairOptions& options)
+    : network_(network),
+      nic_(nic),
+      receive_queue_(static_cast<SimReceiveQueue*>(options.receive_queue)),
+      end_(end),
+      completions_(options.completions),
+      reported_as_(options.reported_as) {}
+
+void Responder::attach(QueuePair& queue_pair) {
+  queue_pair_ = reported_as_ != nullptr ? reported_as_ : &queue_pair;
+  for (ReceiveCompletion& completion : early_) {
+    completion.queue_pair = queue_pair_;
+    completions_->push(completion);
+  }
+  early_.clear();
+}
+
+void Responder::requester_has_flushed() {
+  if (phase_ == Phase::serves) phase_ = Phase::requester_has_flushed;
+}
+
+void Responder::stop() { phase_ = Phase::ended; }
+
+void Responder::report_disconnected() {
+  deliver({queue_pair_, Status::disconnected, {}, {}, 0},
+          std::max({network_.engine.now(), last_placement_ + nic_.profile.nic.pcie_write,
+                    last_atomic_}));
+}
+
+void Responder::close() {
+  phase_ = Phase::closed;
+  if (completions_ != nullptr && queue_pair_ != nullptr) completions_->forget(*queue_pair_);
+  queue_pair_ = nullptr;
+}
+
+void Responder::report(ReceiveCompletion completion) {
+  if (queue_pair_ == nullptr) {
+    early_.push_back(completion);
+    return;
+  }
+  completion.queue_pair = queue_pair_;
+  const SimThread::CompletionArrives completion_arrives(end_.thread());
+  completions_->push(completion);
+}
+
+void Responder::delivered(Delivery& delivery) {
+  if (reports()) {
+    if (delivery.journal != nullptr) [[unlikely]]
+      delivery.completion.observer = &delivery;
+    report(delivery.completion);
+  }
+  if (delivery.completion.observer == nullptr) [[likely]]
+    network_.release(delivery);
+}
+
+void Responder::arrived(Flight& flight) {
   const Profile& profile = nic_.profile;
-  flight.arrived = true;
+  const bool cut_off = flight.way == Flight::Way::cut_off;
+  flight.way = Flight::Way::arrived;
   if (flight.observed) [[unlikely]]
     flight.from->observer().arrived(flight.observed_as, network_.engine.now());
-  if (flight.cut) {
+  if (cut_off) {
     // The part of a WRITE that has arrived is placed. Nothing else happens, since the requester is
     // gone.
-    flight.memory = nic_.find(address_.node, flight.request.remote, flight.request.local.length(),
-                              Access::remote_write, flight.pieces);
-    if (flight.request.opcode == Opcode::write && state_ == State::connected &&
-        flight.memory != nullptr) {
-      place(flight, remote_targets(flight, flight.payload.size()), network_.engine.now());
+    flight.memory = nic_.find(end_.address().node, flight.request.remote,
+                              flight.request.local.length(), Access::remote_write, flight.pieces);
+    if (flight.request.opcode == Opcode::write && !ended() && flight.memory != nullptr) {
+      place(flight, network_.remote_targets(flight, flight.payload.size()), network_.engine.now());
     }
     return network_.release(flight);
   }
-  if (state_ != State::connected) {
+  if (ended()) {
     // No one answers, so the requester gives up after its retries. If it already knows that the
     // connection has ended, it has flushed the operation.
     refuse(flight, Status::retry_exceeded, network_.engine.now() + profile.retry.timeout);
@@ -68,26 +140,26 @@ void End::arrived(Flight& flight) {
   retry_held_later();
 }
 
-void End::retry_held_later() {
+void Responder::retry_held_later() {
   network_.engine.schedule_in_line(nic_.profile.retry.rnr_timer, retry_timer_);
 }
 
 // True if the first held message still finds no receive buffer. The message itself is not accessed:
 // with thousands of clients each access would be a cache miss.
-bool End::lacks_buffer_again() {
-  if (state_ != State::connected || peer_has_flushed_) return false;
+bool Responder::lacks_buffer_again() {
+  if (phase_ != Phase::serves) return false;
   if (receive_queue_ != nullptr && !receive_queue_->empty()) return false;
   nic_.receive.take(network_.engine.now(), nic_.profile.nic.message);
   return true;
 }
 
-void End::retry_held() {
+void Responder::retry_held() {
   const Profile& profile = nic_.profile;
   bool rejected = lacks_buffer_again();
   while (!held_.empty()) {
     if (!rejected) {
       Flight& flight = held_.front();
-      if (state_ != State::connected || flight.flushed) {
+      if (ended() || flight.flushed) {
         held_.take_front();
         refuse(flight, Status::retry_exceeded, network_.engine.now());
         continue;
@@ -107,7 +179,7 @@ void End::retry_held() {
   }
 }
 
-bool End::process(Flight& flight) {
+bool Responder::process(Flight& flight) {
   const Profile& profile = nic_.profile;
   const WorkRequest& request = flight.request;
   Time at = nic_.receive.take(network_.engine.now(), profile.nic.message) + profile.nic.processing;
@@ -118,7 +190,7 @@ bool End::process(Flight& flight) {
   }
   if (request.opcode == Opcode::send || request.opcode == Opcode::write_with_immediate) {
     if (request.opcode == Opcode::write_with_immediate) {
-      flight.memory = nic_.find(address_.node, request.remote, request.local.length(),
+      flight.memory = nic_.find(end_.address().node, request.remote, request.local.length(),
                                 Access::remote_write, flight.pieces);
       if (flight.memory == nullptr) return refuse(flight, Status::remote_access_error, at), true;
     }
@@ -134,15 +206,15 @@ bool End::process(Flight& flight) {
       received.length = length;
       received.buffer.length = std::min(length, received.buffer.length);
       at = nic_.find_local(at, posted.buffer, length);
-      place(flight, local_targets(posted.buffer, length), at);
+      place(flight, network_.local_targets(posted.buffer, length), at);
     } else {
       received.buffer.length = 0;
       received.immediate = request.immediate;
       at = nic_.find_remote(at, request, *flight.memory, request.local.length(), flight.pieces);
-      place(flight, remote_targets(flight, request.local.length()), at);
+      place(flight, network_.remote_targets(flight, request.local.length()), at);
     }
     Delivery& delivery = deliver(received, last_placement_ + profile.nic.pcie_write);
-    delivery.journal = flight.from->journal_.get();
+    delivery.journal = flight.from->journal();
     delivery.message = flight.known_as;
     acknowledge(flight, std::max(at, flight.last_arrival + profile.nic.processing));
     return true;
@@ -157,9 +229,9 @@ bool End::process(Flight& flight) {
                                                                    : profile.nic.flush)) &&
                      (request.opcode != Opcode::atomic_write || profile.nic.atomic_write);
   if (!known) return refuse(flight, Status::unsupported, at), true;
-  flight.memory =
-      nic_.find(address_.node, request.remote, length, right_for(request.opcode), flight.pieces);
-  if (flight.memory == nullptr || (word && !is_word(remote_targets(flight, kWord)))) {
+  flight.memory = nic_.find(end_.address().node, request.remote, length, right_for(request.opcode),
+                            flight.pieces);
+  if (flight.memory == nullptr || (word && !is_word(network_.remote_targets(flight, kWord)))) {
     return refuse(flight, Status::remote_access_error, at), true;
   }
 
@@ -170,7 +242,7 @@ bool End::process(Flight& flight) {
 
   switch (request.opcode) {
     case Opcode::write:
-      place(flight, remote_targets(flight, length), at);
+      place(flight, network_.remote_targets(flight, length), at);
       acknowledge(flight, std::max(at, flight.last_arrival + profile.nic.processing));
       break;
     case Opcode::read:
@@ -194,35 +266,7 @@ bool End::process(Flight& flight) {
   return true;
 }
 
-// The parts of regions that an operation touches at the responder.
-Targets End::targets_in_extents(const Flight& flight) const {
-  std::vector<Target>& targets = network_.targets;
-  pmem::sim::SimRegion& region = flight.memory->region();
-  targets.clear();
-  for (const RegionPiece& piece : flight.pieces) {
-    targets.push_back({&region, piece.offset, piece.length});
-  }
-  if (targets.empty()) return {{&region, 0, 0}, {}};
-  return {targets.front(), std::span(targets).subspan(1)};
-}
-
-// The parts of regions that the first `length` bytes of local memory are in.
-Targets End::local_targets(const LocalPieces& local, Bytes length) const {
-  if (length == 0) return {};
-  if (const LocalBuffer& first = local.first(); length <= first.length) [[likely]] {
-    return {{&model_of(*first.region), first.offset, length}, {}};
-  }
-  std::vector<Target>& targets = network_.targets;
-  targets.clear();
-  for (const LocalBuffer& piece : local.all()) {
-    const Bytes part = std::min<Bytes>(piece.length, length);
-    if (part != 0) targets.push_back({&model_of(*piece.region), piece.offset, part});
-    length -= part;
-  }
-  return {targets.front(), std::span(targets).subspan(1)};
-}
-
-void End::place(Flight& flight, const Targets& targets, Time at) {
+void Responder::place(Flight& flight, const Targets& targets, Time at) {
   const Bytes bytes = flight.payload.size();
   at = behind_earlier<WorkKind::posted>(at);
   if (bytes == 0) {
@@ -271,7 +315,8 @@ void End::place(Flight& flight, const Targets& targets, Time at) {
 
 // Returns how many lines the first `bytes` bytes of several targets span. If they are written to
 // memory, advances `end` to when memory has taken them.
-std::int64_t End::write_targets(const Targets& targets, Bytes bytes, Time start, Time& end) const {
+std::int64_t Responder::write_targets(const Targets& targets, Bytes bytes, Time start,
+                                      Time& end) const {
   std::int64_t count = 0;
   targets.for_each([&](const Target& target) {
     // Fewer bytes than the targets have arrive if the requester died.
@@ -288,8 +333,8 @@ std::int64_t End::write_targets(const Targets& targets, Bytes bytes, Time start,
 
 // Places the targets one after the other, from time `next` on; the lines of each target are placed
 // in any order.
-void End::place_in_turn(const Flight& flight, const Targets& targets, Time next,
-                        Picoseconds per_line) {
+void Responder::place_in_turn(const Flight& flight, const Targets& targets, Time next,
+                              Picoseconds per_line) {
   std::span<const std::byte> data = flight.payload;
   targets.for_each([&](const Target& target) {
     const Bytes part = std::min<Bytes>(target.length, data.size());
@@ -305,14 +350,14 @@ void End::place_in_turn(const Flight& flight, const Targets& targets, Time next,
 
 // Notes that until then the device is at work for this end, and uses the memory of a registration
 // with extents.
-void End::keep_busy(Flight& flight, Time until) {
+void Responder::keep_busy(Flight& flight, Time until) {
   busy_until_ = std::max(busy_until_, until);
   if (flight.memory == nullptr || flight.memory->extents == nullptr) [[likely]]
     return;
   flight.memory->busy_until = std::max(flight.memory->busy_until, until);
 }
 
-void End::execute_read(Flight& flight, Time at) {
+void Responder::execute_read(Flight& flight, Time at) {
   const Profile& profile = nic_.profile;
   const Bytes bytes = flight.request.local.length();
   // A read pushes earlier placements of its connection in front of it (PCI Express ordering), and
@@ -320,7 +365,7 @@ void End::execute_read(Flight& flight, Time at) {
   const Picoseconds bus = transfer_time(bytes, profile.nic.dma_read_bandwidth());
   const Time now = network_.engine.now();
   const Time start = nic_.dma_read.take(now, behind_earlier<WorkKind::read>(at), bus);
-  const Targets targets = remote_targets(flight, bytes);
+  const Targets targets = network_.remote_targets(flight, bytes);
   const Target& one = targets.first;
   const bool is_one = targets.more.empty();
   const Time asked_at = start + profile.nic.pcie_read / 2;
@@ -351,8 +396,8 @@ void End::execute_read(Flight& flight, Time at) {
   keep_busy(flight, flight.read_by);
   // Each packet leaves as soon as it has been read.
   Picoseconds of_first = span;
-  if (bytes > path_.mtu) {
-    const double part = static_cast<double>(path_.mtu) / static_cast<double>(bytes);
+  if (const Bytes mtu = end_.path().mtu; bytes > mtu) {
+    const double part = static_cast<double>(mtu) / static_cast<double>(bytes);
     of_first = Picoseconds(std::llround(static_cast<double>(span.count()) * part));
   }
   flight.stage = Flight::Stage::responds;
@@ -360,26 +405,26 @@ void End::execute_read(Flight& flight, Time at) {
 }
 
 // Schedules the execution of a FLUSH or an atomic.
-void End::execute_at(Flight& flight, Time at) {
+void Responder::execute_at(Flight& flight, Time at) {
   keep_busy(flight, at);
   flight.stage = Flight::Stage::executes;
   network_.engine.schedule(at, flight);
 }
 
-void End::observe_execution(const Flight& flight, const Target& target, Time at) {
+void Responder::observe_execution(const Flight& flight, const Target& target, Time at) {
   const Bytes persistent = target.region->tracked() ? target.length : 0;
   flight.from->observer().executed(flight.observed_as, {target.region->id(), target.offset},
                                    persistent, at);
 }
 
-void End::first_packet_read(Flight& flight) {
+void Responder::first_packet_read(Flight& flight) {
   flight.placed = send_response(flight, flight.request.local.length(), flight.read_by);
   if (flight.read_by <= network_.engine.now()) return executed(flight);
   flight.stage = Flight::Stage::executes;
   network_.engine.schedule(flight.read_by, flight);
 }
 
-void End::executed(Flight& flight) {
+void Responder::executed(Flight& flight) {
   const WorkRequest& request = flight.request;
   // The region may have been deregistered meanwhile. The device has begun the operation, so it
   // finishes it.
@@ -387,7 +432,7 @@ void End::executed(Flight& flight) {
     flight.payload.resize(request.local.length());
     std::span<std::byte> data = flight.payload;
     pmem::sim::LineTimes seen = flight.seen;
-    remote_targets(flight, data.size()).for_each([&](const Target& target) {
+    network_.remote_targets(flight, data.size()).for_each([&](const Target& target) {
       target.region->end_device_read(target.offset, data.first(target.length), seen);
       seen.first += seen.per_line * lines(target.offset, target.length);
       data = data.subspan(target.length);
@@ -395,18 +440,18 @@ void End::executed(Flight& flight) {
     return flight.from->complete_at(flight, network_.engine.now(), flight.placed);
   }
   if (flight.observed && request.opcode == Opcode::flush) [[unlikely]] {
-    observe_execution(flight, remote_targets(flight, request.flush_length).first,
+    observe_execution(flight, network_.remote_targets(flight, request.flush_length).first,
                       network_.engine.now());
   }
   if (request.opcode == Opcode::flush) {
     if (request.placement == Placement::persistence) {
-      remote_targets(flight, request.flush_length).for_each([&](const Target& target) {
+      network_.remote_targets(flight, request.flush_length).for_each([&](const Target& target) {
         target.region->device_flush(flight.known_as, target.offset, target.length);
       });
     }
     return respond(flight);
   }
-  const Target word = remote_targets(flight, kWord).first;
+  const Target word = network_.remote_targets(flight, kWord).first;
   if (flight.observed) [[unlikely]]
     observe_execution(flight, word, network_.engine.now());
   pmem::sim::SimRegion& region = *word.region;
@@ -431,100 +476,57 @@ void End::executed(Flight& flight) {
   respond(flight);
 }
 
-void End::acknowledge(Flight& flight, Time at) {
-  const perdura::sim::NicProfile& requester = flight.from->nic_.profile.nic;
+void Responder::acknowledge(Flight& flight, Time at) {
+  const perdura::sim::LinkProfile& path = end_.path();
   // If the responder is gone, there is no acknowledgment: the requester gives up.
-  const Bytes on_wire = wire_bytes(path_, 0);
-  if (flight.status != Status::retry_exceeded) count_sent(on_wire);
-  flight.from->complete_at(flight, at,
-                           at + transfer_time(on_wire, path_.bandwidth) + path_.propagation +
-                               requester.processing + requester.pcie_write);
+  const Bytes on_wire = wire_bytes(path, 0);
+  if (flight.status != Status::retry_exceeded) end_.count_sent(on_wire);
+  flight.from->acknowledged(flight, at,
+                            at + transfer_time(on_wire, path.bandwidth) + path.propagation);
 }
 
 // Sends an answer whose first packet is ready now and whose last packet is ready at `last_packet`.
 // Returns when all of it is in the requester's memory.
-Time End::send_response(Flight& flight, Bytes bytes, Time last_packet) {
-  const Bytes on_wire = wire_bytes(path_, bytes);
-  count_sent(on_wire);
-  const Picoseconds wire = transfer_time(on_wire, path_.bandwidth);
-  const Picoseconds packet = first_packet_time(path_, bytes);
+Time Responder::send_response(Flight& flight, Bytes bytes, Time last_packet) {
+  const perdura::sim::LinkProfile& path = end_.path();
+  const Bytes on_wire = wire_bytes(path, bytes);
+  end_.count_sent(on_wire);
+  const Picoseconds wire = transfer_time(on_wire, path.bandwidth);
+  const Picoseconds packet = first_packet_time(path, bytes);
   const Time now = network_.engine.now();
   // Answers of a connection leave in the order of its operations.
   last_answer_ = nic_.link.take(now, std::max(now, last_answer_),
                                 transfer_time(on_wire, nic_.profile.link.bandwidth));
-  const Time departure = enter_path(last_answer_, on_wire, last_answer_arrives_);
-  const Time first_arrival = departure + packet + path_.propagation;
-  const Time last_arrival = std::max(departure + wire, last_packet + packet) + path_.propagation;
-  Nic& requester = flight.from->nic_;
-  const Profile& profile = requester.profile;
-  Time received =
-      requester.receive.take(first_arrival, profile.nic.message) + profile.nic.processing;
-  if (flight.request.opcode == Opcode::read) {
-    received = requester.find_local(received, flight.request.local, bytes);
-  }
-  const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
-  const Picoseconds last_bus =
-      transfer_time(std::min(bytes, path_.mtu), profile.nic.pcie_bandwidth);
-  // All but the last packet are placed while the others arrive.
-  const Time placed = requester.dma_write.take(received, bus) + bus;
-  return std::max(placed, last_arrival + profile.nic.processing + last_bus) +
-         profile.nic.pcie_write;
+  const Time departure = end_.enter_path(last_answer_, on_wire, last_answer_arrives_);
+  const Time first_arrival = departure + packet + path.propagation;
+  const Time last_arrival = std::max(departure + wire, last_packet + packet) + path.propagation;
+  return flight.from->take_answer(flight, bytes, first_arrival, last_arrival);
 }
 
 // Answers a FLUSH or an atomic.
-void End::respond(Flight& flight) {
+void Responder::respond(Flight& flight) {
   const Time now = network_.engine.now();
   flight.from->complete_at(flight, now, send_response(flight, kWord, now));
 }
 
-void End::refuse(Flight& flight, Status status, Time at) {
+void Responder::refuse(Flight& flight, Status status, Time at) {
   flight.status = status;
   acknowledge(flight, at);
   // When it refuses an operation, the responder's own queue pair goes into the error state, too.
-  if (status != Status::retry_exceeded && status != Status::receiver_not_ready) enter_error();
+  if (status != Status::retry_exceeded && status != Status::receiver_not_ready) {
+    end_.enter_error();
+  }
 }
 
-// The answer leaves the responder at `sent`, and its completion reaches the requester at `at`.
-void End::complete_at(Flight& flight, Time sent, Time at) {
-  if (journal_ && flight.status == Status::success) [[unlikely]]
-    tell_completed(flight, sent);
-  if (network_.delays.messages != nullptr) [[unlikely]]
-    at += perdura::sim::choose_delay(*network_.delays.messages);
-  flight.stage = Flight::Stage::answered;
-  network_.engine.schedule(at, flight);
-}
-
-// Tells the journal which operations complete: from now on the requester may receive the
-// completion, even if the responder fails. Completions come in order: one that follows a READ waits
-// for the READ's answer, and a signaled one also reports the unsignaled ones before it.
-void End::tell_completed(Flight& flight, Time sent) {
-  flight.succeeded = true;
-  flight.sent = sent;
-  outstanding_.for_each([this, all = true](Flight& next) mutable {
-    all = all && next.succeeded;
-    if (!all || next.told) return;
-    next.told = true;
-    last_told_ = std::max(last_told_, next.sent);
-    unreported_.push_back(next.known_as);
-    if (next.operation == nullptr) return;
-    for (const auto& operation : unreported_) journal_->completed(operation, last_told_);
-    unreported_.clear();
-  });
-}
-
-Delivery& End::deliver(const ReceiveCompletion& completion, Time at) {
+Delivery& Responder::deliver(const ReceiveCompletion& completion, Time at) {
   Delivery& delivery = network_.new_delivery();
-  delivery.end = this;
+  delivery.to = this;
   delivery.completion = completion;
   if (network_.delays.messages != nullptr) [[unlikely]]
     at += perdura::sim::choose_delay(*network_.delays.messages);
   last_delivery_ = std::max(last_delivery_, at);
   network_.engine.schedule(last_delivery_, delivery);
   return delivery;
-}
-
-void End::lose_connection(Picoseconds delay) {
-  network_.after(delay, [this] { enter_error(); });
 }
 
 }  // namespace perdura::fabric::sim

@@ -43,6 +43,10 @@ TomlSection existing_section(const TomlSection& parent, std::string_view key) {
 // The quantities of one section, in the units that the names of its keys say. Every key that is
 // not optional must be present, and unknown keys are errors. Where a role has such a section, too,
 // its keys come before those of the other.
+//
+// A mistyped key is both: an unknown one, and a missing one. To report the unknown one, which stands
+// in the file, all keys must be known; so a missing key is read as its least value, and done()
+// reports it if all keys are known.
 class Quantities {
  public:
   Quantities(const TomlSection& top, std::string_view name)
@@ -64,8 +68,9 @@ class Quantities {
   double gigabytes_per_second(const std::string& key) { return number(key, kBandwidth) * 1e9; }
   double gigabits_per_second(const std::string& key) { return number(key, kBandwidth) * 1e9 / 8; }
   std::uint32_t count(const std::string& key, std::uint32_t least, std::uint32_t most) {
-    const auto [section, node] = find(key);
-    return static_cast<std::uint32_t>(section.number_of(node, key, least, most));
+    const Found found = find(key);
+    if (found.node == nullptr) return least;
+    return static_cast<std::uint32_t>(found.section->number_of(*found.node, key, least, most));
   }
   // True if an optional key is present.
   bool has(const std::string& key) {
@@ -74,24 +79,30 @@ class Quantities {
                        [&](const Layer& layer) { return layer.section.has(key); });
   }
   bool flag(const std::string& key) {
-    const auto [section, node] = find(key);
-    return section.flag_of(node, key);
+    const Found found = find(key);
+    return found.node != nullptr && found.section->flag_of(*found.node, key);
   }
   WorkCost cost(const std::string& key) {
     return {nanoseconds(key + "_ns"), picoseconds(key + "_ns_per_byte", kNanosecondsPerByte)};
   }
 
-  [[noreturn]] void refuse(const std::string& key, const std::string& must_be) {
-    const auto [section, node] = find(key);
-    section.wrong(node, key, fmt::format("must be {}", must_be));
+  // Refuses the value of a key that does not fit those of others. Nothing is said of values that
+  // stand for missing keys.
+  void refuse(const std::string& key, const std::string& must_be) {
+    if (!missing_.empty()) return;
+    const Found found = find(key);
+    found.section->wrong(*found.node, key, fmt::format("must be {}", must_be));
   }
 
-  // Must be called when all keys have been read; reports unknown keys.
+  // Must be called when all keys have been read; reports unknown and missing keys.
   void done() const {
     for (const Layer& layer : layers_) {
       std::vector<std::string_view> known(read_.begin(), read_.end());
       known.insert(known.end(), layer.tables.begin(), layer.tables.end());
       layer.section.allow_only(known);
+    }
+    if (!missing_.empty()) {
+      layers_.back().section.missing(missing_, fmt::format("add {} = ...", missing_));
     }
   }
 
@@ -101,22 +112,24 @@ class Quantities {
     std::span<const std::string_view> tables{};  // nested tables, which are read elsewhere
   };
   struct Found {
-    const TomlSection& section;  // the one that has the key
-    const toml::node& node;
+    const TomlSection* section = nullptr;  // the one that has the key
+    const toml::node* node = nullptr;      // null if none has
   };
 
   Found find(const std::string& key) {
     read_.insert(key);
     for (const Layer& layer : layers_) {
       if (const toml::node* const node = layer.section.table().get(key)) {
-        return {layer.section, *node};
+        return {&layer.section, node};
       }
     }
-    layers_.back().section.missing(key, fmt::format("add {} = ...", key));
+    if (missing_.empty()) missing_ = key;
+    return {};
   }
   double number(const std::string& key, const Range& range) {
-    const auto [section, node] = find(key);
-    return section.real_of(node, key, range.least, range.most);
+    const Found found = find(key);
+    if (found.node == nullptr) return range.least;
+    return found.section->real_of(*found.node, key, range.least, range.most);
   }
   Picoseconds picoseconds(const std::string& key, const Range& range) {
     return Picoseconds(static_cast<std::int64_t>(number(key, range) * 1e3 + 0.5));
@@ -124,6 +137,7 @@ class Quantities {
 
   std::vector<Layer> layers_;  // the first that has a key wins
   std::set<std::string> read_;
+  std::string missing_;  // the first missing key; empty if there is none
 };
 
 CpuProfile read_cpu(Quantities section) {

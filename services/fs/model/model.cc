@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "platform/base/plain_name.h"
 #include "services/fs/model/fail.h"
 #include "services/fs/model/hash.h"
 
@@ -12,10 +13,7 @@ namespace perdura::fs {
 namespace {
 
 std::errc why_not_name(std::string_view name) {
-  if (name.empty() || name == "." || name == ".." ||
-      name.find_first_of(std::string_view("/\0", 2)) != name.npos) {
-    return std::errc::invalid_argument;
-  }
+  if (!is_entry_name(name)) return std::errc::invalid_argument;
   return name.size() > kLongestName ? std::errc::filename_too_long : std::errc{};
 }
 

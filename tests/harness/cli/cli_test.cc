@@ -516,7 +516,8 @@ TEST(Cli, FiguresThatCannotBeDrawnAreRefusedBeforeTheSweepAndAfterIt) {
   const std::string text = read(whole / "experiment.toml");
   const fs::path file = temporary.path() / "x.toml";
   for (const auto& [from, to, message] :
-       {std::tuple{"\ntitle = ", "\ncaption = ", "needs title = \"...\""},
+       {std::tuple{"\ntitle = ", "\n# ", "needs title = \"...\""},
+        std::tuple{"\ntitle = ", "\ntitel = ", "unknown key 'titel' (did you mean 'title'?)"},
         std::tuple{"\ntitle = ", "\ncolor = \"red\"\ntitle = ", "unknown key 'color'"},
         std::tuple{"plot = \"", "plot = \"no-", "there is no script "},
         std::tuple{"\nx = \"value_size\"", "\nx = \"workload\"", "takes numbers"},

@@ -156,6 +156,17 @@ TEST_F(Files, ThatAreFoldersAreCalledSo) {
   }
 }
 
+// A plan looks for the times of past runs in out/.
+TEST_F(Files, AtThePlaceOfPastRunsAreCalledSo) {
+  write("out", "");
+  const Outcome outcome = shell(
+      fmt::format("cd {} && {} plan erda-latency", temporary_.path().string(), PERDURA_PROGRAM));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.text,
+            "perdura: out: is a file, not a folder; past runs are looked for there: move it away, "
+            "or name a run with --like DIR\n");
+}
+
 // What is wrong with a value is said with the value's own line.
 TEST_F(Files, NameTheLineOfTheValue) {
   const std::string sweep = source("experiments/erda-latency.toml");

@@ -1,10 +1,13 @@
 // Each mistake in an experiment gives one line that says what is wrong, where, and what to do.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "harness/config/document.h"
 #include "harness/config/experiment.h"
 #include "platform/base/error.h"
 #include "tests/harness/declarations.h"
+#include "tests/support/temporary_directory.h"
 
 namespace perdura::harness {
 namespace {
@@ -38,7 +41,7 @@ const Mistake kMistakes[] = {
      "x.toml:2: Error while parsing key-value pair: cannot redefine existing string 'name'"},
     {"{}[workload]",
      "x.toml:6: Error while parsing table header: cannot redefine existing table 'workload'"},
-    {"name = \"x\"\nworkload = 3", "x.toml:2: workload must be a section, [workload]"},
+    {"name = \"x\"\nworkload = 3", "x.toml:2: workload must be a section, [workload], but is 3"},
     {"name = \"x\"\nseed = -1",
      "x.toml:2: seed must be a whole number from 0 to 9223372036854775807, but is -1"},
     {"name = \"x\"\nseed = 1.5",
@@ -107,9 +110,9 @@ const Mistake kMistakes[] = {
     {"{}[roles]\nserver_completion = \"event\"\n[matrix]\ncompletion = [\"polling\"]",
      "x.toml:6: completion is given for both roles and in [roles]; keep one"},
     {"{}[matrix]\nclients = 2",
-     "x.toml:7: clients in [matrix] must be a list with at least one value"},
+     "x.toml:7: clients in [matrix] must be a list with at least one value, but is 2"},
     {"{}[matrix]\nclients = []",
-     "x.toml:7: clients in [matrix] must be a list with at least one value"},
+     "x.toml:7: clients in [matrix] must be a list with at least one value, but is empty"},
     {"{}[matrix]\nclients = [1,\n\"a\"]",
      "x.toml:8: clients in [matrix] must be a whole number from 1 to 65535, but is \"a\""},
     {"{}[matrix]\nclients = [1, 2, 1]", "x.toml:7: clients in [matrix] has a value twice"},
@@ -150,7 +153,7 @@ const Mistake kMistakes[] = {
     {"{}[systems.\"a,b\"]\nvariant_of = \"erda\"",
      "x.toml:6: a,b in [systems] names rows of the results, so it may hold letters, digits, '-', "
      "'_' and '.' only"},
-    {"{}erda = 5", "x.toml:6: erda in [systems] must be a section, [systems.erda]"},
+    {"{}erda = 5", "x.toml:6: erda in [systems] must be a section, [systems.erda], but is 5"},
     {"{}[shm]\nlatency = 1",
      "x.toml:7: unknown key 'latency' in [shm]; known are: network_latency_ns, write_latency_ns, "
      "pm_directory"},
@@ -174,7 +177,15 @@ const Mistake kMistakes[] = {
      "docs/figures.md"},
     {"{}[[table]]\nid = \"a\"\ntitle = \"t\"\nkind = \"average\"\nx = \"clients\"\n"
      "y = \"latency_mean_us\"\ncolor = \"red\"",
-     "x.toml:12: table a: unknown key 'color'; see docs/figures.md"},
+     "x.toml:12: table a: unknown key 'color'; known are: baseline, group, id, kind, normalize, "
+     "paper, series, title, where, x, y; see docs/figures.md"},
+    {"{}[[figure]]\nid = \"a\"\ntitel = \"t\"\nplot = \"lines\"\nx = \"clients\"\n"
+     "y = \"latency_mean_us\"",
+     "x.toml:8: figure a: unknown key 'titel' (did you mean 'title'?); known are: at, baseline, "
+     "data, id, normalize, paper, plot, series, title, where, x, y; see docs/figures.md"},
+    {"{}[[figure]]\nid = \"a\"\ntitle = 5\nplot = \"lines\"\nx = \"clients\"\n"
+     "y = \"latency_mean_us\"",
+     "x.toml:8: figure a: title must be a string, but is 5; see docs/figures.md"},
     {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"lines\"\nx = \"clients\"\ny = "
      "\"guarantee\"",
      "x.toml:11: figure a: y takes a column of numbers, and guarantee has words; see "
@@ -220,6 +231,18 @@ TEST(ExperimentErrors, NameTheOverrideThatIsWrong) {
     EXPECT_STREQ(error.what(),
                  "--set workload.clients=0: clients in [workload] must be a whole number from 1 to "
                  "65535, but is 0");
+  }
+}
+
+TEST(ExperimentErrors, NameTheFileThatIsEmpty) {
+  const test::TemporaryDirectory folder(testing::TempDir(), "empty-experiment");
+  const std::string file = folder.path() / "empty.toml";
+  std::ofstream{file};
+  try {
+    load_experiment(file, test::declarations());
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.what(), file + ": is empty");
   }
 }
 

@@ -81,14 +81,14 @@ TEST(Site, MistakesAreNamedWithTheirPlace) {
   EXPECT_EQ(refused(name + "[[host]]\nrole = \"server\"\n"),
             "lab.toml:2: [[host]] needs name = \"...\"");
   EXPECT_EQ(refused(name + "[host]\nrole = \"server\"\n"),
-            "lab.toml:2: host must be written as [[host]]");
+            "lab.toml:2: host must be written as [[host]], but is a section");
   EXPECT_EQ(refused(name + kServer + "core = 1\n" + kClient),
             "lab.toml:5: unknown key 'core' in [host] (did you mean 'cores'?); known are: name, "
             "role, cores, numa_node, "
             "device");
   EXPECT_EQ(refused(name + kServer + "cores = []\n" + kClient),
-            "lab.toml:5: cores in [host] must be a list of core numbers, such as [0, 1]; leave it "
-            "out for any");
+            "lab.toml:5: cores in [host] must be a list of core numbers, such as [0, 1], but is "
+            "empty; leave it out for any");
   EXPECT_EQ(refused(name + kServer + "cores = [1, 1]\n" + kClient),
             "lab.toml:5: cores in [host] names core 1 twice");
   EXPECT_EQ(refused(name + kServer + "cores = [-1]\n" + kClient),

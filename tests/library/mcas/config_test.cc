@@ -137,7 +137,8 @@ constexpr Mistake kMistakes[] = {
      "f:16: plugin_peer in [shards.left] is 3, which is the shard itself"},
     {"usual_peer_of_itself", "engine = \"hstore-cc\"", "plugin_peer = 7",
      "f:7: plugin_peer in [shards.right] is 7, which is the shard itself"},
-    {"cores_are_no_list", "[2, 3]", "2", "f:9: cores in [shards.right] must be a list"},
+    {"cores_are_no_list", "[2, 3]", "2",
+     "f:9: cores in [shards.right] must be a list of numbers, but is 2"},
     {"cores_are_no_numbers", "[2, 3]", "[2, \"3\"]", "f:9: cores in [shards.right] must be"},
     {"name", "[shards.left]", "[shards.\"../left\"]", "f:12: [shards.../left]: the name"},
     {"platform", "\"verbs\"", "\"sim\"", "f:2: platform must be", kVerbs},
@@ -165,6 +166,11 @@ constexpr Mistake kMistakes[] = {
     {"address_on_shm", "emulated = true", "address = \"10.0.0.1:4711\"",
      "f:16: address in [shards.left] is for platform"},
     {"address_of_all", "memory", "address", "f:4: unknown key 'address' in [defaults]"},
+    {"mistyped_patience", "patience_ms = 70", "patient_ms = 0",
+     "f:19: unknown key 'patient_ms' in [cluster] (did you mean 'patience_ms'?)"},
+    {"mistyped_beside_a_wrong_value", "heartbeat_ms = 10\npatience_ms",
+     "heartbeat_ms = 0\npatient_ms", "f:19: unknown key 'patient_ms' in [cluster]"},
+    {"list_as_a_number", "1_048_576", "[1]", "f:4: memory in [defaults] must be a whole number"},
     {"impatient", "patience_ms = 70", "patience_ms = 19", "f:19: patience_ms in [cluster]"},
 };
 std::string mistake_name(const testing::TestParamInfo<Mistake>& mistake) {

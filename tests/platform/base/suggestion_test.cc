@@ -33,5 +33,17 @@ TEST(Suggestion, StandsBeforeWhatIsKnown) {
             "unknown key 'dance' in [a]; known are: list, plan, run, report, guarantees");
 }
 
+TEST(Suggestion, ReportsTheMistypedOneOfSeveralUnknownNames) {
+  const auto reported = [](std::initializer_list<std::string_view> names) -> std::string_view {
+    const std::string_view* const found =
+        mistyped(std::span(names.begin(), names.size()), kCommands);
+    return found == nullptr ? "none" : *found;
+  };
+  EXPECT_EQ(reported({"list", "plan"}), "none");
+  EXPECT_EQ(reported({}), "none");
+  EXPECT_EQ(reported({"list", "dance", "lyric"}), "dance");
+  EXPECT_EQ(reported({"dance", "list", "rnu", "plna"}), "rnu") << "the others may follow from it";
+}
+
 }  // namespace
 }  // namespace perdura

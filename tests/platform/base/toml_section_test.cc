@@ -98,7 +98,13 @@ TEST(TomlSection, NamesAValueThatIsNotAllowed) {
             shown);
   }
   EXPECT_EQ(of_device("port = [1]"),
-            "lab.toml:3: port in [device] must be a whole number from 1 to 255");
+            "lab.toml:3: port in [device] must be a whole number from 1 to 255, but is a list");
+  EXPECT_EQ(of_device("port = \"\""),
+            "lab.toml:3: port in [device] must be a whole number from 1 to 255, but is \"\"");
+  EXPECT_EQ(of_device("port = {}"),
+            "lab.toml:3: port in [device] must be a whole number from 1 to 255, but is a section");
+  EXPECT_EQ(of_device("name = 2024-01-01"),
+            "lab.toml:3: name in [device] must be text in quotes, but is a time");
   for (const auto* value : {"0.4", "3", "inf", "nan", "\"1\""}) {
     EXPECT_EQ(of_device(std::string("ratio = ") + value),
               std::string("lab.toml:3: ratio in [device] must be a number from 0.5 to 2, but is ") +
@@ -107,7 +113,7 @@ TEST(TomlSection, NamesAValueThatIsNotAllowed) {
   EXPECT_EQ(of_device("name = 5"), "lab.toml:3: name in [device] must be text in quotes, but is 5");
   EXPECT_EQ(of_device("odp = 2"), "lab.toml:3: odp in [device] must be true or false, but is 2");
   EXPECT_EQ(of_device("inner = 1"),
-            "lab.toml:3: inner in [device] must be a section, [device.inner]");
+            "lab.toml:3: inner in [device] must be a section, [device.inner], but is 1");
 }
 
 TEST(TomlSection, NamesAParametersValueThatIsNotAllowed) {
@@ -118,8 +124,62 @@ TEST(TomlSection, NamesAParametersValueThatIsNotAllowed) {
   EXPECT_EQ(of_device("cores = -1"),
             "lab.toml:3: cores in [device] must be a whole number from 1 to 64, but is -1");
   EXPECT_EQ(of_device("cores = [1]"),
-            "lab.toml:3: cores in [device] must be a whole number from 1 to 64");
+            "lab.toml:3: cores in [device] must be a whole number from 1 to 64, but is a list");
   EXPECT_EQ(of_device("host = \"\""), "lab.toml:3: host in [device] must not be empty");
+}
+
+TEST(TomlSection, ReportsTheMistypedKeyOfSeveralUnknownOnes) {
+  EXPECT_EQ(of_device("another = 1\nprot = 1").find("lab.toml:4: unknown key 'prot'"), 0U);
+}
+
+TEST(TomlSection, ReadsListsOfTextsAndOfSections) {
+  const auto read = [](const std::string& text) -> std::string {
+    try {
+      std::string found;
+      const TomlFile file = TomlFile::parse(text, "lab.toml");
+      for (const TomlSection& host : file.top().sections("host")) {
+        for (const std::string& name : host.texts("names")) found += name + ' ';
+        found += host.where() + '\n';
+      }
+      return found;
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(read("[[host]]\nnames = [\"a\", \"b\"]\n[[host]]\n"), "a b lab.toml:1\nlab.toml:3\n");
+  EXPECT_EQ(read("guest = 1"), "");
+  EXPECT_EQ(read("host = 1"), "lab.toml:1: host must be written as [[host]], but is 1");
+  EXPECT_EQ(read("[host]"), "lab.toml:1: host must be written as [[host]], but is a section");
+  EXPECT_EQ(read("host = [{}, 2]"), "lab.toml:1: host must be written as [[host]], but is 2");
+  EXPECT_EQ(read("[[host]]\nnames = \"a\""),
+            "lab.toml:2: names in [host] must be a list of texts, but is \"a\"");
+  EXPECT_EQ(read("[[host]]\nnames = [\"a\", 2]"),
+            "lab.toml:2: names in [host] must be text in quotes, but is 2");
+}
+
+TEST(TomlSection, ReadsTheValuesOfATablesParameters) {
+  static constexpr std::array kSample = std::to_array<Parameter>({
+      {.name = "cores", .type = Count{1, 64}, .usual = 1},
+      {.name = "ratio", .type = Real{0, 2}},
+      {.name = "odp", .type = Flag{}, .usual = false},
+  });
+  EXPECT_EQ(names_of(kSample), (std::vector<std::string_view>{"cores", "ratio", "odp"}));
+  const TomlFile file = TomlFile::parse("ratio = 1\nodp = 1\nother = 5\n", "lab.toml");
+  ParameterValues values(kSample);
+  values.set("cores", 5, "before");
+  values.set("ratio", 0.5, "before");
+  file.top().read(values);
+  EXPECT_EQ(values.number("cores"), 5U)
+      << "what was given before, unless the section gives another";
+  EXPECT_EQ(values.real("ratio"), 1.0);
+  EXPECT_EQ(values.where("ratio"), "lab.toml:1");
+  EXPECT_TRUE(values.flag("odp"));
+  GivenParameters given{{"cores", 5}, {"ratio", 0.5}};
+  file.top().read(kSample, given);
+  EXPECT_EQ(given, (GivenParameters{{"cores", 5}, {"ratio", 1.0}, {"odp", true}}));
+  const TomlFile wrong = TomlFile::parse("odp = 2\n", "lab.toml");
+  EXPECT_THROW(wrong.top().read(values), UsageError);
+  EXPECT_THROW(wrong.top().read(kSample, given), UsageError);
 }
 
 TEST(TomlSection, NamesWhatIsMissing) {

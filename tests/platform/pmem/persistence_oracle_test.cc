@@ -185,11 +185,13 @@ class Oracle {
     if (first >= second) return false;
     const Operation& earlier = operations[first];
     const Operation& later = operations[second];
-    // Only a READ keeps the place behind another READ; atomics and FLUSHes may overtake one.
+    // A READ never overtakes an earlier operation. Atomics and FLUSHes keep the order among
+    // themselves and overtake READs only.
     if (later.kind == RemoteKind::read) return true;
     if (later.kind != RemoteKind::posted && earlier.kind != RemoteKind::read) return true;
     if (earlier.kind == RemoteKind::posted && !earlier.relaxed && !later.relaxed) return true;
-    // There is a fenced one that waits for a non-posted one, and with it for all before.
+    // A fenced operation waits until each earlier READ, atomic and FLUSH has completed, and then all
+    // operations before that one have taken effect, too.
     for (std::size_t fenced = first + 1; fenced <= second; ++fenced) {
       if (!operations[fenced].fenced) continue;
       for (std::size_t waited = first; waited < fenced; ++waited) {

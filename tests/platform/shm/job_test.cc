@@ -167,7 +167,7 @@ TEST(ShmJob, WaitsForAProcessThatIsStoppedWhileItJoinsNoLongerThanItIsTold) {
 }
 
 TEST(ShmJob, ANameIsOneOfAFile) {
-  for (const std::string& name : {std::string("a/b"), std::string("a\0b", 3)}) {
+  for (const std::string& name : {std::string("a/b"), std::string(".."), std::string("a\0b", 3)}) {
     EXPECT_THROW(ShmPlatform(node_of(name, 0)), UsageError);
   }
 }

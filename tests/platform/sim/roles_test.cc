@@ -176,9 +176,14 @@ TEST_F(RoleProfileTest, FaultsNameFileAndLine) {
   EXPECT_EQ(
       refusal("[role.a]\ncores = 0\n").find(line(2) + "cores in [role.a] must be a whole number"),
       0U);
-  EXPECT_EQ(refusal("[role]\na = 1\n"), line(2) + "a in [role] must be a section, [role.a]");
+  EXPECT_EQ(refusal("[role]\na = 1\n"),
+            line(2) + "a in [role] must be a section, [role.a], but is 1");
   EXPECT_EQ(refusal("[role.a]\npm = 1\n"),
-            line(2) + "pm in [role.a] must be a section, [role.a.pm]");
+            line(2) + "pm in [role.a] must be a section, [role.a.pm], but is 1");
+  EXPECT_EQ(refusal("[role.a.numa]\nround_trips_ns = 1\nbandwidth_gb_s = 20\n")
+                .find(line(2) + "unknown key 'round_trips_ns' in [role.a.numa] (did you mean "
+                                "'round_trip_ns'?)"),
+            0U);
   // A second NUMA node has all its keys, wherever it is described.
   EXPECT_NE(refusal("[role.a.numa]\nround_trip_ns = 1\n")
                 .find("bandwidth_gb_s in [role.a.numa] is missing"),

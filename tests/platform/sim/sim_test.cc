@@ -451,8 +451,13 @@ TEST(Profile, FaultsAreRefusedWithFileAndLine) {
            std::to_string(1 + std::count(good.begin(), good.begin() + good.find(what), '\n')) +
            ": ";
   };
-  EXPECT_NE(message_for("crc32_ns =", "crc23_ns =")
-                .find("crc32_ns in [cpu] is missing; add crc32_ns = ..."),
+  const std::string mistyped = message_for("crc32_ns =", "crc23_ns =");
+  EXPECT_NE(
+      mistyped.find(line_of("crc32_ns =") +
+                    "unknown key 'crc23_ns' in [cpu] (did you mean 'crc32_ns'?); known are: "),
+      std::string::npos)
+      << mistyped;
+  EXPECT_NE(message_for("crc32_ns =", "#").find("crc32_ns in [cpu] is missing; add crc32_ns = ..."),
             std::string::npos);
   const std::string unknown = message_for("load_ns =", "speed = 3\nload_ns =");
   EXPECT_NE(unknown.find(line_of("load_ns =") + "unknown key 'speed' in [cpu]"), std::string::npos)
@@ -495,6 +500,12 @@ TEST(Profile, WhatIsSaidOfDimmsMustFit) {
        "buffer_lines in [pm] must be a multiple of buffer_ways");
   says(message_for("buffer_ways = 2", "#"), "buffer_ways in [pm] is missing");
   says(message_for("dimms = 6 ", "#"), "unknown key 'buffer_lines' in [pm]");
+  says(message_for("dimms = 6 ", "dimm = 6 "),
+       "unknown key 'dimm' in [pm] (did you mean 'dimms'?)");
+  says(message_for("buffer_ways = 2", "buffer_way = 2"),
+       "unknown key 'buffer_way' in [pm] (did you mean 'buffer_ways'?)");
+  says(message_for("interleave_bytes = 4096", "interleave = 4096"),
+       "unknown key 'interleave' in [pm] (did you mean 'interleave_bytes'?)");
   says(message_for("open_rows = 192", "#"), "open_rows in [dram] is missing");
   says(message_for("round_trip_ns = 60", "#"), "round_trip_ns in [numa] is missing");
 }

@@ -28,7 +28,7 @@ class SharedStore {
 
  private:
   Task<> serve(Thread& thread, std::uint32_t worker) {
-    std::unique_ptr<kv::KvPartition> partition;  // of the first one
+    std::unique_ptr<kv::KvPartition> partition;  // worker 0 has it, which opens the store
     if (worker == 0) {
       partition = system_.open(thread, "pool", config_);
       shared_ = partition.get();
