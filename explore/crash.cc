@@ -141,8 +141,7 @@ void note_first(const Findings& findings, const ScheduledHistory& one, CrashResu
   for (const Condition condition : kConditions) {
     Guarantee& guarantee = result.guarantees[condition];
     if (findings.losses.holds(condition) || !guarantee.held) continue;
-    const services::Loss& loss = findings.losses.loss(condition);
-    guarantee = {false, loss.why, loss.object,
+    guarantee = {false, findings.losses.why(condition),
                  LosingRun{one.schedule, one.history.failing, findings.failing[condition]}};
   }
 }
@@ -225,8 +224,10 @@ CrashResult explore_crashes(const services::ServedSystem& system, const sim::Pro
 }
 
 Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& profile,
-                     const CrashOptions& options, const Guarantee& lost) {
-  const LosingRun& losing = lost.losing_run.value();
+                     const CrashOptions& options, const CrashResult& result,
+                     services::Condition lost) {
+  const Guarantee& guarantee = result[lost];
+  const LosingRun& losing = guarantee.losing_run.value();
   const std::unique_ptr<services::CrashScenario> scenario =
       system.service->crash_history(system.info.name, options.setup, losing.schedule)();
   KnownImage image(losing.image.image);
@@ -235,14 +236,18 @@ Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& p
                   [&](const PlannedFailure&) -> pmem::Choices& { return image; });
   Recording recording;
   run.observe(recording);
-  if (run.run().holds_all()) {
+  const services::Verdict verdict = run.run();
+  if (verdict.holds_all()) {
     throw PlatformError("the run that is to be explained loses nothing when it is repeated");
   }
+  // Where the run goes on otherwise than a recovery alone, it may break another condition.
+  const services::Loss& loss =
+      verdict.loss(verdict.holds(lost) ? services::Condition::durable : lost);
   ExplainedRun story = run.story();
   story.title = fmt::format("{}: {}", system.info.name,
-                            lost.first_loss.substr(0, lost.first_loss.find('\n')));
-  story.conclusion = conclusion_of(lost.first_loss);
-  story.object = lost.object;
+                            guarantee.first_loss.substr(0, guarantee.first_loss.find('\n')));
+  story.conclusion = conclusion_of(loss.why);
+  story.object = loss.object;
   return explain(recording, story);
 }
 

@@ -69,8 +69,6 @@ struct Guarantee {
   // Describes the first run in which the guarantee did not hold, as text of several lines: what was
   // done, where the failure was, and what was found.
   std::string first_loss;
-  // The object that the loss is about, if it is about one of several.
-  std::optional<std::uint64_t> object{};
   std::optional<LosingRun> losing_run{};  // that run, if there was one
 };
 
@@ -104,9 +102,10 @@ std::string refusal(const services::SystemInfo& system, const services::CrashSet
 CrashResult explore_crashes(const services::ServedSystem& system, const sim::Profile& profile,
                             const CrashOptions& options);
 
-// Repeats the first run in which a guarantee of that result did not hold, and explains it.
-// `options` are those of the exploration. Throws PlatformError if the run loses nothing.
+// Repeats the first run in which a condition did not hold, to its end, and explains it. `options`
+// and `result` are those of the exploration. Throws PlatformError if the run loses nothing.
 Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& profile,
-                     const CrashOptions& options, const Guarantee& lost);
+                     const CrashOptions& options, const CrashResult& result,
+                     services::Condition lost);
 
 }  // namespace perdura::explore

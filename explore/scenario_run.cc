@@ -236,7 +236,7 @@ void ScenarioRun::start_client(std::uint32_t number) {
   clients_[number].port = port_of_client(scenario_, number, failures_);
   clients_[number].is_at_work = true;
   processes_->start_client(number, clients_[number].port,
-                     [this, number](Thread& thread) { return take_turns(thread, number); });
+                           [this, number](Thread& thread) { return take_turns(thread, number); });
 }
 
 // Uses the servers once in each epoch, until a later process of this client has taken its place.
@@ -319,9 +319,9 @@ void ScenarioRun::fail(const PlannedFailure& failure) {
     // One that goes with its server may not even have begun.
     if (is_among(scenario_.node_of_client(number), failing)) clients_[number].turns = 0;
   }
-  const services::ServerFailure of_servers{
-      now(), failing.size() == 1 && scenario_.servers() > 1 ? std::optional(failing.front())
-                                                            : std::nullopt};
+  const services::ServerFailure of_servers{now(), failing.size() == 1 && scenario_.servers() > 1
+                                                      ? std::optional(failing.front())
+                                                      : std::nullopt};
   scenario_.note_failure(of_servers);
   for (const NodeId node : failing) scenario_.stop_serving(node);
   if (failure.is_of_power || scenario_.loses_with_processes()) {
@@ -329,9 +329,10 @@ void ScenarioRun::fail(const PlannedFailure& failure) {
   }
   if (of_servers.alone) record_.count(kOfOneServer);
   record_.count(failure.is_of_power ? kPowerFailures : kProcessDeaths);
-  const std::string whose = of_all(failing)      ? "the servers"
-                            : of_servers.alone   ? fmt::format("server {}", failing.front())
-                                                 : fmt::format("servers {}", fmt::join(failing, " and "));
+  const std::string whose = of_all(failing) ? "the servers"
+                            : of_servers.alone
+                                ? fmt::format("server {}", failing.front())
+                                : fmt::format("servers {}", fmt::join(failing, " and "));
   if (failure.is_of_power) {
     record_.note(now(), fmt::format("the power of {} fails", whose));
     fail_power(failure, failing);

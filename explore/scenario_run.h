@@ -179,8 +179,8 @@ class ScenarioRun {
   std::vector<Time> all_failures_;
   std::optional<Time> failed_at_;
   RunRecord record_;
-  std::uint64_t early_ = 0;  // early observations in the whole run
-  std::uint64_t steps_ = 0;  // steps that the servers have begun
+  std::uint64_t early_ = 0;         // early observations in the whole run
+  std::uint64_t steps_ = 0;         // steps that the servers have begun
   std::optional<Time> planned_at_;  // await_what_is_planned() has run
   std::map<std::uint32_t, Trigger> happened_after_;
   bool disturbed_ = false;         // clients may fail to connect

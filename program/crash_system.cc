@@ -19,13 +19,13 @@ namespace {
 
 using services::Condition;
 
-// The loss that tells most, if the result is not durable.
-const explore::Guarantee& worst_loss(const explore::CrashResult& result) {
+// The condition whose loss tells most, if the result is not durable.
+Condition worst_lost(const explore::CrashResult& result) {
   for (const Condition condition :
        {Condition::atomic, Condition::ordered, Condition::acknowledged}) {
-    if (!result.guarantees[condition].held) return result.guarantees[condition];
+    if (!result.guarantees[condition].held) return condition;
   }
-  return result[Condition::durable];
+  return Condition::durable;
 }
 
 // The two conditions of durability, each with its own judgment.
@@ -125,18 +125,19 @@ Json as_json(const CrashArguments& arguments, const Found& found) {
     const bool held = result[condition].held;
     return held && answer.looked_less_closely() ? Json() : Json(held);
   };
-  Json cells{{"guarantee", to_string(answer.level())},
-             {"found", to_string(answer.found)},
-             {"known", answer.known ? Json(to_string(*answer.known)) : Json()},
-             {"known_from_revision", explore::explored_revision()},
-             {"acknowledged_writes_survive", survives(Condition::acknowledged)},
-             {"what_gets_returned_survives", survives(Condition::observed)},
-             {"moments", result.crash_points},
-             {"events", result.events},
-             {"unexplored", result.unexplored},
-             {"seed", arguments.seed},
-             {"failure", to_string(fails_of(arguments).kind)},
-             {"trace", result[Condition::durable].held ? "" : worst_loss(result).first_loss}};
+  Json cells{
+      {"guarantee", to_string(answer.level())},
+      {"found", to_string(answer.found)},
+      {"known", answer.known ? Json(to_string(*answer.known)) : Json()},
+      {"known_from_revision", explore::explored_revision()},
+      {"acknowledged_writes_survive", survives(Condition::acknowledged)},
+      {"what_gets_returned_survives", survives(Condition::observed)},
+      {"moments", result.crash_points},
+      {"events", result.events},
+      {"unexplored", result.unexplored},
+      {"seed", arguments.seed},
+      {"failure", to_string(fails_of(arguments).kind)},
+      {"trace", result[Condition::durable].held ? "" : result[worst_lost(result)].first_loss}};
   cells.update(as_json(result.coverage));
   return of_server(arguments.target, model, cells);
 }
@@ -163,12 +164,12 @@ void print(const CrashArguments& arguments, const services::Service& service, co
 std::string trace_of(const CrashArguments& arguments, const services::ServedSystem& system,
                      const sim::Profile& profile, const explore::CrashOptions& options,
                      const Found& found) {
-  const explore::Guarantee& worst = worst_loss(found.result);
-  std::string trace =
-      fmt::format("\non {}:\n{}", explore::explored_name(found.model), worst.first_loss);
+  const Condition lost = worst_lost(found.result);
+  std::string trace = fmt::format("\non {}:\n{}", explore::explored_name(found.model),
+                                  found.result[lost].first_loss);
   if (!trace.ends_with('\n')) trace += '\n';
   if (!arguments.diagram) return trace;
-  const explore::Diagram diagram = explain_loss(system, profile, options, worst);
+  const explore::Diagram diagram = explain_loss(system, profile, options, found.result, lost);
   harness::write_atomically(*arguments.diagram, as_svg(diagram));
   return trace + fmt::format("\n{}", as_text(diagram));
 }

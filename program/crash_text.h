@@ -7,7 +7,8 @@
 
 namespace perdura::program {
 
-// "127 crash points exhausted; 845 recoveries cover all 1266 images".
+// "845 recoveries, which cover all 1266 images"; if not all: "..., which cover 900 of 1266 images and
+// exhaust 27 of 127 crash points".
 std::string text_of(const explore::ImageCoverage& coverage);
 
 }  // namespace perdura::program

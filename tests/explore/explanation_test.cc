@@ -293,7 +293,7 @@ TEST(Explanation, OfALogWithAMethodForAnotherServer) {
   const CrashResult result = explore_crashes(log, explained_testbed(), options);
   ASSERT_FALSE(result[Condition::acknowledged].held);
   const std::string text =
-      as_text(explain_loss(log, explained_testbed(), options, result[Condition::acknowledged]));
+      as_text(explain_loss(log, explained_testbed(), options, result, Condition::acknowledged));
   EXPECT_TRUE(holds(text, "Told: client 0 at "));
   EXPECT_TRUE(holds(text, "[ddio_stays_in_cache]"));
   EXPECT_TRUE(holds(text, "First relied on after methods/"));
