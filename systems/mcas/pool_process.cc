@@ -58,7 +58,7 @@ Task<CompletionMessage> PoolProcess::work(ado::WorkMessage order, ado::LockMode 
           .error =
               fmt::format("the process of active data objects cannot be launched: {}", problem_)};
     }
-    order.value = callbacks_.find(order.key).value_or(Place{});
+    order.value = callbacks_.find(order.key).value_or(ByteRange{});
     Task<CompletionMessage> working = host_->work(order, mode);
     CompletionMessage completion = co_await std::move(working);
     if (completion.status != WorkStatus::unseen) co_return completion;
@@ -94,7 +94,7 @@ Task<bool> PoolProcess::launch_if_needed() {
 // Returns the reason of a failure; empty on success.
 Task<std::string> PoolProcess::launch() {
   co_await end();
-  const std::vector<Place> parts = pools_.parts_of(callbacks_.pool());
+  const std::vector<ByteRange> parts = pools_.parts_of(callbacks_.pool());
   shown_ = pools_.memory_of(callbacks_.pool());
   // Clients choose the names of pools; escaping keeps each name within its line.
   running_->title =

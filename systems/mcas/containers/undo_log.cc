@@ -23,7 +23,7 @@ std::uint64_t check_of(Entry entry, std::span<std::byte> bytes, std::uint64_t nu
 
 // Overwrites all of the log, since entries of an earlier log in the same memory could have the
 // number of a new transaction.
-void UndoLog::format(const Piece& piece, Place log, Bytes number) {
+void UndoLog::format(const Piece& piece, ByteRange log, Bytes number) {
   const std::vector<std::byte> zeros(log.length);
   piece.write(log.offset, zeros);
   piece.flush(log);
@@ -31,7 +31,7 @@ void UndoLog::format(const Piece& piece, Place log, Bytes number) {
   piece.persist({number, kWord});
 }
 
-bool UndoLog::save(Place range) {
+bool UndoLog::save(ByteRange range) {
   const Bytes size = size_of(range.length);
   if (size > log_.length - used_) return false;
   scratch_.assign(size, std::byte{});

@@ -15,7 +15,7 @@
 namespace perdura::systems::mcas::hstore {
 
 // An object of offset 0, where there is no heap, stands for none.
-using Objects = std::array<Place, 2>;
+using Objects = std::array<ByteRange, 2>;
 
 struct Change {
   // The kinds, with what a change does to its objects: first those allocated for it, then those
@@ -38,11 +38,11 @@ struct Change {
   std::uint64_t items = 0;  // number of items in the table before the change
   Objects objects{};
 
-  std::span<const Place> allocated() const {
+  std::span<const ByteRange> allocated() const {
     const bool one = kind == Kind::update || kind == Kind::grow;
     return std::span(objects).first(kind == Kind::insert ? 2 : one ? 1 : 0);
   }
-  std::span<const Place> freed() const {
+  std::span<const ByteRange> freed() const {
     return std::span(objects).last(kind == Kind::erase ? 2 : kind == Kind::update ? 1 : 0);
   }
 };
@@ -55,7 +55,7 @@ class ChangeLog {
   virtual Bytes size() const = 0;
   // Initializes the log of an empty pool: the log's data is at `offset`, and `objects` are the ones
   // that are allocated. Everything is durable when it returns.
-  virtual void create(Bytes offset, std::span<const Place> objects) = 0;
+  virtual void create(Bytes offset, std::span<const ByteRange> objects) = 0;
 
   // Must be called before the first store of a change. When it returns, the record is durable, and
   // so is everything flushed before the call; the allocation of its objects is flushed only.
@@ -72,7 +72,7 @@ class ChangeLog {
 
   // Returns an inconsistency, given that these are all objects, as a phrase; empty if there is
   // none.
-  virtual std::string audit(const std::vector<Place>& objects) const = 0;
+  virtual std::string audit(const std::vector<ByteRange>& objects) const = 0;
 };
 
 }  // namespace perdura::systems::mcas::hstore

@@ -31,7 +31,7 @@ std::uint32_t Table::distance_of(std::uint64_t hops) {
   return static_cast<std::uint32_t>(std::countr_zero(hops));
 }
 
-// The highest bit of an entry's number selects its segment, and the other bits its place there.
+// The highest bit of an entry's number selects its segment, and the other bits its index there.
 Bytes Table::offset_of(EntryNumber entry) const {
   const std::uint64_t first = shape_.first_segment;
   if (entry < first) return offsets_[0] + entry * sizeof(Entry);
@@ -97,7 +97,7 @@ void Table::read_root() {
   segments_ = static_cast<std::uint32_t>(root.segments);
   entries_ = shape_.entries(segments_);
   for (std::uint32_t i = 0; bounds_.contains && i < segments_; ++i) {
-    const Place one = segment(i);
+    const ByteRange one = segment(i);
     bool possible = one.offset % sizeof(Entry) == 0 && bounds_.contains(one);
     for (std::uint32_t j = 0; j < i; ++j) {
       possible = possible && (one.end() <= offsets_[j] || segment(j).end() <= one.offset);
@@ -226,7 +226,7 @@ void Table::update(const Item& item, const Field& value, std::uint32_t value_len
                       .items = items_,
                       .objects = objects};
   begin(change);
-  if (objects[0] != Place{}) memory_.drain();
+  if (objects[0] != ByteRange{}) memory_.drain();
   const State after = item.state.updated(value_length);
   const Bytes field = item.offset + offsetof(Entry, values) + after.which() * sizeof(Field);
   memory_.region().write_object(field, value);
@@ -250,7 +250,7 @@ void Table::erase(const Item& item, const Objects& objects) {
 
 // --- growing -------------------------------------------------------------------------------------
 
-void Table::begin_to_grow(Place segment) {
+void Table::begin_to_grow(ByteRange segment) {
   growing_ = {
       .kind = Change::Kind::grow, .before = segments_, .items = items_, .objects = {segment, {}}};
   begin(growing_);

@@ -9,7 +9,7 @@
 //   insert   the item is written into a free entry and flushed, then the hops of its home are
 //            stored: they make it exist
 //   move     to make room near a home, an item is copied into a free entry and flushed, then one
-//            store of its home's hops drops the old place and adds the new one
+//            store of its home's hops drops the old entry and adds the new one
 //   update   within one line (layout.h)
 //   erase    the hops are stored; the entry to which they referred is then free
 //   grow     the new segment is written whole and flushed, with copies of the items that belong
@@ -22,8 +22,8 @@
 // first, and freed entries are flushed, so that settle() examines the entries of one change only.
 //
 // When a table of n entries grows, an item's new home is its old one or n entries further on, and
-// so is its new place; their distance remains. This also holds at the table's end, where the first
-// entries follow the last one. So no two items need the same place, and growing cannot fail.
+// so is its new entry; their distance remains. This also holds at the table's end, where the first
+// entries follow the last one. So no two items need the same entry, and growing cannot fail.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ struct Item {
 // The limits of a table, against which its root is checked after a restart.
 struct TableBounds {
   std::uint32_t segments = kMostSegments;
-  std::function<bool(Place)> contains{};  // true if a segment may be there; empty: anywhere
+  std::function<bool(ByteRange)> contains{};  // true if a segment may be there; empty: anywhere
 };
 
 class Table {
@@ -75,7 +75,7 @@ class Table {
   std::uint32_t segments() const { return segments_; }
   std::uint64_t entries() const { return entries_; }
   std::uint64_t items() const { return items_; }
-  Place segment(std::uint32_t number) const {
+  ByteRange segment(std::uint32_t number) const {
     return {offsets_[number], shape_.entries_of(number) * sizeof(Entry)};
   }
 
@@ -114,9 +114,9 @@ class Table {
               const Objects& objects);
   void erase(const Item& item, const Objects& objects);
 
-  // Begins to add the segment at this place, which has as many entries as the table. Then
+  // Begins to add the segment in this range, which has as many entries as the table. Then
   // grow_step() must be called until it returns false. The table must not be used before that.
-  void begin_to_grow(Place segment);
+  void begin_to_grow(ByteRange segment);
   bool grow_step();
 
   // Calls `visit(item)` for each item. Throws DamagedPool if hops refer to an item that is not

@@ -51,16 +51,16 @@ static_assert(sizeof(Record) == kCacheLine);
 template <class Visit>
 void Log::for_each_area(Visit visit) const {
   regions_.for_each([&](const RegionDescriptor& region) {
-    if (region.identifier == pool_) visit(region.place());
+    if (region.identifier == pool_) visit(region.range());
   });
 }
 
-void Log::create(Bytes offset, std::span<const Place> objects) {
+void Log::create(Bytes offset, std::span<const ByteRange> objects) {
   offset_ = offset;
   memory_.region().store(pool_number(), map_.add_pool());
   memory_.region().write_object(offset, Record{});
   memory_.flush({offset, size()});
-  for (const Place& object : objects) map_.use(object);
+  for (const ByteRange& object : objects) map_.use(object);
   memory_.drain();
 }
 
@@ -72,8 +72,8 @@ void Log::begin(const Change& change) {
   memory_.region().write(offset_ + kWord, std::as_bytes(std::span(&record, 1)).subspan(kWord));
   memory_.region().store(offset_, record.head);
   memory_.persist({offset_, sizeof record});
-  for (const Place& object : change.allocated()) {
-    if (object != Place{}) map_.use(object);
+  for (const ByteRange& object : change.allocated()) {
+    if (object != ByteRange{}) map_.use(object);
   }
 }
 
@@ -81,8 +81,8 @@ void Log::finish(const Change& change) {
   // The table's stores of inserts and updates are durable already, but entries that were freed are
   // not.
   bool drains = change.kind != Change::Kind::insert && change.kind != Change::Kind::update;
-  for (const Place& object : change.freed()) {
-    if (object == Place{}) continue;
+  for (const ByteRange& object : change.freed()) {
+    if (object == ByteRange{}) continue;
     map_.free(object);
     drains = true;
   }
@@ -111,18 +111,18 @@ Change Log::recover(Bytes offset) {
 }
 
 void Log::settle(const Change& last, bool happened, Heap& heap) {
-  const std::span<const Place> free = happened ? last.freed() : last.allocated();
-  for (const Place& object : free) {
-    if (object != Place{}) map_.free_again(object);
+  const std::span<const ByteRange> free = happened ? last.freed() : last.allocated();
+  for (const ByteRange& object : free) {
+    if (object != ByteRange{}) map_.free_again(object);
   }
   memory_.drain();
-  for_each_area([&](Place area) { map_.read(area, heap); });
+  for_each_area([&](ByteRange area) { map_.read(area, heap); });
 }
 
-std::string Log::audit(const std::vector<Place>& objects) const {
+std::string Log::audit(const std::vector<ByteRange>& objects) const {
   Bytes used = 0;
-  for_each_area([&](Place area) { used += map_.used_bytes(area); });
-  for (const Place& object : objects) {
+  for_each_area([&](ByteRange area) { used += map_.used_bytes(area); });
+  for (const ByteRange& object : objects) {
     if (!map_.is_used(object)) return "an object of the heap is durably free";
     used -= map_.bytes_of(object);
   }

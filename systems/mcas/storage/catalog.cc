@@ -67,7 +67,7 @@ void Catalog::add(SlotNumber slot, std::string_view name, std::uint64_t identifi
   CatalogSlot written{.root = root, .limit = limit};
   std::copy(name.begin(), name.end(), written.name.begin());
   // Writes all but the state, by which the slot is still free.
-  const Place rest{slot_offset(slot) + kWord, sizeof written - kWord};
+  const ByteRange rest{slot_offset(slot) + kWord, sizeof written - kWord};
   memory_.region().write(rest.offset, std::as_bytes(std::span(&written, 1)).subspan(kWord));
   memory_.persist(rest);
   store_state(slot);

@@ -7,7 +7,7 @@ namespace perdura::systems::mcas {
 
 void RegionAllocator::format() {
   memory_.store_durably(offset_, 0);  // before there is anything that the log could undo
-  const Place all{extent_.first, extent_.size()};
+  const ByteRange all{extent_.first, extent_.size()};
   write_descriptor(0, {all.offset, all.length, kFree, 0});
   for (std::uint64_t i = 1; i < extent_.granules; ++i) write_descriptor(i, {});
   memory_.drain();
@@ -30,7 +30,7 @@ bool RegionAllocator::recover() {
   return entries > 0;
 }
 
-std::optional<Place> RegionAllocator::allocate(Bytes length, std::uint64_t pool) {
+std::optional<ByteRange> RegionAllocator::allocate(Bytes length, std::uint64_t pool) {
   const Bytes wanted = round_up(length, extent_.granule_size);
   if (wanted > free_bytes_of(pool)) return std::nullopt;
   std::optional<Change> found;
@@ -52,19 +52,19 @@ std::optional<Place> RegionAllocator::allocate(Bytes length, std::uint64_t pool)
   }
   free_bytes_ -= wanted;
   used_[pool] += wanted;
-  return taken.place();
+  return taken.range();
 }
 
-void RegionAllocator::release(Place region) {
+void RegionAllocator::release(ByteRange region) {
   std::optional<Change> own;
   std::optional<Change> before;
   std::optional<Change> behind;
   for (std::uint64_t i = 0; i < extent_.granules; ++i) {
     const RegionDescriptor one = descriptor(i);
     if (one.length == 0) continue;
-    if (one.place() == region) own = Change{i, one};
+    if (one.range() == region) own = Change{i, one};
     if (one.identifier != kFree) continue;
-    if (one.place().end() == region.offset) before = Change{i, one};
+    if (one.range().end() == region.offset) before = Change{i, one};
     if (one.offset == region.end()) behind = Change{i, one};
   }
   const std::uint64_t pool = own.value().after.identifier;
@@ -99,14 +99,14 @@ Bytes RegionAllocator::free_bytes_of(std::uint64_t pool) const {
   return std::min(free_bytes_, capacity_of(pool) - std::min(capacity_of(pool), has));
 }
 
-std::vector<Place> RegionAllocator::regions_of(std::uint64_t pool) const {
-  std::vector<Place> places;
+std::vector<ByteRange> RegionAllocator::regions_of(std::uint64_t pool) const {
+  std::vector<ByteRange> ranges;
   for_each([&](const RegionDescriptor& one) {
-    if (one.identifier == pool) places.push_back(one.place());
+    if (one.identifier == pool) ranges.push_back(one.range());
   });
-  std::sort(places.begin(), places.end(),
-            [](const Place& a, const Place& b) { return a.offset < b.offset; });
-  return places;
+  std::sort(ranges.begin(), ranges.end(),
+            [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
+  return ranges;
 }
 
 void RegionAllocator::change(std::span<const Change> changes) {
@@ -144,15 +144,15 @@ void RegionAllocator::count() {
 }
 
 std::string RegionAllocator::audit() const {
-  std::vector<Place> places;
-  for_each([&](const RegionDescriptor& one) { places.push_back(one.place()); });
-  std::sort(places.begin(), places.end(),
-            [](const Place& a, const Place& b) { return a.offset < b.offset; });
+  std::vector<ByteRange> ranges;
+  for_each([&](const RegionDescriptor& one) { ranges.push_back(one.range()); });
+  std::sort(ranges.begin(), ranges.end(),
+            [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
   Bytes next = extent_.first;
-  for (const Place& place : places) {
-    if (place.offset < next) return "two regions of the shard overlap";
-    if (place.offset > next) return "memory of the shard belongs to no region";
-    next = place.end();
+  for (const ByteRange& range : ranges) {
+    if (range.offset < next) return "two regions of the shard overlap";
+    if (range.offset > next) return "memory of the shard belongs to no region";
+    next = range.end();
   }
   if (next != extent_.first + extent_.size()) return "memory of the shard belongs to no region";
   return {};

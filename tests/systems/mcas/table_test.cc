@@ -82,14 +82,14 @@ TEST(HstoreTable, EachAdditionalSegmentDoublesTheTable) {
 TEST(HstoreTable, TheHighOrderBitOutsideOfTheMaskIndicatesTheSegment) {
   TableOfHashes hashes({.first_segment = 8, .hops = 63});
   while (hashes.table().segments() < 3) ASSERT_TRUE(hashes.grow());
-  const auto place_of = [&](std::uint64_t hash) {
+  const auto range_of = [&](std::uint64_t hash) {
     EXPECT_TRUE(hashes.insert(hash));
     return hashes.find(hash)->offset;
   };
   constexpr std::uint64_t kIgnored = 0xABCD00;
-  EXPECT_EQ(place_of(kIgnored + 0b00101), hashes.table().segment(0).offset + 5 * sizeof(Entry));
-  EXPECT_EQ(place_of(kIgnored + 0b01011), hashes.table().segment(1).offset + 3 * sizeof(Entry));
-  EXPECT_EQ(place_of(kIgnored + 0b10110), hashes.table().segment(2).offset + 6 * sizeof(Entry));
+  EXPECT_EQ(range_of(kIgnored + 0b00101), hashes.table().segment(0).offset + 5 * sizeof(Entry));
+  EXPECT_EQ(range_of(kIgnored + 0b01011), hashes.table().segment(1).offset + 3 * sizeof(Entry));
+  EXPECT_EQ(range_of(kIgnored + 0b10110), hashes.table().segment(2).offset + 6 * sizeof(Entry));
 }
 
 TEST(HstoreTable, TheHopsOfAnEntrySayWhereItsItemsAre) {

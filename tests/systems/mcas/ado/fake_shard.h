@@ -72,10 +72,10 @@ class FakeShard final : public Callbacks {
     if (mode == LockMode::write || --found->second == 0) locks_.erase(found);
   }
 
-  std::optional<Place> find(const std::string& key) override {
-    const std::optional<Place> place = engine_.engine().get(mcas::test::as_key(key));
-    if (place && place->length <= hstore::kLongestInField) return Place{place->offset, 0};
-    return place;
+  std::optional<ByteRange> find(const std::string& key) override {
+    const std::optional<ByteRange> range = engine_.engine().get(mcas::test::as_key(key));
+    if (range && range->length <= hstore::kLongestInField) return ByteRange{range->offset, 0};
+    return range;
   }
   // Of the key "endless" there is more than a message holds.
   std::optional<std::string> read(const std::string& key) override {
@@ -102,16 +102,16 @@ class FakeShard final : public Callbacks {
     const Bytes offset = engine_.engine().get(mcas::test::as_key(key))->offset;
     co_return Created{CallStatus::done, {offset, length}};
   }
-  bool free(Place place) override {
+  bool free(ByteRange range) override {
     std::string found;
-    engine_.engine().iterate([&](Key key, Place value) {
+    engine_.engine().iterate([&](Key key, ByteRange value) {
       const std::string text(reinterpret_cast<const char*>(key.data()), key.size());
-      if (text[0] == kHidden && value.offset == place.offset) found = text;
+      if (text[0] == kHidden && value.offset == range.offset) found = text;
     });
     return !found.empty() && engine_.erase(found);
   }
-  void for_each(const std::function<void(const std::string&, Place)>& visit) override {
-    engine_.engine().iterate([&](Key key, Place value) {
+  void for_each(const std::function<void(const std::string&, ByteRange)>& visit) override {
+    engine_.engine().iterate([&](Key key, ByteRange value) {
       const std::string text(reinterpret_cast<const char*>(key.data()), key.size());
       if (text[0] != kHidden) visit(text, value);
     });
@@ -119,7 +119,7 @@ class FakeShard final : public Callbacks {
   Task<Found> find_key(std::string expression, Matching matching, std::uint64_t position) override {
     if (matching != Matching::prefix) co_return Found{};
     std::set<std::string> keys;
-    for_each([&](const std::string& key, Place) { keys.insert(key); });
+    for_each([&](const std::string& key, ByteRange) { keys.insert(key); });
     std::uint64_t at = 0;
     for (const std::string& key : keys) {
       if (at >= position && key.starts_with(expression)) {
@@ -217,7 +217,7 @@ struct Shard {
     WorkMessage order;
     order.request = std::move(request);
     EXPECT_TRUE(store.try_lock(key, LockMode::write)) << key;
-    std::optional<Place> value = store.find(key);
+    std::optional<ByteRange> value = store.find(key);
     order.is_new = !value;
     if (!value) value = (co_await store.create(key, length)).value;
     order.key = std::move(key);
