@@ -161,10 +161,10 @@ Task<bool> ErdaSession::read_displacements(Lane& lane) {
 
 Task<kv::Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std::uint8_t head,
                                                                  Position position) {
-  const kv::Result<Place> place = co_await place_of(lane, head, position);
-  if (!place) co_return tl::unexpected(place.error());
+  const kv::Result<ObjectLocation> location = co_await locate(lane, head, position);
+  if (!location) co_return tl::unexpected(location.error());
   const Bytes first = format_.typical_size();
-  if (!co_await read(object_buffer(lane, first), {welcome_.pool, place->offset})) {
+  if (!co_await read(object_buffer(lane, first), {welcome_.pool, location->offset})) {
     co_return tl::unexpected(kv::Error::disconnected);
   }
   const Bytes size = format_.size_of(object_buffer(lane, first).bytes());
@@ -174,19 +174,19 @@ Task<kv::Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std
     // The object is longer than the typical one: read the rest.
     const fabric::LocalBuffer rest =
         object_buffer(lane, size).slice(first, static_cast<std::uint32_t>(size - first));
-    if (!co_await read(rest, {welcome_.pool, place->offset + first})) {
+    if (!co_await read(rest, {welcome_.pool, location->offset + first})) {
       co_return tl::unexpected(kv::Error::disconnected);
     }
   }
   const auto object =
-      format_.decode(object_buffer(lane, std::max(first, size)).bytes(), place->life);
+      format_.decode(object_buffer(lane, std::max(first, size)).bytes(), location->life);
   if (!object) co_return tl::unexpected(kv::Error::corrupt);
   co_return *object;
 }
 
 // The offset in the pool of a position in a head's log, according to the cached head array.
-Task<kv::Result<ErdaSession::Place>> ErdaSession::place_of(Lane& lane, std::uint8_t head,
-                                                           Position position) {
+Task<kv::Result<ErdaSession::ObjectLocation>> ErdaSession::locate(Lane& lane, std::uint8_t head,
+                                                                  Position position) {
   const Superblock& shape = layout_->shape();
   const std::uint64_t index = position.bytes() / shape.region_bytes;
   if (head < 1 || head > shape.heads || index >= shape.regions) {
@@ -204,8 +204,8 @@ Task<kv::Result<ErdaSession::Place>> ErdaSession::place_of(Lane& lane, std::uint
   }
   const std::optional<Link> link = Link::of(word);
   if (!link) co_return tl::unexpected(kv::Error::corrupt);
-  co_return Place{layout_->region_offset(link->region) + position.bytes() % shape.region_bytes,
-                  link->life};
+  co_return ObjectLocation{
+      layout_->region_offset(link->region) + position.bytes() % shape.region_bytes, link->life};
 }
 
 Task<> ErdaSession::report_incomplete(Lane& lane, hopscotch::StoredKey key, std::uint64_t word) {

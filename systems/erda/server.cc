@@ -171,7 +171,7 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
   // A lane sends its next request only after its last write has ended.
   if (const auto ended = std::exchange(session.lanes[request.client % kLanes], std::nullopt)) {
     if (request.header.kind == RequestKind::persist) persist(*ended, request);
-    writing_.erase(place(ended->head, ended->position));
+    writing_.erase(log_position(ended->head, ended->position));
   }
   if (request.header.kind == RequestKind::persist) return;
   const Progress progress = by_send ? serve_by_send(request) : begin_write(request);
@@ -230,7 +230,7 @@ ErdaPartition::Progress ErdaPartition::begin_write(const Request& request) {
     return Progress::done;
   }
   const Log& log = store_.space().region_1(head);
-  writing_.insert(place(head, begun.position));
+  writing_.insert(log_position(head, begun.position));
   Reservation reservation{{request.key.bytes().begin(), request.key.bytes().end()},
                           request.key.format,
                           head,
@@ -286,7 +286,7 @@ void ErdaPartition::end_reservations(Session& session, std::optional<std::uint8_
     if (!lane || (head && lane->head != *head)) continue;
     const Reservation ended = std::move(*lane);
     lane.reset();
-    writing_.erase(place(ended.head, ended.position));
+    writing_.erase(log_position(ended.head, ended.position));
     const auto entry = store_.table().find(stored_key(ended.format, ended.key));
     if (entry && VersionWord(entry->word).newest() == ended.position &&
         !store_.is_whole(ended.head, ended.position, object_)) {

@@ -94,9 +94,9 @@ class ErdaPartition final : public kv::KvPartition {
   void end_session(fabric::QueuePair& queue_pair);
   void answer(const Request& request, Message message, std::span<const std::byte> value = {});
   bool being_written(std::uint8_t head, Position position) const {
-    return writing_.contains(place(head, position));
+    return writing_.contains(log_position(head, position));
   }
-  static std::uint64_t place(std::uint8_t head, Position position) {
+  static std::uint64_t log_position(std::uint8_t head, Position position) {
     return std::uint64_t{head} << 32 | position.units;
   }
   Session& session_of(const fabric::QueuePair& queue_pair) { return *sessions_.of(&queue_pair); }

@@ -296,11 +296,11 @@ Position Store::replicate_object(std::uint8_t head, Position position, Position 
     return to;
   }
   const Bytes size = format_.size_of(scratch);
-  const Position place = *log.place_from(to, size);
-  write_object(log, place, std::span(scratch).first(size), from.life_of(position));
-  log.note(place, size);
-  set_word(*entry, VersionWord(entry->word).with_copy(place));
-  return position_behind(place, scratch);
+  const Position copied_to = *log.position_from(to, size);
+  write_object(log, copied_to, std::span(scratch).first(size), from.life_of(position));
+  log.note(copied_to, size);
+  set_word(*entry, VersionWord(entry->word).with_copy(copied_to));
+  return position_behind(copied_to, scratch);
 }
 
 void Store::switch_object(std::uint8_t head, Position position, Scratch& scratch) {

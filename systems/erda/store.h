@@ -69,7 +69,7 @@ class Store {
   Begun begin_version(bool erase, const hopscotch::StoredKey& key,
                       const std::optional<hopscotch::Entry>& entry, Bytes object_size,
                       Scratch& scratch);
-  // Makes durable an object that a client wrote to the place that begin_version() returned.
+  // Makes durable an object that a client wrote to the position that begin_version() returned.
   void persist_written(std::uint8_t head, Position position, Bytes size);
   // Section 4.4: the server itself writes the object, which the client sent sealed for life 0, and
   // then the entry. The phase of the head determines the region. Durable when it returns.
