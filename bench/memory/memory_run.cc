@@ -70,7 +70,7 @@ void MemoryRun::start_threads() {
   const harness::PointSettings& settings = point_.settings;
   for (const NodeId node : config_.nodes) {
     if (is_primary(node) || platform_.local_node(node) == nullptr) continue;
-    const CompletionMode mode = settings.completion(point_.roles.place_of(node).role.name);
+    const CompletionMode mode = settings.completion(point_.roles.assignment_of(node).role.name);
     for (std::uint32_t worker = 0; worker < workers_; ++worker) {
       platform_.start_service(node, static_cast<fabric::Port>(worker), mode,
                               [this](Thread& thread) { return serve(thread); });
@@ -260,7 +260,7 @@ class MemoryRun::Copy final : public harness::PhaseWork {
  private:
   bool is_first() const { return thread_.endpoint.address().port == 0; }
   const std::string& place() const {
-    return run_.point_.roles.place_of(thread_.node.id()).role.name;
+    return run_.point_.roles.assignment_of(thread_.node.id()).role.name;
   }
 
   MemoryRun& run_;

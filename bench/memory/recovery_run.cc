@@ -98,7 +98,7 @@ std::size_t RecoveryRun::number_of(Thread& thread) const {
 }
 
 const std::string& RecoveryRun::role_of(NodeId node) const {
-  return point_.roles.place_of(node).role.name;
+  return point_.roles.assignment_of(node).role.name;
 }
 
 CompletionMode RecoveryRun::mode_of(NodeId node) const {
