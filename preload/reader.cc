@@ -165,7 +165,7 @@ void Reader::give_back() {
 }
 
 void Reader::set_protection(const PageRun& run, bool accessible) {
-  for (const Entry& entry : entries_) {
+  for (const MappingEntry& entry : entries_) {
     if (entry.end == 0) continue;
     const std::uint64_t pages = (entry.end - entry.begin) / kReaderPage;
     const std::uint64_t first = std::max(run.first, entry.page.load());
@@ -223,7 +223,7 @@ void Reader::Mapping::add(const Part& part) {
 }
 
 void Reader::Mapping::enter(const Part& part) {
-  for (Entry& entry : reader_.entries_) {
+  for (MappingEntry& entry : reader_.entries_) {
     if (entry.end != 0) continue;
     entry.begin = part.begin;
     entry.page = part.page;
@@ -241,7 +241,7 @@ std::vector<Reader::Mapping::Part> Reader::Mapping::remove(std::uintptr_t begin,
   std::vector<Part> removed;
   std::vector<Part> rest;
   ++reader_.changes_;
-  for (Entry& entry : reader_.entries_) {
+  for (MappingEntry& entry : reader_.entries_) {
     const Part all{entry.begin, entry.end, entry.page, entry.protection, entry.is_shared};
     if (all.end == 0 || all.end <= begin || all.begin >= end) continue;
     const auto part_from = [&](std::uintptr_t first, std::uintptr_t last) {
@@ -267,7 +267,7 @@ std::vector<Reader::Mapping::Part> Reader::Mapping::remove(std::uintptr_t begin,
 bool Reader::allows(std::uintptr_t at, int protection) const {
   for (;;) {
     const std::uint32_t changes = changes_;
-    for (const Entry& entry : entries_) {
+    for (const MappingEntry& entry : entries_) {
       if (at < entry.end && at >= entry.begin) return (entry.protection & protection) != 0;
     }
     if (changes % 2 == 0 && changes_ == changes) return false;
@@ -289,7 +289,7 @@ bool Reader::serve(const siginfo_t& fault, unsigned long error) {
 template <class Visit>
 void Reader::visit(const void* data, std::size_t length, Visit visit) const {
   const std::uintptr_t begin = address_of(data);
-  for (const Entry& entry : entries_) {
+  for (const MappingEntry& entry : entries_) {
     const std::uintptr_t first = std::max(entry.begin.load(), begin);
     const std::uintptr_t last = std::min(entry.end.load(), begin + length);
     if (first < last) visit(entry, first, last);
@@ -298,19 +298,19 @@ void Reader::visit(const void* data, std::size_t length, Visit visit) const {
 
 bool Reader::has(const void* data, std::size_t length) const {
   bool found = false;
-  visit(data, length, [&](const Entry&, auto, auto) { found = true; });
+  visit(data, length, [&](const MappingEntry&, auto, auto) { found = true; });
   return found;
 }
 
 bool Reader::has_shared(const void* data, std::size_t length) const {
   bool found = false;
-  visit(data, length, [&](const Entry& entry, auto, auto) { found |= entry.is_shared; });
+  visit(data, length, [&](const MappingEntry& entry, auto, auto) { found |= entry.is_shared; });
   return found;
 }
 
 bool Reader::touch(const void* data, std::size_t length) const {
   bool found = false;
-  visit(data, length, [&](const Entry& entry, std::uintptr_t first, std::uintptr_t last) {
+  visit(data, length, [&](const MappingEntry& entry, std::uintptr_t first, std::uintptr_t last) {
     if ((entry.protection & PROT_READ) == 0) return;
     found = true;
     for (std::uintptr_t at = first; at < last; at = (at / kReaderPage + 1) * kReaderPage) {

@@ -82,7 +82,7 @@ class Reader {
   [[noreturn]] static void end_process(std::string_view line);
 
  private:
-  struct Entry {
+  struct MappingEntry {
     std::atomic<std::uintptr_t> begin;
     std::atomic<std::uintptr_t> end;  // 0 if the entry is free
     std::atomic<std::uint64_t> page;
@@ -115,7 +115,7 @@ class Reader {
   std::uint32_t slot_ = 0;
 
   std::mutex mappings_;  // guards entries, also while pages are withdrawn or given back
-  std::array<Entry, 256> entries_{};
+  std::array<MappingEntry, 256> entries_{};
   std::atomic<std::uint32_t> changes_{0};  // number of changes of entries; odd during one
   std::vector<PageRun> withdrawn_;
   std::uint32_t withdrawn_in_ = 0;  // the sequence of the last withdrawal

@@ -42,7 +42,7 @@ class Client {
   std::uint32_t index_;
   std::uint32_t clients_;
   Database& database_;
-  Database::Reader reader_;
+  Database::ReadTransaction reader_;
   ycsb::OperationGenerator generator_;
   std::vector<std::byte> key_;
   std::vector<std::byte> written_;

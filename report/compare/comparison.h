@@ -23,7 +23,7 @@ enum class Change { worse, undecided, unclear, unchanged, better };
 std::string_view to_string(Change change);
 
 /// One quantity of one point.
-struct Entry {
+struct QuantityComparison {
   Point point;
   std::string quantity;
   std::size_t repetitions_a = 0;
@@ -39,13 +39,13 @@ struct Entry {
 };
 
 /// The change from a to b in percent of a.
-double change_percent(const Entry& entry);
+double change_percent(const QuantityComparison& entry);
 
 struct Comparison {
   Matching matching{};
   Options options{};
-  std::vector<Entry> entries{};  ///< worse ones first, then by how much worse b is
-  std::size_t tested = 0;        ///< entries tested by the U test; p is corrected for this number
+  std::vector<QuantityComparison> entries{};  ///< worse ones first, then by how much worse b is
+  std::size_t tested = 0;  ///< entries tested by the U test; p is corrected for this number
   /// Simulated points with the same seeds have no noise; those with too few repetitions for a test
   /// are compared by the threshold alone.
   std::size_t by_threshold = 0;

@@ -40,7 +40,7 @@ std::string figure_csv(const Comparison& comparison) {
   std::string csv = "series,label,series_index,style,row,name,change,low,high,threshold\n";
   const std::size_t rows = std::min(comparison.entries.size(), kFigureRows);
   for (std::size_t row = 0; row < rows; ++row) {
-    const Entry& entry = comparison.entries[row];
+    const QuantityComparison& entry = comparison.entries[row];
     const std::size_t index = series.emplace(entry.change, series.size()).first->second;
     const std::string_view verdict = to_string(entry.change);
     csv += fmt::format(

@@ -18,7 +18,7 @@ Json columns_of(const Point& point, const schema::Schema& schema) {
 /// JSON has no infinity; null stands for any value that is not finite.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json json_of(const Entry& entry, const schema::Schema& schema) {
+Json json_of(const QuantityComparison& entry, const schema::Schema& schema) {
   Json json;
   json["verdict"] = to_string(entry.change);
   json["point"] = columns_of(entry.point, schema);
@@ -51,7 +51,7 @@ std::string as_json(const Comparison& comparison) {
   const schema::Schema& schema = comparison.matching.schema;
   const auto side = [](Side of) { return of == Side::a ? "a" : "b"; };
   json["comparisons"] = Json::array();
-  for (const Entry& entry : comparison.entries)
+  for (const QuantityComparison& entry : comparison.entries)
     json["comparisons"].push_back(json_of(entry, schema));
   json["unmatched"] = Json::array();
   for (const Unmatched& each : comparison.matching.unmatched) {

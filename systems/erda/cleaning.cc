@@ -15,7 +15,7 @@ ErdaPartition::Progress ErdaPartition::write(const Request& request) {
   const std::scoped_lock lock(store_.lock());
   const bool erase = request.header.kind == RequestKind::erase;
   const std::uint8_t head = store_.layout().head_of(request.key);
-  std::optional<hopscotch::Entry> entry = store_.table().find(request.key);
+  std::optional<hopscotch::TableEntry> entry = store_.table().find(request.key);
   if (store_.space().phase(head) == Phase::normal && newest_is_being_written(request.key, entry)) {
     return Progress::newest_is_being_written;
   }
@@ -28,7 +28,7 @@ ErdaPartition::Progress ErdaPartition::write(const Request& request) {
 
 ErdaPartition::Progress ErdaPartition::read(const Request& request) {
   const std::scoped_lock lock(store_.lock());
-  const std::optional<hopscotch::Entry> entry = store_.table().find(request.key);
+  const std::optional<hopscotch::TableEntry> entry = store_.table().find(request.key);
   std::optional<ObjectFormat::Object> object;
   if (entry) object = store_.read_newest(*entry, object_);
   if (!object || object->deleted) {

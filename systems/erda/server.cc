@@ -217,7 +217,7 @@ ErdaPartition::Progress ErdaPartition::begin_write(const Request& request) {
     answer(request, {.outcome = Outcome::use_send});
     return Progress::done;
   }
-  std::optional<hopscotch::Entry> entry = store_.table().find(request.key);
+  std::optional<hopscotch::TableEntry> entry = store_.table().find(request.key);
   if (newest_is_being_written(request.key, entry)) return Progress::newest_is_being_written;
   const Store::Begun begun =
       store_.begin_version(erase, request.key, entry, request.header.object_size, object_);
@@ -252,7 +252,7 @@ void ErdaPartition::persist(const Reservation& written, const Request& request) 
 // Also returns false if the writer of an incomplete newest version is gone; that version has then
 // been restored, and `entry` is the table's new entry.
 bool ErdaPartition::newest_is_being_written(const hopscotch::StoredKey& key,
-                                            std::optional<hopscotch::Entry>& entry) {
+                                            std::optional<hopscotch::TableEntry>& entry) {
   if (!entry) return false;
   const Position newest = VersionWord(entry->word).newest();
   const bool written = being_written(entry->tag, newest);
@@ -267,7 +267,7 @@ bool ErdaPartition::newest_is_being_written(const hopscotch::StoredKey& key,
 // Section 4.2: a reader found the newest object incomplete. Its writer may only be slow.
 void ErdaPartition::take_report(const Request& request) {
   const std::scoped_lock lock(store_.lock());
-  const std::optional<hopscotch::Entry> entry = store_.table().find(request.key);
+  const std::optional<hopscotch::TableEntry> entry = store_.table().find(request.key);
   if (!entry || entry->word != request.header.word) return;
   if (store_.space().phase(entry->tag) != Phase::normal)
     return;  // the cleaner examines all objects of the head

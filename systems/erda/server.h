@@ -88,7 +88,7 @@ class ErdaPartition final : public kv::KvPartition {
   Progress begin_write(const Request& request);
   void persist(const Reservation& written, const Request& request);
   bool newest_is_being_written(const hopscotch::StoredKey& key,
-                               std::optional<hopscotch::Entry>& entry);
+                               std::optional<hopscotch::TableEntry>& entry);
   void take_report(const Request& request);
   void end_reservations(Session& session, std::optional<std::uint8_t> head);
   void end_session(fabric::QueuePair& queue_pair);

@@ -180,7 +180,7 @@ void Pools::recover() {
   catalog_.recover();
   std::set<std::uint64_t> owners;
   for (Catalog::SlotNumber slot = 0; slot < catalog_.entries().size(); ++slot) {
-    const Catalog::Entry& entry = catalog_.entries()[slot];
+    const Catalog::PoolEntry& entry = catalog_.entries()[slot];
     if (entry.phase == Catalog::Phase::exists) {
       owners.insert(entry.identifier);
       regions_.set_limit(entry.identifier, entry.limit);
@@ -229,7 +229,7 @@ Pools::Result<Pool*> Pools::open(std::string_view name) {
   if (open_[*slot] && !open_[*slot]->damage.empty()) return damaged(open_[*slot]->damage);
   if (open_[*slot]) return open_[*slot].get();
   if (!damage_[*slot].empty()) return damaged(damage_[*slot]);
-  const Catalog::Entry& entry = catalog_.entries()[*slot];
+  const Catalog::PoolEntry& entry = catalog_.entries()[*slot];
   std::unique_ptr<Engine> engine = make_engine(entry.identifier);
   try {
     const Engine::Recovered recovered = engine->recover(entry.root);
@@ -311,7 +311,7 @@ std::unique_ptr<Engine> Pools::make_engine(std::uint64_t identifier) {
 }
 
 Pool& Pools::add(Catalog::SlotNumber slot, std::unique_ptr<Engine> engine) {
-  const Catalog::Entry& entry = catalog_.entries()[slot];
+  const Catalog::PoolEntry& entry = catalog_.entries()[slot];
   open_[slot] = std::make_unique<Pool>();
   Pool& pool = *open_[slot];
   pool.slot = slot;
@@ -338,15 +338,15 @@ void Pools::overwrite(ByteRange range) {
 // --- statistics and audit ------------------------------------------------------------------------
 
 std::uint64_t Pools::count() const {
-  return static_cast<std::uint64_t>(
-      std::count_if(catalog_.entries().begin(), catalog_.entries().end(),
-                    [](const Catalog::Entry& one) { return one.phase == Catalog::Phase::exists; }));
+  return static_cast<std::uint64_t>(std::count_if(
+      catalog_.entries().begin(), catalog_.entries().end(),
+      [](const Catalog::PoolEntry& one) { return one.phase == Catalog::Phase::exists; }));
 }
 
 std::string Pools::audit() {
   if (std::string problem = regions_.audit(); !problem.empty()) return problem;
   std::set<std::uint64_t> owners;
-  for (const Catalog::Entry& entry : catalog_.entries()) {
+  for (const Catalog::PoolEntry& entry : catalog_.entries()) {
     if (entry.phase == Catalog::Phase::being_removed) owners.insert(entry.identifier);
     if (entry.phase != Catalog::Phase::exists) continue;
     owners.insert(entry.identifier);

@@ -135,7 +135,7 @@ bool Volume::rewrite_log(Context& context, Inode& inode) {
   inode.created = created;
   inode.log = Log{.tail = tail, .version = version_of(tail), .end = end};
   for (const LogPage& page : pages) inode.log.pages.push_back({.offset = page.offset});
-  for (const Context::Entry& entry : context.entries) {
+  for (const Context::PendingEntry& entry : context.entries) {
     apply(inode,
           {std::span(context.bytes).subspan(entry.begin, entry.length), entry.place, entry.page},
           nullptr);

@@ -104,7 +104,7 @@ class Model {
   std::size_t hash() const;
 
  private:
-  struct Entry {
+  struct NamedInode {
     InodeNumber inode{};
     std::uint64_t cookie = 0;
   };
@@ -112,9 +112,9 @@ class Model {
     Attributes attributes{};  // without `blocks`
     std::map<std::string, std::vector<std::byte>, std::less<>> extended;
     std::uint64_t holds = 0;
-    Contents data;                                      // only of a regular file
-    std::string target;                                 // only of a symbolic link
-    std::map<std::string, Entry, std::less<>> entries;  // only of a directory
+    Contents data;                                           // only of a regular file
+    std::string target;                                      // only of a symbolic link
+    std::map<std::string, NamedInode, std::less<>> entries;  // only of a directory
     std::map<std::uint64_t, std::string> by_cookie;
     std::uint64_t next_cookie = 1;
     std::optional<InodeNumber> parent;

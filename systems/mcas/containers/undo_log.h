@@ -40,17 +40,17 @@ class UndoLog {
   bool undo();
 
  private:
-  struct Entry {
+  struct SavedRange {
     std::uint64_t offset = 0;
     std::uint64_t length = 0;  // 0: there is no entry here
     std::uint64_t check = 0;
   };
-  static_assert(sizeof(Entry) == 24);
+  static_assert(sizeof(SavedRange) == 24);
 
-  static Bytes size_of(Bytes length) { return sizeof(Entry) + round_up(length, kWord); }
+  static Bytes size_of(Bytes length) { return sizeof(SavedRange) + round_up(length, kWord); }
   // The entry at this offset of the log, with its bytes in `scratch_`; of length 0 if none is valid
   // there.
-  Entry entry_at(Bytes offset);
+  SavedRange entry_at(Bytes offset);
 
   Piece piece_;
   ByteRange log_;

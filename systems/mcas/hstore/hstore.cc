@@ -25,7 +25,7 @@ Hstore::Hstore(Memory memory, RegionAllocator& regions, std::uint64_t pool, cons
 std::optional<Bytes> Hstore::create() {
   const std::optional<ByteRange> root = heap_.allocate(root_size());
   const std::optional<ByteRange> segment =
-      heap_.allocate(shape_.table.entries_of(0) * sizeof(Entry));
+      heap_.allocate(shape_.table.entries_of(0) * sizeof(HstoreEntry));
   if (!root || !segment) return std::nullopt;
   root_ = *root;
   if (log_) log_->create(root_.offset + sizeof(TableRoot), std::array{*root, *segment});
@@ -231,7 +231,7 @@ bool Hstore::erase(Key key) {
 bool Hstore::begin_to_grow() {
   if (table_->segments() == shape_.most_segments) return false;
   const std::optional<ByteRange> segment =
-      heap_.allocate(shape_.table.entries_of(table_->segments()) * sizeof(Entry));
+      heap_.allocate(shape_.table.entries_of(table_->segments()) * sizeof(HstoreEntry));
   if (segment) table_->begin_to_grow(*segment);
   return segment.has_value();
 }

@@ -65,16 +65,16 @@ struct Field {
 };
 static_assert(sizeof(Field) == kLongestInField);
 
-struct Entry {
+struct HstoreEntry {
   std::uint64_t hops = 0;
   std::uint64_t state = 0;
   Field key;
   std::array<Field, 2> values;
 };
-static_assert(offsetof(Entry, state) == 8);
-static_assert(offsetof(Entry, key) == 16);
-static_assert(offsetof(Entry, values) == 32);
-static_assert(sizeof(Entry) == kCacheLine);
+static_assert(offsetof(HstoreEntry, state) == 8);
+static_assert(offsetof(HstoreEntry, key) == 16);
+static_assert(offsetof(HstoreEntry, values) == 32);
+static_assert(sizeof(HstoreEntry) == kCacheLine);
 
 // The state of an entry. 0: it holds no item.
 class State {

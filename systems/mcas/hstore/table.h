@@ -43,9 +43,9 @@ struct Item {
   Bytes offset = 0;  // the entry's
   State state{0};
 
-  Bytes key_offset() const { return offset + offsetof(Entry, key); }
+  Bytes key_offset() const { return offset + offsetof(HstoreEntry, key); }
   Bytes value_offset() const {
-    return offset + offsetof(Entry, values) + state.which() * sizeof(Field);
+    return offset + offsetof(HstoreEntry, values) + state.which() * sizeof(Field);
   }
 };
 
@@ -76,7 +76,7 @@ class Table {
   std::uint64_t entries() const { return entries_; }
   std::uint64_t items() const { return items_; }
   ByteRange segment(std::uint32_t number) const {
-    return {offsets_[number], shape_.entries_of(number) * sizeof(Entry)};
+    return {offsets_[number], shape_.entries_of(number) * sizeof(HstoreEntry)};
   }
 
   // Returns the item of this hash for which `is_wanted(item)`.
@@ -158,7 +158,7 @@ class Table {
   Bytes offset_of(EntryNumber entry) const;
   std::uint64_t hops_of(EntryNumber entry) const { return memory_.region().load(offset_of(entry)); }
   State state_of(EntryNumber entry) const {
-    return State(memory_.region().load(offset_of(entry) + offsetof(Entry, state)));
+    return State(memory_.region().load(offset_of(entry) + offsetof(HstoreEntry, state)));
   }
   Item item_at(EntryNumber entry) const;
 
@@ -180,7 +180,7 @@ class Table {
   void begin(const Change& change);
   void finish(const Change& change);
 
-  Entry grown_entry(EntryNumber old) const;
+  HstoreEntry grown_entry(EntryNumber old) const;
   bool is_stale(State state, EntryNumber home, std::uint32_t distance) const {
     return !state.used() || state.distance() != distance || home_of(state.hash()) != home;
   }

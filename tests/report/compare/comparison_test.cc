@@ -65,7 +65,7 @@ TEST(Compare, ARunWithItselfFindsNothing) {
     const Comparison comparison = compared(pairs, modelled, {.threshold_percent = 0});
     EXPECT_EQ(comparison.count(Change::unchanged), 20U);
     EXPECT_EQ(comparison.tested, 20U);
-    for (const Entry& entry : comparison.entries) EXPECT_EQ(entry.p, 1.0);
+    for (const QuantityComparison& entry : comparison.entries) EXPECT_EQ(entry.p, 1.0);
   }
 }
 
@@ -113,7 +113,7 @@ TEST(Compare, FindsOnePointThatIsFivePercentSlower) {
                            noise.repetitions(20, 60 * slower)));
     }
     const Comparison comparison = compared(std::move(pairs), false);
-    const Entry& first = comparison.entries.front();
+    const QuantityComparison& first = comparison.entries.front();
     found += first.change == Change::worse && first.point == point("slow") ? 1 : 0;
     alarms += comparison.count(Change::worse) > 1 ? 1 : 0;
   }
@@ -134,11 +134,13 @@ TEST(Compare, KnowsOfEachQuantityWhatIsWorse) {
 }
 
 TEST(Compare, TheChangeIsTheEstimateThatItsIntervalBelongsTo) {
-  const Entry entry = compared({pair("erda", {1, 1, 1, 4, 4}, {1, 1, 4, 4, 4})}, false).entries[0];
+  const QuantityComparison entry =
+      compared({pair("erda", {1, 1, 1, 4, 4}, {1, 1, 4, 4, 4})}, false).entries[0];
   EXPECT_EQ(entry.a, 1);
   EXPECT_EQ(entry.b, 4);
   EXPECT_EQ(entry.ratio, 1) << "of 25 pairs, 12 are equal and 9 have the higher one in b";
-  const Entry with_zero = compared({pair("erda", {0, 2, 4}, {3, 6, 9})}, false).entries[0];
+  const QuantityComparison with_zero =
+      compared({pair("erda", {0, 2, 4}, {3, 6, 9})}, false).entries[0];
   EXPECT_EQ(with_zero.ratio, 3) << "of the medians";
 }
 
@@ -227,7 +229,7 @@ TEST(Compare, PutsTheWorstFirst) {
                 pair("d", {100}, {80}, "throughput_ops_s"), pair("e", {100}, {100})},
                true);
   std::string order;
-  for (const Entry& entry : comparison.entries) {
+  for (const QuantityComparison& entry : comparison.entries) {
     for (const std::string& value : entry.point) order += value;
   }
   EXPECT_EQ(order, "dbcea");
