@@ -168,13 +168,13 @@ void Responder::do_steps(Session& session, const Incoming& incoming) {
   const std::vector<Step>& steps =
       session.role == Role::reader ? method.responder_of_reader() : method.responder();
   if (steps.empty()) return;
-  const auto named = [&](const Step::Change& change) {
+  const auto named = [&](const Step::VariableChange& change) {
     return (incoming.header.updates >> change.variable & 1) != 0;
   };
   std::size_t next = session.step + 1;
   for (; next < steps.size() && steps[next].kind != StepKind::receive; ++next) {
     const Step& step = steps[next];
-    for (const Step::Change& change : step.changes) {
+    for (const Step::VariableChange& change : step.changes) {
       if (!named(change)) continue;
       const std::size_t update = change.variable;
       if (step.kind == StepKind::copy && !incoming.message.empty()) copy(incoming, update);

@@ -27,10 +27,10 @@
 namespace perdura::preload {
 
 // One for each process; is never destroyed, since threads may read until the process ends.
-class Reader {
+class CopyReader {
  public:
   // Only releases the slots that this process had registered before it executed this program.
-  explicit Reader(std::string file);
+  explicit CopyReader(std::string file);
 
   bool is_copy(int descriptor) const;
 
@@ -38,20 +38,20 @@ class Reader {
   // soon.
   class Reading {
    public:
-    explicit Reading(Reader& reader);
+    explicit Reading(CopyReader& reader);
     ~Reading();
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
 
    private:
-    Reader& reader_;
+    CopyReader& reader_;
   };
 
   // While this is held, nothing is withdrawn either, and no other thread changes the known
   // mappings; for calls that change mappings.
   class Mapping {
    public:
-    explicit Mapping(Reader& reader);
+    explicit Mapping(CopyReader& reader);
 
     struct Part {
       std::uintptr_t begin = 0;
@@ -67,7 +67,7 @@ class Reader {
    private:
     void enter(const Part& part);
 
-    Reader& reader_;
+    CopyReader& reader_;
     std::unique_lock<std::mutex> held_;
   };
 

@@ -183,7 +183,7 @@ std::vector<std::string> words_of(const Servers& servers) {
   return words;
 }
 
-std::vector<Found> found_of(const DesignSet& group, const Design& design) {
+std::vector<FoundGuarantee> found_of(const DesignSet& group, const Design& design) {
   std::map<std::string, Servers> servers;
   for (const DesignRun& run : group.runs) {
     const Points& points = run.folder->points;
@@ -193,7 +193,7 @@ std::vector<Found> found_of(const DesignSet& group, const Design& design) {
       servers[guarantee][server_of(points, row)].insert(points.text(row, "ddio"));
     }
   }
-  std::vector<Found> found;
+  std::vector<FoundGuarantee> found;
   for (const schema::Spelling& word : schema::guarantee_words()) {
     const auto of_word = servers.find(std::string(word.value));
     if (of_word != servers.end()) found.push_back({of_word->first, words_of(of_word->second)});
@@ -329,7 +329,7 @@ std::string designs_csv(const Designs& designs) {
   for (const DesignGroup& group : designs.groups) {
     for (const DesignRow& row : group.rows) {
       std::vector<std::string> words;
-      for (const Found& found : row.guarantees) words.push_back(found.guarantee);
+      for (const FoundGuarantee& found : row.guarantees) words.push_back(found.guarantee);
       for (const auto& [price, paid] : row.prices) {
         csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", group.origin.provenance,
                            group.origin.platform, schema::csv_cell(group.origin.profile),

@@ -12,8 +12,8 @@ void check(int code, const char* what) {
   if (code != 0) throw Error(what, code);
 }
 
-MDB_val value_of(Datum entry) {
-  return {entry.size(), const_cast<std::byte*>(entry.data())};  // LMDB does not write to it
+MDB_val value_of(Datum datum) {
+  return {datum.size(), const_cast<std::byte*>(datum.data())};  // LMDB does not write to it
 }
 Datum datum_of(const MDB_val& value) {
   return {static_cast<const std::byte*>(value.mv_data), value.mv_size};

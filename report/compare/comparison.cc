@@ -32,26 +32,26 @@ QuantityComparison entry_of(const Pair& pair) {
   return entry;
 }
 
-Change beyond_threshold(const QuantityComparison& entry, const schema::Schema& schema,
-                        double threshold_percent) {
+ChangeVerdict beyond_threshold(const QuantityComparison& entry, const schema::Schema& schema,
+                               double threshold_percent) {
   const double worsening = worsening_percent(entry, schema);
-  if (worsening > threshold_percent) return Change::worse;
-  return worsening < -threshold_percent ? Change::better : Change::unchanged;
+  if (worsening > threshold_percent) return ChangeVerdict::worse;
+  return worsening < -threshold_percent ? ChangeVerdict::better : ChangeVerdict::unchanged;
 }
 
 }  // namespace
 
-std::string_view to_string(Change change) {
+std::string_view to_string(ChangeVerdict change) {
   switch (change) {
-    case Change::worse:
+    case ChangeVerdict::worse:
       return "worse";
-    case Change::undecided:
+    case ChangeVerdict::undecided:
       return "undecided";
-    case Change::unclear:
+    case ChangeVerdict::unclear:
       return "unclear";
-    case Change::unchanged:
+    case ChangeVerdict::unchanged:
       return "unchanged";
-    case Change::better:
+    case ChangeVerdict::better:
       return "better";
   }
   return "undecided";
@@ -59,7 +59,7 @@ std::string_view to_string(Change change) {
 
 double change_percent(const QuantityComparison& entry) { return (entry.ratio - 1) * 100; }
 
-std::size_t Comparison::count(Change change) const {
+std::size_t Comparison::count(ChangeVerdict change) const {
   return static_cast<std::size_t>(
       std::count_if(entries.begin(), entries.end(),
                     [change](const QuantityComparison& entry) { return entry.change == change; }));
@@ -92,7 +92,7 @@ Comparison compare(Matching matching, const Options& options) {
       entry.change = beyond_threshold(entry, comparison.matching.schema, options.threshold_percent);
       ++comparison.by_threshold;
     } else {
-      entry.change = Change::undecided;
+      entry.change = ChangeVerdict::undecided;
     }
     // The entry already has the results that are computed from the samples.
     pair.a = {};
@@ -105,7 +105,8 @@ Comparison compare(Matching matching, const Options& options) {
     entry.p = corrected[i];
     entry.change = beyond_threshold(entry, comparison.matching.schema, options.threshold_percent);
     const bool significant = corrected[i] <= options.alpha;
-    if (!significant && entry.change != Change::unchanged) entry.change = Change::unclear;
+    if (!significant && entry.change != ChangeVerdict::unchanged)
+      entry.change = ChangeVerdict::unclear;
   }
   std::stable_sort(comparison.entries.begin(), comparison.entries.end(),
                    [&schema = comparison.matching.schema](const QuantityComparison& left,

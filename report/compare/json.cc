@@ -44,8 +44,9 @@ std::string as_json(const Comparison& comparison) {
   json["tested"] = comparison.tested;
   json["by_threshold"] = comparison.by_threshold;
   json["repetitions_needed"] = comparison.repetitions_needed;
-  for (const Change change :
-       {Change::worse, Change::undecided, Change::unclear, Change::unchanged, Change::better}) {
+  for (const ChangeVerdict change :
+       {ChangeVerdict::worse, ChangeVerdict::undecided, ChangeVerdict::unclear,
+        ChangeVerdict::unchanged, ChangeVerdict::better}) {
     json[std::string(to_string(change))] = comparison.count(change);
   }
   const schema::Schema& schema = comparison.matching.schema;

@@ -83,9 +83,9 @@ struct RowLocation {
 };
 
 /// Reads both runs, one row at a time, and keeps only the samples of a row.
-class Reader {
+class RunReader {
  public:
-  Reader(const std::vector<std::string>& quantities, const Reading& reading, Matching& matching)
+  RunReader(const std::vector<std::string>& quantities, const Reading& reading, Matching& matching)
       : quantities_(quantities), reading_(reading), matching_(matching) {}
 
   Expected<Run> read(const std::vector<fs::path>& files, Side side) {
@@ -290,7 +290,7 @@ Expected<Matching> match(const std::vector<fs::path>& a, const std::vector<fs::p
       return fail(fmt::format("quantity '{}' is given twice; give it once", quantity));
     }
   }
-  Reader reader(quantities, reading, matching);
+  RunReader reader(quantities, reading, matching);
   const auto read_a = reader.read(a, Side::a);
   if (!read_a) return tl::unexpected(read_a.error());
   const auto read_b = reader.read(b, Side::b);

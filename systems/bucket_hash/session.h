@@ -1,7 +1,7 @@
 // The client's session with a hash index: put and erase are requests to the server, a get looks the
 // key up with one-sided READs.
 //
-// `Design` is the index (bucket_hash/system.h). Its Reader is constructed from the server's Plan
+// `Design` is the index (bucket_hash/system.h). Its IndexReader is constructed from the server's Plan
 // and has
 //
 //   Bytes read_room() const                                       size of its largest READ
@@ -56,7 +56,7 @@ class Session final : public kv::KvSession {
   Session(Thread& thread, std::uint32_t lanes) : client_(thread, lanes) {}
 
   Client client_;
-  std::optional<typename Design::Reader> reader_;  // set once connected
+  std::optional<typename Design::IndexReader> reader_;  // set once connected
 };
 
 }  // namespace perdura::systems::bucket_hash

@@ -14,7 +14,7 @@
 //                           lock what they change; the worker is inside (bucket_hash/locks.h)
 //   plan_of(geometry, table)
 //                           the information for a connecting client
-//   Reader                  looks up keys on behalf of clients, by the plan (bucket_hash/session.h)
+//   IndexReader             looks up keys on behalf of clients, by the plan (bucket_hash/session.h)
 #pragma once
 
 #include "systems/bucket_hash/footprint.h"

@@ -60,7 +60,7 @@ Task<kv::Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::Stored
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (attempt > 0) ++counts_.retries;
     const std::uint64_t before = displacements_;
-    const kv::Result<hopscotch::Found> entry = co_await find_entry(lane, key);
+    const kv::Result<hopscotch::NeighborhoodEntry> entry = co_await find_entry(lane, key);
     if (!entry) co_return tl::unexpected(entry.error());
 
     // Tries the newest version. If that is incomplete, tries it once more, since its writer may be
@@ -126,7 +126,8 @@ Task<kv::Result<Bytes>> ErdaSession::get_by_send(Lane& lane, hopscotch::StoredKe
   co_return reply->value;
 }
 
-Task<kv::Result<hopscotch::Found>> ErdaSession::find_entry(Lane& lane, hopscotch::StoredKey key) {
+Task<kv::Result<hopscotch::NeighborhoodEntry>> ErdaSession::find_entry(Lane& lane,
+                                                                       hopscotch::StoredKey key) {
   const hopscotch::Geometry& table = layout_->table();
   const auto length = static_cast<std::uint32_t>(table.neighborhood_length());
   const Bytes offset = layout_->table_offset() + table.neighborhood_offset(table.home(key));

@@ -82,7 +82,7 @@ class ErdaSession final : public kv::KvSession {
   Task<kv::Result<Outcome>> write_one_sided(Lane& lane, RequestKind kind, hopscotch::StoredKey key,
                                             Bytes size);
   Task<kv::Result<void>> persist_by_server(Lane& lane, Bytes size);
-  Task<kv::Result<hopscotch::Found>> find_entry(Lane& lane, hopscotch::StoredKey key);
+  Task<kv::Result<hopscotch::NeighborhoodEntry>> find_entry(Lane& lane, hopscotch::StoredKey key);
   Task<kv::Result<ObjectFormat::Object>> read_version(Lane& lane, std::uint8_t head,
                                                       Position position);
   struct ObjectLocation {

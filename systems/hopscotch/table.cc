@@ -23,7 +23,8 @@ Table::Table(pmem::Region& region, Bytes offset, const Geometry& geometry,
 std::optional<TableEntry> Table::find(const StoredKey& key) const {
   const Bucket home = geometry_.home(key);
   region_.read(at(home), neighborhood_);
-  const std::optional<Found> found = find_in(neighborhood_, geometry_, key, vacant_.bits);
+  const std::optional<NeighborhoodEntry> found =
+      find_in(neighborhood_, geometry_, key, vacant_.bits);
   if (!found) return std::nullopt;
   return TableEntry{found->word, found->tag, key.format, home + found->index};
 }

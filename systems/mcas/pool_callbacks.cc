@@ -215,20 +215,22 @@ void PoolCallbacks::for_each(const std::function<void(const std::string&, ByteRa
 }
 
 // Lets other tasks run between parts of the search, as a client's search does.
-Task<ado::Callbacks::Found> PoolCallbacks::find_key(std::string expression, ado::Matching matching,
-                                                    std::uint64_t position) {
+Task<ado::Callbacks::KeySearchResult> PoolCallbacks::find_key(std::string expression,
+                                                              ado::Matching matching,
+                                                              std::uint64_t position) {
   using Outcome = index::FindResult::Outcome;
   while (pool_->index) {
     const auto found = pool_->index->find(expression, match_of(matching), position);
     if (found.outcome == Outcome::invalid) break;
     if (found.outcome == Outcome::found) {
-      co_return Found{CallStatus::done, std::string(text_of(found.key)), found.position};
+      co_return KeySearchResult{CallStatus::done, std::string(text_of(found.key)), found.position};
     }
-    if (found.outcome == Outcome::not_found) co_return Found{CallStatus::not_found, {}, 0};
+    if (found.outcome == Outcome::not_found)
+      co_return KeySearchResult{CallStatus::not_found, {}, 0};
     position = found.position;
     co_await yield();
   }
-  co_return Found{CallStatus::refused, {}, 0};
+  co_return KeySearchResult{CallStatus::refused, {}, 0};
 }
 
 ado::PoolInfo PoolCallbacks::info() {

@@ -50,8 +50,8 @@ class PoolCallbacks final : public ado::Callbacks {
   Task<ado::Created> allocate(Bytes length) override;
   bool free(ByteRange range) override;
   void for_each(const std::function<void(const std::string&, ByteRange)>& visit) override;
-  Task<Found> find_key(std::string expression, ado::Matching matching,
-                       std::uint64_t position) override;
+  Task<KeySearchResult> find_key(std::string expression, ado::Matching matching,
+                                 std::uint64_t position) override;
   ado::PoolInfo info() override;
 
  private:

@@ -17,15 +17,15 @@ constexpr int kMostFailedLaunches = 3;  // failures in a row that end the attemp
 }  // namespace
 
 // Marks the time during which one task launches or ends the process.
-class PoolProcess::Change {
+class PoolProcess::ChangingMark {
  public:
-  explicit Change(PoolProcess& process) : process_(process) {
+  explicit ChangingMark(PoolProcess& process) : process_(process) {
     process_.changing_ = true;
     process_.failed_ = false;
   }
-  Change(const Change&) = delete;
-  Change& operator=(const Change&) = delete;
-  ~Change() {
+  ChangingMark(const ChangingMark&) = delete;
+  ChangingMark& operator=(const ChangingMark&) = delete;
+  ~ChangingMark() {
     process_.changing_ = false;
     process_.changed_.wake_all();
   }
@@ -77,7 +77,7 @@ Task<bool> PoolProcess::launch_if_needed() {
     if (!changing_ && failed_) co_return false;
   }
   if (is_current()) co_return true;
-  const Change change(*this);
+  const ChangingMark change(*this);
   for (int failures = 0; !is_current();) {
     std::string problem = co_await launch();
     // A process that is alive but not current sees too little: the pool has got memory meanwhile.
@@ -142,7 +142,7 @@ Task<> PoolProcess::end() {
 Task<> PoolProcess::stop() {
   while (changing_) co_await wait(changed_);
   if (!is_idle()) co_return;
-  const Change change(*this);
+  const ChangingMark change(*this);
   co_await end();
 }
 

@@ -122,13 +122,13 @@ class Model {
     bool operator==(const Inode& other) const;
     std::size_t hash() const;
   };
-  using Found = Result<const Inode*>;
+  using FoundInode = Result<const Inode*>;
 
-  Found find(InodeNumber inode) const;
-  Found find_directory(InodeNumber inode) const;
+  FoundInode find(InodeNumber inode) const;
+  FoundInode find_directory(InodeNumber inode) const;
   // Finds a directory and checks a name that may be in it.
-  Found find_place(InodeNumber directory, std::string_view name) const;
-  Found find_regular(InodeNumber inode) const;
+  FoundInode find_parent(InodeNumber directory, std::string_view name) const;
+  FoundInode find_regular(InodeNumber inode) const;
   // The inode that a directory has under a name; null if none.
   const Inode* at(const Inode& directory, std::string_view name) const;
   bool lies_in(InodeNumber inode, InodeNumber directory) const;

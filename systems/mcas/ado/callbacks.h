@@ -58,12 +58,14 @@ class Callbacks {
   virtual void for_each(const std::function<void(const std::string&, ByteRange)>& visit) = 0;
   // Finds the first key at or after a position that matches, and its position. The status is
   // `done`, `not_found`, or `refused` without a secondary index or for an invalid expression.
-  struct Found {
+  struct KeySearchResult {
     CallStatus status = CallStatus::refused;
     std::string key;
     std::uint64_t position = 0;
   };
-  virtual Task<Found> find_key(std::string, Matching, std::uint64_t) { co_return Found{}; }
+  virtual Task<KeySearchResult> find_key(std::string, Matching, std::uint64_t) {
+    co_return KeySearchResult{};
+  }
   virtual PoolInfo info() = 0;
 };
 

@@ -256,7 +256,7 @@ Task<AnswerMessage> Host::execute(std::uint64_t launch, CallMessage call) {
     case CallKind::find_key: {
       if (call.mode > static_cast<std::uint32_t>(Matching::regular_expression)) break;
       const auto matching = static_cast<Matching>(call.mode);
-      const Callbacks::Found found =
+      const Callbacks::KeySearchResult found =
           co_await callbacks_.find_key(call.key, matching, call.range.offset);
       co_return AnswerMessage{
           .status = found.status, .references = {{found.key, {}}}, .next = found.position + 1};

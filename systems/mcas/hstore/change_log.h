@@ -17,7 +17,7 @@ namespace perdura::systems::mcas::hstore {
 // An object of offset 0, where there is no heap, stands for none.
 using Objects = std::array<ByteRange, 2>;
 
-struct Change {
+struct TableChange {
   // The kinds, with what a change does to its objects: first those allocated for it, then those
   // that are free after it.
   enum class Kind : std::uint8_t {
@@ -59,16 +59,16 @@ class ChangeLog {
 
   // Must be called before the first store of a change. When it returns, the record is durable, and
   // so is everything flushed before the call; the allocation of its objects is flushed only.
-  virtual void begin(const Change& change) = 0;
+  virtual void begin(const TableChange& change) = 0;
   // Must be called when a change has happened and is durable. The objects that it frees are durably
   // free when this returns.
-  virtual void finish(const Change& change) = 0;
+  virtual void finish(const TableChange& change) = 0;
 
   // After a restart: returns the last change that was begun.
-  virtual Change recover(Bytes offset) = 0;
+  virtual TableChange recover(Bytes offset) = 0;
   // Completes the last change if it has `happened`, according to the table, or undoes it. Tells the
   // heap, all of whose memory is free so far, which objects are allocated.
-  virtual void settle(const Change& last, bool happened, Heap& heap) = 0;
+  virtual void settle(const TableChange& last, bool happened, Heap& heap) = 0;
 
   // Returns an inconsistency, given that these are all objects, as a phrase; empty if there is
   // none.

@@ -57,9 +57,9 @@ TableBounds Hstore::bounds() const {
 
 // The record is in the pool's memory, which may be damaged; the heap map that it would change is
 // outside of it.
-void Hstore::check_change(const Change& change) const {
-  if (change.kind == Change::Kind::none) return;  // the other fields may be torn
-  if (change.kind > Change::Kind::grow) throw DamagedPool("its last change is of no kind");
+void Hstore::check_change(const TableChange& change) const {
+  if (change.kind == TableChange::Kind::none) return;  // the other fields may be torn
+  if (change.kind > TableChange::Kind::grow) throw DamagedPool("its last change is of no kind");
   for (const ByteRange& object : change.objects) {
     if (object == ByteRange{}) continue;
     const bool possible = heap_.contains(object) &&
@@ -70,7 +70,7 @@ void Hstore::check_change(const Change& change) const {
 
 void Hstore::recover_by_log() {
   heap_.recover([](ByteRange) {});
-  const Change last = log_->recover(root_.offset + sizeof(TableRoot));
+  const TableChange last = log_->recover(root_.offset + sizeof(TableRoot));
   check_change(last);
   const bool happened = table_->settle(last);
   log_->settle(last, happened, heap_.heap());

@@ -95,7 +95,7 @@ class Hstore final : public Engine {
   PutOutcome drained(PutOutcome outcome) const;
   bool begin_to_grow();
   TableBounds bounds() const;
-  void check_change(const Change& change) const;
+  void check_change(const TableChange& change) const;
   // The table's root followed by the data of the log.
   Bytes root_size() const { return sizeof(TableRoot) + (log_ ? log_->size() : 0); }
   void reconstitute();

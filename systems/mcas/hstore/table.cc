@@ -54,15 +54,15 @@ void Table::free_entry(EntryNumber entry) {
   if (log_ != nullptr) memory_.flush({state, kWord});
 }
 
-void Table::begin(const Change& change) {
+void Table::begin(const TableChange& change) {
   if (log_ != nullptr) log_->begin(change);
 }
-void Table::finish(const Change& change) {
+void Table::finish(const TableChange& change) {
   if (log_ != nullptr) log_->finish(change);
 }
 
 // With a log the word is durable at once, since the log may then forget the change.
-void Table::finish_by(Bytes offset, std::uint64_t word, const Change& change) {
+void Table::finish_by(Bytes offset, std::uint64_t word, const TableChange& change) {
   memory_.region().store(offset, word);
   memory_.flush({offset, kWord});
   if (log_ == nullptr) return;
@@ -116,13 +116,13 @@ void Table::recover() {
 
 // A process that died leaves what is visible, not what is durable (docs/restart.md). So the lines
 // that the change may have stored to are flushed before they decide anything.
-bool Table::settle(const Change& last) {
+bool Table::settle(const TableChange& last) {
   memory_.persist({root_, sizeof(TableRoot)});
   read_root();
   items_ = last.items;
-  if (last.kind == Change::Kind::none) return true;
+  if (last.kind == TableChange::Kind::none) return true;
   if (last.home >= entries_) throw DamagedPool("its last change is of an entry that is not there");
-  if (last.kind == Change::Kind::grow) {
+  if (last.kind == TableChange::Kind::grow) {
     if (segments_ == last.before) return false;
     for (std::uint32_t i = 0; i < segments_; ++i) memory_.flush(segment(i));
     memory_.drain();
@@ -132,16 +132,16 @@ bool Table::settle(const Change& last) {
   const EntryNumber entry = entry_behind(last.home, last.distance);
   memory_.flush({offset_of(last.home), sizeof(HstoreEntry)});
   memory_.persist({offset_of(entry), sizeof(HstoreEntry)});
-  if (last.kind == Change::Kind::update) return state_of(entry).which() != last.before;
+  if (last.kind == TableChange::Kind::update) return state_of(entry).which() != last.before;
   const bool is_there = (hops_of(last.home) & bit(last.distance)) != 0;
-  if (is_there && last.kind == Change::Kind::insert) ++items_;
-  if (!is_there && last.kind == Change::Kind::erase) --items_;
-  if (!is_there || last.kind == Change::Kind::move) {
+  if (is_there && last.kind == TableChange::Kind::insert) ++items_;
+  if (!is_there && last.kind == TableChange::Kind::erase) --items_;
+  if (!is_there || last.kind == TableChange::Kind::move) {
     const EntryNumber unused = is_there ? entry_behind(last.home, last.before) : entry;
     stale_entries_ += state_of(unused).used() ? 1 : 0;
     free_entry(unused);
   }
-  return is_there != (last.kind == Change::Kind::erase);
+  return is_there != (last.kind == TableChange::Kind::erase);
 }
 
 // --- inserting -----------------------------------------------------------------------------------
@@ -174,11 +174,11 @@ std::optional<std::uint64_t> Table::move_into(EntryNumber entry) {
     if (nearer == 0) continue;
     const std::uint32_t from = distance_of(nearer);
     const Item item = item_at(entry_behind(home, from));
-    const Change change{.kind = Change::Kind::move,
-                        .home = home,
-                        .distance = static_cast<std::uint32_t>(to),
-                        .before = from,
-                        .items = items_};
+    const TableChange change{.kind = TableChange::Kind::move,
+                             .home = home,
+                             .distance = static_cast<std::uint32_t>(to),
+                             .before = from,
+                             .items = items_};
     begin(change);
     auto copy = memory_.region().read_object<HstoreEntry>(item.offset);
     copy.state = item.state.moved(static_cast<std::uint32_t>(to)).word();
@@ -199,11 +199,11 @@ void Table::insert(EntryNumber entry, std::uint64_t hash, const Field& key,
                    const Objects& objects) {
   const EntryNumber home = home_of(hash);
   const auto distance = static_cast<std::uint32_t>((entry - home) & (entries_ - 1));
-  const Change change{.kind = Change::Kind::insert,
-                      .home = home,
-                      .distance = distance,
-                      .items = items_,
-                      .objects = objects};
+  const TableChange change{.kind = TableChange::Kind::insert,
+                           .home = home,
+                           .distance = distance,
+                           .items = items_,
+                           .objects = objects};
   begin(change);
   const State state = State::created(short_hash(hash), distance, key_length, value_length);
   memory_.region().write_object(offset_of(entry) + offsetof(HstoreEntry, state),
@@ -219,12 +219,12 @@ void Table::insert(EntryNumber entry, std::uint64_t hash, const Field& key,
 
 void Table::update(const Item& item, const Field& value, std::uint32_t value_length,
                    const Objects& objects) {
-  const Change change{.kind = Change::Kind::update,
-                      .home = home_of(item),
-                      .distance = item.state.distance(),
-                      .before = item.state.which(),
-                      .items = items_,
-                      .objects = objects};
+  const TableChange change{.kind = TableChange::Kind::update,
+                           .home = home_of(item),
+                           .distance = item.state.distance(),
+                           .before = item.state.which(),
+                           .items = items_,
+                           .objects = objects};
   begin(change);
   if (objects[0] != ByteRange{}) memory_.drain();
   const State after = item.state.updated(value_length);
@@ -236,11 +236,11 @@ void Table::update(const Item& item, const Field& value, std::uint32_t value_len
 void Table::erase(const Item& item, const Objects& objects) {
   const std::uint32_t distance = item.state.distance();
   const EntryNumber home = home_of(item);
-  const Change change{.kind = Change::Kind::erase,
-                      .home = home,
-                      .distance = distance,
-                      .items = items_,
-                      .objects = objects};
+  const TableChange change{.kind = TableChange::Kind::erase,
+                           .home = home,
+                           .distance = distance,
+                           .items = items_,
+                           .objects = objects};
   begin(change);
   store_hops(home, hops_of(home) & ~bit(distance));
   free_entry(item.entry);
@@ -251,8 +251,10 @@ void Table::erase(const Item& item, const Objects& objects) {
 // --- growing -------------------------------------------------------------------------------------
 
 void Table::begin_to_grow(ByteRange segment) {
-  growing_ = {
-      .kind = Change::Kind::grow, .before = segments_, .items = items_, .objects = {segment, {}}};
+  growing_ = {.kind = TableChange::Kind::grow,
+              .before = segments_,
+              .items = items_,
+              .objects = {segment, {}}};
   begin(growing_);
   offsets_[segments_] = segment.offset;
   growth_ = Growth::copy;

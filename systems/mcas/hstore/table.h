@@ -70,7 +70,7 @@ class Table {
   void recover();
   // Opens the table after a restart with a log whose last change is `last`: completes or undoes its
   // effects on the table. Returns true if the change has happened.
-  bool settle(const Change& last);
+  bool settle(const TableChange& last);
 
   std::uint32_t segments() const { return segments_; }
   std::uint64_t entries() const { return entries_; }
@@ -166,7 +166,7 @@ class Table {
   void store_hops(EntryNumber home, std::uint64_t hops);
   // Completes a change by a store of one word, which is flushed, and durable after the next
   // drain().
-  void finish_by(Bytes offset, std::uint64_t word, const Change& change);
+  void finish_by(Bytes offset, std::uint64_t word, const TableChange& change);
   void free_entry(EntryNumber entry);
   std::optional<std::uint64_t> free_distance(EntryNumber home) const;
   // Moves an item that is nearer to its home into the free `entry`. Returns the distance from the
@@ -177,8 +177,8 @@ class Table {
     return entry_behind(item.entry, entries_ - item.state.distance());
   }
   void read_root();
-  void begin(const Change& change);
-  void finish(const Change& change);
+  void begin(const TableChange& change);
+  void finish(const TableChange& change);
 
   HstoreEntry grown_entry(EntryNumber old) const;
   bool is_stale(State state, EntryNumber home, std::uint32_t distance) const {
@@ -204,7 +204,7 @@ class Table {
   std::uint64_t items_ = 0;
   Growth growth_ = Growth::copy;  // the next action of grow_step()
   EntryNumber grown_ = 0;         // the entry at which it continues
-  Change growing_;
+  TableChange growing_;
   std::uint64_t moves_ = 0;
   std::uint64_t stale_hops_ = 0;
   std::uint64_t stale_entries_ = 0;

@@ -8,7 +8,7 @@ namespace perdura::systems::mcas::hstore_cc {
 
 namespace {
 
-using hstore::Change;
+using hstore::TableChange;
 
 // The first word: the change and the number of items.
 //
@@ -17,7 +17,7 @@ using hstore::Change;
 class Head {
  public:
   explicit constexpr Head(std::uint64_t word) : word_(word) {}
-  static constexpr Head of(const Change& change) {
+  static constexpr Head of(const TableChange& change) {
     return Head(change.items << kItems | static_cast<std::uint64_t>(change.kind) << kKind |
                 std::uint64_t{change.before} << kBefore |
                 std::uint64_t{change.distance} << kDistance);
@@ -25,7 +25,9 @@ class Head {
 
   constexpr std::uint64_t word() const { return word_; }
   constexpr std::uint64_t items() const { return word_ >> kItems; }
-  constexpr Change::Kind kind() const { return static_cast<Change::Kind>(word_ >> kKind & 7); }
+  constexpr TableChange::Kind kind() const {
+    return static_cast<TableChange::Kind>(word_ >> kKind & 7);
+  }
   constexpr std::uint32_t before() const { return word_ >> kBefore & 63; }
   constexpr std::uint32_t distance() const { return word_ >> kDistance & 63; }
 
@@ -66,7 +68,7 @@ void Log::create(Bytes offset, std::span<const ByteRange> objects) {
 
 // Stores to one line become durable in their order. So there is no record while it is being
 // written, and the number of items is correct at any time.
-void Log::begin(const Change& change) {
+void Log::begin(const TableChange& change) {
   memory_.region().store(offset_, Head::of({.items = change.items}).word());
   const Record record{Head::of(change).word(), change.home, change.objects, {}};
   memory_.region().write(offset_ + kWord, std::as_bytes(std::span(&record, 1)).subspan(kWord));
@@ -77,10 +79,11 @@ void Log::begin(const Change& change) {
   }
 }
 
-void Log::finish(const Change& change) {
+void Log::finish(const TableChange& change) {
   // The table's stores of inserts and updates are durable already, but entries that were freed are
   // not.
-  bool drains = change.kind != Change::Kind::insert && change.kind != Change::Kind::update;
+  bool drains =
+      change.kind != TableChange::Kind::insert && change.kind != TableChange::Kind::update;
   for (const ByteRange& object : change.freed()) {
     if (object == ByteRange{}) continue;
     map_.free(object);
@@ -89,7 +92,7 @@ void Log::finish(const Change& change) {
   if (drains) memory_.drain();
 }
 
-Change Log::recover(Bytes offset) {
+TableChange Log::recover(Bytes offset) {
   offset_ = offset;
   // If the process died, the record may be visible but not durable (docs/restart.md). Then its
   // change has stored nothing in the table yet.
@@ -110,7 +113,7 @@ Change Log::recover(Bytes offset) {
           .objects = record.objects};
 }
 
-void Log::settle(const Change& last, bool happened, Heap& heap) {
+void Log::settle(const TableChange& last, bool happened, Heap& heap) {
   const std::span<const ByteRange> free = happened ? last.freed() : last.allocated();
   for (const ByteRange& object : free) {
     if (object != ByteRange{}) map_.free_again(object);

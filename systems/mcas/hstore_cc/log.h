@@ -36,10 +36,10 @@ class Log final : public hstore::ChangeLog {
 
   Bytes size() const override { return kSize; }
   void create(Bytes offset, std::span<const ByteRange> objects) override;
-  void begin(const hstore::Change& change) override;
-  void finish(const hstore::Change& change) override;
-  hstore::Change recover(Bytes offset) override;
-  void settle(const hstore::Change& last, bool happened, Heap& heap) override;
+  void begin(const hstore::TableChange& change) override;
+  void finish(const hstore::TableChange& change) override;
+  hstore::TableChange recover(Bytes offset) override;
+  void settle(const hstore::TableChange& last, bool happened, Heap& heap) override;
   std::string audit(const std::vector<ByteRange>& objects) const override;
 
  private:

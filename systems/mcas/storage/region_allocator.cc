@@ -33,11 +33,11 @@ bool RegionAllocator::recover() {
 std::optional<ByteRange> RegionAllocator::allocate(Bytes length, std::uint64_t pool) {
   const Bytes wanted = round_up(length, extent_.granule_size);
   if (wanted > free_bytes_of(pool)) return std::nullopt;
-  std::optional<Change> found;
+  std::optional<DescriptorChange> found;
   for (std::uint64_t i = 0; i < extent_.granules; ++i) {
     const RegionDescriptor one = descriptor(i);
     const bool fits = one.identifier == kFree && one.length >= wanted;
-    if (fits && (!found || one.offset < found->after.offset)) found = Change{i, one};
+    if (fits && (!found || one.offset < found->after.offset)) found = DescriptorChange{i, one};
   }
   if (!found) return std::nullopt;
   RegionDescriptor& taken = found->after;
@@ -48,7 +48,7 @@ std::optional<ByteRange> RegionAllocator::allocate(Bytes length, std::uint64_t p
     change(std::array{*found});
   } else {
     const RegionDescriptor free{taken.offset + wanted, rest, kFree, 0};
-    change(std::array{*found, Change{unused_descriptor(), free}});
+    change(std::array{*found, DescriptorChange{unused_descriptor(), free}});
   }
   free_bytes_ -= wanted;
   used_[pool] += wanted;
@@ -56,23 +56,23 @@ std::optional<ByteRange> RegionAllocator::allocate(Bytes length, std::uint64_t p
 }
 
 void RegionAllocator::release(ByteRange region) {
-  std::optional<Change> own;
-  std::optional<Change> before;
-  std::optional<Change> behind;
+  std::optional<DescriptorChange> own;
+  std::optional<DescriptorChange> before;
+  std::optional<DescriptorChange> behind;
   for (std::uint64_t i = 0; i < extent_.granules; ++i) {
     const RegionDescriptor one = descriptor(i);
     if (one.length == 0) continue;
-    if (one.range() == region) own = Change{i, one};
+    if (one.range() == region) own = DescriptorChange{i, one};
     if (one.identifier != kFree) continue;
-    if (one.range().end() == region.offset) before = Change{i, one};
-    if (one.offset == region.end()) behind = Change{i, one};
+    if (one.range().end() == region.offset) before = DescriptorChange{i, one};
+    if (one.offset == region.end()) behind = DescriptorChange{i, one};
   }
   const std::uint64_t pool = own.value().after.identifier;
-  Change joined = before ? *before : *own;
+  DescriptorChange joined = before ? *before : *own;
   joined.after.identifier = kFree;
   joined.after.length = region.end() - joined.after.offset;
   if (behind) joined.after.length += behind->after.length;
-  std::vector<Change> changes{joined};
+  std::vector<DescriptorChange> changes{joined};
   if (before) changes.push_back({own->index, {}});
   if (behind) changes.push_back({behind->index, {}});
   change(changes);
@@ -109,7 +109,7 @@ std::vector<ByteRange> RegionAllocator::regions_of(std::uint64_t pool) const {
   return ranges;
 }
 
-void RegionAllocator::change(std::span<const Change> changes) {
+void RegionAllocator::change(std::span<const DescriptorChange> changes) {
   for (std::size_t i = 0; i < changes.size(); ++i) {
     const UndoEntry entry{changes[i].index, {}, descriptor(changes[i].index)};
     memory_.region().write_object(undo_offset(i), entry);
@@ -117,7 +117,7 @@ void RegionAllocator::change(std::span<const Change> changes) {
   }
   memory_.drain();
   memory_.store_durably(offset_, changes.size());
-  for (const Change& one : changes) write_descriptor(one.index, one.after);
+  for (const DescriptorChange& one : changes) write_descriptor(one.index, one.after);
   memory_.drain();
   memory_.store_durably(offset_, 0);
 }

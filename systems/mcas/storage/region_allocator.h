@@ -117,7 +117,7 @@ class RegionAllocator {
   static constexpr std::uint64_t kMostChanges = 3;
   static constexpr Bytes kDescriptors = kUndoLog + kMostChanges * sizeof(UndoEntry);
 
-  struct Change {
+  struct DescriptorChange {
     std::uint64_t index = 0;
     RegionDescriptor after;
   };
@@ -134,7 +134,7 @@ class RegionAllocator {
   void write_descriptor(std::uint64_t index, const RegionDescriptor& descriptor);
   std::uint64_t unused_descriptor() const;
   // Changes descriptors atomically: a failure leaves all of them changed or none.
-  void change(std::span<const Change> changes);
+  void change(std::span<const DescriptorChange> changes);
   // Counts the free bytes and the bytes of each pool.
   void count();
 

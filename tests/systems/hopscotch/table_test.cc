@@ -164,7 +164,7 @@ TEST(Table, AClientFindsAKeyInOneReadOfItsNeighborhood) {
     const StoredKey stored = geometry.stored(as_key(key));
     std::vector<std::byte> fetched(geometry.neighborhood_length());
     plain.region.read(geometry.neighborhood_offset(geometry.home(stored)), fetched);
-    const std::optional<Found> found = find_in(fetched, geometry, stored);
+    const std::optional<NeighborhoodEntry> found = find_in(fetched, geometry, stored);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->word, i + 1);
     EXPECT_EQ(found->tag, 3);

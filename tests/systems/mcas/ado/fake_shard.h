@@ -116,18 +116,19 @@ class FakeShard final : public Callbacks {
       if (text[0] != kHidden) visit(text, value);
     });
   }
-  Task<Found> find_key(std::string expression, Matching matching, std::uint64_t position) override {
-    if (matching != Matching::prefix) co_return Found{};
+  Task<KeySearchResult> find_key(std::string expression, Matching matching,
+                                 std::uint64_t position) override {
+    if (matching != Matching::prefix) co_return KeySearchResult{};
     std::set<std::string> keys;
     for_each([&](const std::string& key, ByteRange) { keys.insert(key); });
     std::uint64_t at = 0;
     for (const std::string& key : keys) {
       if (at >= position && key.starts_with(expression)) {
-        co_return Found{CallStatus::done, key, at};
+        co_return KeySearchResult{CallStatus::done, key, at};
       }
       ++at;
     }
-    co_return Found{CallStatus::not_found, {}, 0};
+    co_return KeySearchResult{CallStatus::not_found, {}, 0};
   }
   PoolInfo info() override {
     const EngineStatistics counts = engine_.engine().statistics();
