@@ -93,7 +93,7 @@ harness::Measurement RecoveryRun::execute() {
   return result;
 }
 
-std::size_t RecoveryRun::number_of(Thread& thread) const {
+std::size_t RecoveryRun::node_index(Thread& thread) const {
   return thread.node.id() - config_.nodes.front();
 }
 
@@ -107,7 +107,7 @@ CompletionMode RecoveryRun::mode_of(NodeId node) const {
 
 void RecoveryRun::note_recovery(const Times& times, Bytes replayed,
                                 harness::Measurement& result) const {
-  const bool copied = is_copied_to(failure_);
+  const bool copied = receives_region(failure_);
   const double whole = to_microseconds(times.end - times.begin);
   const auto bytes = static_cast<double>(copied ? config_.size : replayed);
   result.declared["recovery_us"] = whole;
@@ -125,7 +125,7 @@ class RecoveryRun::Process {
   // Throws what MemorySystem::open throws.
   void open() {
     constexpr std::array kRoles{MemoryRole::primary, MemoryRole::mirror, MemoryRole::backup};
-    const MemoryRole role = kRoles[std::min(run_.number_of(keeper_), kRoles.size() - 1)];
+    const MemoryRole role = kRoles[std::min(run_.node_index(keeper_), kRoles.size() - 1)];
     replica_ = run_.system_.open(keeper_, name_, run_.config_, role);
   }
   void start(fabric::Port port, Platform::Body body) {
@@ -386,7 +386,7 @@ class RecoveryRun::CopyNode final : public harness::PhaseWork {
       : run_(run),
         thread_(thread),
         process_(run, thread),
-        result_(run.results_[run.number_of(thread)]) {}
+        result_(run.results_[run.node_index(thread)]) {}
 
   Task<> prepare() override {
     std::exception_ptr problem;
@@ -401,7 +401,7 @@ class RecoveryRun::CopyNode final : public harness::PhaseWork {
   }
   void failed(std::exception_ptr problem) override { note(std::move(problem), place(), result_); }
   Task<> operate() override {
-    const bool fails = failing(run_.failure_) == run_.number_of(thread_);
+    const bool fails = failing(run_.failure_) == run_.node_index(thread_);
     if (fails && process_.replica() != nullptr) {
       try {
         co_await fail_and_recover();
@@ -462,7 +462,7 @@ Task<> RecoveryRun::CopyNode::fail_and_recover() {
   }
   process_.kill();
   if (run_.failure_ == Failure::mirror_lost) co_return;
-  if (is_copied_to(run_.failure_)) process_.lose_memory();
+  if (receives_region(run_.failure_)) process_.lose_memory();
   const std::uint64_t written = thread_.node.pm_writes().local_store.bytes_issued;
   Times times{.begin = thread_.executor.now()};
   process_.open();
@@ -487,7 +487,7 @@ Task<> RecoveryRun::CopyNode::fail_and_recover() {
 }
 
 Task<> RecoveryRun::keep(Thread& thread) {
-  const std::size_t number = number_of(thread);
+  const std::size_t number = node_index(thread);
   std::unique_ptr<harness::PhaseWork>& node = nodes_[number];
   if (number == 0) {
     node = std::make_unique<PrimaryNode>(*this, thread);

@@ -17,12 +17,12 @@
 namespace perdura::systems::bucket_hash {
 
 template <class Design>
-class Session final : public kv::KvSession {
+class IndexSession final : public kv::KvSession {
  public:
   static Task<std::unique_ptr<kv::KvSession>> connect(Thread& thread, fabric::Address server,
                                                       kv::KvConfig config) {
     const auto parameters = Design::Parameters::of(config);
-    std::unique_ptr<Session> session(new Session(thread, parameters.queue_depth));
+    std::unique_ptr<IndexSession> session(new IndexSession(thread, parameters.queue_depth));
     co_await session->client_.connect(server);
     session->reader_.emplace(session->client_.plan());
     session->client_.make_lanes(session->reader_->read_room());
@@ -53,7 +53,7 @@ class Session final : public kv::KvSession {
   kv::SessionCounts counts() const override { return client_.counts(); }
 
  private:
-  Session(Thread& thread, std::uint32_t lanes) : client_(thread, lanes) {}
+  IndexSession(Thread& thread, std::uint32_t lanes) : client_(thread, lanes) {}
 
   Client client_;
   std::optional<typename Design::IndexReader> reader_;  // set once connected

@@ -50,7 +50,7 @@ constexpr kv::KvSystem system_of(std::string_view title, std::string_view paper)
             thread, std::make_shared<Server<Design>>(thread.node, std::move(name), config,
                                                      Design::Parameters::of(config)));
       },
-      .connect = Session<Design>::connect,
+      .connect = IndexSession<Design>::connect,
   };
 }
 

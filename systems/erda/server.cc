@@ -101,7 +101,7 @@ std::vector<std::uint64_t> ErdaPartition::events() const {
 }
 
 void ErdaPartition::accept(fabric::ConnectionRequest& request) {
-  Session* const free = sessions_.find_free();
+  ServerSession* const free = sessions_.find_free();
   if (free == nullptr) return request.reject();
   const Welcome welcome{free->number, pool_memory_.key, control_memory_.key};
   free->queue_pair = request.accept(
@@ -162,7 +162,7 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
   const bool by_send = !message.immediate;
   if (by_send && request.header.word >= sessions_.size() * kLanes) return;
   request.client = by_send ? static_cast<std::uint32_t>(request.header.word) : *message.immediate;
-  Session& session = session_of(request.client);
+  ServerSession& session = session_of(request.client);
   // Ignore it: the sender is not the client that its message names.
   if (session.queue_pair.get() != message.queue_pair) return;
   std::optional<std::uint16_t>& last = session.last_sequence[request.client % kLanes];
@@ -280,7 +280,7 @@ void ErdaPartition::take_report(const Request& request) {
 
 // Ends the client's writes, to one head or to all: the client said that they are done, or it is
 // gone.
-void ErdaPartition::end_reservations(Session& session, std::optional<std::uint8_t> head) {
+void ErdaPartition::end_reservations(ServerSession& session, std::optional<std::uint8_t> head) {
   const std::scoped_lock lock(store_.lock());
   for (std::optional<Reservation>& lane : session.lanes) {
     if (!lane || (head && lane->head != *head)) continue;
@@ -296,7 +296,7 @@ void ErdaPartition::end_reservations(Session& session, std::optional<std::uint8_
 }
 
 void ErdaPartition::end_session(fabric::QueuePair& queue_pair) {
-  Session& session = session_of(queue_pair);
+  ServerSession& session = session_of(queue_pair);
   sessions_.forget(queue_pair);
   session.queue_pair.reset();
   ++session.generation;

@@ -170,13 +170,13 @@ class Function final : public Plugin {
   Body body_;
 };
 
-inline Plugins one(std::unique_ptr<Plugin> plugin) {
+inline Plugins only(std::unique_ptr<Plugin> plugin) {
   Plugins plugins;
   plugins.push_back(std::move(plugin));
   return plugins;
 }
 inline Plugins function(Function::Body body) {
-  return one(std::make_unique<Function>(std::move(body)));
+  return only(std::make_unique<Function>(std::move(body)));
 }
 
 inline std::unique_ptr<Platform> make_machine(const std::string& platform) {
