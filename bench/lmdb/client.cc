@@ -13,8 +13,8 @@
 namespace perdura::bench::lmdb {
 
 using kv::KeyFormat;
-using ycsb::Operation;
 using ycsb::OperationKind;
+using ycsb::WorkloadOperation;
 using ycsb::WorkloadSpec;
 
 namespace {
@@ -115,7 +115,7 @@ void Client::operate(std::uint64_t operations, Crew* crew) {
   if (crew != nullptr) crew->end(end);
 }
 
-Client::Outcome Client::perform(const Operation& operation) {
+Client::Outcome Client::perform(const WorkloadOperation& operation) {
   const Datum value = std::span(written_).first(operation.value_size);
   const auto keep = [this](Datum found) { read_.assign(found.begin(), found.end()); };
   switch (operation.kind) {
@@ -178,7 +178,7 @@ bool Client::are_right() const {
   return true;
 }
 
-void Client::fail(const Operation& operation, const std::string& what) {
+void Client::fail(const WorkloadOperation& operation, const std::string& what) {
   if (!result_.problem.empty()) return;
   result_.problem = fmt::format("client {}: {} of key {} {}", index_,
                                 ycsb::to_string(operation.kind), operation.key_number, what);
@@ -190,7 +190,7 @@ void load(Database& database, const WorkloadSpec& spec, std::uint64_t seed) {
   const KeyFormat format = spec.key_format();
   std::vector<std::byte> key(spec.key_size);
   std::vector<std::byte> value(spec.max_value_size());
-  std::optional<Operation> record = records.next();
+  std::optional<WorkloadOperation> record = records.next();
   while (record) {
     Database::WriteTransaction change(database);
     for (int i = 0; i < kAtOnce && record; ++i, record = records.next()) {

@@ -32,10 +32,10 @@ class Client {
  private:
   enum class Outcome : std::uint8_t { success, not_found, wrong_value };
 
-  Outcome perform(const ycsb::Operation& operation);
+  Outcome perform(const ycsb::WorkloadOperation& operation);
   bool is_right(std::uint64_t key_number) const;  // the value that was read
   bool are_right() const;                         // the entries that were scanned
-  void fail(const ycsb::Operation& operation, const std::string& what);
+  void fail(const ycsb::WorkloadOperation& operation, const std::string& what);
 
   ycsb::WorkloadSpec spec_;
   kv::KeyFormat key_format_;

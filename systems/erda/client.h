@@ -95,7 +95,7 @@ class ErdaSession final : public kv::KvSession {
   Task<kv::Result<bool>> displaced_since(Lane& lane, std::uint64_t before);
   Task<bool> read_displacements(Lane& lane);  // false: the connection broke
 
-  fabric::Operation read(const fabric::LocalBuffer& into, fabric::RemoteAddress from) {
+  fabric::RdmaOperation read(const fabric::LocalBuffer& into, fabric::RemoteAddress from) {
     ++counts_.one_sided_reads;
     return queue_pair_->read(into, from);
   }

@@ -35,7 +35,7 @@ fabric::RemoteAddress remote_of(const Transfer& transfer, Bytes at) {
 // operation has failed.
 template <class Start, class Completed>
 Task<bool> move_pieces(Bytes length, Bytes piece, Start start, Completed completed) {
-  std::array<std::optional<fabric::Operation>, 2> under_way;
+  std::array<std::optional<fabric::RdmaOperation>, 2> under_way;
   const auto post = [&](Bytes at) {
     if (at >= length) return;
     start(under_way[at / piece % 2], at, static_cast<std::uint32_t>(std::min(piece, length - at)));
@@ -45,9 +45,9 @@ Task<bool> move_pieces(Bytes length, Bytes piece, Start start, Completed complet
   post(0);
   for (Bytes at = 0; at < length; at += piece) {
     if (moved) post(at + piece);
-    std::optional<fabric::Operation>& next = under_way[at / piece % 2];
+    std::optional<fabric::RdmaOperation>& next = under_way[at / piece % 2];
     if (!next) break;
-    fabric::Operation& operation = *next;
+    fabric::RdmaOperation& operation = *next;
     const fabric::Completion completion = co_await operation;
     moved = moved && completion;
     next.reset();
@@ -145,7 +145,7 @@ Task<JobOutcome> DirectTransfers::put_direct_offset(const Job& job, Transfer fro
   }
   const fabric::LocalBuffer copy =
       sessions_.reply_buffer(job).slice(sizeof(Reply), static_cast<std::uint32_t>(part->length));
-  fabric::Operation read = job.session->queue_pair->read(copy, remote_of(from, 0));
+  fabric::RdmaOperation read = job.session->queue_pair->read(copy, remote_of(from, 0));
   if (!co_await read) co_return tl::unexpected(objects::Error::disconnected);
   co_await Growth::until_over(*job.pool);
   // The value may have moved. Since its key is locked, its length can have changed only if
@@ -162,7 +162,7 @@ Task<JobOutcome> DirectTransfers::put_direct_offset(const Job& job, Transfer fro
 Task<bool> DirectTransfers::fetch(ShardSession& session, const Transfer& from, ByteRange into) {
   co_return co_await move_pieces(
       into.length, piece_,
-      [&](std::optional<fabric::Operation>& operation, Bytes at, std::uint32_t length) {
+      [&](std::optional<fabric::RdmaOperation>& operation, Bytes at, std::uint32_t length) {
         operation.emplace(*session.queue_pair,
                           fabric::WorkRequest{.opcode = fabric::Opcode::read,
                                               .local = pool_memory_.local(into.offset + at, length),
@@ -177,7 +177,7 @@ Task<bool> DirectTransfers::send(ShardSession& session, const Transfer& to,
                                  fabric::LocalBuffer from, Bytes length) {
   co_return co_await move_pieces(
       length, piece_,
-      [&](std::optional<fabric::Operation>& operation, Bytes at, std::uint32_t piece) {
+      [&](std::optional<fabric::RdmaOperation>& operation, Bytes at, std::uint32_t piece) {
         operation.emplace(*session.queue_pair, fabric::WorkRequest{.opcode = fabric::Opcode::write,
                                                                    .local = from.slice(at, piece),
                                                                    .remote = remote_of(to, at)});

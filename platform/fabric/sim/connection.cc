@@ -215,7 +215,7 @@ void End::attach(QueuePair* queue_pair) {
   early_.clear();
 }
 
-void End::post(const WorkRequest& request, Operation* operation) {
+void End::post(const WorkRequest& request, RdmaOperation* operation) {
   if (SimThread::running() == &thread_) thread_.charge_time(nic_.profile.cpu.post);
   if (state_ != State::connected) {
     if (operation != nullptr) operation->complete(Status::flushed);
@@ -347,7 +347,7 @@ void End::enter_error() {
   for (auto* line : {&outstanding_, &waiting_}) {
     while (!line->empty()) {
       Flight* const flight = &line->take_front();
-      if (Operation* operation = std::exchange(flight->operation, nullptr)) {
+      if (RdmaOperation* operation = std::exchange(flight->operation, nullptr)) {
         operation->complete(Status::flushed);
       }
       // An operation that has left the device is released by an event that is scheduled already;

@@ -84,7 +84,7 @@ struct alignas(kCacheLine) Flight final : Event {
   bool succeeded = false;  // its execution at the responder; only where durability is tracked
   bool told = false;       // the responder's journal knows that it completes
   End* from = nullptr;
-  Operation* operation = nullptr;  // null if unsignaled, or no longer awaited
+  RdmaOperation* operation = nullptr;  // null if unsignaled, or no longer awaited
   Nic::Registered* memory = nullptr;
   Flight* next = nullptr;           // the next one in the requester's queue
   Flight* next_held = nullptr;      // the next one that the responder holds
@@ -235,7 +235,7 @@ class alignas(kCacheLine) End {
   static void join(End& a, End& b);
   void attach(QueuePair* queue_pair);
 
-  void post(const WorkRequest& request, Operation* operation);
+  void post(const WorkRequest& request, RdmaOperation* operation);
   RelaxedPipe& relaxed();  // its operations in a relaxed simulation
   void close();            // the queue pair is being destroyed
   // The queue pair gets into the error state for a reason outside the model.

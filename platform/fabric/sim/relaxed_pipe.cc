@@ -364,7 +364,7 @@ void RelaxedPipe::complete(Posted& posted) const {
   posted.completed = true;
   const SimThread::CompletionArrives completion_arrives(end_.thread_);
   if (flight.operation == nullptr) return;
-  Operation& operation = *std::exchange(flight.operation, nullptr);
+  RdmaOperation& operation = *std::exchange(flight.operation, nullptr);
   operation.complete(flight.status, flight.old_value);
 }
 
@@ -426,7 +426,7 @@ void RelaxedPipe::flush() {
       }
       refuse(posted, Status::flushed);
     }
-    Operation* const operation = std::exchange(posted.flight->operation, nullptr);
+    RdmaOperation* const operation = std::exchange(posted.flight->operation, nullptr);
     if (operation != nullptr && end_.state_ == End::State::error) {
       operation->complete(Status::flushed);
     }

@@ -44,7 +44,7 @@ TcpQueuePair::~TcpQueuePair() {
   });
 }
 
-void TcpQueuePair::post(Operation& operation) {
+void TcpQueuePair::post(RdmaOperation& operation) {
   check_pieces(operation.request().local);
   submit(make_entry(operation.request(), &operation));
 }
@@ -55,7 +55,7 @@ void TcpQueuePair::post_unsignaled(const WorkRequest& request) {
   submit(make_entry(request, nullptr));
 }
 
-SendEntry* TcpQueuePair::make_entry(const WorkRequest& request, Operation* operation) {
+SendEntry* TcpQueuePair::make_entry(const WorkRequest& request, RdmaOperation* operation) {
   SendEntry* const entry = endpoint_.pool_.take();
   entry->queue_pair = this;
   entry->operation = operation;
@@ -164,7 +164,7 @@ void TcpQueuePair::finish(SendEntry* entry, Status status) {
   endpoint_.pool_.give_back(entry);
 }
 
-void TcpQueuePair::abandon(Operation& operation) {
+void TcpQueuePair::abandon(RdmaOperation& operation) {
   auto* const entry = static_cast<SendEntry*>(operation.transport_state);
   if (entry == nullptr) return;  // it could not be posted
   entry->operation = nullptr;

@@ -32,9 +32,9 @@ class TcpQueuePair;
 // An operation that has been posted and not completed.
 struct SendEntry {
   TcpQueuePair* queue_pair = nullptr;
-  Operation* operation = nullptr;  // null if unsignaled or abandoned
-  bool abandoned = false;          // its buffer no longer exists
-  bool owns_data = false;          // inlined: the payload is here
+  RdmaOperation* operation = nullptr;  // null if unsignaled or abandoned
+  bool abandoned = false;              // its buffer no longer exists
+  bool owns_data = false;              // inlined: the payload is here
   WorkRequest request;
   Status status = Status::success;
   std::array<std::byte, kMaxInline> data;
@@ -104,10 +104,10 @@ class TcpQueuePair final : public QueuePair, public Watcher {
     bool whole = false;
   };
 
-  void post(Operation& operation) override;
-  void abandon(Operation& operation) override;
+  void post(RdmaOperation& operation) override;
+  void abandon(RdmaOperation& operation) override;
 
-  SendEntry* make_entry(const WorkRequest& request, Operation* operation);
+  SendEntry* make_entry(const WorkRequest& request, RdmaOperation* operation);
   void submit(SendEntry* entry);
   static Status error_of(const WorkRequest& request);
   bool may_start(const WorkRequest& request) const;

@@ -57,13 +57,13 @@ Task<> Beacon::tell(std::shared_ptr<WatcherConnection> watcher) {
 Task<> Beacon::leave() {
   leaving_ = true;
   const std::vector<std::shared_ptr<WatcherConnection>> watchers = watchers_;
-  std::list<fabric::Operation> last;
+  std::list<fabric::RdmaOperation> last;
   for (const auto& watcher : watchers) {
     last.emplace_back(*watcher->queue_pair,
                       fabric::WorkRequest{.opcode = fabric::Opcode::send, .local = message(true)})
         .post();
   }
-  for (fabric::Operation& operation : last) co_await operation;
+  for (fabric::RdmaOperation& operation : last) co_await operation;
 }
 
 }  // namespace perdura::systems::mcas::cluster
