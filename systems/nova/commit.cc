@@ -55,7 +55,7 @@ std::errc Volume::commit(Context& context, Urgency urgency) {
   context.allocated.clear();
   for (const Context::PendingEntry& entry : context.entries) {
     apply(*entry.inode,
-          {std::span(context.bytes).subspan(entry.begin, entry.length), entry.place, entry.page},
+          {std::span(context.bytes).subspan(entry.begin, entry.length), entry.offset, entry.page},
           &context.freed);
   }
   // Only now does no durable word refer to them.
@@ -95,12 +95,12 @@ void Volume::write_entries(Context& context) {
     if (log.pages.empty() || used_in_page(log) + entry.length > geometry_.trailer_in_page()) {
       add_page(context, inode);
     }
-    entry.place = log.end;
+    entry.offset = log.end;
     entry.page = log.last_page();
     const auto bytes = std::span(context.bytes).subspan(entry.begin, entry.length);
-    const std::uint32_t crc = checksum(bytes, inode.number, inode.generation, entry.place);
+    const std::uint32_t crc = checksum(bytes, inode.number, inode.generation, entry.offset);
     std::memcpy(bytes.data() + offsetof(EntryHeader, crc), &crc, sizeof crc);
-    write_metadata(context, entry.place, bytes);
+    write_metadata(context, entry.offset, bytes);
     log.end += entry.length;
   }
 }

@@ -13,7 +13,7 @@ namespace {
 
 struct SalvagedEntry {
   Bytes page = 0;
-  Bytes place = 0;
+  Bytes offset = 0;
   bool is_after_loss = false;  // entries may be lost between the previous one and this one
   std::vector<std::byte> bytes{};
 
@@ -85,14 +85,14 @@ class Salvage {
     const std::size_t before = found_.size();
     for (Bytes at = 0; at < used;) {
       SalvagedEntry entry{
-          .page = page, .place = page + at, .bytes = std::vector<std::byte>(kCacheLine)};
-      region_.read(entry.place, entry.bytes);
+          .page = page, .offset = page + at, .bytes = std::vector<std::byte>(kCacheLine)};
+      region_.read(entry.offset, entry.bytes);
       const Bytes length = entry.header().lines * kCacheLine;
       bool is_whole = length > 0 && length <= std::min<Bytes>(kLargestEntry, used - at);
       if (is_whole) {
         entry.bytes.resize(length);
-        region_.read(entry.place, entry.bytes);
-        is_whole = entry.header().crc == checksum(entry.bytes, number_, generation_, entry.place);
+        region_.read(entry.offset, entry.bytes);
+        is_whole = entry.header().crc == checksum(entry.bytes, number_, generation_, entry.offset);
       }
       // The next entry may begin at any of the following lines.
       at += is_whole ? length : kCacheLine;
@@ -183,7 +183,7 @@ Salvaged apply_all(const Geometry& geometry, Inode& inode,
       salvaged.has_lost_entries = true;
       salvaged.first_certain = inode.log.last_page();
     }
-    const EntryView view{entry.bytes, entry.place, inode.log.last_page()};
+    const EntryView view{entry.bytes, entry.offset, inode.log.last_page()};
     // An entry that is impossible in this log counts as lost.
     is_after_loss = !problem_with(geometry, inode, view).empty();
     if (!is_after_loss) apply(inode, view, nullptr);

@@ -52,7 +52,7 @@ struct Context {
     Inode* inode = nullptr;
     std::size_t begin = 0;  // offset in `bytes`
     std::size_t length = 0;
-    Bytes place = 0;
+    Bytes offset = 0;
     std::uint64_t page = 0;
   };
   std::vector<PendingEntry> entries;
