@@ -228,7 +228,7 @@ class MemoryRun::Copy final : public harness::PhaseWork {
     if (problem) std::rethrow_exception(problem);
   }
   void failed(std::exception_ptr problem) override {
-    note(std::move(problem), place(), run_.contents_[run_.node_index(thread_)]);
+    note(std::move(problem), role_name(), run_.contents_[run_.node_index(thread_)]);
   }
   Task<> settle() override {
     constexpr Picoseconds kLook = Microseconds(20);
@@ -240,7 +240,7 @@ class MemoryRun::Copy final : public harness::PhaseWork {
       if (Executor::current().now() - since > kPatience) {
         run_.contents_[run_.node_index(thread_)].judge(
             harness::Verdict::invalid,
-            fmt::format("the {} does not get what has been synced", place()));
+            fmt::format("the {} does not get what has been synced", role_name()));
         co_return;
       }
       co_await sleep_for(kLook);
@@ -259,7 +259,7 @@ class MemoryRun::Copy final : public harness::PhaseWork {
 
  private:
   bool is_first() const { return thread_.endpoint.address().port == 0; }
-  const std::string& place() const {
+  const std::string& role_name() const {
     return run_.point_.roles.assignment_of(thread_.node.id()).role.name;
   }
 

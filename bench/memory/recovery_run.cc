@@ -399,14 +399,16 @@ class RecoveryRun::CopyNode final : public harness::PhaseWork {
     co_await run_.served_->arrive_and_wait();
     if (problem) std::rethrow_exception(problem);
   }
-  void failed(std::exception_ptr problem) override { note(std::move(problem), place(), result_); }
+  void failed(std::exception_ptr problem) override {
+    note(std::move(problem), role_name(), result_);
+  }
   Task<> operate() override {
     const bool fails = failing(run_.failure_) == run_.node_index(thread_);
     if (fails && process_.replica() != nullptr) {
       try {
         co_await fail_and_recover();
       } catch (...) {
-        note(std::current_exception(), place(), result_);
+        note(std::current_exception(), role_name(), result_);
       }
     }
     co_await run_.recovered_->arrive_and_wait();
@@ -422,7 +424,7 @@ class RecoveryRun::CopyNode final : public harness::PhaseWork {
     const bool has_settled = co_await comes_true(is_settled, [&] { return replica->position(); });
     if (!has_settled) {
       result_.judge(harness::Verdict::invalid,
-                    fmt::format("the {} does not get what has been synced", place()));
+                    fmt::format("the {} does not get what has been synced", role_name()));
     }
   }
   void collect() override {
@@ -431,7 +433,7 @@ class RecoveryRun::CopyNode final : public harness::PhaseWork {
   }
 
  private:
-  const std::string& place() const { return run_.role_of(thread_.node.id()); }
+  const std::string& role_name() const { return run_.role_of(thread_.node.id()); }
   void serve() {
     MemoryReplica* const replica = process_.replica();
     const std::uint32_t workers = run_.system_.workers(run_.config_);
@@ -457,7 +459,7 @@ Task<> RecoveryRun::CopyNode::fail_and_recover() {
   const bool is_half = co_await comes_true([&] { return position() >= fails_at; }, position);
   if (!is_half) {
     result_.judge(harness::Verdict::invalid,
-                  fmt::format("the {} does not get what has been synced", place()));
+                  fmt::format("the {} does not get what has been synced", role_name()));
     co_return;
   }
   process_.kill();
@@ -482,7 +484,7 @@ Task<> RecoveryRun::CopyNode::fail_and_recover() {
     run_.note_recovery(times, replayed, result_);
   } else {
     result_.judge(harness::Verdict::invalid,
-                  fmt::format("the {} does not become complete after its failure", place()));
+                  fmt::format("the {} does not become complete after its failure", role_name()));
   }
 }
 
