@@ -12,8 +12,8 @@ namespace perdura::mount {
 // after the old one has been removed.
 //
 // With `replaces`, replaces an existing file system that nobody uses. Returns the actual size, in
-// whole blocks. Throws UsageError if the source is taken or in use, or if there is no room beside an
-// old file system.
+// whole blocks. Throws UsageError if the source is taken or in use, or if there is no room beside
+// an old file system.
 Bytes make(const fs::FsSystem& system, const MountSource& source, const fs::FsConfig& config,
            bool replaces);
 

@@ -1,5 +1,5 @@
-// The source of a mount (mount(8)): a file, on DAX, tmpfs or a disk, or a region of a DAX device. It is the
-// file system's persistent memory, on the platform `shm`, with this process as the only node.
+// The source of a mount (mount(8)): a file, on DAX, tmpfs or a disk, or a region of a DAX device. It
+// is the file system's persistent memory, on the platform `shm`, with this process as the only node.
 //
 //   home.pm                 a file: the region `home.pm` of a node with the file's folder
 //   /dev/dax0.0/home        the region `home` of a DAX device

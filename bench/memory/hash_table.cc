@@ -14,8 +14,8 @@ Bytes HashTable::size_after(std::uint64_t inserts) {
   return 2 * buckets * kEntry;
 }
 
-// The offset of the entry with this key, or of the free one where it belongs. The hash of a number is
-// the number, and the distances between the buckets that are tried are 1, 2, 3, ...
+// The offset of the entry with this key, or of the free one where it belongs. The hash of a number
+// is the number, and the distances between the buckets that are tried are 1, 2, 3, ...
 Bytes HashTable::entry_offset(pmem::Region& region, std::uint64_t key) const {
   std::uint64_t bucket = key;
   for (std::uint64_t distance = 1;; bucket += distance++) {

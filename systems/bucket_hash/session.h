@@ -1,8 +1,8 @@
 // The client's session with a hash index: put and erase are requests to the server, a get looks the
 // key up with one-sided READs.
 //
-// `Design` is the index (bucket_hash/system.h). Its IndexReader is constructed from the server's Plan
-// and has
+// `Design` is the index (bucket_hash/system.h). Its IndexReader is constructed from the server's
+// Plan and has
 //
 //   Bytes read_room() const                                       size of its largest READ
 //   Task<std::optional<LookedUp>> look_up(Reads reads, Slot key)  nullopt if the connection broke

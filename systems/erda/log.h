@@ -38,7 +38,8 @@ class Log {
   // True if a position is 0 or lies in a linked region.
   bool contains(Position position) const { return !position || reaches(position); }
 
-  // Allocates the range at the position that position_for() returned, which must be in a linked region.
+  // Allocates the range at the position that position_for() returned, which must be in a linked
+  // region.
   void take(Position position, Bytes size);
   // Marks everything up to a position as in use.
   void skip_to(Position position) { next_ = std::max(next_, position.units); }

@@ -1,5 +1,6 @@
-// The guarantees of storage that persistent memory is mapped from. Tests on real DAX need PERDURA_TEST_FSDAX, a
-// directory of a DAX file system, and PERDURA_TEST_DEVDAX, a DAX device that may be overwritten.
+// The guarantees of storage that persistent memory is mapped from. Tests on real DAX need
+// PERDURA_TEST_FSDAX, a directory of a DAX file system, and PERDURA_TEST_DEVDAX, a DAX device that
+// may be overwritten.
 #include "platform/pmem/mapped/storage.h"
 
 #include <fcntl.h>
