@@ -72,7 +72,7 @@ class Services {
 
   // Creates a key with a value of zeros, and returns its range; or `exists`, `out_of_space`.
   virtual Task<Answer<ByteRange>> create_key(std::string key, Bytes length) = 0;
-  // Returns the place of a value, of length 0 if it cannot be changed in place; or `not_found`.
+  // Returns the range of a value, of length 0 if it cannot be changed in place; or `not_found`.
   virtual Task<Answer<ByteRange>> open_key(std::string key, LockMode mode) = 0;
   virtual Task<CallStatus> erase_key(std::string key) = 0;
   // Changes the length of the value of a key that this invocation has locked for writing, and
