@@ -32,26 +32,26 @@ QuantityComparison entry_of(const Pair& pair) {
   return entry;
 }
 
-ChangeVerdict beyond_threshold(const QuantityComparison& entry, const schema::Schema& schema,
-                               double threshold_percent) {
+ChangeKind beyond_threshold(const QuantityComparison& entry, const schema::Schema& schema,
+                            double threshold_percent) {
   const double worsening = worsening_percent(entry, schema);
-  if (worsening > threshold_percent) return ChangeVerdict::worse;
-  return worsening < -threshold_percent ? ChangeVerdict::better : ChangeVerdict::unchanged;
+  if (worsening > threshold_percent) return ChangeKind::worse;
+  return worsening < -threshold_percent ? ChangeKind::better : ChangeKind::unchanged;
 }
 
 }  // namespace
 
-std::string_view to_string(ChangeVerdict change) {
+std::string_view to_string(ChangeKind change) {
   switch (change) {
-    case ChangeVerdict::worse:
+    case ChangeKind::worse:
       return "worse";
-    case ChangeVerdict::undecided:
+    case ChangeKind::undecided:
       return "undecided";
-    case ChangeVerdict::unclear:
+    case ChangeKind::unclear:
       return "unclear";
-    case ChangeVerdict::unchanged:
+    case ChangeKind::unchanged:
       return "unchanged";
-    case ChangeVerdict::better:
+    case ChangeKind::better:
       return "better";
   }
   return "undecided";
@@ -59,7 +59,7 @@ std::string_view to_string(ChangeVerdict change) {
 
 double change_percent(const QuantityComparison& entry) { return (entry.ratio - 1) * 100; }
 
-std::size_t Comparison::count(ChangeVerdict change) const {
+std::size_t Comparison::count(ChangeKind change) const {
   return static_cast<std::size_t>(
       std::count_if(entries.begin(), entries.end(),
                     [change](const QuantityComparison& entry) { return entry.change == change; }));
@@ -92,7 +92,7 @@ Comparison compare(Matching matching, const Options& options) {
       entry.change = beyond_threshold(entry, comparison.matching.schema, options.threshold_percent);
       ++comparison.by_threshold;
     } else {
-      entry.change = ChangeVerdict::undecided;
+      entry.change = ChangeKind::undecided;
     }
     // The entry already has the results that are computed from the samples.
     pair.a = {};
@@ -105,8 +105,7 @@ Comparison compare(Matching matching, const Options& options) {
     entry.p = corrected[i];
     entry.change = beyond_threshold(entry, comparison.matching.schema, options.threshold_percent);
     const bool significant = corrected[i] <= options.alpha;
-    if (!significant && entry.change != ChangeVerdict::unchanged)
-      entry.change = ChangeVerdict::unclear;
+    if (!significant && entry.change != ChangeKind::unchanged) entry.change = ChangeKind::unclear;
   }
   std::stable_sort(comparison.entries.begin(), comparison.entries.end(),
                    [&schema = comparison.matching.schema](const QuantityComparison& left,

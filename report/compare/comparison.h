@@ -19,8 +19,8 @@ struct Options {
 /// `undecided`: there are too few repetitions to reach significance at alpha, whatever their
 /// values. `unclear`: the runs differ by more than the threshold, but not significantly.
 /// `unchanged`: they differ by no more than the threshold.
-enum class ChangeVerdict { worse, undecided, unclear, unchanged, better };
-std::string_view to_string(ChangeVerdict change);
+enum class ChangeKind { worse, undecided, unclear, unchanged, better };
+std::string_view to_string(ChangeKind change);
 
 /// One quantity of one point.
 struct QuantityComparison {
@@ -35,7 +35,7 @@ struct QuantityComparison {
   double ratio = 1;
   std::optional<measure::Interval> interval{};  ///< of the ratio, 95 %; see ratio_interval
   std::optional<double> p{};  ///< corrected for the number of tests; nullopt if not tested
-  ChangeVerdict change = ChangeVerdict::unchanged;
+  ChangeKind change = ChangeKind::unchanged;
 };
 
 /// The change from a to b in percent of a.
@@ -51,7 +51,7 @@ struct Comparison {
   std::size_t by_threshold = 0;
   std::size_t repetitions_needed = 0;  ///< in each run, for alpha among all comparisons
 
-  std::size_t count(ChangeVerdict change) const;
+  std::size_t count(ChangeKind change) const;
   /// The number of points that b lost. With `ignore_missing`, points that are missing from b do
   /// not count, for comparing different sweeps on purpose.
   std::size_t lost(bool ignore_missing) const;

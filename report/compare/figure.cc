@@ -12,17 +12,17 @@ namespace perdura::compare {
 namespace {
 
 /// The change's color in the palette of plots/style.gp: orange is worse, green better.
-int style_of(ChangeVerdict change) {
+int style_of(ChangeKind change) {
   switch (change) {
-    case ChangeVerdict::worse:
+    case ChangeKind::worse:
       return 1;
-    case ChangeVerdict::undecided:
+    case ChangeKind::undecided:
       return 5;
-    case ChangeVerdict::unclear:
+    case ChangeKind::unclear:
       return 3;
-    case ChangeVerdict::unchanged:
+    case ChangeKind::unchanged:
       return 0;
-    case ChangeVerdict::better:
+    case ChangeKind::better:
       return 2;
   }
   return 0;
@@ -36,7 +36,7 @@ std::string more_percent(double ratio) {
 
 std::string figure_csv(const Comparison& comparison) {
   const PointNames names(comparison);
-  std::map<ChangeVerdict, std::size_t> series;  // in the order in which they are first drawn
+  std::map<ChangeKind, std::size_t> series;  // in the order in which they are first drawn
   std::string csv = "series,label,series_index,style,row,name,change,low,high,threshold\n";
   const std::size_t rows = std::min(comparison.entries.size(), kFigureRows);
   for (std::size_t row = 0; row < rows; ++row) {

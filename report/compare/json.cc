@@ -44,9 +44,8 @@ std::string as_json(const Comparison& comparison) {
   json["tested"] = comparison.tested;
   json["by_threshold"] = comparison.by_threshold;
   json["repetitions_needed"] = comparison.repetitions_needed;
-  for (const ChangeVerdict change :
-       {ChangeVerdict::worse, ChangeVerdict::undecided, ChangeVerdict::unclear,
-        ChangeVerdict::unchanged, ChangeVerdict::better}) {
+  for (const ChangeKind change : {ChangeKind::worse, ChangeKind::undecided, ChangeKind::unclear,
+                                  ChangeKind::unchanged, ChangeKind::better}) {
     json[std::string(to_string(change))] = comparison.count(change);
   }
   const schema::Schema& schema = comparison.matching.schema;

@@ -66,11 +66,11 @@ std::string what_was_done(const Comparison& comparison) {
         "with fewer repetitions than the {} that a test needs\n",
         comparison.by_threshold, comparison.repetitions_needed);
   }
-  text += fmt::format(
-      "{} worse, {} better by more than {} %; {} unclear, {} unchanged, {} undecided\n",
-      comparison.count(ChangeVerdict::worse), comparison.count(ChangeVerdict::better),
-      options.threshold_percent, comparison.count(ChangeVerdict::unclear),
-      comparison.count(ChangeVerdict::unchanged), comparison.count(ChangeVerdict::undecided));
+  text +=
+      fmt::format("{} worse, {} better by more than {} %; {} unclear, {} unchanged, {} undecided\n",
+                  comparison.count(ChangeKind::worse), comparison.count(ChangeKind::better),
+                  options.threshold_percent, comparison.count(ChangeKind::unclear),
+                  comparison.count(ChangeKind::unchanged), comparison.count(ChangeKind::undecided));
   return text;
 }
 
@@ -159,10 +159,10 @@ std::string as_text(const Comparison& comparison) {
 }
 
 std::string too_few_repetitions(const Comparison& comparison) {
-  if (comparison.count(ChangeVerdict::undecided) == 0) return "";
+  if (comparison.count(ChangeKind::undecided) == 0) return "";
   // They follow the worse ones; any of them serves as an example.
-  const QuantityComparison& example = comparison.entries[comparison.count(ChangeVerdict::worse)];
-  const std::size_t undecided = comparison.count(ChangeVerdict::undecided);
+  const QuantityComparison& example = comparison.entries[comparison.count(ChangeKind::worse)];
+  const std::size_t undecided = comparison.count(ChangeKind::undecided);
   const std::size_t all = comparison.entries.size();
   const auto repetitions = [](std::size_t count) {
     return fmt::format("{} repetition{}", count, count == 1 ? "" : "s");

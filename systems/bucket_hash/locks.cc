@@ -26,9 +26,9 @@ Task<LockTable::SharedLock> LockTable::enter(std::uint32_t worker) {
 }
 
 // After pass_gates() no worker is inside, and a worker that locks its gate sees `closed_`.
-std::optional<LockTable::ExclusiveLock> LockTable::upgrade(SharedLock entry) {
+std::optional<LockTable::ExclusiveLock> LockTable::upgrade(SharedLock shared) {
   if (closed_.exchange(true, std::memory_order_acq_rel)) return std::nullopt;
-  entry.leave();
+  shared.leave();
   pass_gates();
   return ExclusiveLock(*this);
 }

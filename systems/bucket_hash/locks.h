@@ -9,8 +9,8 @@
 // waiting for a unit's lock, or for others to leave, spins.
 //
 // The table in use does not change while a worker is inside. Of several workers that find no room
-// in it, one upgrades its entry to the exclusive lock and resizes; the others leave, enter the new
-// table and try again. A resize takes long, so waiting for its end suspends the task and lets
+// in it, one upgrades its shared lock to the exclusive lock and resizes; the others leave, enter the
+// new table and try again. A resize takes long, so waiting for its end suspends the task and lets
 // others run on the thread.
 #pragma once
 
@@ -67,7 +67,7 @@ class LockTable {
   // The worker leaves, and waits until no other is inside; the table in use is still the same.
   // Returns nullopt if another worker was faster, which will have resized when this one can enter
   // again.
-  std::optional<ExclusiveLock> upgrade(SharedLock entry);
+  std::optional<ExclusiveLock> upgrade(SharedLock shared);
 
   // The locks of several units of the index, for a worker that is inside. Two units may share a
   // lock.
