@@ -37,8 +37,8 @@ pmem::Transport transport_of(Transport transport) {
 }
 
 // A value that the user states takes the place of the one that was detected.
-template <class Found, class Given>
-void state(methods::Detected<Found>& property, const std::optional<Given>& given,
+template <class DetectedValue, class Given>
+void state(methods::Detected<DetectedValue>& property, const std::optional<Given>& given,
            const auto& meaning) {
   if (given) property = {meaning(*given), "stated"};
 }
@@ -165,7 +165,7 @@ Step step_of(const pmem::Program& program, const pmem::Agent& agent, const pmem:
               .reason = reason,
               .of = agent_of(agent),
               .action = action_of(step.kind)};
-  for (const pmem::Step::Change& change : step.changes) {
+  for (const pmem::Step::VariableChange& change : step.changes) {
     (change.variable == 0 ? result.first : result.second) = true;
     result.unmarks =
         result.unmarks || (step.kind != pmem::StepKind::await && methods::is_unmarked(change));

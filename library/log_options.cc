@@ -13,14 +13,14 @@
 #include "platform/base/path_kind.h"
 #include "platform/base/plain_name.h"
 #include "platform/pmem/mapped/dax_device.h"
-#include "platform/pmem/mapped/place.h"
+#include "platform/pmem/mapped/storage.h"
 
 namespace perdura::library {
 
 namespace {
 
 namespace fs = std::filesystem;
-using pmem::mapped::PlaceKind;
+using pmem::mapped::StorageKind;
 
 // A message also has a header, and devices accept messages of at most 1 GiB.
 constexpr std::size_t kLargestRecord = (std::size_t{1} << 30) - 4096;
@@ -78,12 +78,12 @@ void check_directory(const std::string& directory, bool emulated, std::string_vi
         whose, directory, pmem::mapped::error_text(errno)));
   }
   if (emulated) return;
-  const pmem::mapped::Place place = pmem::mapped::place_of(directory);
-  if (place.kind == PlaceKind::dax_file_system) return;
-  if (place.kind == PlaceKind::device_dax && place.persistent.value_or(false)) return;
+  const pmem::mapped::Storage storage = pmem::mapped::storage_of(directory);
+  if (storage.kind == StorageKind::dax_file_system) return;
+  if (storage.kind == StorageKind::device_dax && storage.persistent.value_or(false)) return;
   throw std::invalid_argument(fmt::format(
       "{} directory {} is no persistent memory ({}); name one with DAX, or set emulated", whose,
-      directory, place.promise));
+      directory, storage.promise));
 }
 
 systems::remote_log::LogOptions log_options(const LogOptions& options) {

@@ -206,7 +206,7 @@ struct Statistics {
 
 // How find() compares the keys of the secondary index with the expression.
 enum class Match : std::uint8_t { exact, prefix, regular_expression, next };
-struct Found {
+struct FoundKey {
   std::string key{};
   std::uint64_t position = 0;  // the key's number in the order; a search continues at the next one
 };
@@ -299,10 +299,11 @@ class Pool {
   Result<void> configure(std::string_view command) { return async_configure(command).wait(); }
   Pending<void> async_configure(std::string_view command);
   // Finds the first key from `position` on that matches, in the order of the keys' bytes.
-  Result<Found> find(std::string_view expression, Match match, std::uint64_t position = 0) {
+  Result<FoundKey> find(std::string_view expression, Match match, std::uint64_t position = 0) {
     return async_find(expression, match, position).wait();
   }
-  Pending<Found> async_find(std::string_view expression, Match match, std::uint64_t position = 0);
+  Pending<FoundKey> async_find(std::string_view expression, Match match,
+                               std::uint64_t position = 0);
 
   Result<void> close() { return async_close().wait(); }
   Pending<void> async_close();

@@ -51,7 +51,7 @@ Task<bool> DurableWrite::write(fabric::QueuePair& queue_pair, fabric::LocalBuffe
     queue_pair.post_unsignaled(write);
     co_return queue_pair.connected();
   }
-  fabric::Operation written(queue_pair, write);
+  fabric::RdmaOperation written(queue_pair, write);
   if (!behind_) co_return static_cast<bool>(co_await written);
   fabric::WorkRequest request = *behind_;
   request.remote = place;
@@ -60,7 +60,7 @@ Task<bool> DurableWrite::write(fabric::QueuePair& queue_pair, fabric::LocalBuffe
   } else {
     request.flush_length = data.length;
   }
-  fabric::Operation behind(queue_pair, request);
+  fabric::RdmaOperation behind(queue_pair, request);
   written.post();
   behind.post();
   const bool arrived = static_cast<bool>(co_await written);

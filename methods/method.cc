@@ -229,8 +229,9 @@ Link Method::link() const {
 
 bool Method::marks() const {
   return update == Update::publish && any_step(*this, [](const Step& step) {
-           return std::any_of(step.changes.begin(), step.changes.end(),
-                              [](const Step::Change& change) { return is_unmarked(change); });
+           return std::any_of(
+               step.changes.begin(), step.changes.end(),
+               [](const Step::VariableChange& change) { return is_unmarked(change); });
          });
 }
 

@@ -75,7 +75,7 @@ struct Method {
 
 // With Update::publish and a method that marks links, "b" has the value 1 while it is marked, and a
 // greater one once an agent has removed the mark.
-constexpr bool is_unmarked(const pmem::Step::Change& change) {
+constexpr bool is_unmarked(const pmem::Step::VariableChange& change) {
   return change.variable == 1 && change.value > 1;
 }
 

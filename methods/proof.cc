@@ -54,7 +54,7 @@ pmem::Program with_observers(const Method& method) {
   for (const pmem::Agent& agent : method.program.agents) {
     for (const pmem::Step& step : agent.steps) {
       if (step.kind == pmem::StepKind::await) continue;
-      for (const pmem::Step::Change& change : step.changes) {
+      for (const pmem::Step::VariableChange& change : step.changes) {
         if (!is_unmarked(change)) continue;
         const pmem::Step sees{.kind = pmem::StepKind::await, .changes = {change}, .peer = number};
         program.agents.push_back({.number = number++, .steps = {sees}});

@@ -245,13 +245,13 @@ Task<tl::expected<std::uint64_t, UpdateError>> RemotePersister::read_link(Bytes 
 Task<tl::expected<void, UpdateError>> RemotePersister::execute(UpdateRequest request) {
   if (const auto good = check(request); !good) co_return good;
   stage(request);
-  std::optional<fabric::Operation> last;
-  std::optional<fabric::Operation> link;
-  fabric::Operation* awaited = nullptr;
+  std::optional<fabric::RdmaOperation> last;
+  std::optional<fabric::RdmaOperation> link;
+  fabric::RdmaOperation* awaited = nullptr;
   for (const Action& action : actions_) {
     if (action.kind == StepKind::completion) {
       if (awaited == nullptr) continue;
-      fabric::Operation& operation = *awaited;
+      fabric::RdmaOperation& operation = *awaited;
       const fabric::Completion completion = co_await operation;
       if (!completion) co_return tl::unexpected(UpdateError::disconnected);
     } else if (action.kind == StepKind::receive_ack) {
@@ -261,7 +261,7 @@ Task<tl::expected<void, UpdateError>> RemotePersister::execute(UpdateRequest req
           [this](const fabric::ReceiveCompletion& message) { take(message); });
       if (!count) co_return tl::unexpected(UpdateError::disconnected);
     } else if (action.awaited || action.sets_link) {
-      std::optional<fabric::Operation>& operation = action.sets_link ? link : last;
+      std::optional<fabric::RdmaOperation>& operation = action.sets_link ? link : last;
       operation.emplace(*queue_pair_, prepare(action, request));
       operation->post();
       if (action.awaited) awaited = &*operation;
@@ -270,7 +270,7 @@ Task<tl::expected<void, UpdateError>> RemotePersister::execute(UpdateRequest req
     }
   }
   if (link) {
-    fabric::Operation& operation = *link;
+    fabric::RdmaOperation& operation = *link;
     const fabric::Completion completion = co_await operation;
     if (!completion) co_return tl::unexpected(UpdateError::disconnected);
     if (completion.old_value != request.expected) co_return tl::unexpected(UpdateError::changed);

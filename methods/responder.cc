@@ -45,7 +45,7 @@ Responder::Responder(Thread& thread, pmem::Region& target, const PersisterSetup&
       ack_memory_(thread.endpoint.register_memory(*acks_, Access::local)),
       max_inline_(thread.endpoint.capabilities().max_inline),
       sessions_(setup.sessions) {
-  for (Session& session : sessions_) {
+  for (RequesterSession& session : sessions_) {
     session.received = session.settled = ring_.applied(session.number);
   }
 }
@@ -93,7 +93,7 @@ void Responder::accept(fabric::ConnectionRequest& request) {
                               .largest_b = setup_.largest_b};
     return request.reject(rpc::bytes_of(rejection));
   }
-  Session& session = sessions_[hello.session];
+  RequesterSession& session = sessions_[hello.session];
   const std::uint32_t generation = ring_.begin_generation(session.number, is_replayed());
   session.role = hello.role;
   session.step = 0;
@@ -113,7 +113,7 @@ void Responder::accept(fabric::ConnectionRequest& request) {
   sessions_.connected(*session.queue_pair, session);
 }
 
-void Responder::disconnect(Session& session) {
+void Responder::disconnect(RequesterSession& session) {
   sessions_.forget(*session.queue_pair);
   session.queue_pair.reset();
   session.receive_queue.reset();
@@ -123,9 +123,9 @@ void Responder::disconnect(Session& session) {
 // --- messages ------------------------------------------------------------------------------------
 
 void Responder::handle(const ReceiveCompletion& completion) {
-  Session* const found = sessions_.of(completion.queue_pair);
+  RequesterSession* const found = sessions_.of(completion.queue_pair);
   if (found == nullptr) return;
-  Session& session = *found;
+  RequesterSession& session = *found;
   Incoming incoming;
   if (completion.status != fabric::Status::success || !understand(completion, incoming)) {
     return disconnect(session);
@@ -163,18 +163,18 @@ bool Responder::understand(const ReceiveCompletion& completion, Incoming& incomi
 }
 
 // Executes the steps from the "receive" that waited for this message up to the next "receive".
-void Responder::do_steps(Session& session, const Incoming& incoming) {
+void Responder::do_steps(RequesterSession& session, const Incoming& incoming) {
   const Method& method = setup_.method;
   const std::vector<Step>& steps =
       session.role == Role::reader ? method.responder_of_reader() : method.responder();
   if (steps.empty()) return;
-  const auto named = [&](const Step::Change& change) {
+  const auto named = [&](const Step::VariableChange& change) {
     return (incoming.header.updates >> change.variable & 1) != 0;
   };
   std::size_t next = session.step + 1;
   for (; next < steps.size() && steps[next].kind != StepKind::receive; ++next) {
     const Step& step = steps[next];
-    for (const Step::Change& change : step.changes) {
+    for (const Step::VariableChange& change : step.changes) {
       if (!named(change)) continue;
       const std::size_t update = change.variable;
       if (step.kind == StepKind::copy && !incoming.message.empty()) copy(incoming, update);
@@ -207,23 +207,23 @@ void Responder::apply_later(const Incoming& incoming) {
   }
 }
 
-void Responder::acknowledge(Session& session) { send_count(session, 0, session.received); }
+void Responder::acknowledge(RequesterSession& session) { send_count(session, 0, session.received); }
 
 // Does not use the buffer of acknowledgments, since one may be in flight.
 void Responder::begin_end() {
   if (std::exchange(ending_, true)) return;
-  for (Session& session : sessions_) {
+  for (RequesterSession& session : sessions_) {
     if (!session.is_free()) send_count(session, kWord, kGoodbye);
   }
 }
 
 bool Responder::has_requesters() const {
   return std::any_of(sessions_.begin(), sessions_.end(),
-                     [](const Session& session) { return !session.is_free(); });
+                     [](const RequesterSession& session) { return !session.is_free(); });
 }
 
 // `place` is an offset in the cache line of the session.
-void Responder::send_count(Session& session, Bytes place, Acknowledgment count) {
+void Responder::send_count(RequesterSession& session, Bytes place, Acknowledgment count) {
   const LocalBuffer buffer =
       ack_memory_.local(session.number * kCacheLine + place, sizeof(Acknowledgment));
   std::memcpy(buffer.bytes().data(), &count, sizeof count);
@@ -234,7 +234,7 @@ void Responder::send_count(Session& session, Bytes place, Acknowledgment count) 
 
 // Makes durable what was applied in the background, and moves the mark; the buffers may then be
 // reposted.
-void Responder::settle(Session& session) {
+void Responder::settle(RequesterSession& session) {
   if (session.settled == session.received) return;
   if (applied_later_) {
     target_.drain();
@@ -243,7 +243,7 @@ void Responder::settle(Session& session) {
   session.settled = session.received;
 }
 
-void Responder::post_buffers(Session& session) {
+void Responder::post_buffers(RequesterSession& session) {
   while (session.posted - session.settled < ring_.buffers()) {
     ++session.posted;
     session.receive_queue->post(

@@ -41,7 +41,7 @@ class Responder : public std::enable_shared_from_this<Responder> {
   std::uint64_t messages() const { return messages_; }  // received since then
 
  private:
-  struct Session {
+  struct RequesterSession {
     std::uint32_t number = 0;
     std::unique_ptr<fabric::ReceiveQueue> receive_queue;
     std::unique_ptr<fabric::QueuePair> queue_pair;
@@ -61,15 +61,15 @@ class Responder : public std::enable_shared_from_this<Responder> {
   void accept(fabric::ConnectionRequest& request);
   void handle(const fabric::ReceiveCompletion& completion);
   bool understand(const fabric::ReceiveCompletion& completion, Incoming& incoming) const;
-  void do_steps(Session& session, const Incoming& incoming);
+  void do_steps(RequesterSession& session, const Incoming& incoming);
   void copy(const Incoming& incoming, std::size_t update);
   void apply_later(const Incoming& incoming);
-  void acknowledge(Session& session);
-  void send_count(Session& session, Bytes place, Acknowledgment count);
+  void acknowledge(RequesterSession& session);
+  void send_count(RequesterSession& session, Bytes place, Acknowledgment count);
   Rejection::Reason rejection_of(const Hello& hello) const;
-  void settle(Session& session);
-  void post_buffers(Session& session);
-  void disconnect(Session& session);
+  void settle(RequesterSession& session);
+  void post_buffers(RequesterSession& session);
+  void disconnect(RequesterSession& session);
   bool is_replayed() const { return applied_later_ && ring_.is_persistent(); }
 
   Thread& thread_;
@@ -86,7 +86,7 @@ class Responder : public std::enable_shared_from_this<Responder> {
   fabric::MemoryRegion ack_memory_;
   std::uint32_t max_inline_;
   fabric::CompletionQueue completions_;
-  rpc::SessionTable<Session> sessions_;
+  rpc::SessionTable<RequesterSession> sessions_;
   bool ending_ = false;
 };
 

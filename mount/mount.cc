@@ -124,9 +124,9 @@ struct EndAtExit {
 
 class Mount {
  public:
-  Mount(const fs::FsSystem& system, const Place& place, const MountOptions& options)
+  Mount(const fs::FsSystem& system, const MountSource& source, const MountOptions& options)
       : system_(system),
-        place_(place),
+        source_(source),
         options_(options),
         kernel_options_(parse_options(options.options)),
         access_(kernel_options_.read_only ? Access::private_copy : Access::in_place),
@@ -134,14 +134,14 @@ class Mount {
                           ? AccessTimes::relative
                           : AccessTimes::none),
         threads_(options.threads > 0 ? options.threads : usual_threads()) {
-    wait_until_free(place, access_);
+    wait_until_free(source, access_);
   }
 
   void run() {
     const BlockedSignals blocked;
     const SignalThread signals(readers_);
     signals_ = &signals;
-    const auto platform = place_.platform(access_);
+    const auto platform = source_.platform(access_);
     platform->start(0, 0, CompletionMode::event,
                     [this, on = platform.get()](Thread& thread) { return lead(thread, *on); });
     try {
@@ -156,7 +156,7 @@ class Mount {
 
  private:
   // Returns true if the system's changes to memory are discarded.
-  bool is_private() const { return access_ == Access::private_copy && !place_.is_in_device(); }
+  bool is_private() const { return access_ == Access::private_copy && !source_.is_in_device(); }
 
   // The first thread mounts and unmounts. All others are started before, because a thread that
   // cannot be started would leave a directory that nobody serves; they sleep until there is a
@@ -169,19 +169,19 @@ class Mount {
     }
     while (followers_ + 1 < threads_) co_await sleep_for(kBetweenLooks);
     files_ = co_await system_.mount(
-        thread, place_.name(),
+        thread, source_.name(),
         {.threads = threads_, .now = time_now(), .read_only = is_private(), .parameters = {}});
     // Print the damage, since nobody may look at the file system for weeks.
     if (const std::string damage = files_->damage(); !damage.empty()) {
       std::fputs(fmt::format("perdura: '{}': {}; perdura fs check --repair mends what can be\n",
-                             place_.path(), damage)
+                             source_.path(), damage)
                      .c_str(),
                  stderr);
     }
     // The file that the system has mapped. Pages of a private copy are not populated, as each would
     // be copied.
     auto pool = std::make_shared<std::optional<pmem::mapped::PoolFile>>();
-    if (!is_private()) *pool = pmem::mapped::open_pool_file(place_.path());
+    if (!is_private()) *pool = pmem::mapped::open_pool_file(source_.path());
     // If root mounts, other users may use the file system, with devices and set-user-ID unless the
     // options say otherwise.
     std::string options = geteuid() == 0 ? "allow_other,dev,suid," : "";
@@ -193,13 +193,13 @@ class Mount {
     });
     const EndAtExit end{mounted};
     connection_.emplace(ConnectionOptions{.directory = options_.directory,
-                                          .source = place_.path(),
+                                          .source = source_.path(),
                                           .type = "perdura-" + std::string(system_.info.name),
                                           .options = options,
                                           .given = options_.options,
                                           .no_symbolic_links = kernel_options_.no_symbolic_links},
                         operations());
-    mark_.begin(place_, access_);
+    mark_.begin(source_, access_);
     options_.ready();
     connected_ = true;
     co_await work(thread);
@@ -271,7 +271,7 @@ class Mount {
   }
 
   const fs::FsSystem& system_;
-  const Place& place_;
+  const MountSource& source_;
   const MountOptions& options_;
   const KernelOptions kernel_options_;
   const Access access_;
@@ -295,9 +295,9 @@ class Mount {
 
 bool is_available() { return true; }
 
-void serve(const fs::FsSystem& system, const Place& place, const MountOptions& options) {
+void serve(const fs::FsSystem& system, const MountSource& source, const MountOptions& options) {
   check_directory(options.directory);
-  Mount(system, place, options).run();
+  Mount(system, source, options).run();
 }
 
 }  // namespace perdura::mount

@@ -5,13 +5,13 @@
 #include <functional>
 #include <string>
 
-#include "mount/place.h"
+#include "mount/source.h"
 
 namespace perdura::mount {
 
 struct MountOptions {
-  std::string directory;      // the mount point, which must be empty
-  std::string options{};      // options of mount(8): "ro,noatime"; with "ro" the place is only read
+  std::string directory;  // the mount point, which must be empty
+  std::string options{};  // options of mount(8): "ro,noatime"; with "ro" the source is only read
   std::uint32_t threads = 0;  // 0: four for each core, at most 32
   // Called as soon as programs can use the directory.
   std::function<void()> ready = [] {};
@@ -21,7 +21,7 @@ struct MountOptions {
 bool is_available();
 
 // Serves the mount until it is unmounted, or until SIGINT, SIGTERM or SIGHUP. Throws UsageError,
-// before anything is changed, if the place or the directory cannot be used.
-void serve(const fs::FsSystem& system, const Place& place, const MountOptions& options);
+// before anything is changed, if the source or the directory cannot be used.
+void serve(const fs::FsSystem& system, const MountSource& source, const MountOptions& options);
 
 }  // namespace perdura::mount

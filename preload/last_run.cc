@@ -72,9 +72,9 @@ void copy_contents(const std::string& from, const std::string& to) {
 }
 
 // The files of a cluster as a run finds them.
-class Found {
+class ClusterFiles {
  public:
-  explicit Found(const Cluster& cluster) : files_(cluster.files) {
+  explicit ClusterFiles(const Cluster& cluster) : files_(cluster.files) {
     for (const std::string& file : files_) {
       records_.push_back(RunRecord::read(file));
       is_blank_.push_back(!records_.back() && is_zero(MappedFile(file).bytes()));
@@ -319,27 +319,27 @@ void check_sizes(const Cluster& cluster, std::optional<Take> take) {
 }
 
 bool begin_where_last_run_ended(const Cluster& cluster, std::optional<Take> take) {
-  Found found(cluster);
-  const auto unclear = found.why_unclear();
+  ClusterFiles files(cluster);
+  const auto unclear = files.why_unclear();
   if (cluster.files.size() == 1) return false;
   // According to Mojim's logs the copies have what the primary is to load, but a new one would give
   // it zeros.
-  if (!unclear && !take) return found.has_new_copy();
-  found.complete_copies();
-  if (found.are_equal() && !found.has_other_roles()) {
-    return unclear.has_value() || found.has_other_size(cluster.size);
+  if (!unclear && !take) return files.has_new_copy();
+  files.complete_copies();
+  if (files.are_equal() && !files.has_other_roles()) {
+    return unclear.has_value() || files.has_other_size(cluster.size);
   }
   const std::string& primary = cluster.files[0];
   if (!take) {
     throw UsageError(fmt::format("{}; {}; say which to go on with: --take primary or --take mirror",
-                                 *unclear, found.describe_difference()));
+                                 *unclear, files.describe_difference()));
   }
   const NodeId taken = *take == Take::primary ? 0 : 1;
   if (taken >= cluster.files.size()) {
     throw UsageError("--take mirror: there is no mirror; add --mirror FILE");
   }
   const std::string& source = cluster.files[taken];
-  const auto& record = found.record(taken);
+  const auto& record = files.record(taken);
   if (record && record->node != 0 && !record->is_complete) {
     throw UsageError(
         fmt::format("{} is incomplete: it lacks a part of the file; take the other one", source));

@@ -36,28 +36,28 @@ ssize_t __pread64_chk(int descriptor, void* data, size_t length, off64_t offset,
 namespace {
 
 using perdura::round_up;
+using perdura::preload::CopyReader;
 using perdura::preload::kReaderPage;
-using perdura::preload::Reader;
 
 // Set before main(); null in a process that is no reader.
-std::atomic<Reader*> current{nullptr};
+std::atomic<CopyReader*> current{nullptr};
 std::string* file_name = nullptr;
 [[gnu::constructor]] void begin() {
   const char* const file = std::getenv("PERDURA_MOJIM_READS");
   if (file == nullptr) return;
   try {
     file_name = new std::string(file);
-    current = new Reader(file);
+    current = new CopyReader(file);
   } catch (const std::exception& error) {
-    Reader::end_process(perdura::problem_text(error));
+    CopyReader::end_process(perdura::problem_text(error));
   }
 }
 
-Reader* reader() { return current.load(std::memory_order_acquire); }
+CopyReader* reader() { return current.load(std::memory_order_acquire); }
 
 [[noreturn]] void refuse(const char* what) {
-  Reader::end_process(*file_name + ": " + what +
-                      "; a copy is only read, and changed by the program on the primary");
+  CopyReader::end_process(*file_name + ": " + what +
+                          "; a copy is only read, and changed by the program on the primary");
 }
 
 template <class Function>
@@ -65,7 +65,7 @@ auto guarded(Function function) {
   try {
     return function();
   } catch (const std::exception& error) {
-    Reader::end_process(perdura::problem_text(error));
+    CopyReader::end_process(perdura::problem_text(error));
   }
 }
 
@@ -76,7 +76,7 @@ std::uintptr_t address_of(const void* data) { return reinterpret_cast<std::uintp
 template <class Map>
 void* map(Map* otherwise, void* address, std::size_t length, int protection, int flags,
           int descriptor, off_t offset) {
-  Reader* const reading = reader();
+  CopyReader* const reading = reader();
   const auto make = [&] {
     return otherwise(address, length, protection, flags, descriptor, offset);
   };
@@ -91,7 +91,7 @@ void* map(Map* otherwise, void* address, std::size_t length, int protection, int
     refuse("the program maps it to write to it");
   }
   return guarded([&] {
-    Reader::Mapping mappings(*reading);
+    CopyReader::Mapping mappings(*reading);
     void* const made = make();
     if (made == MAP_FAILED) return made;
     const std::uintptr_t first = address_of(made);
@@ -106,17 +106,17 @@ void* map(Map* otherwise, void* address, std::size_t length, int protection, int
 }
 
 int unmap(void* address, std::size_t length) {
-  Reader* const reading = reader();
+  CopyReader* const reading = reader();
   if (reading == nullptr || !reading->has(address, length)) return REAL(munmap)(address, length);
   return guarded([&] {
-    Reader::Mapping mappings(*reading);
+    CopyReader::Mapping mappings(*reading);
     mappings.remove(address_of(address), address_of(address) + round_up(length, kReaderPage));
     return REAL(munmap)(address, length);
   });
 }
 
 int protect(void* address, std::size_t length, int protection) {
-  Reader* const reading = reader();
+  CopyReader* const reading = reader();
   if (reading == nullptr || !reading->has(address, length)) {
     return REAL(mprotect)(address, length, protection);
   }
@@ -124,11 +124,11 @@ int protect(void* address, std::size_t length, int protection) {
     refuse("the program changes its mapping to write to it");
   }
   return guarded([&] {
-    Reader::Mapping mappings(*reading);
+    CopyReader::Mapping mappings(*reading);
     const int result = REAL(mprotect)(address, length, protection);
     if (result != 0) return result;
     const std::uintptr_t first = address_of(address);
-    for (Reader::Mapping::Part part :
+    for (CopyReader::Mapping::Part part :
          mappings.remove(first, first + round_up(length, kReaderPage))) {
       part.protection = protection;
       mappings.add(part);
@@ -138,20 +138,20 @@ int protect(void* address, std::size_t length, int protection) {
 }
 
 void* move(void* address, std::size_t before, std::size_t after, int flags, void* to) {
-  Reader* const reading = reader();
+  CopyReader* const reading = reader();
   const auto make = [&] { return REAL(mremap)(address, before, after, flags, to); };
   if (reading == nullptr || (!reading->has(address, before) && !reading->has(to, after))) {
     return make();
   }
   return guarded([&] {
-    Reader::Mapping mappings(*reading);
+    CopyReader::Mapping mappings(*reading);
     void* const made = make();
     if (made == MAP_FAILED) return made;
     const std::uintptr_t former = address_of(address);
     const std::uintptr_t last = address_of(made) + round_up(after, kReaderPage);
     auto parts = mappings.remove(former, former + round_up(before, kReaderPage));
     mappings.remove(address_of(made), last);
-    for (Reader::Mapping::Part& part : parts) {
+    for (CopyReader::Mapping::Part& part : parts) {
       part.begin += address_of(made) - former;
       part.end += address_of(made) - former;
       if (&part == &parts.back()) part.end = last;  // it may have grown
@@ -166,10 +166,10 @@ void* move(void* address, std::size_t before, std::size_t after, int flags, void
 
 template <class Call>
 ssize_t read_by(int descriptor, Call call) {
-  Reader* const reading = reader();
+  CopyReader* const reading = reader();
   if (reading == nullptr || !reading->is_copy(descriptor)) return call();
   return guarded([&] {
-    const Reader::Reading now(*reading);
+    const CopyReader::Reading now(*reading);
     return call();
   });
 }
@@ -180,19 +180,19 @@ template <class Call, class Touch>
 ssize_t give(Call call, Touch touch) {
   for (;;) {
     const ssize_t result = call();
-    const Reader* const reading = reader();
+    const CopyReader* const reading = reader();
     if (result >= 0 || errno != EFAULT || reading == nullptr || !touch(*reading)) return result;
   }
 }
 
 template <class Call>
 ssize_t give_data(const void* data, std::size_t length, Call call) {
-  return give(call, [&](const Reader& reading) { return reading.touch(data, length); });
+  return give(call, [&](const CopyReader& reading) { return reading.touch(data, length); });
 }
 
 template <class Call>
 ssize_t give_parts(const iovec* parts, std::size_t count, Call call) {
-  return give(call, [&](const Reader& reading) {
+  return give(call, [&](const CopyReader& reading) {
     bool found = false;
     for (std::size_t i = 0; i < count; ++i) {
       found |= reading.touch(parts[i].iov_base, parts[i].iov_len);
@@ -202,7 +202,7 @@ ssize_t give_parts(const iovec* parts, std::size_t count, Call call) {
 }
 
 void refuse_writing(int descriptor) {
-  const Reader* const reading = reader();
+  const CopyReader* const reading = reader();
   if (reading != nullptr && reading->is_copy(descriptor)) refuse("the program writes to it");
 }
 
@@ -211,7 +211,7 @@ void refuse_writing(int descriptor) {
 template <class Write>
 std::size_t write_stream(Write* otherwise, const void* data, std::size_t size, std::size_t count,
                          std::FILE* stream) {
-  const Reader* const reading = reader();
+  const CopyReader* const reading = reader();
   if (reading == nullptr || !reading->has(data, size * count)) {
     return otherwise(data, size, count, stream);
   }

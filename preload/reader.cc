@@ -21,19 +21,19 @@ namespace {
 
 constexpr int kLookAtServer = 50;  // milliseconds
 
-Reader* the_reader = nullptr;
+CopyReader* the_reader = nullptr;
 
 std::uintptr_t address_of(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
 }  // namespace
 
-void Reader::end_process(std::string_view line) {
+void CopyReader::end_process(std::string_view line) {
   const std::string text = fmt::format("perdura mojim: {}\n", line);
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   _exit(2);
 }
 
-Reader::Reader(std::string file) : file_(std::move(file)) {
+CopyReader::CopyReader(std::string file) : file_(std::move(file)) {
   struct stat found {};
   if (stat(file_.c_str(), &found) != 0 || !has_state(file_)) return;
   device_ = found.st_dev;
@@ -46,14 +46,14 @@ Reader::Reader(std::string file) : file_(std::move(file)) {
   }
 }
 
-bool Reader::is_copy(int descriptor) const {
+bool CopyReader::is_copy(int descriptor) const {
   struct stat its {};
   return fstat(descriptor, &its) == 0 && its.st_ino == inode_ && its.st_dev == device_;
 }
 
 // --- registration --------------------------------------------------------------------------------
 
-void Reader::register_once() {
+void CopyReader::register_once() {
   if (is_registered_.load(std::memory_order_acquire)) return;
   const std::lock_guard held(mappings_);
   if (is_registered_) return;
@@ -66,13 +66,13 @@ void Reader::register_once() {
   is_registered_.store(true, std::memory_order_release);
 }
 
-void Reader::register_now() {
+void CopyReader::register_now() {
   take_slot();
   start_watching();
 }
 
 // Registers this process, for which the server waits from then on.
-void Reader::take_slot() {
+void CopyReader::take_slot() {
   SharedReaders& shared = **shared_;
   const ProcessId self = this_process();
   for (slot_ = 0; slot_ < SharedReaders::kMost; ++slot_) {
@@ -86,13 +86,13 @@ void Reader::take_slot() {
   throw UsageError(fmt::format("{}: {} processes read it already", file_, SharedReaders::kMost));
 }
 
-void Reader::start_watching() {
+void CopyReader::start_watching() {
   OsThread([this] { watch(); }, ThreadSignals::blocked).detach();
 }
 
 // In a child only the calling thread goes on, and it is here. No other pages have been withdrawn
 // from the child's mappings than from its parent's.
-void Reader::after_fork(bool is_child) {
+void CopyReader::after_fork(bool is_child) {
   if (!is_child) return mappings_.unlock();
   closed_ = 1;
   waiting_ = 0;
@@ -109,7 +109,7 @@ void Reader::after_fork(bool is_child) {
 
 // --- what the server says ------------------------------------------------------------------------
 
-void Reader::watch() {
+void CopyReader::watch() {
   const SharedReaders& shared = **shared_;
   for (;;) {
     const std::uint32_t sequence = shared.sequence;
@@ -125,11 +125,11 @@ void Reader::watch() {
   }
 }
 
-void Reader::end_if_unserved() {
+void CopyReader::end_if_unserved() {
   if (const auto why = why_unreadable(file_, **shared_)) end_process(*why);
 }
 
-void Reader::withdraw(std::uint32_t sequence) {
+void CopyReader::withdraw(std::uint32_t sequence) {
   SharedReaders& shared = **shared_;
   // Lets threads that wait in the handler make an access before everything is withdrawn again.
   for (int tries = 0; tries < 10 && closed_ == 0; ++tries) {
@@ -153,7 +153,7 @@ void Reader::withdraw(std::uint32_t sequence) {
   wake_all(shared.slots[slot_].left);
 }
 
-void Reader::give_back() {
+void CopyReader::give_back() {
   if (closed_ == 0) return;
   {
     const std::lock_guard held(mappings_);
@@ -164,8 +164,8 @@ void Reader::give_back() {
   wake_all(closed_);
 }
 
-void Reader::set_protection(const PageRun& run, bool accessible) {
-  for (const Entry& entry : entries_) {
+void CopyReader::set_protection(const PageRun& run, bool accessible) {
+  for (const MappingEntry& entry : entries_) {
     if (entry.end == 0) continue;
     const std::uint64_t pages = (entry.end - entry.begin) / kReaderPage;
     const std::uint64_t first = std::max(run.first, entry.page.load());
@@ -183,14 +183,14 @@ void Reader::set_protection(const PageRun& run, bool accessible) {
 
 // --- the application's threads -------------------------------------------------------------------
 
-void Reader::wait_until_open() {
+void CopyReader::wait_until_open() {
   while (closed_ != 0) wait_while(closed_, 1, kNoLimit);
 }
 
 // More than 1 if a signal handler makes such a call within one that it has interrupted.
 thread_local int readings = 0;
 
-Reader::Reading::Reading(Reader& reader) : reader_(reader) {
+CopyReader::Reading::Reading(CopyReader& reader) : reader_(reader) {
   if (++readings > 1) return;
   reader.register_once();
   for (;;) {
@@ -201,12 +201,12 @@ Reader::Reading::Reading(Reader& reader) : reader_(reader) {
   }
 }
 
-Reader::Reading::~Reading() {
+CopyReader::Reading::~Reading() {
   if (--readings > 0) return;
   if (--reader_.calls_ == 0 && reader_.closed_ != 0) wake_all(reader_.calls_);
 }
 
-Reader::Mapping::Mapping(Reader& reader) : reader_(reader) {
+CopyReader::Mapping::Mapping(CopyReader& reader) : reader_(reader) {
   reader.register_once();
   for (;;) {
     held_ = std::unique_lock(reader.mappings_);
@@ -216,14 +216,14 @@ Reader::Mapping::Mapping(Reader& reader) : reader_(reader) {
   }
 }
 
-void Reader::Mapping::add(const Part& part) {
+void CopyReader::Mapping::add(const Part& part) {
   ++reader_.changes_;
   enter(part);
   ++reader_.changes_;
 }
 
-void Reader::Mapping::enter(const Part& part) {
-  for (Entry& entry : reader_.entries_) {
+void CopyReader::Mapping::enter(const Part& part) {
+  for (MappingEntry& entry : reader_.entries_) {
     if (entry.end != 0) continue;
     entry.begin = part.begin;
     entry.page = part.page;
@@ -236,12 +236,12 @@ void Reader::Mapping::enter(const Part& part) {
                           reader_.entries_.size()));
 }
 
-std::vector<Reader::Mapping::Part> Reader::Mapping::remove(std::uintptr_t begin,
-                                                           std::uintptr_t end) {
+std::vector<CopyReader::Mapping::Part> CopyReader::Mapping::remove(std::uintptr_t begin,
+                                                                   std::uintptr_t end) {
   std::vector<Part> removed;
   std::vector<Part> rest;
   ++reader_.changes_;
-  for (Entry& entry : reader_.entries_) {
+  for (MappingEntry& entry : reader_.entries_) {
     const Part all{entry.begin, entry.end, entry.page, entry.protection, entry.is_shared};
     if (all.end == 0 || all.end <= begin || all.begin >= end) continue;
     const auto part_from = [&](std::uintptr_t first, std::uintptr_t last) {
@@ -264,18 +264,18 @@ std::vector<Reader::Mapping::Part> Reader::Mapping::remove(std::uintptr_t begin,
 }
 
 // True if the program's own mapping at this address allows such an access.
-bool Reader::allows(std::uintptr_t at, int protection) const {
+bool CopyReader::allows(std::uintptr_t at, int protection) const {
   for (;;) {
     const std::uint32_t changes = changes_;
-    for (const Entry& entry : entries_) {
+    for (const MappingEntry& entry : entries_) {
       if (at < entry.end && at >= entry.begin) return (entry.protection & protection) != 0;
     }
     if (changes % 2 == 0 && changes_ == changes) return false;
   }
 }
 
-bool Reader::serve(const siginfo_t& fault, unsigned long error) {
-  Reader& reader = *the_reader;
+bool CopyReader::serve(const siginfo_t& fault, unsigned long error) {
+  CopyReader& reader = *the_reader;
   const int wanted = (error & pmem::kWriteFault) != 0   ? PROT_WRITE
                      : (error & pmem::kFetchFault) != 0 ? PROT_EXEC
                                                         : PROT_READ;
@@ -287,30 +287,30 @@ bool Reader::serve(const siginfo_t& fault, unsigned long error) {
 }
 
 template <class Visit>
-void Reader::visit(const void* data, std::size_t length, Visit visit) const {
+void CopyReader::visit(const void* data, std::size_t length, Visit visit) const {
   const std::uintptr_t begin = address_of(data);
-  for (const Entry& entry : entries_) {
+  for (const MappingEntry& entry : entries_) {
     const std::uintptr_t first = std::max(entry.begin.load(), begin);
     const std::uintptr_t last = std::min(entry.end.load(), begin + length);
     if (first < last) visit(entry, first, last);
   }
 }
 
-bool Reader::has(const void* data, std::size_t length) const {
+bool CopyReader::has(const void* data, std::size_t length) const {
   bool found = false;
-  visit(data, length, [&](const Entry&, auto, auto) { found = true; });
+  visit(data, length, [&](const MappingEntry&, auto, auto) { found = true; });
   return found;
 }
 
-bool Reader::has_shared(const void* data, std::size_t length) const {
+bool CopyReader::has_shared(const void* data, std::size_t length) const {
   bool found = false;
-  visit(data, length, [&](const Entry& entry, auto, auto) { found |= entry.is_shared; });
+  visit(data, length, [&](const MappingEntry& entry, auto, auto) { found |= entry.is_shared; });
   return found;
 }
 
-bool Reader::touch(const void* data, std::size_t length) const {
+bool CopyReader::touch(const void* data, std::size_t length) const {
   bool found = false;
-  visit(data, length, [&](const Entry& entry, std::uintptr_t first, std::uintptr_t last) {
+  visit(data, length, [&](const MappingEntry& entry, std::uintptr_t first, std::uintptr_t last) {
     if ((entry.protection & PROT_READ) == 0) return;
     found = true;
     for (std::uintptr_t at = first; at < last; at = (at / kReaderPage + 1) * kReaderPage) {

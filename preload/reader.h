@@ -27,10 +27,10 @@
 namespace perdura::preload {
 
 // One for each process; is never destroyed, since threads may read until the process ends.
-class Reader {
+class CopyReader {
  public:
   // Only releases the slots that this process had registered before it executed this program.
-  explicit Reader(std::string file);
+  explicit CopyReader(std::string file);
 
   bool is_copy(int descriptor) const;
 
@@ -38,20 +38,20 @@ class Reader {
   // soon.
   class Reading {
    public:
-    explicit Reading(Reader& reader);
+    explicit Reading(CopyReader& reader);
     ~Reading();
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
 
    private:
-    Reader& reader_;
+    CopyReader& reader_;
   };
 
   // While this is held, nothing is withdrawn either, and no other thread changes the known
   // mappings; for calls that change mappings.
   class Mapping {
    public:
-    explicit Mapping(Reader& reader);
+    explicit Mapping(CopyReader& reader);
 
     struct Part {
       std::uintptr_t begin = 0;
@@ -67,7 +67,7 @@ class Reader {
    private:
     void enter(const Part& part);
 
-    Reader& reader_;
+    CopyReader& reader_;
     std::unique_lock<std::mutex> held_;
   };
 
@@ -82,7 +82,7 @@ class Reader {
   [[noreturn]] static void end_process(std::string_view line);
 
  private:
-  struct Entry {
+  struct MappingEntry {
     std::atomic<std::uintptr_t> begin;
     std::atomic<std::uintptr_t> end;  // 0 if the entry is free
     std::atomic<std::uint64_t> page;
@@ -115,7 +115,7 @@ class Reader {
   std::uint32_t slot_ = 0;
 
   std::mutex mappings_;  // guards entries, also while pages are withdrawn or given back
-  std::array<Entry, 256> entries_{};
+  std::array<MappingEntry, 256> entries_{};
   std::atomic<std::uint32_t> changes_{0};  // number of changes of entries; odd during one
   std::vector<PageRun> withdrawn_;
   std::uint32_t withdrawn_in_ = 0;  // the sequence of the last withdrawal

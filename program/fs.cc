@@ -16,7 +16,7 @@
 
 #include "mount/make.h"
 #include "mount/mount.h"
-#include "mount/place.h"
+#include "mount/source.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
 #include "program/commands.h"
@@ -28,11 +28,11 @@ namespace perdura::program {
 namespace {
 
 using fs::FsSystem;
-using mount::Place;
+using mount::MountSource;
 
 struct FsArguments {
   std::string system;
-  std::string place;
+  std::string source;
   Bytes size = 0;
   std::optional<std::uint64_t> inodes;
   bool force = false;
@@ -43,7 +43,7 @@ struct FsArguments {
   int ready = -1;
 };
 
-// The file system of commands that work on an existing place: --system, or else the first one.
+// The file system of commands that work on an existing source: --system, or else the first one.
 const FsSystem& system_of(const FsArguments& arguments) {
   if (!arguments.system.empty()) return systems::find_fs_system(arguments.system);
   const auto all = systems::fs_systems();
@@ -53,7 +53,7 @@ const FsSystem& system_of(const FsArguments& arguments) {
 
 harness::ExitCode make(const FsArguments& arguments) {
   const FsSystem& system = systems::find_fs_system(arguments.system);
-  const Place place(arguments.place);
+  const MountSource source(arguments.source);
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   fs::FsConfig config{
@@ -64,21 +64,22 @@ harness::ExitCode make(const FsArguments& arguments) {
       .parameters = {},
   };
   if (arguments.inodes) config.parameters["inodes"] = *arguments.inodes;
-  const Bytes size = mount::make(system, place, config, arguments.force);
-  fmt::print("{}: an empty file system {} of {} bytes\n", place.path(), system.info.name, size);
-  if (!mount::is_in_memory(place)) {
+  const Bytes size = mount::make(system, source, config, arguments.force);
+  fmt::print("{}: an empty file system {} of {} bytes\n", source.path(), system.info.name, size);
+  if (!mount::is_in_memory(source)) {
     fmt::print(
         "{}: its memory is on a disk and not taken yet: first writes are slower than later\n",
-        place.path());
+        source.path());
   }
   return harness::ExitCode::done;
 }
 
-// Reports a place that cannot be opened as wrong usage: exit code 1 would mean that it is damaged.
-void use(const Place& place, mount::Access access, const std::function<Task<>(Thread&)>& body) {
+// Reports a source that cannot be opened as wrong usage: exit code 1 would mean that it is damaged.
+void use(const MountSource& source, mount::Access access,
+         const std::function<Task<>(Thread&)>& body) {
   try {
-    mount::wait_until_free(place, access);
-    place.run(body, access);
+    mount::wait_until_free(source, access);
+    source.run(body, access);
   } catch (const PlatformError& error) {
     throw UsageError(error.what());
   }
@@ -86,11 +87,11 @@ void use(const Place& place, mount::Access access, const std::function<Task<>(Th
 
 harness::ExitCode check(const FsArguments& arguments) {
   const FsSystem& system = system_of(arguments);
-  const Place place(arguments.place);
+  const MountSource source(arguments.source);
   std::vector<fs::Damage> found;
-  use(place, arguments.repair ? mount::Access::in_place : mount::Access::private_copy,
+  use(source, arguments.repair ? mount::Access::in_place : mount::Access::private_copy,
       [&](Thread& thread) -> Task<> {
-        found = co_await system.inspect(thread, place.name(), arguments.repair);
+        found = co_await system.inspect(thread, source.name(), arguments.repair);
       });
   bool whole = true;
   for (const fs::Damage& damage : found) {
@@ -98,21 +99,21 @@ harness::ExitCode check(const FsArguments& arguments) {
     whole = whole && damage.repaired;
   }
   if (found.empty()) {
-    fmt::print("{}: nothing is damaged\n", place.path());
+    fmt::print("{}: nothing is damaged\n", source.path());
   } else if (whole) {
-    fmt::print("{}: all of that is repaired\n", place.path());
+    fmt::print("{}: all of that is repaired\n", source.path());
   }
   return whole ? harness::ExitCode::done : harness::ExitCode::failed;
 }
 
 harness::ExitCode dump(const FsArguments& arguments) {
   const FsSystem& system = system_of(arguments);
-  const Place place(arguments.place);
+  const MountSource source(arguments.source);
   std::optional<fs::InodeNumber> inode;
   if (arguments.inode) inode = fs::InodeNumber{*arguments.inode};
   std::string text;
-  use(place, mount::Access::private_copy,
-      [&](Thread& thread) -> Task<> { text = co_await system.dump(thread, place.name(), inode); });
+  use(source, mount::Access::private_copy,
+      [&](Thread& thread) -> Task<> { text = co_await system.dump(thread, source.name(), inode); });
   fmt::print("{}", text);
   return harness::ExitCode::done;
 }
@@ -140,7 +141,7 @@ harness::ExitCode mount_in_background(const FsArguments& arguments) {
                                  "fs",
                                  "mount",
                                  arguments.system,
-                                 arguments.place,
+                                 arguments.source,
                                  arguments.mount.directory,
                                  fmt::format("--threads={}", arguments.mount.threads),
                                  "--foreground",
@@ -177,10 +178,10 @@ harness::ExitCode mount_in_background(const FsArguments& arguments) {
 // A file that was named and may not be read is a wrong argument. Everything else is found by
 // mounting.
 void check_readable(const FsArguments& arguments) {
-  const std::string& place = arguments.place;
-  const PathKind kind = kind_of(place);
-  if (kind == PathKind::unknown || (kind == PathKind::file && !std::ifstream(place))) {
-    throw UsageError(fmt::format("{}: {}", place, not_a_file(place)));
+  const std::string& source = arguments.source;
+  const PathKind kind = kind_of(source);
+  if (kind == PathKind::unknown || (kind == PathKind::file && !std::ifstream(source))) {
+    throw UsageError(fmt::format("{}: {}", source, not_a_file(source)));
   }
   try {
     names_in(arguments.mount.directory);
@@ -200,7 +201,7 @@ harness::ExitCode mount(FsArguments arguments) {
     return mount_in_background(arguments);
   }
   const FsSystem& system = systems::find_fs_system(arguments.system);
-  const Place place(arguments.place);
+  const MountSource source(arguments.source);
   std::error_code error;
   const auto directory = std::filesystem::absolute(arguments.mount.directory, error);
   arguments.mount.directory = directory.lexically_normal().string();
@@ -209,7 +210,7 @@ harness::ExitCode mount(FsArguments arguments) {
     fcntl(arguments.ready, F_SETFD, FD_CLOEXEC);
     arguments.mount.ready = [ready = arguments.ready] { go_to_background(ready); };
   }
-  mount::serve(system, place, arguments.mount);
+  mount::serve(system, source, arguments.mount);
   return harness::ExitCode::done;
 }
 
@@ -225,14 +226,14 @@ void add_system(harness::Command& command, FsArguments& arguments) {
   command.option("system", arguments.system, "Which file system: nova (perdura list)").required();
 }
 
-void add_place(harness::Command& command, FsArguments& arguments) {
+void add_source(harness::Command& command, FsArguments& arguments) {
   command
-      .option("place", arguments.place,
+      .option("place", arguments.source,
               "The file that is its memory, on DAX, tmpfs or a disk, or /dev/daxX.Y/NAME")
       .required();
 }
 
-void add_system_of_place(harness::Command& command, FsArguments& arguments) {
+void add_system_of_source(harness::Command& command, FsArguments& arguments) {
   command.option("--system", arguments.system,
                  "Which file system it is, if not the first that perdura list names");
 }
@@ -248,7 +249,7 @@ void add_fs(harness::Command& program, CommandContext&) {
   harness::Command& mkfs =
       add_command(command, "mkfs", "Makes an empty file system", arguments, make);
   add_system(mkfs, *arguments);
-  add_place(mkfs, *arguments);
+  add_source(mkfs, *arguments);
   mkfs.option("--size", arguments->size, "Size of its memory, in whole blocks: 4GiB")
       .required()
       .size_with_unit();
@@ -259,22 +260,22 @@ void add_fs(harness::Command& program, CommandContext&) {
   harness::Command& checking = add_command(
       command, "check", "Finds and names what is damaged in a file system that is not mounted",
       arguments, check);
-  add_place(checking, *arguments);
+  add_source(checking, *arguments);
   checking.flag("--repair", arguments->repair,
                 "Repairs it; what can be read of a damaged file gets into lost+found");
-  add_system_of_place(checking, *arguments);
+  add_system_of_source(checking, *arguments);
 
   harness::Command& dumping =
       add_command(command, "dump", "Prints what is stored, readable by a person", arguments, dump);
-  add_place(dumping, *arguments);
+  add_source(dumping, *arguments);
   dumping.option("inode", arguments->inode, "Dumps one inode only; the root directory is 1");
-  add_system_of_place(dumping, *arguments);
+  add_system_of_source(dumping, *arguments);
 
   harness::Command& mounting =
       add_command(command, "mount", "Mounts a file system on a directory, until umount(8)",
                   arguments, [](const FsArguments& given) { return mount(given); });
   add_system(mounting, *arguments);
-  add_place(mounting, *arguments);
+  add_source(mounting, *arguments);
   mounting.option("directory", arguments->mount.directory, "An empty directory").required();
   mounting.flag("-f,--foreground", arguments->foreground, "Serves it in this process");
   mounting.option("-o,--options", arguments->mount.options,

@@ -90,38 +90,38 @@ bool shows(const ResultFolder& folder, std::string_view column) {
 }
 
 /// A point without its design: its run, and the value of each column that identifies a point.
-struct Place {
+struct ComparedPoint {
   const ResultFolder* run = nullptr;
   std::vector<std::pair<std::string, std::string>> columns{};
 
-  bool operator<(const Place& other) const {
+  bool operator<(const ComparedPoint& other) const {
     return std::tie(run->name, columns) < std::tie(other.run->name, other.columns);
   }
 };
 /// The repetitions of each point, by point and design.
-using DesignSamples = std::map<Place, std::map<Design, std::vector<double>>>;
+using DesignSamples = std::map<ComparedPoint, std::map<Design, std::vector<double>>>;
 
 void add_samples(DesignSamples& samples, const DesignRun& run, const Price& price) {
   const Points& points = run.folder->points;
   for (const std::size_t row : run.rows) {
     const auto value = points.number(row, price.column);
     if (!value || points.text(row, "operation") != price.operation) continue;
-    Place place{run.folder};
+    ComparedPoint point{run.folder};
     for (const std::string_view key : points.key_columns()) {
       if (key == "system" || key == "persistence" || key == "operation") continue;
-      place.columns.emplace_back(key, points.text(row, key));
+      point.columns.emplace_back(key, points.text(row, key));
     }
-    samples[place][design_of(points, row)].push_back(*value);
+    samples[point][design_of(points, row)].push_back(*value);
   }
 }
 
 /// The parameters that tell a point apart from others of its run: "workloadc, value_size 64".
-std::string name_of(const Place& place, const DesignSamples& samples) {
+std::string name_of(const ComparedPoint& point, const DesignSamples& samples) {
   std::string name;
-  for (std::size_t i = 0; i < place.columns.size(); ++i) {
-    const auto& [column, value] = place.columns[i];
+  for (std::size_t i = 0; i < point.columns.size(); ++i) {
+    const auto& [column, value] = point.columns[i];
     const bool varies = std::any_of(samples.begin(), samples.end(), [&](const auto& other) {
-      return other.first.run == place.run && other.first.columns[i].second != value;
+      return other.first.run == point.run && other.first.columns[i].second != value;
     });
     const bool told = column == "workload" || column == "value_size" || column == "clients";
     if (value.empty() || !(varies || told)) continue;
@@ -141,20 +141,20 @@ std::map<Design, Paid> pay(const DesignSet& group, const Price& price) {
   for (const DesignRun* run : runs) read(*run);
   if (samples.empty()) std::for_each(group.runs.begin(), group.runs.end(), read);
   std::set<Design> measured;
-  for (const auto& [place, designs] : samples) {
+  for (const auto& [point, designs] : samples) {
     for (const auto& [design, values] : designs) measured.insert(design);
   }
   std::vector<DesignSamples::const_iterator> common;
-  for (auto place = samples.cbegin(); place != samples.cend(); ++place) {
-    if (place->second.size() == measured.size()) common.push_back(place);
+  for (auto point = samples.cbegin(); point != samples.cend(); ++point) {
+    if (point->second.size() == measured.size()) common.push_back(point);
   }
   std::map<Design, Paid> paid;
   if (common.empty()) return paid;
-  const auto& [place, designs] = *common[common.size() / 2];
-  const double scale = place.run->points.schema().quantity(price.column).scale;
-  const std::string name = name_of(place, samples);
+  const auto& [point, designs] = *common[common.size() / 2];
+  const double scale = point.run->points.schema().quantity(price.column).scale;
+  const std::string name = name_of(point, samples);
   for (const auto& [design, values] : designs) {
-    paid[design] = {measure::summarize(values).mean * scale, name, place.run};
+    paid[design] = {measure::summarize(values).mean * scale, name, point.run};
   }
   return paid;
 }
@@ -183,7 +183,7 @@ std::vector<std::string> words_of(const Servers& servers) {
   return words;
 }
 
-std::vector<Found> found_of(const DesignSet& group, const Design& design) {
+std::vector<FoundGuarantee> found_of(const DesignSet& group, const Design& design) {
   std::map<std::string, Servers> servers;
   std::set<std::string> with_flush;  // guarantees
   for (const DesignRun& run : group.runs) {
@@ -195,7 +195,7 @@ std::vector<Found> found_of(const DesignSet& group, const Design& design) {
       if (points.guarantees_with_flush(row)) with_flush.insert(guarantee);
     }
   }
-  std::vector<Found> found;
+  std::vector<FoundGuarantee> found;
   for (const schema::Spelling& word : schema::guarantee_words()) {
     const auto of_word = servers.find(std::string(word.value));
     if (of_word == servers.end()) continue;
@@ -333,7 +333,7 @@ std::string designs_csv(const Designs& designs) {
   for (const DesignGroup& group : designs.groups) {
     for (const DesignRow& row : group.rows) {
       std::vector<std::string> words;
-      for (const Found& found : row.guarantees) words.push_back(found.guarantee);
+      for (const FoundGuarantee& found : row.guarantees) words.push_back(found.guarantee);
       for (const auto& [price, paid] : row.prices) {
         csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", group.origin.provenance,
                            group.origin.platform, schema::csv_cell(group.origin.profile),

@@ -38,7 +38,7 @@ struct Paid {
 };
 
 /// The servers on which a design was found to have a guarantee.
-struct Found {
+struct FoundGuarantee {
   std::string guarantee;
   std::vector<std::string> servers;
   bool with_flush = false;  ///< Points::guarantees_with_flush() of one of its rows, or of several
@@ -46,9 +46,9 @@ struct Found {
 
 struct DesignRow {
   Design design;
-  std::string title;              ///< as shown to people
-  std::vector<Found> guarantees;  ///< weakest first
-  std::map<Price, Paid> prices;   ///< only those that were measured
+  std::string title;                       ///< as shown to people
+  std::vector<FoundGuarantee> guarantees;  ///< weakest first
+  std::map<Price, Paid> prices;            ///< only those that were measured
 };
 
 /// Designs that were run alike: in the same runs, on one platform.

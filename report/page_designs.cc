@@ -29,13 +29,13 @@ std::map<std::string, std::string> kept_by(const GuaranteeTable& table) {
   return kept;
 }
 
-std::string servers_of(const Found& found) {
+std::string servers_of(const FoundGuarantee& found) {
   return fmt::format("{} on {}", found.guarantee, fmt::join(found.servers, ", "));
 }
 
 Cell guarantee_cell(const DesignRow& row) {
   if (row.guarantees.empty()) return {"–", "apart"};
-  const Found& weakest = row.guarantees.front();
+  const FoundGuarantee& weakest = row.guarantees.front();
   const std::string css = guarantee_class(weakest.guarantee) + " apart";
   const bool with_flush = std::any_of(row.guarantees.begin(), row.guarantees.end(),
                                       [](const Found& found) { return found.with_flush; });

@@ -19,16 +19,16 @@ namespace perdura::services {
 
 struct Footprint {
   Bytes process;
-  Bytes worker;       // for each server thread
-  Bytes log_items;    // for each partition, which touches all of its log
-  Bytes client;       // for each client: its thread, generator and histograms
-  Bytes session;      // for each session, both sides
-  Bytes operation;    // for each of a session's first operations, which touch new buffers
-  double used_items;  // for each operation that is the first in a buffer of its session
-  Bytes lane;         // for each lane of a session but the first
-  double lane_items;  // for each such lane, and for each operation in flight
-  Bytes waiting;      // for each operation in flight of a client but the first
-  Bytes record;       // for each record, besides its key and value
+  Bytes worker;         // for each server thread
+  Bytes log_items;      // for each partition, which touches all of its log
+  Bytes client;         // for each client: its thread, generator and histograms
+  Bytes session;        // for each session, both sides
+  Bytes operation;      // for each of a session's first operations, which touch new buffers
+  double buffer_items;  // for each operation that is the first in a buffer of its session
+  Bytes lane;           // for each lane of a session but the first
+  double lane_items;    // for each such lane, and for each operation in flight
+  Bytes waiting;        // for each operation in flight of a client but the first
+  Bytes record;         // for each record, besides its key and value
   double record_items;
   Bytes write;         // for each put that stays in a log, besides its key and value
   double write_items;  // for each put, since the log is not cleaned before it is full

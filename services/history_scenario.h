@@ -57,21 +57,21 @@ class HistoryScenario : public CrashScenario {
   class Calling {
    public:
     Calling(HistoryScenario& scenario, Operation operation, std::uint32_t client)
-        : scenario_(scenario), place_(scenario.calls_.size()) {
+        : scenario_(scenario), index_(scenario.calls_.size()) {
       scenario.calls_.push_back(
           {{std::move(operation), Executor::current().now(), Time::max(), false}, client});
-      scenario.under_way_.push_back(place_);
+      scenario.under_way_.push_back(index_);
       scenario.changed();
     }
     Calling(const Calling&) = delete;
     Calling& operator=(const Calling&) = delete;
-    ~Calling() { std::erase(scenario_.under_way_, place_); }
+    ~Calling() { std::erase(scenario_.under_way_, index_); }
 
     // For the answer.
-    Operation& operation() { return scenario_.calls_[place_].call.operation; }
+    Operation& operation() { return scenario_.calls_[index_].call.operation; }
     // Notes that the call has been answered.
     void end() {
-      Call<Operation>& call = scenario_.calls_[place_].call;
+      Call<Operation>& call = scenario_.calls_[index_].call;
       call.end = Executor::current().now();
       call.answered = true;
       scenario_.changed();
@@ -79,7 +79,7 @@ class HistoryScenario : public CrashScenario {
 
    private:
     HistoryScenario& scenario_;
-    std::size_t place_;
+    std::size_t index_;
   };
 
   // Fills in what an explanation shows of a call: its object, what was asked, what was told, and

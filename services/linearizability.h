@@ -143,16 +143,16 @@ class LinearizabilitySearch {
     std::vector<std::size_t> beyond;  // and these, in ascending order
     std::size_t failures = 0;
 
-    bool has(std::size_t place) const {
-      return std::binary_search(beyond.begin(), beyond.end(), place);
+    bool has(std::size_t index) const {
+      return std::binary_search(beyond.begin(), beyond.end(), index);
     }
     bool operator==(const Placed&) const = default;
   };
   struct HashOfPlaced {
     std::size_t operator()(const Placed& placed) const {
       std::size_t hash = placed.before * 31 + placed.failures;
-      for (const std::size_t place : placed.beyond) {
-        hash = (hash ^ place) * 0x9E3779B97F4A7C15;
+      for (const std::size_t index : placed.beyond) {
+        hash = (hash ^ index) * 0x9E3779B97F4A7C15;
         hash ^= hash >> 32;
       }
       return hash;
@@ -237,11 +237,11 @@ class LinearizabilitySearch {
     new_.clear();
   }
 
-  const Call<typename S::Operation>& call(std::size_t place) const { return calls_[order_[place]]; }
+  const Call<typename S::Operation>& call(std::size_t index) const { return calls_[order_[index]]; }
 
-  void place(Placed& placed, std::size_t place) const {
+  void place(Placed& placed, std::size_t index) const {
     auto& beyond = placed.beyond;
-    beyond.insert(std::upper_bound(beyond.begin(), beyond.end(), place), place);
+    beyond.insert(std::upper_bound(beyond.begin(), beyond.end(), index), index);
     std::size_t done = 0;
     while (done < beyond.size() && placed.before < answered_ && beyond[done] == placed.before) {
       ++done;

@@ -50,21 +50,21 @@ class JobLane final : public FileLane {
     operation.action = job_.append ? FileAction::append
                        : reads     ? FileAction::read
                                    : FileAction::write;
-    if (!job_.append) operation.offset = next_place() * job_.io_size;
+    if (!job_.append) operation.offset = next_block() * job_.io_size;
     return operation;
   }
 
  private:
-  std::uint64_t next_place() {
-    const std::uint64_t places = job_.file_size / job_.io_size;
-    if (job_.random) return random_.uniform_below(places);
-    if (place_ == places) place_ = 0;
-    return place_++;
+  std::uint64_t next_block() {
+    const std::uint64_t blocks = job_.file_size / job_.io_size;
+    if (job_.random) return random_.uniform_below(blocks);
+    if (block_ == blocks) block_ = 0;
+    return block_++;
   }
 
   Job job_;
   Random random_;
-  std::uint64_t place_ = 0;
+  std::uint64_t block_ = 0;
   std::uint64_t writes_ = 0;  // number since the last fsync
 };
 

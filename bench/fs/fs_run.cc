@@ -566,7 +566,8 @@ void FsRun::start_copies() {
     if (platform_.local_node(node) == nullptr || platform_.local_node(0) == nullptr) {
       throw UsageError("a replicated file system is measured in one process; leave out mpirun");
     }
-    const CompletionMode mode = point_.settings.completion(point_.roles.place_of(node).role.name);
+    const CompletionMode mode =
+        point_.settings.completion(point_.roles.assignment_of(node).role.name);
     for (std::uint32_t worker = 0; worker < replication_->workers(); ++worker) {
       platform_.start_service(node, static_cast<fabric::Port>(worker), mode,
                               [this](Thread& thread) { return serve(thread); });

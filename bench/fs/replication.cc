@@ -126,20 +126,20 @@ Replication::Replication(const services::MemorySystem& system, services::MemoryC
 
 Replication::~Replication() = default;
 
-std::size_t Replication::place_of(NodeId node) const {
+std::size_t Replication::index_of(NodeId node) const {
   const auto found = std::find(config_.nodes.begin(), config_.nodes.end(), node);
   return static_cast<std::size_t>(found - config_.nodes.begin());
 }
 
 void Replication::open(Thread& thread) {
   constexpr std::array kRoles{MemoryRole::primary, MemoryRole::mirror, MemoryRole::backup};
-  const std::size_t place = place_of(thread.node.id());
-  replicas_[place] =
-      system_.open(thread, "fs", config_, kRoles[std::min(place, kRoles.size() - 1)]);
+  const std::size_t index = index_of(thread.node.id());
+  replicas_[index] =
+      system_.open(thread, "fs", config_, kRoles[std::min(index, kRoles.size() - 1)]);
 }
 
 Task<> Replication::serve(Thread& thread) {
-  return replicas_[place_of(thread.node.id())]->serve(thread);
+  return replicas_[index_of(thread.node.id())]->serve(thread);
 }
 
 Task<Thread*> Replication::map(Thread& thread, std::uint32_t index) {
@@ -192,7 +192,7 @@ Task<> Replication::settle(std::uint32_t index) { return mappings_[index]->memor
 void Replication::unmap(std::uint32_t index) { mappings_[index]->memory.reset(); }
 
 bool Replication::has_all(NodeId node) const {
-  return replicas_[place_of(node)]->position() == replicas_.front()->position();
+  return replicas_[index_of(node)]->position() == replicas_.front()->position();
 }
 
 }  // namespace perdura::bench

@@ -56,14 +56,14 @@ class Replication {
   // way.
   bool has_all(NodeId node) const;
   // The memory that readers on a node see.
-  services::MemoryReplica& replica(NodeId node) { return *replicas_[place_of(node)]; }
+  services::MemoryReplica& replica(NodeId node) { return *replicas_[index_of(node)]; }
 
  private:
   class NotingModel;
   class FileSystemNode;
   struct Mapping;
 
-  std::size_t place_of(NodeId node) const;
+  std::size_t index_of(NodeId node) const;
 
   const services::MemorySystem& system_;
   services::MemoryConfig config_;

@@ -25,36 +25,35 @@ Task<fs::Result<void>> without_value(Task<fs::Result<fs::Attributes>> task) {
 
 }  // namespace
 
-auto SessionTarget::find(std::string_view path) -> Task<Result<Place>> {
-  Place place{fs::kRootInode, path};
-  for (auto slash = path.find('/'); slash != path.npos; slash = place.name.find('/')) {
-    const auto found = co_await session_->look_up(place.directory, place.name.substr(0, slash));
+auto SessionTarget::find(std::string_view path) -> Task<Result<PathEnd>> {
+  PathEnd end{fs::kRootInode, path};
+  for (auto slash = path.find('/'); slash != path.npos; slash = end.name.find('/')) {
+    const auto found = co_await session_->look_up(end.directory, end.name.substr(0, slash));
     if (!found) co_return unexpected(found.error());
-    place.directory = found->inode;
-    place.name.remove_prefix(slash + 1);
+    end.directory = found->inode;
+    end.name.remove_prefix(slash + 1);
   }
-  co_return place;
+  co_return end;
 }
 
 Task<fs::Result<void>> SessionTarget::make_directory(std::string_view path) {
-  const auto place = co_await find(path);
-  if (!place) co_return unexpected(place.error());
+  const auto end = co_await find(path);
+  if (!end) co_return unexpected(end.error());
   const fs::NewInode directory{.mode = S_IFDIR | 0755};
-  co_return co_await without_value(
-      session_->create(place->directory, place->name, directory, now()));
+  co_return co_await without_value(session_->create(end->directory, end->name, directory, now()));
 }
 
 Task<fs::Result<void>> SessionTarget::remove_directory(std::string_view path) {
-  const auto place = co_await find(path);
-  if (!place) co_return unexpected(place.error());
-  co_return co_await session_->remove_directory(place->directory, place->name, now());
+  const auto end = co_await find(path);
+  if (!end) co_return unexpected(end.error());
+  co_return co_await session_->remove_directory(end->directory, end->name, now());
 }
 
 auto SessionTarget::create(std::string_view path) -> Task<Result<Handle>> {
-  const auto place = co_await find(path);
-  if (!place) co_return unexpected(place.error());
+  const auto end = co_await find(path);
+  if (!end) co_return unexpected(end.error());
   const fs::NewInode file{.mode = S_IFREG | 0644};
-  const auto made = co_await session_->create(place->directory, place->name, file, now());
+  const auto made = co_await session_->create(end->directory, end->name, file, now());
   if (!made) co_return unexpected(made.error());
   const auto held = co_await session_->hold(made->inode);
   if (!held) co_return unexpected(held.error());
@@ -62,9 +61,9 @@ auto SessionTarget::create(std::string_view path) -> Task<Result<Handle>> {
 }
 
 auto SessionTarget::open(std::string_view path) -> Task<Result<Handle>> {
-  const auto place = co_await find(path);
-  if (!place) co_return unexpected(place.error());
-  const auto found = co_await session_->look_up(place->directory, place->name);
+  const auto end = co_await find(path);
+  if (!end) co_return unexpected(end.error());
+  const auto found = co_await session_->look_up(end->directory, end->name);
   if (!found) co_return unexpected(found.error());
   const auto held = co_await session_->hold(found->inode);
   if (!held) co_return unexpected(held.error());
@@ -96,9 +95,9 @@ Task<fs::Result<void>> SessionTarget::append(Handle file, std::span<const std::b
 Task<fs::Result<void>> SessionTarget::sync(Handle file) { return session_->sync(inode(file)); }
 
 Task<fs::Result<Bytes>> SessionTarget::size(std::string_view path) {
-  const auto place = co_await find(path);
-  if (!place) co_return unexpected(place.error());
-  const auto found = co_await session_->look_up(place->directory, place->name);
+  const auto end = co_await find(path);
+  if (!end) co_return unexpected(end.error());
+  const auto found = co_await session_->look_up(end->directory, end->name);
   if (!found) co_return unexpected(found.error());
   co_return found->size;
 }
@@ -113,9 +112,9 @@ Task<fs::Result<void>> SessionTarget::rename(std::string_view path, std::string_
 }
 
 Task<fs::Result<void>> SessionTarget::unlink(std::string_view path) {
-  const auto place = co_await find(path);
-  if (!place) co_return unexpected(place.error());
-  co_return co_await session_->unlink(place->directory, place->name, now());
+  const auto end = co_await find(path);
+  if (!end) co_return unexpected(end.error());
+  co_return co_await session_->unlink(end->directory, end->name, now());
 }
 
 }  // namespace perdura::bench

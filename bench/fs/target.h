@@ -60,12 +60,12 @@ class SessionTarget final : public FileTarget {
   std::vector<double> metrics() const override { return session_->metrics(); }
 
  private:
-  struct Place {
+  struct PathEnd {
     fs::InodeNumber directory{};
     std::string_view name;
   };
   // The directory that a path ends in, and the name in it.
-  Task<Result<Place>> find(std::string_view path);
+  Task<Result<PathEnd>> find(std::string_view path);
 
   std::unique_ptr<fs::Session> session_;
 };

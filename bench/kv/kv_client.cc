@@ -171,7 +171,7 @@ Task<> KvClient::run_lane(kv::KvSession& session, Lane& lane) {
         remaining_ = 0;
         break;
       }
-      const ycsb::Operation& operation = *drawn;
+      const ycsb::WorkloadOperation& operation = *drawn;
       prepare(lane, operation);
       const kv::Value value = lane.written.first(operation.value_size);
       Done done;
@@ -228,7 +228,7 @@ Task<> KvClient::run_lane(kv::KvSession& session, Lane& lane) {
   if (lanes_at_work_ > 0 && --lanes_at_work_ == 0) lanes_ended_.wake_all();
 }
 
-void KvClient::prepare(Lane& lane, const ycsb::Operation& operation) const {
+void KvClient::prepare(Lane& lane, const ycsb::WorkloadOperation& operation) const {
   key_format_.write(operation.key_number, lane.key);
   kv::fill_value(lane.written.first(operation.value_size), operation.key_number, operation.version);
 }
@@ -240,7 +240,8 @@ KvClient::Done KvClient::ended(kv::Error error) {
   return done;
 }
 
-void KvClient::finish(Done done, const Lane& lane, const ycsb::Operation& operation, Times times) {
+void KvClient::finish(Done done, const Lane& lane, const ycsb::WorkloadOperation& operation,
+                      Times times) {
   done = verified(done, lane, operation.key_number);
   judge(done, operation);
   if (operation.kind == OperationKind::insert && done.outcome == Outcome::success) {
@@ -287,7 +288,7 @@ KvClient::Done KvClient::verified(Done done, const Lane& lane, std::uint64_t key
   return done;
 }
 
-void KvClient::judge(const Done& done, const ycsb::Operation& operation) {
+void KvClient::judge(const Done& done, const ycsb::WorkloadOperation& operation) {
   if (done.outcome == Outcome::success) [[likely]]
     return;
   const auto report = [&](Verdict verdict, std::string_view what) {

@@ -100,12 +100,12 @@ class alignas(kCacheLine) KvClient {
 
   bool may_go_on();
   Task<> run_lane(kv::KvSession& session, Lane& lane);
-  void prepare(Lane& lane, const ycsb::Operation& operation) const;
+  void prepare(Lane& lane, const ycsb::WorkloadOperation& operation) const;
   static Done ended(kv::Error error);
   // Verifies the value that was read and records the operation.
-  void finish(Done done, const Lane& lane, const ycsb::Operation& operation, Times times);
+  void finish(Done done, const Lane& lane, const ycsb::WorkloadOperation& operation, Times times);
   Done verified(Done done, const Lane& lane, std::uint64_t key_number) const;
-  void judge(const Done& done, const ycsb::Operation& operation);
+  void judge(const Done& done, const ycsb::WorkloadOperation& operation);
   void invalidate(harness::Verdict verdict, const std::string& why);
 
   const harness::Point& point_;

@@ -44,7 +44,7 @@ std::optional<Bytes> KvDriver::memory(const harness::Point& point) const {
   Bytes sum = each.process + point.settings.number("server_threads") * each.worker +
               stores * each.log_items * item + clients * each.client + sessions * each.session;
   sum += std::min(operations, kFirstOperations * sessions) * each.operation;
-  sum += of_items(each.used_items, std::min(operations, kBuffers * sessions), item);
+  sum += of_items(each.buffer_items, std::min(operations, kBuffers * sessions), item);
   sum += more_lanes * each.lane + clients * (depth - 1) * each.waiting;
   sum += of_items(each.lane_items, more_lanes + clients * depth, item);
   sum += store.records * each.record + of_items(each.record_items, store.records, item);

@@ -13,8 +13,8 @@
 namespace perdura::bench::lmdb {
 
 using kv::KeyFormat;
-using ycsb::Operation;
 using ycsb::OperationKind;
+using ycsb::WorkloadOperation;
 using ycsb::WorkloadSpec;
 
 namespace {
@@ -22,7 +22,7 @@ namespace {
 const auto kStart = std::chrono::steady_clock::now();
 
 // True if a value belongs to the record with this key.
-bool belongs(const WorkloadSpec& spec, const KeyFormat& format, Entry key, Entry value) {
+bool belongs(const WorkloadSpec& spec, const KeyFormat& format, Datum key, Datum value) {
   const auto number = kv::stored_key_number(value);
   if (!number) return true;  // too short to contain its number
   if (*number >= format.capacity() || !kv::check_value(value, *number)) return false;
@@ -31,7 +31,7 @@ bool belongs(const WorkloadSpec& spec, const KeyFormat& format, Entry key, Entry
   return std::equal(expected.begin(), expected.end(), key.begin(), key.end());
 }
 
-bool has_right_size(const WorkloadSpec& spec, Entry value) {
+bool has_right_size(const WorkloadSpec& spec, Datum value) {
   return spec.field_length_distribution != ycsb::LengthDistribution::constant
              ? value.size() <= spec.max_value_size()
              : value.size() == spec.max_value_size();
@@ -115,16 +115,16 @@ void Client::operate(std::uint64_t operations, Crew* crew) {
   if (crew != nullptr) crew->end(end);
 }
 
-Client::Outcome Client::perform(const Operation& operation) {
-  const Entry value = std::span(written_).first(operation.value_size);
-  const auto keep = [this](Entry found) { read_.assign(found.begin(), found.end()); };
+Client::Outcome Client::perform(const WorkloadOperation& operation) {
+  const Datum value = std::span(written_).first(operation.value_size);
+  const auto keep = [this](Datum found) { read_.assign(found.begin(), found.end()); };
   switch (operation.kind) {
     case OperationKind::read:
       return reader_.get(key_, keep) ? Outcome::success : Outcome::not_found;
     case OperationKind::scan:
       read_.clear();
       scanned_.clear();
-      reader_.scan(key_, operation.scan_length, [this](Entry key, Entry found) {
+      reader_.scan(key_, operation.scan_length, [this](Datum key, Datum found) {
         const std::size_t begin = read_.size();
         read_.insert(read_.end(), key.begin(), key.end());
         read_.insert(read_.end(), found.begin(), found.end());
@@ -133,14 +133,14 @@ Client::Outcome Client::perform(const Operation& operation) {
       return scanned_.empty() ? Outcome::not_found : Outcome::success;
     case OperationKind::update:
     case OperationKind::insert: {
-      Database::Change change(database_);
+      Database::WriteTransaction change(database_);
       change.put(key_, value);
       change.commit();
       return Outcome::success;
     }
     case OperationKind::read_modify_write: {
-      Database::Change change(database_);
-      const Entry* const found = change.get(key_);
+      Database::WriteTransaction change(database_);
+      const Datum* const found = change.get(key_);
       if (found == nullptr) return Outcome::not_found;
       keep(*found);
       change.put(key_, value);
@@ -148,7 +148,7 @@ Client::Outcome Client::perform(const Operation& operation) {
       return Outcome::success;
     }
     case OperationKind::erase: {
-      Database::Change change(database_);
+      Database::WriteTransaction change(database_);
       if (!change.erase(key_)) return Outcome::not_found;
       change.commit();
       return Outcome::success;
@@ -164,11 +164,11 @@ bool Client::is_right(std::uint64_t key_number) const {
 // True if the entries are in the order of their keys, starting at the requested one, and each is
 // right.
 bool Client::are_right() const {
-  Entry before;
+  Datum before;
   for (const Scanned& one : scanned_) {
-    const Entry key = std::span(read_).subspan(one.begin, one.value - one.begin);
-    const Entry value = std::span(read_).subspan(one.value, one.end - one.value);
-    const Entry least = before.empty() ? Entry(key_) : before;
+    const Datum key = std::span(read_).subspan(one.begin, one.value - one.begin);
+    const Datum value = std::span(read_).subspan(one.value, one.end - one.value);
+    const Datum least = before.empty() ? Datum(key_) : before;
     if (std::lexicographical_compare(key.begin(), key.end(), least.begin(), least.end())) {
       return false;
     }
@@ -178,7 +178,7 @@ bool Client::are_right() const {
   return true;
 }
 
-void Client::fail(const Operation& operation, const std::string& what) {
+void Client::fail(const WorkloadOperation& operation, const std::string& what) {
   if (!result_.problem.empty()) return;
   result_.problem = fmt::format("client {}: {} of key {} {}", index_,
                                 ycsb::to_string(operation.kind), operation.key_number, what);
@@ -190,9 +190,9 @@ void load(Database& database, const WorkloadSpec& spec, std::uint64_t seed) {
   const KeyFormat format = spec.key_format();
   std::vector<std::byte> key(spec.key_size);
   std::vector<std::byte> value(spec.max_value_size());
-  std::optional<Operation> record = records.next();
+  std::optional<WorkloadOperation> record = records.next();
   while (record) {
-    Database::Change change(database);
+    Database::WriteTransaction change(database);
     for (int i = 0; i < kAtOnce && record; ++i, record = records.next()) {
       format.write(record->key_number, key);
       const auto own = std::span(value).first(record->value_size);
@@ -205,10 +205,10 @@ void load(Database& database, const WorkloadSpec& spec, std::uint64_t seed) {
 
 std::uint64_t checked_entries(Database& database, const WorkloadSpec& spec) {
   const KeyFormat format = spec.key_format();
-  Database::Reader reader(database);
+  Database::ReadTransaction reader(database);
   const std::vector<std::byte> least(1);
   std::uint64_t wrong = 0;
-  const std::uint64_t count = reader.scan(least, ~std::uint64_t{0}, [&](Entry key, Entry value) {
+  const std::uint64_t count = reader.scan(least, ~std::uint64_t{0}, [&](Datum key, Datum value) {
     const bool right = has_right_size(spec, value) && belongs(spec, format, key, value);
     wrong += right ? 0 : 1;
   });

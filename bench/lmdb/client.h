@@ -32,17 +32,17 @@ class Client {
  private:
   enum class Outcome : std::uint8_t { success, not_found, wrong_value };
 
-  Outcome perform(const ycsb::Operation& operation);
+  Outcome perform(const ycsb::WorkloadOperation& operation);
   bool is_right(std::uint64_t key_number) const;  // the value that was read
   bool are_right() const;                         // the entries that were scanned
-  void fail(const ycsb::Operation& operation, const std::string& what);
+  void fail(const ycsb::WorkloadOperation& operation, const std::string& what);
 
   ycsb::WorkloadSpec spec_;
   kv::KeyFormat key_format_;
   std::uint32_t index_;
   std::uint32_t clients_;
   Database& database_;
-  Database::Reader reader_;
+  Database::ReadTransaction reader_;
   ycsb::OperationGenerator generator_;
   std::vector<std::byte> key_;
   std::vector<std::byte> written_;

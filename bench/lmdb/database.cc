@@ -12,10 +12,10 @@ void check(int code, const char* what) {
   if (code != 0) throw Error(what, code);
 }
 
-MDB_val value_of(Entry entry) {
-  return {entry.size(), const_cast<std::byte*>(entry.data())};  // LMDB does not write to it
+MDB_val value_of(Datum datum) {
+  return {datum.size(), const_cast<std::byte*>(datum.data())};  // LMDB does not write to it
 }
-Entry entry_of(const MDB_val& value) {
+Datum datum_of(const MDB_val& value) {
   return {static_cast<const std::byte*>(value.mv_data), value.mv_size};
 }
 
@@ -60,31 +60,31 @@ std::uint64_t Database::entries() const {
   return stat.ms_entries;
 }
 
-Database::Change::Change(Database& database) : database_(database) {
+Database::WriteTransaction::WriteTransaction(Database& database) : database_(database) {
   check(mdb_txn_begin(database.env_, nullptr, 0, &transaction_), "mdb_txn_begin");
 }
 
-Database::Change::~Change() {
+Database::WriteTransaction::~WriteTransaction() {
   if (transaction_ != nullptr) mdb_txn_abort(transaction_);
 }
 
-const Entry* Database::Change::get(Entry key) {
+const Datum* Database::WriteTransaction::get(Datum key) {
   MDB_val name = value_of(key);
   MDB_val value{};
   const int code = mdb_get(transaction_, database_.table_, &name, &value);
   if (code == MDB_NOTFOUND) return nullptr;
   check(code, "mdb_get");
-  found_ = entry_of(value);
+  found_ = datum_of(value);
   return &found_;
 }
 
-void Database::Change::put(Entry key, Entry value) {
+void Database::WriteTransaction::put(Datum key, Datum value) {
   MDB_val name = value_of(key);
   MDB_val contents = value_of(value);
   check(mdb_put(transaction_, database_.table_, &name, &contents, 0), "mdb_put");
 }
 
-bool Database::Change::erase(Entry key) {
+bool Database::WriteTransaction::erase(Datum key) {
   MDB_val name = value_of(key);
   const int code = mdb_del(transaction_, database_.table_, &name, nullptr);
   if (code == MDB_NOTFOUND) return false;
@@ -92,11 +92,11 @@ bool Database::Change::erase(Entry key) {
   return true;
 }
 
-void Database::Change::commit() {
+void Database::WriteTransaction::commit() {
   check(mdb_txn_commit(std::exchange(transaction_, nullptr)), "mdb_txn_commit");
 }
 
-Database::Reader::Reader(Database& database) : database_(database) {
+Database::ReadTransaction::ReadTransaction(Database& database) : database_(database) {
   check(mdb_txn_begin(database.env_, nullptr, MDB_RDONLY, &transaction_), "mdb_txn_begin");
   const int opened = mdb_cursor_open(transaction_, database.table_, &cursor_);
   if (opened != 0) mdb_txn_abort(transaction_);
@@ -104,25 +104,25 @@ Database::Reader::Reader(Database& database) : database_(database) {
   mdb_txn_reset(transaction_);
 }
 
-Database::Reader::~Reader() {
+Database::ReadTransaction::~ReadTransaction() {
   mdb_cursor_close(cursor_);
   mdb_txn_abort(transaction_);
 }
 
-bool Database::Reader::get(Entry key, const std::function<void(Entry)>& use) {
+bool Database::ReadTransaction::get(Datum key, const std::function<void(Datum)>& use) {
   check(mdb_txn_renew(transaction_), "mdb_txn_renew");
   MDB_val name = value_of(key);
   MDB_val value{};
   const int code = mdb_get(transaction_, database_.table_, &name, &value);
-  if (code == 0) use(entry_of(value));
+  if (code == 0) use(datum_of(value));
   mdb_txn_reset(transaction_);
   if (code == MDB_NOTFOUND) return false;
   check(code, "mdb_get");
   return true;
 }
 
-std::uint64_t Database::Reader::scan(Entry from, std::uint64_t count,
-                                     const std::function<void(Entry, Entry)>& use) {
+std::uint64_t Database::ReadTransaction::scan(Datum from, std::uint64_t count,
+                                              const std::function<void(Datum, Datum)>& use) {
   check(mdb_txn_renew(transaction_), "mdb_txn_renew");
   check(mdb_cursor_renew(transaction_, cursor_), "mdb_cursor_renew");
   MDB_val name = value_of(from);
@@ -130,7 +130,7 @@ std::uint64_t Database::Reader::scan(Entry from, std::uint64_t count,
   std::uint64_t found = 0;
   int code = count == 0 ? MDB_NOTFOUND : mdb_cursor_get(cursor_, &name, &value, MDB_SET_RANGE);
   while (code == 0) {
-    use(entry_of(name), entry_of(value));
+    use(datum_of(name), datum_of(value));
     if (++found == count) break;
     code = mdb_cursor_get(cursor_, &name, &value, MDB_NEXT);
   }

@@ -24,7 +24,7 @@ class Error final : public std::runtime_error {
   Error(const std::string& what, int code);
 };
 
-using Entry = std::span<const std::byte>;
+using Datum = std::span<const std::byte>;
 
 class Database {
  public:
@@ -43,37 +43,37 @@ class Database {
   std::uint64_t entries() const;
 
   // Several changes in one transaction. Only one thread can have one at a time; others wait.
-  class Change {
+  class WriteTransaction {
    public:
-    explicit Change(Database& database);
-    ~Change();  // aborts it unless commit() was called
-    Change(const Change&) = delete;
-    Change& operator=(const Change&) = delete;
+    explicit WriteTransaction(Database& database);
+    ~WriteTransaction();  // aborts it unless commit() was called
+    WriteTransaction(const WriteTransaction&) = delete;
+    WriteTransaction& operator=(const WriteTransaction&) = delete;
     // Returns null if there is no such key. The memory is valid until the next change.
-    const Entry* get(Entry key);
-    void put(Entry key, Entry value);
-    bool erase(Entry key);  // false: there was no such key
+    const Datum* get(Datum key);
+    void put(Datum key, Datum value);
+    bool erase(Datum key);  // false: there was no such key
     void commit();
 
    private:
     Database& database_;
     MDB_txn* transaction_ = nullptr;
-    Entry found_;
+    Datum found_;
   };
 
   // A thread's reads, each of the state that was committed last.
-  class Reader {
+  class ReadTransaction {
    public:
-    explicit Reader(Database& database);
-    ~Reader();
-    Reader(const Reader&) = delete;
-    Reader& operator=(const Reader&) = delete;
+    explicit ReadTransaction(Database& database);
+    ~ReadTransaction();
+    ReadTransaction(const ReadTransaction&) = delete;
+    ReadTransaction& operator=(const ReadTransaction&) = delete;
     // Calls `use` with the value; returns false if there is no such key.
-    bool get(Entry key, const std::function<void(Entry)>& use);
+    bool get(Datum key, const std::function<void(Datum)>& use);
     // Calls `use` with up to `count` entries in the order of their keys, starting at the first key
     // that is not less than `from`. Returns the number of entries.
-    std::uint64_t scan(Entry from, std::uint64_t count,
-                       const std::function<void(Entry key, Entry value)>& use);
+    std::uint64_t scan(Datum from, std::uint64_t count,
+                       const std::function<void(Datum key, Datum value)>& use);
 
    private:
     Database& database_;

@@ -310,13 +310,13 @@ Measurement LmdbDriver::run(Platform&, const Point& point) const {
   const Folder folder(1 + copies);
   Measurement measurement;
   lmdb::Program program(
-      [&](int said, int told) {
+      [&](int results, int answers) {
         std::vector<std::string> arguments;
         if (alone == nullptr) arguments = mojim_arguments(point, folder, copies);
         const auto of_program = run_arguments(point, folder.file(0));
         arguments.insert(arguments.end(), of_program.begin(), of_program.end());
-        arguments.insert(arguments.end(),
-                         {"--said", fmt::to_string(said), "--told", fmt::to_string(told)});
+        arguments.insert(arguments.end(), {"--results", fmt::to_string(results), "--answers",
+                                           fmt::to_string(answers)});
         return arguments;
       },
       folder.path());

@@ -34,8 +34,8 @@ struct Arguments {
   std::uint64_t warmup = 0;
   std::uint32_t clients = 1;
   std::uint64_t seed = 1;
-  int said = -1;  // descriptors (result.h); -1: no parent listens
-  int told = -1;
+  int results = -1;  // descriptors (result.h); -1: no parent listens
+  int answers = -1;
 };
 
 ycsb::WorkloadSpec spec_of(const Arguments& arguments) {
@@ -47,7 +47,7 @@ ycsb::WorkloadSpec spec_of(const Arguments& arguments) {
 void say(const Arguments& arguments, const void* data, std::size_t size) {
   const auto* bytes = static_cast<const char*>(data);
   while (size > 0) {
-    const ssize_t written = write(arguments.said, bytes, size);
+    const ssize_t written = write(arguments.results, bytes, size);
     if (written <= 0) throw PlatformError("nobody waits for the result");
     bytes += written;
     size -= static_cast<std::size_t>(written);
@@ -55,16 +55,16 @@ void say(const Arguments& arguments, const void* data, std::size_t size) {
 }
 
 void tell(const Arguments& arguments, char what) {
-  if (arguments.said < 0) return;
+  if (arguments.results < 0) return;
   say(arguments, &what, 1);
   char answer = 0;
-  if (read(arguments.told, &answer, 1) != 1 || answer != kGoOn) {
+  if (read(arguments.answers, &answer, 1) != 1 || answer != kGoOn) {
     throw PlatformError("nobody waits for the result");
   }
 }
 
 void give(const Arguments& arguments, const Result& result) {
-  if (arguments.said < 0) {
+  if (arguments.results < 0) {
     std::uint64_t operations = 0;
     for (const auto& [kind, measured] : result.kinds) operations += measured.operations;
     const double seconds = static_cast<double>(result.elapsed.count()) * 1e-12;
@@ -197,8 +197,8 @@ int main(int count, char** values) {
   run_command.option("--warmup", arguments.warmup, "operations before those that count");
   run_command.option("--clients", arguments.clients, "threads").range(1, 64);
   run_command.option("--seed", arguments.seed);
-  run_command.option("--said", arguments.said).hidden();
-  run_command.option("--told", arguments.told).hidden();
+  run_command.option("--results", arguments.results).hidden();
+  run_command.option("--answers", arguments.answers).hidden();
   run_command.does([&arguments] { return run(arguments); });
   Command& check_command = program.subcommand(
       "check", "Checks that each entry is what the workload writes, and counts them");

@@ -69,13 +69,13 @@ Picoseconds cpu_time_of(const fs::path& process) {
 }  // namespace
 
 Program::Program(const Arguments& arguments, const fs::path& folder) : folder_(folder) {
-  const auto [said, to_say] = new_pipe();
-  const auto [to_hear, told] = new_pipe();
-  said_ = said;
-  told_ = told;
+  const auto [results, results_of_child] = new_pipe();
+  const auto [answers_for_child, answers] = new_pipe();
+  results_ = results;
+  answers_ = answers;
   // Everything that may allocate comes before the fork, since other threads of this process may
   // hold locks.
-  const std::vector<std::string> given = arguments(to_say, to_hear);
+  const std::vector<std::string> given = arguments(results_of_child, answers_for_child);
   std::vector<char*> pointers;
   for (const std::string& argument : given) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
@@ -90,13 +90,14 @@ Program::Program(const Arguments& arguments, const fs::path& folder) : folder_(f
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(output, STDOUT_FILENO);
     dup2(complaints, STDERR_FILENO);
-    fcntl(to_say, F_SETFD, 0);
-    fcntl(to_hear, F_SETFD, 0);
+    fcntl(results_of_child, F_SETFD, 0);
+    fcntl(answers_for_child, F_SETFD, 0);
     execv(pointers[0], pointers.data());
     _exit(127);
   }
   const int problem = errno;
-  for (const int descriptor : {to_say, to_hear, output, complaints}) close(descriptor);
+  for (const int descriptor : {results_of_child, answers_for_child, output, complaints})
+    close(descriptor);
   errno = problem;
   if (process_ < 0) fail("fork");
   setpgid(process_, process_);  // both processes do this, since either may be first
@@ -107,17 +108,17 @@ Program::~Program() {
     kill(-process_, SIGKILL);
     if (!ended_) waitpid(process_, nullptr, 0);
   }
-  close(said_);
-  close(told_);
+  close(results_);
+  close(answers_);
 }
 
 bool Program::read(std::span<std::byte> into) {
   while (!into.empty()) {
-    pollfd waited{.fd = said_, .events = POLLIN, .revents = 0};
+    pollfd waited{.fd = results_, .events = POLLIN, .revents = 0};
     const int ready = poll(&waited, 1, static_cast<int>(kLook.count()));
     if (harness::interrupted()) return false;
     if (ready <= 0) continue;
-    const ssize_t length = ::read(said_, into.data(), into.size());
+    const ssize_t length = ::read(results_, into.data(), into.size());
     if (length == 0) return false;
     if (length < 0 && errno != EINTR) fail("read");
     if (length > 0) into = into.subspan(static_cast<std::size_t>(length));
@@ -127,7 +128,7 @@ bool Program::read(std::span<std::byte> into) {
 
 void Program::answer(char what) {
   // If the program has ended, nobody hears this; read() will tell.
-  if (write(told_, &what, 1) != 1) return;
+  if (write(answers_, &what, 1) != 1) return;
 }
 
 Program::CpuTime Program::cpu_time(std::string_view of) const {
@@ -163,9 +164,9 @@ int Program::wait() {
 std::string Program::output() const { return harness::read_whole(output_in(folder_)).value_or(""); }
 
 std::string Program::complaint() const {
-  std::istringstream said(harness::read_whole(complaints_in(folder_)).value_or(""));
+  std::istringstream complaints(harness::read_whole(complaints_in(folder_)).value_or(""));
   std::string last;
-  for (std::string line; std::getline(said, line);) {
+  for (std::string line; std::getline(complaints, line);) {
     if (!line.empty()) last = line;
   }
   return last;

@@ -19,8 +19,8 @@ namespace perdura::bench::lmdb {
 class Program {
  public:
   // Makes the arguments, beginning with the program, from the descriptors at which the program
-  // writes (`said`) and reads (`told`). Its output goes to files in the given folder.
-  using Arguments = std::function<std::vector<std::string>(int said, int told)>;
+  // writes (`results`) and reads (`answers`). Its output goes to files in the given folder.
+  using Arguments = std::function<std::vector<std::string>(int results, int answers)>;
   // Throws PlatformError if it cannot be started.
   Program(const Arguments& arguments, const std::filesystem::path& folder);
   ~Program();
@@ -49,8 +49,8 @@ class Program {
   pid_t process_ = -1;
   bool ended_ = false;
   int exit_code_ = -1;
-  int said_ = -1;
-  int told_ = -1;
+  int results_ = -1;
+  int answers_ = -1;
 };
 
 }  // namespace perdura::bench::lmdb

@@ -26,7 +26,7 @@ std::size_t failing(Failure failure) {
   return 0;
 }
 
-bool is_copied_to(Failure failure) {
+bool receives_region(Failure failure) {
   return failure == Failure::primary_restarts || failure == Failure::mirror_replaced ||
          failure == Failure::backup_replaced;
 }

@@ -29,7 +29,7 @@ Failure failure_of(const harness::PointSettings& settings);
 // The index in MemoryConfig::nodes of the node that fails. Precondition: not Failure::none.
 std::size_t failing(Failure failure);
 // True if the node that comes back is given the whole region.
-bool is_copied_to(Failure failure);
+bool receives_region(Failure failure);
 
 inline constexpr std::array kRecoveryMetrics = std::to_array<services::Metric>({
     {.name = "recovery_us", .noun = "time of the recovery", .title = "Recovery", .unit = "us"},

@@ -36,7 +36,7 @@ class HashTable {
 
  private:
   Bytes table_of(std::uint64_t buckets) const { return begin_ + buckets * kEntry; }
-  Bytes place_of(pmem::Region& region, std::uint64_t key) const;
+  Bytes entry_offset(pmem::Region& region, std::uint64_t key) const;
   void grow(pmem::Region& region);
   Task<tl::expected<void, services::SyncError>> sync_all(services::MappedMemory& memory);
 

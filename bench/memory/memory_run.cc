@@ -70,7 +70,7 @@ void MemoryRun::start_threads() {
   const harness::PointSettings& settings = point_.settings;
   for (const NodeId node : config_.nodes) {
     if (is_primary(node) || platform_.local_node(node) == nullptr) continue;
-    const CompletionMode mode = settings.completion(point_.roles.place_of(node).role.name);
+    const CompletionMode mode = settings.completion(point_.roles.assignment_of(node).role.name);
     for (std::uint32_t worker = 0; worker < workers_; ++worker) {
       platform_.start_service(node, static_cast<fabric::Port>(worker), mode,
                               [this](Thread& thread) { return serve(thread); });
@@ -85,19 +85,19 @@ void MemoryRun::start_threads() {
   }
 }
 
-std::size_t MemoryRun::number_of(Thread& thread) const {
+std::size_t MemoryRun::node_index(Thread& thread) const {
   return thread.node.id() - config_.nodes.front();
 }
 
 void MemoryRun::open(Thread& thread) {
   constexpr std::array kRoles{MemoryRole::primary, MemoryRole::mirror, MemoryRole::backup};
-  const std::size_t number = number_of(thread);
+  const std::size_t number = node_index(thread);
   const MemoryRole role = kRoles[std::min(number, kRoles.size() - 1)];
   replicas_[number] = system_.open(thread, "memory", config_, role);
 }
 
 void MemoryRun::note_contents(Thread& thread) {
-  const std::size_t number = number_of(thread);
+  const std::size_t number = node_index(thread);
   contents_[number].evidence.push_back(contents_of(*replicas_[number], config_.size));
 }
 
@@ -222,13 +222,13 @@ class MemoryRun::Copy final : public harness::PhaseWork {
       problem = std::current_exception();
     }
     co_await run_.opened_->arrive_and_wait();
-    replica_ = run_.replicas_[run_.number_of(thread_)];
+    replica_ = run_.replicas_[run_.node_index(thread_)];
     if (replica_) thread_.executor.spawn(replica_->serve(thread_));
     co_await run_.served_->arrive_and_wait();
     if (problem) std::rethrow_exception(problem);
   }
   void failed(std::exception_ptr problem) override {
-    note(std::move(problem), place(), run_.contents_[run_.number_of(thread_)]);
+    note(std::move(problem), role_name(), run_.contents_[run_.node_index(thread_)]);
   }
   Task<> settle() override {
     constexpr Picoseconds kLook = Microseconds(20);
@@ -238,9 +238,9 @@ class MemoryRun::Copy final : public harness::PhaseWork {
     const Time since = Executor::current().now();
     while (counted_in(*replica_, run_.point_) != settled_) {
       if (Executor::current().now() - since > kPatience) {
-        run_.contents_[run_.number_of(thread_)].judge(
+        run_.contents_[run_.node_index(thread_)].judge(
             harness::Verdict::invalid,
-            fmt::format("the {} does not get what has been synced", place()));
+            fmt::format("the {} does not get what has been synced", role_name()));
         co_return;
       }
       co_await sleep_for(kLook);
@@ -252,15 +252,15 @@ class MemoryRun::Copy final : public harness::PhaseWork {
   }
   void collect() override {
     if (!is_first() || !replica_) return;
-    run_.replica_metrics_[run_.number_of(thread_)] =
+    run_.replica_metrics_[run_.node_index(thread_)] =
         services::metrics_since(replica_->metrics(), metrics_before_);
     run_.note_contents(thread_);
   }
 
  private:
   bool is_first() const { return thread_.endpoint.address().port == 0; }
-  const std::string& place() const {
-    return run_.point_.roles.place_of(thread_.node.id()).role.name;
+  const std::string& role_name() const {
+    return run_.point_.roles.assignment_of(thread_.node.id()).role.name;
   }
 
   MemoryRun& run_;

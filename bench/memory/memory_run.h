@@ -29,7 +29,7 @@ class MemoryRun {
   Task<> use(Thread& thread, std::uint32_t index);
   Task<> serve(Thread& thread);
   void open(Thread& thread);
-  std::size_t number_of(Thread& thread) const;  // its node's index in MemoryConfig
+  std::size_t node_index(Thread& thread) const;  // its node's index in MemoryConfig
   // Notes the contents of the copy on the thread's node, for MemoryDriver::conclude.
   void note_contents(Thread& thread);
 

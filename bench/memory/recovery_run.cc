@@ -93,12 +93,12 @@ harness::Measurement RecoveryRun::execute() {
   return result;
 }
 
-std::size_t RecoveryRun::number_of(Thread& thread) const {
+std::size_t RecoveryRun::node_index(Thread& thread) const {
   return thread.node.id() - config_.nodes.front();
 }
 
 const std::string& RecoveryRun::role_of(NodeId node) const {
-  return point_.roles.place_of(node).role.name;
+  return point_.roles.assignment_of(node).role.name;
 }
 
 CompletionMode RecoveryRun::mode_of(NodeId node) const {
@@ -107,7 +107,7 @@ CompletionMode RecoveryRun::mode_of(NodeId node) const {
 
 void RecoveryRun::note_recovery(const Times& times, Bytes replayed,
                                 harness::Measurement& result) const {
-  const bool copied = is_copied_to(failure_);
+  const bool copied = receives_region(failure_);
   const double whole = to_microseconds(times.end - times.begin);
   const auto bytes = static_cast<double>(copied ? config_.size : replayed);
   result.declared["recovery_us"] = whole;
@@ -125,7 +125,7 @@ class RecoveryRun::Process {
   // Throws what MemorySystem::open throws.
   void open() {
     constexpr std::array kRoles{MemoryRole::primary, MemoryRole::mirror, MemoryRole::backup};
-    const MemoryRole role = kRoles[std::min(run_.number_of(keeper_), kRoles.size() - 1)];
+    const MemoryRole role = kRoles[std::min(run_.node_index(keeper_), kRoles.size() - 1)];
     replica_ = run_.system_.open(keeper_, name_, run_.config_, role);
   }
   void start(fabric::Port port, Platform::Body body) {
@@ -386,7 +386,7 @@ class RecoveryRun::CopyNode final : public harness::PhaseWork {
       : run_(run),
         thread_(thread),
         process_(run, thread),
-        result_(run.results_[run.number_of(thread)]) {}
+        result_(run.results_[run.node_index(thread)]) {}
 
   Task<> prepare() override {
     std::exception_ptr problem;
@@ -399,14 +399,16 @@ class RecoveryRun::CopyNode final : public harness::PhaseWork {
     co_await run_.served_->arrive_and_wait();
     if (problem) std::rethrow_exception(problem);
   }
-  void failed(std::exception_ptr problem) override { note(std::move(problem), place(), result_); }
+  void failed(std::exception_ptr problem) override {
+    note(std::move(problem), role_name(), result_);
+  }
   Task<> operate() override {
-    const bool fails = failing(run_.failure_) == run_.number_of(thread_);
+    const bool fails = failing(run_.failure_) == run_.node_index(thread_);
     if (fails && process_.replica() != nullptr) {
       try {
         co_await fail_and_recover();
       } catch (...) {
-        note(std::current_exception(), place(), result_);
+        note(std::current_exception(), role_name(), result_);
       }
     }
     co_await run_.recovered_->arrive_and_wait();
@@ -422,7 +424,7 @@ class RecoveryRun::CopyNode final : public harness::PhaseWork {
     const bool has_settled = co_await comes_true(is_settled, [&] { return replica->position(); });
     if (!has_settled) {
       result_.judge(harness::Verdict::invalid,
-                    fmt::format("the {} does not get what has been synced", place()));
+                    fmt::format("the {} does not get what has been synced", role_name()));
     }
   }
   void collect() override {
@@ -431,7 +433,7 @@ class RecoveryRun::CopyNode final : public harness::PhaseWork {
   }
 
  private:
-  const std::string& place() const { return run_.role_of(thread_.node.id()); }
+  const std::string& role_name() const { return run_.role_of(thread_.node.id()); }
   void serve() {
     MemoryReplica* const replica = process_.replica();
     const std::uint32_t workers = run_.system_.workers(run_.config_);
@@ -457,12 +459,12 @@ Task<> RecoveryRun::CopyNode::fail_and_recover() {
   const bool is_half = co_await comes_true([&] { return position() >= fails_at; }, position);
   if (!is_half) {
     result_.judge(harness::Verdict::invalid,
-                  fmt::format("the {} does not get what has been synced", place()));
+                  fmt::format("the {} does not get what has been synced", role_name()));
     co_return;
   }
   process_.kill();
   if (run_.failure_ == Failure::mirror_lost) co_return;
-  if (is_copied_to(run_.failure_)) process_.lose_memory();
+  if (receives_region(run_.failure_)) process_.lose_memory();
   const std::uint64_t written = thread_.node.pm_writes().local_store.bytes_issued;
   Times times{.begin = thread_.executor.now()};
   process_.open();
@@ -482,12 +484,12 @@ Task<> RecoveryRun::CopyNode::fail_and_recover() {
     run_.note_recovery(times, replayed, result_);
   } else {
     result_.judge(harness::Verdict::invalid,
-                  fmt::format("the {} does not become complete after its failure", place()));
+                  fmt::format("the {} does not become complete after its failure", role_name()));
   }
 }
 
 Task<> RecoveryRun::keep(Thread& thread) {
-  const std::size_t number = number_of(thread);
+  const std::size_t number = node_index(thread);
   std::unique_ptr<harness::PhaseWork>& node = nodes_[number];
   if (number == 0) {
     node = std::make_unique<PrimaryNode>(*this, thread);

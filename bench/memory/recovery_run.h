@@ -37,7 +37,7 @@ class RecoveryRun {
   struct Times;
 
   Task<> keep(Thread& thread);
-  std::size_t number_of(Thread& thread) const;  // its node's index in MemoryConfig
+  std::size_t node_index(Thread& thread) const;  // its node's index in MemoryConfig
   CompletionMode mode_of(NodeId node) const;
   const std::string& role_of(NodeId node) const;
   void note_recovery(const Times& times, Bytes replayed, harness::Measurement& result) const;

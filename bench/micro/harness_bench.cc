@@ -81,7 +81,7 @@ std::vector<Prepared> prepare(const harness::Point& point) {
   const kv::KeyFormat format = workload_of(point).key_format();
   std::vector<Prepared> operations(kPrepared);
   for (Prepared& prepared : operations) {
-    const ycsb::Operation operation = *generator.next();
+    const ycsb::WorkloadOperation operation = *generator.next();
     prepared.kind = operation.kind;
     format.write(operation.key_number, prepared.key);
     prepared.value.resize(operation.value_size);

@@ -71,9 +71,9 @@ struct Local {
   }
   bool get(std::uint64_t number) {
     const auto key = key_of(number);
-    const auto place = engine->get(std::as_bytes(std::span(key)));
-    if (place) region.read_unchanging(place->offset, bytes);
-    return place.has_value();
+    const auto range = engine->get(std::as_bytes(std::span(key)));
+    if (range) region.read_unchanging(range->offset, bytes);
+    return range.has_value();
   }
   bool erase(std::uint64_t number) {
     const auto key = key_of(number);

@@ -160,13 +160,13 @@ class Client {
   Task<> put_direct() {
     const fabric::RemoteAddress here = side_.memory.remote(Side::kDirect);
     const Transfer from{0, direct_, here.offset, here.key.value};
-    co_await one(RequestKind::put_direct, rpc::bytes_of(from));
+    co_await request(RequestKind::put_direct, rpc::bytes_of(from));
   }
   Task<> write_and_have_flushed() {
     const auto written = co_await side_.peer->write(
         side_.memory.local(Side::kDirect, static_cast<std::uint32_t>(direct_)), there_);
     if (!written) throw PlatformError("a WRITE failed");
-    co_await one(RequestKind::put_direct_offset, {});
+    co_await request(RequestKind::put_direct_offset, {});
   }
 
  private:
@@ -185,7 +185,7 @@ class Client {
                       into.begin() + sizeof request + static_cast<std::ptrdiff_t>(key.size()));
     lengths_[buffer] = request.size();
   }
-  Task<> one(RequestKind kind, std::span<const std::byte> value) {
+  Task<> request(RequestKind kind, std::span<const std::byte> value) {
     prepare(0, kind, name_, value);
     side_.send(0, lengths_[0]);
     co_await receive();

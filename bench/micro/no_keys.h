@@ -15,13 +15,14 @@ class NoKeys : public ado::Callbacks {
  public:
   bool try_lock(const std::string&, ado::LockMode) override { return true; }
   void unlock(const std::string&, ado::LockMode) override {}
-  std::optional<systems::mcas::Place> find(const std::string&) override { return std::nullopt; }
+  std::optional<systems::mcas::ByteRange> find(const std::string&) override { return std::nullopt; }
   Task<ado::Created> create(std::string, Bytes) override { co_return none(); }
   Task<ado::Created> resize(std::string, Bytes) override { co_return none(); }
   bool erase(const std::string&) override { return false; }
   Task<ado::Created> allocate(Bytes) override { co_return none(); }
-  bool free(systems::mcas::Place) override { return false; }
-  void for_each(const std::function<void(const std::string&, systems::mcas::Place)>&) override {}
+  bool free(systems::mcas::ByteRange) override { return false; }
+  void for_each(const std::function<void(const std::string&, systems::mcas::ByteRange)>&) override {
+  }
   ado::PoolInfo info() override { return {}; }
 
  private:

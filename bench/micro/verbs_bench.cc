@@ -31,8 +31,8 @@ namespace perdura::bench::micro {
 namespace {
 
 using fabric::Access;
-using fabric::Operation;
 using fabric::OperationFlags;
+using fabric::RdmaOperation;
 using fabric::RemoteAddress;
 
 constexpr Bytes kMemory = MiB;
@@ -74,11 +74,11 @@ struct Side {
 
   // The last word of the message changes with the round: a peer that sees the change has the whole
   // message.
-  Operation write(std::uint64_t round) {
+  RdmaOperation write(std::uint64_t round) {
     region->store(kOut + size - kWord, round);
     return peer->write(memory.local(kOut, size), {there.key, there.offset + kIn}, flags);
   }
-  Operation send() { return peer->send(memory.local(kOut, size), flags); }
+  RdmaOperation send() { return peer->send(memory.local(kOut, size), flags); }
   auto written(std::uint64_t round) {
     return host::until([this, round] { return region->load(kIn + size - kWord) == round; });
   }
@@ -273,7 +273,7 @@ void fabric_verbs_write_rate(benchmark::State& state) {
       state, wait_for_the_end,
       [&](Side& side) -> Task<bool> {
         const fabric::LocalBuffer from = side.memory.local(kOut, side.size);
-        std::array<std::optional<Operation>, 2> halves;
+        std::array<std::optional<RdmaOperation>, 2> halves;
         std::size_t half = 0;
         for ([[maybe_unused]] auto _ : state) {
           for (std::uint32_t i = 1; i < kHalf; ++i) {
@@ -287,11 +287,11 @@ void fabric_verbs_write_rate(benchmark::State& state) {
               .post();
           half ^= 1;
           if (!halves[half]) continue;
-          Operation& before = *halves[half];
+          RdmaOperation& before = *halves[half];
           const auto done = co_await before;
           if (!done) co_return false;
         }
-        Operation& last = *halves[half ^ 1];
+        RdmaOperation& last = *halves[half ^ 1];
         const auto done = co_await last;
         if (!done) co_return false;
         co_return true;

@@ -134,7 +134,7 @@ Task<> issue(Thread& thread, Active* active, std::uint32_t task) {
   fabric::QueuePair& queue_pair = *active->queue_pairs[task % active->queue_pairs.size()];
   while (active->left > 0) {
     --active->left;
-    fabric::Operation operation(queue_pair, active->request(task));
+    fabric::RdmaOperation operation(queue_pair, active->request(task));
     if (active->load.metric == RdmaMetric::post) {
       const Time begin = thread.executor.now();
       operation.post();

@@ -71,13 +71,13 @@ LoadGenerator::LoadGenerator(const WorkloadSpec& spec, std::uint64_t seed, std::
       random_(seed, load_stream(client)),
       position_(client) {}
 
-std::optional<Operation> LoadGenerator::next() {
+std::optional<WorkloadOperation> LoadGenerator::next() {
   if (position_ >= numbering_.loaded) return std::nullopt;
   const std::uint64_t key_number = numbering_.first_key + position_;
   position_ += numbering_.clients;
-  return Operation{.kind = OperationKind::insert,
-                   .key_number = key_number,
-                   .value_size = value_sizes_.next(random_)};
+  return WorkloadOperation{.kind = OperationKind::insert,
+                           .key_number = key_number,
+                           .value_size = value_sizes_.next(random_)};
 }
 
 OperationGenerator::OperationGenerator(const WorkloadSpec& spec, std::uint64_t seed,
@@ -96,9 +96,9 @@ OperationGenerator::OperationGenerator(const WorkloadSpec& spec, std::uint64_t s
   }
 }
 
-std::optional<Operation> OperationGenerator::next_of_many() {
+std::optional<WorkloadOperation> OperationGenerator::next_of_many() {
   if (!draws_ahead_) return draw();
-  for (Operation& operation : ahead_) {
+  for (WorkloadOperation& operation : ahead_) {
     operation = {.kind = draw_kind(), .key_number = keys_.next(random_, 0)};
     if (operation.kind == OperationKind::scan) operation.scan_length = draw_scan_length();
     if (value_sizes_.vary()) {
@@ -115,8 +115,8 @@ std::optional<Operation> OperationGenerator::next_of_many() {
   return ahead_.front();
 }
 
-std::optional<Operation> OperationGenerator::draw() {
-  Operation operation{.kind = draw_kind(), .key_number = 0};
+std::optional<WorkloadOperation> OperationGenerator::draw() {
+  WorkloadOperation operation{.kind = draw_kind(), .key_number = 0};
   if (operation.kind == OperationKind::insert || operation.kind == OperationKind::erase) {
     const std::optional<std::uint64_t> key =
         operation.kind == OperationKind::insert ? next_new_key() : next_key_to_erase();
@@ -130,7 +130,7 @@ std::optional<Operation> OperationGenerator::draw() {
   return operation;
 }
 
-void OperationGenerator::add_value(Operation& operation) {
+void OperationGenerator::add_value(WorkloadOperation& operation) {
   operation.value_size = value_sizes_.next(random_);
   operation.version = next_version();
   ++puts_;

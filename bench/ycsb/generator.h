@@ -11,7 +11,7 @@
 
 namespace perdura::ycsb {
 
-struct Operation {
+struct WorkloadOperation {
   OperationKind kind;
   std::uint64_t key_number;       // KeyFormat turns it into the key
   std::uint32_t value_size = 0;   // bytes; only for kinds that write
@@ -47,7 +47,7 @@ class LoadGenerator {
                 std::uint32_t clients);
 
   // The next insert, or nothing when the client's part is done.
-  std::optional<Operation> next();
+  std::optional<WorkloadOperation> next();
 
  private:
   KeyNumbering numbering_;
@@ -75,7 +75,7 @@ class OperationGenerator {
   // The next operation, or nothing when there can be none: a delete was due and no key is left that
   // this client may delete, or an insert was due and the key numbers are used up
   // (KeyFormat::capacity()). Does not stop at operationcount; see operations_of_client().
-  std::optional<Operation> next() {
+  std::optional<WorkloadOperation> next() {
     if (next_ahead_ < kAhead) [[likely]]
       return ahead_[next_ahead_++];
     return next_of_many();
@@ -95,9 +95,9 @@ class OperationGenerator {
   // overlaps their computation, and less remains to be done between two operations of a client. The
   // sequence is the same.
   static constexpr std::size_t kAhead = 32;
-  std::optional<Operation> next_of_many();
-  std::optional<Operation> draw();
-  void add_value(Operation& operation);
+  std::optional<WorkloadOperation> next_of_many();
+  std::optional<WorkloadOperation> draw();
+  void add_value(WorkloadOperation& operation);
   std::uint64_t next_version() const { return 1 + numbering_.client + puts_ * numbering_.clients; }
   OperationKind draw_kind();
   std::optional<std::uint64_t> next_new_key();
@@ -122,7 +122,7 @@ class OperationGenerator {
 
   bool draws_ahead_;
   std::size_t next_ahead_ = kAhead;
-  std::array<Operation, kAhead> ahead_;
+  std::array<WorkloadOperation, kAhead> ahead_;
 };
 
 }  // namespace perdura::ycsb

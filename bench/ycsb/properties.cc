@@ -200,10 +200,10 @@ tl::expected<Properties, Error> Properties::read_file(const std::filesystem::pat
 }
 
 void Properties::set(std::string key, std::string value, std::string where) {
-  entries_.insert_or_assign(std::move(key), Entry{std::move(value), std::move(where)});
+  entries_.insert_or_assign(std::move(key), SourcedValue{std::move(value), std::move(where)});
 }
 
-const Properties::Entry* Properties::find(std::string_view key) const {
+const Properties::SourcedValue* Properties::find(std::string_view key) const {
   const auto found = entries_.find(key);
   return found == entries_.end() ? nullptr : &found->second;
 }

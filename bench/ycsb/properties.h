@@ -19,7 +19,7 @@ namespace perdura::ycsb {
 // then fails on numbers), and text is UTF-8. As in Java, a key's last entry counts.
 class Properties {
  public:
-  struct Entry {
+  struct SourcedValue {
     std::string value;
     std::string where;  // "file:line", or the text given to set(); for messages
   };
@@ -32,12 +32,12 @@ class Properties {
   void set(std::string key, std::string value, std::string where);
 
   // Null when the key is absent. Valid until the key is set again.
-  const Entry* find(std::string_view key) const;
+  const SourcedValue* find(std::string_view key) const;
 
-  const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
+  const std::map<std::string, SourcedValue, std::less<>>& entries() const { return entries_; }
 
  private:
-  std::map<std::string, Entry, std::less<>> entries_;
+  std::map<std::string, SourcedValue, std::less<>> entries_;
 };
 
 }  // namespace perdura::ycsb

@@ -49,9 +49,9 @@ constexpr auto kInsertOrders = std::to_array<Choice<kv::InsertOrder>>({
 
 // Copies properties into a specification and keeps the first error, so that the code below reads as
 // a list of properties.
-class Reader {
+class WorkloadReader {
  public:
-  explicit Reader(const Properties& properties) : properties_(properties) {}
+  explicit WorkloadReader(const Properties& properties) : properties_(properties) {}
 
   void whole_number(std::string_view key, std::unsigned_integral auto& target) {
     number(key, target, "a whole number");
@@ -138,7 +138,7 @@ class Reader {
 // google.bigtable.project.id.
 bool may_be_of_binding(std::string_view key) { return key.find('.') != std::string_view::npos; }
 
-void sort_out_unknown_properties(const Properties& properties, Reader& reader,
+void sort_out_unknown_properties(const Properties& properties, WorkloadReader& reader,
                                  std::vector<std::string>& of_bindings) {
   for (const auto& [key, entry] : properties.entries()) {
     if (is_known_property(key)) continue;
@@ -159,7 +159,7 @@ void sort_out_unknown_properties(const Properties& properties, Reader& reader,
 }
 
 // Other workload classes interpret the same properties in other ways.
-void refuse_other_workloads(const Properties& properties, Reader& reader) {
+void refuse_other_workloads(const Properties& properties, WorkloadReader& reader) {
   const auto* entry = properties.find("workload");
   if (entry == nullptr) return;
   const std::string_view name = entry->value;
@@ -171,7 +171,7 @@ void refuse_other_workloads(const Properties& properties, Reader& reader) {
       entry->where, name));
 }
 
-void read_what_is_asked(Reader& reader, AskedOfYcsb& asked) {
+void read_what_is_asked(WorkloadReader& reader, AskedOfYcsb& asked) {
   reader.limit("threadcount", asked.thread_count);
   reader.limit("target", asked.target);
   reader.limit("maxexecutiontime", asked.max_execution_seconds);
@@ -214,7 +214,7 @@ std::string with_places(const std::string& message, const Properties& properties
 tl::expected<WorkloadSpec, Error> workload_from_properties(const Properties& properties,
                                                            const Overrides& overrides) {
   WorkloadSpec spec;
-  Reader reader(properties);
+  WorkloadReader reader(properties);
   // The class comes first, since another workload class would give the properties other meanings.
   refuse_other_workloads(properties, reader);
   sort_out_unknown_properties(properties, reader, spec.asked.of_bindings);

@@ -28,7 +28,7 @@ constexpr std::size_t kHalf =
     kSize / 2 - 4096;  // tables are made in turn in two halves of the file
 constexpr std::uint64_t kNobody = ~std::uint64_t{0};
 
-using Entry = std::pair<const std::uint64_t, std::uint64_t>;
+using KeyValue = std::pair<const std::uint64_t, std::uint64_t>;
 
 struct Head {
   std::uint64_t table;    // where it is in the file; 0: nothing has been inserted
@@ -74,14 +74,14 @@ struct OfFile {
 };
 
 using Table = google::dense_hash_map<std::uint64_t, std::uint64_t, std::hash<std::uint64_t>,
-                                     std::equal_to<std::uint64_t>, OfFile<Entry>>;
+                                     std::equal_to<std::uint64_t>, OfFile<KeyValue>>;
 
 std::uint64_t value_of(std::uint64_t key) { return key * 0x9E3779B97F4A7C15; }
 
 // How many keys from 0 on have their values; the program ends if an entry is wrong or has no
 // business there.
 std::uint64_t check() {
-  const auto* entry = reinterpret_cast<const Entry*>(file_begin + head().table);
+  const auto* entry = reinterpret_cast<const KeyValue*>(file_begin + head().table);
   std::uint64_t found = 0;
   std::uint64_t greatest = 0;
   for (std::uint64_t place = 0; head().table != 0 && place < head().entries; ++place, ++entry) {
@@ -109,12 +109,12 @@ void insert(std::uint64_t count) {
     const std::size_t before = table.bucket_count();
     const auto inserted = table.insert({key, value_of(key)}).first;
     if (head().table != 0 && table.bucket_count() == before) {
-      sync(&*inserted, sizeof(Entry));
+      sync(&*inserted, sizeof(KeyValue));
     } else {
       // A table is an array of entries. The first one of it:
       auto* const first =
           reinterpret_cast<char*>(file_begin + 4096 + kHalf * ((next_half - 1) % 2));
-      sync(first, table.bucket_count() * sizeof(Entry));
+      sync(first, table.bucket_count() * sizeof(KeyValue));
       head() = {static_cast<std::uint64_t>(first - file_begin), table.bucket_count()};
       sync(&head(), sizeof(Head));
     }

@@ -29,7 +29,7 @@ NodeId Roles::node(std::string_view role, NodeId index) const {
   throw std::logic_error(fmt::format("no node {} of role '{}'", index, role));
 }
 
-Roles::Place Roles::place_of(NodeId node) const {
+Roles::Assignment Roles::assignment_of(NodeId node) const {
   NodeId index = node;
   for (const Role& each : roles_) {
     if (index < each.nodes) return {each, index};

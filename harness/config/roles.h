@@ -28,11 +28,11 @@ class Roles {
   // The first node of a role, or the `index`th after it.
   NodeId node(std::string_view role, NodeId index = 0) const;
   // The role of a node; `index` is its number among the nodes of that role.
-  struct Place {
+  struct Assignment {
     const Role& role;
     NodeId index;
   };
-  Place place_of(NodeId node) const;
+  Assignment assignment_of(NodeId node) const;
 
   auto begin() const { return roles_.begin(); }
   auto end() const { return roles_.end(); }

@@ -124,7 +124,7 @@ void apply_site(const Site& site, Experiment& experiment) {
 }
 
 const SiteHost* host_of_node(const Site& site, const Roles& roles, NodeId node) {
-  const auto [role, index] = roles.place_of(node);
+  const auto [role, index] = roles.assignment_of(node);
   const auto hosts = hosts_of(site, role.name);
   return hosts.empty() ? nullptr : hosts[index % hosts.size()];
 }
@@ -163,7 +163,7 @@ void check_hosts_of_ranks(const Site& site, const Roles& roles,
     }
   }
   for (NodeId node = 0; node < hosts.size() && node < roles.node_count(); ++node) {
-    const Role& role = roles.place_of(node).role;
+    const Role& role = roles.assignment_of(node).role;
     if (&role == &*std::prev(roles.end())) break;
     const auto of_role = hosts_of(site, role.name);
     if (std::any_of(of_role.begin(), of_role.end(),

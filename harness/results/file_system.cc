@@ -11,7 +11,7 @@
 #include <sstream>
 #include <vector>
 
-#include "platform/pmem/mapped/place.h"
+#include "platform/pmem/mapped/storage.h"
 
 namespace perdura::harness {
 namespace {
@@ -62,7 +62,7 @@ FileSystem file_system_of(const fs::path& directory, const fs::path& mounts) {
     const auto dash = std::find(fields.begin(), fields.end(), "-");
     if (dash - fields.begin() < 6 || fields.end() - dash < 4) continue;
     const std::string mount_point = unescaped(fields[4]);
-    // If several mounts are at one place, only the last one is visible.
+    // If several mounts are at one path, only the last one is visible.
     if (!is_below(path, mount_point) || mount_point.size() < longest) continue;
     longest = mount_point.size();
     found.mount_point = mount_point;
@@ -72,11 +72,11 @@ FileSystem file_system_of(const fs::path& directory, const fs::path& mounts) {
   return found;
 }
 
-FileSystem persistent_memory_of(const fs::path& place) {
-  const auto known = pmem::mapped::place_of(place);
-  FileSystem found = known.kind == pmem::mapped::PlaceKind::device_dax
-                         ? FileSystem{place, "none", "none", "none", "yes", "", ""}
-                         : file_system_of(place);
+FileSystem persistent_memory_of(const fs::path& path) {
+  const auto known = pmem::mapped::storage_of(path);
+  FileSystem found = known.kind == pmem::mapped::StorageKind::device_dax
+                         ? FileSystem{path, "none", "none", "none", "yes", "", ""}
+                         : file_system_of(path);
   found.granularity = to_string(known.granularity);
   found.promise = known.promise;
   return found;

@@ -16,7 +16,7 @@ struct FileSystem {
       mount_options{};  // options of the mount and of the file system, as the kernel reports them
   std::string
       dax{};  // whether a new file in `directory` is mapped directly: "yes", "no", or "unknown"
-  // Properties of the persistent memory (platform/pmem/mapped/place.h):
+  // Properties of the persistent memory (platform/pmem/mapped/storage.h):
   std::string granularity{};
   std::string promise{};
 
@@ -28,8 +28,8 @@ struct FileSystem {
 FileSystem file_system_of(const std::filesystem::path& directory,
                           const std::filesystem::path& mounts = "/proc/self/mountinfo");
 
-// The same together with what persistent memory guarantees there; `place` may also be a DAX device.
-FileSystem persistent_memory_of(const std::filesystem::path& place);
+// The same together with what persistent memory guarantees there; `path` may also be a DAX device.
+FileSystem persistent_memory_of(const std::filesystem::path& path);
 
 // "/mnt/pmem0 on ext4 at /mnt/pmem0 (rw,dax=always), DAX: yes".
 std::string to_string(const FileSystem& file_system);

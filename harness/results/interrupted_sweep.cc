@@ -40,7 +40,7 @@ FinishedPoint point_of(std::string_view bytes) {
 fs::path first_directory(const std::vector<std::string>& records) {
   if (records.size() < 2 || !records[1].starts_with(kSession)) return {};
   try {
-    return session_of_json(records[1].substr(1)).directory;
+    return start_of_json(records[1].substr(1)).directory;
   } catch (const std::exception&) {
     return {};
   }
@@ -63,7 +63,7 @@ fs::path journal_file(const fs::path& folder) { return folder / "journal"; }
 
 bool is_running(const fs::path& folder) { return has_status(folder, RunStatus::running); }
 
-std::string journal_record(const Session& session) { return kSession + to_json(session); }
+std::string journal_record(const ProgramStart& session) { return kSession + to_json(session); }
 
 std::string journal_record(const FinishedPoint& point) {
   std::vector<std::uint64_t> words{point.index, static_cast<std::uint64_t>(point.wall.count())};
@@ -114,7 +114,7 @@ JournalContents contents_of(const InterruptedSweep& sweep, const fs::path& folde
     const std::string_view content = records[i];
     try {
       if (content.starts_with(kSession)) {
-        contents.sessions.push_back(session_of_json(std::string(content.substr(1))));
+        contents.sessions.push_back(start_of_json(std::string(content.substr(1))));
         continue;
       }
       if (!content.starts_with(kPoint)) throw PlatformError("it is of no known kind");

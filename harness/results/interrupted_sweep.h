@@ -22,7 +22,7 @@ struct FinishedPoint {
 };
 
 // The journal's records after the first, which is the identity.
-std::string journal_record(const Session& session);
+std::string journal_record(const ProgramStart& session);
 std::string journal_record(const FinishedPoint& point);
 
 std::filesystem::path journal_file(const std::filesystem::path& folder);
@@ -48,7 +48,7 @@ std::optional<InterruptedSweep> open_interrupted(const std::filesystem::path& fo
                                                  IfDamaged if_damaged = IfDamaged::refuse);
 
 struct JournalContents {
-  std::vector<Session> sessions{};
+  std::vector<ProgramStart> sessions{};
   std::vector<FinishedPoint> points{};
 };
 

@@ -28,7 +28,7 @@ std::string_view to_string(RunStatus status) {
 
 namespace {
 
-Json json_of(const Session& session) {
+Json json_of(const ProgramStart& session) {
   Json machines = Json::array();
   for (const std::string& machine : session.machines) {
     machines.push_back(Json::parse(machine));
@@ -50,15 +50,15 @@ Json json_of(const std::map<std::string, schema::FileRecord>& files) {
 
 }  // namespace
 
-std::string to_json(const Session& session) { return json_of(session).dump(); }
+std::string to_json(const ProgramStart& session) { return json_of(session).dump(); }
 
-Session session_of_json(const std::string& text) {
+ProgramStart start_of_json(const std::string& text) {
   const auto json = Json::parse(text);
-  Session session{json.at("started").get<std::string>(),
-                  json.at("directory").get<std::string>(),
-                  json.at("command_line").get<std::string>(),
-                  json.at("mpi_ranks").get<int>(),
-                  {}};
+  ProgramStart session{json.at("started").get<std::string>(),
+                       json.at("directory").get<std::string>(),
+                       json.at("command_line").get<std::string>(),
+                       json.at("mpi_ranks").get<int>(),
+                       {}};
   for (const Json& machine : json.at("machines")) {
     session.machines.push_back(machine.dump());
   }
@@ -90,7 +90,8 @@ std::string to_json(const Manifest& manifest) {
   json["seed"] = manifest.seed;
   json["repetitions"] = manifest.repetitions;
   json["sessions"] = Json::array();
-  for (const Session& session : manifest.sessions) json["sessions"].push_back(json_of(session));
+  for (const ProgramStart& session : manifest.sessions)
+    json["sessions"].push_back(json_of(session));
   json["profile"] = {{"name", manifest.profile}, {"text", manifest.profile_text}};
   json["workloads"] = Json::array();
   for (const InputFile& file : manifest.workloads) {

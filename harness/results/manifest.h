@@ -22,7 +22,7 @@ enum class RunStatus : std::uint8_t { running, complete, interrupted, failed };
 std::string_view to_string(RunStatus status);
 
 // One start of the program: a sweep that was interrupted and continued has several.
-struct Session {
+struct ProgramStart {
   std::string started{};    // UTC, ISO 8601
   std::string directory{};  // the current folder, to which paths are relative
   std::string command_line{};
@@ -30,10 +30,10 @@ struct Session {
   std::vector<std::string> machines{};  // one description per host (harness/results/machine.h)
 };
 
-// The session's record in the journal.
-std::string to_json(const Session& session);
-// Throws std::exception if the text is not a session.
-Session session_of_json(const std::string& text);
+// The record of a start in the journal.
+std::string to_json(const ProgramStart& session);
+// Throws std::exception if the text is not a start of the program.
+ProgramStart start_of_json(const std::string& text);
 
 // The content of a file as its driver understands it, a value for each key. Two files with the same
 // meaning have the same settings, however they are written.
@@ -71,12 +71,12 @@ struct Manifest {
   // While the files are being rewritten, the records of their previous contents.
   std::map<std::string, schema::FileRecord> files_before{};
   // The only part that differs between a continued sweep and an uninterrupted one.
-  std::vector<Session> sessions{};
+  std::vector<ProgramStart> sessions{};
 };
 
 std::string to_json(const Manifest& manifest);
 
-// The current time in the format of Session::started.
+// The current time in the format of ProgramStart::started.
 std::string utc_now();
 
 }  // namespace perdura::harness

@@ -43,7 +43,7 @@ static void visit(Archive& archive, T& costs) {
 }
 
 template <class Archive, class T>
-requires IsOf<T, Timeline::Operation>
+requires IsOf<T, Timeline::CompletedOperation>
 static void visit(Archive& archive, T& operation) { archive(operation.end, operation.latency_ns); }
 
 template <class Archive, class T>

@@ -37,7 +37,7 @@ std::vector<TimelineInterval> divide(const Timeline& timeline) {
   intervals.resize(index_of(last->end) + 1);
 
   std::vector<double> sums(intervals.size());
-  for (const Timeline::Operation& operation : timeline.operations) {
+  for (const Timeline::CompletedOperation& operation : timeline.operations) {
     const std::size_t index = index_of(operation.end);
     TimelineInterval& interval = intervals[index];
     ++interval.operations;

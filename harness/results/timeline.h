@@ -15,7 +15,7 @@
 namespace perdura::harness {
 
 struct Timeline {
-  struct Operation {
+  struct CompletedOperation {
     Time end;
     std::uint64_t latency_ns;
   };
@@ -30,8 +30,8 @@ struct Timeline {
 
   // Length of the intervals to divide it into; 0: nothing is recorded.
   Nanoseconds interval{};
-  Time begin = Time::max();           // start of the first operation
-  std::vector<Operation> operations;  // those without an error, in any order
+  Time begin = Time::max();                    // start of the first operation
+  std::vector<CompletedOperation> operations;  // those without an error, in any order
   // In the order of time; empty if the system does not report it.
   std::vector<Space> spaces;
 

@@ -91,7 +91,7 @@ void IntervalCosts::end(Node& node, Interval interval) {
 void IntervalCosts::add_to(Measurement& measurement, const Roles& roles) const {
   for (NodeId node = 0; node < nodes_.size(); ++node) {
     const auto add = [&](NodeId to, const RoleCosts& costs) {
-      const Role& role = roles.place_of(to).role;
+      const Role& role = roles.assignment_of(to).role;
       measurement.roles[role.name] += costs;
       for (const RoleColumn& column : kColumns) {
         measurement.declared[column.name(role)] += column.value(costs);

@@ -43,7 +43,7 @@ int open_mpirun() {
 }  // namespace
 
 std::optional<Launch> find_launch(const std::function<const char*(const char*)>& environment,
-                                  Found found) {
+                                  Discovery discovery) {
   const auto number = [&](const char* name) {
     const char* text = environment(name);
     return text == nullptr ? 0 : std::atoi(text);
@@ -52,7 +52,7 @@ std::optional<Launch> find_launch(const std::function<const char*(const char*)>&
   for (const Variables& variables : kLaunchers) {
     if (environment(variables.rank) == nullptr) continue;
     // Without this check, Open MPI would end with a text of twenty lines.
-    if (&variables == &kLaunchers.back() && found == Found::by_pmix && tasks > 0) {
+    if (&variables == &kLaunchers.back() && discovery == Discovery::by_pmix && tasks > 0) {
       throw UsageError(
           "srun started this with PMI-1 or PMI-2, and this Open MPI takes PMIx alone: start it by "
           "srun --mpi=pmix, or by mpirun");

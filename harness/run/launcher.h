@@ -17,12 +17,12 @@ struct Launch {
 };
 
 // The protocols by which this build's MPI can find the other processes. Open MPI knows PMIx only.
-enum class Found { by_pmix, by_pmi_too };
+enum class Discovery { by_pmix, by_pmi_too };
 // Returns nullopt if this process was started alone, such as in the script of a Slurm job. Throws
 // UsageError if srun started processes that cannot find each other: without PMI, or with a PMI that
 // this build's MPI does not know.
 std::optional<Launch> find_launch(const std::function<const char*(const char*)>& environment,
-                                  Found found = Found::by_pmi_too);
+                                  Discovery discovery = Discovery::by_pmi_too);
 
 // Throws UsageError if the launcher belongs to another MPI, so that the processes it started do not
 // see each other.

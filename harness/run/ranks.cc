@@ -98,11 +98,11 @@ struct Ranks::Sending {
 
 Ranks::Ranks(int& argc, char**& argv) {
 #ifdef OPEN_MPI
-  constexpr Found kFound = Found::by_pmix;
+  constexpr Discovery kDiscovery = Discovery::by_pmix;
 #else
-  constexpr Found kFound = Found::by_pmi_too;
+  constexpr Discovery kDiscovery = Discovery::by_pmi_too;
 #endif
-  const auto launch = find_launch(std::getenv, kFound);
+  const auto launch = find_launch(std::getenv, kDiscovery);
   if (!launch) return;
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);

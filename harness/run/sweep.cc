@@ -195,8 +195,8 @@ Identity Sweep::identity() const {
 void Sweep::open_results() {
   Manifest manifest = this->manifest();
   std::error_code ignored;
-  const Session session{utc_now(), std::filesystem::current_path(ignored).string(),
-                        request_.command_line, ranks_.size(), machines_};
+  const ProgramStart session{utc_now(), std::filesystem::current_path(ignored).string(),
+                             request_.command_line, ranks_.size(), machines_};
   if (!begun_) {
     manifest.sessions = {session};
     const auto folder = request_.out.empty() ? next_result_folder("out", experiment_.name,

@@ -112,7 +112,7 @@ perdura_objects_status perdura_find(perdura_pool* pool, const void* expression,
     if (match < PERDURA_MATCH_EXACT || match > PERDURA_MATCH_NEXT) {
       throw std::invalid_argument("there is no such way to match");
     }
-    mcas::Result<mcas::Found> result = pool_of(pool).find(
+    mcas::Result<mcas::FoundKey> result = pool_of(pool).find(
         text(expression, expression_length, "the expression"), static_cast<mcas::Match>(match), at);
     if (!result.ok()) return result.status();
     give(result.value().key, key, key_length);

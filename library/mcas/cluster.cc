@@ -205,7 +205,7 @@ Result<std::uint64_t> ClusterPool::Impl::move_keys(const std::vector<Shard>& fro
     Pool pool = on(shard);
     // After a key has moved, the next one is at its position.
     for (std::uint64_t position = 0;;) {
-      Result<Found> found = pool.find("", Match::prefix, position);
+      Result<FoundKey> found = pool.find("", Match::prefix, position);
       if (found.status() == Status::not_found) break;
       if (!found.ok()) return failure_of<std::uint64_t>(found);
       Result<bool> goes = move(pool, shard, found.value().key);

@@ -49,9 +49,9 @@ Result<KeyAttributes> converted(const objects::Result<objects::KeyAttributes>& r
   if (!result) return failure_of<KeyAttributes>(result.error());
   return KeyAttributes{result->value_length};
 }
-Result<Found> converted(const objects::Result<objects::Found>& result) {
-  if (!result) return failure_of<Found>(result.error());
-  return Found{text_of(result->key), result->position};
+Result<FoundKey> converted(const objects::Result<objects::FoundKey>& result) {
+  if (!result) return failure_of<FoundKey>(result.error());
+  return FoundKey{text_of(result->key), result->position};
 }
 
 // Performs an operation on an open pool, `operation(use)`.
@@ -298,8 +298,9 @@ Pending<void> Pool::async_configure(std::string_view command) {
   });
 }
 
-Pending<Found> Pool::async_find(std::string_view expression, Match match, std::uint64_t position) {
-  return post<Found>(
+Pending<FoundKey> Pool::async_find(std::string_view expression, Match match,
+                                   std::uint64_t position) {
+  return post<FoundKey>(
       *impl_, [expression = std::string(expression), match, position](OpenPool::Use& use) {
         return use.pool->find(expression, static_cast<objects::Match>(match), position);
       });

@@ -8,11 +8,11 @@
 
 namespace perdura::fabric {
 
-Operation::~Operation() {
+RdmaOperation::~RdmaOperation() {
   if (posted_ && !done_) queue_pair_.abandon(*this);
 }
 
-Operation& Operation::post() {
+RdmaOperation& RdmaOperation::post() {
   if (!posted_) {
     posted_ = true;
     queue_pair_.post(*this);
@@ -20,7 +20,7 @@ Operation& Operation::post() {
   return *this;
 }
 
-void Operation::complete(Status status, std::uint64_t old_value) {
+void RdmaOperation::complete(Status status, std::uint64_t old_value) {
   completion_ = {status, request_.opcode, old_value};
   done_ = true;
   if (observer != nullptr) [[unlikely]]

@@ -5,7 +5,7 @@
 //   Endpoint            a thread's access to the fabric: registers memory, makes and accepts
 //                       connections
 //   QueuePair           one end of a reliable connection; its methods are the operations
-//   Operation           an operation; awaiting it posts it and yields its completion
+//   RdmaOperation       an operation; awaiting it posts it and yields its completion
 //   ReceiveQueue        posted receive buffers, of one queue pair or shared by several
 //   CompletionQueue     where receive completions (and the end of a connection) arrive
 //
@@ -33,7 +33,7 @@
 
 namespace perdura::fabric {
 
-class Operation;
+class RdmaOperation;
 class QueuePair;
 
 // A registered range of a region.
@@ -77,7 +77,7 @@ struct WorkRequest {
 // Is notified of the completion of an operation before the task that awaits it.
 class CompletionObserver {
  public:
-  virtual void completed(Operation& operation) = 0;
+  virtual void completed(RdmaOperation& operation) = 0;
 
  protected:
   ~CompletionObserver() = default;
@@ -86,15 +86,15 @@ class CompletionObserver {
 // An operation and its state; lives in the frame of the coroutine that awaits it. Several can be
 // under way at once: post() each, then await them in any order. The buffers must stay until it has
 // completed.
-class Operation {
+class RdmaOperation {
  public:
-  Operation(QueuePair& queue_pair, const WorkRequest& request)
+  RdmaOperation(QueuePair& queue_pair, const WorkRequest& request)
       : queue_pair_(queue_pair), request_(request) {}
-  Operation(const Operation&) = delete;
-  Operation& operator=(const Operation&) = delete;
-  ~Operation();
+  RdmaOperation(const RdmaOperation&) = delete;
+  RdmaOperation& operator=(const RdmaOperation&) = delete;
+  ~RdmaOperation();
 
-  Operation& post();
+  RdmaOperation& post();
 
   bool await_ready() {
     post();
@@ -207,50 +207,51 @@ class QueuePair {
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
 
-  Operation read(const LocalPieces& into, RemoteAddress from, OperationFlags flags = {}) {
-    return Operation(*this,
-                     {.opcode = Opcode::read, .flags = flags, .local = into, .remote = from});
+  RdmaOperation read(const LocalPieces& into, RemoteAddress from, OperationFlags flags = {}) {
+    return RdmaOperation(*this,
+                         {.opcode = Opcode::read, .flags = flags, .local = into, .remote = from});
   }
-  Operation write(const LocalPieces& from, RemoteAddress to, OperationFlags flags = {}) {
-    return Operation(*this, {.opcode = Opcode::write, .flags = flags, .local = from, .remote = to});
+  RdmaOperation write(const LocalPieces& from, RemoteAddress to, OperationFlags flags = {}) {
+    return RdmaOperation(*this,
+                         {.opcode = Opcode::write, .flags = flags, .local = from, .remote = to});
   }
-  Operation write_with_immediate(const LocalPieces& from, RemoteAddress to, std::uint32_t immediate,
-                                 OperationFlags flags = {}) {
-    return Operation(*this, {.opcode = Opcode::write_with_immediate,
-                             .flags = flags,
-                             .immediate = immediate,
-                             .local = from,
-                             .remote = to});
+  RdmaOperation write_with_immediate(const LocalPieces& from, RemoteAddress to,
+                                     std::uint32_t immediate, OperationFlags flags = {}) {
+    return RdmaOperation(*this, {.opcode = Opcode::write_with_immediate,
+                                 .flags = flags,
+                                 .immediate = immediate,
+                                 .local = from,
+                                 .remote = to});
   }
-  Operation send(const LocalPieces& from, OperationFlags flags = {}) {
-    return Operation(*this, {.opcode = Opcode::send, .flags = flags, .local = from});
+  RdmaOperation send(const LocalPieces& from, OperationFlags flags = {}) {
+    return RdmaOperation(*this, {.opcode = Opcode::send, .flags = flags, .local = from});
   }
   // Atomics work on aligned 8-byte words. They are atomic with those of the same device, not with
   // the CPU's, unless the device promises more.
-  Operation compare_and_swap(RemoteAddress word, std::uint64_t expected, std::uint64_t desired,
-                             OperationFlags flags = {}) {
-    return Operation(*this, {.opcode = Opcode::compare_and_swap,
-                             .flags = flags,
-                             .remote = word,
-                             .operand = desired,
-                             .expected = expected});
+  RdmaOperation compare_and_swap(RemoteAddress word, std::uint64_t expected, std::uint64_t desired,
+                                 OperationFlags flags = {}) {
+    return RdmaOperation(*this, {.opcode = Opcode::compare_and_swap,
+                                 .flags = flags,
+                                 .remote = word,
+                                 .operand = desired,
+                                 .expected = expected});
   }
-  Operation fetch_and_add(RemoteAddress word, std::uint64_t addend, OperationFlags flags = {}) {
-    return Operation(
+  RdmaOperation fetch_and_add(RemoteAddress word, std::uint64_t addend, OperationFlags flags = {}) {
+    return RdmaOperation(
         *this,
         {.opcode = Opcode::fetch_and_add, .flags = flags, .remote = word, .operand = addend});
   }
-  Operation atomic_write(RemoteAddress word, std::uint64_t value, OperationFlags flags = {}) {
-    return Operation(
+  RdmaOperation atomic_write(RemoteAddress word, std::uint64_t value, OperationFlags flags = {}) {
+    return RdmaOperation(
         *this, {.opcode = Opcode::atomic_write, .flags = flags, .remote = word, .operand = value});
   }
-  Operation flush(RemoteAddress from, Bytes length, Placement placement,
-                  OperationFlags flags = {}) {
-    return Operation(*this, {.opcode = Opcode::flush,
-                             .flags = flags,
-                             .placement = placement,
-                             .remote = from,
-                             .flush_length = length});
+  RdmaOperation flush(RemoteAddress from, Bytes length, Placement placement,
+                      OperationFlags flags = {}) {
+    return RdmaOperation(*this, {.opcode = Opcode::flush,
+                                 .flags = flags,
+                                 .placement = placement,
+                                 .remote = from,
+                                 .flush_length = length});
   }
 
   // Posts an unsignaled operation, whose completion is not reported. Unless it is inlined, its
@@ -269,13 +270,13 @@ class QueuePair {
   QueuePair() = default;
   // For a queue pair that hands operations on to another: does to `other` what an operation does to
   // its own queue pair.
-  static void post_on(QueuePair& other, Operation& operation) { other.post(operation); }
-  static void abandon_on(QueuePair& other, Operation& operation) { other.abandon(operation); }
+  static void post_on(QueuePair& other, RdmaOperation& operation) { other.post(operation); }
+  static void abandon_on(QueuePair& other, RdmaOperation& operation) { other.abandon(operation); }
 
  private:
-  friend class Operation;
-  virtual void post(Operation& operation) = 0;
-  virtual void abandon(Operation& operation) = 0;  // its frame is going away
+  friend class RdmaOperation;
+  virtual void post(RdmaOperation& operation) = 0;
+  virtual void abandon(RdmaOperation& operation) = 0;  // its frame is going away
 };
 
 // A peer that wants to connect; answered exactly once.

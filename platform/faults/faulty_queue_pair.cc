@@ -4,7 +4,7 @@
 
 namespace perdura::faults {
 
-using fabric::Operation;
+using fabric::RdmaOperation;
 using fabric::Status;
 
 Line::Line(std::shared_ptr<Faults> faults, fabric::QueuePair& front,
@@ -16,7 +16,7 @@ Line::Line(std::shared_ptr<Faults> faults, fabric::QueuePair& front,
 Line::~Line() { std::erase(faults_->lines, this); }
 
 void Line::submit(const std::shared_ptr<Line>& line, fabric::WorkRequest request,
-                  Operation* operation) {
+                  RdmaOperation* operation) {
   Faults& faults = *line->faults_;
   Late late{request, operation, {}, faults.next(request)};
   if (late.fate.swallowed) return;
@@ -80,7 +80,7 @@ void Line::hand_on(Late& late) {
   if (late.fate.dies_after_post || unheard) faults_->die_after_post();
 }
 
-void Line::completed(Operation& operation) {
+void Line::completed(RdmaOperation& operation) {
   std::erase(outstanding_, &operation);
   if (last_ == &operation) {
     last_ = nullptr;
@@ -88,7 +88,7 @@ void Line::completed(Operation& operation) {
   }
 }
 
-void Line::abandon(Operation& operation) {
+void Line::abandon(RdmaOperation& operation) {
   const auto late = std::find_if(late_.begin(), late_.end(),
                                  [&](const Late& l) { return l.operation == &operation; });
   if (late != late_.end()) {
@@ -117,7 +117,7 @@ void Line::lose() {
   if (completions != nullptr) {
     for (const fabric::ReceiveCompletion& completion : delivered) completions->push(completion);
   }
-  for (Operation* operation : std::exchange(outstanding_, {})) {
+  for (RdmaOperation* operation : std::exchange(outstanding_, {})) {
     operation->complete(Status::flushed);
   }
   for (const Late& late : std::exchange(late_, {})) {

@@ -20,16 +20,16 @@ class Line final : public fabric::CompletionObserver {
   void attach(std::unique_ptr<fabric::QueuePair> inner) { inner_ = std::move(inner); }
   fabric::QueuePair* inner() { return inner_.get(); }
   static void submit(const std::shared_ptr<Line>& line, fabric::WorkRequest request,
-                     fabric::Operation* operation);
-  void abandon(fabric::Operation& operation);
+                     fabric::RdmaOperation* operation);
+  void abandon(fabric::RdmaOperation& operation);
   void lose();
   void close();  // called when its queue pair is destroyed
-  void completed(fabric::Operation& operation) override;
+  void completed(fabric::RdmaOperation& operation) override;
 
  private:
   struct Late {
     fabric::WorkRequest request;
-    fabric::Operation* operation = nullptr;  // null if unsignaled
+    fabric::RdmaOperation* operation = nullptr;  // null if unsignaled
     Time release{};
     Fate fate;
     bool kept = false;  // its data is in memory from Faults::keep()
@@ -45,8 +45,9 @@ class Line final : public fabric::CompletionObserver {
   std::deque<Late> late_;
   bool posting_late_ = false;
   Time last_release_{};
-  std::vector<fabric::Operation*> outstanding_;  // posted on inner_ and not completed
-  fabric::Operation* last_ = nullptr;  // the operation at whose completion the node dies, if any
+  std::vector<fabric::RdmaOperation*> outstanding_;  // posted on inner_ and not completed
+  fabric::RdmaOperation* last_ =
+      nullptr;  // the operation at whose completion the node dies, if any
 };
 
 class FaultyQueuePair final : public fabric::QueuePair {
@@ -71,16 +72,18 @@ class FaultyQueuePair final : public fabric::QueuePair {
   }
 
   // Give Line access to protected functions of QueuePair.
-  static void post(QueuePair& inner, fabric::Operation& operation) { post_on(inner, operation); }
-  static void abandon(QueuePair& inner, fabric::Operation& operation) {
+  static void post(QueuePair& inner, fabric::RdmaOperation& operation) {
+    post_on(inner, operation);
+  }
+  static void abandon(QueuePair& inner, fabric::RdmaOperation& operation) {
     abandon_on(inner, operation);
   }
 
  private:
-  void post(fabric::Operation& operation) override {
+  void post(fabric::RdmaOperation& operation) override {
     Line::submit(line_, operation.request(), &operation);
   }
-  void abandon(fabric::Operation& operation) override { line_->abandon(operation); }
+  void abandon(fabric::RdmaOperation& operation) override { line_->abandon(operation); }
 
   std::shared_ptr<Line> line_;
   fabric::Address peer_;

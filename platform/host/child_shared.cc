@@ -11,7 +11,7 @@ namespace perdura::host {
 namespace {
 
 // Fields end with a zero byte, which no argument and no path contains.
-class Writer {
+class FieldWriter {
  public:
   void text(std::string_view field) { (text_ += field) += '\0'; }
   template <class Number>
@@ -24,9 +24,9 @@ class Writer {
   std::string text_;
 };
 
-class Reader {
+class FieldReader {
  public:
-  explicit Reader(std::string_view text) : left_(text) {}
+  explicit FieldReader(std::string_view text) : left_(text) {}
   std::string text() {
     const std::size_t end = left_.find('\0');
     if (end == left_.npos) throw PlatformError("the order of a child process is cut off");
@@ -52,7 +52,7 @@ class Reader {
 }  // namespace
 
 std::string encoded(const Start& start) {
-  Writer out;
+  FieldWriter out;
   const ChildOrder& order = start.order;
   out.text(order.memory);
   out.number(order.parts.size());
@@ -79,7 +79,7 @@ std::string encoded(const Start& start) {
 }
 
 Start decoded(std::string_view text) {
-  Reader in(text);
+  FieldReader in(text);
   Start start;
   ChildOrder& order = start.order;
   order.memory = in.text();

@@ -89,7 +89,7 @@ struct Run::Shared {
     fabric::CompletionQueue completions{};
     std::map<QueuePairKey, std::unique_ptr<fabric::QueuePair>> queue_pairs{};
     std::vector<std::unique_ptr<fabric::QueuePair>> accepted{};
-    std::deque<fabric::Operation> operations{};
+    std::deque<fabric::RdmaOperation> operations{};
     std::vector<std::uint32_t> results{};  // registers of the operations
     std::size_t awaited = 0;
   };
@@ -322,7 +322,7 @@ void Run::Shared::post(Agent& agent, Live& live, const Step& step) {
 
 Task<> Run::Shared::wait(Live& live) {
   for (; live.awaited < live.operations.size(); ++live.awaited) {
-    fabric::Operation& operation = live.operations[live.awaited];
+    fabric::RdmaOperation& operation = live.operations[live.awaited];
     const fabric::Completion completion = co_await operation;
     check(completion.status);
     const std::uint32_t result = live.results[live.awaited];
@@ -347,7 +347,7 @@ Task<> Run::Shared::push(Agent& agent, Live& live) {
   for (const auto& [key, queue_pair] : live.queue_pairs) {
     const Agent& home = *nodes[std::get<0>(key)].home;
     const fabric::LocalBuffer scratch = agent.memory.local(kScratch, kWord);
-    fabric::Operation read = queue_pair->read(scratch, home.memory.remote(kScratch));
+    fabric::RdmaOperation read = queue_pair->read(scratch, home.memory.remote(kScratch));
     const fabric::Completion completion = co_await read;
     check(completion.status);
     ++agent.at;

@@ -73,32 +73,32 @@ Writes& Writes::operator-=(const Writes& other) {
   return *this;
 }
 
-void XpBuffer::make_newest(Place place) {
-  if (place == newest_) return;
-  const Place oldest = newer_[newest_];
-  if (place != oldest) {
-    newer_[older_[place]] = newer_[place];
-    older_[newer_[place]] = older_[place];
-    older_[place] = newest_;
-    newer_[place] = oldest;
-    newer_[newest_] = place;
-    older_[oldest] = place;
+void XpBuffer::make_newest(LineIndex index) {
+  if (index == newest_) return;
+  const LineIndex oldest = newer_[newest_];
+  if (index != oldest) {
+    newer_[older_[index]] = newer_[index];
+    older_[newer_[index]] = older_[index];
+    older_[index] = newest_;
+    newer_[index] = oldest;
+    newer_[newest_] = index;
+    older_[oldest] = index;
   }
-  newest_ = place;
+  newest_ = index;
 }
 
 int XpBuffer::write_other(std::uint64_t line) {
-  Place& bucket = first_[bucket_of(line)];
-  for (Place place = bucket; place != kNone; place = next_[place]) {
-    if (media_line_[place] == line) {
-      make_newest(place);
+  LineIndex& bucket = first_[bucket_of(line)];
+  for (LineIndex index = bucket; index != kNone; index = next_[index]) {
+    if (media_line_[index] == line) {
+      make_newest(index);
       return 0;
     }
   }
-  const Place oldest = newer_[newest_];
+  const LineIndex oldest = newer_[newest_];
   const std::uint64_t evicted = media_line_[oldest];
   if (evicted != 0) {
-    Place* link = &first_[bucket_of(evicted)];
+    LineIndex* link = &first_[bucket_of(evicted)];
     while (*link != oldest) link = &next_[*link];
     *link = next_[oldest];
   }

@@ -61,9 +61,9 @@ class XpBuffer {
   constexpr XpBuffer() {
     first_.fill(kNone);
     next_.fill(kNone);
-    for (Place place = 0; place < kLines; ++place) {
-      older_[place] = static_cast<Place>((place + 1) % kLines);
-      newer_[place] = static_cast<Place>((place + kLines - 1) % kLines);
+    for (LineIndex index = 0; index < kLines; ++index) {
+      older_[index] = static_cast<LineIndex>((index + 1) % kLines);
+      newer_[index] = static_cast<LineIndex>((index + kLines - 1) % kLines);
     }
   }
   // Called when the 64-byte line at this address reaches the DIMM. Returns the number of media
@@ -75,26 +75,26 @@ class XpBuffer {
   }
 
  private:
-  using Place = std::uint8_t;
+  using LineIndex = std::uint8_t;
   static constexpr int kBuckets = 2 * kLines;
-  static constexpr Place kNone = kLines;
+  static constexpr LineIndex kNone = kLines;
 
   int write_other(std::uint64_t line);
   static std::size_t bucket_of(std::uint64_t line) {
     return (line * 0x9E3779B97F4A7C15) >> 57;  // 7 bits
   }
-  void make_newest(Place place);
+  void make_newest(LineIndex index);
 
-  std::array<std::uint64_t, kLines> media_line_{};  // address / 256 + 1; 0: the place is free
-  // The places as a circular doubly linked list in LRU order: the newest's `older_` is the one used
+  std::array<std::uint64_t, kLines> media_line_{};  // address / 256 + 1; 0: the line is free
+  // The lines as a circular doubly linked list in LRU order: the newest's `older_` is the one used
   // before it, and so on until the oldest, whose `older_` is the newest.
-  std::array<Place, kLines> older_{};
-  std::array<Place, kLines> newer_{};
-  Place newest_ = 0;
-  // A hash table from media lines to places: the first place of each bucket's chain, and for each
-  // place the next one in its chain.
-  std::array<Place, kBuckets> first_{};
-  std::array<Place, kLines> next_{};
+  std::array<LineIndex, kLines> older_{};
+  std::array<LineIndex, kLines> newer_{};
+  LineIndex newest_ = 0;
+  // A hash table from media lines to indexes: the first one of each bucket's chain, and for each
+  // line the next one in its chain.
+  std::array<LineIndex, kBuckets> first_{};
+  std::array<LineIndex, kLines> next_{};
 };
 static_assert(XpBuffer::kLines == 64, "a bucket is 7 bits of a hash");
 

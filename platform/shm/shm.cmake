@@ -8,7 +8,7 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/file_write_back.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/mapping.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/parts.cc
-  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/place.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/storage.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/pool_file.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/populate.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/region_directory.cc

@@ -14,55 +14,55 @@ double ratio_of(double b, double a) {
 }
 
 /// How much worse b is, in percent; negative: better.
-double worsening_percent(const Entry& entry, const schema::Schema& schema) {
+double worsening_percent(const QuantityComparison& entry, const schema::Schema& schema) {
   const double change = change_percent(entry);
   const bool more_is_better = schema.find(entry.quantity)->better == schema::Column::Better::more;
   return more_is_better ? -change : change;
 }
 
-Entry entry_of(const Pair& pair) {
-  Entry entry{.point = pair.point,
-              .quantity = pair.quantity,
-              .repetitions_a = pair.a.size(),
-              .repetitions_b = pair.b.size(),
-              .a = measure::summarize(pair.a).median,
-              .b = measure::summarize(pair.b).median};
+QuantityComparison entry_of(const Pair& pair) {
+  QuantityComparison entry{.point = pair.point,
+                           .quantity = pair.quantity,
+                           .repetitions_a = pair.a.size(),
+                           .repetitions_b = pair.b.size(),
+                           .a = measure::summarize(pair.a).median,
+                           .b = measure::summarize(pair.b).median};
   entry.ratio = shift_factor(pair.a, pair.b).value_or(ratio_of(entry.b, entry.a));
   entry.interval = ratio_interval(pair.a, pair.b);
   return entry;
 }
 
-Change beyond_threshold(const Entry& entry, const schema::Schema& schema,
-                        double threshold_percent) {
+ChangeKind beyond_threshold(const QuantityComparison& entry, const schema::Schema& schema,
+                            double threshold_percent) {
   const double worsening = worsening_percent(entry, schema);
-  if (worsening > threshold_percent) return Change::worse;
-  return worsening < -threshold_percent ? Change::better : Change::unchanged;
+  if (worsening > threshold_percent) return ChangeKind::worse;
+  return worsening < -threshold_percent ? ChangeKind::better : ChangeKind::unchanged;
 }
 
 }  // namespace
 
-std::string_view to_string(Change change) {
+std::string_view to_string(ChangeKind change) {
   switch (change) {
-    case Change::worse:
+    case ChangeKind::worse:
       return "worse";
-    case Change::undecided:
+    case ChangeKind::undecided:
       return "undecided";
-    case Change::unclear:
+    case ChangeKind::unclear:
       return "unclear";
-    case Change::unchanged:
+    case ChangeKind::unchanged:
       return "unchanged";
-    case Change::better:
+    case ChangeKind::better:
       return "better";
   }
   return "undecided";
 }
 
-double change_percent(const Entry& entry) { return (entry.ratio - 1) * 100; }
+double change_percent(const QuantityComparison& entry) { return (entry.ratio - 1) * 100; }
 
-std::size_t Comparison::count(Change change) const {
+std::size_t Comparison::count(ChangeKind change) const {
   return static_cast<std::size_t>(
       std::count_if(entries.begin(), entries.end(),
-                    [change](const Entry& entry) { return entry.change == change; }));
+                    [change](const QuantityComparison& entry) { return entry.change == change; }));
 }
 
 std::size_t Comparison::lost(bool ignore_missing) const {
@@ -83,7 +83,7 @@ Comparison compare(Matching matching, const Options& options) {
   std::vector<double> p;
   comparison.entries.reserve(pairs.size());
   for (Pair& pair : pairs) {
-    Entry& entry = comparison.entries.emplace_back(entry_of(pair));
+    QuantityComparison& entry = comparison.entries.emplace_back(entry_of(pair));
     const double smallest = smallest_p(pair.a.size(), pair.b.size());
     if (smallest * static_cast<double>(pairs.size()) <= options.alpha) {
       tested.push_back(comparison.entries.size() - 1);
@@ -92,7 +92,7 @@ Comparison compare(Matching matching, const Options& options) {
       entry.change = beyond_threshold(entry, comparison.matching.schema, options.threshold_percent);
       ++comparison.by_threshold;
     } else {
-      entry.change = Change::undecided;
+      entry.change = ChangeKind::undecided;
     }
     // The entry already has the results that are computed from the samples.
     pair.a = {};
@@ -101,14 +101,15 @@ Comparison compare(Matching matching, const Options& options) {
   comparison.tested = tested.size();
   const std::vector<double> corrected = holm(p);
   for (std::size_t i = 0; i < tested.size(); ++i) {
-    Entry& entry = comparison.entries[tested[i]];
+    QuantityComparison& entry = comparison.entries[tested[i]];
     entry.p = corrected[i];
     entry.change = beyond_threshold(entry, comparison.matching.schema, options.threshold_percent);
     const bool significant = corrected[i] <= options.alpha;
-    if (!significant && entry.change != Change::unchanged) entry.change = Change::unclear;
+    if (!significant && entry.change != ChangeKind::unchanged) entry.change = ChangeKind::unclear;
   }
   std::stable_sort(comparison.entries.begin(), comparison.entries.end(),
-                   [&schema = comparison.matching.schema](const Entry& left, const Entry& right) {
+                   [&schema = comparison.matching.schema](const QuantityComparison& left,
+                                                          const QuantityComparison& right) {
                      if (left.change != right.change) return left.change < right.change;
                      return worsening_percent(left, schema) > worsening_percent(right, schema);
                    });

@@ -19,11 +19,11 @@ struct Options {
 /// `undecided`: there are too few repetitions to reach significance at alpha, whatever their
 /// values. `unclear`: the runs differ by more than the threshold, but not significantly.
 /// `unchanged`: they differ by no more than the threshold.
-enum class Change { worse, undecided, unclear, unchanged, better };
-std::string_view to_string(Change change);
+enum class ChangeKind { worse, undecided, unclear, unchanged, better };
+std::string_view to_string(ChangeKind change);
 
 /// One quantity of one point.
-struct Entry {
+struct QuantityComparison {
   Point point;
   std::string quantity;
   std::size_t repetitions_a = 0;
@@ -35,23 +35,23 @@ struct Entry {
   double ratio = 1;
   std::optional<measure::Interval> interval{};  ///< of the ratio, 95 %; see ratio_interval
   std::optional<double> p{};  ///< corrected for the number of tests; nullopt if not tested
-  Change change = Change::unchanged;
+  ChangeKind change = ChangeKind::unchanged;
 };
 
 /// The change from a to b in percent of a.
-double change_percent(const Entry& entry);
+double change_percent(const QuantityComparison& entry);
 
 struct Comparison {
   Matching matching{};
   Options options{};
-  std::vector<Entry> entries{};  ///< worse ones first, then by how much worse b is
-  std::size_t tested = 0;        ///< entries tested by the U test; p is corrected for this number
+  std::vector<QuantityComparison> entries{};  ///< worse ones first, then by how much worse b is
+  std::size_t tested = 0;  ///< entries tested by the U test; p is corrected for this number
   /// Simulated points with the same seeds have no noise; those with too few repetitions for a test
   /// are compared by the threshold alone.
   std::size_t by_threshold = 0;
   std::size_t repetitions_needed = 0;  ///< in each run, for alpha among all comparisons
 
-  std::size_t count(Change change) const;
+  std::size_t count(ChangeKind change) const;
   /// The number of points that b lost. With `ignore_missing`, points that are missing from b do
   /// not count, for comparing different sweeps on purpose.
   std::size_t lost(bool ignore_missing) const;

@@ -12,17 +12,17 @@ namespace perdura::compare {
 namespace {
 
 /// The change's color in the palette of plots/style.gp: orange is worse, green better.
-int style_of(Change change) {
+int style_of(ChangeKind change) {
   switch (change) {
-    case Change::worse:
+    case ChangeKind::worse:
       return 1;
-    case Change::undecided:
+    case ChangeKind::undecided:
       return 5;
-    case Change::unclear:
+    case ChangeKind::unclear:
       return 3;
-    case Change::unchanged:
+    case ChangeKind::unchanged:
       return 0;
-    case Change::better:
+    case ChangeKind::better:
       return 2;
   }
   return 0;
@@ -36,11 +36,11 @@ std::string more_percent(double ratio) {
 
 std::string figure_csv(const Comparison& comparison) {
   const PointNames names(comparison);
-  std::map<Change, std::size_t> series;  // in the order in which they are first drawn
+  std::map<ChangeKind, std::size_t> series;  // in the order in which they are first drawn
   std::string csv = "series,label,series_index,style,row,name,change,low,high,threshold\n";
   const std::size_t rows = std::min(comparison.entries.size(), kFigureRows);
   for (std::size_t row = 0; row < rows; ++row) {
-    const Entry& entry = comparison.entries[row];
+    const QuantityComparison& entry = comparison.entries[row];
     const std::size_t index = series.emplace(entry.change, series.size()).first->second;
     const std::string_view verdict = to_string(entry.change);
     csv += fmt::format(

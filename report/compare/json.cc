@@ -18,7 +18,7 @@ Json columns_of(const Point& point, const schema::Schema& schema) {
 /// JSON has no infinity; null stands for any value that is not finite.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json json_of(const Entry& entry, const schema::Schema& schema) {
+Json json_of(const QuantityComparison& entry, const schema::Schema& schema) {
   Json json;
   json["verdict"] = to_string(entry.change);
   json["point"] = columns_of(entry.point, schema);
@@ -44,14 +44,14 @@ std::string as_json(const Comparison& comparison) {
   json["tested"] = comparison.tested;
   json["by_threshold"] = comparison.by_threshold;
   json["repetitions_needed"] = comparison.repetitions_needed;
-  for (const Change change :
-       {Change::worse, Change::undecided, Change::unclear, Change::unchanged, Change::better}) {
+  for (const ChangeKind change : {ChangeKind::worse, ChangeKind::undecided, ChangeKind::unclear,
+                                  ChangeKind::unchanged, ChangeKind::better}) {
     json[std::string(to_string(change))] = comparison.count(change);
   }
   const schema::Schema& schema = comparison.matching.schema;
   const auto side = [](Side of) { return of == Side::a ? "a" : "b"; };
   json["comparisons"] = Json::array();
-  for (const Entry& entry : comparison.entries)
+  for (const QuantityComparison& entry : comparison.entries)
     json["comparisons"].push_back(json_of(entry, schema));
   json["unmatched"] = Json::array();
   for (const Unmatched& each : comparison.matching.unmatched) {

@@ -75,7 +75,7 @@ struct Run {
 };
 
 /// The location of a row: file and line.
-struct Place {
+struct RowLocation {
   const fs::path* file;
   std::size_t line;
 
@@ -83,14 +83,14 @@ struct Place {
 };
 
 /// Reads both runs, one row at a time, and keeps only the samples of a row.
-class Reader {
+class RunReader {
  public:
-  Reader(const std::vector<std::string>& quantities, const Reading& reading, Matching& matching)
+  RunReader(const std::vector<std::string>& quantities, const Reading& reading, Matching& matching)
       : quantities_(quantities), reading_(reading), matching_(matching) {}
 
   Expected<Run> read(const std::vector<fs::path>& files, Side side) {
     Run run;
-    places_.clear();
+    locations_.clear();
     for (const fs::path& file : files) {
       const auto read = report::for_each_point(file, [&](const report::PointRow& row) {
         if (reading_ && rows_++ % kRowsAStep == 0) reading_(file);
@@ -100,14 +100,14 @@ class Reader {
     }
     for (const Point& point : run.order) {
       const Samples& samples = run.points.at(point);
-      if (samples.noisy == 0 || point[place_of("operation")] != "all") continue;
+      if (samples.noisy == 0 || point[index_of("operation")] != "all") continue;
       matching_.noisy.push_back({side, point, samples.noisy, samples.valid, samples.noise});
     }
     return run;
   }
 
  private:
-  std::size_t place_of(std::string_view column) const {
+  std::size_t index_of(std::string_view column) const {
     return static_cast<std::size_t>(std::find(columns_.begin(), columns_.end(), column) -
                                     columns_.begin());
   }
@@ -160,18 +160,18 @@ class Reader {
   /// Detects rows that occur twice. Two measurements never agree in every cell, so such rows are
   /// copies; a repeated simulation adds no information. Two different rows of one point, seed and
   /// repetition are assumed never to have the same hash.
-  Expected<void> check_once(const report::PointRow& row, const Place& place, const Point& point,
-                            std::uint32_t draw) {
+  Expected<void> check_once(const report::PointRow& row, const RowLocation& location,
+                            const Point& point, std::uint32_t draw) {
     std::size_t hash = 0;
     for (const schema::Column& column : matching_.schema.columns()) {
       hash = hash * 0x9e3779b97f4a7c15ULL + std::hash<std::string>()(row.text(column.name));
     }
-    const auto [first, added] = places_.try_emplace({point.id(), draw, hash}, place);
+    const auto [first, added] = locations_.try_emplace({point.id(), draw, hash}, location);
     if (added) return {};
     return fail(
         fmt::format("{} and {} are the same row, of the same seed and repetition, which is no "
                     "further repetition; leave one of the two out",
-                    first->second.words(), place.words()));
+                    first->second.words(), location.words()));
   }
 
   // Progress is reported after this many rows, which take no noticeable time.
@@ -186,7 +186,7 @@ class Reader {
   const fs::path* first_file_ = nullptr;
   std::string first_provenance_;
   // Rows seen in one run.
-  std::map<std::tuple<const void*, std::uint32_t, std::size_t>, Place> places_;
+  std::map<std::tuple<const void*, std::uint32_t, std::size_t>, RowLocation> locations_;
 };
 
 void pair_up(const Run& a, const Run& b, const std::vector<std::string>& quantities,
@@ -290,7 +290,7 @@ Expected<Matching> match(const std::vector<fs::path>& a, const std::vector<fs::p
       return fail(fmt::format("quantity '{}' is given twice; give it once", quantity));
     }
   }
-  Reader reader(quantities, reading, matching);
+  RunReader reader(quantities, reading, matching);
   const auto read_a = reader.read(a, Side::a);
   if (!read_a) return tl::unexpected(read_a.error());
   const auto read_b = reader.read(b, Side::b);

@@ -25,7 +25,7 @@ std::string percent(double value) {
   return std::abs(value) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", value);
 }
 
-std::string interval_of(const Entry& entry) {
+std::string interval_of(const QuantityComparison& entry) {
   if (!entry.interval) return "-";
   return fmt::format("{:+.1f} .. {:+.1f} %", (entry.interval->low - 1) * 100,
                      (entry.interval->high - 1) * 100);
@@ -33,7 +33,7 @@ std::string interval_of(const Entry& entry) {
 
 using Cells = std::array<std::string, 8>;
 
-Cells cells_of(const Entry& entry, const PointNames& names) {
+Cells cells_of(const QuantityComparison& entry, const PointNames& names) {
   return {std::string(to_string(entry.change)),
           names.name(entry.point),
           entry.quantity,
@@ -47,7 +47,7 @@ Cells cells_of(const Entry& entry, const PointNames& names) {
 std::string table(const Comparison& comparison, const PointNames& names) {
   return harness::text_table([&](const harness::AddLine& add) {
     add(Cells{"", "point", "quantity", "A", "B", "change", "95 % interval", "p"});
-    for (const Entry& entry : comparison.entries) add(cells_of(entry, names));
+    for (const QuantityComparison& entry : comparison.entries) add(cells_of(entry, names));
   });
 }
 
@@ -68,9 +68,9 @@ std::string what_was_done(const Comparison& comparison) {
   }
   text +=
       fmt::format("{} worse, {} better by more than {} %; {} unclear, {} unchanged, {} undecided\n",
-                  comparison.count(Change::worse), comparison.count(Change::better),
-                  options.threshold_percent, comparison.count(Change::unclear),
-                  comparison.count(Change::unchanged), comparison.count(Change::undecided));
+                  comparison.count(ChangeKind::worse), comparison.count(ChangeKind::better),
+                  options.threshold_percent, comparison.count(ChangeKind::unclear),
+                  comparison.count(ChangeKind::unchanged), comparison.count(ChangeKind::undecided));
   return text;
 }
 
@@ -104,7 +104,7 @@ PointNames::PointNames(const Comparison& comparison)
     if (!known.insert(point.id()).second) return;
     for (std::size_t i = 0; i < columns_.size(); ++i) values[i].insert(point[i]);
   };
-  for (const Entry& entry : comparison.entries) add(entry.point);
+  for (const QuantityComparison& entry : comparison.entries) add(entry.point);
   for (const Unmatched& each : comparison.matching.unmatched) add(each.point);
   for (const NotValid& each : comparison.matching.not_valid) add(each.point);
   for (const Lost& each : comparison.matching.lost) add(each.point);
@@ -159,10 +159,10 @@ std::string as_text(const Comparison& comparison) {
 }
 
 std::string too_few_repetitions(const Comparison& comparison) {
-  if (comparison.count(Change::undecided) == 0) return "";
+  if (comparison.count(ChangeKind::undecided) == 0) return "";
   // They follow the worse ones; any of them serves as an example.
-  const Entry& example = comparison.entries[comparison.count(Change::worse)];
-  const std::size_t undecided = comparison.count(Change::undecided);
+  const QuantityComparison& example = comparison.entries[comparison.count(ChangeKind::worse)];
+  const std::size_t undecided = comparison.count(ChangeKind::undecided);
   const std::size_t all = comparison.entries.size();
   const auto repetitions = [](std::size_t count) {
     return fmt::format("{} repetition{}", count, count == 1 ? "" : "s");

@@ -106,7 +106,7 @@ ExitCode run_comparison(const CompareArguments& arguments, const Surroundings& a
   if (!lost.empty()) fmt::print(stderr, "perdura: compare: {}\n", lost);
   const std::string too_few = compare::too_few_repetitions(comparison);
   if (!too_few.empty()) fmt::print(stderr, "perdura: compare: {}\n", too_few);
-  if (!lost.empty() || comparison.count(compare::Change::worse) > 0) return ExitCode::failed;
+  if (!lost.empty() || comparison.count(compare::ChangeKind::worse) > 0) return ExitCode::failed;
   if (nothing_compared) {
     throw UsageError(
         "compare: A and B have no point in common; compare runs of the same experiment");

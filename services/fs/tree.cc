@@ -34,9 +34,9 @@ bool is_zero(std::span<const std::byte> bytes) {
                      [](std::byte byte) { return byte == std::byte{}; });
 }
 
-class Reader {
+class TreeReader {
  public:
-  Reader(Session& session, TreeOptions options) : session_(session), options_(options) {}
+  TreeReader(Session& session, TreeOptions options) : session_(session), options_(options) {}
 
   Task<Tree> read() {
     const auto root = co_await session_.attributes(kRootInode);
@@ -307,7 +307,7 @@ std::string file_difference(const TreeFile& found, const TreeFile& expected) {
 }  // namespace
 
 Task<Tree> read_tree(Session& session, TreeOptions options) {
-  Reader reader(session, options);
+  TreeReader reader(session, options);
   co_return co_await reader.read();
 }
 

@@ -58,18 +58,18 @@ std::size_t OperationLog::begin(const history::Operation& operation) {
     own_.push_back(operation);
     return own_.size() - 1;
   }
-  const std::uint64_t place = header_->count;
-  if (place == entries_.size()) {
+  const std::uint64_t index = header_->count;
+  if (index == entries_.size()) {
     throw PlatformError("the memory for a history is full; record fewer operations");
   }
-  entries_[place] = operation;
-  publish(header_->count, place + 1);
-  return place;
+  entries_[index] = operation;
+  publish(header_->count, index + 1);
+  return index;
 }
 
-void OperationLog::complete(std::size_t place, std::uint64_t version, Time end,
+void OperationLog::complete(std::size_t index, std::uint64_t version, Time end,
                             history::Outcome outcome) {
-  history::Operation& entry = header_ == nullptr ? own_[place] : entries_[place];
+  history::Operation& entry = header_ == nullptr ? own_[index] : entries_[index];
   entry.version = version;
   entry.end = end;
   publish(entry.outcome, outcome);
@@ -90,25 +90,25 @@ std::size_t RecordedSession::begin(history::Kind kind, Key key, std::uint64_t ve
                      .kind = kind});
 }
 
-void RecordedSession::end(std::size_t place, std::uint64_t version, history::Outcome outcome,
+void RecordedSession::end(std::size_t index, std::uint64_t version, history::Outcome outcome,
                           Time when) {
-  const Time end = std::max(when, log_.operations()[place].start);
+  const Time end = std::max(when, log_.operations()[index].start);
   last_end_ = std::max(last_end_, end);
-  log_.complete(place, version, end, outcome);
+  log_.complete(index, version, end, outcome);
 }
 
 Task<Result<Bytes>> RecordedSession::get(Key key, std::span<std::byte> into) {
-  const std::size_t place = begin(history::Kind::get, key, 0);
+  const std::size_t index = begin(history::Kind::get, key, 0);
   const auto got = co_await session_.get(key, into);
   const Time answered = Executor::current().now();  // before the value is examined, which must not
                                                     // count
   if (!got) {
-    end(place, 0, outcome_of(history::Kind::get, got.error()), answered);
+    end(index, 0, outcome_of(history::Kind::get, got.error()), answered);
     co_return got;
   }
   const auto version =
       *got <= into.size() ? format_.version(key, Value(into.first(*got))) : std::nullopt;
-  end(place, version.value_or(0), version ? history::Outcome::ok : history::Outcome::torn,
+  end(index, version.value_or(0), version ? history::Outcome::ok : history::Outcome::torn,
       answered);
   co_return got;
 }
@@ -116,18 +116,18 @@ Task<Result<Bytes>> RecordedSession::get(Key key, std::span<std::byte> into) {
 Task<Result<void>> RecordedSession::put(Key key, Value value) {
   const auto version = format_.version(key, value);
   if (!version) throw std::invalid_argument("a value to be recorded does not tell its version");
-  const std::size_t place = begin(history::Kind::put, key, *version);
+  const std::size_t index = begin(history::Kind::put, key, *version);
   const auto stored = co_await session_.put(key, value);
-  end(place, *version,
+  end(index, *version,
       stored ? history::Outcome::ok : outcome_of(history::Kind::put, stored.error()),
       Executor::current().now());
   co_return stored;
 }
 
 Task<Result<void>> RecordedSession::erase(Key key) {
-  const std::size_t place = begin(history::Kind::erase, key, 0);
+  const std::size_t index = begin(history::Kind::erase, key, 0);
   const auto erased = co_await session_.erase(key);
-  end(place, 0, erased ? history::Outcome::ok : outcome_of(history::Kind::erase, erased.error()),
+  end(index, 0, erased ? history::Outcome::ok : outcome_of(history::Kind::erase, erased.error()),
       Executor::current().now());
   co_return erased;
 }

@@ -33,7 +33,7 @@ class OperationLog {
   // Logs an operation and returns its index. Throws PlatformError if the caller's memory is full.
   std::size_t begin(const history::Operation& operation);
   // Adds the answer of an operation.
-  void complete(std::size_t place, std::uint64_t version, Time end, history::Outcome outcome);
+  void complete(std::size_t index, std::uint64_t version, Time end, history::Outcome outcome);
 
   std::span<const history::Operation> operations() const;
 
@@ -76,7 +76,7 @@ class RecordedSession final : public KvSession {
 
  private:
   std::size_t begin(history::Kind kind, Key key, std::uint64_t version);
-  void end(std::size_t place, std::uint64_t version, history::Outcome outcome, Time when);
+  void end(std::size_t index, std::uint64_t version, history::Outcome outcome, Time when);
 
   KvSession& session_;
   std::uint32_t client_;

@@ -111,7 +111,7 @@ struct ShardStatistics {
 
 // How find() compares the keys of the secondary index with the expression (section 3.3).
 enum class Match : std::uint8_t { exact, prefix, regular_expression, next };
-struct Found {
+struct FoundKey {
   std::vector<std::byte> key;
   std::uint64_t position = 0;  // the key's number in the order; a search continues at the next one
 };
@@ -170,8 +170,8 @@ class Pool {
   virtual Task<Result<void>> configure(std::string_view command) = 0;
   // Finds the first key from `position` on that matches, in the order of the keys' bytes. Inserting
   // or erasing a key moves the positions of the keys after it.
-  virtual Task<Result<Found>> find(std::string_view expression, Match match,
-                                   std::uint64_t position) = 0;
+  virtual Task<Result<FoundKey>> find(std::string_view expression, Match match,
+                                      std::uint64_t position) = 0;
   virtual Task<Result<void>> close() = 0;
 };
 

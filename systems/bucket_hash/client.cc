@@ -45,7 +45,7 @@ Task<kv::Result<void>> Client::request(Request request) {
   const std::uint32_t lane = lease.call();
   const LocalBuffer buffer = request_buffer(lane);
   rpc::write_message(buffer.bytes(), request);
-  fabric::Operation write = queue_pair_->write_with_immediate(
+  fabric::RdmaOperation write = queue_pair_->write_with_immediate(
       buffer,
       RemoteAddress{RemoteKey{welcome_.requests_key},
                     welcome_.requests_offset + lane * kRequestRoom},
@@ -70,7 +70,7 @@ Task<kv::Result<void>> Client::request(Request request) {
 Task<bool> Client::read(std::uint32_t lane, Bytes offset, Bytes length) {
   if (calls_.broken()) co_return false;
   ++counts_.one_sided_reads;
-  fabric::Operation operation =
+  fabric::RdmaOperation operation =
       queue_pair_->read(read_buffer(lane).slice(0, static_cast<std::uint32_t>(length)),
                         RemoteAddress{RemoteKey{welcome_.index_key}, offset});
   if (!co_await operation) calls_.fail();

@@ -15,20 +15,20 @@ constexpr Picoseconds kGlance = Microseconds(1);
 
 // --- the exclusive lock --------------------------------------------------------------------------
 
-Task<LockTable::Entry> LockTable::enter(std::uint32_t worker) {
+Task<LockTable::SharedLock> LockTable::enter(std::uint32_t worker) {
   SpinLock& gate = gates_[worker].lock;
   for (;;) {
     gate.lock();
-    if (!closed_.load(std::memory_order_acquire)) co_return Entry(gate);
+    if (!closed_.load(std::memory_order_acquire)) co_return SharedLock(gate);
     gate.unlock();
     co_await sleep_for(kGlance);
   }
 }
 
 // After pass_gates() no worker is inside, and a worker that locks its gate sees `closed_`.
-std::optional<LockTable::ExclusiveLock> LockTable::upgrade(Entry entry) {
+std::optional<LockTable::ExclusiveLock> LockTable::upgrade(SharedLock shared) {
   if (closed_.exchange(true, std::memory_order_acq_rel)) return std::nullopt;
-  entry.leave();
+  shared.leave();
   pass_gates();
   return ExclusiveLock(*this);
 }

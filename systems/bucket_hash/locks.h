@@ -9,8 +9,8 @@
 // waiting for a unit's lock, or for others to leave, spins.
 //
 // The table in use does not change while a worker is inside. Of several workers that find no room
-// in it, one upgrades its entry to the exclusive lock and resizes; the others leave, enter the new
-// table and try again. A resize takes long, so waiting for its end suspends the task and lets
+// in it, one upgrades its shared lock to the exclusive lock and resizes; the others leave, enter the
+// new table and try again. A resize takes long, so waiting for its end suspends the task and lets
 // others run on the thread.
 #pragma once
 
@@ -33,22 +33,22 @@ class LockTable {
   explicit LockTable(std::uint32_t workers) : gates_(workers), locks_(kLocks) {}
 
   // While this lives, its worker is inside the index.
-  class Entry {
+  class SharedLock {
    public:
-    Entry(Entry&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
-    Entry& operator=(Entry&&) = delete;
-    ~Entry() { leave(); }
+    SharedLock(SharedLock&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
+    SharedLock& operator=(SharedLock&&) = delete;
+    ~SharedLock() { leave(); }
 
    private:
     friend class LockTable;
-    explicit Entry(SpinLock& gate) : gate_(&gate) {}
+    explicit SharedLock(SpinLock& gate) : gate_(&gate) {}
     void leave() {
       if (SpinLock* const gate = std::exchange(gate_, nullptr)) gate->unlock();
     }
     SpinLock* gate_;
   };
   // Suspends while another worker holds the exclusive lock.
-  Task<Entry> enter(std::uint32_t worker);
+  Task<SharedLock> enter(std::uint32_t worker);
 
   // While this lives, its worker has the whole index to itself, and may suspend.
   class ExclusiveLock {
@@ -67,7 +67,7 @@ class LockTable {
   // The worker leaves, and waits until no other is inside; the table in use is still the same.
   // Returns nullopt if another worker was faster, which will have resized when this one can enter
   // again.
-  std::optional<ExclusiveLock> upgrade(Entry entry);
+  std::optional<ExclusiveLock> upgrade(SharedLock shared);
 
   // The locks of several units of the index, for a worker that is inside. Two units may share a
   // lock.

@@ -1,8 +1,8 @@
 // The client's session with a hash index: put and erase are requests to the server, a get looks the
 // key up with one-sided READs.
 //
-// `Design` is the index (bucket_hash/system.h). Its Reader is constructed from the server's Plan
-// and has
+// `Design` is the index (bucket_hash/system.h). Its IndexReader is constructed from the server's
+// Plan and has
 //
 //   Bytes read_room() const                                       size of its largest READ
 //   Task<std::optional<LookedUp>> look_up(Reads reads, Slot key)  nullopt if the connection broke
@@ -17,12 +17,12 @@
 namespace perdura::systems::bucket_hash {
 
 template <class Design>
-class Session final : public kv::KvSession {
+class IndexSession final : public kv::KvSession {
  public:
   static Task<std::unique_ptr<kv::KvSession>> connect(Thread& thread, fabric::Address server,
                                                       kv::KvConfig config) {
     const auto parameters = Design::Parameters::of(config);
-    std::unique_ptr<Session> session(new Session(thread, parameters.queue_depth));
+    std::unique_ptr<IndexSession> session(new IndexSession(thread, parameters.queue_depth));
     co_await session->client_.connect(server);
     session->reader_.emplace(session->client_.plan());
     session->client_.make_lanes(session->reader_->read_room());
@@ -53,10 +53,10 @@ class Session final : public kv::KvSession {
   kv::SessionCounts counts() const override { return client_.counts(); }
 
  private:
-  Session(Thread& thread, std::uint32_t lanes) : client_(thread, lanes) {}
+  IndexSession(Thread& thread, std::uint32_t lanes) : client_(thread, lanes) {}
 
   Client client_;
-  std::optional<typename Design::Reader> reader_;  // set once connected
+  std::optional<typename Design::IndexReader> reader_;  // set once connected
 };
 
 }  // namespace perdura::systems::bucket_hash

@@ -14,7 +14,7 @@
 //                           lock what they change; the worker is inside (bucket_hash/locks.h)
 //   plan_of(geometry, table)
 //                           the information for a connecting client
-//   Reader                  looks up keys on behalf of clients, by the plan (bucket_hash/session.h)
+//   IndexReader             looks up keys on behalf of clients, by the plan (bucket_hash/session.h)
 #pragma once
 
 #include "systems/bucket_hash/footprint.h"
@@ -50,7 +50,7 @@ constexpr kv::KvSystem system_of(std::string_view title, std::string_view paper)
             thread, std::make_shared<Server<Design>>(thread.node, std::move(name), config,
                                                      Design::Parameters::of(config)));
       },
-      .connect = Session<Design>::connect,
+      .connect = IndexSession<Design>::connect,
   };
 }
 

@@ -54,7 +54,7 @@ class Worker {
   }
 
  private:
-  struct Session {
+  struct ServerSession {
     std::uint32_t number = 0;
     std::unique_ptr<fabric::ReceiveQueue> immediates;
     std::unique_ptr<fabric::QueuePair> queue_pair;
@@ -67,15 +67,15 @@ class Worker {
                                       Bytes{server_->sessions()} * lanes_ * room,
                                       pmem::Medium::dram);
   }
-  Bytes row(const Session& session, std::uint32_t lane) const {
+  Bytes row(const ServerSession& session, std::uint32_t lane) const {
     return Bytes{session.number} * lanes_ + lane;
   }
 
   void accept(fabric::ConnectionRequest& request) {
-    Session* const free = sessions_.find_free();
+    ServerSession* const free = sessions_.find_free();
     const auto hello = rpc::read_message<Hello>(request.private_data());
     if (hello.version != kProtocolVersion || free == nullptr) return request.reject();
-    Session& session = *free;
+    ServerSession& session = *free;
     session.immediates = thread_.endpoint.create_receive_queue(lanes_);
     for (std::uint32_t i = 0; i < lanes_; ++i) session.immediates->post({}, i);
     Welcome welcome;
@@ -91,9 +91,9 @@ class Worker {
   }
 
   Task<> handle(fabric::ReceiveCompletion completion) {
-    Session* const found = sessions_.of(completion.queue_pair);
+    ServerSession* const found = sessions_.of(completion.queue_pair);
     if (found == nullptr) co_return;
-    Session& session = *found;
+    ServerSession& session = *found;
     charge(Work::dispatch);
     if (completion.status != fabric::Status::success) {
       sessions_.forget(*session.queue_pair);
@@ -125,7 +125,7 @@ class Worker {
   fabric::MemoryRegion replies_memory_;
   std::uint32_t max_inline_;
   fabric::CompletionQueue completions_;
-  rpc::SessionTable<Session> sessions_;
+  rpc::SessionTable<ServerSession> sessions_;
 };
 
 // The partition that the harness holds. Workers share ownership of the server, which lives as long

@@ -12,7 +12,7 @@ struct Design {
   static constexpr std::string_view kName = continuity::kName;
   using Parameters = continuity::Parameters;
   using Index = continuity::Index;
-  using Reader = continuity::Reader;
+  using IndexReader = continuity::IndexReader;
 
   // One segment pair that may have added SBuckets, almost full.
   static constexpr std::array kSmallest{services::Setting{"buckets", 2},

@@ -122,12 +122,12 @@ Index::Outcome Index::try_put(const Slot& item, std::uint64_t hash) {
   if (!room) {
     return level() < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
   }
-  const Place place{&used, home.pair, *room, fingerprint};
+  const SlotAddress address{&used, home.pair, *room, fingerprint};
   if (old.item) {
-    update_item(place, old.slot, indicator, *old.item, item);
+    update_item(address, old.slot, indicator, *old.item, item);
   } else {
     items_.fetch_add(1, std::memory_order_relaxed);
-    insert_item(place, indicator, item);
+    insert_item(address, indicator, item);
   }
   return Outcome::done;
 }
@@ -145,13 +145,14 @@ kv::Result<void> Index::erase(const Slot& key, std::uint64_t hash) {
   return {};
 }
 
-void Index::insert_item(Place place, Indicator indicator, const Slot& item) {
-  write_item(place, indicator, item);
-  persist_item(place, indicator);
-  change_indicator(place, indicator | bit_of(place.slot), std::array{toggle(place.slot, item)});
+void Index::insert_item(SlotAddress address, Indicator indicator, const Slot& item) {
+  write_item(address, indicator, item);
+  persist_item(address, indicator);
+  change_indicator(address, indicator | bit_of(address.slot),
+                   std::array{toggle(address.slot, item)});
 }
 
-void Index::update_item(Place to, SlotNumber from, Indicator indicator, const Slot& old_item,
+void Index::update_item(SlotAddress to, SlotNumber from, Indicator indicator, const Slot& old_item,
                         const Slot& item) {
   write_item(to, indicator, item);
   persist_item(to, indicator);
@@ -159,27 +160,28 @@ void Index::update_item(Place to, SlotNumber from, Indicator indicator, const Sl
                    std::array{toggle(to.slot, item), toggle(from, old_item)});
 }
 
-void Index::write_item(Place place, Indicator indicator, const Slot& item) {
-  region_.write_object(offset_ + place.table->slot_offset(place.pair, place.slot, indicator), item);
-  const Bytes at =
-      place.table->header_offset(place.pair) + kFingerprintsOffset + place.slot / kWord * kWord;
-  store_word(at, with_fingerprint(region_.load(offset_ + at), place.slot, place.fingerprint));
+void Index::write_item(SlotAddress address, Indicator indicator, const Slot& item) {
+  region_.write_object(offset_ + address.table->slot_offset(address.pair, address.slot, indicator),
+                       item);
+  const Bytes at = address.table->header_offset(address.pair) + kFingerprintsOffset +
+                   address.slot / kWord * kWord;
+  store_word(at, with_fingerprint(region_.load(offset_ + at), address.slot, address.fingerprint));
 }
 
-void Index::persist_item(Place place, Indicator indicator) {
-  persist(place.table->slot_offset(place.pair, place.slot, indicator), kSlotSize);
+void Index::persist_item(SlotAddress address, Indicator indicator) {
+  persist(address.table->slot_offset(address.pair, address.slot, indicator), kSlotSize);
 }
 
 // The checks are updated last. Until then a reader finds a mismatch and reads again, so that no
 // client sees a change that is not durable yet.
-void Index::change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles) {
+void Index::change_indicator(SlotAddress pair, Indicator after, std::span<const Toggle> toggles) {
   const Indicator before = load_indicator(*pair.table, pair.pair);
   store_indicator(pair, after);
   persist_indicator(pair);
   if (has_readers()) store_checks(pair, before, after, toggles);
 }
 
-void Index::store_checks(Place pair, Indicator before, Indicator after,
+void Index::store_checks(SlotAddress pair, Indicator before, Indicator after,
                          std::span<const Toggle> toggles) {
   const Table& used = *pair.table;
   const Bytes header = used.header_offset(pair.pair);
@@ -229,15 +231,15 @@ bool Index::resize_step() {
   const std::uint64_t pair = next_pair_++;
   // A client that finds nothing in a sealed pair looks in the next table. The seal need not be
   // durable: it is for readers only, which do not outlive the server, and recovery sets it again.
-  const Place place{&old, pair, 0, 0};
-  change_indicator(place, load_indicator(old, pair) | kSealed, {});
+  const SlotAddress address{&old, pair, 0, 0};
+  change_indicator(address, load_indicator(old, pair) | kSealed, {});
   for_each_in(old, pair, [&](SlotNumber slot, const Slot& item) {
     move_item({&old, pair, slot, 0}, item);
   });
   return true;
 }
 
-void Index::move_item(Place from, const Slot& item) {
+void Index::move_item(SlotAddress from, const Slot& item) {
   insert_moved(item);
   delete_moved(from, item);
 }
@@ -255,7 +257,7 @@ void Index::insert_moved(const Slot& item) {
   insert_item({&next, home.pair, room.value(), fingerprint_of(hash)}, indicator, item);
 }
 
-void Index::delete_moved(Place from, const Slot& item) {
+void Index::delete_moved(SlotAddress from, const Slot& item) {
   change_indicator(from, load_indicator(*from.table, from.pair) & ~bit_of(from.slot),
                    std::array{toggle(from.slot, item)});
 }

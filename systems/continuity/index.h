@@ -104,7 +104,7 @@ class Index {
 
  private:
   // A slot of a pair; if it belongs to the pair's group, the indicator tells where that is.
-  struct Place {
+  struct SlotAddress {
     const Table* table = nullptr;
     std::uint64_t pair = 0;
     SlotNumber slot = 0;
@@ -113,15 +113,15 @@ class Index {
 
   // The steps whose order makes the index crash-consistent. `indicator` is that of the pair, with a
   // group if the slot is in one.
-  void insert_item(Place place, Indicator indicator, const Slot& item);
-  void update_item(Place to, SlotNumber from, Indicator indicator, const Slot& old_item,
+  void insert_item(SlotAddress address, Indicator indicator, const Slot& item);
+  void update_item(SlotAddress to, SlotNumber from, Indicator indicator, const Slot& old_item,
                    const Slot& item);
-  void move_item(Place from, const Slot& item);
+  void move_item(SlotAddress from, const Slot& item);
 
   // Writes the item and its fingerprint. The fingerprint is in the cache line of the indicator, so
   // it is durable no later than the indicator is.
-  void write_item(Place place, Indicator indicator, const Slot& item);
-  void persist_item(Place place, Indicator indicator);
+  void write_item(SlotAddress address, Indicator indicator, const Slot& item);
+  void persist_item(SlotAddress address, Indicator indicator);
 
   // A slot that becomes occupied or free.
   struct Toggle {
@@ -132,21 +132,22 @@ class Index {
     return {slot, has_readers() ? check_term(slot, item) : 0};
   }
   // Stores and persists the indicator, then updates the checks.
-  void change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles);
+  void change_indicator(SlotAddress pair, Indicator after, std::span<const Toggle> toggles);
 
   Indicator load_indicator(const Table& table, std::uint64_t pair) const {
     return region_.load(offset_ + table.header_offset(pair) + kIndicatorOffset);
   }
-  void store_indicator(Place pair, Indicator after) {
+  void store_indicator(SlotAddress pair, Indicator after) {
     store_word(pair.table->header_offset(pair.pair) + kIndicatorOffset, after);
   }
-  void persist_indicator(Place pair) {
+  void persist_indicator(SlotAddress pair) {
     persist(pair.table->header_offset(pair.pair) + kIndicatorOffset, kWord);
   }
-  void store_checks(Place pair, Indicator before, Indicator after, std::span<const Toggle> toggles);
+  void store_checks(SlotAddress pair, Indicator before, Indicator after,
+                    std::span<const Toggle> toggles);
 
   void insert_moved(const Slot& item);
-  void delete_moved(Place from, const Slot& item);
+  void delete_moved(SlotAddress from, const Slot& item);
 
   // The outcome of a search: the pair's indicator and, if the key was found, its slot and item.
   struct Lookup {

@@ -98,7 +98,7 @@ constexpr std::uint64_t check_term(std::array<std::uint64_t, 2> segment_checks) 
   return segment_checks[0] * 0x9E3779B97F4A7C15 ^ segment_checks[1] * 0xC2B2AE3D27D4EB4F;
 }
 
-// --- places --------------------------------------------------------------------------------------
+// --- addresses -----------------------------------------------------------------------------------
 
 // The hash of a key, which determines its home bucket in every table.
 inline std::uint64_t hash_of(const Slot& key) {

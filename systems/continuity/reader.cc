@@ -11,21 +11,21 @@ Plan plan_of(const Geometry& geometry, std::uint32_t level) {
           std::uint64_t{geometry.resizes} << 32 | level};
 }
 
-Reader::Reader(const Plan& plan)
+IndexReader::IndexReader(const Plan& plan)
     : geometry_{plan[0], static_cast<std::uint16_t>(plan[1]),
                 static_cast<std::uint32_t>(plan[1] >> 32),
                 static_cast<std::uint32_t>(plan[2] >> 32),
                 static_cast<std::uint16_t>(plan[1] >> 16)},
       level_(static_cast<std::uint32_t>(plan[2])) {}
 
-Task<std::optional<LookedUp>> Reader::look_up(Reads reads, Slot key) {
+Task<std::optional<LookedUp>> IndexReader::look_up(Reads reads, Slot key) {
   return bucket_hash::look_up<State>(reads, key, level_,
                                      [this](Reads& used, std::uint32_t level, const Slot& wanted) {
                                        return search(used, geometry_.table(level), wanted);
                                      });
 }
 
-Task<std::optional<Search>> Reader::search(Reads& reads, Table table, Slot key) {
+Task<std::optional<Search>> IndexReader::search(Reads& reads, Table table, Slot key) {
   for (;;) {
     const std::optional<Search> result = co_await search_once(reads, table, key);
     if (!result || !result->torn) co_return result;
@@ -33,7 +33,7 @@ Task<std::optional<Search>> Reader::search(Reads& reads, Table table, Slot key) 
   }
 }
 
-Task<std::optional<Search>> Reader::search_once(Reads& reads, Table table, Slot key) {
+Task<std::optional<Search>> IndexReader::search_once(Reads& reads, Table table, Slot key) {
   const Home home = table.home(key);
   const Bytes segment = table.segment_size();
   if (!co_await reads.read(table.segment_offset(home), segment)) co_return std::nullopt;

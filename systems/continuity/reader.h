@@ -14,9 +14,9 @@ using bucket_hash::Reads;
 // in use.
 Plan plan_of(const Geometry& geometry, std::uint32_t level);
 
-class Reader {
+class IndexReader {
  public:
-  explicit Reader(const Plan& plan);
+  explicit IndexReader(const Plan& plan);
 
   Bytes read_room() const { return geometry_.longest_segment(); }
   // Takes one READ, and a second one if the segment does not have the key and its pair has a group.

@@ -15,7 +15,7 @@ ErdaPartition::Progress ErdaPartition::write(const Request& request) {
   const std::scoped_lock lock(store_.lock());
   const bool erase = request.header.kind == RequestKind::erase;
   const std::uint8_t head = store_.layout().head_of(request.key);
-  std::optional<hopscotch::Entry> entry = store_.table().find(request.key);
+  std::optional<hopscotch::TableEntry> entry = store_.table().find(request.key);
   if (store_.space().phase(head) == Phase::normal && newest_is_being_written(request.key, entry)) {
     return Progress::newest_is_being_written;
   }
@@ -28,7 +28,7 @@ ErdaPartition::Progress ErdaPartition::write(const Request& request) {
 
 ErdaPartition::Progress ErdaPartition::read(const Request& request) {
   const std::scoped_lock lock(store_.lock());
-  const std::optional<hopscotch::Entry> entry = store_.table().find(request.key);
+  const std::optional<hopscotch::TableEntry> entry = store_.table().find(request.key);
   std::optional<ObjectFormat::Object> object;
   if (entry) object = store_.read_newest(*entry, object_);
   if (!object || object->deleted) {
@@ -92,7 +92,7 @@ void ErdaPartition::announce(std::uint8_t head) {
   HeadCleaning& cleaning = cleanings_[head - 1];
   ++cleaning.access.generation;
   control_->store(kHeadAccess + (head - 1) * kWord, cleaning.access.word());
-  for (Session& session : sessions_) {
+  for (ServerSession& session : sessions_) {
     if (session.is_free()) continue;
     cleaning.waiting_for[session.number] = true;
     ++cleaning.sessions_waited_for;
@@ -110,7 +110,7 @@ void ErdaPartition::notify_all(std::uint8_t head) {
                     {.kind = MessageKind::notice, .target = head, .value = access.word()});
 }
 
-void ErdaPartition::acknowledge(Session& session, const RequestHeader& header) {
+void ErdaPartition::acknowledge(ServerSession& session, const RequestHeader& header) {
   if (header.head_or_sequence < 1 || header.head_or_sequence > cleanings_.size()) return;
   const auto head = static_cast<std::uint8_t>(header.head_or_sequence);
   if (header.word != cleanings_[head - 1].access.generation) return;
@@ -131,7 +131,7 @@ Task<> ErdaPartition::end_slow_sessions(std::uint8_t head, std::uint32_t generat
   co_await sleep_for(client_timeout_);
   const HeadCleaning& cleaning = cleanings_[head - 1];
   if (cleaning.access.generation != generation) co_return;
-  for (Session& session : sessions_) {
+  for (ServerSession& session : sessions_) {
     if (cleaning.waiting_for[session.number]) end_session(*session.queue_pair);
   }
 }

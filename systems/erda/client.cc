@@ -60,7 +60,7 @@ Task<kv::Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::Stored
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (attempt > 0) ++counts_.retries;
     const std::uint64_t before = displacements_;
-    const kv::Result<hopscotch::Found> entry = co_await find_entry(lane, key);
+    const kv::Result<hopscotch::NeighborhoodEntry> entry = co_await find_entry(lane, key);
     if (!entry) co_return tl::unexpected(entry.error());
 
     // Tries the newest version. If that is incomplete, tries it once more, since its writer may be
@@ -126,7 +126,8 @@ Task<kv::Result<Bytes>> ErdaSession::get_by_send(Lane& lane, hopscotch::StoredKe
   co_return reply->value;
 }
 
-Task<kv::Result<hopscotch::Found>> ErdaSession::find_entry(Lane& lane, hopscotch::StoredKey key) {
+Task<kv::Result<hopscotch::NeighborhoodEntry>> ErdaSession::find_entry(Lane& lane,
+                                                                       hopscotch::StoredKey key) {
   const hopscotch::Geometry& table = layout_->table();
   const auto length = static_cast<std::uint32_t>(table.neighborhood_length());
   const Bytes offset = layout_->table_offset() + table.neighborhood_offset(table.home(key));
@@ -161,10 +162,10 @@ Task<bool> ErdaSession::read_displacements(Lane& lane) {
 
 Task<kv::Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std::uint8_t head,
                                                                  Position position) {
-  const kv::Result<Place> place = co_await place_of(lane, head, position);
-  if (!place) co_return tl::unexpected(place.error());
+  const kv::Result<ObjectLocation> location = co_await locate(lane, head, position);
+  if (!location) co_return tl::unexpected(location.error());
   const Bytes first = format_.typical_size();
-  if (!co_await read(object_buffer(lane, first), {welcome_.pool, place->offset})) {
+  if (!co_await read(object_buffer(lane, first), {welcome_.pool, location->offset})) {
     co_return tl::unexpected(kv::Error::disconnected);
   }
   const Bytes size = format_.size_of(object_buffer(lane, first).bytes());
@@ -174,19 +175,19 @@ Task<kv::Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std
     // The object is longer than the typical one: read the rest.
     const fabric::LocalBuffer rest =
         object_buffer(lane, size).slice(first, static_cast<std::uint32_t>(size - first));
-    if (!co_await read(rest, {welcome_.pool, place->offset + first})) {
+    if (!co_await read(rest, {welcome_.pool, location->offset + first})) {
       co_return tl::unexpected(kv::Error::disconnected);
     }
   }
   const auto object =
-      format_.decode(object_buffer(lane, std::max(first, size)).bytes(), place->life);
+      format_.decode(object_buffer(lane, std::max(first, size)).bytes(), location->life);
   if (!object) co_return tl::unexpected(kv::Error::corrupt);
   co_return *object;
 }
 
 // The offset in the pool of a position in a head's log, according to the cached head array.
-Task<kv::Result<ErdaSession::Place>> ErdaSession::place_of(Lane& lane, std::uint8_t head,
-                                                           Position position) {
+Task<kv::Result<ErdaSession::ObjectLocation>> ErdaSession::locate(Lane& lane, std::uint8_t head,
+                                                                  Position position) {
   const Superblock& shape = layout_->shape();
   const std::uint64_t index = position.bytes() / shape.region_bytes;
   if (head < 1 || head > shape.heads || index >= shape.regions) {
@@ -204,8 +205,8 @@ Task<kv::Result<ErdaSession::Place>> ErdaSession::place_of(Lane& lane, std::uint
   }
   const std::optional<Link> link = Link::of(word);
   if (!link) co_return tl::unexpected(kv::Error::corrupt);
-  co_return Place{layout_->region_offset(link->region) + position.bytes() % shape.region_bytes,
-                  link->life};
+  co_return ObjectLocation{
+      layout_->region_offset(link->region) + position.bytes() % shape.region_bytes, link->life};
 }
 
 Task<> ErdaSession::report_incomplete(Lane& lane, hopscotch::StoredKey key, std::uint64_t word) {

@@ -82,20 +82,20 @@ class ErdaSession final : public kv::KvSession {
   Task<kv::Result<Outcome>> write_one_sided(Lane& lane, RequestKind kind, hopscotch::StoredKey key,
                                             Bytes size);
   Task<kv::Result<void>> persist_by_server(Lane& lane, Bytes size);
-  Task<kv::Result<hopscotch::Found>> find_entry(Lane& lane, hopscotch::StoredKey key);
+  Task<kv::Result<hopscotch::NeighborhoodEntry>> find_entry(Lane& lane, hopscotch::StoredKey key);
   Task<kv::Result<ObjectFormat::Object>> read_version(Lane& lane, std::uint8_t head,
                                                       Position position);
-  struct Place {
+  struct ObjectLocation {
     Bytes offset = 0;  // bytes from the start of the pool
     std::uint32_t life = 0;
   };
-  Task<kv::Result<Place>> place_of(Lane& lane, std::uint8_t head, Position position);
+  Task<kv::Result<ObjectLocation>> locate(Lane& lane, std::uint8_t head, Position position);
   Task<> report_incomplete(Lane& lane, hopscotch::StoredKey key, std::uint64_t word);
   // True if the server has displaced entries since, or is doing so.
   Task<kv::Result<bool>> displaced_since(Lane& lane, std::uint64_t before);
   Task<bool> read_displacements(Lane& lane);  // false: the connection broke
 
-  fabric::Operation read(const fabric::LocalBuffer& into, fabric::RemoteAddress from) {
+  fabric::RdmaOperation read(const fabric::LocalBuffer& into, fabric::RemoteAddress from) {
     ++counts_.one_sided_reads;
     return queue_pair_->read(into, from);
   }

@@ -18,7 +18,7 @@ Log::Log(pmem::Region& pool, const PoolLayout& layout, std::uint8_t head, std::u
   }
 }
 
-std::optional<Position> Log::place_from(Position from, Bytes size) const {
+std::optional<Position> Log::position_from(Position from, Bytes size) const {
   const std::uint64_t length = round_up(size, kWord) / kWord;
   std::uint64_t start = from.units;
   // Section 3.3: an object that would exceed the segment begins the next one.

@@ -27,8 +27,8 @@ class Log {
 
   // The position at which the next object of this size would begin. No object spans two segments
   // (section 3.3). Returns nullopt if it would exceed the range of offsets.
-  std::optional<Position> place_for(Bytes size) const { return place_from({next_}, size); }
-  std::optional<Position> place_from(Position from, Bytes size) const;
+  std::optional<Position> position_for(Bytes size) const { return position_from({next_}, size); }
+  std::optional<Position> position_from(Position from, Bytes size) const;
   // True if a position lies in a linked region.
   bool reaches(Position position) const { return position.units / region_units_ < links_.size(); }
   // The first position after the linked regions.
@@ -38,7 +38,8 @@ class Log {
   // True if a position is 0 or lies in a linked region.
   bool contains(Position position) const { return !position || reaches(position); }
 
-  // Allocates the place that place_for() returned, which must be in a linked region.
+  // Allocates the range at the position that position_for() returned, which must be in a linked
+  // region.
   void take(Position position, Bytes size);
   // Marks everything up to a position as in use.
   void skip_to(Position position) { next_ = std::max(next_, position.units); }

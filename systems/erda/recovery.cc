@@ -29,7 +29,7 @@ void Store::recover() {
 std::string Store::audit() const {
   std::string problem = space_.audit();
   if (problem.empty()) problem = table_.audit();
-  table_.for_each([&](const hopscotch::Entry& entry, std::span<const std::byte>) {
+  table_.for_each([&](const hopscotch::TableEntry& entry, std::span<const std::byte>) {
     const VersionWord word(entry.word);
     const Bytes occupied = space_.region_1(entry.tag).occupied();
     if (word.has_copy() || word.newest().bytes() >= occupied ||
@@ -42,7 +42,7 @@ std::string Store::audit() const {
 }
 
 void Store::check_entries() const {
-  table_.for_each([&](const hopscotch::Entry& entry, std::span<const std::byte>) {
+  table_.for_each([&](const hopscotch::TableEntry& entry, std::span<const std::byte>) {
     bool sound = entry.tag >= 1 && entry.tag <= space_.heads();
     if (sound) {
       const Log& region_1 = space_.region_1(entry.tag);
@@ -79,7 +79,7 @@ void Store::finish_cleaning(std::uint8_t head, Scratch& scratch) {
       [[fallthrough]];
     case Phase::switching:
       ++recovered_.completed_cleanings;
-      for_each_of(head, [&](const hopscotch::Entry& entry) {
+      for_each_of(head, [&](const hopscotch::TableEntry& entry) {
         const VersionWord word(entry.word);
         if (word.has_copy()) set_word(entry, word.switched());
       });
@@ -93,7 +93,7 @@ void Store::finish_cleaning(std::uint8_t head, Scratch& scratch) {
 void Store::finish_replicating(std::uint8_t head, Scratch& scratch) {
   Position last;
   std::vector<std::uint32_t> left;
-  for_each_of(head, [&](const hopscotch::Entry& entry) {
+  for_each_of(head, [&](const hopscotch::TableEntry& entry) {
     const VersionWord word(entry.word);
     if (!word.has_copy()) {
       left.push_back(word.newest().units);
@@ -115,7 +115,7 @@ void Store::finish_replicating(std::uint8_t head, Scratch& scratch) {
 void Store::resume_log(std::uint8_t head, Scratch& scratch) {
   Log& log = space_.region_1(head);
   std::vector<std::uint32_t> objects;
-  for_each_of(head, [&](const hopscotch::Entry& entry) {
+  for_each_of(head, [&](const hopscotch::TableEntry& entry) {
     const VersionWord word(entry.word);
     for (const Position position : {word.newest(), word.previous()}) {
       if (position) objects.push_back(position.units);
@@ -126,7 +126,7 @@ void Store::resume_log(std::uint8_t head, Scratch& scratch) {
   if (!objects.empty()) {
     const Position last{objects.back()};
     std::optional<Position> end;
-    for_each_of(head, [&](const hopscotch::Entry& entry) {
+    for_each_of(head, [&](const hopscotch::TableEntry& entry) {
       const Position newest = VersionWord(entry.word).newest();
       if (newest < log.segment_of(last)) return;
       if (!read(log, newest, scratch)) {

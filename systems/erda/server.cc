@@ -101,7 +101,7 @@ std::vector<std::uint64_t> ErdaPartition::events() const {
 }
 
 void ErdaPartition::accept(fabric::ConnectionRequest& request) {
-  Session* const free = sessions_.find_free();
+  ServerSession* const free = sessions_.find_free();
   if (free == nullptr) return request.reject();
   const Welcome welcome{free->number, pool_memory_.key, control_memory_.key};
   free->queue_pair = request.accept(
@@ -162,7 +162,7 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
   const bool by_send = !message.immediate;
   if (by_send && request.header.word >= sessions_.size() * kLanes) return;
   request.client = by_send ? static_cast<std::uint32_t>(request.header.word) : *message.immediate;
-  Session& session = session_of(request.client);
+  ServerSession& session = session_of(request.client);
   // Ignore it: the sender is not the client that its message names.
   if (session.queue_pair.get() != message.queue_pair) return;
   std::optional<std::uint16_t>& last = session.last_sequence[request.client % kLanes];
@@ -171,7 +171,7 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
   // A lane sends its next request only after its last write has ended.
   if (const auto ended = std::exchange(session.lanes[request.client % kLanes], std::nullopt)) {
     if (request.header.kind == RequestKind::persist) persist(*ended, request);
-    writing_.erase(place(ended->head, ended->position));
+    writing_.erase(log_position(ended->head, ended->position));
   }
   if (request.header.kind == RequestKind::persist) return;
   const Progress progress = by_send ? serve_by_send(request) : begin_write(request);
@@ -217,7 +217,7 @@ ErdaPartition::Progress ErdaPartition::begin_write(const Request& request) {
     answer(request, {.outcome = Outcome::use_send});
     return Progress::done;
   }
-  std::optional<hopscotch::Entry> entry = store_.table().find(request.key);
+  std::optional<hopscotch::TableEntry> entry = store_.table().find(request.key);
   if (newest_is_being_written(request.key, entry)) return Progress::newest_is_being_written;
   const Store::Begun begun =
       store_.begin_version(erase, request.key, entry, request.header.object_size, object_);
@@ -230,7 +230,7 @@ ErdaPartition::Progress ErdaPartition::begin_write(const Request& request) {
     return Progress::done;
   }
   const Log& log = store_.space().region_1(head);
-  writing_.insert(place(head, begun.position));
+  writing_.insert(log_position(head, begun.position));
   Reservation reservation{{request.key.bytes().begin(), request.key.bytes().end()},
                           request.key.format,
                           head,
@@ -252,7 +252,7 @@ void ErdaPartition::persist(const Reservation& written, const Request& request) 
 // Also returns false if the writer of an incomplete newest version is gone; that version has then
 // been restored, and `entry` is the table's new entry.
 bool ErdaPartition::newest_is_being_written(const hopscotch::StoredKey& key,
-                                            std::optional<hopscotch::Entry>& entry) {
+                                            std::optional<hopscotch::TableEntry>& entry) {
   if (!entry) return false;
   const Position newest = VersionWord(entry->word).newest();
   const bool written = being_written(entry->tag, newest);
@@ -267,7 +267,7 @@ bool ErdaPartition::newest_is_being_written(const hopscotch::StoredKey& key,
 // Section 4.2: a reader found the newest object incomplete. Its writer may only be slow.
 void ErdaPartition::take_report(const Request& request) {
   const std::scoped_lock lock(store_.lock());
-  const std::optional<hopscotch::Entry> entry = store_.table().find(request.key);
+  const std::optional<hopscotch::TableEntry> entry = store_.table().find(request.key);
   if (!entry || entry->word != request.header.word) return;
   if (store_.space().phase(entry->tag) != Phase::normal)
     return;  // the cleaner examines all objects of the head
@@ -280,13 +280,13 @@ void ErdaPartition::take_report(const Request& request) {
 
 // Ends the client's writes, to one head or to all: the client said that they are done, or it is
 // gone.
-void ErdaPartition::end_reservations(Session& session, std::optional<std::uint8_t> head) {
+void ErdaPartition::end_reservations(ServerSession& session, std::optional<std::uint8_t> head) {
   const std::scoped_lock lock(store_.lock());
   for (std::optional<Reservation>& lane : session.lanes) {
     if (!lane || (head && lane->head != *head)) continue;
     const Reservation ended = std::move(*lane);
     lane.reset();
-    writing_.erase(place(ended.head, ended.position));
+    writing_.erase(log_position(ended.head, ended.position));
     const auto entry = store_.table().find(stored_key(ended.format, ended.key));
     if (entry && VersionWord(entry->word).newest() == ended.position &&
         !store_.is_whole(ended.head, ended.position, object_)) {
@@ -296,7 +296,7 @@ void ErdaPartition::end_reservations(Session& session, std::optional<std::uint8_
 }
 
 void ErdaPartition::end_session(fabric::QueuePair& queue_pair) {
-  Session& session = session_of(queue_pair);
+  ServerSession& session = session_of(queue_pair);
   sessions_.forget(queue_pair);
   session.queue_pair.reset();
   ++session.generation;

@@ -51,7 +51,7 @@ class ErdaPartition final : public kv::KvPartition {
     std::uint8_t head = 0;
     Position position;
   };
-  struct Session {
+  struct ServerSession {
     std::uint32_t number = 0;
     std::uint64_t generation = 0;  // generation of the connection, since session numbers are reused
     std::unique_ptr<fabric::QueuePair> queue_pair;
@@ -88,19 +88,21 @@ class ErdaPartition final : public kv::KvPartition {
   Progress begin_write(const Request& request);
   void persist(const Reservation& written, const Request& request);
   bool newest_is_being_written(const hopscotch::StoredKey& key,
-                               std::optional<hopscotch::Entry>& entry);
+                               std::optional<hopscotch::TableEntry>& entry);
   void take_report(const Request& request);
-  void end_reservations(Session& session, std::optional<std::uint8_t> head);
+  void end_reservations(ServerSession& session, std::optional<std::uint8_t> head);
   void end_session(fabric::QueuePair& queue_pair);
   void answer(const Request& request, Message message, std::span<const std::byte> value = {});
   bool being_written(std::uint8_t head, Position position) const {
-    return writing_.contains(place(head, position));
+    return writing_.contains(log_position(head, position));
   }
-  static std::uint64_t place(std::uint8_t head, Position position) {
+  static std::uint64_t log_position(std::uint8_t head, Position position) {
     return std::uint64_t{head} << 32 | position.units;
   }
-  Session& session_of(const fabric::QueuePair& queue_pair) { return *sessions_.of(&queue_pair); }
-  Session& session_of(std::uint32_t client) { return sessions_[client / kLanes]; }
+  ServerSession& session_of(const fabric::QueuePair& queue_pair) {
+    return *sessions_.of(&queue_pair);
+  }
+  ServerSession& session_of(std::uint32_t client) { return sessions_[client / kLanes]; }
 
   // --- cleaning.cc
   Progress serve_by_send(const Request& request) {
@@ -108,7 +110,7 @@ class ErdaPartition final : public kv::KvPartition {
   }
   Progress write(const Request& request);
   Progress read(const Request& request);
-  void acknowledge(Session& session, const RequestHeader& header);
+  void acknowledge(ServerSession& session, const RequestHeader& header);
   void acknowledged(std::uint32_t session, std::uint8_t head);
   bool announced(std::uint8_t head) const { return !cleanings_[head - 1].access.one_sided(); }
   // True if waiting may help a request for which there was no space.
@@ -135,7 +137,7 @@ class ErdaPartition final : public kv::KvPartition {
   rpc::ReceiveBuffers requests_;
   rpc::NoticeBuffers<Message> notices_;  // per head: for a cleaning's beginning, and for its end
   fabric::CompletionQueue completions_;
-  rpc::SessionTable<Session> sessions_;
+  rpc::SessionTable<ServerSession> sessions_;
   std::unordered_set<std::uint64_t> writing_;  // positions of all reservations
   std::vector<std::byte> request_;             // buffer of the request being served
   Scratch object_;                             // buffer of the version being examined

@@ -75,7 +75,7 @@ std::optional<Position> Space::reserve_for_cleaner(std::uint8_t head, Bytes size
 }
 
 std::optional<Position> Space::reserve(std::uint8_t head, Log& log, Bytes size, bool promised) {
-  const std::optional<Position> position = log.place_for(size);
+  const std::optional<Position> position = log.position_for(size);
   if (!position) return std::nullopt;
   note_size(head, size);
   const bool grows = !log.reaches(*position);

@@ -84,7 +84,7 @@ std::optional<ObjectFormat::Object> Store::read(const Log& log, Position positio
   return format_.decode(std::span<const std::byte>(scratch).first(size), log.life_of(position));
 }
 
-std::optional<ObjectFormat::Object> Store::read_newest(const hopscotch::Entry& entry,
+std::optional<ObjectFormat::Object> Store::read_newest(const hopscotch::TableEntry& entry,
                                                        Scratch& scratch) {
   const VersionWord word(entry.word);
   const std::uint8_t head = entry.tag;
@@ -109,12 +109,12 @@ std::optional<ObjectFormat::Object> Store::read_newest(const hopscotch::Entry& e
   return std::nullopt;
 }
 
-bool Store::has_value(const hopscotch::Entry& entry, Scratch& scratch) {
+bool Store::has_value(const hopscotch::TableEntry& entry, Scratch& scratch) {
   const auto newest = read_newest(entry, scratch);
   return newest && !newest->deleted;
 }
 
-void Store::restore(const hopscotch::Entry& entry) {
+void Store::restore(const hopscotch::TableEntry& entry) {
   const VersionWord word(entry.word);
   if (!word.previous() || word.has_copy()) {
     table_.clear(entry.bucket);
@@ -126,8 +126,8 @@ void Store::restore(const hopscotch::Entry& entry) {
 // --- writing -------------------------------------------------------------------------------------
 
 Store::Begun Store::begin_version(bool erase, const hopscotch::StoredKey& key,
-                                  const std::optional<hopscotch::Entry>& entry, Bytes object_size,
-                                  Scratch& scratch) {
+                                  const std::optional<hopscotch::TableEntry>& entry,
+                                  Bytes object_size, Scratch& scratch) {
   if (object_size + kWord > layout_.shape().segment_bytes) return {Outcome::too_large, {}};
   if (erase && (!entry || !has_value(*entry, scratch))) return {Outcome::not_found, {}};
   const std::uint8_t head = layout_.head_of(key);
@@ -153,7 +153,7 @@ Store::Begun Store::begin_version(bool erase, const hopscotch::StoredKey& key,
 }
 
 Outcome Store::write_version(bool erase, const hopscotch::StoredKey& key,
-                             const std::optional<hopscotch::Entry>& entry,
+                             const std::optional<hopscotch::TableEntry>& entry,
                              std::span<std::byte> object, Scratch& scratch) {
   if (object.size() + kWord > layout_.shape().segment_bytes) return Outcome::too_large;
   if (erase && (!entry || !has_value(*entry, scratch))) return Outcome::not_found;
@@ -218,8 +218,8 @@ void Store::write_object(const Log& log, Position position, std::span<std::byte>
 
 // --- log cleaning (section 4.4) ------------------------------------------------------------------
 
-std::optional<hopscotch::Entry> Store::entry_of(std::uint8_t head, const Log& log,
-                                                Position position, Scratch& scratch) {
+std::optional<hopscotch::TableEntry> Store::entry_of(std::uint8_t head, const Log& log,
+                                                     Position position, Scratch& scratch) {
   const Bytes offset = log.offset_of(position);
   const Bytes room =
       layout_.shape().segment_bytes - position.bytes() % layout_.shape().segment_bytes;
@@ -267,7 +267,7 @@ std::vector<Position> Store::restore_unwritten(std::uint8_t head, Scratch& scrat
   std::vector<Position> left;
   // The server has restored the entry of every writer that was lost since the last recovery.
   if (!unverified_before_[head - 1]) return left;
-  for_each_of(head, [&](const hopscotch::Entry& entry) {
+  for_each_of(head, [&](const hopscotch::TableEntry& entry) {
     const VersionWord word(entry.word);
     if (word.has_copy() || !unverified(head, word.newest())) return;
     // An entry without a copy would point into Region 2 once that replaces Region 1.
@@ -296,11 +296,11 @@ Position Store::replicate_object(std::uint8_t head, Position position, Position 
     return to;
   }
   const Bytes size = format_.size_of(scratch);
-  const Position place = *log.place_from(to, size);
-  write_object(log, place, std::span(scratch).first(size), from.life_of(position));
-  log.note(place, size);
-  set_word(*entry, VersionWord(entry->word).with_copy(place));
-  return position_behind(place, scratch);
+  const Position copied_to = *log.position_from(to, size);
+  write_object(log, copied_to, std::span(scratch).first(size), from.life_of(position));
+  log.note(copied_to, size);
+  set_word(*entry, VersionWord(entry->word).with_copy(copied_to));
+  return position_behind(copied_to, scratch);
 }
 
 void Store::switch_object(std::uint8_t head, Position position, Scratch& scratch) {
@@ -311,7 +311,7 @@ void Store::switch_object(std::uint8_t head, Position position, Scratch& scratch
 }
 
 void Store::abandon_cleaning(std::uint8_t head) {
-  for_each_of(head, [&](const hopscotch::Entry& entry) {
+  for_each_of(head, [&](const hopscotch::TableEntry& entry) {
     const VersionWord word(entry.word);
     if (word.has_copy()) set_word(entry, word.without_copy());
   });

@@ -46,13 +46,14 @@ class Store {
   std::optional<ObjectFormat::Object> read(const Log& log, Position position, Scratch& scratch);
   // The newest complete version of a key, from the region that the head's phase prescribes (section
   // 4.4).
-  std::optional<ObjectFormat::Object> read_newest(const hopscotch::Entry& entry, Scratch& scratch);
+  std::optional<ObjectFormat::Object> read_newest(const hopscotch::TableEntry& entry,
+                                                  Scratch& scratch);
   bool is_whole(std::uint8_t head, Position position, Scratch& scratch) {
     return read(space_.region_1(head), position, scratch).has_value();
   }
   // Section 4.2: the newest version is incomplete, so the previous one replaces it. If there is
   // none, the key is removed.
-  void restore(const hopscotch::Entry& entry);
+  void restore(const hopscotch::TableEntry& entry);
   // True if a version was written before the server last started, and has not been verified since.
   bool unverified(std::uint8_t head, Position position) const {
     return position < unverified_before_[head - 1];
@@ -67,22 +68,22 @@ class Store {
   // Sections 3.3 and 4.1: allocates space and makes the entry point to it by one atomic store; the
   // client writes the object afterwards. Must not be called while the head is being cleaned.
   Begun begin_version(bool erase, const hopscotch::StoredKey& key,
-                      const std::optional<hopscotch::Entry>& entry, Bytes object_size,
+                      const std::optional<hopscotch::TableEntry>& entry, Bytes object_size,
                       Scratch& scratch);
-  // Makes durable an object that a client wrote to the place that begin_version() returned.
+  // Makes durable an object that a client wrote to the position that begin_version() returned.
   void persist_written(std::uint8_t head, Position position, Bytes size);
   // Section 4.4: the server itself writes the object, which the client sent sealed for life 0, and
   // then the entry. The phase of the head determines the region. Durable when it returns.
   Outcome write_version(bool erase, const hopscotch::StoredKey& key,
-                        const std::optional<hopscotch::Entry>& entry, std::span<std::byte> object,
-                        Scratch& scratch);
+                        const std::optional<hopscotch::TableEntry>& entry,
+                        std::span<std::byte> object, Scratch& scratch);
 
   // --- log cleaning, object by object (called by the Cleaner)
 
   // The entry for the key of the object at a position, whether that version is live or stale;
   // nullopt if there is no object.
-  std::optional<hopscotch::Entry> entry_of(std::uint8_t head, const Log& log, Position position,
-                                           Scratch& scratch);
+  std::optional<hopscotch::TableEntry> entry_of(std::uint8_t head, const Log& log,
+                                                Position position, Scratch& scratch);
   // Merging: copies the object at a position of Region 1 to Region 2 if it is the newest version of
   // its key, or removes the key if that version is a deletion. Returns false if there is no space.
   bool merge_object(std::uint8_t head, Position position, Scratch& scratch);
@@ -123,13 +124,13 @@ class Store {
   void resume_log(std::uint8_t head, Scratch& scratch);
   template <class Visit>
   void for_each_of(std::uint8_t head, Visit visit) const {
-    table_.for_each([&](const hopscotch::Entry& entry, std::span<const std::byte>) {
+    table_.for_each([&](const hopscotch::TableEntry& entry, std::span<const std::byte>) {
       if (entry.tag == head) visit(entry);
     });
   }
 
   // True if a reader would find a value.
-  bool has_value(const hopscotch::Entry& entry, Scratch& scratch);
+  bool has_value(const hopscotch::TableEntry& entry, Scratch& scratch);
   // Durably makes remains at a position unreadable, before an entry refers to it.
   void erase_remains(const Log& log, Position position);
   // Makes durable a version that a client wrote, if it is complete.
@@ -138,7 +139,7 @@ class Store {
   Position position_behind(Position position, const Scratch& object) const;
   void write_object(const Log& log, Position position, std::span<std::byte> object,
                     std::uint32_t sealed_for);
-  void set_word(const hopscotch::Entry& entry, VersionWord word) {
+  void set_word(const hopscotch::TableEntry& entry, VersionWord word) {
     table_.set_word(entry.bucket, word.raw(), kVersionLayout);
   }
 

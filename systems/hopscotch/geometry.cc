@@ -93,8 +93,9 @@ Bucket Geometry::home(std::span<const std::byte> stored_bytes) const {
   return static_cast<Bucket>((static_cast<Wide>(hash64(stored_bytes)) * buckets) >> 64);
 }
 
-std::optional<Found> find_in(std::span<const std::byte> neighborhood, const Geometry& geometry,
-                             const StoredKey& key, std::uint64_t vacant_bits) {
+std::optional<NeighborhoodEntry> find_in(std::span<const std::byte> neighborhood,
+                                         const Geometry& geometry, const StoredKey& key,
+                                         std::uint64_t vacant_bits) {
   const std::span<const std::byte> wanted = key.bytes();
   for (std::uint32_t i = 0; i < geometry.neighborhood; ++i) {
     const auto entry = neighborhood.subspan(geometry.offset_of(i), geometry.stride());
@@ -105,7 +106,7 @@ std::optional<Found> find_in(std::span<const std::byte> neighborhood, const Geom
     head.format = static_cast<std::uint8_t>(entry[kFormatOffset]);
     if (head.format != key.format) continue;
     if (equal_bytes(entry.subspan(kKeyOffset, wanted.size()), wanted)) {
-      return Found{head.word, head.tag, i};
+      return NeighborhoodEntry{head.word, head.tag, i};
     }
   }
   return std::nullopt;

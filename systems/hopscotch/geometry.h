@@ -102,7 +102,7 @@ struct Geometry {
   friend bool operator==(const Geometry&, const Geometry&) = default;
 };
 
-struct Found {
+struct NeighborhoodEntry {
   std::uint64_t word = 0;
   std::uint8_t tag = 0;
   std::uint32_t index = 0;  // within the neighborhood
@@ -111,7 +111,8 @@ struct Found {
 // Searches the bytes of a key's neighborhood. If a READ raced with a change of an entry, they may
 // pair an old word with a new key, so the caller must compare the key of the object that the word
 // points to.
-std::optional<Found> find_in(std::span<const std::byte> neighborhood, const Geometry& geometry,
-                             const StoredKey& key, std::uint64_t vacant_bits = 0);
+std::optional<NeighborhoodEntry> find_in(std::span<const std::byte> neighborhood,
+                                         const Geometry& geometry, const StoredKey& key,
+                                         std::uint64_t vacant_bits = 0);
 
 }  // namespace perdura::systems::hopscotch

@@ -20,12 +20,13 @@ Table::Table(pmem::Region& region, Bytes offset, const Geometry& geometry,
       scratch_(geometry.stride()),
       zeros_(geometry.slot_size()) {}
 
-std::optional<Entry> Table::find(const StoredKey& key) const {
+std::optional<TableEntry> Table::find(const StoredKey& key) const {
   const Bucket home = geometry_.home(key);
   region_.read(at(home), neighborhood_);
-  const std::optional<Found> found = find_in(neighborhood_, geometry_, key, vacant_.bits);
+  const std::optional<NeighborhoodEntry> found =
+      find_in(neighborhood_, geometry_, key, vacant_.bits);
   if (!found) return std::nullopt;
-  return Entry{found->word, found->tag, key.format, home + found->index};
+  return TableEntry{found->word, found->tag, key.format, home + found->index};
 }
 
 kv::Result<Bucket> Table::insert(const StoredKey& key, std::uint8_t tag, std::uint64_t word,
@@ -164,7 +165,7 @@ void Table::count_displacement() {
 std::uint64_t Table::recover() {
   std::uint64_t copies = 0;
   std::vector<std::byte> other(geometry_.stride());
-  for_each([&](const Entry& entry, std::span<const std::byte> key) {
+  for_each([&](const TableEntry& entry, std::span<const std::byte> key) {
     const Bucket end = geometry_.home(key) + geometry_.neighborhood;
     for (Bucket bucket = entry.bucket + 1; bucket < end; ++bucket) {
       if (is_vacant(word_of(bucket))) continue;
@@ -180,10 +181,10 @@ std::uint64_t Table::recover() {
 
 std::string Table::audit() const {
   std::string problem;
-  for_each([&](const Entry& entry, std::span<const std::byte> key) {
+  for_each([&](const TableEntry& entry, std::span<const std::byte> key) {
     StoredKey stored{entry.format, key, {}};
     if (entry.format == kDigestFormat) std::copy_n(key.begin(), kDigestSize, stored.digest.begin());
-    const std::optional<Entry> found = find(stored);
+    const std::optional<TableEntry> found = find(stored);
     if (!found) {
       problem = fmt::format("the key in bucket {} is outside of its neighborhood", entry.bucket);
     } else if (found->bucket != entry.bucket) {

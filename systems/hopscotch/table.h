@@ -19,7 +19,7 @@
 
 namespace perdura::systems::hopscotch {
 
-struct Entry {
+struct TableEntry {
   std::uint64_t word = 0;
   std::uint8_t tag = 0;
   std::uint8_t format = kTypicalFormat;
@@ -51,8 +51,8 @@ class Table {
 
   const Geometry& geometry() const { return geometry_; }
 
-  std::optional<Entry> find(const StoredKey& key) const;
-  std::optional<Entry> find(kv::Key key) const { return find(geometry_.stored(key)); }
+  std::optional<TableEntry> find(const StoredKey& key) const;
+  std::optional<TableEntry> find(kv::Key key) const { return find(geometry_.stored(key)); }
 
   // Adds a key that is not in the table. Writes the key, the tag and the format first, each only if
   // it differs from what is there, then the word (not 0) by one atomic store. The error is
@@ -91,7 +91,7 @@ class Table {
     for (Bucket bucket = 0; bucket < geometry_.entries(); ++bucket) {
       if (is_vacant(word_of(bucket))) continue;
       const EntryHead head = read_entry(bucket, bytes);
-      visit(Entry{head.word, head.tag, head.format, bucket}, stored_bytes(head, bytes));
+      visit(TableEntry{head.word, head.tag, head.format, bucket}, stored_bytes(head, bytes));
     }
   }
 

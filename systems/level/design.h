@@ -12,7 +12,7 @@ struct Design {
   static constexpr std::string_view kName = level::kName;
   using Parameters = level::Parameters;
   using Index = level::Index;
-  using Reader = level::Reader;
+  using IndexReader = level::IndexReader;
 
   // The candidate buckets of keys 0 and 1 are full. The first item can move to make room for one of
   // them; for the other one the table must be resized.

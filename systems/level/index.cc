@@ -90,14 +90,14 @@ inline std::uint32_t matching_all(const std::array<Tokens, 4>& tokens, Tag tag) 
 }  // namespace
 
 // Does not branch on which bucket has the item, since that is unpredictable.
-inline std::optional<Index::Found> Index::find_in(const Candidates& candidates, const KeyWords& key,
-                                                  Tag tag) const {
+inline std::optional<Index::LocatedItem> Index::find_in(const Candidates& candidates,
+                                                        const KeyWords& key, Tag tag) const {
   for (std::uint32_t matches = matching_all(candidates.tokens, tag); matches != 0;
        matches &= matches - 1) {
     const auto bit = static_cast<std::uint32_t>(std::countr_zero(matches));
-    const Place place{candidates.buckets[bit / kBucketSlots], bit % kBucketSlots};
-    const SlotWords item = load_item(place);
-    if (KeyWords::of(item).same(key)) return Found{place, slot_of(item)};
+    const SlotAddress address{candidates.buckets[bit / kBucketSlots], bit % kBucketSlots};
+    const SlotWords item = load_item(address);
+    if (KeyWords::of(item).same(key)) return LocatedItem{address, slot_of(item)};
   }
   return std::nullopt;
 }
@@ -132,20 +132,20 @@ std::optional<SlotNumber> Index::find_in_bucket(Bytes bucket, const KeyWords& ke
 // --- room for an item ----------------------------------------------------------------------------
 
 // A free slot in the emptier of the two candidates of a level.
-std::optional<Index::Place> Index::room_in(const Candidates& candidates, std::size_t level) {
+std::optional<Index::SlotAddress> Index::room_in(const Candidates& candidates, std::size_t level) {
   const bool other =
       count_items(candidates.tokens[level + 1]) < count_items(candidates.tokens[level]);
   const std::size_t emptier = level + (other ? 1 : 0);
   const auto slot = free_slot(candidates.tokens[emptier]);
   if (!slot) return std::nullopt;
-  return Place{candidates.buckets[emptier], *slot};
+  return SlotAddress{candidates.buckets[emptier], *slot};
 }
 
 Index::Room Index::make_room(const Hashes& key, Writer& writer) {
   for (const Level* level : {&top_level(), &bottom_level()}) {
     for (const Side side : {Side::first, Side::second}) {
       const Room room = make_room_in(*level, level->candidate(key, side), writer);
-      if (room.place || room.busy) return room;
+      if (room.address || room.busy) return room;
     }
   }
   return {};
@@ -158,7 +158,7 @@ Index::Room Index::make_room(const Hashes& key, Writer& writer) {
 Index::Room Index::make_room_in(const Level& level, std::uint64_t bucket, Writer& writer) {
   if (level.side_of(bucket) == Side::second) return {};
   for (SlotNumber slot = 0; slot < kBucketSlots; ++slot) {
-    const Place from{level.bucket_offset(bucket), slot};
+    const SlotAddress from{level.bucket_offset(bucket), slot};
     const Slot item = load_slot(from);
     const Hashes hashes = Hashes::of(item);
     const Bytes other = level.candidate_offset(hashes, Side::second);
@@ -171,7 +171,7 @@ Index::Room Index::make_room_in(const Level& level, std::uint64_t bucket, Writer
     if (!room) continue;
     movements_.fetch_add(1, std::memory_order_relaxed);
     move_item(from, {other, *room}, item, hashes.tag());
-    return {.place = from};
+    return {.address = from};
   }
   return {};
 }
@@ -203,26 +203,26 @@ Index::Outcome Index::try_put(const Slot& item, const Hashes& hashes, Writer& wr
   const Candidates candidates = load_candidates(hashes);
   const auto old = find_in(candidates, KeyWords::of(item), hashes.tag());
   if (old) {
-    const auto& [place, old_item] = *old;
-    const auto free = free_slot(load_tokens(place.bucket));
+    const auto& [address, old_item] = *old;
+    const auto free = free_slot(load_tokens(address.bucket));
     if (free) {
-      update_item({place.bucket, *free}, place.slot, old_item, item, hashes.tag());
+      update_item({address.bucket, *free}, address.slot, old_item, item, hashes.tag());
     } else {
       overwrites_.fetch_add(1, std::memory_order_relaxed);
-      overwrite_item(place, old_item, item, writer.number % geometry_.logs);
+      overwrite_item(address, old_item, item, writer.number % geometry_.logs);
     }
     return Outcome::done;
   }
-  std::optional<Place> place = room_in(candidates, kInTop);
-  if (!place) place = room_in(candidates, kInBottom);
-  if (!place) {
+  std::optional<SlotAddress> address = room_in(candidates, kInTop);
+  if (!address) address = room_in(candidates, kInBottom);
+  if (!address) {
     const Room room = make_room(hashes, writer);
     if (room.busy) return Outcome::busy;
-    place = room.place;
+    address = room.address;
   }
-  if (!place) return bottom() < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
+  if (!address) return bottom() < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
   items_.fetch_add(1, std::memory_order_relaxed);
-  insert_item(*place, item, hashes.tag());
+  insert_item(*address, item, hashes.tag());
   return Outcome::done;
 }
 
@@ -232,18 +232,18 @@ kv::Result<void> Index::erase(const Slot& key, const Hashes& hashes) {
   const auto found = find_in(load_candidates(hashes), KeyWords::of(key), hashes.tag());
   if (!found) return tl::unexpected(kv::Error::not_found);
   items_.fetch_sub(1, std::memory_order_relaxed);
-  delete_item(found->place, found->item);
+  delete_item(found->address, found->item);
   return {};
 }
 
-void Index::insert_item(Place place, const Slot& item, Tag tag) {
-  write_item(place, item);
-  persist_item(place);
-  change_tokens(place.bucket, with_item(load_tokens(place.bucket), place.slot, tag),
-                toggle(place.slot, item));
+void Index::insert_item(SlotAddress address, const Slot& item, Tag tag) {
+  write_item(address, item);
+  persist_item(address);
+  change_tokens(address.bucket, with_item(load_tokens(address.bucket), address.slot, tag),
+                toggle(address.slot, item));
 }
 
-void Index::update_item(Place to, SlotNumber from, const Slot& old_item, const Slot& item,
+void Index::update_item(SlotAddress to, SlotNumber from, const Slot& old_item, const Slot& item,
                         Tag tag) {
   write_item(to, item);
   persist_item(to);
@@ -252,33 +252,35 @@ void Index::update_item(Place to, SlotNumber from, const Slot& old_item, const S
                 toggle(to.slot, item) ^ toggle(from, old_item));
 }
 
-void Index::overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber log) {
+void Index::overwrite_item(SlotAddress address, const Slot& old_item, const Slot& item,
+                           LogNumber log) {
   const std::scoped_lock lock(logs_[log].lock);
-  const std::uint64_t check = load_check(place.bucket);
-  log_item(place, item, log);
-  write_item(place, item);
-  persist_item(place);
+  const std::uint64_t check = load_check(address.bucket);
+  log_item(address, item, log);
+  write_item(address, item);
+  persist_item(address);
   if (has_readers()) {
-    store_check(place.bucket, check ^ toggle(place.slot, old_item) ^ toggle(place.slot, item));
+    store_check(address.bucket,
+                check ^ toggle(address.slot, old_item) ^ toggle(address.slot, item));
   }
   clear_log(log);
 }
 
-void Index::delete_item(Place place, const Slot& item) {
-  change_tokens(place.bucket, without_item(load_tokens(place.bucket), place.slot),
-                toggle(place.slot, item));
+void Index::delete_item(SlotAddress address, const Slot& item) {
+  change_tokens(address.bucket, without_item(load_tokens(address.bucket), address.slot),
+                toggle(address.slot, item));
 }
 
-void Index::move_item(Place from, Place to, const Slot& item, Tag tag) {
+void Index::move_item(SlotAddress from, SlotAddress to, const Slot& item, Tag tag) {
   insert_item(to, item, tag);
   delete_item(from, item);
 }
 
-void Index::write_item(Place place, const Slot& item) {
-  region_.write_object(offset_ + place.offset(), item);
+void Index::write_item(SlotAddress address, const Slot& item) {
+  region_.write_object(offset_ + address.offset(), item);
 }
 
-void Index::persist_item(Place place) { persist(place.offset(), kSlotSize); }
+void Index::persist_item(SlotAddress address) { persist(address.offset(), kSlotSize); }
 
 // The check is updated last. Until then a reader finds a mismatch and reads again, so that no
 // client sees a change that is not durable yet. The old check is loaded before the line is flushed,
@@ -299,8 +301,8 @@ void Index::change_tokens(Bytes bucket, Tokens after, std::uint64_t toggles) {
 // --- the log -------------------------------------------------------------------------------------
 
 // The mark is set only after the rest of the entry is durable.
-void Index::log_item(Place place, const Slot& item, LogNumber log) {
-  write_log_entry(place, item, log);
+void Index::log_item(SlotAddress address, const Slot& item, LogNumber log) {
+  write_log_entry(address, item, log);
   persist_log_entry(log);
   mark_log_entry(1, log);
 }
@@ -313,10 +315,10 @@ void Index::clear_log(LogNumber log) {
   persist(log_position_offset(log), kWord);
 }
 
-void Index::write_log_entry(Place place, const Slot& item, LogNumber log) {
+void Index::write_log_entry(SlotAddress address, const Slot& item, LogNumber log) {
   const Bytes entry = log_entry_offset(log, logs_[log].position);
   region_.write_object(offset_ + entry, item);
-  store_word(entry + offsetof(LogEntry, place), place.offset());
+  store_word(entry + offsetof(LogEntry, offset), address.offset());
 }
 
 void Index::persist_log_entry(LogNumber log) {

@@ -123,23 +123,24 @@ class Index {
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
  private:
-  // The place of a slot. Offsets are in bytes from the start of the index.
-  struct Place {
+  // The address of a slot. Offsets are in bytes from the start of the index.
+  struct SlotAddress {
     Bytes bucket = 0;
     SlotNumber slot = 0;
     Bytes offset() const { return bucket + slot_offset(slot); }
   };
 
   // The steps whose order makes the index crash-consistent and readers safe.
-  void insert_item(Place place, const Slot& item, Tag tag);
-  void update_item(Place to, SlotNumber from, const Slot& old_item, const Slot& item, Tag tag);
-  void overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber log);
-  void move_item(Place from, Place to, const Slot& item, Tag tag);
+  void insert_item(SlotAddress address, const Slot& item, Tag tag);
+  void update_item(SlotAddress to, SlotNumber from, const Slot& old_item, const Slot& item,
+                   Tag tag);
+  void overwrite_item(SlotAddress address, const Slot& old_item, const Slot& item, LogNumber log);
+  void move_item(SlotAddress from, SlotAddress to, const Slot& item, Tag tag);
   void rehash_bucket(std::uint64_t bucket);
 
-  void write_item(Place place, const Slot& item);
-  void persist_item(Place place);
-  void delete_item(Place place, const Slot& item);
+  void write_item(SlotAddress address, const Slot& item);
+  void persist_item(SlotAddress address);
+  void delete_item(SlotAddress address, const Slot& item);
 
   // The change of a bucket's check when a slot with this item becomes occupied or free.
   std::uint64_t toggle(SlotNumber slot, const Slot& item) const {
@@ -155,9 +156,9 @@ class Index {
   void persist_tokens(Bytes bucket) { persist(bucket + kTokensOffset, kWord); }
 
   // These work on the next entry of the log.
-  void log_item(Place place, const Slot& item, LogNumber log);
+  void log_item(SlotAddress address, const Slot& item, LogNumber log);
   void clear_log(LogNumber log);
-  void write_log_entry(Place place, const Slot& item, LogNumber log);
+  void write_log_entry(SlotAddress address, const Slot& item, LogNumber log);
   void persist_log_entry(LogNumber log);
   void mark_log_entry(std::uint64_t mark, LogNumber log);
 
@@ -195,17 +196,18 @@ class Index {
 
   std::array<Bytes, 4> candidate_offsets(const Hashes& key) const;
   Candidates load_candidates(const Hashes& key) const;
-  struct Found {
-    Place place;
+  struct LocatedItem {
+    SlotAddress address;
     Slot item;
   };
-  std::optional<Found> find_in(const Candidates& candidates, const KeyWords& key, Tag tag) const;
+  std::optional<LocatedItem> find_in(const Candidates& candidates, const KeyWords& key,
+                                     Tag tag) const;
   std::optional<Slot> find_in_next_top(const KeyWords& key, const Hashes& hashes) const;
   std::optional<SlotNumber> find_in_bucket(Bytes bucket, const KeyWords& key, Tag tag) const;
-  static std::optional<Place> room_in(const Candidates& candidates, std::size_t level);
-  // A free place, or `busy`, or neither if no room can be made.
+  static std::optional<SlotAddress> room_in(const Candidates& candidates, std::size_t level);
+  // A free slot, or `busy`, or neither if no room can be made.
   struct Room {
-    std::optional<Place> place{};
+    std::optional<SlotAddress> address{};
     bool busy = false;
   };
   Room make_room(const Hashes& key, Writer& writer);
@@ -213,10 +215,10 @@ class Index {
 
   std::uint64_t load_word(Bytes offset) const { return region_.load(offset_ + offset); }
   void store_word(Bytes offset, std::uint64_t value) { region_.store(offset_ + offset, value); }
-  SlotWords load_item(Place place) const {
-    return region_.read_object<SlotWords>(offset_ + place.offset());
+  SlotWords load_item(SlotAddress address) const {
+    return region_.read_object<SlotWords>(offset_ + address.offset());
   }
-  Slot load_slot(Place place) const { return slot_of(load_item(place)); }
+  Slot load_slot(SlotAddress address) const { return slot_of(load_item(address)); }
   template <class Visit>
   void for_each_in(Bytes bucket, Visit visit) const {
     const Tokens tokens = load_tokens(bucket);
@@ -228,7 +230,7 @@ class Index {
   void set_state(State state);
   void store_state(State state);
   void recover_log(LogNumber log);
-  bool is_slot(std::uint64_t place) const;
+  bool is_slot(std::uint64_t offset) const;
   std::uint64_t recover_bucket(const Level& level, std::uint64_t bucket);
   std::optional<Bytes> bucket_of_copy(const Level& level, std::uint64_t bucket,
                                       const Hashes& key) const;

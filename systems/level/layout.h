@@ -143,7 +143,7 @@ inline std::uint64_t check_term(SlotNumber number, const Slot& slot) {
   return check_term(number, words_of(slot));
 }
 
-// --- places --------------------------------------------------------------------------------------
+// --- addresses -----------------------------------------------------------------------------------
 
 enum class Side : std::uint8_t { first, second };
 
@@ -203,10 +203,10 @@ struct State {
 // An item that is to overwrite a slot of a full bucket. The entries of a log are used in rotation.
 struct LogEntry {
   Slot item;
-  std::uint64_t place = 0;  // the slot's offset in bytes from the start of the index
-  std::uint64_t mark = 0;   // 1: the overwrite must be completed; 0: there is none, or it is done
+  std::uint64_t offset = 0;  // the slot's offset in bytes from the start of the index
+  std::uint64_t mark = 0;    // 1: the overwrite must be completed; 0: there is none, or it is done
 };
-static_assert(offsetof(LogEntry, place) == 32 && offsetof(LogEntry, mark) == 40);
+static_assert(offsetof(LogEntry, offset) == 32 && offsetof(LogEntry, mark) == 40);
 
 inline constexpr Bytes kStateOffset = 0;
 // Every log is a line with the number of the next entry to use, followed by one line for each

@@ -8,12 +8,12 @@ Plan plan_of(const Geometry& geometry, std::uint32_t bottom) {
   return {geometry.buckets, std::uint64_t{geometry.logs} << 32 | geometry.resizes, bottom};
 }
 
-Reader::Reader(const Plan& plan)
+IndexReader::IndexReader(const Plan& plan)
     : geometry_{plan[0], static_cast<std::uint32_t>(plan[1]),
                 static_cast<std::uint32_t>(plan[1] >> 32)},
       bottom_(static_cast<std::uint32_t>(plan[2])) {}
 
-Task<std::optional<LookedUp>> Reader::look_up(Reads reads, Slot key) {
+Task<std::optional<LookedUp>> IndexReader::look_up(Reads reads, Slot key) {
   const Wanted wanted{key, Hashes::of(key)};
   const std::uint32_t bottom = bottom_;
   bool later = false;
@@ -30,8 +30,8 @@ Task<std::optional<LookedUp>> Reader::look_up(Reads reads, Slot key) {
 // An item moves only from its first bucket of a level to the second, and from either to the next
 // level but one, and it is stored there before it is deleted here. So a search in this order cannot
 // miss it.
-Task<std::optional<Search>> Reader::search(Reads& reads, std::uint32_t level, Wanted wanted,
-                                           bool& later) {
+Task<std::optional<Search>> IndexReader::search(Reads& reads, std::uint32_t level, Wanted wanted,
+                                                bool& later) {
   for (;; level += 2) {
     const std::optional<Search> result = co_await search_level(reads, level, wanted);
     if (!result || result->found || !result->sealed) co_return result;
@@ -39,7 +39,8 @@ Task<std::optional<Search>> Reader::search(Reads& reads, std::uint32_t level, Wa
   }
 }
 
-Task<std::optional<Search>> Reader::search_level(Reads& reads, std::uint32_t level, Wanted wanted) {
+Task<std::optional<Search>> IndexReader::search_level(Reads& reads, std::uint32_t level,
+                                                      Wanted wanted) {
   const Level used = geometry_.level(level);
   const std::optional<Search> first =
       co_await search_bucket_at(reads, used.candidate_offset(wanted.hashes, Side::first), wanted);
@@ -50,7 +51,8 @@ Task<std::optional<Search>> Reader::search_level(Reads& reads, std::uint32_t lev
   co_return second;
 }
 
-Task<std::optional<Search>> Reader::search_bucket_at(Reads& reads, Bytes offset, Wanted wanted) {
+Task<std::optional<Search>> IndexReader::search_bucket_at(Reads& reads, Bytes offset,
+                                                          Wanted wanted) {
   co_return co_await reads.read_whole(offset, kBucketSize, [&wanted](auto bytes) {
     return search_bucket(bytes, wanted.key, wanted.hashes.tag());
   });

@@ -13,9 +13,9 @@ using bucket_hash::Reads;
 // The information about an index that a client gets when it connects.
 Plan plan_of(const Geometry& geometry, std::uint32_t bottom);
 
-class Reader {
+class IndexReader {
  public:
-  explicit Reader(const Plan& plan);
+  explicit IndexReader(const Plan& plan);
 
   static Bytes read_room() { return kBucketSize; }
   // Reads one bucket after the other until the key is found: the two candidates of the top level,

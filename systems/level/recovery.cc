@@ -43,25 +43,25 @@ void Index::recover_log(LogNumber log) {
     const Bytes offset = log_entry_offset(log, number);
     const auto entry = region_.read_object<LogEntry>(offset_ + offset);
     if (entry.mark == 0) continue;
-    if (!is_slot(entry.place)) {
+    if (!is_slot(entry.offset)) {
       throw UsageError(
           fmt::format("log {} of pool '{}' is damaged: entry {} is for a slot that does not "
                       "exist; remove the pool",
                       log, region_.name(), number));
     }
     ++recovered_.overwrites;
-    region_.write_object(offset_ + entry.place, entry.item);
-    persist(entry.place, kSlotSize);
+    region_.write_object(offset_ + entry.offset, entry.item);
+    persist(entry.offset, kSlotSize);
     const Bytes mark = offset + offsetof(LogEntry, mark);
     store_word(mark, 0);
     persist(mark, kWord);
   }
 }
 
-bool Index::is_slot(std::uint64_t place) const {
+bool Index::is_slot(std::uint64_t offset) const {
   const Bytes begin = bottom_level().offset;
-  if (place < begin || place >= levels_[last_level()].end()) return false;
-  const Bytes in_bucket = (place - begin) % kBucketSize;
+  if (offset < begin || offset >= levels_[last_level()].end()) return false;
+  const Bytes in_bucket = (offset - begin) % kBucketSize;
   return in_bucket >= kHeaderSize && (in_bucket - kHeaderSize) % kSlotSize == 0;
 }
 

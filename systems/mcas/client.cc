@@ -188,7 +188,7 @@ Task<Reply> Client::request(rpc::Call call, Request header, Key key, Value value
   rpc::write_message(buffer.bytes(), header);
   copy_bytes(buffer.bytes().subspan(sizeof header, key.size()), key);
   copy_bytes(buffer.bytes().subspan(sizeof header + key.size()), value);
-  fabric::Operation send = queue_pair_->send(buffer);
+  fabric::RdmaOperation send = queue_pair_->send(buffer);
   calls_.expect(call);
   send.post();
   const std::optional<Reply> reply = co_await calls_.answer_to(

@@ -18,12 +18,12 @@ constexpr Bytes kLongestThatMoves = hstore::kLongestInField;
 static_assert(kLongestThatMoves <= kLongestArgument);
 
 // Returns nothing if the range is not within the value.
-std::optional<Place> part_of(const Place& value, const Transfer& transfer) {
+std::optional<ByteRange> part_of(const ByteRange& value, const Transfer& transfer) {
   if (transfer.value_offset > value.length ||
       transfer.length > value.length - transfer.value_offset) {
     return std::nullopt;
   }
-  return Place{value.offset + transfer.value_offset, transfer.length};
+  return ByteRange{value.offset + transfer.value_offset, transfer.length};
 }
 
 fabric::RemoteAddress remote_of(const Transfer& transfer, Bytes at) {
@@ -35,7 +35,7 @@ fabric::RemoteAddress remote_of(const Transfer& transfer, Bytes at) {
 // operation has failed.
 template <class Start, class Completed>
 Task<bool> move_pieces(Bytes length, Bytes piece, Start start, Completed completed) {
-  std::array<std::optional<fabric::Operation>, 2> under_way;
+  std::array<std::optional<fabric::RdmaOperation>, 2> under_way;
   const auto post = [&](Bytes at) {
     if (at >= length) return;
     start(under_way[at / piece % 2], at, static_cast<std::uint32_t>(std::min(piece, length - at)));
@@ -45,9 +45,9 @@ Task<bool> move_pieces(Bytes length, Bytes piece, Start start, Completed complet
   post(0);
   for (Bytes at = 0; at < length; at += piece) {
     if (moved) post(at + piece);
-    std::optional<fabric::Operation>& next = under_way[at / piece % 2];
+    std::optional<fabric::RdmaOperation>& next = under_way[at / piece % 2];
     if (!next) break;
-    fabric::Operation& operation = *next;
+    fabric::RdmaOperation& operation = *next;
     const fabric::Completion completion = co_await operation;
     moved = moved && completion;
     next.reset();
@@ -88,8 +88,8 @@ Task<JobOutcome> DirectTransfers::put_direct(const Job& job, Transfer from) {
   co_await Growth::until_over(pool);
   if (!overwrites && pool.engine->get(key)) co_return tl::unexpected(objects::Error::exists);
   Reservation value(pool, from.length);
-  if (!value.place()) co_return tl::unexpected(objects::Error::out_of_space);
-  if (!co_await fetch(*job.session, from, *value.place())) {
+  if (!value.range()) co_return tl::unexpected(objects::Error::out_of_space);
+  if (!co_await fetch(*job.session, from, *value.range())) {
     co_return tl::unexpected(objects::Error::disconnected);
   }
   const KeyLocks::Lock lock = co_await pool.locks.lock(key, LockMode::exclusive);
@@ -97,7 +97,7 @@ Task<JobOutcome> DirectTransfers::put_direct(const Job& job, Transfer from) {
   for (;;) {
     co_await Growth::until_over(pool);
     if (!overwrites && pool.engine->get(key)) co_return tl::unexpected(objects::Error::exists);
-    const PutOutcome outcome = pool.engine->put_reserved(key, *value.place());
+    const PutOutcome outcome = pool.engine->put_reserved(key, *value.range());
     if (outcome == PutOutcome::done) value.taken();
     if (outcome != PutOutcome::must_grow) co_return KeyRequests::outcome_of(pool, key, outcome);
     co_await growth_.grow(pool);
@@ -110,11 +110,11 @@ Task<JobOutcome> DirectTransfers::get_direct(const Job& job, Transfer to) {
   const bool whole = job.request.header.kind == RequestKind::get_direct;
   const KeyLocks::Lock lock = co_await job.pool->locks.lock(key, LockMode::shared);
   co_await Growth::until_over(*job.pool);
-  const std::optional<Place> value = job.pool->engine->get(key);
+  const std::optional<ByteRange> value = job.pool->engine->get(key);
   if (!value) co_return tl::unexpected(objects::Error::not_found);
   if (whole && to.value_offset != 0) co_return tl::unexpected(objects::Error::invalid);
   if (whole && value->length > to.length) co_return tl::unexpected(objects::Error::too_large);
-  const std::optional<Place> part = whole ? value : part_of(*value, to);
+  const std::optional<ByteRange> part = whole ? value : part_of(*value, to);
   if (!part) co_return tl::unexpected(objects::Error::invalid);
   bool sent = false;
   if (value->length > kLongestThatMoves) {
@@ -134,9 +134,9 @@ Task<JobOutcome> DirectTransfers::put_direct_offset(const Job& job, Transfer fro
   const Key key = job.request.key;
   const KeyLocks::Lock lock = co_await job.pool->locks.lock(key, LockMode::exclusive);
   co_await Growth::until_over(*job.pool);
-  const std::optional<Place> value = engine.get(key);
+  const std::optional<ByteRange> value = engine.get(key);
   if (!value) co_return tl::unexpected(objects::Error::not_found);
-  const std::optional<Place> part = part_of(*value, from);
+  const std::optional<ByteRange> part = part_of(*value, from);
   if (!part) co_return tl::unexpected(objects::Error::invalid);
   if (value->length > kLongestThatMoves) {
     const bool fetched = co_await fetch(*job.session, from, *part);
@@ -145,13 +145,13 @@ Task<JobOutcome> DirectTransfers::put_direct_offset(const Job& job, Transfer fro
   }
   const fabric::LocalBuffer copy =
       sessions_.reply_buffer(job).slice(sizeof(Reply), static_cast<std::uint32_t>(part->length));
-  fabric::Operation read = job.session->queue_pair->read(copy, remote_of(from, 0));
+  fabric::RdmaOperation read = job.session->queue_pair->read(copy, remote_of(from, 0));
   if (!co_await read) co_return tl::unexpected(objects::Error::disconnected);
   co_await Growth::until_over(*job.pool);
   // The value may have moved. Since its key is locked, its length can have changed only if
   // something other than the shard wrote to the pool.
-  const std::optional<Place> moved = engine.get(key);
-  const std::optional<Place> now = moved ? part_of(*moved, from) : std::nullopt;
+  const std::optional<ByteRange> moved = engine.get(key);
+  const std::optional<ByteRange> now = moved ? part_of(*moved, from) : std::nullopt;
   if (!now) throw DamagedPool("a value has changed its length while its key was locked");
   pools_.region().write(now->offset, copy.bytes());
   pools_.memory().persist(*now);
@@ -159,10 +159,10 @@ Task<JobOutcome> DirectTransfers::put_direct_offset(const Job& job, Transfer fro
 }
 
 // Moves the data into persistent memory and flushes it. It is durable after the next drain().
-Task<bool> DirectTransfers::fetch(ShardSession& session, const Transfer& from, Place into) {
+Task<bool> DirectTransfers::fetch(ShardSession& session, const Transfer& from, ByteRange into) {
   co_return co_await move_pieces(
       into.length, piece_,
-      [&](std::optional<fabric::Operation>& operation, Bytes at, std::uint32_t length) {
+      [&](std::optional<fabric::RdmaOperation>& operation, Bytes at, std::uint32_t length) {
         operation.emplace(*session.queue_pair,
                           fabric::WorkRequest{.opcode = fabric::Opcode::read,
                                               .local = pool_memory_.local(into.offset + at, length),
@@ -177,7 +177,7 @@ Task<bool> DirectTransfers::send(ShardSession& session, const Transfer& to,
                                  fabric::LocalBuffer from, Bytes length) {
   co_return co_await move_pieces(
       length, piece_,
-      [&](std::optional<fabric::Operation>& operation, Bytes at, std::uint32_t piece) {
+      [&](std::optional<fabric::RdmaOperation>& operation, Bytes at, std::uint32_t piece) {
         operation.emplace(*session.queue_pair, fabric::WorkRequest{.opcode = fabric::Opcode::write,
                                                                    .local = from.slice(at, piece),
                                                                    .remote = remote_of(to, at)});

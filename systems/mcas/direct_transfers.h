@@ -26,7 +26,7 @@ class DirectTransfers {
   Task<JobOutcome> put_direct(const Job& job, Transfer from);
   Task<JobOutcome> get_direct(const Job& job, Transfer to);
   Task<JobOutcome> put_direct_offset(const Job& job, Transfer from);
-  Task<bool> fetch(ShardSession& session, const Transfer& from, Place into);
+  Task<bool> fetch(ShardSession& session, const Transfer& from, ByteRange into);
   // `from` is the beginning of the `length` bytes.
   Task<bool> send(ShardSession& session, const Transfer& to, fabric::LocalBuffer from,
                   Bytes length);

@@ -86,7 +86,7 @@ Task<JobOutcome> Invocations::execute(const Job& job) {
   PoolCallbacks& pool = process.of(*job.pool);
   ado::WorkMessage order;
   if (const auto error = co_await prepare(job, pool, order)) co_return tl::unexpected(*error);
-  const std::vector<Place> detached = order.detached;
+  const std::vector<ByteRange> detached = order.detached;
   const ado::LockMode mode = reads ? ado::LockMode::read : ado::LockMode::write;
   pool.hold(order.key, mode, std::move(*lock));
   Task<ado::CompletionMessage> working = process.work(std::move(order), mode);
@@ -95,7 +95,7 @@ Task<JobOutcome> Invocations::execute(const Job& job) {
   // nobody knows, so the memory is not freed.
   if (completion.status == ado::WorkStatus::failed) {
     co_await Growth::until_over(*job.pool);
-    for (const Place& place : detached) pool.free(place);
+    for (const ByteRange& range : detached) pool.free(range);
   }
   co_return answered(job, completion);
 }

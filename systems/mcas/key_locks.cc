@@ -8,7 +8,7 @@ bool KeyLocks::Less::operator()(Key a, Key b) const {
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
 }
 
-KeyLocks::Waiter::Waiter(KeyLocks& its_locks, Entries::iterator its_entry, LockMode its_mode)
+KeyLocks::Waiter::Waiter(KeyLocks& its_locks, LockedKeys::iterator its_entry, LockMode its_mode)
     : locks(its_locks), at(its_entry), mode(its_mode) {
   at->second.waiting.push_back(this);
 }
@@ -43,16 +43,16 @@ bool KeyLocks::would_grant(Key key, LockMode mode) const {
   return found == entries_.end() || (found->second.waiting.empty() && found->second.grants(mode));
 }
 
-KeyLocks::Entries::iterator KeyLocks::entry_of(Key key) {
+KeyLocks::LockedKeys::iterator KeyLocks::entry_of(Key key) {
   const auto found = entries_.find(key);
   if (found != entries_.end()) return found;
-  SpareNodes<Entries>::Node node = spare_.take();
+  SpareNodes<LockedKeys>::Node node = spare_.take();
   node.key().assign(key.begin(), key.end());
   return entries_.insert(std::move(node)).position;
 }
 
-void KeyLocks::release(Entries::iterator at, LockMode mode) {
-  Entry& entry = at->second;
+void KeyLocks::release(LockedKeys::iterator at, LockMode mode) {
+  LockedKey& entry = at->second;
   if (mode == LockMode::shared) {
     --entry.shared;
   } else {
@@ -61,8 +61,8 @@ void KeyLocks::release(Entries::iterator at, LockMode mode) {
   update(at);
 }
 
-void KeyLocks::update(Entries::iterator at) {
-  Entry& entry = at->second;
+void KeyLocks::update(LockedKeys::iterator at) {
+  LockedKey& entry = at->second;
   while (!entry.waiting.empty() && entry.grants(entry.waiting.front()->mode)) {
     Waiter& next = *entry.waiting.front();
     entry.waiting.pop_front();

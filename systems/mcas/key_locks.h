@@ -26,13 +26,13 @@ using objects::Key;
 enum class LockMode : std::uint8_t { shared, exclusive };
 
 class KeyLocks {
-  struct Entry;
+  struct LockedKey;
   struct Less {
     using is_transparent = void;
     bool operator()(Key a, Key b) const;
   };
   // By key. Has only keys that are locked or waited for.
-  using Entries = std::map<std::vector<std::byte>, Entry, Less>;
+  using LockedKeys = std::map<std::vector<std::byte>, LockedKey, Less>;
 
  public:
   // A lock that is held until it is destroyed or unlock() is called.
@@ -54,10 +54,10 @@ class KeyLocks {
 
    private:
     friend class KeyLocks;
-    Lock(KeyLocks& locks, Entries::iterator at, LockMode mode)
+    Lock(KeyLocks& locks, LockedKeys::iterator at, LockMode mode)
         : locks_(&locks), at_(at), mode_(mode) {}
     KeyLocks* locks_ = nullptr;
-    Entries::iterator at_{};
+    LockedKeys::iterator at_{};
     LockMode mode_ = LockMode::shared;
   };
 
@@ -73,17 +73,17 @@ class KeyLocks {
  private:
   // Lives in the waiting task, which may be destroyed at any time.
   struct Waiter {
-    Waiter(KeyLocks& its_locks, Entries::iterator its_entry, LockMode its_mode);
+    Waiter(KeyLocks& its_locks, LockedKeys::iterator its_entry, LockMode its_mode);
     Waiter(const Waiter&) = delete;
     ~Waiter();
     KeyLocks& locks;
-    Entries::iterator at;
+    LockedKeys::iterator at;
     LockMode mode;
     bool granted = false;
     bool taken = false;  // the task has it as a Lock
     WaitList woken{};
   };
-  struct Entry {
+  struct LockedKey {
     std::uint32_t shared = 0;
     bool exclusive = false;
     std::deque<Waiter*> waiting{};
@@ -102,13 +102,13 @@ class KeyLocks {
   };
 
   bool would_grant(Key key, LockMode mode) const;
-  Entries::iterator entry_of(Key key);
-  void release(Entries::iterator at, LockMode mode);
+  LockedKeys::iterator entry_of(Key key);
+  void release(LockedKeys::iterator at, LockMode mode);
   // Grants the locks that can be granted now, and removes the entry if it is unused.
-  void update(Entries::iterator at);
+  void update(LockedKeys::iterator at);
 
-  Entries entries_;
-  SpareNodes<Entries> spare_;
+  LockedKeys entries_;
+  SpareNodes<LockedKeys> spare_;
 };
 
 }  // namespace perdura::systems::mcas

@@ -78,7 +78,7 @@ JobOutcome KeyRequests::outcome_of(Pool& pool, Key key, PutOutcome outcome) {
 
 JobOutcome KeyRequests::get(const Job& job) {
   ++statistics_.gets;
-  const std::optional<Place> value = job.pool->engine->get(job.request.key);
+  const std::optional<ByteRange> value = job.pool->engine->get(job.request.key);
   if (!value) return tl::unexpected(objects::Error::not_found);
   if (value->length > sessions_.limits().max_value_size) {
     return tl::unexpected(objects::Error::too_large);
@@ -96,7 +96,7 @@ JobOutcome KeyRequests::erase(const Job& job) {
 
 // The length of a value does not change while its key is locked, so this need not wait for a lock.
 JobOutcome KeyRequests::attributes(const Job& job) const {
-  const std::optional<Place> value = job.pool->engine->get(job.request.key);
+  const std::optional<ByteRange> value = job.pool->engine->get(job.request.key);
   if (!value) return tl::unexpected(objects::Error::not_found);
   return sessions_.reply_with(job, std::uint64_t{value->length});
 }

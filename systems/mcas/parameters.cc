@@ -57,7 +57,7 @@ Bytes memory_for(const kv::KvConfig& config, const hstore::Shape& shape) {
   };
   const Bytes record = of_field(config.key_size) + of_field(config.max_value_size);
   return (config.records + 1) * record +
-         shape.table.entries(shape.most_segments) * sizeof(hstore::Entry) +
+         shape.table.entries(shape.most_segments) * sizeof(hstore::HstoreEntry) +
          shape.heap.slot_size(sizeof(hstore::TableRoot));
 }
 
@@ -213,7 +213,7 @@ void set_granules(Parameters& result, std::uint64_t granules) {
            result.granule;
   };
   if (granules < granules_of(root_size(result.kind)) +
-                     granules_of(engine.table.entries_of(0) * sizeof(hstore::Entry))) {
+                     granules_of(engine.table.entries_of(0) * sizeof(hstore::HstoreEntry))) {
     throw ParameterError(
         "granules",
         fmt::format("{}: {} granules of {} bytes are too few for a first segment of {} "

@@ -49,13 +49,13 @@ auto PoolCallbacks::guarded(Use use) const -> std::optional<std::invoke_result_t
   }
 }
 
-std::optional<Place> PoolCallbacks::place_of(Key key) const {
+std::optional<ByteRange> PoolCallbacks::range_of(Key key) const {
   return guarded([&](const Engine& engine) { return engine.get(key); }).value_or(std::nullopt);
 }
 
-bool PoolCallbacks::sees(const Place& place) {
-  return std::any_of(parts_.begin(), parts_.end(), [&](const Place& part) {
-    return place.offset >= part.offset && place.end() <= part.end();
+bool PoolCallbacks::sees(const ByteRange& range) {
+  return std::any_of(parts_.begin(), parts_.end(), [&](const ByteRange& part) {
+    return range.offset >= part.offset && range.end() <= part.end();
   });
 }
 
@@ -86,18 +86,18 @@ void PoolCallbacks::unlock(const std::string& key, ado::LockMode mode) {
 
 // --- values --------------------------------------------------------------------------------------
 
-std::optional<Place> PoolCallbacks::find(const std::string& key) {
+std::optional<ByteRange> PoolCallbacks::find(const std::string& key) {
   if (!is_key(key)) return std::nullopt;
-  const std::optional<Place> place = place_of(as_key(key));
-  if (place && place->length <= hstore::kLongestInField) return Place{place->offset, 0};
-  return place;
+  const std::optional<ByteRange> range = range_of(as_key(key));
+  if (range && range->length <= hstore::kLongestInField) return ByteRange{range->offset, 0};
+  return range;
 }
 
 std::optional<std::string> PoolCallbacks::read(const std::string& key) {
-  const std::optional<Place> place = is_key(key) ? place_of(as_key(key)) : std::nullopt;
-  if (!place) return std::nullopt;
-  std::string value(place->length, '\0');
-  pools_.region().read(place->offset, std::as_writable_bytes(std::span(value)));
+  const std::optional<ByteRange> range = is_key(key) ? range_of(as_key(key)) : std::nullopt;
+  if (!range) return std::nullopt;
+  std::string value(range->length, '\0');
+  pools_.region().read(range->offset, std::as_writable_bytes(std::span(value)));
   return value;
 }
 
@@ -105,58 +105,59 @@ Task<Created> PoolCallbacks::put(Bytes length, Where where, Write write, KeyOf k
   if (length > kLongestValue) co_return Created{CallStatus::refused};
   co_await until_usable();
   Reservation value(*pool_, length);
-  if (!value.place()) co_return Created{CallStatus::out_of_space};
-  const Place place = *value.place();
-  if (where == Where::seen && !sees(place)) co_return Created{CallStatus::unseen};
-  write(place);
-  pools_.memory().flush(place);
+  if (!value.range()) co_return Created{CallStatus::out_of_space};
+  const ByteRange range = *value.range();
+  if (where == Where::seen && !sees(range)) co_return Created{CallStatus::unseen};
+  write(range);
+  pools_.memory().flush(range);
   for (;;) {
     co_await until_usable();
     const auto outcome =
-        guarded([&](Engine& engine) { return engine.put_reserved(key(place), place); });
+        guarded([&](Engine& engine) { return engine.put_reserved(key(range), range); });
     if (!outcome) co_return Created{CallStatus::refused};
     if (outcome == PutOutcome::out_of_space) co_return Created{CallStatus::out_of_space};
     if (outcome == PutOutcome::done) break;
     co_await growth_.grow(*pool_);
   }
   value.taken();
-  pool_->note_put(key(place));
-  co_return Created{CallStatus::done, place};
+  pool_->note_put(key(range));
+  co_return Created{CallStatus::done, range};
 }
 
 Task<Created> PoolCallbacks::create_value(std::string key, Bytes length, bool zeros) {
-  const Write write = [this, zeros](Place place) {
-    if (zeros) write_zeros(place);
+  const Write write = [this, zeros](ByteRange range) {
+    if (zeros) write_zeros(range);
   };
-  return put(length, Where::anywhere, write, [key = std::move(key)](Place) { return as_key(key); });
+  return put(length, Where::anywhere, write,
+             [key = std::move(key)](ByteRange) { return as_key(key); });
 }
 
 Task<Created> PoolCallbacks::create(std::string key, Bytes length) {
   if (!is_key(key)) co_return Created{CallStatus::refused};
-  const Write write = [this](Place place) { write_zeros(place); };
-  const KeyOf key_of = [&key](Place) { return as_key(key); };
+  const Write write = [this](ByteRange range) { write_zeros(range); };
+  const KeyOf key_of = [&key](ByteRange) { return as_key(key); };
   co_return placed(co_await put(length, Where::seen, write, key_of), key);
 }
 
 Task<Created> PoolCallbacks::resize(std::string key, Bytes length) {
   co_await until_usable();
-  const std::optional<Place> before = is_key(key) ? place_of(as_key(key)) : std::nullopt;
+  const std::optional<ByteRange> before = is_key(key) ? range_of(as_key(key)) : std::nullopt;
   if (!before) co_return Created{CallStatus::not_found};
   std::vector<std::byte> kept(std::min(before->length, length));
   pools_.region().read(before->offset, kept);
-  const Write write = [this, &kept](Place place) {
-    pools_.region().write(place.offset, kept);
-    write_zeros({place.offset + kept.size(), place.length - kept.size()});
+  const Write write = [this, &kept](ByteRange range) {
+    pools_.region().write(range.offset, kept);
+    write_zeros({range.offset + kept.size(), range.length - kept.size()});
   };
-  const KeyOf key_of = [&key](Place) { return as_key(key); };
+  const KeyOf key_of = [&key](ByteRange) { return as_key(key); };
   co_return placed(co_await put(length, Where::seen, write, key_of), key);
 }
 
-// The place at which the process may use a value that has been put. The pool may have been found to
+// The range in which the process may use a value that has been put. The pool may have been found to
 // be damaged meanwhile.
 Created PoolCallbacks::placed(Created created, const std::string& key) {
   if (created.status != CallStatus::done) return created;
-  const std::optional<Place> value = find(key);
+  const std::optional<ByteRange> value = find(key);
   return value ? Created{CallStatus::done, *value} : Created{CallStatus::refused};
 }
 
@@ -169,11 +170,11 @@ bool PoolCallbacks::erase_item(Key key) {
   return true;
 }
 
-void PoolCallbacks::write_zeros(Place place) const {
+void PoolCallbacks::write_zeros(ByteRange range) const {
   static constexpr std::array<std::byte, 4 * KiB> kZeros{};
-  for (Bytes done = 0; done < place.length; done += kZeros.size()) {
-    const Bytes length = std::min<Bytes>(kZeros.size(), place.length - done);
-    pools_.region().write(place.offset + done, std::span(kZeros).first(length));
+  for (Bytes done = 0; done < range.length; done += kZeros.size()) {
+    const Bytes length = std::min<Bytes>(kZeros.size(), range.length - done);
+    pools_.region().write(range.offset + done, std::span(kZeros).first(length));
   }
 }
 
@@ -181,29 +182,32 @@ void PoolCallbacks::write_zeros(Place place) const {
 
 Task<Created> PoolCallbacks::put_allocation(Bytes length, Where where, Write write) {
   AllocationKey key;
-  const KeyOf key_of = [&key](Place place) -> Key { return key = allocation_key(place.offset); };
+  const KeyOf key_of = [&key](ByteRange range) -> Key {
+    return key = allocation_key(range.offset);
+  };
   co_return co_await put(length, where, std::move(write), key_of);
 }
 
 Task<Created> PoolCallbacks::allocate(Bytes length) {
-  return put_allocation(length, Where::seen, [](Place) {});
+  return put_allocation(length, Where::seen, [](ByteRange) {});
 }
 
 Task<Created> PoolCallbacks::keep(std::span<const std::byte> bytes) {
-  return put_allocation(bytes.size(), Where::anywhere,
-                        [this, bytes](Place place) { pools_.region().write(place.offset, bytes); });
+  return put_allocation(bytes.size(), Where::anywhere, [this, bytes](ByteRange range) {
+    pools_.region().write(range.offset, bytes);
+  });
 }
 
-bool PoolCallbacks::free(Place place) {
-  const AllocationKey key = allocation_key(place.offset);
-  return place_of(key) == place && erase_item(key);
+bool PoolCallbacks::free(ByteRange range) {
+  const AllocationKey key = allocation_key(range.offset);
+  return range_of(key) == range && erase_item(key);
 }
 
 // --- searching -----------------------------------------------------------------------------------
 
-void PoolCallbacks::for_each(const std::function<void(const std::string&, Place)>& visit) {
+void PoolCallbacks::for_each(const std::function<void(const std::string&, ByteRange)>& visit) {
   guarded([&](const Engine& engine) {
-    engine.iterate([&](Key key, Place value) {
+    engine.iterate([&](Key key, ByteRange value) {
       if (!is_allocation(key)) visit(std::string(text_of(key)), value);
     });
     return true;
@@ -211,20 +215,22 @@ void PoolCallbacks::for_each(const std::function<void(const std::string&, Place)
 }
 
 // Lets other tasks run between parts of the search, as a client's search does.
-Task<ado::Callbacks::Found> PoolCallbacks::find_key(std::string expression, ado::Matching matching,
-                                                    std::uint64_t position) {
+Task<ado::Callbacks::KeySearchResult> PoolCallbacks::find_key(std::string expression,
+                                                              ado::Matching matching,
+                                                              std::uint64_t position) {
   using Outcome = index::FindResult::Outcome;
   while (pool_->index) {
     const auto found = pool_->index->find(expression, match_of(matching), position);
     if (found.outcome == Outcome::invalid) break;
     if (found.outcome == Outcome::found) {
-      co_return Found{CallStatus::done, std::string(text_of(found.key)), found.position};
+      co_return KeySearchResult{CallStatus::done, std::string(text_of(found.key)), found.position};
     }
-    if (found.outcome == Outcome::not_found) co_return Found{CallStatus::not_found, {}, 0};
+    if (found.outcome == Outcome::not_found)
+      co_return KeySearchResult{CallStatus::not_found, {}, 0};
     position = found.position;
     co_await yield();
   }
-  co_return Found{CallStatus::refused, {}, 0};
+  co_return KeySearchResult{CallStatus::refused, {}, 0};
 }
 
 ado::PoolInfo PoolCallbacks::info() {

@@ -17,15 +17,15 @@ constexpr int kMostFailedLaunches = 3;  // failures in a row that end the attemp
 }  // namespace
 
 // Marks the time during which one task launches or ends the process.
-class PoolProcess::Change {
+class PoolProcess::ChangingMark {
  public:
-  explicit Change(PoolProcess& process) : process_(process) {
+  explicit ChangingMark(PoolProcess& process) : process_(process) {
     process_.changing_ = true;
     process_.failed_ = false;
   }
-  Change(const Change&) = delete;
-  Change& operator=(const Change&) = delete;
-  ~Change() {
+  ChangingMark(const ChangingMark&) = delete;
+  ChangingMark& operator=(const ChangingMark&) = delete;
+  ~ChangingMark() {
     process_.changing_ = false;
     process_.changed_.wake_all();
   }
@@ -58,7 +58,7 @@ Task<CompletionMessage> PoolProcess::work(ado::WorkMessage order, ado::LockMode 
           .error =
               fmt::format("the process of active data objects cannot be launched: {}", problem_)};
     }
-    order.value = callbacks_.find(order.key).value_or(Place{});
+    order.value = callbacks_.find(order.key).value_or(ByteRange{});
     Task<CompletionMessage> working = host_->work(order, mode);
     CompletionMessage completion = co_await std::move(working);
     if (completion.status != WorkStatus::unseen) co_return completion;
@@ -77,7 +77,7 @@ Task<bool> PoolProcess::launch_if_needed() {
     if (!changing_ && failed_) co_return false;
   }
   if (is_current()) co_return true;
-  const Change change(*this);
+  const ChangingMark change(*this);
   for (int failures = 0; !is_current();) {
     std::string problem = co_await launch();
     // A process that is alive but not current sees too little: the pool has got memory meanwhile.
@@ -94,7 +94,7 @@ Task<bool> PoolProcess::launch_if_needed() {
 // Returns the reason of a failure; empty on success.
 Task<std::string> PoolProcess::launch() {
   co_await end();
-  const std::vector<Place> parts = pools_.parts_of(callbacks_.pool());
+  const std::vector<ByteRange> parts = pools_.parts_of(callbacks_.pool());
   shown_ = pools_.memory_of(callbacks_.pool());
   // Clients choose the names of pools; escaping keeps each name within its line.
   running_->title =
@@ -142,7 +142,7 @@ Task<> PoolProcess::end() {
 Task<> PoolProcess::stop() {
   while (changing_) co_await wait(changed_);
   if (!is_idle()) co_return;
-  const Change change(*this);
+  const ChangingMark change(*this);
   co_await end();
 }
 

@@ -64,7 +64,7 @@ class PoolProcess {
   Task<> stop();
 
  private:
-  class Change;
+  class ChangingMark;
   // The process. Shared with the host, whose tasks may end it after this object is gone.
   struct Running {
     std::unique_ptr<ado::Launched> launched;

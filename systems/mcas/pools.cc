@@ -84,7 +84,7 @@ void check_header(const MemoryHeader& found, const std::string& name, const Memo
 // Visits the clients' keys, but not those of allocations.
 template <class Visit>
 void for_each_key(const Engine& engine, Visit visit) {
-  engine.iterate([&](Key key, Place) {
+  engine.iterate([&](Key key, ByteRange) {
     if (!is_allocation(key)) visit(key);
   });
 }
@@ -180,12 +180,12 @@ void Pools::recover() {
   catalog_.recover();
   std::set<std::uint64_t> owners;
   for (Catalog::SlotNumber slot = 0; slot < catalog_.entries().size(); ++slot) {
-    const Catalog::Entry& entry = catalog_.entries()[slot];
+    const Catalog::PoolEntry& entry = catalog_.entries()[slot];
     if (entry.phase == Catalog::Phase::exists) {
       owners.insert(entry.identifier);
       regions_.set_limit(entry.identifier, entry.limit);
     } else if (entry.phase == Catalog::Phase::being_removed) {
-      for (const Place& region : regions_.regions_of(entry.identifier)) overwrite(region);
+      for (const ByteRange& region : regions_.regions_of(entry.identifier)) overwrite(region);
       memory_.drain();
       release_regions(entry.identifier);
       catalog_.end_removal(slot);
@@ -229,7 +229,7 @@ Pools::Result<Pool*> Pools::open(std::string_view name) {
   if (open_[*slot] && !open_[*slot]->damage.empty()) return damaged(open_[*slot]->damage);
   if (open_[*slot]) return open_[*slot].get();
   if (!damage_[*slot].empty()) return damaged(damage_[*slot]);
-  const Catalog::Entry& entry = catalog_.entries()[*slot];
+  const Catalog::PoolEntry& entry = catalog_.entries()[*slot];
   std::unique_ptr<Engine> engine = make_engine(entry.identifier);
   try {
     const Engine::Recovered recovered = engine->recover(entry.root);
@@ -262,9 +262,9 @@ Pool* Pools::opened(std::string_view name) const {
   return slot ? open_[*slot].get() : nullptr;
 }
 
-std::vector<Place> Pools::parts_of(const Pool& pool) const {
-  std::vector<Place> parts;
-  for (const Place& region : regions_.regions_of(pool.identifier)) {
+std::vector<ByteRange> Pools::parts_of(const Pool& pool) const {
+  std::vector<ByteRange> parts;
+  for (const ByteRange& region : regions_.regions_of(pool.identifier)) {
     if (!parts.empty() && parts.back().end() == region.offset) {
       parts.back().length += region.length;
     } else {
@@ -282,7 +282,7 @@ Task<Pools::Result<void>> Pools::remove(std::string_view name) {
   open_[*slot].reset();
   damage_[*slot].clear();
   catalog_.begin_removal(*slot);
-  for (const Place& region : regions_.regions_of(identifier)) {
+  for (const ByteRange& region : regions_.regions_of(identifier)) {
     for (Bytes done = 0; done < region.length; done += kOverwrittenAtOnce) {
       overwrite({region.offset + done, std::min(kOverwrittenAtOnce, region.length - done)});
       co_await yield();
@@ -311,7 +311,7 @@ std::unique_ptr<Engine> Pools::make_engine(std::uint64_t identifier) {
 }
 
 Pool& Pools::add(Catalog::SlotNumber slot, std::unique_ptr<Engine> engine) {
-  const Catalog::Entry& entry = catalog_.entries()[slot];
+  const Catalog::PoolEntry& entry = catalog_.entries()[slot];
   open_[slot] = std::make_unique<Pool>();
   Pool& pool = *open_[slot];
   pool.slot = slot;
@@ -323,30 +323,30 @@ Pool& Pools::add(Catalog::SlotNumber slot, std::unique_ptr<Engine> engine) {
 }
 
 void Pools::release_regions(std::uint64_t identifier) {
-  for (const Place& region : regions_.regions_of(identifier)) regions_.release(region);
+  for (const ByteRange& region : regions_.regions_of(identifier)) regions_.release(region);
 }
 
 // Durable after the next drain().
-void Pools::overwrite(Place place) {
+void Pools::overwrite(ByteRange range) {
   static constexpr std::array<std::byte, 4 * KiB> kZeros{};
-  for (Bytes done = 0; done < place.length; done += kZeros.size()) {
-    const Bytes length = std::min<Bytes>(kZeros.size(), place.length - done);
-    region_->write_streaming(place.offset + done, std::span(kZeros).first(length));
+  for (Bytes done = 0; done < range.length; done += kZeros.size()) {
+    const Bytes length = std::min<Bytes>(kZeros.size(), range.length - done);
+    region_->write_streaming(range.offset + done, std::span(kZeros).first(length));
   }
 }
 
 // --- statistics and audit ------------------------------------------------------------------------
 
 std::uint64_t Pools::count() const {
-  return static_cast<std::uint64_t>(
-      std::count_if(catalog_.entries().begin(), catalog_.entries().end(),
-                    [](const Catalog::Entry& one) { return one.phase == Catalog::Phase::exists; }));
+  return static_cast<std::uint64_t>(std::count_if(
+      catalog_.entries().begin(), catalog_.entries().end(),
+      [](const Catalog::PoolEntry& one) { return one.phase == Catalog::Phase::exists; }));
 }
 
 std::string Pools::audit() {
   if (std::string problem = regions_.audit(); !problem.empty()) return problem;
   std::set<std::uint64_t> owners;
-  for (const Catalog::Entry& entry : catalog_.entries()) {
+  for (const Catalog::PoolEntry& entry : catalog_.entries()) {
     if (entry.phase == Catalog::Phase::being_removed) owners.insert(entry.identifier);
     if (entry.phase != Catalog::Phase::exists) continue;
     owners.insert(entry.identifier);

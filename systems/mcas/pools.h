@@ -124,7 +124,7 @@ class Pools {
   // The size of the memory that a pool has been given, and its parts in the order of their offsets.
   // Adjacent regions form one part, since a value may extend over both.
   Bytes memory_of(const Pool& pool) const { return regions_.used_by(pool.identifier); }
-  std::vector<Place> parts_of(const Pool& pool) const;
+  std::vector<ByteRange> parts_of(const Pool& pool) const;
   // Gives the pool a secondary index of all its keys, or removes it. Durable: an index is filled
   // again when its pool is opened after a restart.
   void set_index(Pool& pool, bool wanted);
@@ -148,7 +148,7 @@ class Pools {
   Pool& add(Catalog::SlotNumber slot, std::unique_ptr<Engine> engine);
   void release_regions(std::uint64_t identifier);
   static void fill_index(Pool& pool);
-  void overwrite(Place place);
+  void overwrite(ByteRange range);
   // Reports on stderr which pool is damaged and how, and returns the reason for clients.
   std::string tell_damage(Catalog::SlotNumber slot, const DamagedPool& damage) const;
 

@@ -9,19 +9,19 @@ namespace perdura::systems::mcas {
 
 class Reservation {
  public:
-  Reservation(Pool& pool, Bytes length) : pool_(pool), place_(pool.engine->reserve(length)) {}
+  Reservation(Pool& pool, Bytes length) : pool_(pool), range_(pool.engine->reserve(length)) {}
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
   ~Reservation() {
-    if (place_) pool_.engine->release(*place_);
+    if (range_) pool_.engine->release(*range_);
   }
   // The reserved memory; empty if there was no room.
-  const std::optional<Place>& place() const { return place_; }
-  void taken() { place_.reset(); }
+  const std::optional<ByteRange>& range() const { return range_; }
+  void taken() { range_.reset(); }
 
  private:
   Pool& pool_;
-  std::optional<Place> place_;
+  std::optional<ByteRange> range_;
 };
 
 }  // namespace perdura::systems::mcas

@@ -65,13 +65,13 @@ class OpenPool final : public objects::Pool {
     return client_->tell(request(RequestKind::configure_pool), std::as_bytes(std::span(command)),
                          {});
   }
-  Task<objects::Result<objects::Found>> find(std::string_view expression, objects::Match match,
-                                             std::uint64_t position) override {
+  Task<objects::Result<objects::FoundKey>> find(std::string_view expression, objects::Match match,
+                                                std::uint64_t position) override {
     const Search search{position, match};
     const auto bytes = co_await client_->ask_bytes(
         request(RequestKind::find), std::as_bytes(std::span(expression)), rpc::bytes_of(search));
     if (!bytes) co_return tl::unexpected(bytes.error());
-    objects::Found found{{}, rpc::read_message<std::uint64_t>(*bytes)};
+    objects::FoundKey found{{}, rpc::read_message<std::uint64_t>(*bytes)};
     found.key.assign(bytes->begin() + sizeof found.position, bytes->end());
     co_return found;
   }

@@ -103,11 +103,11 @@ class DataArea {
   void save_now();
   // --- Options::readers (data_area_readers.cc)
   bool checkpoint_before_readers();
-  struct Change {
+  struct CheckpointChange {
     std::uint64_t until = 0;  // the last id
     std::vector<services::MemoryRange> ranges;
   };
-  Change next_change() const;  // what the next checkpoint changes
+  CheckpointChange next_change() const;  // what the next checkpoint changes
   void exclude_readers();
   void let_readers_in();
 
@@ -124,8 +124,8 @@ class DataArea {
   bool being_written_ = false;
   std::uint64_t writings_ = 0;
   std::optional<std::uint64_t> complete_from_;
-  std::optional<Change> withdrawing_;  // the change whose pages readers are leaving
-  bool readers_excluded_ = true;       // from all of the data area
+  std::optional<CheckpointChange> withdrawing_;  // the change whose pages readers are leaving
+  bool readers_excluded_ = true;                 // from all of the data area
   // Buffers for applying.
   std::vector<std::byte> scratch_;
   std::vector<std::uint64_t> applied_now_;  // for each log, the position after the last one

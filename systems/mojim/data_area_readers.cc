@@ -33,8 +33,8 @@ bool DataArea::checkpoint_before_readers() {
   return applied;
 }
 
-DataArea::Change DataArea::next_change() const {
-  Change change{.until = state_.applied(), .ranges = {}};
+DataArea::CheckpointChange DataArea::next_change() const {
+  CheckpointChange change{.until = state_.applied(), .ranges = {}};
   for (const auto& [log, sync] : logs_.whole_after(change.until)) {
     for (std::uint64_t position = sync.position; position < sync.end(); ++position) {
       const RequestHeader header = logs_.header_at(log, position);

@@ -24,8 +24,8 @@ constexpr fabric::Port kPortOfPosting = 0x4000;
 std::vector<NodeId> copies_behind(const Mode& mode, std::span<const NodeId> nodes, NodeId node) {
   const auto self = std::find(nodes.begin(), nodes.end(), node);
   if (self == nodes.end()) return {};
-  const auto place = static_cast<std::size_t>(self - nodes.begin());
-  const std::span<const NodeId> behind = nodes.subspan(place + 1);
+  const auto index = static_cast<std::size_t>(self - nodes.begin());
+  const std::span<const NodeId> behind = nodes.subspan(index + 1);
   switch (mode.copies) {
     case Copies::none:
       return {};
@@ -36,11 +36,11 @@ std::vector<NodeId> copies_behind(const Mode& mode, std::span<const NodeId> node
       return {behind.begin(), behind.begin() + static_cast<std::ptrdiff_t>(next)};
     }
     case Copies::two_tiers:
-      if (place == 0 && !behind.empty()) return {behind.front()};
-      if (place == 1) return {behind.begin(), behind.end()};
+      if (index == 0 && !behind.empty()) return {behind.front()};
+      if (index == 1) return {behind.begin(), behind.end()};
       return {};
     case Copies::broadcast:
-      if (place == 0) return {behind.begin(), behind.end()};
+      if (index == 0) return {behind.begin(), behind.end()};
       return {};
   }
   return {};

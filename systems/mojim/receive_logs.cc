@@ -287,10 +287,10 @@ std::vector<ReceiveLogs::InLog> ReceiveLogs::whole_after(std::uint64_t last) con
     found = false;
     for (std::uint32_t number = 0; number < logs_.size(); ++number) {
       const Log& log = logs_[number];
-      const std::size_t place = log.applied + taken[number];
-      if (place == log.whole.size() || log.whole[place].id != last + 1) continue;
-      next.push_back({number, log.whole[place]});
-      last = log.whole[place].last_id();
+      const std::size_t next_whole = log.applied + taken[number];
+      if (next_whole == log.whole.size() || log.whole[next_whole].id != last + 1) continue;
+      next.push_back({number, log.whole[next_whole]});
+      last = log.whole[next_whole].last_id();
       ++taken[number];
       found = true;
     }

@@ -276,9 +276,9 @@ void Receiver::pass_or_wait() {
 void Receiver::acknowledge(std::uint64_t id) {
   safe_ = id;
   if (way_->acknowledgment != Acknowledgment::message || !queue_pair_) return;
-  const Bytes place = kCacheLine + acknowledged_++ % kAcknowledgments * kWord;
-  memory_->store(place, id);
-  rpc::send(*queue_pair_, way_->control.local(place, kWord), way_->max_inline);
+  const Bytes offset = kCacheLine + acknowledged_++ % kAcknowledgments * kWord;
+  memory_->store(offset, id);
+  rpc::send(*queue_pair_, way_->control.local(offset, kWord), way_->max_inline);
 }
 
 // A slot is posted again when its request has been applied and passed on.

@@ -84,7 +84,7 @@ Task<std::unique_ptr<services::MappedMemory>> Replica::map(Thread& thread) {
                     "promote this node",
                     node_.id(), to_string(role_)));
   }
-  co_return co_await Session::open(thread, primary_);
+  co_return co_await SyncSession::open(thread, primary_);
 }
 
 Task<> Replica::serve(Thread& thread) {

@@ -179,7 +179,7 @@ Task<bool> Sender::finish(const fabric::LocalPieces& request, std::uint64_t id, 
       co_return bool(done);
     }
     case Acknowledgment::read: {
-      fabric::Operation sent = queue_pair_->send(request);
+      fabric::RdmaOperation sent = queue_pair_->send(request);
       sent.post();
       const bool read = co_await read_control();
       const fabric::Completion done = co_await sent;

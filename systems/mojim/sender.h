@@ -101,7 +101,7 @@ class Sender {
   };
   Ring<Awaited> awaited_;  // acknowledgments, by ascending ids
   std::unique_ptr<fabric::QueuePair> queue_pair_;
-  std::optional<fabric::Operation> look_;  // the last READ of the heartbeat
+  std::optional<fabric::RdmaOperation> look_;  // the last READ of the heartbeat
   Welcome welcome_;
   std::uint64_t term_ = 0;
   std::uint64_t position_ = 0;

@@ -22,7 +22,7 @@ MemoryRange widened(MemoryRange range, Bytes unit, Bytes size) {
 
 class Mapped final : public services::MappedMemory {
  public:
-  explicit Mapped(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  explicit Mapped(std::shared_ptr<SyncSession> session) : session_(std::move(session)) {}
   pmem::Region& region() override { return session_->region(); }
   Task<tl::expected<void, SyncError>> sync(std::span<const MemoryRange> ranges) override {
     return session_->sync(ranges);
@@ -31,12 +31,12 @@ class Mapped final : public services::MappedMemory {
   std::vector<double> metrics() const override { return session_->metrics(); }
 
  private:
-  std::shared_ptr<Session> session_;
+  std::shared_ptr<SyncSession> session_;
 };
 
 }  // namespace
 
-Session::Session(Thread& thread, std::shared_ptr<Primary> primary, std::uint32_t number)
+SyncSession::SyncSession(Thread& thread, std::shared_ptr<Primary> primary, std::uint32_t number)
     : thread_(thread),
       primary_(std::move(primary)),
       channel_(primary_->channel_of(number)),
@@ -46,7 +46,7 @@ Session::Session(Thread& thread, std::shared_ptr<Primary> primary, std::uint32_t
                                          kAreas * kBatch * slot_size_, pmem::Medium::dram)) {}
 
 // The endpoint of an application's thread goes away with it, so its connections have to end first.
-Session::~Session() {
+SyncSession::~SyncSession() {
   if (primary_->posts_itself()) channel_.disconnect();
   primary_->give_back(number_);
 }
@@ -62,10 +62,10 @@ Task<> keep_connected(Primary::Channel& channel) {
   co_await wait(for_ever);
 }
 
-Task<std::unique_ptr<services::MappedMemory>> Session::open(Thread& thread,
-                                                            std::shared_ptr<Primary> primary) {
+Task<std::unique_ptr<services::MappedMemory>> SyncSession::open(Thread& thread,
+                                                                std::shared_ptr<Primary> primary) {
   const std::uint32_t number = co_await primary->take_number();
-  std::shared_ptr<Session> session(new Session(thread, std::move(primary), number));
+  std::shared_ptr<SyncSession> session(new SyncSession(thread, std::move(primary), number));
   if (session->primary_->copies().empty()) co_return std::make_unique<Mapped>(session);
   if (session->primary_->posts_itself()) {
     co_await session->prepare(thread);
@@ -79,7 +79,7 @@ Task<std::unique_ptr<services::MappedMemory>> Session::open(Thread& thread,
 }
 
 // On the thread that posts.
-Task<> Session::prepare(Thread& posting) {
+Task<> SyncSession::prepare(Thread& posting) {
   posting.endpoint.register_memory(*staging_, fabric::Access::local);
   posting.endpoint.register_memory(primary_->region(), fabric::Access::local);
   co_await primary_->connect(posting, channel_, number_);
@@ -89,7 +89,7 @@ Task<> Session::prepare(Thread& posting) {
 
 // --- sync points ---------------------------------------------------------------------------------
 
-Task<tl::expected<void, SyncError>> Session::sync(std::span<const MemoryRange> ranges) {
+Task<tl::expected<void, SyncError>> SyncSession::sync(std::span<const MemoryRange> ranges) {
   for (const MemoryRange& range : ranges) {
     const Bytes size = region().size();
     if (range.offset > size || range.length > size - range.offset) {
@@ -124,7 +124,7 @@ Task<tl::expected<void, SyncError>> Session::sync(std::span<const MemoryRange> r
   co_return tl::expected<void, SyncError>{};
 }
 
-Task<> Session::send(Sending& sending) {
+Task<> SyncSession::send(Sending& sending) {
   sending.area = next_area_;
   next_area_ = (next_area_ + 1) % kAreas;
   while (used_[sending.area]) co_await wait(freed_);
@@ -151,7 +151,7 @@ Task<> Session::send(Sending& sending) {
 }
 
 // Gives the whole region to copies that hold something else.
-Task<> Session::copy_region() {
+Task<> SyncSession::copy_region() {
   const Bytes most = primary_->shape().slot_bytes;
   const Bytes size = region().size();
   std::uint64_t last_id = 0;
@@ -166,21 +166,21 @@ Task<> Session::copy_region() {
   primary_->end_copying(last_id);
 }
 
-Task<> Session::send_later(std::shared_ptr<Session> self, Sending sending,
-                           std::vector<MemoryRange> ranges) {
+Task<> SyncSession::send_later(std::shared_ptr<SyncSession> self, Sending sending,
+                               std::vector<MemoryRange> ranges) {
   sending.ranges = ranges;
   co_await self->channel_.thread->run(self->transmit(sending));
   self->used_[sending.area] = false;
   self->freed_.wake_all();
 }
 
-Task<> Session::settle() {
+Task<> SyncSession::settle() {
   while (std::find(used_.begin(), used_.end(), true) != used_.end()) co_await wait(freed_);
 }
 
 // On the thread that posts. Waits for the sync point's turn, so that its requests are consecutive
 // in each log.
-Task<> Session::transmit(const Sending& sending) {
+Task<> SyncSession::transmit(const Sending& sending) {
   while (channel_.serving != sending.turn.number) co_await wait(channel_.waiting);
   for (std::size_t copy = 0; copy < channel_.senders.size(); ++copy) {
     if (!primary_->is_lost(copy)) co_await transmit_to(copy, sending);
@@ -188,7 +188,7 @@ Task<> Session::transmit(const Sending& sending) {
   primary_->end_turn(channel_);
 }
 
-Task<> Session::transmit_to(std::size_t copy, const Sending& sending) {
+Task<> SyncSession::transmit_to(std::size_t copy, const Sending& sending) {
   Sender& sender = *channel_.senders[copy];
   const std::uint64_t last = sending.turn.first_id + sending.count - 1;
   for (std::uint32_t attempt = 0; attempt <= primary_->parameters().resends; ++attempt) {
@@ -209,7 +209,7 @@ Task<> Session::transmit_to(std::size_t copy, const Sending& sending) {
   co_await copy_is_lost(copy);
 }
 
-Task<bool> Session::try_to_send(Sender& sender, const Sending& sending) {
+Task<bool> SyncSession::try_to_send(Sender& sender, const Sending& sending) {
   std::uint32_t first = 0;
   while (first < sending.count) {
     const std::uint32_t end = std::min(first + kBatch, sending.count);
@@ -235,7 +235,7 @@ Task<bool> Session::try_to_send(Sender& sender, const Sending& sending) {
 // --- requests ------------------------------------------------------------------------------------
 
 template <class Use>
-void Session::for_each_request(std::span<const MemoryRange> ranges, Use use) const {
+void SyncSession::for_each_request(std::span<const MemoryRange> ranges, Use use) const {
   const Bytes most = primary_->shape().slot_bytes;
   std::uint32_t index = 0;
   for (const MemoryRange& range : ranges) {
@@ -245,18 +245,18 @@ void Session::for_each_request(std::span<const MemoryRange> ranges, Use use) con
   }
 }
 
-std::uint32_t Session::requests_of(std::span<const MemoryRange> ranges) const {
+std::uint32_t SyncSession::requests_of(std::span<const MemoryRange> ranges) const {
   const Bytes most = primary_->shape().slot_bytes;
   Bytes count = 0;
   for (const MemoryRange& range : ranges) count += (range.length + most - 1) / most;
   return static_cast<std::uint32_t>(std::min<Bytes>(count, ~std::uint32_t{0}));
 }
 
-Bytes Session::slot_of(const Sending& sending, std::uint32_t index) const {
+Bytes SyncSession::slot_of(const Sending& sending, std::uint32_t index) const {
   return (sending.area * kBatch + index % kBatch) * slot_size_;
 }
 
-void Session::stage(const Sending& sending, std::uint32_t index, MemoryRange range) {
+void SyncSession::stage(const Sending& sending, std::uint32_t index, MemoryRange range) {
   const Bytes slot = slot_of(sending, index);
   RequestHeader header{.id = sending.turn.first_id + index,
                        .offset = range.offset,
@@ -272,8 +272,8 @@ void Session::stage(const Sending& sending, std::uint32_t index, MemoryRange ran
   rpc::write_message(std::span(staging_->data() + slot, sizeof header), header);
 }
 
-fabric::LocalPieces Session::pieces_of(const Sending& sending, std::uint32_t index,
-                                       MemoryRange range) const {
+fabric::LocalPieces SyncSession::pieces_of(const Sending& sending, std::uint32_t index,
+                                           MemoryRange range) const {
   const auto length = static_cast<std::uint32_t>(range.length);
   const auto header = static_cast<std::uint32_t>(sizeof(RequestHeader));
   const Bytes slot = slot_of(sending, index);
@@ -282,7 +282,7 @@ fabric::LocalPieces Session::pieces_of(const Sending& sending, std::uint32_t ind
           fabric::LocalBuffer{&primary_->region(), range.offset, length}};
 }
 
-void Session::flush(std::span<const MemoryRange> ranges, Bytes unit) {
+void SyncSession::flush(std::span<const MemoryRange> ranges, Bytes unit) {
   for (const MemoryRange& range : ranges) {
     if (range.length == 0) continue;
     const MemoryRange whole = widened(range, unit, region().size());
@@ -293,14 +293,14 @@ void Session::flush(std::span<const MemoryRange> ranges, Bytes unit) {
 
 // Gives up a copy. If no complete one is left, what only copies had safe becomes durable here
 // (section 3.1.3, "Sync").
-Task<> Session::copy_is_lost(std::size_t copy) {
+Task<> SyncSession::copy_is_lost(std::size_t copy) {
   const Time since = thread_.executor.now();
   co_await primary_->note_lost(copy);
   if (!primary_->is_alone()) co_return;
   counts_.vulnerable += thread_.executor.now() - since;
 }
 
-std::vector<double> Session::metrics() const {
+std::vector<double> SyncSession::metrics() const {
   std::uint64_t stalls = 0;
   for (const auto& sender : channel_.senders) stalls += sender->stalls();
   return {static_cast<double>(counts_.requests), static_cast<double>(stalls),

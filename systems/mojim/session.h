@@ -27,9 +27,9 @@ inline constexpr std::array kSessionMetrics = std::to_array<services::Metric>({
 
 // Shared with the sync points of M-async under way: the application may drop its MappedMemory
 // first.
-class Session final : public std::enable_shared_from_this<Session> {
+class SyncSession final : public std::enable_shared_from_this<SyncSession> {
  public:
-  ~Session();
+  ~SyncSession();
   static Task<std::unique_ptr<services::MappedMemory>> open(Thread& thread,
                                                             std::shared_ptr<Primary> primary);
 
@@ -58,14 +58,14 @@ class Session final : public std::enable_shared_from_this<Session> {
     Picoseconds vulnerable{};
   };
 
-  Session(Thread& thread, std::shared_ptr<Primary> primary, std::uint32_t number);
+  SyncSession(Thread& thread, std::shared_ptr<Primary> primary, std::uint32_t number);
 
   Task<> prepare(Thread& posting);
   std::uint32_t requests_of(std::span<const services::MemoryRange> ranges) const;
   void flush(std::span<const services::MemoryRange> ranges, Bytes unit);
   Task<> send(Sending& sending);
   Task<> copy_region();
-  static Task<> send_later(std::shared_ptr<Session> self, Sending sending,
+  static Task<> send_later(std::shared_ptr<SyncSession> self, Sending sending,
                            std::vector<services::MemoryRange> ranges);
   Task<> transmit(const Sending& sending);
   Task<> transmit_to(std::size_t copy, const Sending& sending);

@@ -34,10 +34,10 @@ Result<std::string> Operations::read_link(std::uint64_t number) {
   if (const std::errc error = volume_.use(*inode); error != std::errc{}) return fail(error);
   if (!inode->is(S_IFLNK)) return fail(std::errc::invalid_argument);
   std::string target(inode->size, '\0');
-  const Bytes place = inode->target_block != 0 ? inode->target_block * kBlock
-                                               : volume_.geometry().inode_offset(number) +
-                                                     kCacheLine + offsetof(InodeBase, target);
-  volume_.region().read(place, std::as_writable_bytes(std::span(target.data(), target.size())));
+  const Bytes offset = inode->target_block != 0 ? inode->target_block * kBlock
+                                                : volume_.geometry().inode_offset(number) +
+                                                      kCacheLine + offsetof(InodeBase, target);
+  volume_.region().read(offset, std::as_writable_bytes(std::span(target.data(), target.size())));
   if (inode->target_block != 0) {
     const auto record =
         volume_.region().read_object<InodeRecord>(volume_.geometry().inode_offset(number));
@@ -133,7 +133,7 @@ Result<std::vector<std::byte>> Operations::extended(std::uint64_t number, std::s
     return *std::move(value);
   }
   std::vector<std::byte> value(found->value_length);
-  volume_.region().read(found->place + sizeof(ExtendedEntry) + found->name_length, value);
+  volume_.region().read(found->offset + sizeof(ExtendedEntry) + found->name_length, value);
   return value;
 }
 

@@ -69,11 +69,11 @@ void Volume::free_dead_pages(Context& context, Inode& inode) {
 
 void Volume::add_all_entries(Context& context, Inode& inode) {
   context.begin();
-  const auto copy = [&](Bytes place, std::uint16_t lines) {
+  const auto copy = [&](Bytes offset, std::uint16_t lines) {
     const std::size_t begin = context.bytes.size();
     const Bytes length = lines * kCacheLine;
     context.bytes.resize(begin + length);
-    region_.read(place, std::span(context.bytes).subspan(begin));
+    region_.read(offset, std::span(context.bytes).subspan(begin));
     context.entries.push_back({&inode, begin, length, 0, 0});
   };
   const auto header = [&](EntryType type, std::uint8_t flags, fs::Timestamp time) {
@@ -104,12 +104,12 @@ void Volume::add_all_entries(Context& context, Inode& inode) {
   }
   if (inode.directory != nullptr) {
     inode.directory->visit(0, [&](const Name& name) {
-      copy(name.place, name.lines);
+      copy(name.offset, name.lines);
       return true;
     });
   }
   if (inode.extended != nullptr) {
-    for (const auto& [name, value] : *inode.extended) copy(value.place, value.lines);
+    for (const auto& [name, value] : *inode.extended) copy(value.offset, value.lines);
   }
   context.add(inode, attributes_entry(inode));
 }
@@ -135,9 +135,9 @@ bool Volume::rewrite_log(Context& context, Inode& inode) {
   inode.created = created;
   inode.log = Log{.tail = tail, .version = version_of(tail), .end = end};
   for (const LogPage& page : pages) inode.log.pages.push_back({.offset = page.offset});
-  for (const Context::Entry& entry : context.entries) {
+  for (const Context::PendingEntry& entry : context.entries) {
     apply(inode,
-          {std::span(context.bytes).subspan(entry.begin, entry.length), entry.place, entry.page},
+          {std::span(context.bytes).subspan(entry.begin, entry.length), entry.offset, entry.page},
           nullptr);
   }
   inode.log.collected_at = pages.size();

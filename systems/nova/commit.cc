@@ -33,7 +33,7 @@ Bytes used_in_page(const Log& log) { return log.end - log.pages.back().offset; }
 
 std::errc Volume::commit(Context& context, Urgency urgency) {
   context.changed.clear();
-  for (const Context::Entry& entry : context.entries) {
+  for (const Context::PendingEntry& entry : context.entries) {
     if (std::find(context.changed.begin(), context.changed.end(), entry.inode) ==
         context.changed.end()) {
       context.changed.push_back(entry.inode);
@@ -53,9 +53,9 @@ std::errc Volume::commit(Context& context, Urgency urgency) {
   }
   change_words(context);
   context.allocated.clear();
-  for (const Context::Entry& entry : context.entries) {
+  for (const Context::PendingEntry& entry : context.entries) {
     apply(*entry.inode,
-          {std::span(context.bytes).subspan(entry.begin, entry.length), entry.place, entry.page},
+          {std::span(context.bytes).subspan(entry.begin, entry.length), entry.offset, entry.page},
           &context.freed);
   }
   // Only now does no durable word refer to them.
@@ -70,7 +70,7 @@ bool Volume::reserve_pages(Context& context, Inode& inode, Urgency urgency) {
   Log& log = inode.log;
   const Bytes room = geometry_.trailer_in_page();
   Bytes used = log.pages.empty() ? room : used_in_page(log);
-  for (const Context::Entry& entry : context.entries) {
+  for (const Context::PendingEntry& entry : context.entries) {
     if (entry.inode != &inode) continue;
     if (used + entry.length > room) {
       const Extent page = blocks_.allocate(context.number, 1, urgency);
@@ -89,18 +89,18 @@ void Volume::drop_spare(Inode& inode) {
 }
 
 void Volume::write_entries(Context& context) {
-  for (Context::Entry& entry : context.entries) {
+  for (Context::PendingEntry& entry : context.entries) {
     Inode& inode = *entry.inode;
     Log& log = inode.log;
     if (log.pages.empty() || used_in_page(log) + entry.length > geometry_.trailer_in_page()) {
       add_page(context, inode);
     }
-    entry.place = log.end;
+    entry.offset = log.end;
     entry.page = log.last_page();
     const auto bytes = std::span(context.bytes).subspan(entry.begin, entry.length);
-    const std::uint32_t crc = checksum(bytes, inode.number, inode.generation, entry.place);
+    const std::uint32_t crc = checksum(bytes, inode.number, inode.generation, entry.offset);
     std::memcpy(bytes.data() + offsetof(EntryHeader, crc), &crc, sizeof crc);
-    write_metadata(context, entry.place, bytes);
+    write_metadata(context, entry.offset, bytes);
     log.end += entry.length;
   }
 }

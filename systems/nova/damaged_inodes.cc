@@ -190,7 +190,7 @@ bool DamagedInodes::is_past(const Inode& directory, const Name& name) const {
   if (S_ISDIR(named.mode) && named.parent != directory.number) return true;
   if (!salvaged_.at(directory.number).is_doubtful(name.page)) return false;
   // The name is that of an earlier inode, which had the same number.
-  const auto entry = region_.read_object<EntryHeader>(name.place);
+  const auto entry = region_.read_object<EntryHeader>(name.offset);
   return fs::Timestamp{entry.seconds, entry.nanoseconds} < named.created ||
          name.type != named.mode >> 12;
 }
@@ -209,13 +209,13 @@ void DamagedInodes::leave_out_past_names(Inode& directory) {
   // Two files cannot have had the same name at once, nor a directory two names. Only the last entry
   // holds.
   std::sort(names.begin(), names.end(), [](const Name* a, const Name* b) {
-    return std::tie(a->page, a->place) > std::tie(b->page, b->place);
+    return std::tie(a->page, a->offset) > std::tie(b->page, b->offset);
   });
   std::set<std::string> texts;
   std::set<std::uint64_t> directories;
   for (const Name* const name : names) {
     std::string text(name->length, '\0');
-    region_.read(name->place + sizeof(AddEntry),
+    region_.read(name->offset + sizeof(AddEntry),
                  std::as_writable_bytes(std::span(text.data(), text.size())));
     const bool is_first = texts.insert(std::move(text)).second;
     const bool is_only = !name->is_directory() || directories.insert(name->inode).second;
@@ -257,9 +257,9 @@ void DamagedInodes::end(std::uint64_t number) {
 }
 
 void DamagedInodes::store(std::uint64_t number, Bytes word, std::uint64_t value) {
-  const Bytes place = geometry_.inode_offset(number) + word;
-  region_.store(place, value);
-  region_.flush(place, kWord);
+  const Bytes offset = geometry_.inode_offset(number) + word;
+  region_.store(offset, value);
+  region_.flush(offset, kWord);
 }
 
 }  // namespace perdura::systems::nova

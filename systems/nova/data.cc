@@ -30,37 +30,38 @@ Result<Bytes> Operations::read(std::uint64_t number, Bytes offset, std::span<std
   Bytes done = 0;  // bytes of the range that are read or zeroed
   Bytes run_begin = 0;
   Bytes run_end = 0;  // offset in the range
-  Bytes run_place = 0;
+  Bytes run_in_region = 0;
   const auto finish = [&](Bytes until) {
     if (run_end > run_begin) {
       // A process that has mapped the file may write to it without our locks.
       const auto part = into.subspan(run_begin, run_end - run_begin);
-      inode->mappings > 0 ? volume_.region().read(run_place, part)
-                          : volume_.region().read_unchanging(run_place, part);
+      inode->mappings > 0 ? volume_.region().read(run_in_region, part)
+                          : volume_.region().read_unchanging(run_in_region, part);
       done = run_end;
     }
     if (until > done)
       std::fill_n(into.begin() + static_cast<std::ptrdiff_t>(done), until - done, std::byte{0});
     done = until;
   };
-  inode->blocks.visit(
-      offset / kBlock, (offset + length - 1) / kBlock, [&](std::uint64_t index, Mapped mapped) {
-        if (mapped.is_unwritten()) return true;
-        const Bytes at = index * kBlock;
-        const Bytes skipped = std::max(offset, at) - at;
-        const Bytes begin = at + skipped - offset;
-        const Bytes end = std::min(at + kBlock - offset, length);
-        const Bytes place = mapped.block() * kBlock + skipped;
-        if (run_end > run_begin && begin == run_end && place == run_place + run_end - run_begin) {
-          run_end = end;
-          return true;
-        }
-        finish(begin);
-        run_begin = begin;
-        run_end = end;
-        run_place = place;
-        return true;
-      });
+  inode->blocks.visit(offset / kBlock, (offset + length - 1) / kBlock,
+                      [&](std::uint64_t index, Mapped mapped) {
+                        if (mapped.is_unwritten()) return true;
+                        const Bytes at = index * kBlock;
+                        const Bytes skipped = std::max(offset, at) - at;
+                        const Bytes begin = at + skipped - offset;
+                        const Bytes end = std::min(at + kBlock - offset, length);
+                        const Bytes in_region = mapped.block() * kBlock + skipped;
+                        if (run_end > run_begin && begin == run_end &&
+                            in_region == run_in_region + run_end - run_begin) {
+                          run_end = end;
+                          return true;
+                        }
+                        finish(begin);
+                        run_begin = begin;
+                        run_end = end;
+                        run_in_region = in_region;
+                        return true;
+                      });
   finish(length);
   return length;
 }
@@ -122,9 +123,9 @@ void Operations::zero_behind_end(Inode& inode, Bytes size) {
   const Mapped last = inode.blocks.get(inode.size / kBlock);
   if (!last || last.is_unwritten()) return;
   static constexpr std::array<std::byte, kBlock> kZeros{};
-  const Bytes place = last.block() * kBlock + begin;
+  const Bytes in_region = last.block() * kBlock + begin;
   const auto zeros = std::span(kZeros).first(kBlock - begin);
-  volume_.write_data(context_, place, zeros);
+  volume_.write_data(context_, in_region, zeros);
 }
 
 void Operations::write_in_place(Inode& inode, Bytes offset, std::span<const std::byte> data) {
@@ -137,12 +138,12 @@ void Operations::write_in_place(Inode& inode, Bytes offset, std::span<const std:
   }
 }
 
-Result<Bytes> Operations::write(std::uint64_t number, std::optional<Bytes> place,
+Result<Bytes> Operations::write(std::uint64_t number, std::optional<Bytes> at,
                                 std::span<const std::byte> data, const fs::WriteOptions& options) {
   const Locked locked(volume_, Locked::For::changing, {number});
   Inode* const inode = locked[0];
   if (const std::errc error = use_regular(inode); error != std::errc{}) return fail(error);
-  const Bytes offset = place.value_or(inode->size);
+  const Bytes offset = at.value_or(inode->size);
   if (data.empty()) return offset;
   if (data.size() > fs::kLargestFile || offset > fs::kLargestFile - data.size()) {
     return fail(std::errc::file_too_large);

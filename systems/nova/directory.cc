@@ -21,7 +21,7 @@ Name* Directory::find(pmem::Region& region, std::string_view name) {
     if (found.hash != hash || found.type == 0 || found.length != name.size()) continue;
     std::array<std::byte, fs::kLongestName> stored;
     const auto bytes = std::span(stored).first(found.length);
-    region.read(found.place + sizeof(AddEntry), bytes);
+    region.read(found.offset + sizeof(AddEntry), bytes);
     if (equal_bytes(bytes, std::as_bytes(std::span(name.data(), name.size())))) return &found;
   }
   return nullptr;

@@ -14,7 +14,7 @@ namespace perdura::systems::nova {
 struct Name {
   std::uint64_t cookie = 0;  // ascending in the order in which names were added
   std::uint64_t inode = 0;
-  Bytes place = 0;         // offset of its AddEntry
+  Bytes offset = 0;        // offset of its AddEntry
   std::uint64_t page = 0;  // number of the log page
   std::uint32_t hash = 0;
   std::uint16_t lines = 0;  // length of the entry

@@ -136,7 +136,7 @@ std::string dump(pmem::Region& region, std::optional<fs::InodeNumber> only) {
     Inode inode;
     inode.number = number;
     const std::string problem = load(region, *geometry, inode, record, [&](const EntryView& entry) {
-      fmt::format_to(out, "  {:#x}  {}\n", entry.place, text_of(entry));
+      fmt::format_to(out, "  {:#x}  {}\n", entry.offset, text_of(entry));
     });
     if (!problem.empty()) fmt::format_to(out, "  damaged: {}\n", problem);
   }

@@ -156,7 +156,7 @@ void apply_extended(Inode& inode, const EntryView& entry, std::vector<Extent>* f
     inode.log.page(entry.page).ends_others = true;
     return;
   }
-  Extended value{.place = entry.place,
+  Extended value{.offset = entry.offset,
                  .page = entry.page,
                  .name_length = header.name_length,
                  .value_length = header.value_length,
@@ -175,7 +175,7 @@ void apply_add(Inode& inode, const EntryView& entry) {
   const std::string_view text = entry.text(sizeof add, add.length);
   const Name name{.cookie = add.cookie,
                   .inode = add.inode,
-                  .place = entry.place,
+                  .offset = entry.offset,
                   .page = entry.page,
                   .hash = Directory::hash_of(text),
                   .lines = add.header.lines,
@@ -253,7 +253,7 @@ std::optional<std::vector<std::byte>> read_long_value(pmem::Region& region,
     region.read(extent.first * kBlock, std::span(value).subspan(done, part));
     done += part;
   }
-  const auto entry = region.read_object<ExtendedEntry>(extended.place);
+  const auto entry = region.read_object<ExtendedEntry>(extended.offset);
   if (crc32(0, value) != entry.value_crc) return std::nullopt;
   return value;
 }

@@ -48,7 +48,7 @@ struct Log {
 
 // An extended attribute. Its name and value stay in persistent memory.
 struct Extended {
-  Bytes place = 0;  // offset of its log entry
+  Bytes offset = 0;  // offset of its log entry
   std::uint64_t page = 0;
   std::uint32_t name_length = 0;
   std::uint32_t value_length = 0;
@@ -110,7 +110,7 @@ struct Inode {
 // A log entry that has yet to be applied.
 struct EntryView {
   std::span<const std::byte> bytes;
-  Bytes place = 0;
+  Bytes offset = 0;
   std::uint64_t page = 0;  // number of its log page
 
   template <class T>
@@ -119,8 +119,8 @@ struct EntryView {
     std::memcpy(static_cast<void*>(&result), bytes.data(), std::min(sizeof(T), bytes.size()));
     return result;
   }
-  std::string_view text(std::size_t offset, std::size_t length) const {
-    return {reinterpret_cast<const char*>(bytes.data()) + offset, length};
+  std::string_view text(std::size_t begin, std::size_t length) const {
+    return {reinterpret_cast<const char*>(bytes.data()) + begin, length};
   }
 };
 

@@ -189,7 +189,7 @@ class Inspection {
   void read_names(const Inode& inode) {
     inode.directory->visit(0, [&](const Name& name) {
       std::string text(name.length, '\0');
-      region_.read(name.place + sizeof(AddEntry),
+      region_.read(name.offset + sizeof(AddEntry),
                    std::as_writable_bytes(std::span(text.data(), text.size())));
       const bool is_again = inode.directory->find(region_, text) != &name;
       if (is_again) say(inode_name(inode.number), fmt::format("The name {} is in it twice.", text));

@@ -44,9 +44,10 @@ std::uint32_t checksum(const InodeBase& base) {
 
 std::uint32_t checksum(std::span<const std::byte> entry, std::uint64_t inode,
                        std::uint64_t generation, Bytes offset) {
-  const std::uint64_t place =
+  const std::uint64_t identity =
       inode * 0x9E3779B97F4A7C15 + generation * 0xC2B2AE3D27D4EB4F + offset * 0x165667B19E3779F9;
-  return crc32(static_cast<std::uint32_t>(place >> 32), entry.subspan(offsetof(EntryHeader, type)));
+  return crc32(static_cast<std::uint32_t>(identity >> 32),
+               entry.subspan(offsetof(EntryHeader, type)));
 }
 
 std::uint32_t checksum(const JournalRecord& record) {

@@ -140,23 +140,24 @@ std::string read_log(pmem::Region& region, const Geometry& geometry, Inode& inod
     }
     log.pages.push_back({.offset = page});
     for (Bytes at = 0; at < used;) {
-      const Bytes place = page + at;
-      region.read(place, std::span(buffer).first(kCacheLine));
+      const Bytes offset = page + at;
+      region.read(offset, std::span(buffer).first(kCacheLine));
       EntryHeader header;
       std::memcpy(static_cast<void*>(&header), buffer.data(), sizeof header);
       const Bytes length = header.lines * kCacheLine;
       if (length == 0 || length > std::min<Bytes>(kLargestEntry, used - at)) {
-        return fmt::format("log entry {:#x} has an impossible length", place);
+        return fmt::format("log entry {:#x} has an impossible length", offset);
       }
       if (length > kCacheLine) {
-        region.read(place + kCacheLine, std::span(buffer).subspan(kCacheLine, length - kCacheLine));
+        region.read(offset + kCacheLine,
+                    std::span(buffer).subspan(kCacheLine, length - kCacheLine));
       }
-      const EntryView entry{std::span(buffer).first(length), place, log.last_page()};
-      if (header.crc != checksum(entry.bytes, inode.number, inode.generation, place)) {
-        return fmt::format("log entry {:#x} has a wrong checksum", place);
+      const EntryView entry{std::span(buffer).first(length), offset, log.last_page()};
+      if (header.crc != checksum(entry.bytes, inode.number, inode.generation, offset)) {
+        return fmt::format("log entry {:#x} has a wrong checksum", offset);
       }
       if (const std::string problem = problem_with(geometry, inode, entry); !problem.empty()) {
-        return fmt::format("log entry {:#x} {}", place, problem);
+        return fmt::format("log entry {:#x} {}", offset, problem);
       }
       if (seen_entry) seen_entry(entry);
       apply(inode, entry, nullptr);

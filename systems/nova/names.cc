@@ -340,7 +340,7 @@ Result<std::vector<fs::DirectoryEntry>> Operations::entries(std::uint64_t direct
   if (most == 0) return found;
   in->directory->visit(cookie, [&](const Name& name) {
     std::string text(name.length, '\0');
-    volume_.region().read(name.place + sizeof(AddEntry),
+    volume_.region().read(name.offset + sizeof(AddEntry),
                           std::as_writable_bytes(std::span(text.data(), text.size())));
     found.push_back({std::move(text), fs::InodeNumber{name.inode},
                      static_cast<std::uint32_t>(name.type) << 12, name.cookie});

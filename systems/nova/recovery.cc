@@ -25,15 +25,15 @@ void Volume::redo_journals() {
     if (!has_possible_count(record) || record.crc != checksum(record)) continue;
     bool redone = false;
     for (std::uint32_t word = 0; word < record.count; ++word) {
-      const auto& [place, before, after] = record.words[word];
+      const auto& [at, before, after] = record.words[word];
       if (!is_possible(geometry_, record.words[word])) {
         if (damage_.empty()) {
-          damage_ = fmt::format("journal {} changes {:#x}, which is no word of an inode", i, place);
+          damage_ = fmt::format("journal {} changes {:#x}, which is no word of an inode", i, at);
         }
         continue;
       }
-      if (region_.load(place) != before) continue;
-      region_.store(place, after);
+      if (region_.load(at) != before) continue;
+      region_.store(at, after);
       redone = true;
     }
     if (redone) count(Happened::redone);
@@ -392,7 +392,7 @@ std::string Volume::audit() {
       ++names[name.inode];
       if (name.is_directory()) parents[name.inode] = number;
       const Name* const other = read.directory->find_cookie(name.cookie);
-      if (other == nullptr || other->inode != name.inode || other->place != name.place) {
+      if (other == nullptr || other->inode != name.inode || other->offset != name.offset) {
         say(fmt::format("directory {} has a name that its log has not", number));
       }
       return true;

@@ -52,9 +52,9 @@ class Repair {
   void forget_what_was_saved() {
     region_.store(kCleanOffset, 0);
     region_.flush(kCleanOffset, kWord);
-    for (const auto& [place, word] : found_.redone) {
-      region_.store(place, word);
-      region_.flush(place, kWord);
+    for (const auto& [offset, word] : found_.redone) {
+      region_.store(offset, word);
+      region_.flush(offset, kWord);
     }
     region_.drain();
     constexpr std::array<std::byte, kJournalBytes> kNothing{};
@@ -169,15 +169,15 @@ class Repair {
   bool copy_target(std::uint64_t number) {
     const Extent copy = volume_.blocks().allocate(0, 1, Urgency::frees);
     if (copy.count == 0) return false;
-    const Bytes place = geometry_.inode_offset(number) + kCacheLine;
-    auto base = region_.read_object<InodeBase>(place);
+    const Bytes offset = geometry_.inode_offset(number) + kCacheLine;
+    auto base = region_.read_object<InodeBase>(offset);
     region_.read(base.target_block * kBlock, context_.block);
     volume_.write_data(context_, copy.first * kBlock, context_.block);
     base.target_block = copy.first;
     base.crc = checksum(base);
     region_.drain();
-    region_.write_object(place, base);
-    region_.persist(place, sizeof base);
+    region_.write_object(offset, base);
+    region_.persist(offset, sizeof base);
     return true;
   }
 
@@ -210,9 +210,9 @@ class Repair {
                           .length = static_cast<std::uint32_t>(name.size())},
                  bytes_of_text(name));
     if ((named.mode & S_IFMT) == S_IFDIR) {
-      const Bytes place = geometry_.inode_offset(number) + kParentWord;
-      const std::uint64_t before = region_.load(place);
-      context_.words.push_back({place, before, parent_word_after(before, directory)});
+      const Bytes offset = geometry_.inode_offset(number) + kParentWord;
+      const std::uint64_t before = region_.load(offset);
+      context_.words.push_back({offset, before, parent_word_after(before, directory)});
     }
     return volume_.commit(context_, Urgency::frees) == std::errc{};
   }
@@ -318,9 +318,9 @@ class Repair {
       }
       if ((known.mode & S_IFMT) == S_IFDIR && known.named_in != 0 &&
           known.parent != known.named_in) {
-        const Bytes place = geometry_.inode_offset(number) + kParentWord;
-        region_.store(place, parent_word_after(region_.load(place), known.named_in));
-        region_.persist(place, kWord);
+        const Bytes offset = geometry_.inode_offset(number) + kParentWord;
+        region_.store(offset, parent_word_after(region_.load(offset), known.named_in));
+        region_.persist(offset, kWord);
         changed = true;
       }
     }

@@ -11,9 +11,9 @@ namespace perdura::systems::nova {
 
 namespace {
 
-struct Entry {
+struct SalvagedEntry {
   Bytes page = 0;
-  Bytes place = 0;
+  Bytes offset = 0;
   bool is_after_loss = false;  // entries may be lost between the previous one and this one
   std::vector<std::byte> bytes{};
 
@@ -36,7 +36,7 @@ class Salvage {
 
   // The intact entries in the order of the log. The walk ends at a page whose link is damaged; but
   // the last page is also known from the tail.
-  std::vector<Entry> entries(Bytes head, std::uint64_t tail) {
+  std::vector<SalvagedEntry> entries(Bytes head, std::uint64_t tail) {
     found_.clear();
     empty_pages_.clear();
     seen_.clear();
@@ -63,7 +63,7 @@ class Salvage {
   const std::vector<Bytes>& empty_pages() const { return empty_pages_; }
 
  private:
-  std::vector<Entry> end_at_tail(Bytes used_of_last) {
+  std::vector<SalvagedEntry> end_at_tail(Bytes used_of_last) {
     is_lost_ |= used_of_last == 0;
     return std::move(found_);
   }
@@ -84,14 +84,15 @@ class Salvage {
     }
     const std::size_t before = found_.size();
     for (Bytes at = 0; at < used;) {
-      Entry entry{.page = page, .place = page + at, .bytes = std::vector<std::byte>(kCacheLine)};
-      region_.read(entry.place, entry.bytes);
+      SalvagedEntry entry{
+          .page = page, .offset = page + at, .bytes = std::vector<std::byte>(kCacheLine)};
+      region_.read(entry.offset, entry.bytes);
       const Bytes length = entry.header().lines * kCacheLine;
       bool is_whole = length > 0 && length <= std::min<Bytes>(kLargestEntry, used - at);
       if (is_whole) {
         entry.bytes.resize(length);
-        region_.read(entry.place, entry.bytes);
-        is_whole = entry.header().crc == checksum(entry.bytes, number_, generation_, entry.place);
+        region_.read(entry.offset, entry.bytes);
+        is_whole = entry.header().crc == checksum(entry.bytes, number_, generation_, entry.offset);
       }
       // The next entry may begin at any of the following lines.
       at += is_whole ? length : kCacheLine;
@@ -112,15 +113,15 @@ class Salvage {
   const std::uint64_t number_;
   const std::uint64_t generation_;
   const BlockTest& is_anothers_;
-  std::vector<Entry> found_;
+  std::vector<SalvagedEntry> found_;
   std::vector<Bytes> empty_pages_;
   std::unordered_set<Bytes> seen_;
   bool is_lost_ = false;  // since the last entry that was found
 };
 
 // The type of the inode according to its entries: all but those of extended attributes tell it.
-std::uint32_t type_by(const std::vector<Entry>& entries, std::uint32_t otherwise) {
-  for (const Entry& entry : entries) {
+std::uint32_t type_by(const std::vector<SalvagedEntry>& entries, std::uint32_t otherwise) {
+  for (const SalvagedEntry& entry : entries) {
     const EntryHeader header = entry.header();
     if (header.type == EntryType::add || header.type == EntryType::remove) return S_IFDIR;
     const bool has_mode = header.type == EntryType::write || header.type == EntryType::size ||
@@ -166,12 +167,12 @@ void make_holes(Inode& inode, const std::vector<std::uint64_t>& indexes) {
 
 // Applies the entries that the log has left. Entries after lost ones get a page number of their own,
 // by which they can be told from the entries before.
-Salvaged apply_all(const Geometry& geometry, Inode& inode, const std::vector<Entry>& entries,
-                   bool has_lost_the_end) {
+Salvaged apply_all(const Geometry& geometry, Inode& inode,
+                   const std::vector<SalvagedEntry>& entries, bool has_lost_the_end) {
   Salvaged salvaged{.is_readable = true, .has_lost_entries = false};
   Bytes page = 0;
   bool is_after_loss = false;
-  for (const Entry& entry : entries) {
+  for (const SalvagedEntry& entry : entries) {
     is_after_loss |= entry.is_after_loss;
     const bool is_new_page = entry.page != page;
     // A page that is in the log twice would be freed twice; one without an offset is none.
@@ -182,7 +183,7 @@ Salvaged apply_all(const Geometry& geometry, Inode& inode, const std::vector<Ent
       salvaged.has_lost_entries = true;
       salvaged.first_certain = inode.log.last_page();
     }
-    const EntryView view{entry.bytes, entry.place, inode.log.last_page()};
+    const EntryView view{entry.bytes, entry.offset, inode.log.last_page()};
     // An entry that is impossible in this log counts as lost.
     is_after_loss = !problem_with(geometry, inode, view).empty();
     if (!is_after_loss) apply(inode, view, nullptr);
@@ -265,7 +266,7 @@ Salvaged salvage(pmem::Region& region, const Geometry& geometry, Inode& inode, I
 
   Salvage reader(region, geometry, inode.number, generation, is_anothers);
   const std::uint64_t which = version_of(record.tail) & 1;
-  std::vector<Entry> entries = reader.entries(record.head[which], record.tail);
+  std::vector<SalvagedEntry> entries = reader.entries(record.head[which], record.tail);
   bool has_lost_the_end = reader.has_lost_the_end();
   if (entries.empty()) {
     // The other head's log is an earlier one.

@@ -34,13 +34,13 @@ class Mapping final : public fs::FileMapping {
 
 // An operation never suspends, so the operations of a session do not overlap and can share its
 // working state.
-class Session final : public fs::Session {
+class NovaSession final : public fs::Session {
  public:
-  explicit Session(std::shared_ptr<FileSystem> files)
+  explicit NovaSession(std::shared_ptr<FileSystem> files)
       : files_(std::move(files)),
         number_(files_->volume().take_session()),
         operations_(files_->volume(), number_) {}
-  ~Session() override { files_->volume().give_back_session(number_); }
+  ~NovaSession() override { files_->volume().give_back_session(number_); }
 
   Task<Result<fs::Attributes>> look_up(InodeNumber directory, std::string_view name) override {
     co_return operations_.look_up(number_of(directory), name);
@@ -168,7 +168,7 @@ class Session final : public fs::Session {
 }  // namespace
 
 std::unique_ptr<fs::Session> FileSystem::attach(Thread&) {
-  return std::make_unique<Session>(shared_from_this());
+  return std::make_unique<NovaSession>(shared_from_this());
 }
 
 Task<> FileSystem::unmount() {

@@ -183,11 +183,11 @@ Result<std::vector<fs::MappedExtent>> Operations::map(std::uint64_t number, Byte
   ++inode->mappings;
   std::vector<fs::MappedExtent> extents;
   inode->blocks.visit(first, last, [&](std::uint64_t index, Mapped mapped) {
-    const Bytes place = mapped.block() * kBlock;
-    if (!extents.empty() && extents.back().in_region + extents.back().length == place) {
+    const Bytes in_region = mapped.block() * kBlock;
+    if (!extents.empty() && extents.back().in_region + extents.back().length == in_region) {
       extents.back().length += kBlock;
     } else {
-      extents.push_back({index * kBlock, place, kBlock});
+      extents.push_back({index * kBlock, in_region, kBlock});
     }
     return true;
   });

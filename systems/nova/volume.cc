@@ -144,8 +144,8 @@ void Volume::evict_some(const std::function<bool(const SharedSpinLock*)>& is_bus
 }
 
 bool Volume::try_evict(std::uint64_t number) {
-  Inode*& place = (*groups_[number / kGroup].load(std::memory_order_relaxed))[number % kGroup];
-  Inode& inode = *place;
+  Inode*& slot = (*groups_[number / kGroup].load(std::memory_order_relaxed))[number % kGroup];
+  Inode& inode = *slot;
   if (inode.used.exchange(false) || inode.holds > 0 || inode.mappings > 0) return false;
   // One value is in DRAM only: the version of the log's next tail, if pages were freed since the
   // last one. Without it a tail value could come again (commit.cc).
@@ -154,7 +154,7 @@ bool Volume::try_evict(std::uint64_t number) {
     region_.store(tail, tail_word(inode.log.version, inode.log.end));
     region_.persist(tail, kWord);
   }
-  delete std::exchange(place, nullptr);
+  delete std::exchange(slot, nullptr);
   return true;
 }
 
@@ -168,9 +168,9 @@ std::errc Volume::use(Inode& inode) {
 
 bool Volume::will_end_damaged(Context& context, const Inode& inode) {
   if (!inode.exists || inode.links > 1) return false;
-  const Bytes place = geometry_.inode_offset(inode.number) + kStateWord;
-  const std::uint64_t state = region_.load(place);
-  context.words.push_back({place, state, state & ~std::uint64_t{1}});
+  const Bytes offset = geometry_.inode_offset(inode.number) + kStateWord;
+  const std::uint64_t state = region_.load(offset);
+  context.words.push_back({offset, state, state & ~std::uint64_t{1}});
   return true;
 }
 

@@ -48,14 +48,14 @@ struct Context {
   std::uint64_t sequence = 0;
   Written written;
 
-  struct Entry {
+  struct PendingEntry {
     Inode* inode = nullptr;
     std::size_t begin = 0;  // offset in `bytes`
     std::size_t length = 0;
-    Bytes place = 0;
+    Bytes offset = 0;
     std::uint64_t page = 0;
   };
-  std::vector<Entry> entries;
+  std::vector<PendingEntry> entries;
   std::vector<std::byte> bytes;
   std::vector<JournalWord> words;  // words that change together with the tails
   std::vector<Inode*> changed;

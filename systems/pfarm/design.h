@@ -12,7 +12,7 @@ struct Design {
   static constexpr std::string_view kName = pfarm::kName;
   using Parameters = pfarm::Parameters;
   using Index = pfarm::Index;
-  using Reader = pfarm::Reader;
+  using IndexReader = pfarm::IndexReader;
 
   // Two homes and an overflow block: four items have the first home, six the second. Of keys 0 to
   // 3, one finds room after an item has moved, one in the block, and one after a resize.

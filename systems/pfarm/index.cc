@@ -42,8 +42,8 @@ std::optional<Slot> Index::find(const Slot& key) const {
   return std::nullopt;
 }
 
-std::optional<Index::Found> Index::find_in(const Table& table, std::uint64_t home,
-                                           const Slot& key) const {
+std::optional<Index::LocatedItem> Index::find_in(const Table& table, std::uint64_t home,
+                                                 const Slot& key) const {
   for (const std::uint64_t bucket : {home, home + 1}) {
     if (const auto found = find_in_bucket(table, bucket, key)) return found;
   }
@@ -54,49 +54,53 @@ std::optional<Index::Found> Index::find_in(const Table& table, std::uint64_t hom
   return std::nullopt;
 }
 
-std::optional<Index::Found> Index::find_in_bucket(const Table& table, std::uint64_t bucket,
-                                                  const Slot& key) const {
+std::optional<Index::LocatedItem> Index::find_in_bucket(const Table& table, std::uint64_t bucket,
+                                                        const Slot& key) const {
   for (Header bits = load_header(table, bucket) & kOccupied; bits != 0; bits &= bits - 1) {
     const auto slot = static_cast<SlotNumber>(std::countr_zero(bits));
     const Slot item = read_item(table, bucket, slot);
-    if (item.same_key(key)) return Found{{&table, bucket, slot}, item};
+    if (item.same_key(key)) return LocatedItem{{&table, bucket, slot}, item};
   }
   return std::nullopt;
 }
 
 // --- room ----------------------------------------------------------------------------------------
 
-std::optional<Index::Place> Index::free_place_in(const Table& table, std::uint64_t bucket) const {
+std::optional<Index::SlotAddress> Index::free_slot_in(const Table& table,
+                                                      std::uint64_t bucket) const {
   const std::optional<SlotNumber> slot = free_slot(load_header(table, bucket));
   if (!slot) return std::nullopt;
-  return Place{&table, bucket, *slot};
+  return SlotAddress{&table, bucket, *slot};
 }
 
-std::optional<Index::Place> Index::free_place(const Table& table, std::uint64_t home) const {
-  const std::optional<Place> place = free_place_in(table, home);
-  return place ? place : free_place_in(table, home + 1);
+std::optional<Index::SlotAddress> Index::free_slot_near(const Table& table,
+                                                        std::uint64_t home) const {
+  const std::optional<SlotAddress> address = free_slot_in(table, home);
+  return address ? address : free_slot_in(table, home + 1);
 }
 
 // The home of an item in bucket b is b or b - 1. So there are two ways to make room in the
 // neighborhood of `home`, which is the buckets `home` and `home + 1`: an item of bucket `home`
 // whose home is `home - 1` may move to bucket `home - 1`, or an item of bucket `home + 1` whose
 // home is that bucket may move to bucket `home + 2`.
-std::optional<Index::Place> Index::make_room(RedoLog log, const Table& table, std::uint64_t home) {
+std::optional<Index::SlotAddress> Index::make_room(RedoLog log, const Table& table,
+                                                   std::uint64_t home) {
   if (home > 0) {
-    if (const auto place = move_out(log, table, home, home - 1, home - 1)) return place;
+    if (const auto address = move_out(log, table, home, home - 1, home - 1)) return address;
   }
   if (home + 1 == table.homes) return std::nullopt;
   return move_out(log, table, home + 1, home + 1, home + 2);
 }
 
-std::optional<Index::Place> Index::move_out(RedoLog log, const Table& table, std::uint64_t bucket,
-                                            std::uint64_t item_home, std::uint64_t other_bucket) {
-  const std::optional<Place> to = free_place_in(table, other_bucket);
+std::optional<Index::SlotAddress> Index::move_out(RedoLog log, const Table& table,
+                                                  std::uint64_t bucket, std::uint64_t item_home,
+                                                  std::uint64_t other_bucket) {
+  const std::optional<SlotAddress> to = free_slot_in(table, other_bucket);
   if (!to) return std::nullopt;
   for (SlotNumber slot = 0; slot < kBucketSlots; ++slot) {
     const Slot item = read_item(table, bucket, slot);
     if (table.home(item) != item_home) continue;
-    const Place from{&table, bucket, slot};
+    const SlotAddress from{&table, bucket, slot};
     move_item(log, from, *to, item);
     movements_.fetch_add(1, std::memory_order_relaxed);
     return from;
@@ -104,19 +108,19 @@ std::optional<Index::Place> Index::move_out(RedoLog log, const Table& table, std
   return std::nullopt;
 }
 
-std::optional<Index::Place> Index::overflow_place(std::uint32_t level, std::uint64_t home) {
+std::optional<Index::SlotAddress> Index::overflow_slot(std::uint32_t level, std::uint64_t home) {
   const Table& used = tables_[level];
   std::uint64_t last = home;
   for (std::uint32_t length = 0; length < kMaxChain; ++length) {
     const auto block = used.block(load_link(used, last));
     if (!block) return add_block(level, last);
-    if (const auto place = free_place_in(used, *block)) return place;
+    if (const auto address = free_slot_in(used, *block)) return address;
     last = *block;
   }
   return std::nullopt;
 }
 
-std::optional<Index::Place> Index::add_block(std::uint32_t level, std::uint64_t last) {
+std::optional<Index::SlotAddress> Index::add_block(std::uint32_t level, std::uint64_t last) {
   const Table& used = tables_[level];
   const std::optional<std::uint64_t> block = blocks_[level].take();
   if (!block) return std::nullopt;
@@ -126,7 +130,7 @@ std::optional<Index::Place> Index::add_block(std::uint32_t level, std::uint64_t 
   memory_.store(bucket + kLinkOffset, link);
   memory_.persist(bucket + kLinkOffset, kWord);
   publish(bucket);
-  return free_place_in(used, used.first_block() + *block);
+  return free_slot_in(used, used.first_block() + *block);
 }
 
 // --- changing ------------------------------------------------------------------------------------
@@ -150,17 +154,17 @@ Index::Outcome Index::try_put(const Slot& item, std::uint64_t hash, std::uint32_
   const Table& used = table();
   const RedoLog log = this->log(worker);
   const std::uint64_t home = used.home(hash);
-  if (const std::optional<Found> old = find_in(used, home, item)) {
-    update_item(log, old->place, item);
+  if (const std::optional<LocatedItem> old = find_in(used, home, item)) {
+    update_item(log, old->address, item);
     return Outcome::done;
   }
-  std::optional<Place> place = free_place(used, home);
-  if (!place) place = make_room(log, used, home);
-  if (!place) place = overflow_place(level(), home);
-  if (!place) {
+  std::optional<SlotAddress> address = free_slot_near(used, home);
+  if (!address) address = make_room(log, used, home);
+  if (!address) address = overflow_slot(level(), home);
+  if (!address) {
     return level() < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
   }
-  insert_item(log, *place, item);
+  insert_item(log, *address, item);
   items_.fetch_add(1, std::memory_order_relaxed);
   return Outcome::done;
 }
@@ -169,34 +173,34 @@ kv::Result<void> Index::erase(const Slot& key) { return erase(key, hash_of(key),
 
 kv::Result<void> Index::erase(const Slot& key, std::uint64_t hash, std::uint32_t worker) {
   const Table& used = table();
-  const std::optional<Found> found = find_in(used, used.home(hash), key);
+  const std::optional<LocatedItem> found = find_in(used, used.home(hash), key);
   if (!found) return tl::unexpected(kv::Error::not_found);
-  delete_item(log(worker), found->place);
+  delete_item(log(worker), found->address);
   items_.fetch_sub(1, std::memory_order_relaxed);
   return {};
 }
 
-Record Index::record_of(Place place, const Slot& item, Header header) const {
+Record Index::record_of(SlotAddress address, const Slot& item, Header header) const {
   return {.item = item,
-          .place = Record::place_of(place.table->bucket_offset(place.bucket), place.slot),
+          .target = Record::target_of(address.table->bucket_offset(address.bucket), address.slot),
           .header = kVersion.incremented(header)};
 }
 
-void Index::insert_item(RedoLog log, Place place, const Slot& item) {
-  const Header header = load_header(*place.table, place.bucket);
-  execute(log, record_of(place, item, header | bit_of(place.slot)));
+void Index::insert_item(RedoLog log, SlotAddress address, const Slot& item) {
+  const Header header = load_header(*address.table, address.bucket);
+  execute(log, record_of(address, item, header | bit_of(address.slot)));
 }
 
-void Index::update_item(RedoLog log, Place place, const Slot& item) {
-  execute(log, record_of(place, item, load_header(*place.table, place.bucket)));
+void Index::update_item(RedoLog log, SlotAddress address, const Slot& item) {
+  execute(log, record_of(address, item, load_header(*address.table, address.bucket)));
 }
 
-void Index::delete_item(RedoLog log, Place place) {
-  const Header header = load_header(*place.table, place.bucket);
-  execute(log, record_of(place, Slot{}, header & ~bit_of(place.slot)));
+void Index::delete_item(RedoLog log, SlotAddress address) {
+  const Header header = load_header(*address.table, address.bucket);
+  execute(log, record_of(address, Slot{}, header & ~bit_of(address.slot)));
 }
 
-void Index::move_item(RedoLog log, Place from, Place to, const Slot& item) {
+void Index::move_item(RedoLog log, SlotAddress from, SlotAddress to, const Slot& item) {
   Header from_header = load_header(*from.table, from.bucket) & ~bit_of(from.slot);
   Header to_header = load_header(*to.table, to.bucket) | bit_of(to.slot);
   join(from, to, from_header, to_header);
@@ -209,7 +213,8 @@ void Index::move_item(RedoLog log, Place from, Place to, const Slot& item) {
 // Only neighboring buckets of a table need a joint version. A reader looks in the next table only
 // after it has found the seal of the previous one, and in an overflow block only after it has not
 // found the item in the neighborhood.
-void Index::join(const Place& from, const Place& to, Header& from_header, Header& to_header) {
+void Index::join(const SlotAddress& from, const SlotAddress& to, Header& from_header,
+                 Header& to_header) {
   if (from.table != to.table) return;
   Header& first = from.bucket < to.bucket ? from_header : to_header;
   Header& second = from.bucket < to.bucket ? to_header : from_header;
@@ -292,7 +297,7 @@ bool Index::resize_step() {
   const std::uint64_t bucket = next_bucket_++;
   seal(old, bucket);
   for_each_in(old, bucket, [&](SlotNumber slot, const Slot& item) {
-    move_item(log(0), {&old, bucket, slot}, place_in_next(item), item);
+    move_item(log(0), {&old, bucket, slot}, slot_in_next(item), item);
   });
   return true;
 }
@@ -315,12 +320,12 @@ void Index::seal(const Table& table, std::uint64_t bucket) {
 // bucket 2c + 1 or in 2c + 2, which holds only items that came from bucket c + 1. Overflow blocks
 // are emptied last: the chains of the two new homes need not be longer than the old chain, they
 // need together at most one block more than it has, and the next table has twice as many blocks.
-Index::Place Index::place_in_next(const Slot& item) {
+Index::SlotAddress Index::slot_in_next(const Slot& item) {
   const std::uint32_t level = this->level() + 1;
   const Table& next = tables_[level];
   const std::uint64_t home = next.home(item);
-  const std::optional<Place> place = free_place(next, home);
-  return place ? *place : overflow_place(level, home).value();
+  const std::optional<SlotAddress> address = free_slot_near(next, home);
+  return address ? *address : overflow_slot(level, home).value();
 }
 
 // --- recovery ------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ class Index {
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
  private:
-  struct Place {
+  struct SlotAddress {
     const Table* table = nullptr;
     std::uint64_t bucket = 0;
     SlotNumber slot = 0;
@@ -121,12 +121,12 @@ class Index {
 
   // The steps whose order makes the index crash-consistent and reads consistent.
   void execute(RedoLog log, const Record& record);
-  void insert_item(RedoLog log, Place place, const Slot& item);
-  void update_item(RedoLog log, Place place, const Slot& item);
-  void delete_item(RedoLog log, Place place);
-  void move_item(RedoLog log, Place from, Place to, const Slot& item);
+  void insert_item(RedoLog log, SlotAddress address, const Slot& item);
+  void update_item(RedoLog log, SlotAddress address, const Slot& item);
+  void delete_item(RedoLog log, SlotAddress address);
+  void move_item(RedoLog log, SlotAddress from, SlotAddress to, const Slot& item);
   // A free slot in the neighborhood of a home bucket, that is, in it or in the next one.
-  std::optional<Place> free_place(const Table& table, std::uint64_t home) const;
+  std::optional<SlotAddress> free_slot_near(const Table& table, std::uint64_t home) const;
 
   // The log of a worker.
   RedoLog log(std::uint32_t worker) { return {memory_, geometry_.log_offset(worker)}; }
@@ -137,15 +137,16 @@ class Index {
   void flush_headers(const Record& record);
   void publish(const Record& record);
 
-  Record record_of(Place place, const Slot& item, Header header) const;
+  Record record_of(SlotAddress address, const Slot& item, Header header) const;
   Header load_header(const Table& table, std::uint64_t bucket) const {
     return memory_.load(table.bucket_offset(bucket) + kHeaderOffset);
   }
   // Increments the joint versions of two neighboring buckets between which an item moves.
-  static void join(const Place& from, const Place& to, Header& from_header, Header& to_header);
+  static void join(const SlotAddress& from, const SlotAddress& to, Header& from_header,
+                   Header& to_header);
 
-  struct Found {
-    Place place;
+  struct LocatedItem {
+    SlotAddress address;
     Slot item;
   };
 
@@ -168,22 +169,22 @@ class Index {
       visit(slot, read_item(table, bucket, slot));
     }
   }
-  std::optional<Found> find_in(const Table& table, std::uint64_t home, const Slot& key) const;
-  std::optional<Found> find_in_bucket(const Table& table, std::uint64_t bucket,
-                                      const Slot& key) const;
-  std::optional<Place> free_place_in(const Table& table, std::uint64_t bucket) const;
+  std::optional<LocatedItem> find_in(const Table& table, std::uint64_t home, const Slot& key) const;
+  std::optional<LocatedItem> find_in_bucket(const Table& table, std::uint64_t bucket,
+                                            const Slot& key) const;
+  std::optional<SlotAddress> free_slot_in(const Table& table, std::uint64_t bucket) const;
   // Makes room in the neighborhood of `home` by moving an item to the other bucket of that item's
   // own neighborhood. Tries a single movement, instead of FaRM's repeated displacement.
-  std::optional<Place> make_room(RedoLog log, const Table& table, std::uint64_t home);
-  std::optional<Place> move_out(RedoLog log, const Table& table, std::uint64_t bucket,
-                                std::uint64_t item_home, std::uint64_t other_bucket);
+  std::optional<SlotAddress> make_room(RedoLog log, const Table& table, std::uint64_t home);
+  std::optional<SlotAddress> move_out(RedoLog log, const Table& table, std::uint64_t bucket,
+                                      std::uint64_t item_home, std::uint64_t other_bucket);
   // A free slot in the chain of a home bucket, to which a block is added if that is necessary and
   // possible.
-  std::optional<Place> overflow_place(std::uint32_t level, std::uint64_t home);
-  std::optional<Place> add_block(std::uint32_t level, std::uint64_t last);
+  std::optional<SlotAddress> overflow_slot(std::uint32_t level, std::uint64_t home);
+  std::optional<SlotAddress> add_block(std::uint32_t level, std::uint64_t last);
 
   void seal(const Table& table, std::uint64_t bucket);
-  Place place_in_next(const Slot& item);
+  SlotAddress slot_in_next(const Slot& item);
   void publish(Bytes bucket);
   std::uint64_t check_of(Bytes bucket) const;
 

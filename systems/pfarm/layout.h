@@ -93,7 +93,7 @@ constexpr std::uint64_t check_term(Header header, Link link) {
 }
 std::uint64_t check_term(SlotNumber number, const Slot& slot);
 
-// --- places --------------------------------------------------------------------------------------
+// --- addresses -----------------------------------------------------------------------------------
 
 // The hash of a key, which determines its home bucket in every table.
 std::uint64_t hash_of(const Slot& key);

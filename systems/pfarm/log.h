@@ -5,7 +5,7 @@
 //
 //      0                64                                               128
 //      +----------------+------------------------------------------------+
-//      | mark           | item | place | header | from | header of from  |
+//      | mark           | item | target| header | from | header of from  |
 //      +----------------+------------------------------------------------+
 //
 // A write stores the record, the mark, the item and the headers, and clears the mark; every line is
@@ -58,17 +58,17 @@ class Memory {
   Flushing flushing_;
 };
 
-// `place` is the offset of a bucket, with the number of the slot in the low bits.
+// `target` is the offset of a bucket, with the number of the slot in the low bits.
 struct Record {
-  Slot item{};              // the new contents of the slot
-  std::uint64_t place = 0;  // the slot
-  Header header = 0;        // the new header of its bucket
-  Bytes from = 0;           // the bucket that the item leaves, or 0
-  Header from_header = 0;   // the new header of that bucket
+  Slot item{};               // the new contents of the slot
+  std::uint64_t target = 0;  // the slot
+  Header header = 0;         // the new header of its bucket
+  Bytes from = 0;            // the bucket that the item leaves, or 0
+  Header from_header = 0;    // the new header of that bucket
 
-  static std::uint64_t place_of(Bytes bucket, SlotNumber slot) { return bucket | slot; }
-  Bytes bucket() const { return place & ~(kCacheLine - 1); }
-  SlotNumber slot() const { return static_cast<SlotNumber>(place & (kCacheLine - 1)); }
+  static std::uint64_t target_of(Bytes bucket, SlotNumber slot) { return bucket | slot; }
+  Bytes bucket() const { return target & ~(kCacheLine - 1); }
+  SlotNumber slot() const { return static_cast<SlotNumber>(target & (kCacheLine - 1)); }
 };
 static_assert(sizeof(Record) == kCacheLine && std::is_trivially_copyable_v<Record>);
 

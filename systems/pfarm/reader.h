@@ -14,9 +14,9 @@ using bucket_hash::Reads;
 // in use.
 Plan plan_of(const Geometry& geometry, std::uint32_t level);
 
-class Reader {
+class IndexReader {
  public:
-  explicit Reader(const Plan& plan);
+  explicit IndexReader(const Plan& plan);
 
   static Bytes read_room() { return kNeighborhoodSize; }
   // Takes one READ and, if the neighborhood does not have the key, one more for each overflow block

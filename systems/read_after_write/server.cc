@@ -89,7 +89,7 @@ bool RingServer::apply_next(Look look) {
   return store_.apply_next();
 }
 
-bool RingServer::reserve(Session& session, const Incoming& request) {
+bool RingServer::reserve(ServerSession& session, const Incoming& request) {
   if (request.header.value_length > store_.shape().max_value_size) {
     reply(session, request.header.id, ReplyStatus::too_large, store_.log().tail());
     return true;
@@ -122,7 +122,7 @@ bool RingServer::reserve(Session& session, const Incoming& request) {
   return true;
 }
 
-bool RingServer::erase(Session& session, const Incoming& request) {
+bool RingServer::erase(ServerSession& session, const Incoming& request) {
   const std::optional<kv::Result<void>> result = store_.erase(request.key);
   if (!result) return false;
   reply(session, request.header.id,
@@ -132,13 +132,13 @@ bool RingServer::erase(Session& session, const Incoming& request) {
 
 // --- requests and sessions -----------------------------------------------------------------------
 
-void RingServer::reserve_requested(Session& session, const Incoming& request) {
+void RingServer::reserve_requested(ServerSession& session, const Incoming& request) {
   if (!waiting_.empty() || !reserve(session, request)) wait_in_line(session, request);
 }
 
 // The record is in its slot, since this request was sent after its WRITE. Once it is applied, it is
 // durable; the slot may then already belong to another record.
-void RingServer::persist_requested(Session& session, const Incoming& request) {
+void RingServer::persist_requested(ServerSession& session, const Incoming& request) {
   Log& log = store_.log();
   ReplyStatus status = ReplyStatus::done;
   for (Position p = log.applied(); p < log.tail(); ++p) {
@@ -150,18 +150,18 @@ void RingServer::persist_requested(Session& session, const Incoming& request) {
   reply(session, request.header.id, status, log.tail());
 }
 
-void RingServer::erase_requested(Session& session, const Incoming& request) {
+void RingServer::erase_requested(ServerSession& session, const Incoming& request) {
   if (!waiting_.empty() || !erase(session, request)) wait_in_line(session, request);
 }
 
-void RingServer::wait_in_line(Session& session, const Incoming& request) {
+void RingServer::wait_in_line(ServerSession& session, const Incoming& request) {
   waiting_.push_back({session.number, request.header, {request.key.begin(), request.key.end()}});
 }
 
 void RingServer::serve_waiting() {
   while (!waiting_.empty()) {
     const Waiting& first = waiting_.front();
-    Session& session = sessions_[first.session];
+    ServerSession& session = sessions_[first.session];
     const Incoming request{first.header, first.key};
     const bool served = first.header.kind == RequestKind::erase ? erase(session, request)
                                                                 : reserve(session, request);
@@ -170,10 +170,10 @@ void RingServer::serve_waiting() {
   }
 }
 
-void RingServer::record_arrived(Session&, const fabric::ReceiveCompletion&) {}
+void RingServer::record_arrived(ServerSession&, const fabric::ReceiveCompletion&) {}
 
 // Reservations of the session that are still incomplete will never be completed.
-void RingServer::session_ended(Session& session) {
+void RingServer::session_ended(ServerSession& session) {
   std::erase_if(waiting_,
                 [&](const Waiting& request) { return request.session == session.number; });
   Log& log = store_.log();

@@ -22,7 +22,7 @@ class RingServer final : public write_ahead::Server {
   Task<> settle() override;
 
  private:
-  using Session = write_ahead::Session;
+  using ServerSession = write_ahead::ServerSession;
 
   // A request that cannot be served yet, because the ring is full or because it must wait for a
   // record. Later requests of the same kinds queue after it.
@@ -32,19 +32,19 @@ class RingServer final : public write_ahead::Server {
     std::vector<std::byte> key;
   };
 
-  void reserve_requested(Session& session, const Incoming& request) override;
-  void persist_requested(Session& session, const Incoming& request) override;
-  void erase_requested(Session& session, const Incoming& request) override;
-  void record_arrived(Session& session, const fabric::ReceiveCompletion& completion) override;
-  void session_ended(Session& session) override;
+  void reserve_requested(ServerSession& session, const Incoming& request) override;
+  void persist_requested(ServerSession& session, const Incoming& request) override;
+  void erase_requested(ServerSession& session, const Incoming& request) override;
+  void record_arrived(ServerSession& session, const fabric::ReceiveCompletion& completion) override;
+  void session_ended(ServerSession& session) override;
   std::optional<fabric::QueuePairOptions> log_options() override { return std::nullopt; }
   write_ahead::Welcome welcome() const override;
 
-  void wait_in_line(Session& session, const Incoming& request);
+  void wait_in_line(ServerSession& session, const Incoming& request);
   void serve_waiting();
   // Returns false if the request has to wait.
-  bool reserve(Session& session, const Incoming& request);
-  bool erase(Session& session, const Incoming& request);
+  bool reserve(ServerSession& session, const Incoming& request);
+  bool erase(ServerSession& session, const Incoming& request);
 
   // How the poller checks whether a record has arrived: by the first word of its slot, or by the
   // whole checksum.

@@ -7,7 +7,7 @@
 namespace perdura::systems::read_after_write {
 
 using fabric::LocalBuffer;
-using fabric::Operation;
+using fabric::RdmaOperation;
 using fabric::RemoteAddress;
 using write_ahead::Parameters;
 using write_ahead::Reply;

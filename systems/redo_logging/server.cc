@@ -82,7 +82,8 @@ void RedoServer::keep_slots_posted() {
   }
 }
 
-void RedoServer::record_arrived(Session& session, const fabric::ReceiveCompletion& completion) {
+void RedoServer::record_arrived(ServerSession& session,
+                                const fabric::ReceiveCompletion& completion) {
   Slot& slot = slots_[completion.buffer_id];
   slot.posted = false;
   slot.session = session.number;
@@ -172,7 +173,7 @@ void RedoServer::refuse_stray(Slot& slot, Position p) {
 
 // Answers are sent in the order of the session's records, so they need no id.
 void RedoServer::answer(const Slot& message, ReplyStatus status) {
-  Session& session = sessions_[message.session];
+  ServerSession& session = sessions_[message.session];
   if (!session.connected || session.epoch != message.epoch || !session.log) return;
   const std::uint64_t index = message.session * window() + answered_[message.session]++ % window();
   const LocalBuffer buffer = answer_memory_.local(index * kCacheLine, sizeof(Reply));
@@ -193,18 +194,18 @@ std::uint32_t RedoServer::window() const {
 
 // --- requests and sessions -----------------------------------------------------------------------
 
-void RedoServer::erase_requested(Session& session, const Incoming& request) {
+void RedoServer::erase_requested(ServerSession& session, const Incoming& request) {
   const std::optional<kv::Result<void>> result = store_.erase(request.key);
   keep_slots_posted();
   reply(session, request.header.id,
         result->has_value() ? ReplyStatus::done : status_of(result->error()), store_.log().tail());
 }
 
-void RedoServer::reserve_requested(Session& session, const Incoming& request) {
+void RedoServer::reserve_requested(ServerSession& session, const Incoming& request) {
   reply(session, request.header.id, ReplyStatus::corrupt, store_.log().tail());
 }
 
-void RedoServer::session_ended(Session&) {
+void RedoServer::session_ended(ServerSession&) {
   perhaps_lost_until_ = posted_end_;
   take_arrived();
 }

@@ -30,7 +30,7 @@ class RedoServer final : public write_ahead::Server {
 
  private:
   using Position = write_ahead::Position;
-  using Session = write_ahead::Session;
+  using ServerSession = write_ahead::ServerSession;
 
   // The state of the receive buffer that is a slot of the log. If a sender dies, a buffer that its
   // message had taken may return to the receive queue out of order. It is then a stray: any message
@@ -46,13 +46,13 @@ class RedoServer final : public write_ahead::Server {
     std::uint32_t length = 0;
   };
 
-  void reserve_requested(Session& session, const Incoming& request) override;
-  void persist_requested(Session& session, const Incoming& request) override {
+  void reserve_requested(ServerSession& session, const Incoming& request) override;
+  void persist_requested(ServerSession& session, const Incoming& request) override {
     reserve_requested(session, request);
   }
-  void erase_requested(Session& session, const Incoming& request) override;
-  void record_arrived(Session& session, const fabric::ReceiveCompletion& completion) override;
-  void session_ended(Session& session) override;
+  void erase_requested(ServerSession& session, const Incoming& request) override;
+  void record_arrived(ServerSession& session, const fabric::ReceiveCompletion& completion) override;
+  void session_ended(ServerSession& session) override;
   std::optional<fabric::QueuePairOptions> log_options() override;
   write_ahead::Welcome welcome() const override;
 

@@ -86,7 +86,7 @@ Task<std::optional<Reply>> Client::request(Call call, RequestKind kind, kv::Key 
   rpc::write_message(buffer.bytes(),
                      Request{kind, call, static_cast<std::uint32_t>(key.size()), value_length});
   copy_bytes(buffer.bytes().subspan(sizeof(Request), key.size()), key);
-  fabric::Operation send =
+  fabric::RdmaOperation send =
       requests_->send(buffer.first(static_cast<std::uint32_t>(request_size(key.size()))));
   calls_.expect(call);
   send.post();
@@ -97,7 +97,7 @@ Task<std::optional<Reply>> Client::request(Call call, RequestKind kind, kv::Key 
 
 Task<std::optional<Reply>> Client::send_to_log(Call call, LocalBuffer record) {
   if (calls_.broken()) co_return std::nullopt;
-  fabric::Operation send = log_->send(record);
+  fabric::RdmaOperation send = log_->send(record);
   calls_.expect(call);
   send.post();
   log_sends_.sent(call);

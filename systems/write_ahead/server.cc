@@ -28,7 +28,7 @@ Server::Server(Thread& thread, const std::string& name, std::string_view system,
       max_inline_(thread.endpoint.capabilities().max_inline),
       sessions_(config.sessions) {
   // Recovery advances the log's tail, so no epoch of an earlier server is used again.
-  for (Session& session : sessions_) session.epoch = store_.log().tail() << 24;
+  for (ServerSession& session : sessions_) session.epoch = store_.log().tail() << 24;
 }
 
 std::vector<std::uint64_t> Server::events() const {
@@ -59,9 +59,9 @@ void Server::accept(fabric::ConnectionRequest& request) {
 }
 
 void Server::accept_session(fabric::ConnectionRequest& request) {
-  Session* const free = sessions_.find_free();
+  ServerSession* const free = sessions_.find_free();
   if (free == nullptr) return request.reject();
-  Session& session = *free;
+  ServerSession& session = *free;
   session.request_buffers = thread_.endpoint.create_receive_queue(request_buffers());
   for (std::uint32_t i = 0; i < request_buffers(); ++i) {
     session.request_buffers->post(request_buffer(session, i), i);
@@ -86,7 +86,7 @@ void Server::accept_session(fabric::ConnectionRequest& request) {
 void Server::accept_log(fabric::ConnectionRequest& request, const Hello& hello) {
   const std::optional<fabric::QueuePairOptions> options = log_options();
   if (!options || hello.session >= sessions_.size()) return request.reject();
-  Session& session = sessions_[hello.session];
+  ServerSession& session = sessions_[hello.session];
   if (!session.connected || session.epoch != hello.epoch || session.log) return request.reject();
   session.log = request.accept(*options, {});
   sessions_.connected(*session.log, session);
@@ -94,7 +94,7 @@ void Server::accept_log(fabric::ConnectionRequest& request, const Hello& hello) 
 
 // A session ends when the first of its connections ends. Its number becomes free only when both
 // have ended, since only then has everything arrived that the client had sent.
-void Server::connection_ended(Session& session, const fabric::QueuePair* queue_pair) {
+void Server::connection_ended(ServerSession& session, const fabric::QueuePair* queue_pair) {
   sessions_.forget(*queue_pair);
   if (session.requests.get() == queue_pair) session.requests.reset();
   if (session.log.get() == queue_pair) session.log.reset();
@@ -106,9 +106,9 @@ void Server::connection_ended(Session& session, const fabric::QueuePair* queue_p
 // --- requests ------------------------------------------------------------------------------------
 
 void Server::handle(const ReceiveCompletion& completion) {
-  Session* const found = sessions_.of(completion.queue_pair);
+  ServerSession* const found = sessions_.of(completion.queue_pair);
   if (found == nullptr) return;
-  Session& session = *found;
+  ServerSession& session = *found;
   charge(Work::dispatch);
   if (completion.status != Status::success) {
     connection_ended(session, completion.queue_pair);
@@ -119,7 +119,7 @@ void Server::handle(const ReceiveCompletion& completion) {
   }
 }
 
-void Server::request_arrived(Session& session, const ReceiveCompletion& completion) {
+void Server::request_arrived(ServerSession& session, const ReceiveCompletion& completion) {
   const std::span<const std::byte> message = completion.buffer.bytes();
   const auto header = rpc::read_message<Request>(message);
   const LocalBuffer buffer = request_buffer(session, completion.buffer_id);
@@ -145,7 +145,7 @@ void Server::request_arrived(Session& session, const ReceiveCompletion& completi
   session.request_buffers->post(buffer, completion.buffer_id);
 }
 
-void Server::get_requested(Session& session, const Incoming& request) {
+void Server::get_requested(ServerSession& session, const Incoming& request) {
   const std::span<std::byte> into =
       reply_buffer(session, request.header.id).bytes().subspan(sizeof(Reply));
   const kv::Result<Bytes> length = store_.get(request.key, into);
@@ -153,8 +153,8 @@ void Server::get_requested(Session& session, const Incoming& request) {
         store_.log().tail(), length ? static_cast<std::uint32_t>(*length) : 0);
 }
 
-void Server::reply(Session& session, std::uint32_t id, ReplyStatus status, std::uint64_t position,
-                   std::uint32_t value_length) {
+void Server::reply(ServerSession& session, std::uint32_t id, ReplyStatus status,
+                   std::uint64_t position, std::uint32_t value_length) {
   if (!session.connected) return;
   const LocalBuffer buffer = reply_buffer(session, id);
   rpc::write_message(buffer.bytes(), Reply{position, id, status, value_length, 0});
@@ -162,12 +162,12 @@ void Server::reply(Session& session, std::uint32_t id, ReplyStatus status, std::
             max_inline_);
 }
 
-LocalBuffer Server::request_buffer(const Session& session, std::uint64_t index) const {
+LocalBuffer Server::request_buffer(const ServerSession& session, std::uint64_t index) const {
   const Bytes offset = (Bytes{session.number} * request_buffers() + index) * request_room_;
   return buffer_memory_.local(offset, static_cast<std::uint32_t>(request_room_));
 }
 
-LocalBuffer Server::reply_buffer(const Session& session, std::uint64_t index) const {
+LocalBuffer Server::reply_buffer(const ServerSession& session, std::uint64_t index) const {
   const Bytes offset = sessions_.size() * request_buffers() * request_room_ +
                        (Bytes{session.number} * queue_depth_ + index) * reply_room_;
   return buffer_memory_.local(offset, static_cast<std::uint32_t>(reply_room_));

@@ -20,7 +20,7 @@
 
 namespace perdura::systems::write_ahead {
 
-struct Session {
+struct ServerSession {
   std::uint32_t number = 0;
   bool connected = false;
   // Increases with each session that has this number, throughout the pool's life.
@@ -56,18 +56,19 @@ class Server : public std::enable_shared_from_this<Server> {
   };
 
   // The parts that differ between the baselines.
-  virtual void reserve_requested(Session& session, const Incoming& request) = 0;
-  virtual void persist_requested(Session& session, const Incoming& request) = 0;
-  virtual void erase_requested(Session& session, const Incoming& request) = 0;
-  virtual void record_arrived(Session& session, const fabric::ReceiveCompletion& completion) = 0;
-  virtual void session_ended(Session& session) = 0;
+  virtual void reserve_requested(ServerSession& session, const Incoming& request) = 0;
+  virtual void persist_requested(ServerSession& session, const Incoming& request) = 0;
+  virtual void erase_requested(ServerSession& session, const Incoming& request) = 0;
+  virtual void record_arrived(ServerSession& session,
+                              const fabric::ReceiveCompletion& completion) = 0;
+  virtual void session_ended(ServerSession& session) = 0;
   // The options of the connection for SENDs to the log, if the baseline has one.
   virtual std::optional<fabric::QueuePairOptions> log_options() = 0;
   virtual Welcome welcome() const = 0;
 
   static Task<> accept_connections(std::shared_ptr<Server> self);
   void handle(const fabric::ReceiveCompletion& completion);
-  void reply(Session& session, std::uint32_t id, ReplyStatus status, std::uint64_t position,
+  void reply(ServerSession& session, std::uint32_t id, ReplyStatus status, std::uint64_t position,
              std::uint32_t value_length = 0);
 
   Thread& thread_;
@@ -84,18 +85,18 @@ class Server : public std::enable_shared_from_this<Server> {
  protected:
   std::uint32_t max_inline_;
   fabric::CompletionQueue completions_;
-  rpc::SessionTable<Session> sessions_;
+  rpc::SessionTable<ServerSession> sessions_;
 
  private:
   void accept(fabric::ConnectionRequest& request);
   void accept_session(fabric::ConnectionRequest& request);
   void accept_log(fabric::ConnectionRequest& request, const Hello& hello);
-  void request_arrived(Session& session, const fabric::ReceiveCompletion& completion);
-  void get_requested(Session& session, const Incoming& request);
-  void connection_ended(Session& session, const fabric::QueuePair* queue_pair);
+  void request_arrived(ServerSession& session, const fabric::ReceiveCompletion& completion);
+  void get_requested(ServerSession& session, const Incoming& request);
+  void connection_ended(ServerSession& session, const fabric::QueuePair* queue_pair);
   std::uint32_t request_buffers() const { return queue_depth_ + 1; }
-  fabric::LocalBuffer request_buffer(const Session& session, std::uint64_t index) const;
-  fabric::LocalBuffer reply_buffer(const Session& session, std::uint64_t index) const;
+  fabric::LocalBuffer request_buffer(const ServerSession& session, std::uint64_t index) const;
+  fabric::LocalBuffer reply_buffer(const ServerSession& session, std::uint64_t index) const;
 };
 
 inline constexpr std::array kPartitionMetrics{

@@ -43,7 +43,7 @@ kv::Result<Bytes> Store::get(kv::Key key, std::span<std::byte> into) {
     pool_->read(log_.offset(p) + value, into.first(length));
     return length;
   }
-  const std::optional<hopscotch::Entry> entry = table_.find(key);
+  const std::optional<hopscotch::TableEntry> entry = table_.find(key);
   if (!entry) return tl::unexpected(kv::Error::not_found);
   const ObjectAddress object = ObjectAddress::from(entry->word);
   if (entry->format == hopscotch::kDigestFormat && !holds_key(object, key)) {
@@ -133,7 +133,7 @@ bool Store::apply_next() {
 void Store::apply(const Record& record, std::optional<Room>& room) {
   const std::span<const std::byte> object_bytes(record.key.data(),
                                                 record.key.size() + record.value.size());
-  const std::optional<hopscotch::Entry> entry = table_.find(record.key);
+  const std::optional<hopscotch::TableEntry> entry = table_.find(record.key);
   ObjectAddress address{0, static_cast<std::uint16_t>(record.key.size()),
                         static_cast<std::uint32_t>(record.value.size())};
   address.object = entry ? ObjectAddress::from(entry->word).object : room.value().object;
@@ -164,7 +164,7 @@ std::optional<kv::Result<void>> Store::erase(kv::Key key) {
     verify(log_.applied());
     if (!apply_next()) return std::nullopt;
   }
-  const std::optional<hopscotch::Entry> entry = table_.find(key);
+  const std::optional<hopscotch::TableEntry> entry = table_.find(key);
   if (!entry) return tl::unexpected(kv::Error::not_found);
   const ObjectAddress object = ObjectAddress::from(entry->word);
   const bool replayable = newest != kNoPosition && newest >= log_.replay_start();
@@ -181,7 +181,7 @@ void Store::keep_deleted(std::uint64_t word) {
 
 // Marks the objects to which the table refers as used.
 void Store::find_objects(std::vector<bool>& used) {
-  table_.for_each([&](const hopscotch::Entry& entry, std::span<const std::byte>) {
+  table_.for_each([&](const hopscotch::TableEntry& entry, std::span<const std::byte>) {
     const ObjectAddress address = ObjectAddress::from(entry.word);
     const bool sound = address.object < shape_.objects() && !used[address.object] &&
                        address.key_length <= shape_.max_key_size &&
@@ -223,7 +223,7 @@ std::string Store::audit() const {
   for (const auto* free : {&free_objects_, &free_long_objects_}) {
     for (const std::uint32_t object : *free) ++uses[object];
   }
-  table_.for_each([&](const hopscotch::Entry& entry, std::span<const std::byte>) {
+  table_.for_each([&](const hopscotch::TableEntry& entry, std::span<const std::byte>) {
     ++uses[ObjectAddress::from(entry.word).object];
   });
   for (std::uint64_t object = 0; object < uses.size(); ++object) {

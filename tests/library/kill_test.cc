@@ -67,8 +67,8 @@ class KillOfTheLibrary : public testing::TestWithParam<Configuration> {
   }
 
   Shared<ToldAcrossKills> told_;
-  Place place_;
-  LogOptions options_ = place_.with(GetParam());
+  TemporaryJob job_;
+  LogOptions options_ = job_.with(GetParam());
   Child server_;
   Child client_;
 };

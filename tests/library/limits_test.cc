@@ -60,8 +60,8 @@ void expect_invalid(const std::function<void()>& call, const std::string& says) 
 }
 
 TEST_P(LibraryOptions, ThatCannotBeAreRefusedByBothSides) {
-  const Place place;
-  LogOptions options = place.options();
+  const TemporaryJob job;
+  LogOptions options = job.options();
   options.connect_timeout = milliseconds(0);
   GetParam().change(options);
   expect_invalid([&] { LogClient client(options); }, GetParam().says);
@@ -69,8 +69,8 @@ TEST_P(LibraryOptions, ThatCannotBeAreRefusedByBothSides) {
 }
 
 TEST(LibraryDirectory, ThatIsNotThereIsNotMade) {
-  const Place place;
-  LogOptions options = place.options();
+  const TemporaryJob job;
+  LogOptions options = job.options();
   options.directory += "/mistyped";
   expect_invalid([&] { LogServer server(options, [](auto...) {}); },
                  "mistyped: there is no such folder");
@@ -78,8 +78,8 @@ TEST(LibraryDirectory, ThatIsNotThereIsNotMade) {
 }
 
 TEST(LibraryDirectory, WithoutPersistentMemoryIsTakenOnlyOnDemand) {
-  const Place place;
-  LogOptions options = place.options();
+  const TemporaryJob job;
+  LogOptions options = job.options();
   options.emulated = false;
   expect_invalid([&] { LogServer server(options, [](auto...) {}); }, "is no persistent memory");
   EXPECT_TRUE(std::filesystem::is_empty(options.directory));
@@ -88,8 +88,8 @@ TEST(LibraryDirectory, WithoutPersistentMemoryIsTakenOnlyOnDemand) {
 }
 
 TEST(LibraryDirectory, OfAClientIsNotTouched) {
-  const Place place;
-  LogOptions options = place.options();
+  const TemporaryJob job;
+  LogOptions options = job.options();
   options.directory += "/of the server";
   options.connect_timeout = milliseconds(0);
   EXPECT_THROW(LogClient{options}, TimedOut);
@@ -148,8 +148,8 @@ class Serving {
 };
 
 TEST(LibraryLimits, AClientWithoutAServerGivesUp) {
-  const Place place;
-  LogOptions options = place.options();
+  const TemporaryJob job;
+  LogOptions options = job.options();
   options.connect_timeout = milliseconds(20);
   const auto begin = std::chrono::steady_clock::now();
   try {
@@ -184,13 +184,13 @@ const Other kOther[] = {
 INSTANTIATE_TEST_SUITE_P(All, LibraryOptionsDiffer, testing::ValuesIn(kOther),
                          [](const auto& other) { return std::string(other.param.name); });
 
-LogOptions with_dmp(const Place& place) {
-  return place.with({.domain = Domain::dmp, .ddio = true, .transport = Transport::infiniband});
+LogOptions with_dmp(const TemporaryJob& job) {
+  return job.with({.domain = Domain::dmp, .ddio = true, .transport = Transport::infiniband});
 }
 
 TEST_P(LibraryOptionsDiffer, BetweenClientAndServer) {
-  const Place place;
-  const LogOptions options = with_dmp(place);
+  const TemporaryJob job;
+  const LogOptions options = with_dmp(job);
   Serving serving(options);
   LogOptions other = options;
   GetParam().change(other);
@@ -208,8 +208,8 @@ TEST_P(LibraryOptionsDiffer, BetweenClientAndServer) {
 
 TEST_P(LibraryOptionsDiffer, BetweenTheServerAndTheLogThatIsThere) {
   if (std::string(GetParam().name) == "configuration") GTEST_SKIP() << "a log is not made for one";
-  const Place place;
-  const LogOptions options = with_dmp(place);
+  const TemporaryJob job;
+  const LogOptions options = with_dmp(job);
   {
     Serving serving(options);
     LogClient(options).append("a record");
@@ -228,19 +228,19 @@ TEST_P(LibraryOptionsDiffer, BetweenTheServerAndTheLogThatIsThere) {
 }
 
 TEST(LibraryLimits, ASecondServerIsRefused) {
-  const Place place;
-  const LogServer server(place.options(), [](auto...) {});
-  EXPECT_EQ(what_of<std::runtime_error>([&] { LogServer(place.options(), [](auto...) {}); }),
-            "the log '" + place.options().job +
+  const TemporaryJob job;
+  const LogServer server(job.options(), [](auto...) {});
+  EXPECT_EQ(what_of<std::runtime_error>([&] { LogServer(job.options(), [](auto...) {}); }),
+            "the log '" + job.options().job +
                 "' is being served already; end that server first, or name another job");
 }
 
 TEST(LibraryLimits, ASecondClientIsRefused) {
-  const Place place;
-  Serving serving(place.options());
-  LogClient client(place.options());
-  EXPECT_EQ(what_of<std::runtime_error>([&] { LogClient{place.options()}; }),
-            "the log '" + place.options().job +
+  const TemporaryJob job;
+  Serving serving(job.options());
+  LogClient client(job.options());
+  EXPECT_EQ(what_of<std::runtime_error>([&] { LogClient{job.options()}; }),
+            "the log '" + job.options().job +
                 "' has a client already; end that one first, or append through it");
   EXPECT_EQ(client.append("a record"), 1U);
 }
@@ -265,8 +265,8 @@ INSTANTIATE_TEST_SUITE_P(
 // What stop() from Apply did before: the server had applied the record, and went without a word.
 TEST_P(LibraryStop, FromApplyLeavesNoAppliedRecordInDoubt) {
   for (std::uint64_t last = 1; last <= 30; ++last) {
-    const Place place;
-    LogOptions options = place.with(GetParam());
+    const TemporaryJob job;
+    LogOptions options = job.with(GetParam());
     options.stop_timeout = std::chrono::seconds(60);
     options.append_timeout = std::chrono::seconds(60);
     std::uint64_t applied = 0;
@@ -315,8 +315,8 @@ void append_within_short_limits(LogClient& client, const std::string& record) {
 }
 
 TEST(LibraryLimits, AppendGivesUpAndGoesOnWhenTheServerIsThereAgain) {
-  const Place place;
-  LogOptions options = place.options();
+  const TemporaryJob job;
+  LogOptions options = job.options();
   options.stop_timeout = std::chrono::seconds(60);
   std::optional<Serving> serving(options);
   options.append_timeout = kShort;
@@ -336,15 +336,15 @@ TEST(LibraryLimits, AppendGivesUpAndGoesOnWhenTheServerIsThereAgain) {
                 error.what() == text + "its server is ending" + advice)
         << error.what();
   }
-  serving.emplace(place.options());
+  serving.emplace(job.options());
   append_within_short_limits(client, "second");
   EXPECT_EQ(client.tail(), 2U) << "what was given up is not in the log";
 }
 
 // A process that is stopped by a signal lives, and does nothing.
 TEST(LibraryLimits, AppendToAServerThatStandsStillGivesUpInDoubt) {
-  const Place place;
-  LogOptions options = with_dmp(place);
+  const TemporaryJob job;
+  LogOptions options = with_dmp(job);
   struct Told {
     std::atomic<std::uint64_t> applied{0};
     std::atomic<bool> wrong{false};
@@ -377,8 +377,8 @@ TEST(LibraryLimits, AppendToAServerThatStandsStillGivesUpInDoubt) {
 }
 
 TEST(LibraryLimits, AClientOfAServerThatStandsStillCanBeDestroyed) {
-  const Place place;
-  LogOptions options = with_dmp(place);
+  const TemporaryJob job;
+  LogOptions options = with_dmp(job);
   Child server([&] { LogServer(options, [](auto...) {}).run(); });
   options.append_timeout = kShort;
   {
@@ -391,8 +391,8 @@ TEST(LibraryLimits, AClientOfAServerThatStandsStillCanBeDestroyed) {
 }
 
 TEST(LibraryLimits, AServerWaitsForAClientThatStandsStillNoLongerThanItIsTold) {
-  const Place place;
-  LogOptions options = place.options();
+  const TemporaryJob job;
+  LogOptions options = job.options();
   options.connect_timeout = std::chrono::seconds(60);
   options.stop_timeout = kShort;
   struct Told {
@@ -413,8 +413,8 @@ TEST(LibraryLimits, AServerWaitsForAClientThatStandsStillNoLongerThanItIsTold) {
 }
 
 TEST(LibraryLimits, WhatApplyThrowsLeavesRun) {
-  const Place place;
-  LogOptions options = place.options();
+  const TemporaryJob job;
+  LogOptions options = job.options();
   options.append_timeout = kShort;
   Serving serving(options, [](auto...) { throw std::length_error("enough"); });
   LogClient client(options);
@@ -423,8 +423,8 @@ TEST(LibraryLimits, WhatApplyThrowsLeavesRun) {
 }
 
 TEST(LibraryLimits, TheLongestLimitIsNone) {
-  const Place place;
-  LogOptions options = place.options();
+  const TemporaryJob job;
+  LogOptions options = job.options();
   options.connect_timeout = options.append_timeout = options.stop_timeout = milliseconds::max();
   Serving serving(options);
   LogClient client(options);

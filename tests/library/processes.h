@@ -20,9 +20,9 @@
 namespace perdura::library_test {
 
 // A job of its own, and a directory for the server's memory, on the tmpfs.
-class Place {
+class TemporaryJob {
  public:
-  Place() {
+  TemporaryJob() {
     static std::atomic<int> next{0};
     test::remove_leftovers();
     options_.job = test::job_name("library") + "-" + std::to_string(next++);
@@ -31,13 +31,13 @@ class Place {
     options_.records = 64;
     std::filesystem::create_directories(options_.directory);
   }
-  ~Place() {
+  ~TemporaryJob() {
     std::error_code ignored;
     std::filesystem::remove_all(options_.directory, ignored);
     std::filesystem::remove_all("/dev/shm/perdura-" + options_.job, ignored);
   }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
+  TemporaryJob(const TemporaryJob&) = delete;
+  TemporaryJob& operator=(const TemporaryJob&) = delete;
   const LogOptions& options() const { return options_; }
   LogOptions with(const Configuration& configuration) const {
     LogOptions result = options_;

@@ -61,11 +61,11 @@ TEST_P(ThreadsOfTheLibrary, AppendThroughOneClientWhileTheServerIsKilled) {
   const unsigned seed = perdura::test::random_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
-  const Place place;
-  LogOptions options = place.with({.domain = GetParam(),
-                                   .ddio = true,
-                                   .receive_buffers_in_pm = GetParam() == Domain::wsp,
-                                   .transport = Transport::infiniband});
+  const TemporaryJob job;
+  LogOptions options = job.with({.domain = GetParam(),
+                                 .ddio = true,
+                                 .receive_buffers_in_pm = GetParam() == Domain::wsp,
+                                 .transport = Transport::infiniband});
   options.largest_record = 64;
   const Shared<ToldByThreads> told;
   const auto start_server = [&] {

@@ -14,7 +14,7 @@
 #include <random>
 #include <thread>
 
-#include "mount/place.h"
+#include "mount/source.h"
 #include "systems/registry/registry.h"
 #include "tests/mount/mounted.h"
 #include "tests/mount/writers_record.h"
@@ -77,7 +77,7 @@ TEST_P(FsKillTest, LosesNothingThatHasReturned) {
   std::filesystem::resize_file(path, sizeof(WritersRecord));
   const auto record = fs::test::map_record(path);
   Mounted mounted(GetParam());
-  const mount::Place place(mounted.place());
+  const mount::MountSource place(mounted.place());
   const auto damage = [&] {
     std::string text;
     place.run([&](Thread& thread) -> Task<> {

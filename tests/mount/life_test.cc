@@ -38,7 +38,7 @@ class FsMountTest : public testing::TestWithParam<std::string> {
   // What is wrong with the file system that is not mounted; empty if nothing is.
   std::string damage(const files::path& place) {
     std::string found;
-    const mount::Place at(place);
+    const mount::MountSource at(place);
     const fs::FsSystem& system = systems::find_fs_system(GetParam());
     mount::wait_until_free(at);
     at.run([&](Thread& thread) -> Task<> {
@@ -52,7 +52,7 @@ class FsMountTest : public testing::TestWithParam<std::string> {
 std::string refusal(const std::string& place, const std::string& directory,
                     const std::string& options = "") {
   try {
-    mount::serve(*systems::fs_systems().begin(), mount::Place(place),
+    mount::serve(*systems::fs_systems().begin(), mount::MountSource(place),
                  {.directory = directory, .options = options});
   } catch (const UsageError& error) {
     return error.what();

@@ -34,7 +34,7 @@ class MakeTest : public testing::Test {
  protected:
   Bytes make(const fs::FsSystem& system, bool replaces, Bytes size = 4 * MiB,
              const std::string& name = "home.pm") const {
-    return mount::make(system, mount::Place(folder_.path() / name),
+    return mount::make(system, mount::MountSource(folder_.path() / name),
                        {.size = size, .now = {1, 0}, .parameters = {}}, replaces);
   }
   std::string refusal(bool replaces, Bytes size, const std::string& name = "home.pm") const {
@@ -67,7 +67,7 @@ class MakeTest : public testing::Test {
   files::path place() const { return folder_.path() / "home.pm"; }
   static std::string damage(const files::path& path) {
     std::string found;
-    const mount::Place at(path);
+    const mount::MountSource at(path);
     at.run([&](Thread& thread) -> Task<> {
       for (const auto& each : co_await real().inspect(thread, at.name(), false)) {
         found += each.where + ": " + each.what + "; ";
@@ -203,7 +203,7 @@ TEST_F(MakeTest, TakesAnyNameOfAFile) {
   EXPECT_EQ(refusal(false, 4 * MiB, ""), folder_.path().string() +
                                              "/: a file system lies in a "
                                              "file or in a DAX device");
-  EXPECT_THROW(mount::Place(""), UsageError);
+  EXPECT_THROW(mount::MountSource(""), UsageError);
 }
 
 // A tmpfs of its own has no room for two.

@@ -15,7 +15,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "mount/place.h"
+#include "mount/source.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::test {
@@ -56,7 +56,7 @@ Mounted::Mounted(std::string system, std::string options, Bytes size)
       folder_("/dev/shm", "mounted"),
       directory_(folder_.path() / "on") {
   std::filesystem::create_directory(directory_);
-  const mount::Place at(place());
+  const mount::MountSource at(place());
   if (is_persistent(system_)) {
     at.run([&](Thread& thread) {
       return systems::find_fs_system(system_).make(thread, at.name(),

@@ -57,7 +57,7 @@ TEST_F(ReadOnlyTest, AMountLeavesThePlaceAsItIs) {
   EXPECT_LT(open((mounted.path() / "other").c_str(), O_CREAT | O_RDWR, 0644), 0);
   EXPECT_EQ(errno, EROFS);
   // Others may read it meanwhile, and nobody may write it.
-  const mount::Place at(mounted.place());
+  const mount::MountSource at(mounted.place());
   mount::wait_until_free(at, mount::Access::private_copy);
   EXPECT_THROW(mount::wait_until_free(at), UsageError);
   EXPECT_EQ(mounted.unmount(), 0);

@@ -18,7 +18,7 @@ int main(int, char** words) {
   try {
     const fs::FsSystem& system =
         name == "model" ? test::model_system() : systems::find_fs_system(name);
-    mount::serve(system, mount::Place(words[2]),
+    mount::serve(system, mount::MountSource(words[2]),
                  {.directory = words[3], .options = words[4], .ready = [] {
                     static_cast<void>(write(STDOUT_FILENO, "+", 1) == 1);
                   }});

@@ -18,8 +18,8 @@ class FakeQueuePair final : public fabric::QueuePair {
   std::size_t in_line() const override { return 0; }
 
  private:
-  void post(fabric::Operation&) override {}
-  void abandon(fabric::Operation&) override {}
+  void post(fabric::RdmaOperation&) override {}
+  void abandon(fabric::RdmaOperation&) override {}
 };
 
 struct NumberedSession {

@@ -69,7 +69,7 @@ ConnectionSlot& ShmQueuePair::remote_slot() const {
 
 // --- operations, from posting to completion ---------------------------------------------
 
-void ShmQueuePair::post(Operation& operation) {
+void ShmQueuePair::post(RdmaOperation& operation) {
   // The common case: no operation is ahead of this one, so it is executed and completed at once.
   if (outstanding_ == 0 && connected_ && endpoint_.options_.network_latency.count() == 0)
       [[likely]] {
@@ -96,14 +96,14 @@ void ShmQueuePair::post_unsignaled(const WorkRequest& request) {
   submit(make_entry(request, nullptr));
 }
 
-void ShmQueuePair::abandon(Operation& operation) {
+void ShmQueuePair::abandon(RdmaOperation& operation) {
   auto* entry = static_cast<SendEntry*>(operation.transport_state);
   if (entry == nullptr) return;  // it could not be posted
   entry->operation = nullptr;
   entry->abandoned = true;
 }
 
-SendEntry* ShmQueuePair::make_entry(const WorkRequest& request, Operation* operation) {
+SendEntry* ShmQueuePair::make_entry(const WorkRequest& request, RdmaOperation* operation) {
   SendEntry* entry = endpoint_.pool_.take();
   entry->queue_pair = this;
   entry->operation = operation;

@@ -68,10 +68,10 @@ class ShmQueuePair final : public QueuePair {
     std::uint64_t old_value = 0;
   };
 
-  void post(Operation& operation) override;
-  void abandon(Operation& operation) override;
+  void post(RdmaOperation& operation) override;
+  void abandon(RdmaOperation& operation) override;
 
-  SendEntry* make_entry(const WorkRequest& request, Operation* operation);
+  SendEntry* make_entry(const WorkRequest& request, RdmaOperation* operation);
   void submit(SendEntry* entry);
   SendEntry* admit(SendEntry* entry);
   bool may_start(const WorkRequest& request) const;

@@ -19,9 +19,9 @@ class ShmQueuePair;
 
 struct SendEntry {
   ShmQueuePair* queue_pair = nullptr;
-  Operation* operation = nullptr;  // null if unsignaled or abandoned
-  bool abandoned = false;          // its buffer no longer exists, so it must not be executed
-  bool owns_data = false;          // inlined: the payload is here
+  RdmaOperation* operation = nullptr;  // null if unsignaled or abandoned
+  bool abandoned = false;              // its buffer no longer exists, so it must not be executed
+  bool owns_data = false;              // inlined: the payload is here
   WorkRequest request;
   Status status = Status::success;
   std::uint64_t old_value = 0;

@@ -28,10 +28,10 @@ class SimQueuePair final : public QueuePair {
   std::size_t in_line() const override { return end_.requester().in_line(); }
 
  private:
-  void post(Operation& operation) override {
+  void post(RdmaOperation& operation) override {
     end_.requester().post(operation.request(), &operation);
   }
-  void abandon(Operation& operation) override {
+  void abandon(RdmaOperation& operation) override {
     if (operation.transport_state == nullptr) return;  // it could not be posted
     static_cast<Flight*>(operation.transport_state)->operation = nullptr;
   }

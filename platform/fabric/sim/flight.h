@@ -91,7 +91,7 @@ struct alignas(kCacheLine) Flight final : perdura::sim::Event {
   bool flushed = false;  // completed early: its event only releases it
   bool observed = false;
   Requester* from = nullptr;
-  Operation* operation = nullptr;  // null if unsignaled, or no longer awaited
+  RdmaOperation* operation = nullptr;  // null if unsignaled, or no longer awaited
   Nic::Registered* memory = nullptr;
   Flight* next = nullptr;           // the next one in the requester's queue
   Flight* next_held = nullptr;      // the next one that the responder holds

@@ -348,7 +348,7 @@ void RelaxedPipe::complete(Posted& posted) const {
   posted.completed = true;
   const SimThread::CompletionArrives completion_arrives(end_.thread());
   if (flight.operation == nullptr) return;
-  Operation& operation = *std::exchange(flight.operation, nullptr);
+  RdmaOperation& operation = *std::exchange(flight.operation, nullptr);
   operation.complete(flight.status, flight.old_value);
 }
 
@@ -410,7 +410,7 @@ void RelaxedPipe::flush() {
       }
       refuse(posted, Status::flushed);
     }
-    Operation* const operation = std::exchange(posted.flight->operation, nullptr);
+    RdmaOperation* const operation = std::exchange(posted.flight->operation, nullptr);
     if (operation != nullptr && end_.state() == End::State::error) {
       operation->complete(Status::flushed);
     }

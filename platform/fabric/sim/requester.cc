@@ -57,7 +57,7 @@ void Requester::join(Responder& responder, std::shared_ptr<pmem::sim::Journal> j
     connection_ = nic_.is_software ? journal_->connect_through_caches() : journal_->connect();
 }
 
-void Requester::post(const WorkRequest& request, Operation* operation) {
+void Requester::post(const WorkRequest& request, RdmaOperation* operation) {
   SimThread& thread = end_.thread();
   const bool by_thread = SimThread::running() == &thread;
   if (by_thread) thread.charge_time(nic_.profile.cpu.post);
@@ -198,7 +198,7 @@ void Requester::flush() {
   for (auto* line : {&outstanding_, &waiting_}) {
     while (!line->empty()) {
       Flight* const flight = &line->take_front();
-      if (Operation* operation = std::exchange(flight->operation, nullptr)) {
+      if (RdmaOperation* operation = std::exchange(flight->operation, nullptr)) {
         operation->complete(Status::flushed);
       }
       // An operation that has left the device is released by an event that is scheduled already;

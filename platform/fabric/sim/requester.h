@@ -19,7 +19,7 @@ class Requester {
   // To be called once, when both ends are made.
   void join(Responder& responder, std::shared_ptr<pmem::sim::Journal> journal);
 
-  void post(const WorkRequest& request, Operation* operation);
+  void post(const WorkRequest& request, RdmaOperation* operation);
   // The number of operations that wait for those under way.
   std::size_t in_line() const { return waiting_.size(); }
 

@@ -17,35 +17,35 @@ std::uint64_t scattered(std::uint64_t number) {
 }  // namespace
 
 TranslationCache::TranslationCache(const perdura::sim::TranslationProfile& profile)
-    : profile_(profile), places_(profile.cache_entries), reading_(profile.misses_under_way) {}
+    : profile_(profile), cached_(profile.cache_entries), reading_(profile.misses_under_way) {}
 
-TranslationCache::Place* TranslationCache::set_of(const Entry& entry) {
-  const std::size_t sets = places_.size() / profile_.cache_ways;
-  return &places_[(entry.number + scattered(entry.table)) % sets * profile_.cache_ways];
+TranslationCache::CachedTranslation* TranslationCache::set_of(const TranslationId& id) {
+  const std::size_t sets = cached_.size() / profile_.cache_ways;
+  return &cached_[(id.number + scattered(id.table)) % sets * profile_.cache_ways];
 }
 
-Time TranslationCache::find(Time at, Entry entry) {
-  Place* const set = set_of(entry);
-  Place* oldest = set;
-  for (Place* place = set; place != set + profile_.cache_ways; ++place) {
-    if (place->used != 0 && place->entry == entry) {
+Time TranslationCache::find(Time at, TranslationId id) {
+  CachedTranslation* const set = set_of(id);
+  CachedTranslation* oldest = set;
+  for (CachedTranslation* cached = set; cached != set + profile_.cache_ways; ++cached) {
+    if (cached->used != 0 && cached->id == id) {
       ++hits_;
-      place->used = ++uses_;
-      return std::max(at, place->filled);
+      cached->used = ++uses_;
+      return std::max(at, cached->filled);
     }
-    if (place->used < oldest->used) oldest = place;
+    if (cached->used < oldest->used) oldest = cached;
   }
   ++misses_;
   Time& free = *std::min_element(reading_.begin(), reading_.end());
   free = perdura::sim::limited(std::max(at, free) + profile_.miss);
-  *oldest = {entry, ++uses_, free};
+  *oldest = {id, ++uses_, free};
   return free;
 }
 
 void TranslationCache::forget(std::uint64_t table, std::uint64_t first, std::uint64_t last) {
-  for (Place& place : places_) {
-    if (place.entry.table == table && place.entry.number >= first && place.entry.number <= last) {
-      place = {};
+  for (CachedTranslation& cached : cached_) {
+    if (cached.id.table == table && cached.id.number >= first && cached.id.number <= last) {
+      cached = {};
     }
   }
 }

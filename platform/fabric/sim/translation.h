@@ -19,17 +19,17 @@ namespace perdura::fabric::sim {
 class TranslationCache {
  public:
   // Names an entry: its table and its number there.
-  struct Entry {
+  struct TranslationId {
     std::uint64_t table = 0;
     std::uint64_t number = 0;
-    friend bool operator==(const Entry&, const Entry&) = default;
+    friend bool operator==(const TranslationId&, const TranslationId&) = default;
   };
 
   explicit TranslationCache(const perdura::sim::TranslationProfile& profile);
 
   const perdura::sim::TranslationProfile& profile() const { return profile_; }
   // The time at which an entry that is needed at `at` is available.
-  Time find(Time at, Entry entry);
+  Time find(Time at, TranslationId id);
   // Invalidates the entries from `first` to `last` of a table, which have changed.
   void forget(std::uint64_t table, std::uint64_t first, std::uint64_t last);
 
@@ -37,16 +37,16 @@ class TranslationCache {
   std::uint64_t misses() const { return misses_; }
 
  private:
-  struct Place {
-    Entry entry{};
+  struct CachedTranslation {
+    TranslationId id{};
     std::uint64_t used = 0;  // 0: free
     Time filled{};           // when the NIC has read it
   };
-  Place* set_of(const Entry& entry);
+  CachedTranslation* set_of(const TranslationId& id);
 
   const perdura::sim::TranslationProfile& profile_;
-  std::vector<Place> places_;  // a set's are adjacent
-  std::vector<Time> reading_;  // when each of the reads that can be in flight ends
+  std::vector<CachedTranslation> cached_;  // a set's are adjacent
+  std::vector<Time> reading_;              // when each of the reads that can be in flight ends
   std::uint64_t uses_ = 0;
   std::uint64_t hits_ = 0;
   std::uint64_t misses_ = 0;

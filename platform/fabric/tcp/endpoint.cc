@@ -121,7 +121,7 @@ void TcpEndpoint::transmit_later(TcpQueuePair& queue_pair) {
   to_transmit_.push_back(&queue_pair);
 }
 
-void TcpEndpoint::complete_later(Entry* entry, Status status) {
+void TcpEndpoint::complete_later(SendEntry* entry, Status status) {
   entry->status = status;
   failed_.push_back(entry);
 }
@@ -143,7 +143,7 @@ bool TcpEndpoint::transmit() {
 
 bool TcpEndpoint::complete_failed() {
   if (failed_.empty()) return false;
-  for (Entry* const entry : std::exchange(failed_, {})) {
+  for (SendEntry* const entry : std::exchange(failed_, {})) {
     entry->queue_pair->finish(entry, entry->status);
   }
   return true;

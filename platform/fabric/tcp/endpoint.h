@@ -84,7 +84,7 @@ class TcpEndpoint final : public Endpoint, public host::Poller {
 
   void transmit_later(TcpQueuePair& queue_pair);
   void resume_later(TcpQueuePair& queue_pair) { holding_.push_back(&queue_pair); }
-  void complete_later(Entry* entry, Status status);
+  void complete_later(SendEntry* entry, Status status);
   // Removes the queue pair from all lists.
   void forget(TcpQueuePair& queue_pair);
   bool complete_failed();
@@ -96,7 +96,7 @@ class TcpEndpoint final : public Endpoint, public host::Poller {
   EventSet events_;
   std::unique_ptr<Waker> waker_;
   Registrations memory_;
-  EntryPool pool_;
+  SendEntryPool pool_;
 
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<std::unique_ptr<Incoming>> incoming_;
@@ -106,7 +106,7 @@ class TcpEndpoint final : public Endpoint, public host::Poller {
 
   std::vector<TcpQueuePair*> to_transmit_;
   std::deque<TcpQueuePair*> holding_;  // requests that wait for a receive buffer
-  std::vector<Entry*> failed_;
+  std::vector<SendEntry*> failed_;
   bool stored_ = false;  // data was stored in memory since the counts were published
 };
 

@@ -37,14 +37,14 @@ TcpQueuePair::~TcpQueuePair() {
   options_.completions = nullptr;
   if (connected_) transmit();
   break_off(Status::flushed, Peer::there);
-  std::erase_if(endpoint_.failed_, [this](Entry* entry) {
+  std::erase_if(endpoint_.failed_, [this](SendEntry* entry) {
     if (entry->queue_pair != this) return false;
     finish(entry, entry->status);
     return true;
   });
 }
 
-void TcpQueuePair::post(Operation& operation) {
+void TcpQueuePair::post(RdmaOperation& operation) {
   check_pieces(operation.request().local);
   submit(make_entry(operation.request(), &operation));
 }
@@ -55,8 +55,8 @@ void TcpQueuePair::post_unsignaled(const WorkRequest& request) {
   submit(make_entry(request, nullptr));
 }
 
-Entry* TcpQueuePair::make_entry(const WorkRequest& request, Operation* operation) {
-  Entry* const entry = endpoint_.pool_.take();
+SendEntry* TcpQueuePair::make_entry(const WorkRequest& request, RdmaOperation* operation) {
+  SendEntry* const entry = endpoint_.pool_.take();
   entry->queue_pair = this;
   entry->operation = operation;
   entry->abandoned = false;
@@ -69,7 +69,7 @@ Entry* TcpQueuePair::make_entry(const WorkRequest& request, Operation* operation
   return entry;
 }
 
-void TcpQueuePair::submit(Entry* entry) {
+void TcpQueuePair::submit(SendEntry* entry) {
   if (!connected_) {
     // Not completed at once: a task that retries in a loop must leave time to others.
     endpoint_.complete_later(entry, Status::flushed);
@@ -97,7 +97,7 @@ bool TcpQueuePair::may_start(const WorkRequest& request) const {
 
 void TcpQueuePair::start_waiting() {
   while (connected_ && !waiting_.empty()) {
-    Entry* const entry = waiting_.front();
+    SendEntry* const entry = waiting_.front();
     if (entry->abandoned) {
       waiting_.pop_front();
       endpoint_.pool_.give_back(entry);
@@ -114,7 +114,7 @@ void TcpQueuePair::start_waiting() {
   }
 }
 
-void TcpQueuePair::start(Entry* entry) {
+void TcpQueuePair::start(SendEntry* entry) {
   const WorkRequest& request = entry->request;
   Outgoing outgoing;
   outgoing.frame.length = request.local.length();
@@ -139,7 +139,7 @@ void TcpQueuePair::start(Entry* entry) {
   put_in_line(std::move(outgoing));
 }
 
-void TcpQueuePair::no_longer_under_way(const Entry& entry) {
+void TcpQueuePair::no_longer_under_way(const SendEntry& entry) {
   if (entry.request.opcode == Opcode::read) {
     --reads_;
   } else {
@@ -152,20 +152,20 @@ void TcpQueuePair::complete_oldest(Status status) {
     break_off(status, Peer::there);
     return;
   }
-  Entry* const entry = outstanding_.take_front();
+  SendEntry* const entry = outstanding_.take_front();
   no_longer_under_way(*entry);
   traffic_.count(entry->request);
   finish(entry, Status::success);
   start_waiting();
 }
 
-void TcpQueuePair::finish(Entry* entry, Status status) {
+void TcpQueuePair::finish(SendEntry* entry, Status status) {
   if (entry->operation != nullptr) entry->operation->complete(status);
   endpoint_.pool_.give_back(entry);
 }
 
-void TcpQueuePair::abandon(Operation& operation) {
-  auto* const entry = static_cast<Entry*>(operation.transport_state);
+void TcpQueuePair::abandon(RdmaOperation& operation) {
+  auto* const entry = static_cast<SendEntry*>(operation.transport_state);
   if (entry == nullptr) return;  // it could not be posted
   entry->operation = nullptr;
   entry->abandoned = true;

@@ -30,29 +30,29 @@ class TcpEndpoint;
 class TcpQueuePair;
 
 // An operation that has been posted and not completed.
-struct Entry {
+struct SendEntry {
   TcpQueuePair* queue_pair = nullptr;
-  Operation* operation = nullptr;  // null if unsignaled or abandoned
-  bool abandoned = false;          // its buffer no longer exists
-  bool owns_data = false;          // inlined: the payload is here
+  RdmaOperation* operation = nullptr;  // null if unsignaled or abandoned
+  bool abandoned = false;              // its buffer no longer exists
+  bool owns_data = false;              // inlined: the payload is here
   WorkRequest request;
   Status status = Status::success;
   std::array<std::byte, kMaxInline> data;
 };
 
-class EntryPool {
+class SendEntryPool {
  public:
-  Entry* take() {
-    if (free_.empty()) return entries_.emplace_back(std::make_unique<Entry>()).get();
-    Entry* const entry = free_.back();
+  SendEntry* take() {
+    if (free_.empty()) return entries_.emplace_back(std::make_unique<SendEntry>()).get();
+    SendEntry* const entry = free_.back();
     free_.pop_back();
     return entry;
   }
-  void give_back(Entry* entry) { free_.push_back(entry); }
+  void give_back(SendEntry* entry) { free_.push_back(entry); }
 
  private:
-  std::vector<std::unique_ptr<Entry>> entries_;
-  std::vector<Entry*> free_;
+  std::vector<std::unique_ptr<SendEntry>> entries_;
+  std::vector<SendEntry*> free_;
 };
 
 class TcpQueuePair final : public QueuePair, public Watcher {
@@ -74,7 +74,7 @@ class TcpQueuePair final : public QueuePair, public Watcher {
   bool can_resume() const;
   void resume();
   // Completes an operation that failed before it was sent.
-  void finish(Entry* entry, Status status);
+  void finish(SendEntry* entry, Status status);
 
  private:
   friend class TcpEndpoint;
@@ -83,7 +83,7 @@ class TcpQueuePair final : public QueuePair, public Watcher {
   // request, registered memory for an answer.
   struct Outgoing {
     Frame frame;
-    Entry* entry = nullptr;
+    SendEntry* entry = nullptr;
     LocalPieces pieces{};
     std::shared_ptr<Registration> memory{};
   };
@@ -104,17 +104,17 @@ class TcpQueuePair final : public QueuePair, public Watcher {
     bool whole = false;
   };
 
-  void post(Operation& operation) override;
-  void abandon(Operation& operation) override;
+  void post(RdmaOperation& operation) override;
+  void abandon(RdmaOperation& operation) override;
 
-  Entry* make_entry(const WorkRequest& request, Operation* operation);
-  void submit(Entry* entry);
+  SendEntry* make_entry(const WorkRequest& request, RdmaOperation* operation);
+  void submit(SendEntry* entry);
   static Status error_of(const WorkRequest& request);
   bool may_start(const WorkRequest& request) const;
-  void start(Entry* entry);
+  void start(SendEntry* entry);
   void start_waiting();
   void complete_oldest(Status status);
-  void no_longer_under_way(const Entry& entry);
+  void no_longer_under_way(const SendEntry& entry);
 
   void put_in_line(Outgoing outgoing);
   void fill();
@@ -146,10 +146,10 @@ class TcpQueuePair final : public QueuePair, public Watcher {
   bool connected_ = true;
 
   // Requests of this end.
-  Ring<Entry*> waiting_;
-  Ring<Entry*> outstanding_;  // the oldest first
-  std::uint32_t reads_ = 0;   // READs among them
-  Bytes in_flight_ = 0;       // payload of the WRITEs and SENDs among them
+  Ring<SendEntry*> waiting_;
+  Ring<SendEntry*> outstanding_;  // the oldest first
+  std::uint32_t reads_ = 0;       // READs among them
+  Bytes in_flight_ = 0;           // payload of the WRITEs and SENDs among them
 
   // Sending.
   Ring<Outgoing> line_;

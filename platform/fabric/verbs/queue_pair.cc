@@ -65,18 +65,18 @@ VerbsQueuePair::~VerbsQueuePair() {
 
 // --- operations, from posting to completion ---------------------------------------------
 
-void VerbsQueuePair::post(Operation& operation) { submit(operation.request(), &operation); }
+void VerbsQueuePair::post(RdmaOperation& operation) { submit(operation.request(), &operation); }
 
 void VerbsQueuePair::post_unsignaled(const WorkRequest& request) { submit(request, nullptr); }
 
-void VerbsQueuePair::abandon(Operation& operation) {
+void VerbsQueuePair::abandon(RdmaOperation& operation) {
   auto* const request = static_cast<SendRequest*>(operation.transport_state);
   if (request == nullptr) return;  // it could not be posted
   request->operation = nullptr;
   request->abandoned = true;
 }
 
-void VerbsQueuePair::submit(const WorkRequest& request, Operation* operation) {
+void VerbsQueuePair::submit(const WorkRequest& request, RdmaOperation* operation) {
   if (!connected_) {
     if (operation != nullptr) operation->complete(Status::flushed);
     return;

@@ -63,11 +63,11 @@ class VerbsQueuePair final : public QueuePair {
  private:
   enum class Readiness : std::uint8_t { ready, not_yet, never };
 
-  [[gnu::flatten]] void post(Operation& operation) override;
-  void abandon(Operation& operation) override;
+  [[gnu::flatten]] void post(RdmaOperation& operation) override;
+  void abandon(RdmaOperation& operation) override;
 
   void begin(Address peer, std::uint64_t peer_id);
-  void submit(const WorkRequest& request, Operation* operation);
+  void submit(const WorkRequest& request, RdmaOperation* operation);
   Readiness examine(SendRequest& request, Status& failure);
   bool look_up(SendRequest& request);
   Status check(const SendRequest& request) const;

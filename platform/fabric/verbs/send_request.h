@@ -23,9 +23,9 @@ struct SendRequest {
   enum class Role : std::uint8_t { operation, marker, old_contents };
 
   Role role = Role::operation;
-  Operation* operation = nullptr;  // null if unsignaled or abandoned
-  bool abandoned = false;          // its buffer is gone, so it must not be posted any more
-  bool owns_data = false;          // inlined: the payload is here
+  RdmaOperation* operation = nullptr;  // null if unsignaled or abandoned
+  bool abandoned = false;              // its buffer is gone, so it must not be posted any more
+  bool owns_data = false;              // inlined: the payload is here
   bool signaled = false;
   bool asked = false;     // the peer was asked for the range of the key
   bool resolved = false;  // `range` is the range of the key

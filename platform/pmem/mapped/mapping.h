@@ -84,7 +84,7 @@ class File {
 // the pool's file, or all regions of its device.
 enum class PoolLock : std::uint8_t {
   ownership,  // Node::own_region()
-  mount,      // a mount that programs use (mount/place.h)
+  mount,      // a mount that programs use (mount/source.h)
 };
 // Takes a lock; users with a private copy share it. Returns nullopt if it is held already.
 // `offset`: of the pool in the file.

@@ -19,7 +19,7 @@ struct RegionDirectory::Header {
   std::uint64_t alignment = 0;
 };
 
-struct RegionDirectory::Entry {
+struct RegionDirectory::RegionRecord {
   std::uint64_t seal = 0;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
@@ -66,7 +66,7 @@ void write_unsealed(Region& memory, Bytes at, const T& object) {
 
 RegionDirectory::RegionDirectory(Region& memory, DeviceGeometry device, std::string path)
     : memory_(memory), device_(device), path_(std::move(path)) {
-  static_assert(sizeof(Entry) == kEntrySize);
+  static_assert(sizeof(RegionRecord) == kEntrySize);
   static_assert(sizeof(Header) <= kCacheLine && sizeof(Header) % kWord == 0);
   const Header found = header();
   if (found.seal == 0) {
@@ -117,9 +117,9 @@ void RegionDirectory::commit(Bytes at, std::uint64_t seal) {
 }
 
 // An entry is free if its seal is 0, whatever the rest contains.
-RegionDirectory::Entry RegionDirectory::entry(std::size_t index) const {
+RegionDirectory::RegionRecord RegionDirectory::entry(std::size_t index) const {
   if (memory_.load(place_of(index)) == 0) return {};
-  const auto found = memory_.read_object<Entry>(place_of(index));
+  const auto found = memory_.read_object<RegionRecord>(place_of(index));
   if (found.seal != seal_of(found)) {
     refuse(fmt::format("holds a damaged entry, number {}, in its directory of regions", index));
   }
@@ -129,7 +129,7 @@ RegionDirectory::Entry RegionDirectory::entry(std::size_t index) const {
 std::vector<NamedExtent> RegionDirectory::regions() const {
   std::vector<NamedExtent> all;
   for (std::size_t i = 0; i < kEntries; ++i) {
-    if (const Entry found = entry(i); found.seal != 0) {
+    if (const RegionRecord found = entry(i); found.seal != 0) {
       all.push_back({std::string(found.text()), {found.offset, found.size}});
     }
   }
@@ -147,7 +147,7 @@ std::optional<Extent> RegionDirectory::find(std::string_view name) const {
 void RegionDirectory::add(const NamedExtent& region) {
   for (std::size_t i = 0; i < kEntries; ++i) {
     if (memory_.load(place_of(i)) != 0) continue;
-    Entry made{0, region.extent.offset, region.extent.length, {}};
+    RegionRecord made{0, region.extent.offset, region.extent.length, {}};
     std::copy(region.name.begin(), region.name.end(), made.name.begin());
     write_unsealed(memory_, place_of(i), made);
     commit(place_of(i), seal_of(made));
@@ -161,7 +161,7 @@ void RegionDirectory::add(const NamedExtent& region) {
 
 bool RegionDirectory::remove(std::string_view name) {
   for (std::size_t i = 0; i < kEntries; ++i) {
-    const Entry found = entry(i);
+    const RegionRecord found = entry(i);
     if (found.seal == 0 || found.text() != name) continue;
     commit(place_of(i), 0);
     return true;

@@ -56,11 +56,11 @@ class RegionDirectory {
 
  private:
   struct Header;
-  struct Entry;
+  struct RegionRecord;
 
   Header header() const;
   void make();
-  Entry entry(std::size_t index) const;
+  RegionRecord entry(std::size_t index) const;
   void commit(Bytes at, std::uint64_t seal);
   [[noreturn]] void refuse(std::string_view what) const;
 

@@ -59,7 +59,7 @@ ProgramExplorer::ProgramExplorer(const Program& program, ProgramSetup setup)
   schedule_.emplace(program_, lines, setup_.rules);
 }
 
-std::span<const std::byte> ProgramExplorer::bytes_of(Step::Change change) const {
+std::span<const std::byte> ProgramExplorer::bytes_of(Step::VariableChange change) const {
   static thread_local std::vector<std::byte> bytes;
   bytes.assign(setup_.layout[change.variable].words * kWord, std::byte{change.value});
   return bytes;
@@ -125,10 +125,10 @@ void ProgramExplorer::apply(Run& run, Event event) const {
   const Agent& agent = program_.agents[event.agent];
   const Step& step = agent.steps[event.step];
   const std::uint32_t number = agent.number;
-  const auto place_of = [this](Step::Change change) {
+  const auto place_of = [this](Step::VariableChange change) {
     return PersistenceState::Place{kVariables, offsets_[change.variable]};
   };
-  const auto size_of = [this](Step::Change change) {
+  const auto size_of = [this](Step::VariableChange change) {
     return Bytes{setup_.layout[change.variable].words} * kWord;
   };
   const auto post = [&](RemoteKind kind) {

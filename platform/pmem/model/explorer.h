@@ -107,7 +107,7 @@ class ProgramExplorer {
   bool try_instant(Instant& instant, const std::function<bool(const Instant&)>& judge,
                    const Sampling& sampling, Explored& explored);
   static bool is_carried(const Run& run, std::size_t variable);  // a SEND's message carries it
-  std::span<const std::byte> bytes_of(Step::Change change) const;
+  std::span<const std::byte> bytes_of(Step::VariableChange change) const;
 
   const Program& program_;
   ProgramSetup setup_;

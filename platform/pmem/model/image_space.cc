@@ -152,9 +152,9 @@ void ImageSpace::find_words(const PersistenceState& state,
 // Leaves out changes that make no difference; the order that they establish between others stays.
 void ImageSpace::leave_out_ineffective() {
   std::vector<std::uint32_t> renumbered(changes_.size());
-  std::vector<Change> effective;
+  std::vector<EffectiveChange> effective;
   for (std::uint32_t i = 0; i < changes_.size(); ++i) {
-    Change& change = changes_[i];
+    EffectiveChange& change = changes_[i];
     if (change.words != 0) {
       renumbered[i] = asked_[i].change = static_cast<std::uint32_t>(effective.size());
       effective.emplace_back().words = change.words;
@@ -171,7 +171,7 @@ void ImageSpace::leave_out_ineffective() {
   }
   for (std::uint32_t i = 0; i < changes_.size(); ++i) {
     if (changes_[i].words == 0) continue;
-    Change& change = effective[renumbered[i]];
+    EffectiveChange& change = effective[renumbered[i]];
     for (const std::uint32_t before : changes_[i].before) {
       change.before.push_back(renumbered[before]);
     }
@@ -184,7 +184,7 @@ void ImageSpace::leave_out_ineffective() {
 }
 
 void ImageSpace::find_components() {
-  for (Change& change : changes_) change.component = kNone;
+  for (EffectiveChange& change : changes_) change.component = kNone;
   for (std::uint32_t first = 0; first < changes_.size(); ++first) {
     if (changes_[first].component != kNone) continue;
     const auto component = static_cast<std::uint32_t>(components_.size());
@@ -192,7 +192,7 @@ void ImageSpace::find_components() {
     members.push_back(first);
     changes_[first].component = component;
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const Change& change = changes_[members[i]];
+      const EffectiveChange& change = changes_[members[i]];
       for (const auto* neighbors : {&change.before, &change.after}) {
         for (const std::uint32_t other : *neighbors) {
           if (changes_[other].component != kNone) continue;
@@ -326,7 +326,7 @@ class PartialImage::Counter {
  private:
   using Set = std::vector<std::uint32_t>;  // sorted
 
-  const ImageSpace::Change& change(std::uint32_t number) const {
+  const ImageSpace::EffectiveChange& change(std::uint32_t number) const {
     return image_.space_.changes_[number];
   }
   std::uint64_t ways(std::uint32_t number) const {

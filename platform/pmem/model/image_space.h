@@ -76,7 +76,7 @@ class ImageSpace {
 
  private:
   friend class PartialImage;
-  struct Change {
+  struct EffectiveChange {
     std::uint8_t words = 0;  // the words that make a difference
     // Changes that must survive whole if a word of this one does, and changes that are lost if a
     // word of this one is.
@@ -100,7 +100,7 @@ class ImageSpace {
 
   std::vector<PersistenceState::Survivor> lines_;
   std::vector<Word> words_;
-  std::vector<Change> changes_;
+  std::vector<EffectiveChange> changes_;
   std::vector<Asked> asked_;  // in the order of image()
   std::vector<std::vector<std::uint32_t>> components_;
   std::vector<std::uint64_t> images_of_component_;

@@ -187,7 +187,7 @@ class Parser {
     const std::string_view name = word();
     if (name.empty()) fail(begin, "expected the name of a variable");
     const auto found = std::find(program_.variables.begin(), program_.variables.end(), name);
-    Step::Change change;
+    Step::VariableChange change;
     change.variable = static_cast<std::uint32_t>(found - program_.variables.begin());
     if (found == program_.variables.end()) program_.variables.emplace_back(name);
     skip_space();
@@ -260,7 +260,7 @@ std::string to_string(const Program& program, const Step& step) {
                                    [](const Agent& agent) { return agent.number > 0; });
   if (has_peer && (several || step.peer > 0)) text += fmt::format(" {}", step.peer + 1);
   for (std::size_t i = 0; i < step.changes.size(); ++i) {
-    const Step::Change& change = step.changes[i];
+    const Step::VariableChange& change = step.changes[i];
     text += fmt::format("{}{}{}", i == 0 ? " " : ",", step.kind == StepKind::send_names ? "&" : "",
                         program.variables[change.variable]);
     if (change.value != 1) text += fmt::format("={}", change.value);

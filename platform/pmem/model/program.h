@@ -76,12 +76,12 @@ enum class StepKind : std::uint8_t {
 
 struct Step {
   StepKind kind = StepKind::completion;
-  struct Change {
+  struct VariableChange {
     std::uint32_t variable = 0;
     std::uint8_t value = 1;
-    friend bool operator==(const Change&, const Change&) = default;
+    friend bool operator==(const VariableChange&, const VariableChange&) = default;
   };
-  std::vector<Change> changes;  // if the step changes nothing: the variables concerned
+  std::vector<VariableChange> changes;  // if the step changes nothing: the variables concerned
   bool fenced = false;
   bool relaxed = false;
   std::uint32_t peer = 0;  // the requester of a receive or acknowledgment, from 0

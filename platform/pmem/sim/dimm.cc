@@ -33,56 +33,57 @@ Dimm::Dimm(const perdura::sim::MemoryProfile& memory)
 // Consecutive lines go to consecutive sets, so that any region as large as the buffer fits into it.
 // Each stretch of the buffer's size begins at an arbitrary set, as if addresses were remapped for
 // wear leveling.
-Dimm::Place* Dimm::set_of(std::uint64_t line) {
+Dimm::BufferLine* Dimm::set_of(std::uint64_t line) {
   const std::size_t ways = memory_.dimms->buffer_ways;
   const std::size_t sets = buffer_.size() / ways;
   return &buffer_[(line + scattered(line / buffer_.size())) % sets * ways];
 }
 
-Dimm::Place* Dimm::find(std::uint64_t line) {
-  Place* const set = set_of(line);
-  Place* const end = set + memory_.dimms->buffer_ways;
-  Place* const found =
-      std::find_if(set, end, [line](const Place& place) { return place.line == line + 1; });
+Dimm::BufferLine* Dimm::find(std::uint64_t line) {
+  BufferLine* const set = set_of(line);
+  BufferLine* const end = set + memory_.dimms->buffer_ways;
+  BufferLine* const found = std::find_if(
+      set, end, [line](const BufferLine& buffered) { return buffered.line == line + 1; });
   return found == end ? nullptr : found;
 }
 
-Dimm::Place& Dimm::oldest(std::uint64_t line) {
-  Place* const set = set_of(line);
-  return *std::min_element(set, set + memory_.dimms->buffer_ways,
-                           [](const Place& a, const Place& b) { return a.used < b.used; });
+Dimm::BufferLine& Dimm::oldest(std::uint64_t line) {
+  BufferLine* const set = set_of(line);
+  return *std::min_element(
+      set, set + memory_.dimms->buffer_ways,
+      [](const BufferLine& a, const BufferLine& b) { return a.used < b.used; });
 }
 
-Time Dimm::evict(Time now, Time at, Place& place) {
+Time Dimm::evict(Time now, Time at, BufferLine& buffered) {
   Time done = at;
-  if (place.written) {
-    const bool whole = place.held == kWhole;
+  if (buffered.written) {
+    const bool whole = buffered.held == kWhole;
     const Picoseconds busy = media_write_ + (whole ? Picoseconds{} : media_read_);
     done = media_.take(now, at, busy) + busy;
     ++media_writes_;
     if (!whole) ++media_reads_;
   }
-  place = {};
+  buffered = {};
   return done;
 }
 
 Time Dimm::read(Time now, Time at, Bytes address) {
   const std::uint64_t line = address / kMediaLine;
-  Place* place = find(line);
-  if (place == nullptr || (place->held & part_of(address)) == 0) {
+  BufferLine* buffered = find(line);
+  if (buffered == nullptr || (buffered->held & part_of(address)) == 0) {
     const Time begin = media_.take(now, at, media_read_);
     ++media_reads_;
-    if (place == nullptr) {
+    if (buffered == nullptr) {
       // A read does not wait until the line that it evicts has been written.
-      place = &oldest(line);
-      evict(now, begin + media_read_, *place);
-      place->line = line + 1;
+      buffered = &oldest(line);
+      evict(now, begin + media_read_, *buffered);
+      buffered->line = line + 1;
     }
-    place->held = kWhole;
-    place->filled = begin + memory_.read_latency - memory_.dimms->buffer_read_latency;
+    buffered->held = kWhole;
+    buffered->filled = begin + memory_.read_latency - memory_.dimms->buffer_read_latency;
   }
-  place->used = ++uses_;
-  return port_.take(now, std::max(at, place->filled), port_time_) +
+  buffered->used = ++uses_;
+  return port_.take(now, std::max(at, buffered->filled), port_time_) +
          memory_.dimms->buffer_read_latency;
 }
 
@@ -92,17 +93,17 @@ Time Dimm::write(Time now, Time at, Bytes address) {
   next_left_ = (next_left_ + 1) % left_.size();
   const Time queued = std::max(at, slot);
   Time leaves = std::max(queued, last_left_);
-  Place* place = find(line);
-  if (place == nullptr) {
-    place = &oldest(line);
+  BufferLine* buffered = find(line);
+  if (buffered == nullptr) {
+    buffered = &oldest(line);
     // An evicted line waits in a register until the media have taken the previously evicted one.
     leaves = std::max(leaves, evicted_);
-    evicted_ = evict(now, leaves, *place);
-    place->line = line + 1;
+    evicted_ = evict(now, leaves, *buffered);
+    buffered->line = line + 1;
   }
-  place->held |= part_of(address);
-  place->written = true;
-  place->used = ++uses_;
+  buffered->held |= part_of(address);
+  buffered->written = true;
+  buffered->used = ++uses_;
   leaves = port_.take(now, leaves, port_time_) + port_time_;
   slot = last_left_ = leaves;
   return queued;

@@ -37,18 +37,18 @@ class Dimm {
  private:
   static constexpr std::uint8_t kWhole = 0b1111;  // all four lines of a media line
 
-  struct Place {
+  struct BufferLine {
     std::uint64_t line = 0;  // address / kMediaLine + 1; 0 is free
     std::uint64_t used = 0;
     std::uint8_t held = 0;  // the ones of its four lines that are present
     bool written = false;
     Time filled{};  // when the media had delivered it
   };
-  Place* find(std::uint64_t line);
-  Place& oldest(std::uint64_t line);
-  Place* set_of(std::uint64_t line);
-  // Evicts a place; returns the time at which the media are done with it.
-  Time evict(Time now, Time at, Place& place);
+  BufferLine* find(std::uint64_t line);
+  BufferLine& oldest(std::uint64_t line);
+  BufferLine* set_of(std::uint64_t line);
+  // Evicts a line; returns the time at which the media are done with it.
+  Time evict(Time now, Time at, BufferLine& buffered);
 
   const perdura::sim::MemoryProfile& memory_;
   Picoseconds media_read_;
@@ -56,8 +56,8 @@ class Dimm {
   Picoseconds port_time_;
   perdura::sim::SharedResource media_;
   perdura::sim::SharedResource port_;
-  std::vector<Place> buffer_;  // a set's places are adjacent
-  std::vector<Time> left_;     // when the last lines left the queue, as a ring
+  std::vector<BufferLine> buffer_;  // the lines of a set are adjacent
+  std::vector<Time> left_;          // when the last lines left the queue, as a ring
   std::size_t next_left_ = 0;
   Time last_left_{};
   Time evicted_{};  // when the media have written the last line that a write evicted

@@ -30,7 +30,7 @@ void Timeline::change(Time now, Bytes offset, std::span<const std::byte> bytes, 
   const Bytes lines = (offset + bytes.size() - 1) / kCacheLine - offset / kCacheLine + 1;
   const Time last = visible.first + visible.per_line * static_cast<std::int64_t>(lines - 1);
   if (last > now || !readers_.empty()) {
-    Change change{offset, visible, last, writer, thread, {}};
+    PendingChange change{offset, visible, last, writer, thread, {}};
     if (!free_buffers_.empty()) {
       change.replaced = std::move(free_buffers_.back());
       free_buffers_.pop_back();
@@ -42,7 +42,7 @@ void Timeline::change(Time now, Bytes offset, std::span<const std::byte> bytes, 
 }
 
 template <class MomentOfLine>
-void Timeline::undo(const Change& change, Bytes begin, Bytes end, Bytes offset,
+void Timeline::undo(const PendingChange& change, Bytes begin, Bytes end, Bytes offset,
                     std::span<std::byte> into, MomentOfLine moment) {
   begin = std::max(begin, change.offset);
   end = std::min(end, change.end());
@@ -85,7 +85,7 @@ void Timeline::for_each_change(Bytes offset, Bytes length, Visit visit) {
 void Timeline::chain_up() {
   constexpr std::size_t kLeastChains = 64;
   for (; chained_ < first_change_ + changes_.size(); ++chained_) {
-    const Change& change = changes_[chained_ - first_change_];
+    const PendingChange& change = changes_[chained_ - first_change_];
     const std::uint64_t last = (change.end() - 1) / kBlock;
     for (std::uint64_t block = change.offset / kBlock; block <= last; ++block) {
       if (touches_.size() >= chains_.size()) {
@@ -107,7 +107,7 @@ void Timeline::device_read(Bytes offset, std::span<std::byte> into, LineTimes se
   if (into.empty()) return;
   std::memcpy(into.data(), base_ + offset, into.size());
   if (changes_.empty()) return;
-  for_each_change(offset, into.size(), [&](const Change& change, Bytes begin, Bytes end) {
+  for_each_change(offset, into.size(), [&](const PendingChange& change, Bytes begin, Bytes end) {
     undo(change, begin, end, offset, into, [&](Bytes line) { return seen.of(line); });
   });
 }
@@ -117,7 +117,7 @@ void Timeline::cpu_read(Bytes offset, std::span<std::byte> into, Time when,
   if (into.empty()) return;
   std::memcpy(into.data(), base_ + offset, into.size());
   if (changes_.empty()) return;
-  for_each_change(offset, into.size(), [&](const Change& change, Bytes begin, Bytes end) {
+  for_each_change(offset, into.size(), [&](const PendingChange& change, Bytes begin, Bytes end) {
     if (change.writer != Writer::device) {
       const bool others = reader != nullptr && change.thread != nullptr && change.thread != reader;
       if (others && change.offset < end && begin < change.end()) {
@@ -135,7 +135,7 @@ void Timeline::cpu_read(Bytes offset, std::span<std::byte> into, Time when,
 void Timeline::withdraw(const StoringThread& thread, Time now, Time from) {
   bool any = false;
   for (std::size_t i = changes_.size(); i-- > 0;) {
-    Change& change = changes_[i];
+    PendingChange& change = changes_[i];
     if (change.thread != &thread || change.last_visible <= now) continue;
     if (change.last_visible <= from) {
       hasten(change, now);
@@ -153,16 +153,16 @@ void Timeline::withdraw(const StoringThread& thread, Time now, Time from) {
   }
   if (!any) return;
   leave_chains();
-  Ring<Change> kept;
+  Ring<PendingChange> kept;
   while (!changes_.empty()) {
-    Change change = changes_.take_front();
+    PendingChange change = changes_.take_front();
     if (!change.replaced.empty()) kept.push_back(std::move(change));
   }
   changes_ = std::move(kept);
 }
 
 // Makes all lines of the change visible by `now`, in their order.
-void Timeline::hasten(Change& change, Time now) {
+void Timeline::hasten(PendingChange& change, Time now) {
   if (change.last_visible <= now) return;
   const Time first = std::min(change.visible.first, now);
   const Bytes lines = (change.end() - 1) / kCacheLine - change.offset / kCacheLine;
@@ -174,11 +174,11 @@ void Timeline::hasten(Change& change, Time now) {
 // Undoes a change from `begin` on: the replaced bytes go to memory, or to the first later change
 // that has replaced them in turn.
 void Timeline::put_back(std::size_t change, Bytes begin) {
-  const Change& undone = changes_[change];
+  const PendingChange& undone = changes_[change];
   std::vector<std::pair<Bytes, Bytes>> left{{begin, undone.end()}};
   const auto replaced = [&](Bytes at) { return undone.replaced.data() + (at - undone.offset); };
   for (std::size_t i = change + 1; i < changes_.size(); ++i) {
-    Change& later = changes_[i];
+    PendingChange& later = changes_[i];
     std::vector<std::pair<Bytes, Bytes>> rest;
     for (const auto& [from, to] : left) {
       const Bytes first = std::max(from, later.offset);
@@ -197,7 +197,7 @@ void Timeline::put_back(std::size_t change, Bytes begin) {
 }
 
 void Timeline::amend(std::uint64_t change, Bytes offset, std::span<const std::byte> replaced) {
-  Change& amended = changes_[change - first_change_];
+  PendingChange& amended = changes_[change - first_change_];
   std::memcpy(amended.replaced.data() + (offset - amended.offset), replaced.data(),
               replaced.size());
 }

@@ -102,7 +102,7 @@ class Timeline {
   std::uint64_t changes_looked_at() const { return looked_at_; }
 
  private:
-  struct Change {
+  struct PendingChange {
     Bytes offset = 0;
     LineTimes visible{};
     Time last_visible{};
@@ -127,7 +127,7 @@ class Timeline {
 
   void drop_visible(Time horizon);
   void put_back(std::size_t change, Bytes begin);
-  static void hasten(Change& change, Time now);
+  static void hasten(PendingChange& change, Time now);
   void leave_chains();
   // Calls `visit(change, begin, end)` for the changes that touch a range, in disjoint parts of it;
   // for each part from the newest to the oldest.
@@ -137,11 +137,11 @@ class Timeline {
   void chain(Touch& touch, std::uint64_t number);
   // Puts back what `change` replaced between `begin` and `end`, where it was not yet visible.
   template <class MomentOfLine>
-  static void undo(const Change& change, Bytes begin, Bytes end, Bytes offset,
+  static void undo(const PendingChange& change, Bytes begin, Bytes end, Bytes offset,
                    std::span<std::byte> into, MomentOfLine moment);
 
   std::byte* base_;
-  Ring<Change> changes_;                              // in the order made
+  Ring<PendingChange> changes_;                       // in the order made
   std::vector<std::vector<std::byte>> free_buffers_;  // buffers of forgotten changes
   Earliest readers_;
   std::uint64_t looked_at_ = 0;

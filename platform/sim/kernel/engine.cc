@@ -14,8 +14,8 @@ Engine::Engine()
 // The hole that the first entry leaves sinks to a leaf, and the last entry fills it. The last entry
 // was a leaf, so it hardly ever rises again; and the way down does not depend on it.
 void Engine::pop_heap() {
-  Entry* const heap = heap_.data();
-  const Entry last = heap[--heap_size_];
+  ScheduledEvent* const heap = heap_.data();
+  const ScheduledEvent last = heap[--heap_size_];
   heap[heap_size_] = kNever;
   const std::size_t size = heap_size_;
   if (size == 0) return;
@@ -43,11 +43,13 @@ void Engine::grow_heap() { heap_.resize(heap_.size() * 2, kNever); }
 // Moves the horizon beyond the first of the later entries. Each move examines all of them, so the
 // horizon moves so far that a good part of them is taken.
 void Engine::move_horizon() {
-  const auto first = std::min_element(later_.begin(), later_.end(),
-                                      [](const Entry& a, const Entry& b) { return a.before(b); });
+  const auto first = std::min_element(
+      later_.begin(), later_.end(),
+      [](const ScheduledEvent& a, const ScheduledEvent& b) { return a.before(b); });
   horizon_ = std::max(first->time, now_) + near_;
-  const auto due = std::partition(later_.begin(), later_.end(),
-                                  [this](const Entry& entry) { return entry.time >= horizon_; });
+  const auto due =
+      std::partition(later_.begin(), later_.end(),
+                     [this](const ScheduledEvent& entry) { return entry.time >= horizon_; });
   constexpr std::ptrdiff_t kGoodPart = 16;
   if ((later_.end() - due) * kGoodPart < due - later_.begin()) near_ *= 2;
   for (auto entry = due; entry != later_.end(); ++entry) push_heap(*entry);
@@ -72,13 +74,13 @@ std::size_t Engine::pending() {
   pending_.insert(pending_.end(), later_.begin(), later_.end());
   later_.clear();
   std::sort(pending_.begin() + known, pending_.end(),
-            [](const Entry& a, const Entry& b) { return a.before(b); });
+            [](const ScheduledEvent& a, const ScheduledEvent& b) { return a.before(b); });
   return pending_.size();
 }
 
 void Engine::fire_pending(std::size_t number, Picoseconds step) {
   const auto chosen = pending_.begin() + static_cast<std::ptrdiff_t>(number);
-  const Entry entry = *chosen;
+  const ScheduledEvent entry = *chosen;
   pending_.erase(chosen);
   advance(step);
   now_ = std::max(now_, entry.time);
@@ -87,7 +89,7 @@ void Engine::fire_pending(std::size_t number, Picoseconds step) {
 }
 
 void Engine::grow_line() {
-  std::vector<Entry> larger(line_.size() * 2, kNever);
+  std::vector<ScheduledEvent> larger(line_.size() * 2, kNever);
   for (std::size_t i = 0; i < line_count_; ++i) larger[i] = line_[(line_head_ + i) & line_mask_];
   line_ = std::move(larger);
   line_mask_ = line_.size() - 1;

@@ -57,7 +57,7 @@ class Engine {
     if (heap_size_ == 0 && !later_.empty()) [[unlikely]]
       move_horizon();
     const bool in_line = line_[line_head_].before(heap_[0]);
-    const Entry& first = in_line ? line_[line_head_] : heap_[0];
+    const ScheduledEvent& first = in_line ? line_[line_head_] : heap_[0];
     // Events of this instant in the heap and the line were scheduled before the instant began, so
     // they fire before those in the ring. (An empty heap or line begins with a sentinel that is
     // never due.)
@@ -93,7 +93,7 @@ class Engine {
   void advance(Picoseconds step) { now_ += static_cast<std::uint64_t>(step.count()); }
 
  private:
-  struct Entry {
+  struct ScheduledEvent {
     std::uint64_t sequence;
     std::uint64_t time;
     Event* event;
@@ -102,15 +102,15 @@ class Engine {
     // random, so a branch would be mispredicted half of the time.
     __extension__ typedef unsigned __int128 Key;
     Key key() const { return Key{time} << 64 | sequence; }
-    bool before(const Entry& other) const { return key() < other.key(); }
+    bool before(const ScheduledEvent& other) const { return key() < other.key(); }
   };
-  static constexpr Entry kNever{~std::uint64_t{0}, ~std::uint64_t{0}, nullptr};
+  static constexpr ScheduledEvent kNever{~std::uint64_t{0}, ~std::uint64_t{0}, nullptr};
 
   // A 4-ary implicit heap: it is half as deep as a binary heap, and the children of a node share
   // two cache lines. Sentinels that are never due follow the last entry, so that each node with a
   // child has four.
   static constexpr std::size_t kArity = 4;
-  void push_heap(Entry entry) {
+  void push_heap(ScheduledEvent entry) {
     if (heap_size_ + kArity >= heap_.size()) [[unlikely]]
       grow_heap();
     std::size_t hole = heap_size_++;
@@ -132,7 +132,7 @@ class Engine {
   void move_horizon();
 
   // The line is a circular buffer, too. A sentinel that is never due follows its last entry.
-  void push_line(Entry entry) {
+  void push_line(ScheduledEvent entry) {
     if (line_count_ + 1 == line_.size()) [[unlikely]]
       grow_line();
     line_[(line_head_ + line_count_) & line_mask_] = entry;
@@ -161,12 +161,12 @@ class Engine {
   std::uint64_t now_ = 0;
   std::uint64_t sequence_ = 0;
   std::uint64_t fired_ = 0;
-  std::vector<Entry> heap_;
+  std::vector<ScheduledEvent> heap_;
   std::size_t heap_size_ = 0;
-  std::vector<Entry> later_;
+  std::vector<ScheduledEvent> later_;
   std::uint64_t horizon_ = kNear;
   std::uint64_t near_ = kNear;  // how far ahead the horizon is set
-  std::vector<Entry> line_;
+  std::vector<ScheduledEvent> line_;
   std::size_t line_mask_;
   std::size_t line_head_ = 0;
   std::size_t line_count_ = 0;
@@ -177,7 +177,7 @@ class Engine {
   std::size_t ring_count_ = 0;
 
   bool relaxed_ = false;
-  std::vector<Entry> pending_;  // all events, in a relaxed simulation
+  std::vector<ScheduledEvent> pending_;  // all events, in a relaxed simulation
 };
 
 }  // namespace perdura::sim

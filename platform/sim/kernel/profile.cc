@@ -111,12 +111,12 @@ class Quantities {
     TomlSection section;
     std::span<const std::string_view> tables{};  // nested tables, which are read elsewhere
   };
-  struct Found {
+  struct LocatedNode {
     const TomlSection* section = nullptr;  // the one that has the key
     const toml::node* node = nullptr;      // null if none has
   };
 
-  Found find(const std::string& key) {
+  LocatedNode find(const std::string& key) {
     read_.insert(key);
     for (const Layer& layer : layers_) {
       if (const toml::node* const node = layer.section.table().get(key)) {

@@ -17,7 +17,7 @@ void StoreBuffer::drain() {
 }
 
 void StoreBuffer::forward(const void* memory, Bytes offset, std::span<std::byte> into) const {
-  for (const Entry& entry : entries_) {
+  for (const BufferedStore& entry : entries_) {
     if (entry.memory != memory) continue;
     const Bytes begin = std::max(offset, entry.offset);
     const Bytes end = std::min(offset + into.size(), entry.offset + entry.bytes.size());
@@ -28,7 +28,7 @@ void StoreBuffer::forward(const void* memory, Bytes offset, std::span<std::byte>
 }
 
 void StoreBuffer::append_state(std::string& state) const {
-  for (const Entry& entry : entries_) {
+  for (const BufferedStore& entry : entries_) {
     state.append(reinterpret_cast<const char*>(&entry.offset), sizeof(entry.offset));
     state.append(reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size());
     state += entry.memory == nullptr ? 'p' : 's';

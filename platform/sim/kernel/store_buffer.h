@@ -15,7 +15,7 @@ namespace perdura::sim {
 
 class StoreBuffer {
  public:
-  struct Entry {
+  struct BufferedStore {
     const void* memory = nullptr;  // which memory is stored to; null for the posting of operations
     Bytes offset = 0;
     std::vector<std::byte> bytes{};
@@ -23,7 +23,7 @@ class StoreBuffer {
   };
 
   bool empty() const { return entries_.empty(); }
-  void push(Entry entry) { entries_.push_back(std::move(entry)); }
+  void push(BufferedStore entry) { entries_.push_back(std::move(entry)); }
   void clear() { entries_.clear(); }
   // Removes the oldest entry, or all entries, and applies its effect.
   void drain_one();
@@ -35,7 +35,7 @@ class StoreBuffer {
   void append_state(std::string& state) const;
 
  private:
-  std::vector<Entry> entries_;  // the oldest first; never many
+  std::vector<BufferedStore> entries_;  // the oldest first; never many
 };
 
 }  // namespace perdura::sim

@@ -30,20 +30,20 @@ Model::Model(const ModelConfig& config) : config_(config) {
 
 // --- finding
 
-Model::Found Model::find(InodeNumber inode) const {
+Model::FoundInode Model::find(InodeNumber inode) const {
   const auto found = inodes_.find(inode);
   if (found == inodes_.end()) return fail(std::errc::no_such_file_or_directory);
   return found->second.get();
 }
 
-Model::Found Model::find_directory(InodeNumber inode) const {
-  const Found found = find(inode);
+Model::FoundInode Model::find_directory(InodeNumber inode) const {
+  const FoundInode found = find(inode);
   if (found && !(*found)->attributes.is_directory()) return fail(std::errc::not_a_directory);
   return found;
 }
 
-Model::Found Model::find_place(InodeNumber directory, std::string_view name) const {
-  const Found found = find_directory(directory);
+Model::FoundInode Model::find_parent(InodeNumber directory, std::string_view name) const {
+  const FoundInode found = find_directory(directory);
   if (!found) return found;
   if (const std::errc error = why_not_name(name); error != std::errc{}) return fail(error);
   return found;
@@ -169,7 +169,7 @@ Attributes Model::shown(const Inode& inode) const {
 // --- names
 
 Result<Attributes> Model::look_up(InodeNumber directory, std::string_view name) const {
-  const Found in = find_place(directory, name);
+  const FoundInode in = find_parent(directory, name);
   if (!in) return fail(in.error());
   const Inode* const found = at(**in, name);
   if (found == nullptr) return fail(std::errc::no_such_file_or_directory);
@@ -177,7 +177,7 @@ Result<Attributes> Model::look_up(InodeNumber directory, std::string_view name) 
 }
 
 Result<InodeNumber> Model::parent(InodeNumber directory) const {
-  const Found found = find_directory(directory);
+  const FoundInode found = find_directory(directory);
   if (!found) return fail(found.error());
   if (!(*found)->parent) return fail(std::errc::no_such_file_or_directory);
   return *(*found)->parent;
@@ -185,7 +185,7 @@ Result<InodeNumber> Model::parent(InodeNumber directory) const {
 
 Result<Attributes> Model::create(InodeNumber directory, std::string_view name,
                                  const NewInode& inode, Timestamp now) {
-  const Found in = find_place(directory, name);
+  const FoundInode in = find_parent(directory, name);
   if (!in) return fail(in.error());
   if ((*in)->attributes.links == 0) return fail(std::errc::no_such_file_or_directory);
   if (at(**in, name) != nullptr) return fail(std::errc::file_exists);
@@ -210,9 +210,9 @@ Result<Attributes> Model::create_unnamed(const NewInode& inode, Timestamp now) {
 
 Result<Attributes> Model::link(InodeNumber inode, InodeNumber directory, std::string_view name,
                                Timestamp now) {
-  const Found linked = find(inode);
+  const FoundInode linked = find(inode);
   if (!linked) return fail(linked.error());
-  const Found in = find_place(directory, name);
+  const FoundInode in = find_parent(directory, name);
   if (!in) return fail(in.error());
   if ((*in)->attributes.links == 0) return fail(std::errc::no_such_file_or_directory);
   if (at(**in, name) != nullptr) return fail(std::errc::file_exists);
@@ -226,7 +226,7 @@ Result<Attributes> Model::link(InodeNumber inode, InodeNumber directory, std::st
 }
 
 Result<void> Model::unlink(InodeNumber directory, std::string_view name, Timestamp now) {
-  const Found in = find_place(directory, name);
+  const FoundInode in = find_parent(directory, name);
   if (!in) return fail(in.error());
   const Inode* const found = at(**in, name);
   if (found == nullptr) return fail(std::errc::no_such_file_or_directory);
@@ -238,7 +238,7 @@ Result<void> Model::unlink(InodeNumber directory, std::string_view name, Timesta
 }
 
 Result<void> Model::remove_directory(InodeNumber directory, std::string_view name, Timestamp now) {
-  const Found in = find_place(directory, name);
+  const FoundInode in = find_parent(directory, name);
   if (!in) return fail(in.error());
   const Inode* const found = at(**in, name);
   if (found == nullptr) return fail(std::errc::no_such_file_or_directory);
@@ -252,9 +252,9 @@ Result<void> Model::remove_directory(InodeNumber directory, std::string_view nam
 
 Result<void> Model::rename(InodeNumber from, std::string_view name, InodeNumber to,
                            std::string_view new_name, RenameMode mode, Timestamp now) {
-  const Found old_directory = find_place(from, name);
+  const FoundInode old_directory = find_parent(from, name);
   if (!old_directory) return fail(old_directory.error());
-  const Found new_directory = find_place(to, new_name);
+  const FoundInode new_directory = find_parent(to, new_name);
   if (!new_directory) return fail(new_directory.error());
   const Inode* const source = at(**old_directory, name);
   if (source == nullptr) return fail(std::errc::no_such_file_or_directory);
@@ -308,7 +308,7 @@ Result<void> Model::rename(InodeNumber from, std::string_view name, InodeNumber 
 
 Result<std::vector<DirectoryEntry>> Model::entries(InodeNumber directory, std::uint64_t cookie,
                                                    std::size_t most) const {
-  const Found in = find_directory(directory);
+  const FoundInode in = find_directory(directory);
   if (!in) return fail(in.error());
   std::vector<DirectoryEntry> found;
   for (auto at = (*in)->by_cookie.upper_bound(cookie);
@@ -321,13 +321,13 @@ Result<std::vector<DirectoryEntry>> Model::entries(InodeNumber directory, std::u
 }
 
 Result<std::uint64_t> Model::last_cookie(InodeNumber directory) const {
-  const Found in = find_directory(directory);
+  const FoundInode in = find_directory(directory);
   if (!in) return fail(in.error());
   return (*in)->next_cookie - 1;
 }
 
 Result<std::string> Model::read_link(InodeNumber inode) const {
-  const Found found = find(inode);
+  const FoundInode found = find(inode);
   if (!found) return fail(found.error());
   if (!(*found)->attributes.is_symlink()) return fail(std::errc::invalid_argument);
   return (*found)->target;
@@ -336,7 +336,7 @@ Result<std::string> Model::read_link(InodeNumber inode) const {
 // --- inodes in use, and the whole
 
 Result<void> Model::hold(InodeNumber inode) {
-  if (const Found found = find(inode); !found) return fail(found.error());
+  if (const FoundInode found = find(inode); !found) return fail(found.error());
   ++edit(inode).holds;
   return {};
 }

@@ -104,7 +104,7 @@ class Model {
   std::size_t hash() const;
 
  private:
-  struct Entry {
+  struct NamedInode {
     InodeNumber inode{};
     std::uint64_t cookie = 0;
   };
@@ -112,9 +112,9 @@ class Model {
     Attributes attributes{};  // without `blocks`
     std::map<std::string, std::vector<std::byte>, std::less<>> extended;
     std::uint64_t holds = 0;
-    Contents data;                                      // only of a regular file
-    std::string target;                                 // only of a symbolic link
-    std::map<std::string, Entry, std::less<>> entries;  // only of a directory
+    Contents data;                                           // only of a regular file
+    std::string target;                                      // only of a symbolic link
+    std::map<std::string, NamedInode, std::less<>> entries;  // only of a directory
     std::map<std::uint64_t, std::string> by_cookie;
     std::uint64_t next_cookie = 1;
     std::optional<InodeNumber> parent;
@@ -122,13 +122,13 @@ class Model {
     bool operator==(const Inode& other) const;
     std::size_t hash() const;
   };
-  using Found = Result<const Inode*>;
+  using FoundInode = Result<const Inode*>;
 
-  Found find(InodeNumber inode) const;
-  Found find_directory(InodeNumber inode) const;
+  FoundInode find(InodeNumber inode) const;
+  FoundInode find_directory(InodeNumber inode) const;
   // Finds a directory and checks a name that may be in it.
-  Found find_place(InodeNumber directory, std::string_view name) const;
-  Found find_regular(InodeNumber inode) const;
+  FoundInode find_parent(InodeNumber directory, std::string_view name) const;
+  FoundInode find_regular(InodeNumber inode) const;
   // The inode that a directory has under a name; null if none.
   const Inode* at(const Inode& directory, std::string_view name) const;
   bool lies_in(InodeNumber inode, InodeNumber directory) const;

@@ -24,13 +24,13 @@ void note_write(Attributes& attributes, const WriteOptions& options) {
 }  // namespace
 
 Result<Attributes> Model::attributes(InodeNumber inode) const {
-  const Found found = find(inode);
+  const FoundInode found = find(inode);
   if (!found) return fail(found.error());
   return shown(**found);
 }
 
 Result<Attributes> Model::change(InodeNumber inode, const AttributeChange& change) {
-  if (const Found found = find(inode); !found) return fail(found.error());
+  if (const FoundInode found = find(inode); !found) return fail(found.error());
   if (change.extended) {
     const auto value = change.extended->value.value_or(std::span<const std::byte>());
     const std::errc error = why_not_extended(change.extended->name, value);
@@ -58,7 +58,7 @@ Result<Attributes> Model::change(InodeNumber inode, const AttributeChange& chang
 }
 
 Result<std::vector<std::byte>> Model::extended(InodeNumber inode, std::string_view name) const {
-  const Found found = find(inode);
+  const FoundInode found = find(inode);
   if (!found) return fail(found.error());
   const auto attribute = (*found)->extended.find(name);
   if (attribute == (*found)->extended.end()) return fail(std::errc::no_message_available);
@@ -66,7 +66,7 @@ Result<std::vector<std::byte>> Model::extended(InodeNumber inode, std::string_vi
 }
 
 Result<std::vector<std::string>> Model::extended_names(InodeNumber inode) const {
-  const Found found = find(inode);
+  const FoundInode found = find(inode);
   if (!found) return fail(found.error());
   std::vector<std::string> names;
   for (const auto& [name, value] : (*found)->extended) names.push_back(name);
@@ -76,7 +76,7 @@ Result<std::vector<std::string>> Model::extended_names(InodeNumber inode) const 
 Result<void> Model::set_extended(InodeNumber inode, std::string_view name,
                                  std::span<const std::byte> value, AttributeMode mode,
                                  Timestamp now) {
-  const Found found = find(inode);
+  const FoundInode found = find(inode);
   if (!found) return fail(found.error());
   if (const std::errc error = why_not_extended(name, value); error != std::errc{}) {
     return fail(error);
@@ -91,7 +91,7 @@ Result<void> Model::set_extended(InodeNumber inode, std::string_view name,
 }
 
 Result<void> Model::remove_extended(InodeNumber inode, std::string_view name, Timestamp now) {
-  const Found found = find(inode);
+  const FoundInode found = find(inode);
   if (!found) return fail(found.error());
   if (!(*found)->extended.contains(name)) return fail(std::errc::no_message_available);
   Inode& changed = edit(inode);
@@ -102,8 +102,8 @@ Result<void> Model::remove_extended(InodeNumber inode, std::string_view name, Ti
 
 // --- data
 
-Model::Found Model::find_regular(InodeNumber inode) const {
-  const Found found = find(inode);
+Model::FoundInode Model::find_regular(InodeNumber inode) const {
+  const FoundInode found = find(inode);
   if (found && !(*found)->attributes.is_regular()) return fail(std::errc::invalid_argument);
   return found;
 }
@@ -113,7 +113,7 @@ bool Model::has_space(std::uint64_t blocks) const {
 }
 
 Result<Bytes> Model::read(InodeNumber inode, Bytes offset, std::span<std::byte> into) const {
-  const Found found = find_regular(inode);
+  const FoundInode found = find_regular(inode);
   if (!found) return fail(found.error());
   const Bytes size = (*found)->attributes.size;
   const Bytes length = std::min<Bytes>(into.size(), size - std::min(offset, size));
@@ -139,13 +139,13 @@ Result<void> Model::store(InodeNumber inode, Bytes offset, std::span<const std::
 
 Result<void> Model::write(InodeNumber inode, Bytes offset, std::span<const std::byte> data,
                           const WriteOptions& options) {
-  if (const Found found = find_regular(inode); !found) return fail(found.error());
+  if (const FoundInode found = find_regular(inode); !found) return fail(found.error());
   return store(inode, offset, data, options);
 }
 
 Result<Bytes> Model::append(InodeNumber inode, std::span<const std::byte> data,
                             const WriteOptions& options) {
-  const Found found = find_regular(inode);
+  const FoundInode found = find_regular(inode);
   if (!found) return fail(found.error());
   const Bytes end = (*found)->attributes.size;
   if (const Result<void> stored = store(inode, end, data, options); !stored) {
@@ -155,7 +155,7 @@ Result<Bytes> Model::append(InodeNumber inode, std::span<const std::byte> data,
 }
 
 Result<void> Model::truncate(InodeNumber inode, Bytes size, const WriteOptions& options) {
-  const Found found = find_regular(inode);
+  const FoundInode found = find_regular(inode);
   if (!found) return fail(found.error());
   if (size > kLargestFile) return fail(std::errc::file_too_large);
   Inode& cut = edit(inode);
@@ -169,7 +169,7 @@ Result<void> Model::truncate(InodeNumber inode, Bytes size, const WriteOptions& 
 
 Result<void> Model::allocate(InodeNumber inode, AllocationMode mode, Bytes offset, Bytes length,
                              const WriteOptions& options) {
-  const Found found = find_regular(inode);
+  const FoundInode found = find_regular(inode);
   if (!found) return fail(found.error());
   if (length == 0) return fail(std::errc::invalid_argument);
   if (length > kLargestFile || offset > kLargestFile - length) {
@@ -196,7 +196,7 @@ Result<void> Model::allocate(InodeNumber inode, AllocationMode mode, Bytes offse
 }
 
 Result<Bytes> Model::seek(InodeNumber inode, Bytes offset, Session::Seek what) const {
-  const Found found = find_regular(inode);
+  const FoundInode found = find_regular(inode);
   if (!found) return fail(found.error());
   const Bytes size = (*found)->attributes.size;
   if (offset >= size) return fail(std::errc::no_such_device_or_address);
@@ -207,7 +207,7 @@ Result<Bytes> Model::seek(InodeNumber inode, Bytes offset, Session::Seek what) c
 }
 
 Result<void> Model::sync(InodeNumber inode) const {
-  if (const Found found = find(inode); !found) return fail(found.error());
+  if (const FoundInode found = find(inode); !found) return fail(found.error());
   return {};
 }
 

@@ -63,7 +63,7 @@ Result<std::optional<AccessList>> AccessList::parse(std::span<const std::byte> v
 bool AccessList::is_valid() const {
   using enum Tag;
   std::uint16_t seen = 0;
-  for (const Entry& entry : entries) {
+  for (const AclEntry& entry : entries) {
     const auto tag = static_cast<std::uint16_t>(entry.tag);
     if (tag < seen || (tag == seen && !has_id(entry.tag))) return false;
     if (entry.permissions > 7 || (has_id(entry.tag) && entry.id == kNoId)) return false;
@@ -81,7 +81,7 @@ std::vector<std::byte> AccessList::format() const {
   std::vector<std::byte> value(kHeaderSize + entries.size() * sizeof(StoredEntry));
   std::memcpy(value.data(), &kVersion, kHeaderSize);
   std::byte* at = value.data() + kHeaderSize;
-  for (const Entry& entry : entries) {
+  for (const AclEntry& entry : entries) {
     const StoredEntry stored{static_cast<std::uint16_t>(entry.tag), entry.permissions,
                              has_id(entry.tag) ? entry.id : kNoId};
     std::memcpy(at, &stored, sizeof stored);
@@ -90,14 +90,14 @@ std::vector<std::byte> AccessList::format() const {
   return value;
 }
 
-AccessList::Entry* AccessList::find(Tag tag) {
+AccessList::AclEntry* AccessList::find(Tag tag) {
   const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&](const Entry& entry) { return entry.tag == tag; });
+                                  [&](const AclEntry& entry) { return entry.tag == tag; });
   return found == entries.end() ? nullptr : &*found;
 }
 
-AccessList::Entry& AccessList::group_class() {
-  Entry* const mask = find(Tag::mask);
+AccessList::AclEntry& AccessList::group_class() {
+  AclEntry* const mask = find(Tag::mask);
   return mask != nullptr ? *mask : *find(Tag::owning_group);
 }
 
@@ -122,17 +122,17 @@ void AccessList::restrict_to(std::uint32_t permissions) {
 bool AccessList::permits(const Credentials& credentials, std::uint32_t owner, std::uint32_t group,
                          std::uint32_t wanted) const {
   const auto grants = [&](std::uint32_t permissions) { return (permissions & wanted) == wanted; };
-  const Entry* const mask = find(Tag::mask);
+  const AclEntry* const mask = find(Tag::mask);
   const auto masked = [&](std::uint32_t permissions) {
     return grants(permissions & (mask == nullptr ? 7 : mask->permissions));
   };
   if (credentials.uid == owner) return grants(find(Tag::owner)->permissions);
-  for (const Entry& entry : entries) {
+  for (const AclEntry& entry : entries) {
     if (entry.tag == Tag::user && entry.id == credentials.uid) return masked(entry.permissions);
   }
   // It suffices that one of the process's groups grants the access.
   bool in_group = false;
-  for (const Entry& entry : entries) {
+  for (const AclEntry& entry : entries) {
     const bool is_group = entry.tag == Tag::owning_group || entry.tag == Tag::group;
     if (!is_group || !credentials.is_in(entry.tag == Tag::group ? entry.id : group)) continue;
     in_group = true;

@@ -32,13 +32,13 @@ struct AccessList {
     mask = 0x10,
     other = 0x20,
   };
-  struct Entry {
+  struct AclEntry {
     Tag tag{};
     std::uint16_t permissions = 0;
     std::uint32_t id = 0;  // only of a user or a group
-    bool operator==(const Entry&) const = default;
+    bool operator==(const AclEntry&) const = default;
   };
-  std::vector<Entry> entries;  // in the order of the tags
+  std::vector<AclEntry> entries;  // in the order of the tags
 
   // Parses the attribute's value. An empty value or list is no list: nullopt.
   // operation_not_supported for another version of the format, invalid_argument for a malformed
@@ -65,10 +65,10 @@ struct AccessList {
   bool operator==(const AccessList&) const = default;
 
  private:
-  Entry* find(Tag tag);
-  const Entry* find(Tag tag) const { return const_cast<AccessList*>(this)->find(tag); }
+  AclEntry* find(Tag tag);
+  const AclEntry* find(Tag tag) const { return const_cast<AccessList*>(this)->find(tag); }
   // The entry that the group's bits of a mode stand for.
-  Entry& group_class();
+  AclEntry& group_class();
 };
 
 }  // namespace perdura::fs

@@ -19,18 +19,18 @@ class IndexTable {
     used_ = 0;
   }
 
-  std::uint32_t find(std::uint64_t number) const { return slots_[place_of(number)].index; }
+  std::uint32_t find(std::uint64_t number) const { return slots_[slot_of(number)].index; }
 
   // The index of the number; a new number gets the index `fresh`.
   std::uint32_t find_or_add(std::uint64_t number, std::uint32_t fresh) {
-    std::size_t place = place_of(number);
-    if (slots_[place].index != kNone) return slots_[place].index;
+    std::size_t slot = slot_of(number);
+    if (slots_[slot].index != kNone) return slots_[slot].index;
     if (2 * (used_ + 1) > slots_.size()) {
       grow();
-      place = place_of(number);
+      slot = slot_of(number);
     }
     ++used_;
-    slots_[place] = {number, fresh};
+    slots_[slot] = {number, fresh};
     return fresh;
   }
 
@@ -40,22 +40,22 @@ class IndexTable {
     std::uint32_t index = kNone;
   };
 
-  std::size_t place_of(std::uint64_t number) const {
+  std::size_t slot_of(std::uint64_t number) const {
     const std::size_t mask = slots_.size() - 1;
     std::uint64_t hash = number * 0x9e3779b97f4a7c15ULL;
     hash ^= hash >> 32;
-    std::size_t place = hash & mask;
-    while (slots_[place].index != kNone && slots_[place].number != number) {
-      place = (place + 1) & mask;
+    std::size_t slot = hash & mask;
+    while (slots_[slot].index != kNone && slots_[slot].number != number) {
+      slot = (slot + 1) & mask;
     }
-    return place;
+    return slot;
   }
 
   void grow() {
     const std::vector<Slot> old = std::move(slots_);
     slots_.assign(2 * old.size(), Slot{});
     for (const Slot& slot : old) {
-      if (slot.index != kNone) slots_[place_of(slot.number)] = slot;
+      if (slot.index != kNone) slots_[slot_of(slot.number)] = slot;
     }
   }
 

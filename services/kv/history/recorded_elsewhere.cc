@@ -167,12 +167,12 @@ std::string word_in(const Edn& map, std::string_view key) {
   return value == nullptr || value->is_nil() ? "" : value->word;
 }
 
-Event event_of(const Edn& map, std::int64_t place) {
+Event event_of(const Edn& map, std::int64_t number) {
   if (map.kind != Edn::Kind::map) {
     throw UsageError(fmt::format("line {}: it is no map with an operation", map.line));
   }
   Event event{.line = map.line,
-              .index = place,
+              .index = number,
               .process = word_in(map, ":process"),
               .type = word_in(map, ":type"),
               .operation = word_in(map, ":f")};
@@ -193,15 +193,15 @@ Event event_of(const Edn& map, std::int64_t place) {
 
 RegisterHistory read_edn(std::string_view text) {
   Halves halves;
-  std::int64_t place = 0;
+  std::int64_t number = 0;
   for_each_edn(text, [&](const Edn& value) {
     if (value.kind != Edn::Kind::list) {
-      halves.add(event_of(value, place++));
+      halves.add(event_of(value, number++));
       return;
     }
-    for (const Edn& element : value.elements) halves.add(event_of(element, place++));
+    for (const Edn& element : value.elements) halves.add(event_of(element, number++));
   });
-  if (place == 0) throw UsageError("there is no operation in it");
+  if (number == 0) throw UsageError("there is no operation in it");
   return halves.take();
 }
 

@@ -13,7 +13,7 @@ namespace perdura::systems::mcas::ado {
 
 struct Created {
   CallStatus status = CallStatus::done;
-  Place value{};
+  ByteRange value{};
 };
 
 class Callbacks {
@@ -23,19 +23,19 @@ class Callbacks {
   // Returns when no other task is in the middle of changing the pool's table. Must be awaited
   // before any of the functions below that are not tasks.
   virtual Task<> until_usable() { co_return; }
-  // Returns true if the process has mapped all of this place. A pool may have grown by memory that
+  // Returns true if the process has mapped all of this range. A pool may have grown by memory that
   // its process has not mapped.
-  virtual bool sees(const Place&) { return true; }
+  virtual bool sees(const ByteRange&) { return true; }
 
   // Locks keys, also keys that do not exist. A lock is taken at once or not at all.
   virtual bool try_lock(const std::string& key, LockMode mode) = 0;
   virtual void unlock(const std::string& key, LockMode mode) = 0;
 
-  // The place of a value, or nothing if the key does not exist. Another process may read the value
-  // there and, if the key is locked for it, change it. The place is valid while the key is locked.
+  // The range of a value, or nothing if the key does not exist. Another process may read the value
+  // there and, if the key is locked for it, change it. The range is valid while the key is locked.
   // Its length is 0 if a change of another key may move the value, as when the value is stored in
   // the engine's table.
-  virtual std::optional<Place> find(const std::string& key) = 0;
+  virtual std::optional<ByteRange> find(const std::string& key) = 0;
   // Returns a copy of a value, or nothing if the key does not exist.
   virtual std::optional<std::string> read(const std::string&) { return std::nullopt; }
   // Creates a value of zeros under a key that is locked and does not exist; it is durable when this
@@ -52,18 +52,20 @@ class Callbacks {
   // Allocates memory that belongs to no key until it is freed, also across restarts. The status is
   // `done`, `out_of_space`, `unseen` or `refused`.
   virtual Task<Created> allocate(Bytes length) = 0;
-  // Returns false unless exactly this place is allocated.
-  virtual bool free(Place place) = 0;
+  // Returns false unless exactly this range is allocated.
+  virtual bool free(ByteRange range) = 0;
 
-  virtual void for_each(const std::function<void(const std::string&, Place)>& visit) = 0;
+  virtual void for_each(const std::function<void(const std::string&, ByteRange)>& visit) = 0;
   // Finds the first key at or after a position that matches, and its position. The status is
   // `done`, `not_found`, or `refused` without a secondary index or for an invalid expression.
-  struct Found {
+  struct KeySearchResult {
     CallStatus status = CallStatus::refused;
     std::string key;
     std::uint64_t position = 0;
   };
-  virtual Task<Found> find_key(std::string, Matching, std::uint64_t) { co_return Found{}; }
+  virtual Task<KeySearchResult> find_key(std::string, Matching, std::uint64_t) {
+    co_return KeySearchResult{};
+  }
   virtual PoolInfo info() = 0;
 };
 

@@ -46,7 +46,7 @@ class Encoder {
     field(text.size());
     bytes_ += text;
   }
-  void field(const Place& place) { (*this)(place.offset, place.length); }
+  void field(const ByteRange& range) { (*this)(range.offset, range.length); }
   template <class Element>
   void field(const std::vector<Element>& all) {
     field(all.size());
@@ -82,7 +82,7 @@ class Decoder {
     const auto taken = std::as_bytes(std::span(take(number())));
     bytes.assign(taken.begin(), taken.end());
   }
-  void field(Place& place) { (*this)(place.offset, place.length); }
+  void field(ByteRange& range) { (*this)(range.offset, range.length); }
   template <class Element>
   void field(std::vector<Element>& all) {
     for (std::uint64_t left = number(); left > 0 && !short_; --left) field(all.emplace_back());

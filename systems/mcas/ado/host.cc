@@ -248,7 +248,7 @@ Task<AnswerMessage> Host::execute(std::uint64_t launch, CallMessage call) {
     case CallKind::allocate_memory:
       co_return co_await allocate(launch, std::move(call));
     case CallKind::free_memory:
-      co_return failed(callbacks_.free(call.place) ? CallStatus::done : CallStatus::not_found);
+      co_return failed(callbacks_.free(call.range) ? CallStatus::done : CallStatus::not_found);
     case CallKind::get_references:
       co_return get_references();
     case CallKind::iterate:
@@ -256,8 +256,8 @@ Task<AnswerMessage> Host::execute(std::uint64_t launch, CallMessage call) {
     case CallKind::find_key: {
       if (call.mode > static_cast<std::uint32_t>(Matching::regular_expression)) break;
       const auto matching = static_cast<Matching>(call.mode);
-      const Callbacks::Found found =
-          co_await callbacks_.find_key(call.key, matching, call.place.offset);
+      const Callbacks::KeySearchResult found =
+          co_await callbacks_.find_key(call.key, matching, call.range.offset);
       co_return AnswerMessage{
           .status = found.status, .references = {{found.key, {}}}, .next = found.position + 1};
     }
@@ -324,23 +324,23 @@ Task<AnswerMessage> Host::create_key(std::uint64_t launch, CallMessage call) {
   const CallStatus locked = lock(pending, call.key, LockMode::write);
   if (locked != CallStatus::done) co_return failed(locked);
   Held held = borrow(pending, call.key);
-  const Created created = co_await callbacks_.create(call.key, call.place.length);
+  const Created created = co_await callbacks_.create(call.key, call.range.length);
   if (created.status == CallStatus::done || had_lock) {
     give_back(launch, call.work, std::move(held));
   } else {
     callbacks_.unlock(held.key, held.mode);
   }
-  co_return AnswerMessage{.status = created.status, .place = created.value};
+  co_return AnswerMessage{.status = created.status, .range = created.value};
 }
 
 AnswerMessage Host::open_key(Pending& pending, const CallMessage& call) {
   if (call.mode > static_cast<std::uint32_t>(LockMode::write)) return failed(CallStatus::refused);
-  const std::optional<Place> value = callbacks_.find(call.key);
+  const std::optional<ByteRange> value = callbacks_.find(call.key);
   if (!value) return failed(CallStatus::not_found);
   if (!callbacks_.sees(*value)) return failed(CallStatus::unseen);
   const CallStatus locked = lock(pending, call.key, static_cast<LockMode>(call.mode));
   if (locked != CallStatus::done) return failed(locked);
-  return {.place = *value};
+  return {.range = *value};
 }
 
 AnswerMessage Host::erase_key(Pending& pending, const CallMessage& call) {
@@ -357,25 +357,25 @@ Task<AnswerMessage> Host::resize_value(std::uint64_t launch, CallMessage call) {
   const Held* const lock = lock_of(pending, call.key);
   if (lock == nullptr || lock->mode != LockMode::write) co_return failed(CallStatus::not_locked);
   Held held = borrow(pending, call.key);
-  const Created resized = co_await callbacks_.resize(call.key, call.place.length);
+  const Created resized = co_await callbacks_.resize(call.key, call.range.length);
   give_back(launch, call.work, std::move(held));
-  co_return AnswerMessage{.status = resized.status, .place = resized.value};
+  co_return AnswerMessage{.status = resized.status, .range = resized.value};
 }
 
 // If the invocation has ended meanwhile, nobody will learn the address, so the memory is freed.
 Task<AnswerMessage> Host::allocate(std::uint64_t launch, CallMessage call) {
-  const Created allocated = co_await callbacks_.allocate(call.place.length);
+  const Created allocated = co_await callbacks_.allocate(call.range.length);
   if (allocated.status == CallStatus::done && find(launch, call.work) == nullptr) {
     co_await callbacks_.until_usable();
     callbacks_.free(allocated.value);
   }
-  co_return AnswerMessage{.status = allocated.status, .place = allocated.value};
+  co_return AnswerMessage{.status = allocated.status, .range = allocated.value};
 }
 
 std::optional<std::vector<Reference>> Host::references() {
   std::vector<Reference> all;
   bool seen = true;
-  callbacks_.for_each([&](const std::string& key, Place value) {
+  callbacks_.for_each([&](const std::string& key, ByteRange value) {
     seen = seen && callbacks_.sees(value);
     all.push_back({key, value});
   });
@@ -389,14 +389,14 @@ AnswerMessage Host::get_references() {
 }
 
 AnswerMessage Host::iterate(Pending& pending, const CallMessage& call) {
-  if (call.place.offset == 0) {
+  if (call.range.offset == 0) {
     std::optional<std::vector<Reference>> all = references();
     if (!all) return failed(CallStatus::unseen);
     pending.iterated = std::move(*all);
   }
   AnswerMessage answer;
   const std::size_t size = pending.iterated.size();
-  const std::size_t first = std::min<std::size_t>(call.place.offset, size);
+  const std::size_t first = std::min<std::size_t>(call.range.offset, size);
   const std::size_t end = std::min(first + kPiece, size);
   answer.references.assign(pending.iterated.begin() + static_cast<std::ptrdiff_t>(first),
                            pending.iterated.begin() + static_cast<std::ptrdiff_t>(end));

@@ -15,7 +15,7 @@ namespace perdura::systems::mcas::ado {
 struct LaunchOrder {
   std::string pool{};                  // the pool's number in the shard's catalog
   std::string memory{};                // the name of the shard's memory
-  std::vector<Place> parts{};          // the pool's parts of it; the process sees no others
+  std::vector<ByteRange> parts{};      // the pool's parts of it; the process sees no others
   std::vector<std::string> plugins{};  // names and arguments, as in plugins/plugins.h
 };
 

@@ -36,9 +36,9 @@ using WorkId = std::uint64_t;  // counts a host's invocations from 1
 struct WorkMessage {
   WorkId id = 0;
   std::string key{};
-  Place value{};                  // where the value lies in the shard's memory
-  std::vector<Place> detached{};  // further memory of the pool that belongs to the value
-  bool is_new = false;            // the key was created for this invocation
+  ByteRange value{};                  // where the value lies in the shard's memory
+  std::vector<ByteRange> detached{};  // further memory of the pool that belongs to the value
+  bool is_new = false;                // the key was created for this invocation
   std::string request{};
 
   template <class Coder>
@@ -107,18 +107,18 @@ struct CallMessage {
   CallKind kind = CallKind::create_key;
   std::string key{};       // or the expression to match, or bytes for the peer
   std::uint64_t mode = 0;  // a LockMode or a Matching
-  Place place{};           // or a length, or a position
+  ByteRange range{};       // or a length, or a position
 
   template <class Coder>
   void code(Coder& coder) {
-    coder(id, work, kind, key, mode, place);
+    coder(id, work, kind, key, mode, range);
   }
 };
 
-// A key and the place of its value.
+// A key and the range of its value.
 struct Reference {
   std::string key{};
-  Place value{};
+  ByteRange value{};
 
   template <class Coder>
   void code(Coder& coder) {
@@ -143,7 +143,7 @@ struct PoolInfo {
 struct AnswerMessage {
   std::uint64_t id = 0;  // the call's
   CallStatus status = CallStatus::done;
-  Place place{};
+  ByteRange range{};
   std::vector<Reference> references{};
   std::uint64_t next = 0;  // the position to continue from
   PoolInfo info{};
@@ -151,7 +151,7 @@ struct AnswerMessage {
 
   template <class Coder>
   void code(Coder& coder) {
-    coder(id, status, place, references, next, info, bytes);
+    coder(id, status, range, references, next, info, bytes);
   }
 };
 

@@ -32,8 +32,9 @@ inline constexpr std::uint32_t kPluginInterface = 4;
 
 struct Invocation {
   std::string key{};
-  Place value{};                  // length 0: it cannot be changed in place
-  std::vector<Place> detached{};  // further memory of the pool, put with the value by the client
+  ByteRange value{};  // length 0: it cannot be changed in place
+  std::vector<ByteRange>
+      detached{};  // further memory of the pool, put with the value by the client
   std::string request{};
   bool is_new = false;
 
@@ -69,20 +70,20 @@ class Services {
   // locked and memory that it has allocated.
   virtual Memory memory() const = 0;
 
-  // Creates a key with a value of zeros, and returns its place; or `exists`, `out_of_space`.
-  virtual Task<Answer<Place>> create_key(std::string key, Bytes length) = 0;
-  // Returns the place of a value, of length 0 if it cannot be changed in place; or `not_found`.
-  virtual Task<Answer<Place>> open_key(std::string key, LockMode mode) = 0;
+  // Creates a key with a value of zeros, and returns its range; or `exists`, `out_of_space`.
+  virtual Task<Answer<ByteRange>> create_key(std::string key, Bytes length) = 0;
+  // Returns the range of a value, of length 0 if it cannot be changed in place; or `not_found`.
+  virtual Task<Answer<ByteRange>> open_key(std::string key, LockMode mode) = 0;
   virtual Task<CallStatus> erase_key(std::string key) = 0;
   // Changes the length of the value of a key that this invocation has locked for writing, and
-  // returns its place, which may be a new one. Its bytes are kept; added bytes are zeros.
-  virtual Task<Answer<Place>> resize_value(std::string key, Bytes length) = 0;
+  // returns its range, which may be a new one. Its bytes are kept; added bytes are zeros.
+  virtual Task<Answer<ByteRange>> resize_value(std::string key, Bytes length) = 0;
   // Allocates memory that belongs to no key until it is freed.
-  virtual Task<Answer<Place>> allocate_memory(Bytes length) = 0;
-  // Frees a whole allocation. If the place or its length is not that of an allocation, the status
-  // is `not_found` and nothing is freed.
-  virtual Task<CallStatus> free_memory(Place place) = 0;
-  // Returns all keys with the places of their values. They are not locked and may change at any
+  virtual Task<Answer<ByteRange>> allocate_memory(Bytes length) = 0;
+  // Frees a whole allocation. If the range is not that of an allocation, the status is `not_found`
+  // and nothing is freed.
+  virtual Task<CallStatus> free_memory(ByteRange range) = 0;
+  // Returns all keys with the ranges of their values. They are not locked and may change at any
   // time. `refused` if there are too many for a message.
   virtual Task<Answer<std::vector<Reference>>> get_references() = 0;
   // Returns the same in pieces, as of the first call, which passes position 0. Each call returns
@@ -117,7 +118,8 @@ class Plugin {
  public:
   virtual ~Plugin() = default;
 
-  // Called when a shard has connected. The place to undo what a failure has interrupted.
+  // Called when a shard has connected. A plugin undoes here what a failure has
+  // interrupted.
   virtual Task<> launched(Services&) { co_return; }
   // Executes an invocation or a signal. Several plugins are called in turn. An exception becomes
   // the error of the invocation; the process continues.

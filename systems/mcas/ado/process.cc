@@ -8,30 +8,31 @@ namespace perdura::systems::mcas::ado {
 // awaited: GCC 12 destroys an aggregate twice that is created within a co_await.
 class Process::Calls final : public Services {
  public:
-  // Updates the value's place in `work` when it changes.
+  // Updates the value's range in `work` when it changes.
   Calls(Process& process, WorkId id, Invocation& work) : process_(process), id_(id), work_(work) {}
 
   Memory memory() const override { return process_.memory_; }
 
-  Task<Answer<Place>> create_key(std::string key, Bytes length) override {
-    return place(CallKind::create_key, std::move(key), 0, {0, length});
+  Task<Answer<ByteRange>> create_key(std::string key, Bytes length) override {
+    return ask_for_range(CallKind::create_key, std::move(key), 0, {0, length});
   }
-  Task<Answer<Place>> open_key(std::string key, LockMode mode) override {
-    return place(CallKind::open_key, std::move(key), static_cast<std::uint64_t>(mode), {});
+  Task<Answer<ByteRange>> open_key(std::string key, LockMode mode) override {
+    return ask_for_range(CallKind::open_key, std::move(key), static_cast<std::uint64_t>(mode), {});
   }
   Task<CallStatus> erase_key(std::string key) override {
     return status(CallKind::erase_key, std::move(key), {});
   }
-  Task<Answer<Place>> resize_value(std::string key, Bytes length) override {
-    const Answer<Place> resized = co_await place(CallKind::resize_value, key, 0, {0, length});
+  Task<Answer<ByteRange>> resize_value(std::string key, Bytes length) override {
+    const Answer<ByteRange> resized =
+        co_await ask_for_range(CallKind::resize_value, key, 0, {0, length});
     if (resized && key == work_.key) work_.value = resized.value;
     co_return resized;
   }
-  Task<Answer<Place>> allocate_memory(Bytes length) override {
-    return place(CallKind::allocate_memory, {}, 0, {0, length});
+  Task<Answer<ByteRange>> allocate_memory(Bytes length) override {
+    return ask_for_range(CallKind::allocate_memory, {}, 0, {0, length});
   }
-  Task<CallStatus> free_memory(Place place) override {
-    return status(CallKind::free_memory, {}, place);
+  Task<CallStatus> free_memory(ByteRange range) override {
+    return status(CallKind::free_memory, {}, range);
   }
   Task<Answer<std::vector<Reference>>> get_references() override {
     CallMessage call{.kind = CallKind::get_references};
@@ -39,7 +40,7 @@ class Process::Calls final : public Services {
     co_return Answer<std::vector<Reference>>{answer.status, std::move(answer.references)};
   }
   Task<Answer<std::vector<Reference>>> iterate(std::uint64_t& position) override {
-    CallMessage call{.kind = CallKind::iterate, .place = {position, 0}};
+    CallMessage call{.kind = CallKind::iterate, .range = {position, 0}};
     AnswerMessage answer = co_await ask(std::move(call));
     position = answer.next;
     co_return Answer<std::vector<Reference>>{answer.status, std::move(answer.references)};
@@ -49,7 +50,7 @@ class Process::Calls final : public Services {
     CallMessage call{.kind = CallKind::find_key,
                      .key = std::move(expression),
                      .mode = static_cast<std::uint64_t>(matching),
-                     .place = {position, 0}};
+                     .range = {position, 0}};
     AnswerMessage answer = co_await ask(std::move(call));
     if (answer.status != CallStatus::done) co_return Answer<std::string>{answer.status, {}};
     position = answer.next;
@@ -79,13 +80,14 @@ class Process::Calls final : public Services {
   }
 
  private:
-  Task<Answer<Place>> place(CallKind kind, std::string key, std::uint64_t mode, Place place) {
-    CallMessage call{.kind = kind, .key = std::move(key), .mode = mode, .place = place};
+  Task<Answer<ByteRange>> ask_for_range(CallKind kind, std::string key, std::uint64_t mode,
+                                        ByteRange range) {
+    CallMessage call{.kind = kind, .key = std::move(key), .mode = mode, .range = range};
     const AnswerMessage answer = co_await ask(std::move(call));
-    co_return Answer<Place>{answer.status, answer.place};
+    co_return Answer<ByteRange>{answer.status, answer.range};
   }
-  Task<CallStatus> status(CallKind kind, std::string key, Place place) {
-    CallMessage call{.kind = kind, .key = std::move(key), .place = place};
+  Task<CallStatus> status(CallKind kind, std::string key, ByteRange range) {
+    CallMessage call{.kind = kind, .key = std::move(key), .range = range};
     const AnswerMessage answer = co_await ask(std::move(call));
     co_return answer.status;
   }

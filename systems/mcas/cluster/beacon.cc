@@ -36,34 +36,34 @@ Task<> Beacon::serve() {
 void Beacon::accept(fabric::ConnectionRequest& request) {
   const auto hello = rpc::read_message<Hello>(request.private_data());
   if (hello.version != kVersion || leaving_) return request.reject();
-  const auto session = std::make_shared<Session>();
-  session->nothing = thread_.endpoint.create_receive_queue(1);
+  const auto watcher = std::make_shared<WatcherConnection>();
+  watcher->no_messages = thread_.endpoint.create_receive_queue(1);
   const Beat beat{.life = life_};
-  session->queue_pair =
-      request.accept({session->nothing.get(), &completions_}, rpc::bytes_of(beat));
-  sessions_.push_back(session);
-  Executor::current().spawn(tell(session));
+  watcher->queue_pair =
+      request.accept({watcher->no_messages.get(), &completions_}, rpc::bytes_of(beat));
+  watchers_.push_back(watcher);
+  Executor::current().spawn(tell(watcher));
 }
 
-Task<> Beacon::tell(std::shared_ptr<Session> session) {
+Task<> Beacon::tell(std::shared_ptr<WatcherConnection> watcher) {
   const std::shared_ptr<Beacon> self = shared_from_this();
   while (!leaving_) {
     co_await sleep_for(timing_.heartbeat);
-    if (!co_await session->queue_pair->send(message(false))) break;
+    if (!co_await watcher->queue_pair->send(message(false))) break;
   }
-  std::erase(sessions_, session);
+  std::erase(watchers_, watcher);
 }
 
 Task<> Beacon::leave() {
   leaving_ = true;
-  const std::vector<std::shared_ptr<Session>> sessions = sessions_;
-  std::list<fabric::Operation> last;
-  for (const auto& session : sessions) {
-    last.emplace_back(*session->queue_pair,
+  const std::vector<std::shared_ptr<WatcherConnection>> watchers = watchers_;
+  std::list<fabric::RdmaOperation> last;
+  for (const auto& watcher : watchers) {
+    last.emplace_back(*watcher->queue_pair,
                       fabric::WorkRequest{.opcode = fabric::Opcode::send, .local = message(true)})
         .post();
   }
-  for (fabric::Operation& operation : last) co_await operation;
+  for (fabric::RdmaOperation& operation : last) co_await operation;
 }
 
 }  // namespace perdura::systems::mcas::cluster

@@ -26,14 +26,14 @@ class Beacon : public std::enable_shared_from_this<Beacon> {
   Task<> leave();
 
  private:
-  struct Session {
-    std::unique_ptr<fabric::ReceiveQueue> nothing;  // a watcher sends no messages
+  struct WatcherConnection {
+    std::unique_ptr<fabric::ReceiveQueue> no_messages;  // a watcher sends no messages
     std::unique_ptr<fabric::QueuePair> queue_pair;
   };
 
   void accept(fabric::ConnectionRequest& request);
   // Sends heartbeats to one watcher, one at a time: a watcher that does not respond gets no more.
-  Task<> tell(std::shared_ptr<Session> session);
+  Task<> tell(std::shared_ptr<WatcherConnection> watcher);
   // The message in the region, which never changes: a heartbeat, or the last message.
   fabric::LocalBuffer message(bool leaves) const;
 
@@ -44,7 +44,7 @@ class Beacon : public std::enable_shared_from_this<Beacon> {
   std::unique_ptr<pmem::Region> messages_;
   fabric::MemoryRegion memory_;
   fabric::CompletionQueue completions_;  // no receive completion is expected here
-  std::vector<std::shared_ptr<Session>> sessions_;
+  std::vector<std::shared_ptr<WatcherConnection>> watchers_;
 };
 
 }  // namespace perdura::systems::mcas::cluster

@@ -39,15 +39,15 @@ void Ring::place_points() {
   // If two points are at the same place, which is unlikely, the member whose name sorts first has
   // it.
   std::sort(points_.begin(), points_.end(), [](const Point& a, const Point& b) {
-    return std::tie(a.place, a.member) < std::tie(b.place, b.member);
+    return std::tie(a.position, a.member) < std::tie(b.position, b.member);
   });
 }
 
 const std::string& Ring::owner(std::span<const std::byte> key) const {
-  const std::uint64_t place = hash64(key, kSeed);
+  const std::uint64_t position = hash64(key, kSeed);
   const auto behind =
-      std::lower_bound(points_.begin(), points_.end(), place,
-                       [](const Point& point, std::uint64_t at) { return point.place < at; });
+      std::lower_bound(points_.begin(), points_.end(), position,
+                       [](const Point& point, std::uint64_t at) { return point.position < at; });
   return members_[(behind == points_.end() ? points_.front() : *behind).member];
 }
 

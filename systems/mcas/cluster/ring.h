@@ -33,13 +33,13 @@ class Ring {
 
  private:
   struct Point {
-    std::uint64_t place;
+    std::uint64_t position;
     std::uint32_t member;  // index in members_
   };
   void place_points();
 
   std::vector<std::string> members_;
-  std::vector<Point> points_;  // sorted by their places on the ring
+  std::vector<Point> points_;  // sorted by their positions on the ring
 };
 
 }  // namespace perdura::systems::mcas::cluster

@@ -11,7 +11,7 @@ namespace {
 
 // Heartbeats that may have arrived and not been processed yet.
 constexpr std::uint32_t kBeats = 8;
-constexpr Bytes kPlace = round_up(sizeof(Beat), kCacheLine);
+constexpr Bytes kRange = round_up(sizeof(Beat), kCacheLine);
 
 }  // namespace
 
@@ -35,7 +35,7 @@ class Watcher::Watched : public std::enable_shared_from_this<Watched> {
         timing_(timing),
         member_(std::move(member)),
         notify_(std::move(notify)),
-        buffers_(thread.node.create_region("heartbeats of " + member_.name, kBeats * kPlace,
+        buffers_(thread.node.create_region("heartbeats of " + member_.name, kBeats * kRange,
                                            pmem::Medium::dram)),
         memory_(thread.endpoint.register_memory(*buffers_, fabric::Access::local)) {}
 
@@ -103,7 +103,7 @@ class Watcher::Watched : public std::enable_shared_from_this<Watched> {
     if (notify != nullptr && !forgotten_) (*notify)({what, member_.name, life});
   }
   fabric::LocalBuffer buffer(std::uint64_t index) const {
-    return memory_.local(index * kPlace, kPlace);
+    return memory_.local(index * kRange, kRange);
   }
 
   static constexpr Hello kHello{};

@@ -49,12 +49,12 @@ Arena::Layout Arena::layout_at(const Piece& piece) {
   return layout_of(header.size, {header.log, header.roots});
 }
 
-Piece Arena::piece_at(const Memory& memory, Place place) {
-  if (place.offset % kCacheLine != 0) {
+Piece Arena::piece_at(const Memory& memory, ByteRange range) {
+  if (range.offset % kCacheLine != 0) {
     throw UsageError(fmt::format(
         "an arena begins at a multiple of {} bytes; a value of 64 bytes or more does", kCacheLine));
   }
-  return {memory, place};
+  return {memory, range};
 }
 
 Arena::Layout Arena::layout_of_existing(const Piece& piece) {
@@ -63,17 +63,17 @@ Arena::Layout Arena::layout_of_existing(const Piece& piece) {
   return layout;
 }
 
-void Arena::format(const Memory& memory, Place place, Sizes sizes) {
-  const Piece piece = piece_at(memory, place);
-  const Layout layout = layout_of(place.length, sizes);
+void Arena::format(const Memory& memory, ByteRange range, Sizes sizes) {
+  const Piece piece = piece_at(memory, range);
+  const Layout layout = layout_of(range.length, sizes);
   if (layout.units == 0) {
     throw UsageError(fmt::format("{} bytes are too few for an arena with a log of {} bytes",
-                                 place.length, layout.log.length));
+                                 range.length, layout.log.length));
   }
   piece.store_durably(offsetof(Header, magic), 0);
-  const Header header{0, place.length, sizes.log, sizes.roots, 0};
+  const Header header{0, range.length, sizes.log, sizes.roots, 0};
   piece.write(0, std::as_bytes(std::span(&header, 1)));
-  const Place rest{layout.roots.offset, layout.first_unit - layout.roots.offset};
+  const ByteRange rest{layout.roots.offset, layout.first_unit - layout.roots.offset};
   piece.write(rest.offset, std::vector<std::byte>(rest.length));
   piece.flush({0, sizeof header});
   piece.flush(rest);
@@ -81,12 +81,12 @@ void Arena::format(const Memory& memory, Place place, Sizes sizes) {
   piece.store_durably(offsetof(Header, magic), kMagic);
 }
 
-bool Arena::exists(const Memory& memory, Place place) {
-  return place.offset % kCacheLine == 0 && layout_at({memory, place}).units > 0;
+bool Arena::exists(const Memory& memory, ByteRange range) {
+  return range.offset % kCacheLine == 0 && layout_at({memory, range}).units > 0;
 }
 
-Arena::Arena(const Memory& memory, Place place)
-    : piece_(piece_at(memory, place)),
+Arena::Arena(const Memory& memory, ByteRange range)
+    : piece_(piece_at(memory, range)),
       layout_(layout_of_existing(piece_)),
       log_(piece_, layout_.log, offsetof(Header, transaction)) {
   // A process that died leaves what is visible, not what is durable (docs/restart.md). If the
@@ -112,7 +112,7 @@ void Arena::begin() {
 
 void Arena::write(Bytes offset, std::span<const std::byte> bytes) {
   if (!running_) throw std::logic_error("a change outside of a transaction");
-  const Place range{offset, bytes.size()};
+  const ByteRange range{offset, bytes.size()};
   if (bytes.empty()) return;
   if (!kept_.contains(range)) {
     if (!log_.save(range)) throw OutOfSpace{};
@@ -124,7 +124,7 @@ void Arena::write(Bytes offset, std::span<const std::byte> bytes) {
 }
 
 void Arena::commit() {
-  changed_.for_each([this](Place range) { piece_.flush(range); });
+  changed_.for_each([this](ByteRange range) { piece_.flush(range); });
   if (!changed_.empty()) piece_.drain();
   if (!log_.empty()) log_.clear();
   end();
@@ -150,11 +150,11 @@ Bytes Arena::allocate(Bytes length) {
   std::uint64_t word = 0;
   for (std::uint64_t unit = 0; unit < layout_.units; ++unit) {
     if (unit % kBits == 0) word = bitmap_word(unit / kBits);
-    const Place place{layout_.first_unit + unit * kUnit, kUnit};
-    const bool used = (word >> unit % kBits & 1) != 0 || freed_.contains(place);
+    const ByteRange range{layout_.first_unit + unit * kUnit, kUnit};
+    const bool used = (word >> unit % kBits & 1) != 0 || freed_.contains(range);
     run = used ? 0 : run + 1;
     if (run < wanted) continue;
-    const Bytes block = place.end() - wanted * kUnit;
+    const Bytes block = range.end() - wanted * kUnit;
     mark(block, length, true);
     kept_.add(units_of({block, length}));
     return block;
@@ -162,7 +162,7 @@ Bytes Arena::allocate(Bytes length) {
   throw OutOfSpace{};
 }
 
-void Arena::free(Place block) {
+void Arena::free(ByteRange block) {
   mark(block.offset, block.length, false);
   freed_.add(units_of(block));
 }
@@ -189,15 +189,15 @@ Bytes Arena::free_bytes() const {
   return (layout_.units - used) * kUnit;
 }
 
-std::string Arena::audit_blocks(std::span<const Place> blocks) const {
+std::string Arena::audit_blocks(std::span<const ByteRange> blocks) const {
   std::vector<std::uint64_t> words((layout_.units + kBits - 1) / kBits);
-  for (const Place& block : blocks) {
-    const Place place = units_of(block);
-    if (place.offset < layout_.first_unit || (place.offset - layout_.first_unit) % kUnit != 0 ||
-        place.end() > layout_.first_unit + layout_.units * kUnit) {
+  for (const ByteRange& block : blocks) {
+    const ByteRange range = units_of(block);
+    if (range.offset < layout_.first_unit || (range.offset - layout_.first_unit) % kUnit != 0 ||
+        range.end() > layout_.first_unit + layout_.units * kUnit) {
       return "a block lies outside of the arena's heap";
     }
-    for (Bytes at = place.offset; at < place.end(); at += kUnit) {
+    for (Bytes at = range.offset; at < range.end(); at += kUnit) {
       const std::uint64_t unit = (at - layout_.first_unit) / kUnit;
       const std::uint64_t bit = std::uint64_t{1} << unit % kBits;
       if ((words[unit / kBits] & bit) != 0) return "two blocks of the arena overlap";

@@ -45,13 +45,13 @@ class Arena {
 
   // Creates an empty arena in a piece of memory; durable when it returns. The roots are zeros.
   // Throws UsageError if the piece is too small or does not begin at a cache line.
-  static void format(const Memory& memory, Place place, Sizes sizes);
-  static void format(const Memory& memory, Place place) { format(memory, place, Sizes{}); }
+  static void format(const Memory& memory, ByteRange range, Sizes sizes);
+  static void format(const Memory& memory, ByteRange range) { format(memory, range, Sizes{}); }
   // Returns true if format() was completed here.
-  static bool exists(const Memory& memory, Place place);
+  static bool exists(const Memory& memory, ByteRange range);
 
   // Opens an arena, and undoes an interrupted transaction. Throws UsageError if there is no arena.
-  Arena(const Memory& memory, Place place);
+  Arena(const Memory& memory, ByteRange range);
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
@@ -65,11 +65,11 @@ class Arena {
 
   Bytes free_bytes() const;
   // Returns an inconsistency as a phrase; empty if there is none. `visit_blocks(visit)` must call
-  // `visit(place)` for each block that containers have allocated.
+  // `visit(range)` for each block that containers have allocated.
   template <class VisitBlocks>
   std::string audit(VisitBlocks visit_blocks) const {
-    std::vector<Place> blocks;
-    visit_blocks([&](Place block) { blocks.push_back(block); });
+    std::vector<ByteRange> blocks;
+    visit_blocks([&](ByteRange block) { blocks.push_back(block); });
     return audit_blocks(blocks);
   }
 
@@ -90,7 +90,7 @@ class Arena {
   void write(Bytes offset, const T& object) { write(offset, std::as_bytes(std::span(&object, 1))); }
   // Returns the offset of a new block, whose contents are unspecified.
   Bytes allocate(Bytes length);
-  void free(Place block);
+  void free(ByteRange block);
 
  private:
   struct OutOfSpace {};
@@ -99,10 +99,10 @@ class Arena {
   static constexpr Bytes kUnit = 32;
   static constexpr std::uint64_t kBits = 64;  // per word of the bitmap
 
-  // The places of an arena's parts.
+  // The ranges of an arena's parts.
   struct Layout {
-    Place log;
-    Place roots;
+    ByteRange log;
+    ByteRange roots;
     Bytes bitmap = 0;
     std::uint64_t units = 0;
     Bytes first_unit = 0;
@@ -111,7 +111,7 @@ class Arena {
   // Returns a layout without units if there is no arena.
   static Layout layout_at(const Piece& piece);
   static Layout layout_of_existing(const Piece& piece);
-  static Piece piece_at(const Memory& memory, Place place);
+  static Piece piece_at(const Memory& memory, ByteRange range);
 
   void begin();
   void commit();
@@ -121,8 +121,10 @@ class Arena {
   std::uint64_t bitmap_word(std::uint64_t index) const {
     return piece_.load(layout_.bitmap + index * kWord);
   }
-  Place units_of(Place block) const { return {block.offset, round_up(block.length, kUnit)}; }
-  std::string audit_blocks(std::span<const Place> blocks) const;
+  ByteRange units_of(ByteRange block) const {
+    return {block.offset, round_up(block.length, kUnit)};
+  }
+  std::string audit_blocks(std::span<const ByteRange> blocks) const;
 
   Piece piece_;
   Layout layout_;

@@ -64,7 +64,7 @@ class List {
   template <class Visit>
   void visit_blocks(Visit visit) const {
     for (Position at = begin(); at != kEnd; at = next(at)) {
-      visit(Place{at, sizeof(Node)});
+      visit(ByteRange{at, sizeof(Node)});
       Stored<T>::visit_blocks(node(at).form, visit);
     }
   }

@@ -86,7 +86,7 @@ class Map {
   void visit_blocks(Visit visit) const {
     buckets_.visit_blocks(visit);
     for_each_node([&](std::uint64_t, Bytes at, const Node& one) {
-      visit(Place{at, sizeof(Node)});
+      visit(ByteRange{at, sizeof(Node)});
       Stored<K>::visit_blocks(one.key, visit);
       Stored<V>::visit_blocks(one.value, visit);
     });

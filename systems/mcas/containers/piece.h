@@ -13,9 +13,9 @@ namespace perdura::systems::mcas::containers {
 
 class Piece {
  public:
-  Piece(Memory memory, Place place) : memory_(memory), place_(place) {}
+  Piece(Memory memory, ByteRange range) : memory_(memory), range_(range) {}
 
-  Bytes size() const { return place_.length; }
+  Bytes size() const { return range_.length; }
 
   // Accesses like those of a region, and persistence like that of a shard's memory.
   std::uint64_t load(Bytes offset) const { return memory_.region().load(at({offset, kWord})); }
@@ -31,9 +31,9 @@ class Piece {
   void write(Bytes offset, std::span<const std::byte> from) const {
     memory_.region().write(at({offset, from.size()}), from);
   }
-  void flush(Place range) const { memory_.flush({at(range), range.length}); }
+  void flush(ByteRange range) const { memory_.flush({at(range), range.length}); }
   void drain() const { memory_.drain(); }
-  void persist(Place range) const {
+  void persist(ByteRange range) const {
     flush(range);
     drain();
   }
@@ -42,15 +42,15 @@ class Piece {
   }
 
  private:
-  Bytes at(Place range) const {
-    if (range.offset > place_.length || range.length > place_.length - range.offset) {
+  Bytes at(ByteRange range) const {
+    if (range.offset > range_.length || range.length > range_.length - range.offset) {
       throw std::out_of_range("an access outside of a piece of a pool's memory");
     }
-    return place_.offset + range.offset;
+    return range_.offset + range.offset;
   }
 
   Memory memory_;
-  Place place_;
+  ByteRange range_;
 };
 
 }  // namespace perdura::systems::mcas::containers

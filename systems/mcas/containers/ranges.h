@@ -14,7 +14,7 @@ class Ranges {
   bool empty() const { return ends_.empty(); }
   void clear() { ends_.clear(); }
 
-  void add(Place range) {
+  void add(ByteRange range) {
     if (range.length == 0) return;
     Bytes begin = range.offset;
     Bytes end = range.end();
@@ -28,13 +28,13 @@ class Ranges {
     ends_.emplace(begin, end);
   }
   // Returns true if the set contains all bytes of the range.
-  bool contains(Place range) const {
+  bool contains(ByteRange range) const {
     const auto next = ends_.upper_bound(range.offset);
     return next != ends_.begin() && std::prev(next)->second >= range.end();
   }
   template <class Visit>
   void for_each(Visit visit) const {
-    for (const auto& [begin, end] : ends_) visit(Place{begin, end - begin});
+    for (const auto& [begin, end] : ends_) visit(ByteRange{begin, end - begin});
   }
 
  private:

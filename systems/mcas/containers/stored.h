@@ -1,5 +1,5 @@
 // How containers store their elements: trivially copyable objects as their bytes, strings as the
-// place of a block of the arena.
+// range of a block of the arena.
 #pragma once
 
 #include <span>
@@ -24,13 +24,13 @@ struct Stored {
 
 template <>
 struct Stored<std::string> {
-  using Form = Place;  // length 0: no block
+  using Form = ByteRange;  // length 0: no block
 
   static Form keep(Arena& arena, const std::string& value) {
     if (value.empty()) return {};
-    const Place place{arena.allocate(value.size()), value.size()};
-    arena.write(place.offset, std::as_bytes(std::span(value)));
-    return place;
+    const ByteRange range{arena.allocate(value.size()), value.size()};
+    arena.write(range.offset, std::as_bytes(std::span(value)));
+    return range;
   }
   static void release(Arena& arena, const Form& form) {
     if (form.length > 0) arena.free(form);

@@ -22,17 +22,17 @@ namespace perdura::systems::mcas::containers {
 
 class UndoLog {
  public:
-  // `log`: the place of the entries, aligned to a cache line. `number`: the offset of the word that
+  // `log`: the range of the entries, aligned to a cache line. `number`: the offset of the word that
   // holds the transaction's number.
-  UndoLog(const Piece& piece, Place log, Bytes number)
+  UndoLog(const Piece& piece, ByteRange log, Bytes number)
       : piece_(piece), log_(log), number_at_(number), number_(piece.load(number)) {}
 
   // Initializes an empty log, whatever the memory contains; durable when it returns.
-  static void format(const Piece& piece, Place log, Bytes number);
+  static void format(const Piece& piece, ByteRange log, Bytes number);
 
   bool empty() const { return used_ == 0; }
   // Makes a copy of the range durable. Returns false if the log has no room for it.
-  bool save(Place range);
+  bool save(ByteRange range);
   // Ends the transaction; its changes must be durable by then. Durable when it returns.
   void clear();
   // Writes back the saved ranges, also after a restart, and clears the log. Durable when it
@@ -40,20 +40,20 @@ class UndoLog {
   bool undo();
 
  private:
-  struct Entry {
+  struct SavedRange {
     std::uint64_t offset = 0;
     std::uint64_t length = 0;  // 0: there is no entry here
     std::uint64_t check = 0;
   };
-  static_assert(sizeof(Entry) == 24);
+  static_assert(sizeof(SavedRange) == 24);
 
-  static Bytes size_of(Bytes length) { return sizeof(Entry) + round_up(length, kWord); }
+  static Bytes size_of(Bytes length) { return sizeof(SavedRange) + round_up(length, kWord); }
   // The entry at this offset of the log, with its bytes in `scratch_`; of length 0 if none is valid
   // there.
-  Entry entry_at(Bytes offset);
+  SavedRange entry_at(Bytes offset);
 
   Piece piece_;
-  Place log_;
+  ByteRange log_;
   Bytes number_at_;
   std::uint64_t number_;
   Bytes used_ = 0;  // the room that entries of the running transaction take

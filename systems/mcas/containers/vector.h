@@ -33,7 +33,7 @@ class Vector {
   void set(std::uint64_t index, const T& value) {
     const Root now = root();
     Stored<T>::release(*arena_, form(now, index));
-    arena_->write(place(now, index), Stored<T>::keep(*arena_, value));
+    arena_->write(offset_of(now, index), Stored<T>::keep(*arena_, value));
   }
   void push_back(const T& value) {
     Root now = root();
@@ -64,16 +64,16 @@ class Vector {
 
  private:
   Root root() const { return arena_->template read<Root>(root_at_); }
-  static Place block(const Root& root) { return {root.elements, root.capacity * sizeof(Form)}; }
-  static Bytes place(const Root& root, std::uint64_t index) {
+  static ByteRange block(const Root& root) { return {root.elements, root.capacity * sizeof(Form)}; }
+  static Bytes offset_of(const Root& root, std::uint64_t index) {
     if (index >= root.size) throw std::out_of_range("an index outside of a vector");
     return root.elements + index * sizeof(Form);
   }
   Form form(const Root& root, std::uint64_t index) const {
-    return arena_->template read<Form>(place(root, index));
+    return arena_->template read<Form>(offset_of(root, index));
   }
   void grow(Root& root) {
-    const Place before = block(root);
+    const ByteRange before = block(root);
     std::vector<std::byte> elements(before.length);
     arena_->read(before.offset, elements);
     root.capacity = std::max<std::uint64_t>(4, 2 * root.capacity);

@@ -15,9 +15,9 @@
 namespace perdura::systems::mcas::hstore {
 
 // An object of offset 0, where there is no heap, stands for none.
-using Objects = std::array<Place, 2>;
+using Objects = std::array<ByteRange, 2>;
 
-struct Change {
+struct TableChange {
   // The kinds, with what a change does to its objects: first those allocated for it, then those
   // that are free after it.
   enum class Kind : std::uint8_t {
@@ -38,11 +38,11 @@ struct Change {
   std::uint64_t items = 0;  // number of items in the table before the change
   Objects objects{};
 
-  std::span<const Place> allocated() const {
+  std::span<const ByteRange> allocated() const {
     const bool one = kind == Kind::update || kind == Kind::grow;
     return std::span(objects).first(kind == Kind::insert ? 2 : one ? 1 : 0);
   }
-  std::span<const Place> freed() const {
+  std::span<const ByteRange> freed() const {
     return std::span(objects).last(kind == Kind::erase ? 2 : kind == Kind::update ? 1 : 0);
   }
 };
@@ -55,24 +55,24 @@ class ChangeLog {
   virtual Bytes size() const = 0;
   // Initializes the log of an empty pool: the log's data is at `offset`, and `objects` are the ones
   // that are allocated. Everything is durable when it returns.
-  virtual void create(Bytes offset, std::span<const Place> objects) = 0;
+  virtual void create(Bytes offset, std::span<const ByteRange> objects) = 0;
 
   // Must be called before the first store of a change. When it returns, the record is durable, and
   // so is everything flushed before the call; the allocation of its objects is flushed only.
-  virtual void begin(const Change& change) = 0;
+  virtual void begin(const TableChange& change) = 0;
   // Must be called when a change has happened and is durable. The objects that it frees are durably
   // free when this returns.
-  virtual void finish(const Change& change) = 0;
+  virtual void finish(const TableChange& change) = 0;
 
   // After a restart: returns the last change that was begun.
-  virtual Change recover(Bytes offset) = 0;
+  virtual TableChange recover(Bytes offset) = 0;
   // Completes the last change if it has `happened`, according to the table, or undoes it. Tells the
   // heap, all of whose memory is free so far, which objects are allocated.
-  virtual void settle(const Change& last, bool happened, Heap& heap) = 0;
+  virtual void settle(const TableChange& last, bool happened, Heap& heap) = 0;
 
   // Returns an inconsistency, given that these are all objects, as a phrase; empty if there is
   // none.
-  virtual std::string audit(const std::vector<Place>& objects) const = 0;
+  virtual std::string audit(const std::vector<ByteRange>& objects) const = 0;
 };
 
 }  // namespace perdura::systems::mcas::hstore

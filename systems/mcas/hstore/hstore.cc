@@ -23,8 +23,9 @@ Hstore::Hstore(Memory memory, RegionAllocator& regions, std::uint64_t pool, cons
 // --- opening -------------------------------------------------------------------------------------
 
 std::optional<Bytes> Hstore::create() {
-  const std::optional<Place> root = heap_.allocate(root_size());
-  const std::optional<Place> segment = heap_.allocate(shape_.table.entries_of(0) * sizeof(Entry));
+  const std::optional<ByteRange> root = heap_.allocate(root_size());
+  const std::optional<ByteRange> segment =
+      heap_.allocate(shape_.table.entries_of(0) * sizeof(HstoreEntry));
   if (!root || !segment) return std::nullopt;
   root_ = *root;
   if (log_) log_->create(root_.offset + sizeof(TableRoot), std::array{*root, *segment});
@@ -44,23 +45,23 @@ Engine::Recovered Hstore::recover(Bytes root) {
 
 void Hstore::reconstitute() {
   // A process that died leaves what is visible, not what is durable (docs/restart.md).
-  heap_.recover([this](Place area) { memory_.flush(area); });
+  heap_.recover([this](ByteRange area) { memory_.flush(area); });
   memory_.drain();
   table_->recover();
-  for_each_object([this](Place object) { heap_.heap().take(object); });
+  for_each_object([this](ByteRange object) { heap_.heap().take(object); });
 }
 
 TableBounds Hstore::bounds() const {
-  return {shape_.most_segments, [this](Place segment) { return heap_.contains(segment); }};
+  return {shape_.most_segments, [this](ByteRange segment) { return heap_.contains(segment); }};
 }
 
 // The record is in the pool's memory, which may be damaged; the heap map that it would change is
 // outside of it.
-void Hstore::check_change(const Change& change) const {
-  if (change.kind == Change::Kind::none) return;  // the other fields may be torn
-  if (change.kind > Change::Kind::grow) throw DamagedPool("its last change is of no kind");
-  for (const Place& object : change.objects) {
-    if (object == Place{}) continue;
+void Hstore::check_change(const TableChange& change) const {
+  if (change.kind == TableChange::Kind::none) return;  // the other fields may be torn
+  if (change.kind > TableChange::Kind::grow) throw DamagedPool("its last change is of no kind");
+  for (const ByteRange& object : change.objects) {
+    if (object == ByteRange{}) continue;
     const bool possible = heap_.contains(object) &&
                           heap_.contains({object.offset, shape_.heap.slot_size(object.length)});
     if (!possible) throw DamagedPool("its last change is of memory that the pool does not have");
@@ -68,8 +69,8 @@ void Hstore::check_change(const Change& change) const {
 }
 
 void Hstore::recover_by_log() {
-  heap_.recover([](Place) {});
-  const Change last = log_->recover(root_.offset + sizeof(TableRoot));
+  heap_.recover([](ByteRange) {});
+  const TableChange last = log_->recover(root_.offset + sizeof(TableRoot));
   check_change(last);
   const bool happened = table_->settle(last);
   log_->settle(last, happened, heap_.heap());
@@ -84,31 +85,31 @@ std::optional<Hstore::Kept> Hstore::keep(std::span<const std::byte> bytes) {
     kept.length = static_cast<std::uint32_t>(bytes.size());
     return kept;
   }
-  const std::optional<Place> place = heap_.allocate(bytes.size());
-  if (!place) return std::nullopt;
-  memory_.region().write(place->offset, bytes);
-  memory_.flush(*place);
-  return Kept::at(*place);
+  const std::optional<ByteRange> range = heap_.allocate(bytes.size());
+  if (!range) return std::nullopt;
+  memory_.region().write(range->offset, bytes);
+  memory_.flush(*range);
+  return Kept::at(*range);
 }
 
-Place Hstore::place_of(Bytes field, std::uint32_t length) const {
+ByteRange Hstore::range_of(Bytes field, std::uint32_t length) const {
   if (length != State::kElsewhere) {
     if (length > kLongestInField) throw DamagedPool("an item has a field of an impossible length");
     return {field, length};
   }
-  const Place place = memory_.region().read_object<Field>(field).place();
-  if (!heap_.contains(place)) {
+  const ByteRange range = memory_.region().read_object<Field>(field).range();
+  if (!heap_.contains(range)) {
     throw DamagedPool("an item refers to memory that the pool does not have");
   }
-  return place;
+  return range;
 }
-Place Hstore::key_of(const Item& item) const {
-  const Place key = place_of(item.key_offset(), item.state.key_length());
+ByteRange Hstore::key_of(const Item& item) const {
+  const ByteRange key = range_of(item.key_offset(), item.state.key_length());
   if (key.length > shape_.longest_key) throw DamagedPool("an item has a key that is too long");
   return key;
 }
-Place Hstore::value_of(const Item& item) const {
-  return place_of(item.value_offset(), item.state.value_length());
+ByteRange Hstore::value_of(const Item& item) const {
+  return range_of(item.value_offset(), item.state.value_length());
 }
 
 template <class Visit>
@@ -128,18 +129,18 @@ std::optional<Item> Hstore::find(Key key, std::uint64_t hash) const {
 }
 
 bool Hstore::has_key(const Item& item, Key key) const {
-  const Place place = key_of(item);
-  if (place.length != key.size()) return false;
+  const ByteRange range = key_of(item);
+  if (range.length != key.size()) return false;
   for (Bytes done = 0; done < key.size(); done += kComparedAtOnce) {
     const Key part = key.subspan(done, std::min<Bytes>(kComparedAtOnce, key.size() - done));
     key_.resize(part.size());
-    memory_.region().read_unchanging(place.offset + done, key_);
+    memory_.region().read_unchanging(range.offset + done, key_);
     if (!equal_bytes(key_, part)) return false;
   }
   return true;
 }
 
-std::optional<Place> Hstore::get(Key key) const {
+std::optional<ByteRange> Hstore::get(Key key) const {
   const std::optional<Item> item = find(key, hash64(key));
   if (!item) return std::nullopt;
   return value_of(*item);
@@ -161,7 +162,7 @@ PutOutcome Hstore::drained(PutOutcome outcome) const {
   return PutOutcome::done;
 }
 
-PutOutcome Hstore::put_reserved(Key key, Place value) {
+PutOutcome Hstore::put_reserved(Key key, ByteRange value) {
   const PutOutcome outcome = drained(put_kept(key, [&] { return std::optional(Kept::at(value)); }));
   if (outcome == PutOutcome::done) heap_.own(value);
   return outcome;
@@ -184,32 +185,32 @@ PutOutcome Hstore::create(Key key, std::uint64_t hash, KeepValue keep_value) {
   if (!kept_key) return PutOutcome::out_of_space;
   const std::optional<Kept> value = keep_value();
   if (!value) {
-    if (kept_key->place) heap_.free(*kept_key->place);
+    if (kept_key->range) heap_.free(*kept_key->range);
     return PutOutcome::out_of_space;
   }
   table_->insert(*entry, hash, kept_key->field, kept_key->length, value->field, value->length,
-                 {kept_key->place.value_or(Place{}), value->place.value_or(Place{})});
+                 {kept_key->range.value_or(ByteRange{}), value->range.value_or(ByteRange{})});
   return put_in_table();
 }
 
-Place Hstore::object_at(std::uint32_t length, Place place) const {
+ByteRange Hstore::object_at(std::uint32_t length, ByteRange range) const {
   if (length != State::kElsewhere) return {};
-  if (!heap_.is_object(place)) throw DamagedPool("an item refers to memory that is not in use");
-  return place;
+  if (!heap_.is_object(range)) throw DamagedPool("an item refers to memory that is not in use");
+  return range;
 }
 
 // An object that is freed twice could be allocated twice.
 bool Hstore::are_apart(const Objects& objects) const {
   const auto [a, b] = objects;
-  if (a == Place{} || b == Place{}) return true;
+  if (a == ByteRange{} || b == ByteRange{}) return true;
   return a.offset + shape_.heap.slot_size(a.length) <= b.offset ||
          b.offset + shape_.heap.slot_size(b.length) <= a.offset;
 }
 
 PutOutcome Hstore::overwrite(const Item& item, const Kept& value) {
-  const Place before = object_at(item.state.value_length(), value_of(item));
-  table_->update(item, value.field, value.length, {value.place.value_or(Place{}), before});
-  if (before == Place{}) return put_in_table();
+  const ByteRange before = object_at(item.state.value_length(), value_of(item));
+  table_->update(item, value.field, value.length, {value.range.value_or(ByteRange{}), before});
+  if (before == ByteRange{}) return put_in_table();
   // The old value may be overwritten only when nothing durable refers to it.
   const PutOutcome outcome = drained(put_in_table());
   heap_.free(before);
@@ -223,23 +224,23 @@ bool Hstore::erase(Key key) {
                         object_at(item->state.value_length(), value_of(*item))};
   if (!are_apart(objects)) throw DamagedPool("a key and its value are the same memory");
   table_->erase(*item, objects);
-  for (const Place& object : objects) free(object);
+  for (const ByteRange& object : objects) free(object);
   return true;
 }
 
 bool Hstore::begin_to_grow() {
   if (table_->segments() == shape_.most_segments) return false;
-  const std::optional<Place> segment =
-      heap_.allocate(shape_.table.entries_of(table_->segments()) * sizeof(Entry));
+  const std::optional<ByteRange> segment =
+      heap_.allocate(shape_.table.entries_of(table_->segments()) * sizeof(HstoreEntry));
   if (segment) table_->begin_to_grow(*segment);
   return segment.has_value();
 }
 
-void Hstore::iterate(const std::function<void(Key, Place)>& visit) const {
+void Hstore::iterate(const std::function<void(Key, ByteRange)>& visit) const {
   table_->for_each([&](const Item& item) {
-    const Place place = key_of(item);
-    key_.resize(place.length);
-    memory_.region().read_unchanging(place.offset, key_);
+    const ByteRange range = key_of(item);
+    key_.resize(range.length);
+    memory_.region().read_unchanging(range.offset, key_);
     visit(key_, value_of(item));
   });
 }
@@ -256,8 +257,8 @@ EngineStatistics Hstore::statistics() const {
 
 std::string Hstore::audit() const {
   if (const std::string problem = table_->audit(); !problem.empty()) return problem;
-  std::vector<Place> objects;
-  for_each_object([&](Place object) { objects.push_back(object); });
+  std::vector<ByteRange> objects;
+  for_each_object([&](ByteRange object) { objects.push_back(object); });
   if (log_) {
     if (const std::string problem = log_->audit(objects); !problem.empty()) return problem;
   }
@@ -266,7 +267,7 @@ std::string Hstore::audit() const {
   }
   std::string problem;
   std::set<std::string> keys;
-  iterate([&](Key key, Place) {
+  iterate([&](Key key, ByteRange) {
     if (!keys.emplace(reinterpret_cast<const char*>(key.data()), key.size()).second) {
       problem = "a key is there twice";
     }

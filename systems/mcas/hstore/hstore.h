@@ -40,17 +40,17 @@ class Hstore final : public Engine {
   std::optional<Bytes> create() override;
   Recovered recover(Bytes root) override;
 
-  std::optional<Place> get(Key key) const override;
+  std::optional<ByteRange> get(Key key) const override;
   std::uint64_t prefetch(Key key) const override;
   void prefetch_further(std::uint64_t hash) const override { table_->prefetch_items(hash); }
   PutOutcome put(Key key, Value value) override { return drained(put_flushed(key, value)); }
   PutOutcome put_flushed(Key key, Value value) override;
   bool grow_step() override { return table_->grow_step(); }
   bool erase(Key key) override;
-  void iterate(const std::function<void(Key, Place)>& visit) const override;
-  std::optional<Place> reserve(Bytes length) override { return heap_.reserve(length); }
-  void release(Place reserved) override { heap_.release(reserved); }
-  PutOutcome put_reserved(Key key, Place value) override;
+  void iterate(const std::function<void(Key, ByteRange)>& visit) const override;
+  std::optional<ByteRange> reserve(Bytes length) override { return heap_.reserve(length); }
+  void release(ByteRange reserved) override { heap_.release(reserved); }
+  PutOutcome put_reserved(Key key, ByteRange value) override;
   EngineStatistics statistics() const override;
   std::string audit() const override;
 
@@ -61,26 +61,27 @@ class Hstore final : public Engine {
   // A key or a value that has been written but is not referred to yet.
   struct Kept {
     Field field;
-    std::uint32_t length = 0;      // the field's length in the entry's state
-    std::optional<Place> place{};  // its place if it is in the heap; flushed, but not durable yet
+    std::uint32_t length = 0;  // the field's length in the entry's state
+    std::optional<ByteRange>
+        range{};  // its range if it is in the heap; flushed, but not durable yet
 
-    static Kept at(Place place) { return {Field::at(place), State::kElsewhere, place}; }
+    static Kept at(ByteRange range) { return {Field::at(range), State::kElsewhere, range}; }
   };
 
   std::optional<Item> find(Key key, std::uint64_t hash) const;
   bool has_key(const Item& item, Key key) const;
-  // The place of the bytes of the field at offset `field` of the pool's memory. This function and
-  // the following ones throw DamagedPool if the field has an impossible place.
-  Place place_of(Bytes field, std::uint32_t length) const;
-  Place key_of(const Item& item) const;
-  Place value_of(const Item& item) const;
+  // The range of the bytes of the field at offset `field` of the pool's memory. This function and
+  // the following ones throw DamagedPool if the field has an impossible range.
+  ByteRange range_of(Bytes field, std::uint32_t length) const;
+  ByteRange key_of(const Item& item) const;
+  ByteRange value_of(const Item& item) const;
 
   // The object outside of its entry that an item refers to and that is to be freed, or none.
-  Place object_at(std::uint32_t length, Place place) const;
+  ByteRange object_at(std::uint32_t length, ByteRange range) const;
   bool are_apart(const Objects& objects) const;
   // Does nothing if there is no object.
-  void free(Place object) {
-    if (object != Place{}) heap_.free(object);
+  void free(ByteRange object) {
+    if (object != ByteRange{}) heap_.free(object);
   }
   std::optional<Kept> keep(std::span<const std::byte> bytes);
   // Puts the value that `keep_value` returns, if there is room for it.
@@ -94,7 +95,7 @@ class Hstore final : public Engine {
   PutOutcome drained(PutOutcome outcome) const;
   bool begin_to_grow();
   TableBounds bounds() const;
-  void check_change(const Change& change) const;
+  void check_change(const TableChange& change) const;
   // The table's root followed by the data of the log.
   Bytes root_size() const { return sizeof(TableRoot) + (log_ ? log_->size() : 0); }
   void reconstitute();
@@ -106,7 +107,7 @@ class Hstore final : public Engine {
   Memory memory_;
   Shape shape_;
   std::unique_ptr<ChangeLog> log_;
-  Place root_;
+  ByteRange root_;
   PoolHeap heap_;
   std::optional<Table> table_;
   std::uint32_t segments_opened_ = 0;   // the table's segments when it was opened

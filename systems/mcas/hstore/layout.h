@@ -18,7 +18,7 @@
 //      | hops   | state  | key             | value 0         | value 1         |
 //      +--------+--------+-----------------+-----------------+-----------------+
 //
-//   hops      bit d: the entry d places further on holds an item whose home is this entry. An item
+//   hops      bit d: the entry d entries further on holds an item whose home is this entry. An item
 //             exists only if such a bit refers to it.
 //   state     the state of the item in this entry:
 //
@@ -29,10 +29,10 @@
 //
 //             distance    of this entry from the item's home
 //             key, length 0, length 1   the length of a field's bytes if they are in the field, or
-//                         31 if the field has their place
+//                         31 if the field has their range
 //             which       the index of the item's current value
 //             used        1 if the entry holds an item; without hops it does not exist
-//   key, ...  up to 16 bytes, or the place of more in the pool's heap: offset and length
+//   key, ...  up to 16 bytes, or the range of more in the pool's heap: offset and length
 //
 // There are two values so that an update never overwrites the value that it replaces: the new value
 // is written to the other field, and the store of the state selects it. Both are in one line, whose
@@ -56,30 +56,30 @@ inline constexpr Bytes kLongestInField = 16;
 
 using EntryNumber = std::uint64_t;
 
-// A key or a value as an entry holds it: its bytes, or their place.
+// A key or a value as an entry holds it: its bytes, or their range.
 struct Field {
   std::array<std::uint64_t, 2> words{};
 
-  static Field at(Place place) { return {{place.offset, place.length}}; }
-  Place place() const { return {words[0], words[1]}; }
+  static Field at(ByteRange range) { return {{range.offset, range.length}}; }
+  ByteRange range() const { return {words[0], words[1]}; }
 };
 static_assert(sizeof(Field) == kLongestInField);
 
-struct Entry {
+struct HstoreEntry {
   std::uint64_t hops = 0;
   std::uint64_t state = 0;
   Field key;
   std::array<Field, 2> values;
 };
-static_assert(offsetof(Entry, state) == 8);
-static_assert(offsetof(Entry, key) == 16);
-static_assert(offsetof(Entry, values) == 32);
-static_assert(sizeof(Entry) == kCacheLine);
+static_assert(offsetof(HstoreEntry, state) == 8);
+static_assert(offsetof(HstoreEntry, key) == 16);
+static_assert(offsetof(HstoreEntry, values) == 32);
+static_assert(sizeof(HstoreEntry) == kCacheLine);
 
 // The state of an entry. 0: it holds no item.
 class State {
  public:
-  static constexpr std::uint32_t kElsewhere = 31;  // the length of a field that has a place
+  static constexpr std::uint32_t kElsewhere = 31;  // the length of a field that has a range
   static constexpr std::uint32_t kHashBits = 40;
 
   constexpr explicit State(std::uint64_t word) : word_(word) {}

@@ -31,17 +31,17 @@ std::uint32_t Table::distance_of(std::uint64_t hops) {
   return static_cast<std::uint32_t>(std::countr_zero(hops));
 }
 
-// The highest bit of an entry's number selects its segment, and the other bits its place there.
+// The highest bit of an entry's number selects its segment, and the other bits its index there.
 Bytes Table::offset_of(EntryNumber entry) const {
   const std::uint64_t first = shape_.first_segment;
-  if (entry < first) return offsets_[0] + entry * sizeof(Entry);
+  if (entry < first) return offsets_[0] + entry * sizeof(HstoreEntry);
   const auto segment = static_cast<std::uint32_t>(std::bit_width(entry >> std::countr_zero(first)));
-  return offsets_[segment] + (entry - shape_.entries_of(segment)) * sizeof(Entry);
+  return offsets_[segment] + (entry - shape_.entries_of(segment)) * sizeof(HstoreEntry);
 }
 
 Item Table::item_at(EntryNumber entry) const {
   const Bytes offset = offset_of(entry);
-  return {entry, offset, State(memory_.region().load(offset + offsetof(Entry, state)))};
+  return {entry, offset, State(memory_.region().load(offset + offsetof(HstoreEntry, state)))};
 }
 
 void Table::store_hops(EntryNumber home, std::uint64_t hops) {
@@ -49,20 +49,20 @@ void Table::store_hops(EntryNumber home, std::uint64_t hops) {
 }
 
 void Table::free_entry(EntryNumber entry) {
-  const Bytes state = offset_of(entry) + offsetof(Entry, state);
+  const Bytes state = offset_of(entry) + offsetof(HstoreEntry, state);
   memory_.region().store(state, 0);
   if (log_ != nullptr) memory_.flush({state, kWord});
 }
 
-void Table::begin(const Change& change) {
+void Table::begin(const TableChange& change) {
   if (log_ != nullptr) log_->begin(change);
 }
-void Table::finish(const Change& change) {
+void Table::finish(const TableChange& change) {
   if (log_ != nullptr) log_->finish(change);
 }
 
 // With a log the word is durable at once, since the log may then forget the change.
-void Table::finish_by(Bytes offset, std::uint64_t word, const Change& change) {
+void Table::finish_by(Bytes offset, std::uint64_t word, const TableChange& change) {
   memory_.region().store(offset, word);
   memory_.flush({offset, kWord});
   if (log_ == nullptr) return;
@@ -73,7 +73,7 @@ void Table::finish_by(Bytes offset, std::uint64_t word, const Change& change) {
 // --- opening -------------------------------------------------------------------------------------
 
 void Table::create(Bytes segment) {
-  const Entry empty;
+  const HstoreEntry empty;
   for (EntryNumber entry = 0; entry < shape_.first_segment; ++entry) {
     memory_.region().write_object(segment + entry * sizeof empty, empty);
   }
@@ -97,8 +97,8 @@ void Table::read_root() {
   segments_ = static_cast<std::uint32_t>(root.segments);
   entries_ = shape_.entries(segments_);
   for (std::uint32_t i = 0; bounds_.contains && i < segments_; ++i) {
-    const Place one = segment(i);
-    bool possible = one.offset % sizeof(Entry) == 0 && bounds_.contains(one);
+    const ByteRange one = segment(i);
+    bool possible = one.offset % sizeof(HstoreEntry) == 0 && bounds_.contains(one);
     for (std::uint32_t j = 0; j < i; ++j) {
       possible = possible && (one.end() <= offsets_[j] || segment(j).end() <= one.offset);
     }
@@ -116,13 +116,13 @@ void Table::recover() {
 
 // A process that died leaves what is visible, not what is durable (docs/restart.md). So the lines
 // that the change may have stored to are flushed before they decide anything.
-bool Table::settle(const Change& last) {
+bool Table::settle(const TableChange& last) {
   memory_.persist({root_, sizeof(TableRoot)});
   read_root();
   items_ = last.items;
-  if (last.kind == Change::Kind::none) return true;
+  if (last.kind == TableChange::Kind::none) return true;
   if (last.home >= entries_) throw DamagedPool("its last change is of an entry that is not there");
-  if (last.kind == Change::Kind::grow) {
+  if (last.kind == TableChange::Kind::grow) {
     if (segments_ == last.before) return false;
     for (std::uint32_t i = 0; i < segments_; ++i) memory_.flush(segment(i));
     memory_.drain();
@@ -130,18 +130,18 @@ bool Table::settle(const Change& last) {
     return true;
   }
   const EntryNumber entry = entry_behind(last.home, last.distance);
-  memory_.flush({offset_of(last.home), sizeof(Entry)});
-  memory_.persist({offset_of(entry), sizeof(Entry)});
-  if (last.kind == Change::Kind::update) return state_of(entry).which() != last.before;
+  memory_.flush({offset_of(last.home), sizeof(HstoreEntry)});
+  memory_.persist({offset_of(entry), sizeof(HstoreEntry)});
+  if (last.kind == TableChange::Kind::update) return state_of(entry).which() != last.before;
   const bool is_there = (hops_of(last.home) & bit(last.distance)) != 0;
-  if (is_there && last.kind == Change::Kind::insert) ++items_;
-  if (!is_there && last.kind == Change::Kind::erase) --items_;
-  if (!is_there || last.kind == Change::Kind::move) {
+  if (is_there && last.kind == TableChange::Kind::insert) ++items_;
+  if (!is_there && last.kind == TableChange::Kind::erase) --items_;
+  if (!is_there || last.kind == TableChange::Kind::move) {
     const EntryNumber unused = is_there ? entry_behind(last.home, last.before) : entry;
     stale_entries_ += state_of(unused).used() ? 1 : 0;
     free_entry(unused);
   }
-  return is_there != (last.kind == Change::Kind::erase);
+  return is_there != (last.kind == TableChange::Kind::erase);
 }
 
 // --- inserting -----------------------------------------------------------------------------------
@@ -174,17 +174,17 @@ std::optional<std::uint64_t> Table::move_into(EntryNumber entry) {
     if (nearer == 0) continue;
     const std::uint32_t from = distance_of(nearer);
     const Item item = item_at(entry_behind(home, from));
-    const Change change{.kind = Change::Kind::move,
-                        .home = home,
-                        .distance = static_cast<std::uint32_t>(to),
-                        .before = from,
-                        .items = items_};
+    const TableChange change{.kind = TableChange::Kind::move,
+                             .home = home,
+                             .distance = static_cast<std::uint32_t>(to),
+                             .before = from,
+                             .items = items_};
     begin(change);
-    auto copy = memory_.region().read_object<Entry>(item.offset);
+    auto copy = memory_.region().read_object<HstoreEntry>(item.offset);
     copy.state = item.state.moved(static_cast<std::uint32_t>(to)).word();
-    const auto bytes = std::as_bytes(std::span(&copy, 1)).subspan(offsetof(Entry, state));
-    memory_.region().write(offset_of(entry) + offsetof(Entry, state), bytes);
-    memory_.persist({offset_of(entry), sizeof(Entry)});
+    const auto bytes = std::as_bytes(std::span(&copy, 1)).subspan(offsetof(HstoreEntry, state));
+    memory_.region().write(offset_of(entry) + offsetof(HstoreEntry, state), bytes);
+    memory_.persist({offset_of(entry), sizeof(HstoreEntry)});
     store_hops(home, (hops & ~bit(from)) | bit(to));
     free_entry(item.entry);
     finish(change);
@@ -199,18 +199,18 @@ void Table::insert(EntryNumber entry, std::uint64_t hash, const Field& key,
                    const Objects& objects) {
   const EntryNumber home = home_of(hash);
   const auto distance = static_cast<std::uint32_t>((entry - home) & (entries_ - 1));
-  const Change change{.kind = Change::Kind::insert,
-                      .home = home,
-                      .distance = distance,
-                      .items = items_,
-                      .objects = objects};
+  const TableChange change{.kind = TableChange::Kind::insert,
+                           .home = home,
+                           .distance = distance,
+                           .items = items_,
+                           .objects = objects};
   begin(change);
   const State state = State::created(short_hash(hash), distance, key_length, value_length);
-  memory_.region().write_object(offset_of(entry) + offsetof(Entry, state),
+  memory_.region().write_object(offset_of(entry) + offsetof(HstoreEntry, state),
                                 NewItem{state.word(), key, value});
   // An item in its home's line becomes durable before the hops, which are stored later.
   const bool outside = objects != Objects{};
-  if (outside || entry != home) memory_.persist({offset_of(entry), sizeof(Entry)});
+  if (outside || entry != home) memory_.persist({offset_of(entry), sizeof(HstoreEntry)});
   ++items_;
   finish_by(offset_of(home), hops_of(home) | bit(distance), change);
 }
@@ -219,28 +219,28 @@ void Table::insert(EntryNumber entry, std::uint64_t hash, const Field& key,
 
 void Table::update(const Item& item, const Field& value, std::uint32_t value_length,
                    const Objects& objects) {
-  const Change change{.kind = Change::Kind::update,
-                      .home = home_of(item),
-                      .distance = item.state.distance(),
-                      .before = item.state.which(),
-                      .items = items_,
-                      .objects = objects};
+  const TableChange change{.kind = TableChange::Kind::update,
+                           .home = home_of(item),
+                           .distance = item.state.distance(),
+                           .before = item.state.which(),
+                           .items = items_,
+                           .objects = objects};
   begin(change);
-  if (objects[0] != Place{}) memory_.drain();
+  if (objects[0] != ByteRange{}) memory_.drain();
   const State after = item.state.updated(value_length);
-  const Bytes field = item.offset + offsetof(Entry, values) + after.which() * sizeof(Field);
+  const Bytes field = item.offset + offsetof(HstoreEntry, values) + after.which() * sizeof(Field);
   memory_.region().write_object(field, value);
-  finish_by(item.offset + offsetof(Entry, state), after.word(), change);
+  finish_by(item.offset + offsetof(HstoreEntry, state), after.word(), change);
 }
 
 void Table::erase(const Item& item, const Objects& objects) {
   const std::uint32_t distance = item.state.distance();
   const EntryNumber home = home_of(item);
-  const Change change{.kind = Change::Kind::erase,
-                      .home = home,
-                      .distance = distance,
-                      .items = items_,
-                      .objects = objects};
+  const TableChange change{.kind = TableChange::Kind::erase,
+                           .home = home,
+                           .distance = distance,
+                           .items = items_,
+                           .objects = objects};
   begin(change);
   store_hops(home, hops_of(home) & ~bit(distance));
   free_entry(item.entry);
@@ -250,9 +250,11 @@ void Table::erase(const Item& item, const Objects& objects) {
 
 // --- growing -------------------------------------------------------------------------------------
 
-void Table::begin_to_grow(Place segment) {
-  growing_ = {
-      .kind = Change::Kind::grow, .before = segments_, .items = items_, .objects = {segment, {}}};
+void Table::begin_to_grow(ByteRange segment) {
+  growing_ = {.kind = TableChange::Kind::grow,
+              .before = segments_,
+              .items = items_,
+              .objects = {segment, {}}};
   begin(growing_);
   offsets_[segments_] = segment.offset;
   growth_ = Growth::copy;
@@ -266,9 +268,10 @@ bool Table::grow_step() {
     case Growth::copy: {
       const Bytes segment = offsets_[segments_];
       for (EntryNumber old = grown_; old < end; ++old) {
-        memory_.region().write_object(segment + old * sizeof(Entry), grown_entry(old));
+        memory_.region().write_object(segment + old * sizeof(HstoreEntry), grown_entry(old));
       }
-      memory_.persist({segment + grown_ * sizeof(Entry), (end - grown_) * sizeof(Entry)});
+      memory_.persist(
+          {segment + grown_ * sizeof(HstoreEntry), (end - grown_) * sizeof(HstoreEntry)});
       break;
     }
     case Growth::add:
@@ -300,11 +303,11 @@ bool Table::grow_step() {
 
 // Returns the entry of the new segment that corresponds to an old one. Its hops refer to the items
 // that move away from the old home, and it holds the old entry's item if that belongs here.
-Entry Table::grown_entry(EntryNumber old) const {
+HstoreEntry Table::grown_entry(EntryNumber old) const {
   const EntryNumber mask = 2 * entries_ - 1;
   const EntryNumber grown = entries_ + old;
-  Entry result;
-  const auto entry = memory_.region().read_object<Entry>(offset_of(old));
+  HstoreEntry result;
+  const auto entry = memory_.region().read_object<HstoreEntry>(offset_of(old));
   const State state(entry.state);
   if (state.used() && (((state.hash() & mask) + state.distance()) & mask) == grown) result = entry;
   result.hops = 0;

@@ -9,7 +9,7 @@
 //   insert   the item is written into a free entry and flushed, then the hops of its home are
 //            stored: they make it exist
 //   move     to make room near a home, an item is copied into a free entry and flushed, then one
-//            store of its home's hops drops the old place and adds the new one
+//            store of its home's hops drops the old entry and adds the new one
 //   update   within one line (layout.h)
 //   erase    the hops are stored; the entry to which they referred is then free
 //   grow     the new segment is written whole and flushed, with copies of the items that belong
@@ -22,8 +22,8 @@
 // first, and freed entries are flushed, so that settle() examines the entries of one change only.
 //
 // When a table of n entries grows, an item's new home is its old one or n entries further on, and
-// so is its new place; their distance remains. This also holds at the table's end, where the first
-// entries follow the last one. So no two items need the same place, and growing cannot fail.
+// so is its new entry; their distance remains. This also holds at the table's end, where the first
+// entries follow the last one. So no two items need the same entry, and growing cannot fail.
 #pragma once
 
 #include <cstdint>
@@ -43,16 +43,16 @@ struct Item {
   Bytes offset = 0;  // the entry's
   State state{0};
 
-  Bytes key_offset() const { return offset + offsetof(Entry, key); }
+  Bytes key_offset() const { return offset + offsetof(HstoreEntry, key); }
   Bytes value_offset() const {
-    return offset + offsetof(Entry, values) + state.which() * sizeof(Field);
+    return offset + offsetof(HstoreEntry, values) + state.which() * sizeof(Field);
   }
 };
 
 // The limits of a table, against which its root is checked after a restart.
 struct TableBounds {
   std::uint32_t segments = kMostSegments;
-  std::function<bool(Place)> contains{};  // true if a segment may be there; empty: anywhere
+  std::function<bool(ByteRange)> contains{};  // true if a segment may be there; empty: anywhere
 };
 
 class Table {
@@ -70,13 +70,13 @@ class Table {
   void recover();
   // Opens the table after a restart with a log whose last change is `last`: completes or undoes its
   // effects on the table. Returns true if the change has happened.
-  bool settle(const Change& last);
+  bool settle(const TableChange& last);
 
   std::uint32_t segments() const { return segments_; }
   std::uint64_t entries() const { return entries_; }
   std::uint64_t items() const { return items_; }
-  Place segment(std::uint32_t number) const {
-    return {offsets_[number], shape_.entries_of(number) * sizeof(Entry)};
+  ByteRange segment(std::uint32_t number) const {
+    return {offsets_[number], shape_.entries_of(number) * sizeof(HstoreEntry)};
   }
 
   // Returns the item of this hash for which `is_wanted(item)`.
@@ -114,9 +114,9 @@ class Table {
               const Objects& objects);
   void erase(const Item& item, const Objects& objects);
 
-  // Begins to add the segment at this place, which has as many entries as the table. Then
+  // Begins to add the segment in this range, which has as many entries as the table. Then
   // grow_step() must be called until it returns false. The table must not be used before that.
-  void begin_to_grow(Place segment);
+  void begin_to_grow(ByteRange segment);
   bool grow_step();
 
   // Calls `visit(item)` for each item. Throws DamagedPool if hops refer to an item that is not
@@ -158,7 +158,7 @@ class Table {
   Bytes offset_of(EntryNumber entry) const;
   std::uint64_t hops_of(EntryNumber entry) const { return memory_.region().load(offset_of(entry)); }
   State state_of(EntryNumber entry) const {
-    return State(memory_.region().load(offset_of(entry) + offsetof(Entry, state)));
+    return State(memory_.region().load(offset_of(entry) + offsetof(HstoreEntry, state)));
   }
   Item item_at(EntryNumber entry) const;
 
@@ -166,7 +166,7 @@ class Table {
   void store_hops(EntryNumber home, std::uint64_t hops);
   // Completes a change by a store of one word, which is flushed, and durable after the next
   // drain().
-  void finish_by(Bytes offset, std::uint64_t word, const Change& change);
+  void finish_by(Bytes offset, std::uint64_t word, const TableChange& change);
   void free_entry(EntryNumber entry);
   std::optional<std::uint64_t> free_distance(EntryNumber home) const;
   // Moves an item that is nearer to its home into the free `entry`. Returns the distance from the
@@ -177,10 +177,10 @@ class Table {
     return entry_behind(item.entry, entries_ - item.state.distance());
   }
   void read_root();
-  void begin(const Change& change);
-  void finish(const Change& change);
+  void begin(const TableChange& change);
+  void finish(const TableChange& change);
 
-  Entry grown_entry(EntryNumber old) const;
+  HstoreEntry grown_entry(EntryNumber old) const;
   bool is_stale(State state, EntryNumber home, std::uint32_t distance) const {
     return !state.used() || state.distance() != distance || home_of(state.hash()) != home;
   }
@@ -204,7 +204,7 @@ class Table {
   std::uint64_t items_ = 0;
   Growth growth_ = Growth::copy;  // the next action of grow_step()
   EntryNumber grown_ = 0;         // the entry at which it continues
-  Change growing_;
+  TableChange growing_;
   std::uint64_t moves_ = 0;
   std::uint64_t stale_hops_ = 0;
   std::uint64_t stale_entries_ = 0;

@@ -55,7 +55,7 @@ std::uint64_t HeapMap::add_pool() {
   return pool_;
 }
 
-std::uint64_t HeapMap::pool_of(Place object) const {
+std::uint64_t HeapMap::pool_of(ByteRange object) const {
   const std::uint64_t region = (object.offset - geometry_.first) / geometry_.region_size;
   return memory_.region().load(word_offset(region)) >> kPool;
 }
@@ -63,7 +63,7 @@ std::uint64_t HeapMap::pool_of(Place object) const {
 // --- objects -------------------------------------------------------------------------------------
 
 template <class Visit>
-void HeapMap::for_each_bits(Place object, Visit visit) const {
+void HeapMap::for_each_bits(ByteRange object, Visit visit) const {
   const Bytes size = geometry_.slot_size(object.length);
   const Bytes slot_size = object.length <= geometry_.longest_in_region() ? size : 0;
   const Bytes unit = unit_of(slot_size);
@@ -76,27 +76,27 @@ void HeapMap::for_each_bits(Place object, Visit visit) const {
   }
 }
 
-void HeapMap::use(Place object) {
+void HeapMap::use(ByteRange object) {
   for_each_bits(object, [this](const Bits& bits) {
     if (!is_divided(bits)) divide(bits.region, bits.slot_size);
     set(bits, true);
   });
 }
 
-void HeapMap::free(Place object) {
+void HeapMap::free(ByteRange object) {
   for_each_bits(object, [this](const Bits& bits) {
     if (is_divided(bits)) set(bits, false);
   });
 }
 
-void HeapMap::free_again(Place object) {
+void HeapMap::free_again(ByteRange object) {
   for_each_bits(object, [this](const Bits& bits) {
     memory_.flush({word_offset(bits.region), kWord});
     if (is_divided(bits)) set(bits, false);
   });
 }
 
-bool HeapMap::is_used(Place object) const {
+bool HeapMap::is_used(ByteRange object) const {
   bool used = true;
   for_each_bits(object, [&](const Bits& bits) {
     used = used && is_divided(bits);
@@ -136,7 +136,7 @@ void HeapMap::set(const Bits& bits, bool used) {
 // --- areas ---------------------------------------------------------------------------------------
 
 template <class Visit>
-void HeapMap::for_each_region(Place area, Visit visit) const {
+void HeapMap::for_each_region(ByteRange area, Visit visit) const {
   const std::uint64_t first = (area.offset - geometry_.first) / geometry_.region_size;
   const std::uint64_t end = (area.end() - geometry_.first) / geometry_.region_size;
   std::vector<std::uint64_t> bits;
@@ -153,7 +153,7 @@ void HeapMap::for_each_region(Place area, Visit visit) const {
   }
 }
 
-void HeapMap::read(Place area, Heap& heap) const {
+void HeapMap::read(ByteRange area, Heap& heap) const {
   for_each_region(area,
                   [&](std::uint64_t region, Bytes slot_size, std::span<const std::uint64_t> bits) {
                     const Bytes begin = begin_of(region);
@@ -167,7 +167,7 @@ void HeapMap::read(Place area, Heap& heap) const {
                   });
 }
 
-Bytes HeapMap::used_bytes(Place area) const {
+Bytes HeapMap::used_bytes(ByteRange area) const {
   Bytes used = 0;
   for_each_region(area, [&](std::uint64_t, Bytes slot_size, std::span<const std::uint64_t> bits) {
     for (const std::uint64_t word : bits) {

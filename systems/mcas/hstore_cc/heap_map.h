@@ -40,23 +40,23 @@ class HeapMap {
   std::uint64_t add_pool();
   void open_pool(std::uint64_t number) { pool_ = number; }
   // The number of the pool for which an object of the heap was allocated.
-  std::uint64_t pool_of(Place object) const;
+  std::uint64_t pool_of(ByteRange object) const;
 
   // Mark an object as in use or free. Flushed, but not durable yet. A failure may leave a part of a
   // large object in use.
-  void use(Place object);
-  void free(Place object);
+  void use(ByteRange object);
+  void free(ByteRange object);
   // Frees an object after a restart that may have interrupted use() or free(). Flushes also the
   // word of its region, since a process that died leaves what is visible, not what is durable
   // (docs/restart.md).
-  void free_again(Place object);
-  bool is_used(Place object) const;
+  void free_again(ByteRange object);
+  bool is_used(ByteRange object) const;
 
   // Reports to the heap everything in use in this area.
-  void read(Place area, Heap& heap) const;
+  void read(ByteRange area, Heap& heap) const;
   // The number of bytes in use in this area.
-  Bytes used_bytes(Place area) const;
-  Bytes bytes_of(Place object) const { return geometry_.slot_size(object.length); }
+  Bytes used_bytes(ByteRange area) const;
+  Bytes bytes_of(ByteRange object) const { return geometry_.slot_size(object.length); }
 
  private:
   // Bits of one region: those of an object, or of a part of it.
@@ -68,10 +68,10 @@ class HeapMap {
   };
 
   template <class Visit>
-  void for_each_bits(Place object, Visit visit) const;
+  void for_each_bits(ByteRange object, Visit visit) const;
   // Calls `visit(region, slot size, bits)` for each region of the area that is partly in use.
   template <class Visit>
-  void for_each_region(Place area, Visit visit) const;
+  void for_each_region(ByteRange area, Visit visit) const;
 
   Bytes bit_bytes() const;
   Bytes word_offset(std::uint64_t region) const {

@@ -8,7 +8,7 @@ namespace perdura::systems::mcas::hstore_cc {
 
 namespace {
 
-using hstore::Change;
+using hstore::TableChange;
 
 // The first word: the change and the number of items.
 //
@@ -17,7 +17,7 @@ using hstore::Change;
 class Head {
  public:
   explicit constexpr Head(std::uint64_t word) : word_(word) {}
-  static constexpr Head of(const Change& change) {
+  static constexpr Head of(const TableChange& change) {
     return Head(change.items << kItems | static_cast<std::uint64_t>(change.kind) << kKind |
                 std::uint64_t{change.before} << kBefore |
                 std::uint64_t{change.distance} << kDistance);
@@ -25,7 +25,9 @@ class Head {
 
   constexpr std::uint64_t word() const { return word_; }
   constexpr std::uint64_t items() const { return word_ >> kItems; }
-  constexpr Change::Kind kind() const { return static_cast<Change::Kind>(word_ >> kKind & 7); }
+  constexpr TableChange::Kind kind() const {
+    return static_cast<TableChange::Kind>(word_ >> kKind & 7);
+  }
   constexpr std::uint32_t before() const { return word_ >> kBefore & 63; }
   constexpr std::uint32_t distance() const { return word_ >> kDistance & 63; }
 
@@ -51,45 +53,46 @@ static_assert(sizeof(Record) == kCacheLine);
 template <class Visit>
 void Log::for_each_area(Visit visit) const {
   regions_.for_each([&](const RegionDescriptor& region) {
-    if (region.identifier == pool_) visit(region.place());
+    if (region.identifier == pool_) visit(region.range());
   });
 }
 
-void Log::create(Bytes offset, std::span<const Place> objects) {
+void Log::create(Bytes offset, std::span<const ByteRange> objects) {
   offset_ = offset;
   memory_.region().store(pool_number(), map_.add_pool());
   memory_.region().write_object(offset, Record{});
   memory_.flush({offset, size()});
-  for (const Place& object : objects) map_.use(object);
+  for (const ByteRange& object : objects) map_.use(object);
   memory_.drain();
 }
 
 // Stores to one line become durable in their order. So there is no record while it is being
 // written, and the number of items is correct at any time.
-void Log::begin(const Change& change) {
+void Log::begin(const TableChange& change) {
   memory_.region().store(offset_, Head::of({.items = change.items}).word());
   const Record record{Head::of(change).word(), change.home, change.objects, {}};
   memory_.region().write(offset_ + kWord, std::as_bytes(std::span(&record, 1)).subspan(kWord));
   memory_.region().store(offset_, record.head);
   memory_.persist({offset_, sizeof record});
-  for (const Place& object : change.allocated()) {
-    if (object != Place{}) map_.use(object);
+  for (const ByteRange& object : change.allocated()) {
+    if (object != ByteRange{}) map_.use(object);
   }
 }
 
-void Log::finish(const Change& change) {
+void Log::finish(const TableChange& change) {
   // The table's stores of inserts and updates are durable already, but entries that were freed are
   // not.
-  bool drains = change.kind != Change::Kind::insert && change.kind != Change::Kind::update;
-  for (const Place& object : change.freed()) {
-    if (object == Place{}) continue;
+  bool drains =
+      change.kind != TableChange::Kind::insert && change.kind != TableChange::Kind::update;
+  for (const ByteRange& object : change.freed()) {
+    if (object == ByteRange{}) continue;
     map_.free(object);
     drains = true;
   }
   if (drains) memory_.drain();
 }
 
-Change Log::recover(Bytes offset) {
+TableChange Log::recover(Bytes offset) {
   offset_ = offset;
   // If the process died, the record may be visible but not durable (docs/restart.md). Then its
   // change has stored nothing in the table yet.
@@ -110,19 +113,19 @@ Change Log::recover(Bytes offset) {
           .objects = record.objects};
 }
 
-void Log::settle(const Change& last, bool happened, Heap& heap) {
-  const std::span<const Place> free = happened ? last.freed() : last.allocated();
-  for (const Place& object : free) {
-    if (object != Place{}) map_.free_again(object);
+void Log::settle(const TableChange& last, bool happened, Heap& heap) {
+  const std::span<const ByteRange> free = happened ? last.freed() : last.allocated();
+  for (const ByteRange& object : free) {
+    if (object != ByteRange{}) map_.free_again(object);
   }
   memory_.drain();
-  for_each_area([&](Place area) { map_.read(area, heap); });
+  for_each_area([&](ByteRange area) { map_.read(area, heap); });
 }
 
-std::string Log::audit(const std::vector<Place>& objects) const {
+std::string Log::audit(const std::vector<ByteRange>& objects) const {
   Bytes used = 0;
-  for_each_area([&](Place area) { used += map_.used_bytes(area); });
-  for (const Place& object : objects) {
+  for_each_area([&](ByteRange area) { used += map_.used_bytes(area); });
+  for (const ByteRange& object : objects) {
     if (!map_.is_used(object)) return "an object of the heap is durably free";
     used -= map_.bytes_of(object);
   }

@@ -35,12 +35,12 @@ class Log final : public hstore::ChangeLog {
       : memory_(memory), regions_(regions), pool_(pool), map_(memory, map, geometry) {}
 
   Bytes size() const override { return kSize; }
-  void create(Bytes offset, std::span<const Place> objects) override;
-  void begin(const hstore::Change& change) override;
-  void finish(const hstore::Change& change) override;
-  hstore::Change recover(Bytes offset) override;
-  void settle(const hstore::Change& last, bool happened, Heap& heap) override;
-  std::string audit(const std::vector<Place>& objects) const override;
+  void create(Bytes offset, std::span<const ByteRange> objects) override;
+  void begin(const hstore::TableChange& change) override;
+  void finish(const hstore::TableChange& change) override;
+  hstore::TableChange recover(Bytes offset) override;
+  void settle(const hstore::TableChange& last, bool happened, Heap& heap) override;
+  std::string audit(const std::vector<ByteRange>& objects) const override;
 
  private:
   Bytes pool_number() const { return offset_ + kCacheLine; }

@@ -14,31 +14,31 @@ std::string_view text_of(Key key) {
 }  // namespace
 
 Engine::Recovered Mapstore::recover(Bytes) {
-  heap_.recover([](Place) {});
+  heap_.recover([](ByteRange) {});
   return {};
 }
 
-std::optional<Place> Mapstore::get(Key key) const {
+std::optional<ByteRange> Mapstore::get(Key key) const {
   const auto found = values_.find(text_of(key));
   if (found == values_.end()) return std::nullopt;
   return found->second;
 }
 
 PutOutcome Mapstore::put(Key key, Value value) {
-  const std::optional<Place> place = heap_.allocate(value.size());
-  if (!place) return PutOutcome::out_of_space;
-  memory_.region().write(place->offset, value);
-  refer(key, *place);
+  const std::optional<ByteRange> range = heap_.allocate(value.size());
+  if (!range) return PutOutcome::out_of_space;
+  memory_.region().write(range->offset, value);
+  refer(key, *range);
   return PutOutcome::done;
 }
 
-PutOutcome Mapstore::put_reserved(Key key, Place value) {
+PutOutcome Mapstore::put_reserved(Key key, ByteRange value) {
   heap_.own(value);
   refer(key, value);
   return PutOutcome::done;
 }
 
-void Mapstore::refer(Key key, Place value) {
+void Mapstore::refer(Key key, ByteRange value) {
   const auto found = values_.find(text_of(key));
   if (found == values_.end()) {
     values_.emplace(text_of(key), value);
@@ -56,7 +56,7 @@ bool Mapstore::erase(Key key) {
   return true;
 }
 
-void Mapstore::iterate(const std::function<void(Key, Place)>& visit) const {
+void Mapstore::iterate(const std::function<void(Key, ByteRange)>& visit) const {
   for (const auto& [key, value] : values_) visit(std::as_bytes(std::span(key)), value);
 }
 
@@ -67,7 +67,7 @@ EngineStatistics Mapstore::statistics() const {
 }
 
 std::string Mapstore::audit() const {
-  std::vector<Place> objects;
+  std::vector<ByteRange> objects;
   for (const auto& [key, value] : values_) objects.push_back(value);
   return heap_.audit(std::move(objects));
 }

@@ -25,25 +25,25 @@ class Mapstore final : public Engine {
   // The pool keeps the memory that it has been given.
   Recovered recover(Bytes root) override;
 
-  std::optional<Place> get(Key key) const override;
+  std::optional<ByteRange> get(Key key) const override;
   PutOutcome put(Key key, Value value) override;
   bool grow_step() override { return false; }
   bool erase(Key key) override;
   // In the order of keys.
-  void iterate(const std::function<void(Key, Place)>& visit) const override;
-  std::optional<Place> reserve(Bytes length) override { return heap_.reserve(length); }
-  void release(Place reserved) override { heap_.release(reserved); }
-  PutOutcome put_reserved(Key key, Place value) override;
+  void iterate(const std::function<void(Key, ByteRange)>& visit) const override;
+  std::optional<ByteRange> reserve(Bytes length) override { return heap_.reserve(length); }
+  void release(ByteRange reserved) override { heap_.release(reserved); }
+  PutOutcome put_reserved(Key key, ByteRange value) override;
   EngineStatistics statistics() const override;
   std::string audit() const override;
 
  private:
   // Makes this the value of the key, and frees the previous one.
-  void refer(Key key, Place value);
+  void refer(Key key, ByteRange value);
 
   Memory memory_;
   PoolHeap heap_;
-  std::map<std::string, Place, std::less<>> values_;
+  std::map<std::string, ByteRange, std::less<>> values_;
 };
 
 }  // namespace perdura::systems::mcas::mapstore

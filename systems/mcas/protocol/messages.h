@@ -90,7 +90,7 @@ struct Request {
 };
 static_assert(sizeof(Request) == 24);
 
-// A part of a value, and its place in the client's memory.
+// A part of a value, and its offset in the client's memory.
 struct Transfer {
   std::uint64_t value_offset = 0;  // where the part begins; 0 unless the kind has an offset
   std::uint64_t length = 0;

@@ -11,7 +11,7 @@ constexpr std::uint64_t kPhase = 3;
 constexpr std::uint64_t kIndex = 4;
 constexpr std::uint32_t kIdentifier = 8;
 
-std::uint64_t state_of(const Catalog::Entry& entry) {
+std::uint64_t state_of(const Catalog::PoolEntry& entry) {
   return entry.identifier << kIdentifier | (entry.has_index ? kIndex : 0) |
          static_cast<std::uint64_t>(entry.phase);
 }
@@ -23,7 +23,7 @@ void Catalog::format() {
     memory_.region().write_object(slot_offset(i), CatalogSlot{});
   }
   memory_.persist({offset_, size(static_cast<std::uint32_t>(entries_.size()))});
-  std::fill(entries_.begin(), entries_.end(), Entry{});
+  std::fill(entries_.begin(), entries_.end(), PoolEntry{});
 }
 
 void Catalog::recover() {
@@ -31,7 +31,7 @@ void Catalog::recover() {
   memory_.persist({offset_, size(static_cast<std::uint32_t>(entries_.size()))});
   for (SlotNumber i = 0; i < entries_.size(); ++i) {
     const auto slot = memory_.region().read_object<CatalogSlot>(slot_offset(i));
-    Entry& entry = entries_[i];
+    PoolEntry& entry = entries_[i];
     entry.phase = static_cast<Phase>(slot.state & kPhase);
     entry.has_index = (slot.state & kIndex) != 0;
     entry.identifier = slot.state >> kIdentifier;
@@ -57,7 +57,7 @@ std::optional<Catalog::SlotNumber> Catalog::find_free() const {
 
 std::uint64_t Catalog::next_identifier() const {
   std::uint64_t largest = 0;
-  for (const Entry& entry : entries_) largest = std::max(largest, entry.identifier);
+  for (const PoolEntry& entry : entries_) largest = std::max(largest, entry.identifier);
   return largest + 1;
 }
 
@@ -67,7 +67,7 @@ void Catalog::add(SlotNumber slot, std::string_view name, std::uint64_t identifi
   CatalogSlot written{.root = root, .limit = limit};
   std::copy(name.begin(), name.end(), written.name.begin());
   // Writes all but the state, by which the slot is still free.
-  const Place rest{slot_offset(slot) + kWord, sizeof written - kWord};
+  const ByteRange rest{slot_offset(slot) + kWord, sizeof written - kWord};
   memory_.region().write(rest.offset, std::as_bytes(std::span(&written, 1)).subspan(kWord));
   memory_.persist(rest);
   store_state(slot);

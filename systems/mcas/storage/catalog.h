@@ -51,7 +51,7 @@ class Catalog {
   enum class Phase : std::uint8_t { free, exists, being_removed };
 
   // The contents of a slot; if it is free, only `identifier` has a meaning.
-  struct Entry {
+  struct PoolEntry {
     Phase phase = Phase::free;
     bool has_index = false;  // a secondary index, built when the pool is opened
     std::uint64_t identifier = 0;
@@ -71,7 +71,7 @@ class Catalog {
   void recover();
 
   // By number. A pool that is being removed is no longer found by its name.
-  const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<PoolEntry>& entries() const { return entries_; }
   std::optional<SlotNumber> find(std::string_view name) const;
   std::optional<SlotNumber> find_free() const;
   std::uint64_t next_identifier() const;
@@ -90,7 +90,7 @@ class Catalog {
 
   Memory memory_;
   Bytes offset_;
-  std::vector<Entry> entries_;
+  std::vector<PoolEntry> entries_;
 };
 
 }  // namespace perdura::systems::mcas

@@ -6,7 +6,7 @@
 // someone whom it does not trust and who may change it at any time:
 //
 //   data is copied once, the copy is checked, and only the copy is used
-//   a place that was read must be in the memory of the pool, and one that is to be freed must be
+//   a range that was read must be in the memory of the pool, and one that is to be freed must be
 //   that of an object which the heap has allocated; the heap's own state is in DRAM, or outside of
 //   all pools' memory
 //   numbers of entries are taken modulo the table's size, and no loop ends by what is read

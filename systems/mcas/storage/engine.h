@@ -50,9 +50,9 @@ class Engine {
   // Recovers the pool after a restart. The region allocator must have been recovered.
   virtual Recovered recover(Bytes root) = 0;
 
-  // The place of the value in the shard's memory, valid until the next change; nothing if the key
+  // The range of the value in the shard's memory, valid until the next change; nothing if the key
   // does not exist.
-  virtual std::optional<Place> get(Key key) const = 0;
+  virtual std::optional<ByteRange> get(Key key) const = 0;
   // Prefetch for a get or put of the key that will follow after other requests: the first call
   // prefetches where that will look first, and the second one, given the result of the first, where
   // it will look next.
@@ -68,18 +68,18 @@ class Engine {
   virtual bool grow_step() = 0;
   // Durable when it returns. Returns false if the key does not exist.
   virtual bool erase(Key key) = 0;
-  // Calls `visit(key, place of the value)` for each item, in no particular order. `visit` must not
+  // Calls `visit(key, range of the value)` for each item, in no particular order. `visit` must not
   // use the engine.
-  virtual void iterate(const std::function<void(Key, Place)>& visit) const = 0;
+  virtual void iterate(const std::function<void(Key, ByteRange)>& visit) const = 0;
 
   // Reserves memory for a value, of any length, that arrives without a copy or is computed in
   // place. Nothing refers to it yet, so it is free after a failure. Returns nothing if there is no
   // room. It belongs to the caller until it is released or becomes a value.
-  virtual std::optional<Place> reserve(Bytes length) = 0;
-  virtual void release(Place reserved) = 0;
-  // As put(), for the value at this place, which the caller has flushed; it need not be durable
+  virtual std::optional<ByteRange> reserve(Bytes length) = 0;
+  virtual void release(ByteRange reserved) = 0;
+  // As put(), for the value in this range, which the caller has flushed; it need not be durable
   // yet. The memory belongs to the engine if `done` is returned, and else still to the caller.
-  virtual PutOutcome put_reserved(Key key, Place value) = 0;
+  virtual PutOutcome put_reserved(Key key, ByteRange value) = 0;
 
   virtual EngineStatistics statistics() const = 0;
   // Returns an inconsistency as a phrase; empty if there is none.

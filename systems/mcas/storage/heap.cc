@@ -35,7 +35,7 @@ std::size_t Heap::bucket_of(Bytes slot_size) {
   return static_cast<std::size_t>(std::countr_zero(slot_size) - std::countr_zero(kSmallestSlot));
 }
 
-void Heap::add_area(Place area) {
+void Heap::add_area(ByteRange area) {
   const RegionNumber end = number_of(area.end());
   if (regions_.size() < end) regions_.resize(end);
   area_bytes_ += area.length;
@@ -44,9 +44,9 @@ void Heap::add_area(Place area) {
   add_range(area);
 }
 
-void Heap::add_to_areas(Place area) {
+void Heap::add_to_areas(ByteRange area) {
   const auto next = std::find_if(areas_.begin(), areas_.end(),
-                                 [&](const Place& one) { return one.offset > area.offset; });
+                                 [&](const ByteRange& one) { return one.offset > area.offset; });
   const auto added = areas_.insert(next, area);
   const auto behind = std::next(added);
   if (behind != areas_.end() && behind->offset == added->end()) {
@@ -58,19 +58,19 @@ void Heap::add_to_areas(Place area) {
   areas_.erase(added);
 }
 
-bool Heap::contains(Place place) const {
+bool Heap::contains(ByteRange range) const {
   const auto behind =
-      std::upper_bound(areas_.begin(), areas_.end(), place.offset,
-                       [](Bytes offset, const Place& area) { return offset < area.offset; });
+      std::upper_bound(areas_.begin(), areas_.end(), range.offset,
+                       [](Bytes offset, const ByteRange& area) { return offset < area.offset; });
   if (behind == areas_.begin()) return false;
-  const Place& area = *std::prev(behind);
-  const Bytes before = place.offset - area.offset;
-  return before <= area.length && place.length <= area.length - before;
+  const ByteRange& area = *std::prev(behind);
+  const Bytes before = range.offset - area.offset;
+  return before <= area.length && range.length <= area.length - before;
 }
 
-bool Heap::is_allocated(Place object) const {
+bool Heap::is_allocated(ByteRange object) const {
   if (!contains(object)) return false;
-  const Place whole{object.offset, geometry_.slot_size(object.length)};
+  const ByteRange whole{object.offset, geometry_.slot_size(object.length)};
   if (!contains(whole)) return false;
   const RegionNumber number = number_of(object.offset);
   const Bytes within = object.offset - offset_of(number);
@@ -93,13 +93,13 @@ bool Heap::is_allocated(Place object) const {
 
 // --- objects -------------------------------------------------------------------------------------
 
-std::optional<Place> Heap::allocate(Bytes length) {
+std::optional<ByteRange> Heap::allocate(Bytes length) {
   const Bytes size = geometry_.slot_size(length);
   if (!in_region(length)) {
-    const std::optional<Place> found = best_fit(size);
+    const std::optional<ByteRange> found = best_fit(size);
     if (!found) return std::nullopt;
     take_range(*found);
-    return Place{found->offset, length};
+    return ByteRange{found->offset, length};
   }
   const auto& candidates = with_free_slots_[bucket_of(size)];
   const std::optional<RegionNumber> number =
@@ -113,10 +113,10 @@ std::optional<Place> Heap::allocate(Bytes length) {
       word * kBits + static_cast<std::uint64_t>(std::countr_one(region.used_slots[word]));
   region.perhaps_free = slot;
   use_slot(*number, slot);
-  return Place{offset_of(*number) + slot * size, length};
+  return ByteRange{offset_of(*number) + slot * size, length};
 }
 
-void Heap::free(Place object) {
+void Heap::free(ByteRange object) {
   if (in_region(object.length)) {
     const RegionNumber number = number_of(object.offset);
     free_slot(number, (object.offset - offset_of(number)) / regions_[number]->slot_size);
@@ -127,7 +127,7 @@ void Heap::free(Place object) {
   add_range({object.offset, size});
 }
 
-void Heap::take(Place object) {
+void Heap::take(ByteRange object) {
   if (!contains(object)) throw_not_free();
   const Bytes size = geometry_.slot_size(object.length);
   const RegionNumber number = number_of(object.offset);
@@ -147,7 +147,7 @@ void Heap::take(Place object) {
   use_slot(number, slot);
 }
 
-void Heap::take_range(Place range) {
+void Heap::take_range(ByteRange range) {
   remove_range(range);
   free_bytes_ -= range.length;
 }
@@ -231,7 +231,7 @@ bool Heap::same_regions(const Heap& other) const {
 // --- free ranges ---------------------------------------------------------------------------------
 
 // Joins the range with those that it touches.
-void Heap::add_range(Place range) {
+void Heap::add_range(ByteRange range) {
   auto next = free_ranges_.lower_bound(range.offset);
   if (next != free_ranges_.end() && next->first == range.end()) {
     range.length += next->second;
@@ -250,11 +250,11 @@ void Heap::add_range(Place range) {
   ranges_by_size_.emplace(range.length, range.offset);
 }
 
-void Heap::remove_range(Place part) {
+void Heap::remove_range(ByteRange part) {
   const auto behind = free_ranges_.upper_bound(part.offset);
-  const Place range = behind == free_ranges_.begin()
-                          ? Place{}
-                          : Place{std::prev(behind)->first, std::prev(behind)->second};
+  const ByteRange range = behind == free_ranges_.begin()
+                              ? ByteRange{}
+                              : ByteRange{std::prev(behind)->first, std::prev(behind)->second};
   if (part.offset < range.offset || part.end() > range.end() || part.end() < part.offset) {
     throw_not_free();
   }
@@ -271,20 +271,20 @@ void Heap::remove_range(Place part) {
   }
 }
 
-std::optional<Place> Heap::best_fit(Bytes length) const {
+std::optional<ByteRange> Heap::best_fit(Bytes length) const {
   const auto found = ranges_by_size_.lower_bound({length, 0});
   if (found == ranges_by_size_.end()) return std::nullopt;
-  return Place{found->second, length};
+  return ByteRange{found->second, length};
 }
 
 // --- audit ---------------------------------------------------------------------------------------
 
-std::string Heap::audit(std::vector<Place> objects) const {
+std::string Heap::audit(std::vector<ByteRange> objects) const {
   std::sort(objects.begin(), objects.end(),
-            [](const Place& a, const Place& b) { return a.offset < b.offset; });
+            [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
   Bytes end = 0;
   Bytes used = 0;
-  for (const Place& object : objects) {
+  for (const ByteRange& object : objects) {
     if (object.offset < end) return "two objects of the heap overlap";
     end = object.offset + geometry_.slot_size(object.length);
     used += end - object.offset;

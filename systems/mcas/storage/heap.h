@@ -1,8 +1,8 @@
 // The heap of a pool: an allocator for keys, values and table segments whose state is in DRAM only,
 // so that allocating and freeing write nothing to persistent memory (MCAS, section 3.2.1: the
-// reconstituting allocator). After a restart the state is rebuilt from the places and lengths of
-// the objects to which persistent data refers: take() is called for each of them. An object that
-// was allocated and never referred to is then free, so a failure leaks nothing.
+// reconstituting allocator). After a restart the state is rebuilt from the ranges of the
+// objects to which persistent data refers: take() is called for each of them. An object that was
+// allocated and never referred to is then free, so a failure leaks nothing.
 //
 //   area      memory that the region allocator has given to the pool
 //   region    an aligned part of an area, divided into slots of one size, a power of two
@@ -52,26 +52,26 @@ class Heap {
 
   explicit Heap(const Geometry& geometry) : geometry_(geometry) {}
 
-  // True if all of this place is in the memory that was added.
-  bool contains(Place place) const;
+  // True if all of this range is in the memory that was added.
+  bool contains(ByteRange range) const;
   // True if exactly this is an object that allocate() has returned or for which take() was called;
   // nothing else may be freed.
-  bool is_allocated(Place object) const;
+  bool is_allocated(ByteRange object) const;
 
   // Adds memory. Its offset from `first` and its length must be multiples of the region size.
-  void add_area(Place area);
+  void add_area(ByteRange area);
 
-  // Returns the place of a new object; nothing if there is no room. It is aligned to its slot's
+  // Returns the range of a new object; nothing if there is no room. It is aligned to its slot's
   // size, or to a cache line if that is less.
-  std::optional<Place> allocate(Bytes length);
+  std::optional<ByteRange> allocate(Bytes length);
   // Frees an object that allocate() has returned or for which take() was called.
-  void free(Place object);
+  void free(ByteRange object);
   // After a restart: marks an object as allocated. All areas must have been added. Throws
   // DamagedPool if no object can be there, or the memory is not free.
-  void take(Place object);
+  void take(ByteRange object);
   // The same for a range in which there are objects outside of regions, and for a region that
   // begins at `offset`, with a bit for each slot: 1 if it is in use.
-  void take_range(Place range);
+  void take_range(ByteRange range);
   void take_region(Bytes offset, Bytes slot_size, std::span<const std::uint64_t> used_slots);
 
   Bytes free_bytes() const { return free_bytes_; }  // bytes outside of the slots and objects in use
@@ -81,9 +81,9 @@ class Heap {
 
   // Checks that exactly these objects are allocated, that none of them overlaps another one, and
   // that all other memory is free. Returns a contradiction as a phrase; empty if there is none.
-  std::string audit(std::vector<Place> objects) const;
+  std::string audit(std::vector<ByteRange> objects) const;
 
-  // Equal if both would allocate the same places from now on.
+  // Equal if both would allocate the same ranges from now on.
   friend bool operator==(const Heap& a, const Heap& b) {
     return a.free_ranges_ == b.free_ranges_ && a.with_free_slots_ == b.with_free_slots_ &&
            a.same_regions(b);
@@ -120,16 +120,16 @@ class Heap {
   void use_slot(RegionNumber number, std::uint64_t slot);
   void free_slot(RegionNumber number, std::uint64_t slot);
 
-  void add_to_areas(Place area);
-  void add_range(Place range);
+  void add_to_areas(ByteRange area);
+  void add_range(ByteRange range);
   // Removes a part from the free range that contains it.
-  void remove_range(Place part);
-  std::optional<Place> best_fit(Bytes length) const;
+  void remove_range(ByteRange part);
+  std::optional<ByteRange> best_fit(Bytes length) const;
   bool same_regions(const Heap& other) const;
 
   Geometry geometry_;
-  std::vector<Place> areas_;                      // by offset; adjacent ones are joined
-  std::vector<std::unique_ptr<Region>> regions_;  // null: there is no region at this place
+  std::vector<ByteRange> areas_;                  // by offset; adjacent ones are joined
+  std::vector<std::unique_ptr<Region>> regions_;  // null: there is no region with this index
   std::array<std::set<RegionNumber>, kBuckets> with_free_slots_;
   std::map<Bytes, Bytes> free_ranges_;                // length by offset
   std::set<std::pair<Bytes, Bytes>> ranges_by_size_;  // (length, offset)

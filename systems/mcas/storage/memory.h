@@ -6,13 +6,13 @@
 
 namespace perdura::systems::mcas {
 
-// A range of a shard's memory.
-struct Place {
+// A range of a shard's memory, or of a part of it whose offsets begin at 0.
+struct ByteRange {
   Bytes offset = 0;
   Bytes length = 0;
 
   Bytes end() const { return offset + length; }
-  friend bool operator==(const Place&, const Place&) = default;
+  friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
 class Memory {
@@ -26,12 +26,12 @@ class Memory {
   // the persistence domain, flush() does nothing. A range may begin or end within a line, as that of
   // a direct transfer does. All lines that hold a byte of it are flushed whole, so nothing of it is
   // left out; stores of others to these lines may become durable sooner, as they may at any time.
-  void flush(Place place) const {
-    if (flushes_) region_->flush(place.offset, place.length);
+  void flush(ByteRange range) const {
+    if (flushes_) region_->flush(range.offset, range.length);
   }
   void drain() const { region_->drain(); }
-  void persist(Place place) const {
-    flush(place);
+  void persist(ByteRange range) const {
+    flush(range);
     drain();
   }
   // An 8-byte atomic store that is durable when this returns.

@@ -5,10 +5,10 @@
 
 namespace perdura::systems::mcas {
 
-std::optional<Place> PoolHeap::allocate(Bytes length) {
+std::optional<ByteRange> PoolHeap::allocate(Bytes length) {
   if (geometry_.refuses && geometry_.refuses()) return std::nullopt;
-  if (const std::optional<Place> found = heap_.allocate(length)) return found;
-  const std::optional<Place> area =
+  if (const std::optional<ByteRange> found = heap_.allocate(length)) return found;
+  const std::optional<ByteRange> area =
       regions_.allocate(std::max(geometry_.region_size, geometry_.slot_size(length)), pool_);
   if (!area) return std::nullopt;
   ++regions_added_;
@@ -16,21 +16,21 @@ std::optional<Place> PoolHeap::allocate(Bytes length) {
   return heap_.allocate(length);
 }
 
-std::optional<Place> PoolHeap::reserve(Bytes length) {
-  const std::optional<Place> place = allocate(length);
-  if (place) reserved_.emplace(place->offset, place->length);
-  return place;
+std::optional<ByteRange> PoolHeap::reserve(Bytes length) {
+  const std::optional<ByteRange> range = allocate(length);
+  if (range) reserved_.emplace(range->offset, range->length);
+  return range;
 }
 
-bool PoolHeap::is_object(Place place) const {
-  if (!heap_.is_allocated(place)) return false;
-  const auto behind = reserved_.lower_bound(place.offset + geometry_.slot_size(place.length));
+bool PoolHeap::is_object(ByteRange range) const {
+  if (!heap_.is_allocated(range)) return false;
+  const auto behind = reserved_.lower_bound(range.offset + geometry_.slot_size(range.length));
   if (behind == reserved_.begin()) return true;
   const auto [offset, length] = *std::prev(behind);
-  return offset + geometry_.slot_size(length) <= place.offset;
+  return offset + geometry_.slot_size(length) <= range.offset;
 }
 
-void PoolHeap::release(Place reserved) {
+void PoolHeap::release(ByteRange reserved) {
   own(reserved);
   free(reserved);
 }
@@ -42,7 +42,7 @@ EngineStatistics PoolHeap::statistics() const {
           .heap_regions_returned = heap_.returned()};
 }
 
-std::string PoolHeap::audit(std::vector<Place> objects) const {
+std::string PoolHeap::audit(std::vector<ByteRange> objects) const {
   for (const auto& [offset, length] : reserved_) objects.push_back({offset, length});
   return heap_.audit(std::move(objects));
 }

@@ -25,30 +25,30 @@ class PoolHeap {
   void recover(Visit visit) {
     regions_.for_each([&](const RegionDescriptor& region) {
       if (region.identifier != pool_) return;
-      visit(region.place());
-      heap_.add_area(region.place());
+      visit(region.range());
+      heap_.add_area(region.range());
     });
   }
 
   // As in Heap; requests more memory for the pool if there is no room.
-  std::optional<Place> allocate(Bytes length);
-  void free(Place object) { heap_.free(object); }
+  std::optional<ByteRange> allocate(Bytes length);
+  void free(ByteRange object) { heap_.free(object); }
 
-  // True if all of this place is in the pool's memory.
-  bool contains(Place place) const { return heap_.contains(place); }
+  // True if all of this range is in the pool's memory.
+  bool contains(ByteRange range) const { return heap_.contains(range); }
   // True if it may be freed: it is an object, and not a reserved one.
-  bool is_object(Place place) const;
+  bool is_object(ByteRange range) const;
 
   // Allocates memory to which nothing refers until own() or release() is called for it.
-  std::optional<Place> reserve(Bytes length);
-  void own(Place reserved) { reserved_.erase(reserved.offset); }
-  void release(Place reserved);
+  std::optional<ByteRange> reserve(Bytes length);
+  void own(ByteRange reserved) { reserved_.erase(reserved.offset); }
+  void release(ByteRange reserved);
 
   // Sets the values that concern memory; the others are 0.
   EngineStatistics statistics() const;
   // Returns an inconsistency, given that these objects are referred to, as a phrase; empty if there
   // is none.
-  std::string audit(std::vector<Place> objects) const;
+  std::string audit(std::vector<ByteRange> objects) const;
 
   Heap& heap() { return heap_; }
   const Heap& heap() const { return heap_; }

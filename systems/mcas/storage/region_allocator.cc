@@ -7,7 +7,7 @@ namespace perdura::systems::mcas {
 
 void RegionAllocator::format() {
   memory_.store_durably(offset_, 0);  // before there is anything that the log could undo
-  const Place all{extent_.first, extent_.size()};
+  const ByteRange all{extent_.first, extent_.size()};
   write_descriptor(0, {all.offset, all.length, kFree, 0});
   for (std::uint64_t i = 1; i < extent_.granules; ++i) write_descriptor(i, {});
   memory_.drain();
@@ -30,14 +30,14 @@ bool RegionAllocator::recover() {
   return entries > 0;
 }
 
-std::optional<Place> RegionAllocator::allocate(Bytes length, std::uint64_t pool) {
+std::optional<ByteRange> RegionAllocator::allocate(Bytes length, std::uint64_t pool) {
   const Bytes wanted = round_up(length, extent_.granule_size);
   if (wanted > free_bytes_of(pool)) return std::nullopt;
-  std::optional<Change> found;
+  std::optional<DescriptorChange> found;
   for (std::uint64_t i = 0; i < extent_.granules; ++i) {
     const RegionDescriptor one = descriptor(i);
     const bool fits = one.identifier == kFree && one.length >= wanted;
-    if (fits && (!found || one.offset < found->after.offset)) found = Change{i, one};
+    if (fits && (!found || one.offset < found->after.offset)) found = DescriptorChange{i, one};
   }
   if (!found) return std::nullopt;
   RegionDescriptor& taken = found->after;
@@ -48,31 +48,31 @@ std::optional<Place> RegionAllocator::allocate(Bytes length, std::uint64_t pool)
     change(std::array{*found});
   } else {
     const RegionDescriptor free{taken.offset + wanted, rest, kFree, 0};
-    change(std::array{*found, Change{unused_descriptor(), free}});
+    change(std::array{*found, DescriptorChange{unused_descriptor(), free}});
   }
   free_bytes_ -= wanted;
   used_[pool] += wanted;
-  return taken.place();
+  return taken.range();
 }
 
-void RegionAllocator::release(Place region) {
-  std::optional<Change> own;
-  std::optional<Change> before;
-  std::optional<Change> behind;
+void RegionAllocator::release(ByteRange region) {
+  std::optional<DescriptorChange> own;
+  std::optional<DescriptorChange> before;
+  std::optional<DescriptorChange> behind;
   for (std::uint64_t i = 0; i < extent_.granules; ++i) {
     const RegionDescriptor one = descriptor(i);
     if (one.length == 0) continue;
-    if (one.place() == region) own = Change{i, one};
+    if (one.range() == region) own = DescriptorChange{i, one};
     if (one.identifier != kFree) continue;
-    if (one.place().end() == region.offset) before = Change{i, one};
-    if (one.offset == region.end()) behind = Change{i, one};
+    if (one.range().end() == region.offset) before = DescriptorChange{i, one};
+    if (one.offset == region.end()) behind = DescriptorChange{i, one};
   }
   const std::uint64_t pool = own.value().after.identifier;
-  Change joined = before ? *before : *own;
+  DescriptorChange joined = before ? *before : *own;
   joined.after.identifier = kFree;
   joined.after.length = region.end() - joined.after.offset;
   if (behind) joined.after.length += behind->after.length;
-  std::vector<Change> changes{joined};
+  std::vector<DescriptorChange> changes{joined};
   if (before) changes.push_back({own->index, {}});
   if (behind) changes.push_back({behind->index, {}});
   change(changes);
@@ -99,17 +99,17 @@ Bytes RegionAllocator::free_bytes_of(std::uint64_t pool) const {
   return std::min(free_bytes_, capacity_of(pool) - std::min(capacity_of(pool), has));
 }
 
-std::vector<Place> RegionAllocator::regions_of(std::uint64_t pool) const {
-  std::vector<Place> places;
+std::vector<ByteRange> RegionAllocator::regions_of(std::uint64_t pool) const {
+  std::vector<ByteRange> ranges;
   for_each([&](const RegionDescriptor& one) {
-    if (one.identifier == pool) places.push_back(one.place());
+    if (one.identifier == pool) ranges.push_back(one.range());
   });
-  std::sort(places.begin(), places.end(),
-            [](const Place& a, const Place& b) { return a.offset < b.offset; });
-  return places;
+  std::sort(ranges.begin(), ranges.end(),
+            [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
+  return ranges;
 }
 
-void RegionAllocator::change(std::span<const Change> changes) {
+void RegionAllocator::change(std::span<const DescriptorChange> changes) {
   for (std::size_t i = 0; i < changes.size(); ++i) {
     const UndoEntry entry{changes[i].index, {}, descriptor(changes[i].index)};
     memory_.region().write_object(undo_offset(i), entry);
@@ -117,7 +117,7 @@ void RegionAllocator::change(std::span<const Change> changes) {
   }
   memory_.drain();
   memory_.store_durably(offset_, changes.size());
-  for (const Change& one : changes) write_descriptor(one.index, one.after);
+  for (const DescriptorChange& one : changes) write_descriptor(one.index, one.after);
   memory_.drain();
   memory_.store_durably(offset_, 0);
 }
@@ -144,15 +144,15 @@ void RegionAllocator::count() {
 }
 
 std::string RegionAllocator::audit() const {
-  std::vector<Place> places;
-  for_each([&](const RegionDescriptor& one) { places.push_back(one.place()); });
-  std::sort(places.begin(), places.end(),
-            [](const Place& a, const Place& b) { return a.offset < b.offset; });
+  std::vector<ByteRange> ranges;
+  for_each([&](const RegionDescriptor& one) { ranges.push_back(one.range()); });
+  std::sort(ranges.begin(), ranges.end(),
+            [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
   Bytes next = extent_.first;
-  for (const Place& place : places) {
-    if (place.offset < next) return "two regions of the shard overlap";
-    if (place.offset > next) return "memory of the shard belongs to no region";
-    next = place.end();
+  for (const ByteRange& range : ranges) {
+    if (range.offset < next) return "two regions of the shard overlap";
+    if (range.offset > next) return "memory of the shard belongs to no region";
+    next = range.end();
   }
   if (next != extent_.first + extent_.size()) return "memory of the shard belongs to no region";
   return {};

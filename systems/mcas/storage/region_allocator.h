@@ -41,7 +41,7 @@ struct RegionDescriptor {
   std::uint64_t identifier = 0;  // the pool that owns the region; 0: free
   std::uint64_t unused = 0;      // padding: no descriptor spans two lines
 
-  Place place() const { return {offset, length}; }
+  ByteRange range() const { return {offset, length}; }
   friend bool operator==(const RegionDescriptor&, const RegionDescriptor&) = default;
 };
 static_assert(offsetof(RegionDescriptor, length) == 8);
@@ -85,9 +85,9 @@ class RegionAllocator {
   // Gives a pool a region of at least `length` bytes: the free one with the lowest offset. Returns
   // nothing if no free region is long enough, or the pool would exceed its limit. The contents of
   // the region are unspecified.
-  std::optional<Place> allocate(Bytes length, std::uint64_t pool);
+  std::optional<ByteRange> allocate(Bytes length, std::uint64_t pool);
   // Returns a region from its pool to the free memory.
-  void release(Place region);
+  void release(ByteRange region);
   // Sets the most bytes that a pool may have, rounded up to granules. A pool without a limit may
   // have all memory.
   void set_limit(std::uint64_t pool, Bytes limit);
@@ -107,7 +107,7 @@ class RegionAllocator {
   Bytes capacity_of(std::uint64_t pool) const;
   Bytes free_bytes_of(std::uint64_t pool) const;
   // The regions of a pool, in the order of their offsets.
-  std::vector<Place> regions_of(std::uint64_t pool) const;
+  std::vector<ByteRange> regions_of(std::uint64_t pool) const;
   // Checks that the regions cover the shard's memory, each part of it once. Returns an
   // inconsistency as a phrase; empty if there is none.
   std::string audit() const;
@@ -117,7 +117,7 @@ class RegionAllocator {
   static constexpr std::uint64_t kMostChanges = 3;
   static constexpr Bytes kDescriptors = kUndoLog + kMostChanges * sizeof(UndoEntry);
 
-  struct Change {
+  struct DescriptorChange {
     std::uint64_t index = 0;
     RegionDescriptor after;
   };
@@ -134,7 +134,7 @@ class RegionAllocator {
   void write_descriptor(std::uint64_t index, const RegionDescriptor& descriptor);
   std::uint64_t unused_descriptor() const;
   // Changes descriptors atomically: a failure leaves all of them changed or none.
-  void change(std::span<const Change> changes);
+  void change(std::span<const DescriptorChange> changes);
   // Counts the free bytes and the bytes of each pool.
   void count();
 

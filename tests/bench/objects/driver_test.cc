@@ -169,8 +169,8 @@ class WrongPool final : public objects::Pool {
   Task<objects::Result<objects::PoolAttributes>> attributes() override { return {}; }
   Task<objects::Result<objects::KeyAttributes>> attributes(objects::Key) override { return {}; }
   Task<objects::Result<void>> configure(std::string_view) override { return done(); }
-  Task<objects::Result<objects::Found>> find(std::string_view, objects::Match,
-                                             std::uint64_t) override {
+  Task<objects::Result<objects::FoundKey>> find(std::string_view, objects::Match,
+                                                std::uint64_t) override {
     return {};
   }
   Task<objects::Result<void>> close() override { return done(); }

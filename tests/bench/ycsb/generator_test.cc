@@ -20,7 +20,7 @@ WorkloadSpec spec_of(std::array<double, kOperationKinds> proportions) {
   return spec;
 }
 
-bool same(const Operation& a, const Operation& b) {
+bool same(const WorkloadOperation& a, const WorkloadOperation& b) {
   return a.kind == b.kind && a.key_number == b.key_number && a.value_size == b.value_size &&
          a.scan_length == b.scan_length && a.version == b.version;
 }
@@ -47,7 +47,7 @@ TEST(OperationGenerator, RepeatsItselfForTheSameSeedAndClientOnly) {
   int same_as_other_client = 0;
   int same_as_other_seed = 0;
   for (int i = 0; i < 1000; ++i) {
-    const Operation operation = *first.next();
+    const WorkloadOperation operation = *first.next();
     ASSERT_TRUE(same(operation, *again.next()));
     same_as_other_client += same(operation, *other_client.next()) ? 1 : 0;
     same_as_other_seed += same(operation, *other_seed.next()) ? 1 : 0;
@@ -64,7 +64,7 @@ TEST(OperationGenerator, YieldsTheSameOperationsInEveryBuild) {
   OperationGenerator generator(spec, 1, 0, 2);
   std::uint64_t digest = 0;
   for (int i = 0; i < 3000; ++i) {
-    const Operation operation = *generator.next();
+    const WorkloadOperation operation = *generator.next();
     for (std::uint64_t part :
          {std::uint64_t{operation.value_size}, std::uint64_t{operation.scan_length},
           operation.key_number, operation.version, static_cast<std::uint64_t>(operation.kind)}) {
@@ -182,7 +182,7 @@ TEST(OperationGenerator, ReadsItsNewestRecordsInWorkloadD) {
   std::set<std::uint64_t> acknowledged;
   int reads_of_new = 0;
   for (int i = 0; i < 20'000; ++i) {
-    const Operation operation = *generator.next();
+    const WorkloadOperation operation = *generator.next();
     if (operation.kind == OperationKind::insert) {
       generator.acknowledge_insert(operation.key_number);
       acknowledged.insert(operation.key_number);
@@ -201,7 +201,7 @@ TEST(OperationGenerator, GivesEveryPutItsOwnVersion) {
   for (std::uint32_t client = 0; client < 3; ++client) {
     OperationGenerator generator(spec, kGeneratorSeed, client, 3);
     for (int i = 0; i < 1000; ++i) {
-      const Operation operation = *generator.next();
+      const WorkloadOperation operation = *generator.next();
       if (operation.kind == OperationKind::read) continue;
       versions.insert(operation.version);
       ++puts;

@@ -14,11 +14,11 @@ TEST(Roles, NumberNodesInTheirOrder) {
   for (const Role& role : roles) {
     for (NodeId index = 0; index < role.nodes; ++index, ++node) {
       EXPECT_EQ(roles.node(role.name, index), node);
-      EXPECT_EQ(roles.place_of(node).role.name, role.name);
-      EXPECT_EQ(roles.place_of(node).index, index);
+      EXPECT_EQ(roles.assignment_of(node).role.name, role.name);
+      EXPECT_EQ(roles.assignment_of(node).index, index);
     }
   }
-  EXPECT_THROW(static_cast<void>(roles.place_of(node)), std::logic_error);
+  EXPECT_THROW(static_cast<void>(roles.assignment_of(node)), std::logic_error);
   EXPECT_THROW(static_cast<void>(roles.node("mirror", 2)), std::logic_error);
 }
 

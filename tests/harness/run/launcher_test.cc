@@ -12,7 +12,7 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
-std::optional<Launch> find(const Environment& environment, Found by = Found::by_pmi_too) {
+std::optional<Launch> find(const Environment& environment, Discovery by = Discovery::by_pmi_too) {
   return find_launch(
       [&](const char* name) {
         const auto found = environment.find(name);
@@ -57,9 +57,9 @@ TEST(Launcher, IsFoundInEveryCombinationOfEnvironments) {
     EXPECT_EQ(launch->ranks, mpirun ? 9 : pmix ? (step ? 5 : 0) : 7);
     // An MPI that is told by PMIx alone cannot find what srun --mpi=pmi2 starts.
     if (!mpirun && !pmix && step) {
-      EXPECT_THROW(find(environment, Found::by_pmix), UsageError);
+      EXPECT_THROW(find(environment, Discovery::by_pmix), UsageError);
     } else {
-      EXPECT_EQ(find(environment, Found::by_pmix)->rank, launch->rank);
+      EXPECT_EQ(find(environment, Discovery::by_pmix)->rank, launch->rank);
     }
   }
 }

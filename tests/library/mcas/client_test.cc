@@ -142,7 +142,7 @@ TEST_F(McasClient, FindsKeysByAnIndexAndCountsRequests) {
   EXPECT_TRUE(pool.configure("AddIndex::VolatileTree").ok());
   EXPECT_TRUE(pool.attributes().value().has_index);
   for (const char* const key : {"b1", "a1", "b2"}) EXPECT_TRUE(pool.put(key, key).ok());
-  const mcas::Found first = pool.find("b", Match::prefix).value();
+  const mcas::FoundKey first = pool.find("b", Match::prefix).value();
   EXPECT_EQ(first.key, "b1");
   EXPECT_EQ(pool.find("b", Match::prefix, first.position + 1).value().key, "b2");
   EXPECT_EQ(pool.find("[ab]2", Match::regular_expression).value().key, "b2");

@@ -81,7 +81,7 @@ TEST_P(FabricAccess, AnOperationWithoutItsRightIsRefused) {
           const auto requests = all_operations(client, {forbidding, 0});
           if (static_cast<std::size_t>(i) < requests.size()) {
             const WorkRequest request = requests[static_cast<std::size_t>(i)];
-            const auto done = co_await fabric::Operation(*client.queue_pair, request);
+            const auto done = co_await fabric::RdmaOperation(*client.queue_pair, request);
             EXPECT_EQ(done.status, Status::remote_access_error) << to_string(request.opcode);
           }
           co_await client.meet();
@@ -107,7 +107,7 @@ TEST_P(FabricAccess, AnOperationWithItsRightAloneIsAllowed) {
           for (int i = 0; i < 4; ++i) {
             if (needed(request.opcode) == kRights[i]) request.remote.key = keys[i];
           }
-          EXPECT_TRUE(co_await fabric::Operation(*client.queue_pair, request))
+          EXPECT_TRUE(co_await fabric::RdmaOperation(*client.queue_pair, request))
               << to_string(request.opcode);
         }
         co_await client.meet();

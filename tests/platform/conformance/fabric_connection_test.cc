@@ -180,7 +180,7 @@ TEST_P(FabricConnection, NothingOfAConnectionComesBehindItsEnd) {
     for (int i = 0; i < kTimes; ++i) {
       co_await connect(&side, {0, 1}, {});
       side.region->write(0, pattern(kSize, static_cast<unsigned>(i)));
-      std::deque<fabric::Operation> operations;
+      std::deque<fabric::RdmaOperation> operations;
       const auto post = [&](const fabric::WorkRequest& request) {
         operations.emplace_back(*side.queue_pair, request).post();
       };

@@ -151,7 +151,7 @@ TEST_P(FabricOperations, WhatTheDeviceLacksIsUnsupported) {
       const auto can = client.thread.endpoint.capabilities();
       const bool has =
           opcode == Opcode::write_with_immediate ? can.write_with_immediate : can.atomics;
-      const Completion done = co_await fabric::Operation(
+      const Completion done = co_await fabric::RdmaOperation(
           *client.queue_pair, {.opcode = opcode, .remote = client.there, .operand = 1});
       EXPECT_EQ(done.status, has ? Status::success : Status::unsupported) << to_string(opcode);
       EXPECT_EQ(client.queue_pair->connected(), has);

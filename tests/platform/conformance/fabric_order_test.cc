@@ -5,7 +5,7 @@
 
 namespace perdura::conformance {
 
-using fabric::Operation;
+using fabric::RdmaOperation;
 using fabric::ReceiveCompletion;
 using fabric::Status;
 
@@ -118,7 +118,7 @@ TEST_P(FabricOrder, MessagesArriveInTheOrderSent) {
 TEST_P(FabricOrder, AReadSeesAnEarlierAtomic) {
   PERDURA_NEEDS(atomics);
   with_idle_server([](Side& client) -> Task<> {
-    Operation add = client.queue_pair->fetch_and_add(client.there, 5);
+    RdmaOperation add = client.queue_pair->fetch_and_add(client.there, 5);
     add.post();
     EXPECT_TRUE(co_await client.queue_pair->read(client.local(0, 8), client.there));
     EXPECT_EQ(client.region->load(0), 5U);
@@ -212,8 +212,8 @@ TEST_P(FabricOrder, OperationsCompleteInTheOrderPosted) {
         // The server posts no more buffers.
         sent += (is_send(one) ? 1U : 0U) + (is_send(other) ? 1U : 0U);
         if (sent > kReceiveDepth) continue;
-        Operation first(*client.queue_pair, one);
-        Operation second(*client.queue_pair, other);
+        RdmaOperation first(*client.queue_pair, one);
+        RdmaOperation second(*client.queue_pair, other);
         first.post();
         second.post();
         EXPECT_TRUE(co_await second) << to_string(other.opcode);
@@ -230,7 +230,7 @@ TEST_P(FabricOrder, OperationsCompleteInTheOrderPosted) {
 TEST_P(FabricOrder, OperationsMayBeAwaitedInAnyOrder) {
   PERDURA_NEEDS(atomics);
   with_idle_server([](Side& client) -> Task<> {
-    std::deque<Operation> adds;
+    std::deque<RdmaOperation> adds;
     for (int i = 0; i < 20; ++i) {
       adds.emplace_back(
               *client.queue_pair,
@@ -239,7 +239,7 @@ TEST_P(FabricOrder, OperationsMayBeAwaitedInAnyOrder) {
           .post();
     }
     for (std::size_t i = adds.size(); i-- > 0;) {
-      Operation& add = adds[i];
+      RdmaOperation& add = adds[i];
       EXPECT_EQ((co_await add).old_value, i);
     }
   });
@@ -250,7 +250,7 @@ TEST_P(FabricOrder, OperationsBeyondTheSendDepthWaitInLine) {
   PairOptions options;
   options.send_depth = 2;
   with_idle_server(options, [](Side& client) -> Task<> {
-    std::deque<Operation> adds;
+    std::deque<RdmaOperation> adds;
     for (int i = 0; i < 100; ++i) {
       adds.emplace_back(
               *client.queue_pair,
@@ -259,7 +259,7 @@ TEST_P(FabricOrder, OperationsBeyondTheSendDepthWaitInLine) {
           .post();
     }
     std::uint64_t expected = 0;
-    for (Operation& add : adds) EXPECT_EQ((co_await add).old_value, expected++);
+    for (RdmaOperation& add : adds) EXPECT_EQ((co_await add).old_value, expected++);
   });
 }
 

@@ -29,7 +29,7 @@ TEST_P(FabricReceive, ASenderWaitsForABuffer) {
         EXPECT_EQ(server.region->load(0), 99U);
       },
       [](Side& client) -> Task<> {
-        std::deque<fabric::Operation> sends;
+        std::deque<fabric::RdmaOperation> sends;
         for (std::uint64_t i = 0; i < 3; ++i) {
           client.region->write(i * 64, bytes_of("waiting " + std::to_string(i)));
           sends

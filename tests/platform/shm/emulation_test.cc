@@ -44,7 +44,7 @@ TEST(Emulation, NetworkLatencyPassesOnceEachWayAndOverlaps) {
                   [](Thread& thread, fabric::QueuePair& peer, fabric::MemoryRegion memory,
                      fabric::RemoteAddress there) -> Task<> {
                     const Time start = thread.executor.now();
-                    std::deque<fabric::Operation> reads;
+                    std::deque<fabric::RdmaOperation> reads;
                     for (int i = 0; i < 20; ++i) {
                       reads
                           .emplace_back(peer, fabric::WorkRequest{.opcode = fabric::Opcode::read,
@@ -52,7 +52,7 @@ TEST(Emulation, NetworkLatencyPassesOnceEachWayAndOverlaps) {
                                                                   .remote = there})
                           .post();
                     }
-                    for (fabric::Operation& read : reads) EXPECT_TRUE(co_await read);
+                    for (fabric::RdmaOperation& read : reads) EXPECT_TRUE(co_await read);
                     const Picoseconds taken = thread.executor.now() - start;
                     EXPECT_GE(taken, Milliseconds(100));
                     EXPECT_LT(taken, Milliseconds(1000));  // 20 one after the other take 2000

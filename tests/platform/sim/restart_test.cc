@@ -121,11 +121,11 @@ struct Cluster {
     requests.push_back(
         {.opcode = Opcode::atomic_write, .remote = there(layout.word), .operand = 1});
     busy(true);
-    std::deque<fabric::Operation> operations;
+    std::deque<fabric::RdmaOperation> operations;
     for (const WorkRequest& request : requests) {
       operations.emplace_back(*made.queue_pair, request).post();
     }
-    for (fabric::Operation& operation : operations) static_cast<void>(co_await operation);
+    for (fabric::RdmaOperation& operation : operations) static_cast<void>(co_await operation);
     ended = true;
     busy(false);
     co_await for_ever();

@@ -109,7 +109,7 @@ struct Client {
   }
   Task<> measure(fabric::Opcode opcode, LocalPieces pieces, Bytes at, Picoseconds* time) {
     const Time begin = thread.executor.now();
-    const auto done = co_await fabric::Operation(
+    const auto done = co_await fabric::RdmaOperation(
         peer, {.opcode = opcode, .local = pieces, .remote = {key, at}, .operand = 1});
     EXPECT_EQ(done.status, fabric::Status::success);
     *time = thread.executor.now() - begin;

@@ -304,7 +304,7 @@ TEST_P(TcpSockets, ManyLongMessagesWaitForBuffers) {
       [&](Thread& thread) -> Task<> {
         End end(thread, Medium::dram, kMessages * Bytes{kSize});
         co_await end.connect();
-        std::deque<fabric::Operation> sends;
+        std::deque<fabric::RdmaOperation> sends;
         for (int i = 0; i < kMessages; ++i) {
           const Bytes at = static_cast<Bytes>(i) * kSize;
           end.region->write(at, bytes(kSize, i));

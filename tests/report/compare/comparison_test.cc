@@ -63,9 +63,9 @@ TEST(Compare, ARunWithItselfFindsNothing) {
   }
   for (const bool modelled : {false, true}) {
     const Comparison comparison = compared(pairs, modelled, {.threshold_percent = 0});
-    EXPECT_EQ(comparison.count(Change::unchanged), 20U);
+    EXPECT_EQ(comparison.count(ChangeKind::unchanged), 20U);
     EXPECT_EQ(comparison.tested, 20U);
-    for (const Entry& entry : comparison.entries) EXPECT_EQ(entry.p, 1.0);
+    for (const QuantityComparison& entry : comparison.entries) EXPECT_EQ(entry.p, 1.0);
   }
 }
 
@@ -88,7 +88,8 @@ TEST(Compare, HasNoMoreFalseAlarmsThanAlphaAmongAllComparisons) {
     }
     without_correction += any ? 1 : 0;
     const Comparison comparison = compared(std::move(pairs), false, options);
-    const bool alarm = comparison.count(Change::worse) + comparison.count(Change::better) > 0;
+    const bool alarm =
+        comparison.count(ChangeKind::worse) + comparison.count(ChangeKind::better) > 0;
     alarms += alarm ? 1 : 0;
   }
   const auto deviation = [](double share) { return std::sqrt(share * (1 - share) * kTrials); };
@@ -113,9 +114,9 @@ TEST(Compare, FindsOnePointThatIsFivePercentSlower) {
                            noise.repetitions(20, 60 * slower)));
     }
     const Comparison comparison = compared(std::move(pairs), false);
-    const Entry& first = comparison.entries.front();
-    found += first.change == Change::worse && first.point == point("slow") ? 1 : 0;
-    alarms += comparison.count(Change::worse) > 1 ? 1 : 0;
+    const QuantityComparison& first = comparison.entries.front();
+    found += first.change == ChangeKind::worse && first.point == point("slow") ? 1 : 0;
+    alarms += comparison.count(ChangeKind::worse) > 1 ? 1 : 0;
   }
   EXPECT_GE(found, 0.9 * kTrials);
   EXPECT_LE(alarms, 0.01 * kTrials + 4 * std::sqrt(0.01 * 0.99 * kTrials));
@@ -127,18 +128,20 @@ TEST(Compare, KnowsOfEachQuantityWhatIsWorse) {
   for (const std::string& quantity : comparable_quantities()) {
     const bool more_is_better = quantity == "throughput_ops_s";
     const Comparison rising = compared({pair("erda", low, high, quantity)}, false);
-    EXPECT_EQ(rising.entries[0].change, more_is_better ? Change::better : Change::worse);
+    EXPECT_EQ(rising.entries[0].change, more_is_better ? ChangeKind::better : ChangeKind::worse);
     const Comparison falling = compared({pair("erda", high, low, quantity)}, false);
-    EXPECT_EQ(falling.entries[0].change, more_is_better ? Change::worse : Change::better);
+    EXPECT_EQ(falling.entries[0].change, more_is_better ? ChangeKind::worse : ChangeKind::better);
   }
 }
 
 TEST(Compare, TheChangeIsTheEstimateThatItsIntervalBelongsTo) {
-  const Entry entry = compared({pair("erda", {1, 1, 1, 4, 4}, {1, 1, 4, 4, 4})}, false).entries[0];
+  const QuantityComparison entry =
+      compared({pair("erda", {1, 1, 1, 4, 4}, {1, 1, 4, 4, 4})}, false).entries[0];
   EXPECT_EQ(entry.a, 1);
   EXPECT_EQ(entry.b, 4);
   EXPECT_EQ(entry.ratio, 1) << "of 25 pairs, 12 are equal and 9 have the higher one in b";
-  const Entry with_zero = compared({pair("erda", {0, 2, 4}, {3, 6, 9})}, false).entries[0];
+  const QuantityComparison with_zero =
+      compared({pair("erda", {0, 2, 4}, {3, 6, 9})}, false).entries[0];
   EXPECT_EQ(with_zero.ratio, 3) << "of the medians";
 }
 
@@ -151,9 +154,9 @@ TEST(Compare, AChangeWithinTheThresholdIsNoneHoweverSignificant) {
   }
   const Comparison within = compared({pair("erda", a, b)}, false);
   EXPECT_LT(*within.entries[0].p, 0.001);
-  EXPECT_EQ(within.entries[0].change, Change::unchanged);
+  EXPECT_EQ(within.entries[0].change, ChangeKind::unchanged);
   const Comparison beyond = compared({pair("erda", a, b)}, false, {.threshold_percent = 1});
-  EXPECT_EQ(beyond.entries[0].change, Change::worse);
+  EXPECT_EQ(beyond.entries[0].change, ChangeKind::worse);
   ASSERT_TRUE(beyond.entries[0].interval.has_value());
   EXPECT_NEAR(beyond.entries[0].interval->low, 1.015, 0.001);
   EXPECT_NEAR(beyond.entries[0].interval->high, 1.015, 0.001);
@@ -164,8 +167,8 @@ TEST(Compare, ASimulationOfOtherSeedsIsNotWithoutNoise) {
   other.same_draws = false;
   const Comparison comparison = compared({pair("erda", {10}, {11}), other}, true);
   EXPECT_EQ(comparison.by_threshold, 1U);
-  EXPECT_EQ(comparison.count(Change::worse), 1U);
-  EXPECT_EQ(comparison.count(Change::undecided), 1U);
+  EXPECT_EQ(comparison.count(ChangeKind::worse), 1U);
+  EXPECT_EQ(comparison.count(ChangeKind::undecided), 1U);
 }
 
 TEST(Compare, AChangeBeyondTheThresholdThatIsNotSignificantIsUnclear) {
@@ -173,9 +176,9 @@ TEST(Compare, AChangeBeyondTheThresholdThatIsNotSignificantIsUnclear) {
   const std::vector<double> b{11, 21, 31, 42, 51, 61};
   const Comparison wide = compared({pair("erda", a, b)}, false);
   EXPECT_GT(change_percent(wide.entries[0]), 2);
-  EXPECT_EQ(wide.entries[0].change, Change::unclear);
+  EXPECT_EQ(wide.entries[0].change, ChangeKind::unclear);
   const Comparison within = compared({pair("erda", a, b)}, false, {.threshold_percent = 10});
-  EXPECT_EQ(within.entries[0].change, Change::unchanged);
+  EXPECT_EQ(within.entries[0].change, ChangeKind::unchanged);
 }
 
 // 3 and 3 repetitions have p = 0.1 at best: on a real machine that is no verdict, however far apart
@@ -185,14 +188,14 @@ TEST(Compare, WithTooFewRepetitionsDecidesOnlyWhatIsSimulated) {
                                 pair("redo-logging", {20, 21, 22}, {10, 11, 12}),
                                 pair("read-after-write", {20}, {20.1})};
   const Comparison measured = compared(pairs, false);
-  EXPECT_EQ(measured.count(Change::undecided), 3U);
+  EXPECT_EQ(measured.count(ChangeKind::undecided), 3U);
   EXPECT_EQ(measured.tested, 0U);
   EXPECT_EQ(measured.repetitions_needed, 6U);  // 2 / C(12, 6) * 3 = 0.0065; of 5 it is 0.024
   const Comparison simulated = compared(pairs, true);
   EXPECT_EQ(simulated.by_threshold, 3U);
-  EXPECT_EQ(simulated.count(Change::worse), 1U);
-  EXPECT_EQ(simulated.count(Change::better), 1U);
-  EXPECT_EQ(simulated.count(Change::unchanged), 1U);
+  EXPECT_EQ(simulated.count(ChangeKind::worse), 1U);
+  EXPECT_EQ(simulated.count(ChangeKind::better), 1U);
+  EXPECT_EQ(simulated.count(ChangeKind::unchanged), 1U);
   EXPECT_FALSE(simulated.entries[0].p.has_value());
 }
 
@@ -202,8 +205,8 @@ TEST(Compare, CorrectsForThePointsThatCanBeTestedOnly) {
   const Comparison comparison = compared(pairs, false);
   EXPECT_EQ(comparison.tested, 1U);
   EXPECT_NEAR(*comparison.entries[0].p, 2.0 / 924, 1e-12);
-  EXPECT_EQ(comparison.entries[0].change, Change::worse);
-  EXPECT_EQ(comparison.entries[1].change, Change::undecided);
+  EXPECT_EQ(comparison.entries[0].change, ChangeKind::worse);
+  EXPECT_EQ(comparison.entries[1].change, ChangeKind::undecided);
 }
 
 // Erda reads without the server's CPU: a cost of 0.
@@ -214,10 +217,10 @@ TEST(Compare, ACostThatWasZeroIsInfinitelyWorseAndStayingZeroIsNoChange) {
                 pair("read-after-write", {0.5}, {0}, "server_cpu_us_per_op")},
                true);
   EXPECT_EQ(comparison.entries[0].point, point("redo-logging"));
-  EXPECT_EQ(comparison.entries[0].change, Change::worse);
+  EXPECT_EQ(comparison.entries[0].change, ChangeKind::worse);
   EXPECT_EQ(change_percent(comparison.entries[0]), std::numeric_limits<double>::infinity());
-  EXPECT_EQ(comparison.entries[1].change, Change::unchanged);
-  EXPECT_EQ(comparison.entries[2].change, Change::better);
+  EXPECT_EQ(comparison.entries[1].change, ChangeKind::unchanged);
+  EXPECT_EQ(comparison.entries[2].change, ChangeKind::better);
   EXPECT_EQ(change_percent(comparison.entries[2]), -100);
 }
 
@@ -227,7 +230,7 @@ TEST(Compare, PutsTheWorstFirst) {
                 pair("d", {100}, {80}, "throughput_ops_s"), pair("e", {100}, {100})},
                true);
   std::string order;
-  for (const Entry& entry : comparison.entries) {
+  for (const QuantityComparison& entry : comparison.entries) {
     for (const std::string& value : entry.point) order += value;
   }
   EXPECT_EQ(order, "dbcea");

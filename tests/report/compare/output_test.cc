@@ -189,7 +189,7 @@ TEST_F(FigureTest, IsDrawnForOneRowAsForMany) {
       matching.pairs.push_back({point("erda", std::to_string(i)), "latency_p50_us", a, b});
     }
     const Comparison comparison = compare(std::move(matching), {});
-    ASSERT_EQ(comparison.count(Change::worse), rows);
+    ASSERT_EQ(comparison.count(ChangeKind::worse), rows);
     const auto drawn =
         draw(comparison, {.plots = PERDURA_PLOTS, .out = root(), .title = "a and b"});
     ASSERT_TRUE(drawn) << drawn.error().message;

@@ -47,7 +47,7 @@ class Opened {
     const Buffer key = key_of(number);
     return store.begin_version(erase, stored(key), store.table().find(key), kObject, scratch);
   }
-  std::optional<hopscotch::Entry> entry_of(std::uint64_t number) {
+  std::optional<hopscotch::TableEntry> entry_of(std::uint64_t number) {
     return store.table().find(key_of(number));
   }
   // Readers take an object that verifies for the version that a client was told to write there.
@@ -129,7 +129,7 @@ TEST(ErdaStore, APlaceHoldsNoObjectAfterTheServerDiedWhileWriting) {
       first.put_twice_and_delete();
       ASSERT_EQ(first.begin(0).outcome, Outcome::ok);
       first.store.restore(*first.entry_of(0));
-      const hopscotch::Entry before = *first.entry_of(1);
+      const hopscotch::TableEntry before = *first.entry_of(1);
       ASSERT_EQ(first.write(1, 7), Outcome::ok);
       first.store.table().set_word(before.bucket, before.word, erda::kVersionLayout);
     }

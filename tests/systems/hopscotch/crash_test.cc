@@ -49,7 +49,7 @@ class HopscotchCrash : public testing::TestWithParam<Bytes> {
     Table table(crashed.region, 0, geometry_);
     table.recover();
     std::uint64_t entries = 0;
-    table.for_each([&](const Entry&, kv::Key) { ++entries; });
+    table.for_each([&](const TableEntry&, kv::Key) { ++entries; });
     const Contents found = contents_of(table, kKeys);
     std::string wrong;
     if (found != before_ && found != after_) {
@@ -94,7 +94,7 @@ TEST_P(HopscotchCrash, LosesAndDuplicatesNothing) {
   std::uint64_t refused = 0;
   for (int i = 0; i < 400 && !HasFailure(); ++i) {
     const std::string key = numbered_key(random() % kKeys, geometry_);
-    const std::optional<Entry> found = table.find(as_key(key));
+    const std::optional<TableEntry> found = table.find(as_key(key));
     stores_ = 0;
     if (!found) {
       after_[key] = random() | 1;

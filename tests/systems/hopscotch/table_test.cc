@@ -81,7 +81,7 @@ TEST(Table, BehavesLikeAMap) {
     constexpr std::array<std::size_t, 4> kLengths = {16, 9, 16, 40};
     const std::string key = numbered_key(number, kLengths[number % 4]);
     const std::uint64_t word = random() | 1;
-    const std::optional<Entry> found = table.find(as_key(key));
+    const std::optional<TableEntry> found = table.find(as_key(key));
     ASSERT_EQ(found.has_value(), model.contains(key));
     if (found) {
       ASSERT_EQ(found->word, model[key]);
@@ -101,15 +101,15 @@ TEST(Table, BehavesLikeAMap) {
   }
   EXPECT_GT(refused, 0u) << "the table should have been full now and then";
   std::uint64_t entries = 0;
-  table.for_each([&](const Entry&, kv::Key) { ++entries; });
+  table.for_each([&](const TableEntry&, kv::Key) { ++entries; });
   EXPECT_EQ(entries, model.size());
   for (const auto& [key, word] : model) {
-    const std::optional<Entry> found = table.find(as_key(key));
+    const std::optional<TableEntry> found = table.find(as_key(key));
     ASSERT_TRUE(found);
     EXPECT_EQ(found->word, word);
     table.clear(found->bucket);
   }
-  table.for_each([](const Entry& entry, kv::Key) { FAIL() << "bucket " << entry.bucket; });
+  table.for_each([](const TableEntry& entry, kv::Key) { FAIL() << "bucket " << entry.bucket; });
 }
 
 TEST(Table, KeepsAllKeysUntilItIsFull) {
@@ -122,7 +122,7 @@ TEST(Table, KeepsAllKeysUntilItIsFull) {
     }
     EXPECT_FALSE(plain.table.find(as_key(numbered_key(keys, 16))));
     for (std::uint64_t i = 0; i < keys; ++i) {
-      const std::optional<Entry> found = plain.table.find(as_key(numbered_key(i, 16)));
+      const std::optional<TableEntry> found = plain.table.find(as_key(numbered_key(i, 16)));
       ASSERT_TRUE(found) << "key " << i << " of " << keys;
       ASSERT_EQ(found->word, i + 1);
     }
@@ -164,7 +164,7 @@ TEST(Table, AClientFindsAKeyInOneReadOfItsNeighborhood) {
     const StoredKey stored = geometry.stored(as_key(key));
     std::vector<std::byte> fetched(geometry.neighborhood_length());
     plain.region.read(geometry.neighborhood_offset(geometry.home(stored)), fetched);
-    const std::optional<Found> found = find_in(fetched, geometry, stored);
+    const std::optional<NeighborhoodEntry> found = find_in(fetched, geometry, stored);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->word, i + 1);
     EXPECT_EQ(found->tag, 3);

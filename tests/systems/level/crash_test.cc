@@ -191,16 +191,16 @@ TEST(LevelCrash, DamageIsRefusedInOneLine) {
   const Geometry geometry{2, 1, 2};
   const Bytes entry = log_entry_offset(1, 3);
   const Bytes mark = entry + offsetof(LogEntry, mark);
-  const Bytes place = entry + offsetof(LogEntry, place);
+  const Bytes offset = entry + offsetof(LogEntry, offset);
   const Bytes bottom = geometry.level(0).offset;
   expect_damage_refused<LevelHash>(
       geometry, {{{kStateOffset, State{2, false}.word()}},
                  {{kStateOffset, State{1, true}.word()}},
                  {{log_position_offset(1), kLogEntries}},
                  {{mark, 1}},
-                 {{mark, 1}, {place, bottom}},
-                 {{mark, 1}, {place, bottom + slot_offset(1) + kWord}},
-                 {{mark, 1}, {place, geometry.level(2).offset + slot_offset(0)}}});
+                 {{mark, 1}, {offset, bottom}},
+                 {{mark, 1}, {offset, bottom + slot_offset(1) + kWord}},
+                 {{mark, 1}, {offset, geometry.level(2).offset + slot_offset(0)}}});
 }
 
 }  // namespace

@@ -84,23 +84,23 @@ class TestEngine {
   }
   // Writes the value where memory is reserved for it first.
   bool put_reserved(const std::string& key, const std::string& value) {
-    const std::optional<Place> place = engine_->reserve(value.size());
-    if (!place) return false;
-    region_.write(place->offset, as_key(value));
-    memory_.flush(*place);
-    const bool done = put_by([&] { return engine_->put_reserved(as_key(key), *place); });
-    if (!done) engine_->release(*place);
+    const std::optional<ByteRange> range = engine_->reserve(value.size());
+    if (!range) return false;
+    region_.write(range->offset, as_key(value));
+    memory_.flush(*range);
+    const bool done = put_by([&] { return engine_->put_reserved(as_key(key), *range); });
+    if (!done) engine_->release(*range);
     return done;
   }
   bool erase(const std::string& key) { return engine_->erase(as_key(key)); }
   std::optional<std::string> get(const std::string& key) const {
-    const std::optional<Place> place = engine_->get(as_key(key));
-    if (!place) return std::nullopt;
-    return text_at(*place);
+    const std::optional<ByteRange> range = engine_->get(as_key(key));
+    if (!range) return std::nullopt;
+    return text_at(*range);
   }
   Contents contents() const {
     Contents all;
-    engine_->iterate([&](Key key, Place value) {
+    engine_->iterate([&](Key key, ByteRange value) {
       all.emplace(std::string(reinterpret_cast<const char*>(key.data()), key.size()),
                   text_at(value));
     });
@@ -125,9 +125,9 @@ class TestEngine {
       }
     }
   }
-  std::string text_at(Place place) const {
-    std::string text(place.length, '\0');
-    region_.read(place.offset, std::as_writable_bytes(std::span(text)));
+  std::string text_at(ByteRange range) const {
+    std::string text(range.length, '\0');
+    region_.read(range.offset, std::as_writable_bytes(std::span(text)));
     return text;
   }
 

@@ -116,12 +116,12 @@ TEST_P(Engines, ReservedMemoryBecomesAValueOrIsGivenBack) {
     ASSERT_TRUE(fresh.engine.put_reserved("key", std::string(length, 'x')));
     EXPECT_EQ(fresh.engine.get("key"), std::string(length, 'x'));
     const Bytes with_value = used();
-    const std::optional<Place> place = engine.reserve(length);
-    ASSERT_TRUE(place);
-    EXPECT_EQ(place->length, length);
+    const std::optional<ByteRange> range = engine.reserve(length);
+    ASSERT_TRUE(range);
+    EXPECT_EQ(range->length, length);
     EXPECT_GT(used(), with_value);
     EXPECT_EQ(fresh.engine.audit(), "") << "nothing refers to it, and it is not free";
-    engine.release(*place);
+    engine.release(*range);
     EXPECT_EQ(used(), with_value);
     EXPECT_EQ(fresh.engine.audit(), "");
   }
@@ -158,7 +158,7 @@ TEST_P(Engines, BehaveLikeAMapAlsoAfterARestart) {
       if (i % 150 != 0) continue;
       ASSERT_EQ(fresh.engine.contents(), expected);
       ASSERT_EQ(fresh.engine.audit(), "");
-      const std::optional<Place> reserved = engine.reserve(64);
+      const std::optional<ByteRange> reserved = engine.reserve(64);
       PlainMemory copy(fresh.image());
       if (reserved) engine.release(*reserved);
       TestEngine again(copy.region(), shape, GetParam());

@@ -18,7 +18,7 @@ using perdura::test::Image;
 using perdura::test::PlainMemory;
 
 constexpr Bytes kRegion = 32 * KiB;
-constexpr Place kArea{2 * kRegion, 8 * kRegion};
+constexpr ByteRange kArea{2 * kRegion, 8 * kRegion};
 const Heap::Geometry kGeometry{kArea.offset, kRegion};
 
 HeapMap map_in(pmem::Region& region) { return {{region, Flushing::lines}, 0, kGeometry}; }
@@ -38,7 +38,7 @@ TEST(HeapMap, IsTheStateOfTheHeap) {
   HeapMap map = map_in(memory.region());
   map.add_pool();
   Heap heap = empty_heap();
-  std::map<Bytes, Place> objects;
+  std::map<Bytes, ByteRange> objects;
   for (int i = 0; i < 5000; ++i) {
     if (random() % 9 < (i / 500 % 2 == 0 ? 3U : 5U) && !objects.empty()) {
       auto victim = objects.lower_bound(kArea.offset + random() % kArea.length);
@@ -47,9 +47,9 @@ TEST(HeapMap, IsTheStateOfTheHeap) {
       EXPECT_FALSE(map.is_used(victim->second));
       heap.free(victim->second);
       objects.erase(victim);
-    } else if (const auto place = heap.allocate(1 + random() % (Bytes{1} << random() % 17))) {
-      map.use(*place);
-      objects.emplace(place->offset, *place);
+    } else if (const auto range = heap.allocate(1 + random() % (Bytes{1} << random() % 17))) {
+      map.use(*range);
+      objects.emplace(range->offset, *range);
     }
     if (i % 100 != 0) continue;
     Heap again = empty_heap();
@@ -68,13 +68,13 @@ TEST(HeapMap, AFailureLeavesInUseWhatWasAndAPartOfWhatBecomesSo) {
   HeapMap before = map_in(live.region);
   before.add_pool();
   Heap filled = empty_heap();
-  while (const std::optional<Place> place = filled.allocate(64)) before.use(*place);
+  while (const std::optional<ByteRange> range = filled.allocate(64)) before.use(*range);
   live.memory->settle();
 
   HeapMap map = map_in(live.region);
   const std::uint64_t pool = map.add_pool();
-  std::vector<Place> objects;
-  Place changing;
+  std::vector<ByteRange> objects;
+  ByteRange changing;
   std::uint64_t images = 0;
   const auto check = [&](const Image& image) {
     ++images;
@@ -82,7 +82,7 @@ TEST(HeapMap, AFailureLeavesInUseWhatWasAndAPartOfWhatBecomesSo) {
     HeapMap again = map_in(found.region());
     again.open_pool(pool);
     Bytes used = again.used_bytes(kArea);
-    for (const Place& object : objects) {
+    for (const ByteRange& object : objects) {
       EXPECT_TRUE(again.is_used(object));
       used -= again.bytes_of(object);
     }
@@ -122,7 +122,7 @@ TEST(HeapMap, AFailureLeavesInUseWhatWasAndAPartOfWhatBecomesSo) {
 TEST(HeapMap, WhatIsUsedAfterADeathIsDurable) {
   struct Died {};
   // The word of this region is in another line than its first bits.
-  const Place object{kArea.offset + 7 * kRegion, 64};
+  const ByteRange object{kArea.offset + 7 * kRegion, 64};
   std::uint64_t deaths = 0;
   for (bool died = true; died;) {
     const pmem::PersistenceModel model{pmem::PersistenceDomain::dmp, false};

@@ -42,33 +42,33 @@ TEST(Heap, ObjectsUpTo4KiBAreAllocatedFromRegionsOf1MiB) {
 
 TEST(Heap, ObjectsAreAllocatedByALinearScanOfTheBucketsRegions) {
   Heap heap = heap_of(256, 4);
-  std::vector<Place> places;
-  for (int i = 0; i < 8; ++i) places.push_back(*heap.allocate(64));
-  heap.free(places[6]);
-  heap.free(places[2]);
-  EXPECT_EQ(heap.allocate(50)->offset, places[2].offset);
-  EXPECT_EQ(heap.allocate(50)->offset, places[6].offset);
+  std::vector<ByteRange> ranges;
+  for (int i = 0; i < 8; ++i) ranges.push_back(*heap.allocate(64));
+  heap.free(ranges[6]);
+  heap.free(ranges[2]);
+  EXPECT_EQ(heap.allocate(50)->offset, ranges[2].offset);
+  EXPECT_EQ(heap.allocate(50)->offset, ranges[6].offset);
 }
 
 TEST(Heap, ARegionGoesBackWhenAllOfItsSlotsAreFree) {
   Heap heap = heap_of(256, 1);
-  std::vector<Place> places;
-  for (int i = 0; i < 4; ++i) places.push_back(*heap.allocate(64));
+  std::vector<ByteRange> ranges;
+  for (int i = 0; i < 4; ++i) ranges.push_back(*heap.allocate(64));
   EXPECT_FALSE(heap.allocate(32)) << "all memory is a region of another bucket";
-  for (int i = 0; i < 3; ++i) heap.free(places[i]);
+  for (int i = 0; i < 3; ++i) heap.free(ranges[i]);
   EXPECT_FALSE(heap.allocate(32));
   EXPECT_EQ(heap.returned(), 0U);
-  heap.free(places[3]);
+  heap.free(ranges[3]);
   EXPECT_EQ(heap.returned(), 1U);
   EXPECT_TRUE(heap.allocate(32));
 }
 
 TEST(Heap, LargeObjectsGetTheBestFit) {
   Heap heap = heap_of(256, 16);
-  const Place a = *heap.allocate(1024);
-  const Place b = *heap.allocate(64 + 1);
-  const Place c = *heap.allocate(512);
-  const Place d = *heap.allocate(128);
+  const ByteRange a = *heap.allocate(1024);
+  const ByteRange b = *heap.allocate(64 + 1);
+  const ByteRange c = *heap.allocate(512);
+  const ByteRange d = *heap.allocate(128);
   heap.free(a);
   heap.free(c);
   EXPECT_EQ(heap.allocate(500)->offset, c.offset);
@@ -82,7 +82,7 @@ TEST(Heap, NeighboringFreeRangesAreJoined) {
   heap.add_area({kFirst, 1024});
   EXPECT_FALSE(heap.allocate(2048));
   heap.add_area({kFirst + 1024, 1024});
-  const std::optional<Place> all = heap.allocate(2048);
+  const std::optional<ByteRange> all = heap.allocate(2048);
   ASSERT_TRUE(all);
   EXPECT_EQ(heap.free_bytes(), 0U);
   heap.free(*all);
@@ -100,7 +100,7 @@ TEST(Heap, IsReconstitutedFromTheObjectsThatAreThere) {
   for (const Bytes region_size : {Bytes{128}, Bytes{256}, Bytes{4096}, Bytes{32 * KiB}}) {
     const Bytes size = 64 * KiB;
     Heap heap = heap_of(region_size, size / region_size);
-    std::map<Bytes, Place> objects;
+    std::map<Bytes, ByteRange> objects;
     for (int i = 0; i < 5000; ++i) {
       if (random() % 9 < (i / 500 % 2 == 0 ? 3U : 5U) && !objects.empty()) {
         auto victim = objects.lower_bound(kFirst + random() % size);
@@ -109,15 +109,15 @@ TEST(Heap, IsReconstitutedFromTheObjectsThatAreThere) {
         objects.erase(victim);
       } else {
         const Bytes length = 1 + random() % (Bytes{1} << random() % 14);
-        const std::optional<Place> place = heap.allocate(length);
-        refused += place ? 0 : 1;
-        if (place) {
-          ASSERT_EQ(place->length, length);
-          ASSERT_TRUE(objects.emplace(place->offset, *place).second);
+        const std::optional<ByteRange> range = heap.allocate(length);
+        refused += range ? 0 : 1;
+        if (range) {
+          ASSERT_EQ(range->length, length);
+          ASSERT_TRUE(objects.emplace(range->offset, *range).second);
         }
       }
       if (i % 100 != 0) continue;
-      std::vector<Place> all;
+      std::vector<ByteRange> all;
       Heap again = heap_of(region_size, size / region_size);
       for (const auto& [offset, object] : objects) {
         all.push_back(object);
@@ -148,8 +148,8 @@ TEST(Heap, TakesNothingThatIsNotFree) {
 
 TEST(Heap, AuditNamesWhatIsWrong) {
   Heap heap = heap_of(256, 4);
-  const Place small = *heap.allocate(64);
-  const Place large = *heap.allocate(128);
+  const ByteRange small = *heap.allocate(64);
+  const ByteRange large = *heap.allocate(128);
   EXPECT_EQ(heap.audit({small, large}), "");
   EXPECT_EQ(heap.audit({small}), "memory of the heap is neither free nor in use");
   EXPECT_EQ(heap.audit({small, small}), "two objects of the heap overlap");

@@ -43,29 +43,29 @@ TEST_P(LargePools, HoldValuesOnBothSidesOfFourGiB) {
   const Bytes root = first.create();
   Engine& engine = first.engine();
   Contents expected;
-  std::map<std::string, Place> huge;
+  std::map<std::string, ByteRange> huge;
   for (int i = 0; i < 6; ++i) {
     const std::string small = "small " + std::to_string(i);
     expected[small] = std::string(5000, static_cast<char>('a' + i));
     ASSERT_TRUE(first.put(small, expected[small]));
     const std::string large = "a large one, number " + std::to_string(i);
-    const std::optional<Place> place = engine.reserve(GiB);
-    ASSERT_TRUE(place);
-    ASSERT_EQ(place->length, GiB);
-    ASSERT_EQ(engine.put_reserved(as_key(large), *place), PutOutcome::done);
-    huge[large] = *place;
-    memory.region().store(place->offset, i);
-    memory.region().store(place->end() - kWord, i);
+    const std::optional<ByteRange> range = engine.reserve(GiB);
+    ASSERT_TRUE(range);
+    ASSERT_EQ(range->length, GiB);
+    ASSERT_EQ(engine.put_reserved(as_key(large), *range), PutOutcome::done);
+    huge[large] = *range;
+    memory.region().store(range->offset, i);
+    memory.region().store(range->end() - kWord, i);
   }
   EXPECT_GT(huge.rbegin()->second.offset, 5 * GiB);
   EXPECT_FALSE(engine.reserve(GiB)) << "there is less than that left";
   const auto check = [&](TestEngine& of, std::size_t items) {
     for (const auto& [key, value] : expected) EXPECT_EQ(of.get(key), value);
-    for (const auto& [key, place] : huge) {
-      EXPECT_EQ(of.engine().get(as_key(key)), place);
+    for (const auto& [key, range] : huge) {
+      EXPECT_EQ(of.engine().get(as_key(key)), range);
       const std::uint64_t number = static_cast<std::uint64_t>(key.back() - '0');
-      EXPECT_EQ(memory.region().load(place.offset), number);
-      EXPECT_EQ(memory.region().load(place.end() - kWord), number);
+      EXPECT_EQ(memory.region().load(range.offset), number);
+      EXPECT_EQ(memory.region().load(range.end() - kWord), number);
     }
     const EngineStatistics found = of.engine().statistics();
     EXPECT_EQ(found.items, items);
@@ -79,8 +79,8 @@ TEST_P(LargePools, HoldValuesOnBothSidesOfFourGiB) {
   again.recover(root);
   check(again, 12);
   // What is given back beyond 4 GiB is found again, and joined.
-  for (const auto& [key, place] : huge) {
-    if (place.offset > 3 * GiB) {
+  for (const auto& [key, range] : huge) {
+    if (range.offset > 3 * GiB) {
       EXPECT_TRUE(again.erase(key));
     }
   }

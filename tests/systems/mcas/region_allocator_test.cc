@@ -34,8 +34,8 @@ TEST(RegionAllocator, ADescriptorIsOffsetLengthAndIdentifier) {
   PlainMemory memory(kSize);
   RegionAllocator allocator({memory.region(), Flushing::lines}, 0, kExtent);
   allocator.format();
-  EXPECT_EQ(allocator.allocate(1, 5), (Place{512, 256}));
-  EXPECT_EQ(allocator.allocate(257, 6), (Place{768, 512}));
+  EXPECT_EQ(allocator.allocate(1, 5), (ByteRange{512, 256}));
+  EXPECT_EQ(allocator.allocate(257, 6), (ByteRange{768, 512}));
   const std::vector<RegionDescriptor> expected{
       {512, 256, 5, 0}, {768, 512, 6, 0}, {1280, 768, kFree, 0}};
   EXPECT_EQ(descriptors(allocator), expected);

@@ -20,7 +20,7 @@ class TableOfHashes {
  public:
   explicit TableOfHashes(const TableShape& shape, std::uint32_t segments = 12)
       : most_segments_(segments),
-        memory_(sizeof(TableRoot) + shape.entries(segments) * sizeof(Entry)),
+        memory_(sizeof(TableRoot) + shape.entries(segments) * sizeof(HstoreEntry)),
         table_({memory_.region(), Flushing::lines}, 0, shape) {
     table_.create(next_);
     next_ += table_.segment(0).length;
@@ -38,7 +38,7 @@ class TableOfHashes {
   }
   bool grow() {
     if (table_.segments() == most_segments_) return false;
-    table_.begin_to_grow({next_, table_.entries() * sizeof(Entry)});
+    table_.begin_to_grow({next_, table_.entries() * sizeof(HstoreEntry)});
     while (table_.grow_step()) {
     }
     next_ += table_.segment(table_.segments() - 1).length;
@@ -60,7 +60,7 @@ class TableOfHashes {
 };
 
 TEST(HstoreTable, AnEntryFitsASingleCacheLineAndHas63Hops) {
-  EXPECT_EQ(sizeof(Entry), 64U);
+  EXPECT_EQ(sizeof(HstoreEntry), 64U);
   EXPECT_EQ(kHops, 63U);
   EXPECT_EQ(TableShape{}.hops, 63U);
 }
@@ -72,7 +72,7 @@ TEST(HstoreTable, EachAdditionalSegmentDoublesTheTable) {
     EXPECT_EQ(hashes.table().segments(), segments);
     EXPECT_EQ(hashes.table().entries(), std::uint64_t{8} << (segments - 1));
     end += hashes.table().segment(segments - 1).length;
-    EXPECT_EQ(end - sizeof(TableRoot), hashes.table().entries() * sizeof(Entry));
+    EXPECT_EQ(end - sizeof(TableRoot), hashes.table().entries() * sizeof(HstoreEntry));
     ASSERT_TRUE(hashes.grow());
   }
 }
@@ -82,20 +82,23 @@ TEST(HstoreTable, EachAdditionalSegmentDoublesTheTable) {
 TEST(HstoreTable, TheHighOrderBitOutsideOfTheMaskIndicatesTheSegment) {
   TableOfHashes hashes({.first_segment = 8, .hops = 63});
   while (hashes.table().segments() < 3) ASSERT_TRUE(hashes.grow());
-  const auto place_of = [&](std::uint64_t hash) {
+  const auto range_of = [&](std::uint64_t hash) {
     EXPECT_TRUE(hashes.insert(hash));
     return hashes.find(hash)->offset;
   };
   constexpr std::uint64_t kIgnored = 0xABCD00;
-  EXPECT_EQ(place_of(kIgnored + 0b00101), hashes.table().segment(0).offset + 5 * sizeof(Entry));
-  EXPECT_EQ(place_of(kIgnored + 0b01011), hashes.table().segment(1).offset + 3 * sizeof(Entry));
-  EXPECT_EQ(place_of(kIgnored + 0b10110), hashes.table().segment(2).offset + 6 * sizeof(Entry));
+  EXPECT_EQ(range_of(kIgnored + 0b00101),
+            hashes.table().segment(0).offset + 5 * sizeof(HstoreEntry));
+  EXPECT_EQ(range_of(kIgnored + 0b01011),
+            hashes.table().segment(1).offset + 3 * sizeof(HstoreEntry));
+  EXPECT_EQ(range_of(kIgnored + 0b10110),
+            hashes.table().segment(2).offset + 6 * sizeof(HstoreEntry));
 }
 
 TEST(HstoreTable, TheHopsOfAnEntrySayWhereItsItemsAre) {
   TableOfHashes hashes({.first_segment = 128, .hops = 63});
   for (std::uint64_t i = 0; i < 63; ++i) ASSERT_TRUE(hashes.insert(5 + (i << 7)));
-  EXPECT_EQ(hashes.memory().load(hashes.table().segment(0).offset + 5 * sizeof(Entry)),
+  EXPECT_EQ(hashes.memory().load(hashes.table().segment(0).offset + 5 * sizeof(HstoreEntry)),
             (std::uint64_t{1} << 63) - 1);
   EXPECT_EQ(hashes.table().segments(), 1U);
   ASSERT_TRUE(hashes.insert(5 + (std::uint64_t{63} << 7)));

@@ -33,7 +33,7 @@ Names names_of(pmem::Region& region, Inode& inode) {
   Names names;
   inode.directory->visit(0, [&](const Name& name) {
     std::string text(name.length, '\0');
-    region.read(name.place + sizeof(AddEntry),
+    region.read(name.offset + sizeof(AddEntry),
                 std::as_writable_bytes(std::span(text.data(), text.size())));
     names[name.cookie] = {std::move(text), name.inode};
     return true;
@@ -42,7 +42,7 @@ Names names_of(pmem::Region& region, Inode& inode) {
 }
 
 struct LoggedEntry {
-  Bytes place = 0;
+  Bytes offset = 0;
   std::vector<std::byte> bytes{};
 };
 
@@ -56,7 +56,7 @@ struct LoggedFile {
 
   std::size_t entry_at(Bytes line) const {
     const auto entry = std::find_if(entries.begin(), entries.end(), [&](const LoggedEntry& each) {
-      return line >= each.place && line < each.place + each.bytes.size();
+      return line >= each.offset && line < each.offset + each.bytes.size();
     });
     return static_cast<std::size_t>(entry - entries.begin());
   }
@@ -64,7 +64,7 @@ struct LoggedFile {
   // The cookie of the name that the entry adds or removes; 0 if it is of no name.
   std::uint64_t cookie_at(Bytes line) const {
     const LoggedEntry& entry = entries[entry_at(line)];
-    const EntryView view{entry.bytes, entry.place, 0};
+    const EntryView view{entry.bytes, entry.offset, 0};
     const EntryType type = view.as<EntryHeader>().type;
     if (type == EntryType::add) return view.as<AddEntry>().cookie;
     return type == EntryType::remove ? view.as<RemoveEntry>().cookie : 0;
@@ -76,7 +76,7 @@ struct LoggedFile {
     Blocks found;
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (!counts(i)) continue;
-      const EntryView entry{entries[i].bytes, entries[i].place, 0};
+      const EntryView entry{entries[i].bytes, entries[i].offset, 0};
       const auto header = entry.as<EntryHeader>();
       if (header.type == EntryType::size && (header.flags & kCuts) != 0) {
         const Bytes size = entry.as<SizeEntry>().size;
@@ -115,7 +115,7 @@ std::vector<LoggedFile> files_with_logs(pmem::Region& region, const Geometry& ge
     LoggedFile file{.number = number};
     const auto record = region.read_object<InodeRecord>(geometry.inode_offset(number));
     const std::string problem = load(region, geometry, inode, record, [&](const EntryView& entry) {
-      file.entries.push_back({entry.place, {entry.bytes.begin(), entry.bytes.end()}});
+      file.entries.push_back({entry.offset, {entry.bytes.begin(), entry.bytes.end()}});
     });
     EXPECT_EQ(problem, "");
     if (!inode.exists || file.entries.empty()) continue;
@@ -148,7 +148,7 @@ class LostEntries {
     for (const LoggedFile& file : files_with_logs(*region_, geometry_)) {
       for (const LoggedEntry& entry : file.entries) {
         for (Bytes at = 0; at < entry.bytes.size(); at += kCacheLine) {
-          co_await lose(file, entry.place + at);
+          co_await lose(file, entry.offset + at);
           if (testing::Test::HasFailure()) co_return;
         }
       }
@@ -215,8 +215,8 @@ class LostEntries {
       EntryHeader adds;
       for (std::size_t i = 0; i < file.entries.size(); ++i) {
         const LoggedEntry& entry = file.entries[i];
-        const auto header = EntryView{entry.bytes, entry.place, 0}.as<EntryHeader>();
-        const bool is_of_name = file.cookie_at(entry.place) == lost && i != file.entry_at(line);
+        const auto header = EntryView{entry.bytes, entry.offset, 0}.as<EntryHeader>();
+        const bool is_of_name = file.cookie_at(entry.offset) == lost && i != file.entry_at(line);
         if (is_of_name && header.type == EntryType::add) adds = header;
       }
       EXPECT_LE((fs::Timestamp{record.base.created_seconds, record.base.created_nanoseconds}),

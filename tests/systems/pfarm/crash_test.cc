@@ -78,10 +78,10 @@ TEST(PFarmCrash, DamageIsRefusedInOneLine) {
        {{kStateOffset, State{1, true}.word()}},
        // A mark without a record, with one for another place, and with one from there.
        {{mark, 1}},
-       {{mark, 1}, {record + offsetof(Record, place), table.bucket_offset(1) + 4}},
-       {{mark, 1}, {record + offsetof(Record, place), geometry.size()}},
+       {{mark, 1}, {record + offsetof(Record, target), table.bucket_offset(1) + 4}},
+       {{mark, 1}, {record + offsetof(Record, target), geometry.size()}},
        {{mark, 1},
-        {record + offsetof(Record, place), table.bucket_offset(1)},
+        {record + offsetof(Record, target), table.bucket_offset(1)},
         {record + offsetof(Record, from), table.bucket_offset(1) + kCacheLine}},
        {{table.bucket_offset(1) + kLinkOffset, 3}},
        {{table.bucket_offset(4) + kLinkOffset, 1}},

@@ -94,7 +94,7 @@ TEST(PFarmPool, RecoversWhatMoreWorkersLeft) {
       const pfarm::Table table = geometry.table(0);
       const auto item = bucket_hash::Slot::of(key, value);
       log.write({.item = item,
-                 .place = pfarm::Record::place_of(table.bucket_offset(table.home(item)), 2),
+                 .target = pfarm::Record::target_of(table.bucket_offset(table.home(item)), 2),
                  .header = pfarm::bit_of(2)});
       log.commit();
     }

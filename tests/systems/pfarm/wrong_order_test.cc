@@ -134,7 +134,7 @@ Steps leaves_the_old_item(const LoggedWrite& w) {
   const auto other = free_slot(w.record.header);
   if (!is_update(w) || !other) return as_it_should(w);
   Record elsewhere = w.record;
-  elsewhere.place = Record::place_of(w.record.bucket(), *other);
+  elsewhere.target = Record::target_of(w.record.bucket(), *other);
   elsewhere.header |= bit_of(*other);
   return joined(written(elsewhere), w.publish);
 }
@@ -156,7 +156,7 @@ Steps copied(const LoggedWrite& w) {
 Steps deleted(const LoggedWrite& w) {
   const Header header = kVersion.incremented(w.from_before) & ~bit_of(w.slot_left());
   return written(
-      {.item = {}, .place = Record::place_of(w.record.from, w.slot_left()), .header = header});
+      {.item = {}, .target = Record::target_of(w.record.from, w.slot_left()), .header = header});
 }
 Steps moves_by_two_writes(const LoggedWrite& w) {
   if (w.record.from == 0) return as_it_should(w);
@@ -180,7 +180,7 @@ Steps wraps_around(Operation operation, const Steps& steps, const Image& memory)
       return as_it_should(w);
     }
     return written({.item = w.record.item,
-                    .place = Record::place_of(table.bucket_offset(0), *slot),
+                    .target = Record::target_of(table.bucket_offset(0), *slot),
                     .header = kVersion.incremented(header) | bit_of(*slot)});
   };
   return of_each_write(in_first)(operation, steps, memory);

@@ -39,7 +39,7 @@ Task<Result> Versioning::do_work(Services& services, const Invocation& work) {
     co_return co_await put(services, work, std::string(request.substr(kPut.size())));
   }
   if (request == kPutDetached && work.detached.size() == 1) {
-    const Place given = work.detached.front();
+    const ByteRange given = work.detached.front();
     std::string value(given.length, '\0');
     services.memory().region().read(given.offset, std::as_writable_bytes(std::span(value)));
     Result result = co_await put(services, work, std::move(value));

@@ -53,8 +53,8 @@ class ChildLauncher final : public Launcher {
                      .mode = options_.mode,
                      .limits = options_.limits};
     std::sort(order.parts.begin(), order.parts.end(),
-              [](Place a, Place b) { return a.offset < b.offset; });
-    for (const Place part : order.parts) child.parts.push_back({part.offset, part.length});
+              [](ByteRange a, ByteRange b) { return a.offset < b.offset; });
+    for (const ByteRange part : order.parts) child.parts.push_back({part.offset, part.length});
     child.arguments = {std::to_string(kProtocolVersion),
                        options_.flushing == Flushing::lines ? kFlushing : ""};
     for (std::string& plugin : order.plugins) {

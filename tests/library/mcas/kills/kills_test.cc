@@ -274,11 +274,11 @@ class Inspection {
 
  private:
   std::optional<std::string> get(const std::string& key) {
-    const auto place = engine_->get(std::as_bytes(std::span(key)));
-    if (!place) return std::nullopt;
+    const auto range = engine_->get(std::as_bytes(std::span(key)));
+    if (!range) return std::nullopt;
     ++found_;
-    std::string value(place->length, '\0');
-    pools_.region().read(place->offset, std::as_writable_bytes(std::span(value)));
+    std::string value(range->length, '\0');
+    pools_.region().read(range->offset, std::as_writable_bytes(std::span(value)));
     return value;
   }
   void check_value(const std::string& key, const Changes& changes) {
@@ -288,9 +288,9 @@ class Inspection {
   }
   std::uint64_t number_of(const std::string& key) {
     if (!get(key)) return 0;
-    const systems::mcas::Place place = *engine_->get(std::as_bytes(std::span(key)));
-    if (!Register::exists(pools_.memory(), place)) return 0;
-    const Register found(pools_.memory(), place);
+    const systems::mcas::ByteRange range = *engine_->get(std::as_bytes(std::span(key)));
+    if (!Register::exists(pools_.memory(), range)) return 0;
+    const Register found(pools_.memory(), range);
     if (const std::string problem = found.audit(); !problem.empty()) wrong(key, problem);
     return found.number();
   }

@@ -19,12 +19,12 @@ class Register {
   static constexpr Bytes kSize = 16 * KiB;  // of the value
 
   // The value of a key that was created as zeros. Undoes what was interrupted.
-  Register(const systems::mcas::Memory& memory, systems::mcas::Place value)
+  Register(const systems::mcas::Memory& memory, systems::mcas::ByteRange value)
       : arena_(memory, value), places_(arena_, 0), texts_(arena_, Places::kRootSize) {}
-  static bool exists(const systems::mcas::Memory& memory, systems::mcas::Place value) {
+  static bool exists(const systems::mcas::Memory& memory, systems::mcas::ByteRange value) {
     return Arena::exists(memory, value);
   }
-  static void format(const systems::mcas::Memory& memory, systems::mcas::Place value) {
+  static void format(const systems::mcas::Memory& memory, systems::mcas::ByteRange value) {
     Arena::format(memory, value, {.log = 8 * KiB});
   }
 

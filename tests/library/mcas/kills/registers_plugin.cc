@@ -11,8 +11,8 @@ using namespace perdura;
 using namespace perdura::systems::mcas::ado;
 using library_test::Register;
 using library_test::RegisterAnswer;
+using systems::mcas::ByteRange;
 using systems::mcas::Memory;
-using systems::mcas::Place;
 
 class Registers final : public Plugin {
  public:
@@ -43,12 +43,12 @@ class Registers final : public Plugin {
     key = library_test::beside(key);
     if (number % 4 == 2) co_await services.erase_key(key);
     if (number % 4 != 0) co_return true;
-    auto place = co_await services.create_key(key, library_test::kBesideSize);
-    if (place.status == CallStatus::exists) {
-      place = co_await services.open_key(key, LockMode::write);
+    auto range = co_await services.create_key(key, library_test::kBesideSize);
+    if (range.status == CallStatus::exists) {
+      range = co_await services.open_key(key, LockMode::write);
     }
-    if (!place) co_return false;
-    services.memory().store_durably(place.value.offset, number);
+    if (!range) co_return false;
+    services.memory().store_durably(range.value.offset, number);
     co_return true;
   }
 };

@@ -113,13 +113,13 @@ Task<Result<void>> Process::follow(Walk& walk, const Attributes& in, InodeNumber
   co_return Result<void>();
 }
 
-Task<Result<Process::Place>> Process::walk(Walk& walk) {
+Task<Result<Process::PathEnd>> Process::walk(Walk& walk) {
   std::errc error{};
   while (true) {
     const std::size_t begin = walk.rest.find_first_not_of('/');
     if (begin == std::string::npos) {
       // The path is the root, or a symbolic link to it.
-      co_return Place{.directory = walk.at, .name = ".", .is_normal = false, .slash = true};
+      co_return PathEnd{.directory = walk.at, .name = ".", .is_normal = false, .slash = true};
     }
     const bool searchable = co_await may(walk.at, kMayExecute);
     if (!searchable) {
@@ -130,14 +130,15 @@ Task<Result<Process::Place>> Process::walk(Walk& walk) {
     const std::string name = walk.rest.substr(begin, end - begin);
     const std::size_t next = walk.rest.find_first_not_of('/', end);
     if (next == std::string::npos) {
-      co_return Place{.directory = walk.at,
-                      .name = name,
-                      .is_normal = name != "." && name != "..",
-                      .slash = end < walk.rest.size()};
+      co_return PathEnd{.directory = walk.at,
+                        .name = name,
+                        .is_normal = name != "." && name != "..",
+                        .slash = end < walk.rest.size()};
     }
     const std::string behind = walk.rest.substr(next);
-    const Place place{.directory = walk.at, .name = name, .is_normal = name != "." && name != ".."};
-    const Result<Attributes> found = co_await find_at(place);
+    const PathEnd step{
+        .directory = walk.at, .name = name, .is_normal = name != "." && name != ".."};
+    const Result<Attributes> found = co_await find_at(step);
     if (!found) {
       error = found.error();
       break;
@@ -163,37 +164,37 @@ Task<Result<Process::Place>> Process::walk(Walk& walk) {
   co_return tl::unexpected(error);
 }
 
-Task<Result<Attributes>> Process::find_at(const Place& place) {
-  if (place.name == "..") co_return co_await parent_of(place.directory);
-  if (place.name == ".") {
-    co_await session_.hold(place.directory.inode);
-    co_return co_await session_.attributes(place.directory.inode);
+Task<Result<Attributes>> Process::find_at(const PathEnd& end) {
+  if (end.name == "..") co_return co_await parent_of(end.directory);
+  if (end.name == ".") {
+    co_await session_.hold(end.directory.inode);
+    co_return co_await session_.attributes(end.directory.inode);
   }
-  co_return co_await look_up_and_hold(session_, place.directory.inode, place.name);
+  co_return co_await look_up_and_hold(session_, end.directory.inode, end.name);
 }
 
 Task<Result<Attributes>> Process::find(std::string_view path, bool follow_last) {
   Result<Walk> walk = co_await begin(path);
   if (!walk) co_return tl::unexpected(walk.error());
   while (true) {
-    const Result<Place> place = co_await this->walk(*walk);
-    if (!place) co_return tl::unexpected(place.error());
-    const InodeNumber directory = place->directory.inode;
-    const Result<Attributes> found = co_await find_at(*place);
+    const Result<PathEnd> end = co_await this->walk(*walk);
+    if (!end) co_return tl::unexpected(end.error());
+    const InodeNumber directory = end->directory.inode;
+    const Result<Attributes> found = co_await find_at(*end);
     if (!found) {
       co_await session_.release(directory);
       co_return found;
     }
-    if (found->is_symlink() && (follow_last || place->slash)) {
-      const std::string_view behind = place->slash ? "/" : "";
-      const Result<void> followed = co_await follow(*walk, place->directory, found->inode, behind);
+    if (found->is_symlink() && (follow_last || end->slash)) {
+      const std::string_view behind = end->slash ? "/" : "";
+      const Result<void> followed = co_await follow(*walk, end->directory, found->inode, behind);
       co_await session_.release(found->inode);
       if (followed) continue;
       co_await session_.release(directory);
       co_return tl::unexpected(followed.error());
     }
     co_await session_.release(directory);
-    if (place->slash && !found->is_directory()) {
+    if (end->slash && !found->is_directory()) {
       co_await session_.release(found->inode);
       co_return tl::unexpected(std::errc::not_a_directory);
     }
@@ -212,7 +213,7 @@ Task<Result<Attributes>> Process::find(Where where, bool without_opening) {
   co_return co_await session_.attributes((*file)->inode);
 }
 
-Task<Result<Process::Place>> Process::find_place(std::string_view path) {
+Task<Result<Process::PathEnd>> Process::find_end(std::string_view path) {
   Result<Walk> walk = co_await begin(path);
   if (!walk) co_return tl::unexpected(walk.error());
   co_return co_await this->walk(*walk);

@@ -164,7 +164,7 @@ class Process {
     int symlinks = 0;
   };
   // The end of a path: a name in a directory, which is held.
-  struct Place {
+  struct PathEnd {
     Attributes directory{};
     std::string name;
     bool is_normal = true;  // not ".", ".." or the root
@@ -179,33 +179,33 @@ class Process {
   // --- paths. The caller must release the inodes of results.
   Task<Result<Walk>> begin(std::string_view path);
   // Goes on to the last component.
-  Task<Result<Place>> walk(Walk& walk);
+  Task<Result<PathEnd>> walk(Walk& walk);
   // Continues with the target of a symbolic link in directory `in`, followed by `behind`.
   Task<Result<void>> follow(Walk& walk, const Attributes& in, InodeNumber symlink,
                             std::string_view behind);
   Task<Result<Attributes>> parent_of(const Attributes& directory);
   // The inode that a place names, held.
-  Task<Result<Attributes>> find_at(const Place& place);
+  Task<Result<Attributes>> find_at(const PathEnd& end);
   Task<Result<Attributes>> find(std::string_view path, bool follow);
   // `without_opening`: a descriptor that was opened with O_PATH suffices.
   Task<Result<Attributes>> find(Where where, bool without_opening = false);
-  Task<Result<Place>> find_place(std::string_view path);
+  Task<Result<PathEnd>> find_end(std::string_view path);
   // find_free() finds a place without an inode; find_new() also checks that something may be made
   // there.
-  Task<Result<Place>> find_free(std::string_view path, bool directory);
-  Task<Result<Place>> find_new(std::string_view path, bool directory);
-  Task<std::optional<std::errc>> why_not_link(const Attributes& inode, const Place& place,
+  Task<Result<PathEnd>> find_free(std::string_view path, bool directory);
+  Task<Result<PathEnd>> find_new(std::string_view path, bool directory);
+  Task<std::optional<std::errc>> why_not_link(const Attributes& inode, const PathEnd& end,
                                               bool may_be_unnamed);
   Task<std::optional<std::errc>> why_not_remove(const Attributes& directory,
                                                 const Attributes& victim, bool as_directory);
-  Task<std::optional<std::errc>> why_not_rename(const Place& from, const Place& to,
+  Task<std::optional<std::errc>> why_not_rename(const PathEnd& from, const PathEnd& to,
                                                 RenameMode mode);
   Task<bool> lies_in(InodeNumber inode, InodeNumber directory);
 
   // --- rules
   Task<std::optional<AccessList>> list_of(const Attributes& inode, std::string_view name);
   Task<bool> may(const Attributes& inode, std::uint32_t wanted);
-  Task<Result<Attributes>> make(const Place& place, mode_t mode, std::uint64_t device,
+  Task<Result<Attributes>> make(const PathEnd& end, mode_t mode, std::uint64_t device,
                                 std::string_view target);
   Task<> note_access(const Attributes& inode);
   Task<std::optional<std::errc>> why_not_open(const Attributes& inode, int flags);

@@ -88,24 +88,24 @@ Task<Result<Attributes>> Process::open_path(std::string_view path, int flags, mo
   Result<Walk> walk = co_await begin(path);
   if (!walk) co_return tl::unexpected(walk.error());
   while (true) {
-    const Result<Place> place = co_await this->walk(*walk);
-    if (!place) co_return tl::unexpected(place.error());
-    const Attributes& directory = place->directory;
+    const Result<PathEnd> end = co_await this->walk(*walk);
+    if (!end) co_return tl::unexpected(end.error());
+    const Attributes& directory = end->directory;
     std::errc error{};
     Result<Attributes> found = tl::unexpected(std::errc::is_a_directory);
-    if (!creates || !place->slash || !place->is_normal) found = co_await find_at(*place);
+    if (!creates || !end->slash || !end->is_normal) found = co_await find_at(*end);
     if (!found && creates && found.error() == std::errc::no_such_file_or_directory &&
-        place->is_normal && directory.links > 0) {
+        end->is_normal && directory.links > 0) {
       const bool writable = co_await may(directory, kMayWrite | kMayExecute);
       if (!writable) {
         found = tl::unexpected(std::errc::permission_denied);
       } else {
-        Result<Attributes> made = co_await make(*place, S_IFREG | (mode & 07777), 0, {});
+        Result<Attributes> made = co_await make(*end, S_IFREG | (mode & 07777), 0, {});
         if (made) made = co_await hold_found(session_, *made);
         if (!made && made.error() == std::errc::file_exists) {
           // Another process was faster. Start again from here.
           walk->at = directory;
-          walk->rest = place->name;
+          walk->rest = end->name;
           continue;
         }
         // The creator of a file may use it whatever its mode.
@@ -117,8 +117,8 @@ Task<Result<Attributes>> Process::open_path(std::string_view path, int flags, mo
       co_await session_.release(directory.inode);
       co_return found;
     }
-    if (found->is_symlink() && (follows || place->slash)) {
-      const std::string_view behind = place->slash ? "/" : "";
+    if (found->is_symlink() && (follows || end->slash)) {
+      const std::string_view behind = end->slash ? "/" : "";
       const Result<void> followed = co_await follow(*walk, directory, found->inode, behind);
       co_await session_.release(found->inode);
       if (followed) continue;
@@ -130,7 +130,7 @@ Task<Result<Attributes>> Process::open_path(std::string_view path, int flags, mo
       error = std::errc::file_exists;
     } else if (creates && found->is_directory()) {
       error = std::errc::is_a_directory;
-    } else if ((has_flags(flags, O_DIRECTORY) || place->slash) && !found->is_directory()) {
+    } else if ((has_flags(flags, O_DIRECTORY) || end->slash) && !found->is_directory()) {
       error = std::errc::not_a_directory;
     } else if (!has_flags(flags, O_PATH)) {
       const std::optional<std::errc> refused = co_await why_not_open(*found, flags);

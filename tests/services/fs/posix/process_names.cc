@@ -12,58 +12,58 @@ Result<void> without_value(const Result<Attributes>& result) {
 
 }  // namespace
 
-Task<Result<Process::Place>> Process::find_free(std::string_view path, bool directory) {
-  const Result<Place> place = co_await find_place(path);
-  if (!place) co_return place;
-  const InodeNumber in = place->directory.inode;
+Task<Result<Process::PathEnd>> Process::find_free(std::string_view path, bool directory) {
+  const Result<PathEnd> end = co_await find_end(path);
+  if (!end) co_return end;
+  const InodeNumber in = end->directory.inode;
   std::errc error{};
-  if (!place->is_normal) {
+  if (!end->is_normal) {
     error = std::errc::file_exists;
-  } else if (place->directory.links == 0) {
+  } else if (end->directory.links == 0) {
     error = std::errc::no_such_file_or_directory;
   } else {
-    const Result<Attributes> found = co_await session_.look_up(in, place->name);
+    const Result<Attributes> found = co_await session_.look_up(in, end->name);
     if (found) {
       error = std::errc::file_exists;
     } else if (found.error() != std::errc::no_such_file_or_directory) {
       error = found.error();
-    } else if (place->slash && !directory) {
+    } else if (end->slash && !directory) {
       error = std::errc::no_such_file_or_directory;
     }
   }
-  if (error == std::errc{}) co_return place;
+  if (error == std::errc{}) co_return end;
   co_await session_.release(in);
   co_return tl::unexpected(error);
 }
 
-Task<Result<Process::Place>> Process::find_new(std::string_view path, bool directory) {
-  const Result<Place> place = co_await find_free(path, directory);
-  if (!place) co_return place;
-  const bool writable = co_await may(place->directory, kMayWrite | kMayExecute);
-  if (writable) co_return place;
-  co_await session_.release(place->directory.inode);
+Task<Result<Process::PathEnd>> Process::find_new(std::string_view path, bool directory) {
+  const Result<PathEnd> end = co_await find_free(path, directory);
+  if (!end) co_return end;
+  const bool writable = co_await may(end->directory, kMayWrite | kMayExecute);
+  if (writable) co_return end;
+  co_await session_.release(end->directory.inode);
   co_return tl::unexpected(std::errc::permission_denied);
 }
 
-Task<Result<Attributes>> Process::make(const Place& place, mode_t mode, std::uint64_t device,
+Task<Result<Attributes>> Process::make(const PathEnd& end, mode_t mode, std::uint64_t device,
                                        std::string_view target) {
-  const std::optional<AccessList> defaults = co_await list_of(place.directory, kDefaultList);
-  const Inherited made = inherit(credentials, place.directory, defaults, mode, options.umask);
+  const std::optional<AccessList> defaults = co_await list_of(end.directory, kDefaultList);
+  const Inherited made = inherit(credentials, end.directory, defaults, mode, options.umask);
   const NewInode inode{.mode = made.mode,
                        .uid = made.uid,
                        .gid = made.gid,
                        .device = device,
                        .target = target,
                        .extended = made.extended};
-  co_return co_await session_.create(place.directory.inode, place.name, inode, now());
+  co_return co_await session_.create(end.directory.inode, end.name, inode, now());
 }
 
 Task<Result<void>> Process::mkdir(std::string_view path, mode_t mode) {
-  const Result<Place> place = co_await find_new(path, true);
-  if (!place) co_return tl::unexpected(place.error());
+  const Result<PathEnd> end = co_await find_new(path, true);
+  if (!end) co_return tl::unexpected(end.error());
   const mode_t with_type = S_IFDIR | (mode & (0777 | S_ISVTX));
-  const Result<Attributes> made = co_await make(*place, with_type, 0, {});
-  co_await session_.release(place->directory.inode);
+  const Result<Attributes> made = co_await make(*end, with_type, 0, {});
+  co_await session_.release(end->directory.inode);
   co_return without_value(made);
 }
 
@@ -75,23 +75,23 @@ Task<Result<void>> Process::mknod(std::string_view path, mode_t mode, std::uint6
   if (!is_device && type != S_IFREG && type != S_IFIFO && type != S_IFSOCK) {
     co_return tl::unexpected(std::errc::invalid_argument);
   }
-  const Result<Place> place = co_await find_new(path, false);
-  if (!place) co_return tl::unexpected(place.error());
+  const Result<PathEnd> end = co_await find_new(path, false);
+  if (!end) co_return tl::unexpected(end.error());
   Result<Attributes> made = tl::unexpected(std::errc::operation_not_permitted);
   if (!is_device || credentials.is_privileged()) {
-    made = co_await make(*place, type | (mode & 07777), device, {});
+    made = co_await make(*end, type | (mode & 07777), device, {});
   }
-  co_await session_.release(place->directory.inode);
+  co_await session_.release(end->directory.inode);
   co_return without_value(made);
 }
 
 Task<Result<void>> Process::symlink(std::string_view target, std::string_view path) {
   if (target.empty()) co_return tl::unexpected(std::errc::no_such_file_or_directory);
   if (target.size() > kLongestPath) co_return tl::unexpected(std::errc::filename_too_long);
-  const Result<Place> place = co_await find_new(path, false);
-  if (!place) co_return tl::unexpected(place.error());
-  const Result<Attributes> made = co_await make(*place, S_IFLNK | 0777, 0, target);
-  co_await session_.release(place->directory.inode);
+  const Result<PathEnd> end = co_await find_new(path, false);
+  if (!end) co_return tl::unexpected(end.error());
+  const Result<Attributes> made = co_await make(*end, S_IFLNK | 0777, 0, target);
+  co_await session_.release(end->directory.inode);
   co_return without_value(made);
 }
 
@@ -104,13 +104,13 @@ Task<Result<std::string>> Process::readlink(std::string_view path) {
   co_return target;
 }
 
-Task<std::optional<std::errc>> Process::why_not_link(const Attributes& inode, const Place& place,
+Task<std::optional<std::errc>> Process::why_not_link(const Attributes& inode, const PathEnd& end,
                                                      bool may_be_unnamed) {
   if (options.protected_hard_links && !credentials.owns(inode.uid)) {
     const bool accessible = co_await may(inode, kMayRead | kMayWrite);
     if (!is_safe_to_link(inode, accessible)) co_return std::errc::operation_not_permitted;
   }
-  const bool writable = co_await may(place.directory, kMayWrite | kMayExecute);
+  const bool writable = co_await may(end.directory, kMayWrite | kMayExecute);
   if (!writable) co_return std::errc::permission_denied;
   if (inode.is_directory()) co_return std::errc::operation_not_permitted;
   if (inode.links == 0 && !may_be_unnamed) co_return std::errc::no_such_file_or_directory;
@@ -120,21 +120,21 @@ Task<std::optional<std::errc>> Process::why_not_link(const Attributes& inode, co
 Task<Result<void>> Process::link(Where existing, std::string_view path) {
   const Result<Attributes> found = co_await find(existing, true);
   if (!found) co_return tl::unexpected(found.error());
-  const Result<Place> place = co_await find_free(path, false);
-  if (!place) {
+  const Result<PathEnd> end = co_await find_free(path, false);
+  if (!end) {
     co_await session_.release(found->inode);
-    co_return tl::unexpected(place.error());
+    co_return tl::unexpected(end.error());
   }
   OpenFile* const file =
       existing.descriptor ? descriptors_.at(*existing.descriptor).get() : nullptr;
   const bool may_be_unnamed = file != nullptr && file->is_linkable;
-  const InodeNumber in = place->directory.inode;
+  const InodeNumber in = end->directory.inode;
   Result<void> done;
-  const auto error = co_await why_not_link(*found, *place, may_be_unnamed);
+  const auto error = co_await why_not_link(*found, *end, may_be_unnamed);
   if (error) {
     done = tl::unexpected(*error);
   } else {
-    const Result<Attributes> linked = co_await session_.link(found->inode, in, place->name, now());
+    const Result<Attributes> linked = co_await session_.link(found->inode, in, end->name, now());
     if (linked && file != nullptr) file->is_linkable = false;
     done = without_value(linked);
   }
@@ -155,23 +155,23 @@ Task<std::optional<std::errc>> Process::why_not_remove(const Attributes& directo
 }
 
 Task<Result<void>> Process::unlink(std::string_view path) {
-  const Result<Place> place = co_await find_place(path);
-  if (!place) co_return tl::unexpected(place.error());
-  const InodeNumber directory = place->directory.inode;
+  const Result<PathEnd> end = co_await find_end(path);
+  if (!end) co_return tl::unexpected(end.error());
+  const InodeNumber directory = end->directory.inode;
   Result<void> done = tl::unexpected(std::errc::is_a_directory);
-  if (place->is_normal) {
-    const Result<Attributes> found = co_await session_.look_up(directory, place->name);
+  if (end->is_normal) {
+    const Result<Attributes> found = co_await session_.look_up(directory, end->name);
     if (!found) {
       done = tl::unexpected(found.error());
-    } else if (place->slash) {
+    } else if (end->slash) {
       done = tl::unexpected(found->is_directory() ? std::errc::is_a_directory
                                                   : std::errc::not_a_directory);
     } else {
-      const auto error = co_await why_not_remove(place->directory, *found, false);
+      const auto error = co_await why_not_remove(end->directory, *found, false);
       if (error) {
         done = tl::unexpected(*error);
       } else {
-        done = co_await session_.unlink(directory, place->name, now());
+        done = co_await session_.unlink(directory, end->name, now());
       }
     }
   }
@@ -180,27 +180,27 @@ Task<Result<void>> Process::unlink(std::string_view path) {
 }
 
 Task<Result<void>> Process::rmdir(std::string_view path) {
-  const Result<Place> place = co_await find_place(path);
-  if (!place) co_return tl::unexpected(place.error());
-  const InodeNumber directory = place->directory.inode;
+  const Result<PathEnd> end = co_await find_end(path);
+  if (!end) co_return tl::unexpected(end.error());
+  const InodeNumber directory = end->directory.inode;
   Result<void> done;
-  if (place->name == "..") {
+  if (end->name == "..") {
     done = tl::unexpected(std::errc::directory_not_empty);
-  } else if (!place->is_normal) {
+  } else if (!end->is_normal) {
     // The path ends with ".", or is "/".
     const bool is_root = path.find_first_not_of('/') == path.npos;
     done =
         tl::unexpected(is_root ? std::errc::device_or_resource_busy : std::errc::invalid_argument);
   } else {
-    const Result<Attributes> found = co_await session_.look_up(directory, place->name);
+    const Result<Attributes> found = co_await session_.look_up(directory, end->name);
     if (!found) {
       done = tl::unexpected(found.error());
     } else {
-      const auto error = co_await why_not_remove(place->directory, *found, true);
+      const auto error = co_await why_not_remove(end->directory, *found, true);
       if (error) {
         done = tl::unexpected(*error);
       } else {
-        done = co_await session_.remove_directory(directory, place->name, now());
+        done = co_await session_.remove_directory(directory, end->name, now());
       }
     }
   }
@@ -218,7 +218,7 @@ Task<bool> Process::lies_in(InodeNumber inode, InodeNumber directory) {
   co_return at == directory;
 }
 
-Task<std::optional<std::errc>> Process::why_not_rename(const Place& from, const Place& to,
+Task<std::optional<std::errc>> Process::why_not_rename(const PathEnd& from, const PathEnd& to,
                                                        RenameMode mode) {
   const bool exchanges = mode == RenameMode::exchange;
   if (!from.is_normal) co_return std::errc::device_or_resource_busy;
@@ -275,9 +275,9 @@ Task<std::optional<std::errc>> Process::why_not_rename(const Place& from, const 
 
 Task<Result<void>> Process::rename(std::string_view path, std::string_view new_path,
                                    RenameMode mode) {
-  const Result<Place> from = co_await find_place(path);
+  const Result<PathEnd> from = co_await find_end(path);
   if (!from) co_return tl::unexpected(from.error());
-  const Result<Place> to = co_await find_place(new_path);
+  const Result<PathEnd> to = co_await find_end(new_path);
   if (!to) {
     co_await session_.release(from->directory.inode);
     co_return tl::unexpected(to.error());

@@ -17,7 +17,7 @@ using namespace test;
 constexpr Versioning::Settings kTwoVersions{.versions = 2, .arena = 1024, .log = 256};
 const char* const kValues[] = {"first", "second, which is longer", "third", ""};
 
-Plugins versioning() { return one(std::make_unique<Versioning>(kTwoVersions)); }
+Plugins versioning() { return only(std::make_unique<Versioning>(kTwoVersions)); }
 
 // A child process of the shard's node that serves it; the first child of the platform is
 // kProcessNode.

@@ -72,10 +72,10 @@ class FakeShard final : public Callbacks {
     if (mode == LockMode::write || --found->second == 0) locks_.erase(found);
   }
 
-  std::optional<Place> find(const std::string& key) override {
-    const std::optional<Place> place = engine_.engine().get(mcas::test::as_key(key));
-    if (place && place->length <= hstore::kLongestInField) return Place{place->offset, 0};
-    return place;
+  std::optional<ByteRange> find(const std::string& key) override {
+    const std::optional<ByteRange> range = engine_.engine().get(mcas::test::as_key(key));
+    if (range && range->length <= hstore::kLongestInField) return ByteRange{range->offset, 0};
+    return range;
   }
   // Of the key "endless" there is more than a message holds.
   std::optional<std::string> read(const std::string& key) override {
@@ -102,32 +102,33 @@ class FakeShard final : public Callbacks {
     const Bytes offset = engine_.engine().get(mcas::test::as_key(key))->offset;
     co_return Created{CallStatus::done, {offset, length}};
   }
-  bool free(Place place) override {
+  bool free(ByteRange range) override {
     std::string found;
-    engine_.engine().iterate([&](Key key, Place value) {
+    engine_.engine().iterate([&](Key key, ByteRange value) {
       const std::string text(reinterpret_cast<const char*>(key.data()), key.size());
-      if (text[0] == kHidden && value.offset == place.offset) found = text;
+      if (text[0] == kHidden && value.offset == range.offset) found = text;
     });
     return !found.empty() && engine_.erase(found);
   }
-  void for_each(const std::function<void(const std::string&, Place)>& visit) override {
-    engine_.engine().iterate([&](Key key, Place value) {
+  void for_each(const std::function<void(const std::string&, ByteRange)>& visit) override {
+    engine_.engine().iterate([&](Key key, ByteRange value) {
       const std::string text(reinterpret_cast<const char*>(key.data()), key.size());
       if (text[0] != kHidden) visit(text, value);
     });
   }
-  Task<Found> find_key(std::string expression, Matching matching, std::uint64_t position) override {
-    if (matching != Matching::prefix) co_return Found{};
+  Task<KeySearchResult> find_key(std::string expression, Matching matching,
+                                 std::uint64_t position) override {
+    if (matching != Matching::prefix) co_return KeySearchResult{};
     std::set<std::string> keys;
-    for_each([&](const std::string& key, Place) { keys.insert(key); });
+    for_each([&](const std::string& key, ByteRange) { keys.insert(key); });
     std::uint64_t at = 0;
     for (const std::string& key : keys) {
       if (at >= position && key.starts_with(expression)) {
-        co_return Found{CallStatus::done, key, at};
+        co_return KeySearchResult{CallStatus::done, key, at};
       }
       ++at;
     }
-    co_return Found{CallStatus::not_found, {}, 0};
+    co_return KeySearchResult{CallStatus::not_found, {}, 0};
   }
   PoolInfo info() override {
     const EngineStatistics counts = engine_.engine().statistics();
@@ -169,13 +170,13 @@ class Function final : public Plugin {
   Body body_;
 };
 
-inline Plugins one(std::unique_ptr<Plugin> plugin) {
+inline Plugins only(std::unique_ptr<Plugin> plugin) {
   Plugins plugins;
   plugins.push_back(std::move(plugin));
   return plugins;
 }
 inline Plugins function(Function::Body body) {
-  return one(std::make_unique<Function>(std::move(body)));
+  return only(std::make_unique<Function>(std::move(body)));
 }
 
 inline std::unique_ptr<Platform> make_machine(const std::string& platform) {
@@ -217,7 +218,7 @@ struct Shard {
     WorkMessage order;
     order.request = std::move(request);
     EXPECT_TRUE(store.try_lock(key, LockMode::write)) << key;
-    std::optional<Place> value = store.find(key);
+    std::optional<ByteRange> value = store.find(key);
     order.is_new = !value;
     if (!value) value = (co_await store.create(key, length)).value;
     order.key = std::move(key);

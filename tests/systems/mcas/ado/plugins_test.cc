@@ -21,7 +21,7 @@ TEST(AdoPlugins, VersioningKeepsTheLastVersions) {
   const std::uint32_t seed = perdura::test::random_seed();
   SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
-  const auto plugins = [] { return one(std::make_unique<Versioning>(kSmall)); };
+  const auto plugins = [] { return only(std::make_unique<Versioning>(kSmall)); };
   run("sim", plugins, [&](Shard& shard) -> Task<> {
     std::map<std::string, std::deque<std::string>> model;
     for (int i = 0; i < 200; ++i) {
@@ -56,7 +56,7 @@ TEST(AdoPlugins, VersioningKeepsTheLastVersions) {
 
 // What the network carries does not grow with what is summed up.
 TEST(AdoPlugins, AggregateSumsUpWhereTheValuesAre) {
-  const auto plugins = [] { return one(std::make_unique<Aggregate>()); };
+  const auto plugins = [] { return only(std::make_unique<Aggregate>()); };
   run("sim", plugins, [](Shard& shard) -> Task<> {
     std::uint64_t expected = 0;
     Bytes of_values = 0;

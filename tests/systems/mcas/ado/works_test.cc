@@ -17,7 +17,7 @@ using Responses = std::vector<std::string>;
 // GCC 12 cannot take a list in braces beside a co_await.
 Responses just(const char* response) { return {response}; }
 
-Plugins passthru() { return one(std::make_unique<Passthru>()); }
+Plugins passthru() { return only(std::make_unique<Passthru>()); }
 
 class AdoWorks : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(On, AdoWorks, testing::ValuesIn(perdura::test::platform_names()),
@@ -87,7 +87,7 @@ TEST_P(AdoWorks, SeveralPluginsAreCalledInTurn) {
     });
   };
   const auto plugins = [&] {
-    Plugins all = one(plugin("first"));
+    Plugins all = only(plugin("first"));
     all.push_back(plugin("second"));
     return all;
   };
@@ -281,7 +281,7 @@ TEST_P(AdoWorks, EventsAndTheEndReachAllPlugins) {
   };
   Told told;
   const auto plugins = [&] {
-    Plugins all = one(std::make_unique<Listener>(told));
+    Plugins all = only(std::make_unique<Listener>(told));
     all.push_back(std::make_unique<Listener>(told));
     return all;
   };
@@ -308,7 +308,7 @@ TEST_P(AdoWorks, APluginThatCannotBeginIsRefused) {
     Task<Result> do_work(Services&, const Invocation&) override { co_return Result{}; }
   };
   const auto platform = make_machine(GetParam());
-  start_process(*platform, [] { return one(std::make_unique<Unfit>()); });
+  start_process(*platform, [] { return only(std::make_unique<Unfit>()); });
   start_shard(*platform, [](Shard&) -> Task<> { co_return; });
   try {
     platform->run();

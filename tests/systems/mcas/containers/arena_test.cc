@@ -32,7 +32,7 @@ TEST(Arena, ChangesOnlyInTransactionsAndOnlyItself) {
   Containers all(memory.region());
   EXPECT_THROW(all.numbers.push_back(1), std::logic_error);
   EXPECT_THROW(all.arena.transact([&] { all.arena.transact([] {}); }), std::logic_error);
-  EXPECT_THROW(all.arena.transact([&] { all.arena.write(Containers::kPlace.length, 1); }),
+  EXPECT_THROW(all.arena.transact([&] { all.arena.write(Containers::kRange.length, 1); }),
                std::out_of_range);
   EXPECT_THROW(all.numbers.get(0), std::out_of_range);
   EXPECT_THROW(Vector<int>(all.arena, 120), std::out_of_range);
@@ -51,10 +51,10 @@ TEST(Arena, IsTheSameWhereverItIsMapped) {
       for (unsigned i = 0; i < 11; ++i) change(all, model, i, i, i * 7);
     }));
   }
-  constexpr Place kElsewhere{640, Containers::kPlace.length};
+  constexpr ByteRange kElsewhere{640, Containers::kRange.length};
   PlainMemory other(kElsewhere.end());
-  other.region().write(kElsewhere.offset, memory.bytes().subspan(Containers::kPlace.offset,
-                                                                 Containers::kPlace.length));
+  other.region().write(kElsewhere.offset, memory.bytes().subspan(Containers::kRange.offset,
+                                                                 Containers::kRange.length));
   const Containers moved(other.region(), kElsewhere);
   EXPECT_EQ(moved.contents(), model);
   EXPECT_EQ(moved.audit(), "");
@@ -118,7 +118,7 @@ TEST(Arena, OutOfSpaceUndoesTheWholeTransaction) {
 TEST(Arena, TheFirstCopyOfARangeIsTheOneThatIsWrittenBack) {
   PlainMemory memory(Containers::kMemory);
   format_in(memory.region());
-  Arena arena(Memory(memory.region(), Flushing::lines), Containers::kPlace);
+  Arena arena(Memory(memory.region(), Flushing::lines), Containers::kRange);
   using Words = std::array<std::uint64_t, 4>;
   const Bytes root = arena.root(0, sizeof(Words));
   EXPECT_TRUE(arena.transact([&] { arena.write(root, Words{1, 2, 3, 4}); }));
@@ -133,7 +133,7 @@ TEST(Arena, TheFirstCopyOfARangeIsTheOneThatIsWrittenBack) {
 
 // docs/systems/mcas.md has this table.
 TEST(Arena, FlushesAndFencesOfTransactions) {
-  constexpr Place kRoom{0, 64 * KiB};
+  constexpr ByteRange kRoom{0, 64 * KiB};
   PlainMemory memory(kRoom.end());
   format_in(memory.region(), kRoom, {.log = 4 * KiB, .roots = 128});
   Containers all(memory.region(), kRoom);

@@ -18,7 +18,7 @@ TEST(Containers, BehaveLikeAModelAndAreTheSameAfterARestart) {
   const std::uint32_t seed = perdura::test::random_seed();
   SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
-  constexpr Place kRoom{192, 32 * KiB};
+  constexpr ByteRange kRoom{192, 32 * KiB};
   PlainMemory memory(kRoom.end());
   format_in(memory.region(), kRoom, {.log = 4 * KiB, .roots = 128});
   Model model;
@@ -58,7 +58,7 @@ TEST(Containers, BehaveLikeAModelAndAreTheSameAfterARestart) {
 TEST(Containers, AVectorOfStringsKeepsNoneThatItHasDropped) {
   PlainMemory memory(Containers::kMemory);
   format_in(memory.region());
-  Arena arena(Memory(memory.region(), Flushing::lines), Containers::kPlace);
+  Arena arena(Memory(memory.region(), Flushing::lines), Containers::kRange);
   Vector<std::string> names(arena, 0);
   const Bytes free = arena.free_bytes();
   EXPECT_TRUE(arena.transact([&] {
@@ -77,7 +77,7 @@ TEST(Containers, AVectorOfStringsKeepsNoneThatItHasDropped) {
 
 // Linear hashing: whatever the number of buckets, every key is found, and few are in one chain.
 TEST(Containers, AMapGrowsByOneBucketAtATime) {
-  constexpr Place kRoom{0, 256 * KiB};
+  constexpr ByteRange kRoom{0, 256 * KiB};
   PlainMemory memory(kRoom.end());
   // What one key adds is saved in a log of this size, however large the map is.
   format_in(memory.region(), kRoom, {.log = 1 * KiB, .roots = 64});

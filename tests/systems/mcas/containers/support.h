@@ -35,11 +35,11 @@ struct Model {
 struct Containers {
   static constexpr Arena::Sizes kSizes{.log = 1024, .roots = 128};
   // Does not begin at the beginning of the memory, and is followed by something.
-  static constexpr Place kPlace{192, 8 * KiB};
-  static constexpr Bytes kMemory = kPlace.offset + kPlace.length + 64;
+  static constexpr ByteRange kRange{192, 8 * KiB};
+  static constexpr Bytes kMemory = kRange.offset + kRange.length + 64;
 
-  explicit Containers(pmem::Region& region, Place place = kPlace)
-      : arena(Memory(region, Flushing::lines), place) {}
+  explicit Containers(pmem::Region& region, ByteRange range = kRange)
+      : arena(Memory(region, Flushing::lines), range) {}
 
   Arena arena;
   Vector<std::uint64_t> numbers{arena, 0};
@@ -72,9 +72,9 @@ struct Containers {
   }
 };
 
-inline void format_in(pmem::Region& region, Place place = Containers::kPlace,
+inline void format_in(pmem::Region& region, ByteRange range = Containers::kRange,
                       Arena::Sizes sizes = Containers::kSizes) {
-  Arena::format(Memory(region, Flushing::lines), place, sizes);
+  Arena::format(Memory(region, Flushing::lines), range, sizes);
 }
 
 // A change of one container, on both sides. `a` and `b` choose what it is of.

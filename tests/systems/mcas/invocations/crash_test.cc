@@ -123,12 +123,12 @@ TEST_P(InvocationsCrash, APutIsThereOrNot) {
 Task<ado::Result> cell(ado::Services& services, const ado::Invocation& work) {
   const Memory memory = services.memory();
   const auto is_in = [&] {
-    return Place{memory.region().load(work.value.offset),
-                 memory.region().load(work.value.offset + kWord)};
+    return ByteRange{memory.region().load(work.value.offset),
+                     memory.region().load(work.value.offset + kWord)};
   };
-  const auto write = [&](Place place, std::string_view text) {
-    memory.region().write(place.offset, as_key(text));
-    memory.persist({place.offset, text.size()});
+  const auto write = [&](ByteRange range, std::string_view text) {
+    memory.region().write(range.offset, as_key(text));
+    memory.persist({range.offset, text.size()});
   };
   if (work.request == "fill") {
     const std::string other(100, 'f');
@@ -137,14 +137,14 @@ Task<ado::Result> cell(ado::Services& services, const ado::Invocation& work) {
     }
   } else if (work.request != "get") {
     const std::string text = work.request.substr(4);
-    const auto place = co_await services.allocate_memory(text.size());
-    if (!place) co_return ado::Result{{}, "out of space"};
-    const Place before = is_in();
-    write(place.value, text);
+    const auto range = co_await services.allocate_memory(text.size());
+    if (!range) co_return ado::Result{{}, "out of space"};
+    const ByteRange before = is_in();
+    write(range.value, text);
     // Both words are in one line of a value that is aligned to 16 bytes: durable together or, with
     // the same length, one after the other.
     memory.region().store(work.value.offset + kWord, text.size());
-    memory.store_durably(work.value.offset, place.value.offset);
+    memory.store_durably(work.value.offset, range.value.offset);
     if (before.offset != 0) co_await services.free_memory(before);
   }
   // A failure may have kept the length alone.

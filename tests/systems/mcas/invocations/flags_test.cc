@@ -15,9 +15,9 @@ using objects::Error;
 class Invocations : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(All, Invocations, testing::Values("sim", "shm"), platform_name);
 
-std::string bytes_at(const Services& services, Place place) {
-  std::string bytes(place.length, '\0');
-  services.memory().region().read(place.offset, std::as_writable_bytes(std::span(bytes)));
+std::string bytes_at(const Services& services, ByteRange range) {
+  std::string bytes(range.length, '\0');
+  services.memory().region().read(range.offset, std::as_writable_bytes(std::span(bytes)));
   return bytes;
 }
 
@@ -28,9 +28,9 @@ Task<ado::Result> describe(Services& services, const Invocation& work) {
   std::string bytes = bytes_at(services, work.value);
   bytes.erase(std::unique(bytes.begin(), bytes.end()), bytes.end());
   if (!bytes.empty()) text += ' ' + (bytes == std::string(1, '\0') ? "zeros" : bytes);
-  for (const Place& place : work.detached) {
-    text += " with " + bytes_at(services, place);
-    co_await services.free_memory(place);
+  for (const ByteRange& range : work.detached) {
+    text += " with " + bytes_at(services, range);
+    co_await services.free_memory(range);
   }
   co_return ado::Result{{text}, {}};
 }
@@ -193,18 +193,18 @@ TEST_P(Invocations, AreUnsupportedWithoutPlugins) {
 // A part of an allocation is none, so that nothing is handed out again that a plugin still has.
 TEST_P(Invocations, FreeWholeAllocationsOnly) {
   const auto allocate = [](Services& services, const Invocation&) -> Task<ado::Result> {
-    const Place whole = (co_await services.allocate_memory(4096)).value;
+    const ByteRange whole = (co_await services.allocate_memory(4096)).value;
     std::string said;
-    for (const Place other :
-         {Place{whole.offset, 2048}, Place{whole.offset, 8192}, Place{whole.offset, 0},
-          Place{whole.offset + 2048, 2048}, Place{whole.offset - 8, 4104}}) {
+    for (const ByteRange other :
+         {ByteRange{whole.offset, 2048}, ByteRange{whole.offset, 8192}, ByteRange{whole.offset, 0},
+          ByteRange{whole.offset + 2048, 2048}, ByteRange{whole.offset - 8, 4104}}) {
       const bool is_freed = co_await services.free_memory(other) == ado::CallStatus::done;
       said += is_freed ? "freed " : "kept ";
     }
-    const Place next = (co_await services.allocate_memory(4096)).value;
+    const ByteRange next = (co_await services.allocate_memory(4096)).value;
     const bool is_apart = next.offset + 4096 <= whole.offset || whole.offset + 4096 <= next.offset;
     said += is_apart ? "apart" : "the same";
-    for (const Place one : {whole, next}) {
+    for (const ByteRange one : {whole, next}) {
       const bool is_freed = co_await services.free_memory(one) == ado::CallStatus::done;
       said += is_freed ? " freed" : " kept";
     }
@@ -223,12 +223,12 @@ TEST_P(Invocations, FreeWholeAllocationsOnly) {
 TEST_P(Invocations, AllocatedMemoryIsNoKey) {
   const auto allocate = [](Services& services, const Invocation& work) -> Task<ado::Result> {
     if (work.request == "free") {
-      const Place never{work.value.offset, 8};
+      const ByteRange never{work.value.offset, 8};
       const ado::CallStatus freed = co_await services.free_memory(never);
       co_return ado::Result{{freed == ado::CallStatus::not_found ? "no" : "yes"}, {}};
     }
-    const auto place = co_await services.allocate_memory(100);
-    const std::string key = string_of(allocation_key(place.value.offset));
+    const auto range = co_await services.allocate_memory(100);
+    const std::string key = string_of(allocation_key(range.value.offset));
     const auto opened = co_await services.open_key(key, ado::LockMode::write);
     const auto erased = co_await services.erase_key(key);
     const auto created = co_await services.create_key(string_of(allocation_key(1)), 100);

@@ -38,8 +38,8 @@ TEST_P(Processes, EachPoolHasItsOwnWhileItIsOpen) {
     EXPECT_EQ(answer_of(co_await first->invoke(as_key("key"), as_key("3"), 64, kCreate)), "3");
     EXPECT_EQ(launcher.orders.size(), 2U);
     EXPECT_NE(launcher.orders[0].pool, launcher.orders[1].pool);
-    for (const Place& part : launcher.orders[0].parts) {
-      for (const Place& other : launcher.orders[1].parts) {
+    for (const ByteRange& part : launcher.orders[0].parts) {
+      for (const ByteRange& other : launcher.orders[1].parts) {
         EXPECT_TRUE(part.end() <= other.offset || other.end() <= part.offset);
       }
     }
@@ -76,7 +76,7 @@ TEST(PoolDeletion, WaitsUntilItsProcessIsGone) {
 
    private:
     std::optional<Memory> memory_;
-    Place value_;
+    ByteRange value_;
   };
   const auto late = [](const std::vector<std::string>&) {
     ado::Plugins plugins;
@@ -106,7 +106,7 @@ TEST_P(Processes, SeeAllOfThePoolsMemory) {
     Bytes end = 0;
   };
   int works = 0;
-  // Creates a value of its own, and answers the places that it was given.
+  // Creates a value of its own, and answers the ranges that it was given.
   const auto plugin = [&](Services& services, const Invocation& work) -> Task<ado::Result> {
     const auto created = co_await services.create_key(work.request, 5000);
     if (!created) co_return ado::Result{{}, "it could not be created"};
@@ -116,11 +116,11 @@ TEST_P(Processes, SeeAllOfThePoolsMemory) {
       co_return ado::Result{{}, "it could not be allocated"};
     }
     ++works;
-    std::string places;
-    for (const Place& place : {work.value, created.value, allocated.value}) {
-      places += fmt::format("{} {} ", place.offset, place.end());
+    std::string ranges;
+    for (const ByteRange& range : {work.value, created.value, allocated.value}) {
+      ranges += fmt::format("{} {} ", range.offset, range.end());
     }
-    co_return ado::Result{{places}, {}};
+    co_return ado::Result{{ranges}, {}};
   };
   Cluster cluster(GetParam(),
                   config_with(kFunction, {{"granule", 16 * KiB}, {"heap_region", 16 * KiB}}),
@@ -144,12 +144,12 @@ TEST_P(Processes, SeeAllOfThePoolsMemory) {
       error = error_of(answer);
       if (error) break;
       ++acknowledged;
-      std::istringstream places(answer_of(answer));
+      std::istringstream ranges(answer_of(answer));
       const auto& parts = launcher.orders.back().parts;
-      for (Bytes first = 0, end = 0; places >> first >> end;) {
+      for (Bytes first = 0, end = 0; ranges >> first >> end;) {
         EXPECT_TRUE(std::any_of(
             parts.begin(), parts.end(),
-            [&](const Place& part) { return part.offset <= first && end <= part.end(); }))
+            [&](const ByteRange& part) { return part.offset <= first && end <= part.end(); }))
             << first << " to " << end;
       }
       EXPECT_EQ((co_await pool->attributes(as_key(created)))->value_length, 5000U);

@@ -23,10 +23,10 @@ Task<ado::Result> overwrite(ado::Services& services, const ado::Invocation& work
   if (work.is_signal()) co_return ado::Result{};
   const auto value = co_await services.resize_value(work.key, work.request.size());
   if (!value) co_return ado::Result{{}, "out of space"};
-  const Place place = value.value;
-  if (place.length != work.request.size()) co_return ado::Result{{}, "it lies in the table"};
-  services.memory().region().write(place.offset, as_key(work.request));
-  services.memory().persist(place);
+  const ByteRange range = value.value;
+  if (range.length != work.request.size()) co_return ado::Result{{}, "it lies in the table"};
+  services.memory().region().write(range.offset, as_key(work.request));
+  services.memory().persist(range);
   co_return ado::Result{{"overwritten"}, {}};
 }
 MakePlugins overwriting() {

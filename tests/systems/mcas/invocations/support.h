@@ -144,7 +144,7 @@ class TestLauncher final : public ado::Launcher {
                            co_await process.serve();
                          }};
     ChildOrder child{.memory = order.memory, .messages = ado::kQueue};
-    for (const Place part : order.parts) child.parts.push_back({part.offset, part.length});
+    for (const ByteRange part : order.parts) child.parts.push_back({part.offset, part.length});
     std::ranges::sort(child.parts, {}, &MemoryPart::offset);
     ChildProcesses& processes = child_processes_of(*node);
     co_return co_await processes.start_child(std::move(program), std::move(child));

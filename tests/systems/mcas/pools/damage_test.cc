@@ -80,7 +80,7 @@ class DamagedMemory {
 
   std::byte* data() { return memory_.region().data(); }
   pmem::Region& region() { return memory_.region(); }
-  const std::vector<Place>& parts() const { return parts_; }
+  const std::vector<ByteRange>& parts() const { return parts_; }
 
   // All is as it was at first, and the attacked pool is open.
   void reset() {
@@ -101,10 +101,10 @@ class DamagedMemory {
   void expect_others_unchanged() {
     // It may have been given more meanwhile, also if it is damaged by now.
     if (const Pool* const pool = pools_->opened(kDamaged)) parts_ = pools_->parts_of(*pool);
-    std::vector<Place> own = parts_;
+    std::vector<ByteRange> own = parts_;
     Bytes from = parameters_.extent().first;
     own.push_back({start_.size(), 0});
-    for (const Place& part : own) {
+    for (const ByteRange& part : own) {
       ASSERT_TRUE(equal_bytes({data() + from, part.offset - from},
                               std::span(start_).subspan(from, part.offset - from)))
           << "memory of others has changed";
@@ -129,9 +129,9 @@ class DamagedMemory {
  private:
   Contents contents_of_neighbor() {
     Contents all;
-    (*pools_->open(kNeighbor))->engine->iterate([&](Key key, Place place) {
-      std::string value(place.length, '\0');
-      region().read(place.offset, std::as_writable_bytes(std::span(value)));
+    (*pools_->open(kNeighbor))->engine->iterate([&](Key key, ByteRange range) {
+      std::string value(range.length, '\0');
+      region().read(range.offset, std::as_writable_bytes(std::span(value)));
       all.emplace(std::string(text_of(key)), value);
     });
     return all;
@@ -140,8 +140,8 @@ class DamagedMemory {
   Parameters parameters_;
   PlainMemory memory_;
   std::optional<Pools> pools_;
-  std::vector<Place> parts_;  // of the damaged pool
-  std::vector<Place> parts_at_start_;
+  std::vector<ByteRange> parts_;  // of the damaged pool
+  std::vector<ByteRange> parts_at_start_;
   Contents contents_;
   Image start_;
 };
@@ -159,7 +159,7 @@ struct Outcomes {
   }
 };
 
-// What a shard does to a pool. Each place that the engine names is read or written, as by a get or
+// What a shard does to a pool. Each range that the engine names is read or written, as by a get or
 // a direct transfer.
 void use(pmem::Region& region, Pool& pool, std::mt19937_64& random) {
   constexpr int kOperations = 40;
@@ -178,21 +178,21 @@ void use(pmem::Region& region, Pool& pool, std::mt19937_64& random) {
       case 3: {
         Reservation value(pool, 1 + random() % 2000);
         const bool arrives = random() % 4 != 0;
-        if (!value.place() || !arrives) break;
-        const PutOutcome outcome = engine.put_reserved(as_key(key), *value.place());
+        if (!value.range() || !arrives) break;
+        const PutOutcome outcome = engine.put_reserved(as_key(key), *value.range());
         if (outcome == PutOutcome::done) value.taken();
         while (outcome == PutOutcome::must_grow && engine.grow_step()) {
         }
         break;
       }
       case 4:
-        engine.iterate([&](Key, Place) {});
+        engine.iterate([&](Key, ByteRange) {});
         break;
       default:
-        if (const std::optional<Place> place = engine.get(as_key(key))) {
-          bytes.resize(place->length);
-          region.read(place->offset, bytes);
-          if (random() % 2 == 0) region.write(place->offset, bytes);
+        if (const std::optional<ByteRange> range = engine.get(as_key(key))) {
+          bytes.resize(range->length);
+          region.read(range->offset, bytes);
+          if (random() % 2 == 0) region.write(range->offset, bytes);
         }
     }
   }
@@ -236,8 +236,8 @@ TEST_P(PoolsDamage, NoWordLeadsOutOfThePool) {
   std::uint64_t of_values = 0;
   std::memset(&of_values, kDamaged[0], sizeof of_values);
   const Bytes end = pools.region().size();
-  const std::vector<Place> parts = pools.parts();
-  for (const Place& part : parts) {
+  const std::vector<ByteRange> parts = pools.parts();
+  for (const ByteRange& part : parts) {
     for (Bytes at = part.offset; at < part.end(); at += kWord) {
       pools.reset();
       const std::uint64_t word = pools.region().load(at);
@@ -271,7 +271,7 @@ void attack_at_random(const std::string& engine, int rounds) {
     pools.reset();
     const int times = static_cast<int>(1 + random() % 3);
     for (int time = 0; time < times; ++time) {
-      for (const Place& part : pools.parts()) {
+      for (const ByteRange& part : pools.parts()) {
         const std::uint64_t kind = random() % 3;
         const std::uint64_t one_of = kind == 0 ? 1 : kind == 1 ? 50 : 2000;
         for (Bytes at = part.offset; at < part.end(); at += kWord) {

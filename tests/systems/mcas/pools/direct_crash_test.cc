@@ -138,10 +138,10 @@ class Scenario {
     Pools pools(*region, Parameters::of(config_));
     outcome_.problem = pools.audit();
     const auto pool = pools.open("pool");
-    const auto place = pool ? (*pool)->engine->get(as_key("key")) : std::nullopt;
-    if (!place) return;
-    outcome_.found.resize(place->length);
-    region->read(place->offset, std::as_writable_bytes(std::span(outcome_.found)));
+    const auto range = pool ? (*pool)->engine->get(as_key("key")) : std::nullopt;
+    if (!range) return;
+    outcome_.found.resize(range->length);
+    region->read(range->offset, std::as_writable_bytes(std::span(outcome_.found)));
   }
 
   objects::Config config_;

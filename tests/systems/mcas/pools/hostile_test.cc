@@ -81,7 +81,7 @@ Bytestring message_from(std::mt19937_64& random, const Known& known, std::uint32
       if (random() % 8 == 0) transfer.value_offset = random();
       if (random() % 8 == 0) transfer.length = random() >> random() % 64;
       if (random() % 16 == 0) transfer.length = random() % 8 - transfer.value_offset;
-      // A wrong place costs the connection, so it is not tried always.
+      // A wrong range costs the connection, so it is not tried always.
       if (random() % 256 == 0) transfer.remote_offset = random() >> random() % 64;
       if (random() % 256 == 0) transfer.remote_key = static_cast<std::uint32_t>(random());
       set_value(transfer);

@@ -65,9 +65,9 @@ class PoolsCrash : public testing::TestWithParam<std::string> {
       const auto pool = pools.open(name);
       if (!pool) continue;
       auto& items = contents[name];
-      (*pool)->engine->iterate([&](Key key, Place place) {
-        std::string value(place.length, '\0');
-        region.read(place.offset, std::as_writable_bytes(std::span(value)));
+      (*pool)->engine->iterate([&](Key key, ByteRange range) {
+        std::string value(range.length, '\0');
+        region.read(range.offset, std::as_writable_bytes(std::span(value)));
         items.emplace(std::string(reinterpret_cast<const char*>(key.data()), key.size()), value);
       });
     }

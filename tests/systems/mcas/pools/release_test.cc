@@ -40,12 +40,12 @@ TEST(RegionRelease, FreeNeighborsBecomeOneRegion) {
     PlainMemory memory(kSize);
     RegionAllocator allocator({memory.region(), Flushing::lines}, 0, kExtent);
     allocator.format();
-    std::vector<Place> places;
+    std::vector<ByteRange> ranges;
     for (std::uint64_t i = 0; i < kGranules; ++i) {
-      places.push_back(allocator.allocate(kGranule, i + 1).value());
+      ranges.push_back(allocator.allocate(kGranule, i + 1).value());
     }
     for (std::uint64_t i = 0; i < kGranules; ++i) {
-      if ((given_back >> i & 1) != 0) allocator.release(places[i]);
+      if ((given_back >> i & 1) != 0) allocator.release(ranges[i]);
     }
     std::uint64_t free_regions = 0;
     Bytes previous_free_end = 0;
@@ -69,7 +69,7 @@ TEST(RegionRelease, APoolHasNoMoreThanItsLimitAndMayHaveItAgain) {
   allocator.set_limit(5, 2 * kGranule - 1);  // rounded up
   EXPECT_EQ(allocator.capacity_of(5), 2 * kGranule);
   EXPECT_FALSE(allocator.allocate(3 * kGranule, 5));
-  const Place first = allocator.allocate(kGranule, 5).value();
+  const ByteRange first = allocator.allocate(kGranule, 5).value();
   EXPECT_TRUE(allocator.allocate(kGranule, 5));
   EXPECT_FALSE(allocator.allocate(1, 5));
   EXPECT_EQ(allocator.free_bytes_of(5), 0U);
@@ -126,9 +126,9 @@ TEST(RegionRelease, AFailureLeavesARegionWithItsPoolOrFree) {
     recovering.recover();
   };
   for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
-    std::vector<Place> owned;
+    std::vector<ByteRange> owned;
     allocator.for_each([&](const RegionDescriptor& one) {
-      if (one.identifier != kFree) owned.push_back(one.place());
+      if (one.identifier != kFree) owned.push_back(one.range());
     });
     found_during = {layout_of(allocator)};
     const Layout before = layout_of(allocator);

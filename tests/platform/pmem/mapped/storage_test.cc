@@ -1,6 +1,7 @@
-// What is said of the place of persistent memory. Tests on real DAX need PERDURA_TEST_FSDAX, a
-// directory of a DAX file system, and PERDURA_TEST_DEVDAX, a DAX device that may be overwritten.
-#include "platform/pmem/mapped/place.h"
+// The guarantees of storage that persistent memory is mapped from. Tests on real DAX need
+// PERDURA_TEST_FSDAX, a directory of a DAX file system, and PERDURA_TEST_DEVDAX, a DAX device that
+// may be overwritten.
+#include "platform/pmem/mapped/storage.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -20,18 +21,18 @@
 namespace perdura::pmem::mapped {
 namespace {
 
-TEST(PlaceOf, SharedMemoryIsTmpfs) {
+TEST(StorageOf, SharedMemoryIsTmpfs) {
   const shm_test::TemporaryDirectory directory;
-  const Place place = place_of(directory.path());
-  EXPECT_EQ(place.kind, PlaceKind::tmpfs);
-  EXPECT_EQ(place.promise, "tmpfs; survives processes, not power");
-  EXPECT_EQ(place.granularity, Granularity::page);
+  const Storage storage = storage_of(directory.path());
+  EXPECT_EQ(storage.kind, StorageKind::tmpfs);
+  EXPECT_EQ(storage.promise, "tmpfs; survives processes, not power");
+  EXPECT_EQ(storage.granularity, Granularity::page);
 }
 
-TEST(PlaceOf, AnythingElseIsAPageCache) {
-  const Place place = place_of("/proc");
-  EXPECT_EQ(place.kind, PlaceKind::page_cache);
-  EXPECT_EQ(place.promise,
+TEST(StorageOf, AnythingElseIsAPageCache) {
+  const Storage storage = storage_of("/proc");
+  EXPECT_EQ(storage.kind, StorageKind::page_cache);
+  EXPECT_EQ(storage.promise,
             "page cache of a file system without DAX; survives processes, not power");
 }
 
@@ -73,25 +74,26 @@ TEST_P(Forced, MemoryIsFlushedOrNotAndCountedAlike) {
 }
 
 TEST_P(Forced, TmpfsStaysTmpfsInWords) {
-  const Place place = place_of(directory_.path());
-  EXPECT_EQ(place.kind, PlaceKind::tmpfs);
-  EXPECT_EQ(place.promise, "tmpfs; survives processes, not power (PMEM2_FORCE_GRANULARITY is set)");
-  EXPECT_EQ(to_string(place.granularity), std::string_view(GetParam()) == "BYTE" ? "byte"
-                                          : std::string_view(GetParam()) == "CACHE_LINE"
-                                              ? "cache line"
-                                              : "page");
+  const Storage storage = storage_of(directory_.path());
+  EXPECT_EQ(storage.kind, StorageKind::tmpfs);
+  EXPECT_EQ(storage.promise,
+            "tmpfs; survives processes, not power (PMEM2_FORCE_GRANULARITY is set)");
+  EXPECT_EQ(to_string(storage.granularity), std::string_view(GetParam()) == "BYTE" ? "byte"
+                                            : std::string_view(GetParam()) == "CACHE_LINE"
+                                                ? "cache line"
+                                                : "page");
 }
 
 // --- on real DAX ---------------------------------------------------------------------------------
 
 // A device promises durability only if its memory is known to be persistent.
-TEST(Place, ADeviceOfOtherMemoryPromisesNothing) {
+TEST(Storage, ADeviceOfOtherMemoryPromisesNothing) {
   const std::string size = "device DAX of 4096 bytes, alignment 4096";
   const auto promise = [&](std::optional<bool> persistent) {
-    const Place place = place_on_device({persistent, "why"}, Granularity::cache_line, size);
-    EXPECT_EQ(place.kind, PlaceKind::device_dax);
-    EXPECT_EQ(place.persistent, persistent);
-    return place.promise;
+    const Storage storage = storage_on_device({persistent, "why"}, Granularity::cache_line, size);
+    EXPECT_EQ(storage.kind, StorageKind::device_dax);
+    EXPECT_EQ(storage.persistent, persistent);
+    return storage.promise;
   };
   EXPECT_EQ(promise(true), size + "; a flushed line is durable");
   EXPECT_EQ(promise(false), size + "; survives processes, not power: why");
@@ -105,27 +107,26 @@ class OnDax : public testing::TestWithParam<const char*> {
     const char* const value = std::getenv(GetParam());
     if (value == nullptr) GTEST_SKIP() << "no real DAX: " << GetParam() << " is not set";
     if (!have_libpmem2()) GTEST_SKIP() << "this build is without libpmem2";
-    place_ = value;
+    path_ = value;
   }
-  std::string below(const std::string& name) const { return place_ + "/perdura-test/" + name; }
-  bool is_device() const { return device_path(place_).has_value(); }
+  std::string below(const std::string& name) const { return path_ + "/perdura-test/" + name; }
+  bool is_device() const { return device_path(path_).has_value(); }
 
-  std::string place_;
+  std::string path_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Places, OnDax,
-                         testing::Values("PERDURA_TEST_FSDAX", "PERDURA_TEST_DEVDAX"),
+INSTANTIATE_TEST_SUITE_P(Paths, OnDax, testing::Values("PERDURA_TEST_FSDAX", "PERDURA_TEST_DEVDAX"),
                          [](const auto& name) { return std::string(name.param + 13); });
 
 TEST_P(OnDax, SaysWhatItPromises) {
-  const Place place = place_of(place_);
-  RecordProperty("promise", place.promise);
-  EXPECT_EQ(place.kind, is_device() ? PlaceKind::device_dax : PlaceKind::dax_file_system);
-  EXPECT_TRUE(place.granularity == Granularity::byte ||
-              place.granularity == Granularity::cache_line);
-  EXPECT_TRUE(
-      place.promise.starts_with(is_device() ? "device DAX of " : "file-system DAX with MAP_SYNC; "))
-      << place.promise;
+  const Storage storage = storage_of(path_);
+  RecordProperty("promise", storage.promise);
+  EXPECT_EQ(storage.kind, is_device() ? StorageKind::device_dax : StorageKind::dax_file_system);
+  EXPECT_TRUE(storage.granularity == Granularity::byte ||
+              storage.granularity == Granularity::cache_line);
+  EXPECT_TRUE(storage.promise.starts_with(is_device() ? "device DAX of "
+                                                      : "file-system DAX with MAP_SYNC; "))
+      << storage.promise;
 }
 
 TEST_P(OnDax, KeepsPoolsUnderTheirNames) {
@@ -141,35 +142,35 @@ TEST_P(OnDax, KeepsPoolsUnderTheirNames) {
   }
   EXPECT_EQ(open_pool_file(below("pool"))->mapping->data()[2'999'999], std::byte{9});
   EXPECT_THROW(create_pool_file(below("huge"), 1ULL << 40, Allocation::now), UsageError);
-  remove_pool_directory(place_ + "/perdura-test");
+  remove_pool_directory(path_ + "/perdura-test");
   EXPECT_FALSE(open_pool_file(below("pool")).has_value());
 }
 
 TEST_P(OnDax, FlushesDeeply) {
   create_pool_directory(below(""));
   const PoolFile pool = create_pool_file(below("deep"), 4096, Allocation::now);
-  const File file(::open(is_device() ? place_.c_str() : below("deep").c_str(), O_RDWR));
-  const Extent extent{0, is_device() ? device_geometry(file.get(), place_).alignment : 4096};
-  EXPECT_EQ(deep_flush(map_persistent(file.get(), extent, place_)), "");
-  remove_pool_directory(place_ + "/perdura-test");
+  const File file(::open(is_device() ? path_.c_str() : below("deep").c_str(), O_RDWR));
+  const Extent extent{0, is_device() ? device_geometry(file.get(), path_).alignment : 4096};
+  EXPECT_EQ(deep_flush(map_persistent(file.get(), extent, path_)), "");
+  remove_pool_directory(path_ + "/perdura-test");
 }
 
 TEST_P(OnDax, HasNoBadBlocks) {
   create_pool_directory(below(""));
   static_cast<void>(create_pool_file(below("good"), 4096, Allocation::now));
-  const File file(::open(is_device() ? place_.c_str() : below("good").c_str(), O_RDWR));
+  const File file(::open(is_device() ? path_.c_str() : below("good").c_str(), O_RDWR));
   const BadBlocks found = bad_blocks_of(file.get());
   EXPECT_TRUE(found.extents.empty());
   EXPECT_EQ(found.unknown, "");
-  remove_pool_directory(place_ + "/perdura-test");
+  remove_pool_directory(path_ + "/perdura-test");
 }
 
 // What a process made durable is there when it was killed, and its node's other regions are not in
 // the way.
 TEST_P(OnDax, KeepsTheRegionsOfAKilledNode) {
-  remove_pool_directory(place_ + "/perdura-test");
+  remove_pool_directory(path_ + "/perdura-test");
   ShmOptions options;
-  options.pm_directory = place_ + "/perdura-test";
+  options.pm_directory = path_ + "/perdura-test";
   shm_test::Process victim([&](const shm_test::Process::Voice& voice) {
     ShmPlatform platform(options);
     auto region = platform.local_node(0)->create_region("pool", 5000, Medium::pm);
@@ -185,7 +186,7 @@ TEST_P(OnDax, KeepsTheRegionsOfAKilledNode) {
   ASSERT_NE(region, nullptr);
   EXPECT_EQ(region->size(), 5000U);
   EXPECT_EQ(region->load(4992), 77U);
-  remove_pool_directory(place_ + "/perdura-test");
+  remove_pool_directory(path_ + "/perdura-test");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "platform/pmem/mapped/place.h"
+#include "platform/pmem/mapped/storage.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -52,15 +52,15 @@ bool has_dax(const std::string& directory) {
 
 }  // namespace
 
-std::string_view to_string(PlaceKind kind) {
+std::string_view to_string(StorageKind kind) {
   switch (kind) {
-    case PlaceKind::device_dax:
+    case StorageKind::device_dax:
       return "device DAX";
-    case PlaceKind::dax_file_system:
+    case StorageKind::dax_file_system:
       return "file-system DAX";
-    case PlaceKind::tmpfs:
+    case StorageKind::tmpfs:
       return "tmpfs";
-    case PlaceKind::page_cache:
+    case StorageKind::page_cache:
       return "page cache";
   }
   return "unknown";
@@ -80,46 +80,46 @@ std::string_view to_string(Granularity granularity) {
   return "unknown";
 }
 
-Place place_on_device(const DaxMemory& memory, Granularity granularity,
-                      const std::string& geometry) {
-  Place place{PlaceKind::device_dax, granularity, memory.persistent, geometry};
+Storage storage_on_device(const DaxMemory& memory, Granularity granularity,
+                          const std::string& geometry) {
+  Storage storage{StorageKind::device_dax, granularity, memory.persistent, geometry};
   if (!memory.persistent) {
-    place.promise +=
+    storage.promise +=
         fmt::format("; it is not known whether it survives a power failure: {}", memory.reason);
   } else if (!*memory.persistent) {
-    place.promise += fmt::format("; survives processes, not power: {}", memory.reason);
+    storage.promise += fmt::format("; survives processes, not power: {}", memory.reason);
   } else {
-    place.promise += fmt::format("; {}", on_dax(granularity));
+    storage.promise += fmt::format("; {}", on_dax(granularity));
   }
-  return place;
+  return storage;
 }
 
-Place place_of(const std::string& path) {
+Storage storage_of(const std::string& path) {
   if (const auto inside = device_path(path)) {
     const DaxDevice device(inside->device);
-    return place_on_device(dax_memory_of(folder_of_device(inside->device)), device.granularity(),
-                           fmt::format("device DAX of {} bytes, alignment {}",
-                                       device.geometry().size, device.geometry().alignment));
+    return storage_on_device(dax_memory_of(folder_of_device(inside->device)), device.granularity(),
+                             fmt::format("device DAX of {} bytes, alignment {}",
+                                         device.geometry().size, device.geometry().alignment));
   }
   const Granularity granularity = granularity_in(path);
   const std::string_view forced =
       is_forced() ? " as PMEM2_FORCE_GRANULARITY has it, whatever the memory is" : "";
   if (has_dax(path)) {
     if (is_on_dax(granularity)) {
-      return {PlaceKind::dax_file_system, granularity, true,
+      return {StorageKind::dax_file_system, granularity, true,
               fmt::format("file-system DAX with MAP_SYNC; {}{}", on_dax(granularity), forced)};
     }
     return {
-        PlaceKind::dax_file_system, granularity, std::nullopt,
+        StorageKind::dax_file_system, granularity, std::nullopt,
         "file-system DAX without MAP_SYNC; a flushed line may be lost with the file's record of "
         "its blocks"};
   }
   if (is_tmpfs(path)) {
-    return {PlaceKind::tmpfs, granularity, false,
+    return {StorageKind::tmpfs, granularity, false,
             fmt::format("tmpfs; survives processes, not power{}",
                         is_forced() ? " (PMEM2_FORCE_GRANULARITY is set)" : "")};
   }
-  return {PlaceKind::page_cache, granularity, false,
+  return {StorageKind::page_cache, granularity, false,
           fmt::format("page cache of a file system without DAX; survives processes, not power{}",
                       is_forced() ? " (PMEM2_FORCE_GRANULARITY is set)" : "")};
 }

@@ -1,5 +1,5 @@
-// Where a file system is: a file, on DAX, tmpfs or a disk, or a region of a DAX device. It is the
-// file system's persistent memory, on the platform `shm`, with this process as the only node.
+// The source of a mount (mount(8)): a file, on DAX, tmpfs or a disk, or a region of a DAX device. It
+// is the file system's persistent memory, on the platform `shm`, with this process as the only node.
 //
 //   home.pm                 a file: the region `home.pm` of a node with the file's folder
 //   /dev/dax0.0/home        the region `home` of a DAX device
@@ -22,18 +22,18 @@ namespace perdura::mount {
 
 using pmem::mapped::Access;
 
-class Place {
+class MountSource {
  public:
   // The file need not exist yet. A symbolic link is resolved. Throws UsageError if the name is
   // impossible, or if there is something other than a file.
-  explicit Place(const std::string& path);
+  explicit MountSource(const std::string& path);
 
   const std::string& path() const { return path_; }
   bool is_in_device() const { return !device_.empty(); }
   const std::string& name() const { return name_; }  // name of the region
   bool exists() const;
 
-  // A cluster of this process only, whose persistent memory holds the place.
+  // A cluster of this process only, whose persistent memory holds the source.
   std::unique_ptr<ShmPlatform> platform(Access access) const;
   // Runs a task on a platform of its own. Returns when it has ended.
   void run(const std::function<Task<>(Thread&)>& body, Access access = Access::in_place) const;
@@ -45,20 +45,20 @@ class Place {
   std::string device_;  // the device that the region is in; empty for a file
 };
 
-// There are two locks: one for processes that have mounted a place, another for those that use it.
+// There are two locks: one for processes that have mounted a source, another for those that use it.
 // A process whose file system was unmounted by umount(8), which does not wait for it, still writes
 // for a while and has to be waited for. The system that uses a region holds the lock that keeps
 // others from it (Node::own_region()).
 
-// Throws UsageError if there is no such place, if it is mounted, or if a process does not give it
+// Throws UsageError if there is no such source, if it is mounted, or if a process does not give it
 // up in time.
-void wait_until_free(const Place& place, Access access = Access::in_place);
+void wait_until_free(const MountSource& source, Access access = Access::in_place);
 
-// Marks a place as mounted, for wait_until_free() of other processes. The kernel removes the mark
+// Marks a source as mounted, for wait_until_free() of other processes. The kernel removes the mark
 // with the process.
 class MountMark {
  public:
-  void begin(const Place& place, Access access);
+  void begin(const MountSource& source, Access access);
   void end() { lock_.reset(); }
 
  private:

@@ -1,4 +1,4 @@
-#include "mount/place.h"
+#include "mount/source.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ bool wait_for(std::chrono::seconds most, const auto& condition) {
 
 }  // namespace
 
-Place::Place(const std::string& path) {
+MountSource::MountSource(const std::string& path) {
   namespace files = std::filesystem;
   if (path.empty()) throw UsageError("the name of the file system's place is empty");
   std::error_code error;
@@ -62,14 +62,14 @@ Place::Place(const std::string& path) {
   name_ = whole.filename().string();
 }
 
-bool Place::exists() const {
+bool MountSource::exists() const {
   if (is_in_device()) {
     return pmem::mapped::DaxDevice(device_).open(path_.substr(device_.size() + 1)) != nullptr;
   }
   return is_there(path_);
 }
 
-std::unique_ptr<ShmPlatform> Place::platform(Access access) const {
+std::unique_ptr<ShmPlatform> MountSource::platform(Access access) const {
   ShmOptions options;
   options.pm_directory_of_nodes = folder_;
   options.pm_access = access;
@@ -77,30 +77,30 @@ std::unique_ptr<ShmPlatform> Place::platform(Access access) const {
   return std::make_unique<ShmPlatform>(std::move(options));
 }
 
-void Place::run(const std::function<Task<>(Thread&)>& body, Access access) const {
+void MountSource::run(const std::function<Task<>(Thread&)>& body, Access access) const {
   const auto on = platform(access);
   on->start(0, 0, CompletionMode::event, body);
   on->run();
 }
 
-void wait_until_free(const Place& place, Access access) {
-  if (!place.exists()) {
+void wait_until_free(const MountSource& source, Access access) {
+  if (!source.exists()) {
     throw UsageError(
-        fmt::format("{}: there is no such file; make it with 'perdura fs mkfs'", place.path()));
+        fmt::format("{}: there is no such file; make it with 'perdura fs mkfs'", source.path()));
   }
   const auto is_free = [&](PoolLock which) {
-    return lock_pool_file(place.path(), which, access).has_value();
+    return lock_pool_file(source.path(), which, access).has_value();
   };
   const auto unused = [&] { return is_free(PoolLock::ownership); };
   const auto unmounted = [&] { return is_free(PoolLock::mount); };
   if (unused()) return;
   if (!wait_for(kToNotice, unmounted) || !wait_for(kToEnd, unused)) {
-    throw UsageError(fmt::format("{}: a process has mounted it; unmount it first", place.path()));
+    throw UsageError(fmt::format("{}: a process has mounted it; unmount it first", source.path()));
   }
 }
 
-void MountMark::begin(const Place& place, Access access) {
-  lock_ = lock_pool_file(place.path(), PoolLock::mount, access);
+void MountMark::begin(const MountSource& source, Access access) {
+  lock_ = lock_pool_file(source.path(), PoolLock::mount, access);
 }
 
 }  // namespace perdura::mount
