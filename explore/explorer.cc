@@ -35,7 +35,7 @@ using services::Verdict;
 
 // The images that a power failure may leave, and what recoveries from them have found.
 struct Failed {
-  struct Found {
+  struct Observation {
     std::string what;
     std::uint64_t recovery = 0;  // the first that has found it
     pmem::LazyImages::Decisions decisions;
@@ -45,7 +45,7 @@ struct Failed {
   LeftMemory left;
   std::string outside_memory{};
   std::unique_ptr<pmem::LazyImages> images{};  // null until they are tried
-  std::vector<Found> found{};
+  std::vector<Observation> found{};
 };
 
 // FNV-1a.
@@ -281,13 +281,13 @@ class HistoryExplorer {
     }
     pmem::LazyImages& images = *failed->images;
     Recoveries recoveries(images, failed->left.memories, *scenario, profile_, inspection_);
-    const auto judge_one = [&](const Failed::Found& found) {
+    const auto judge_one = [&](const Failed::Observation& found) {
       if (!judge.judged.any()) return;
       judge.note(scenario->judge(failures, judge.judged),
                  fmt::format("recovery {}", found.recovery), found.image);
     };
     if (known) {
-      for (const Failed::Found& found : failed->found) {
+      for (const Failed::Observation& found : failed->found) {
         recoveries.repeat(found.decisions);
         if (recoveries.found() != found.what) {
           throw PlatformError("a recovery from the same memory finds something else");

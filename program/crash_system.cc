@@ -112,13 +112,13 @@ explore::CrashOptions options_of(const services::SystemInfo& system,
 }
 
 // What was found on one kind of server.
-struct Found {
+struct ServerAnswer {
   pmem::PersistenceModel model;
   explore::CrashResult result;
   explore::Answer answer;
 };
 
-Json as_json(const CrashArguments& arguments, const Found& found) {
+Json as_json(const CrashArguments& arguments, const ServerAnswer& found) {
   const auto& [model, result, answer] = found;
   // "Nothing is lost" is unknown where another exploration has found a loss.
   const auto survives = [&](Condition condition) {
@@ -142,7 +142,7 @@ Json as_json(const CrashArguments& arguments, const Found& found) {
   return of_server(arguments.target, model, cells);
 }
 
-void print(const CrashArguments& arguments, const services::Service& service, const Found& found) {
+void print(const CrashArguments& arguments, const services::Service& service, const ServerAnswer& found) {
   const auto& [model, result, answer] = found;
   const explore::FailureKind kind = fails_of(arguments).kind;
   const std::string crash_points = crash_points_of(points_of(arguments), result);
@@ -163,7 +163,7 @@ void print(const CrashArguments& arguments, const services::Service& service, co
 // The loss that tells most, and if a diagram is asked for, what it shows.
 std::string trace_of(const CrashArguments& arguments, const services::ServedSystem& system,
                      const sim::Profile& profile, const explore::CrashOptions& options,
-                     const Found& found) {
+                     const ServerAnswer& found) {
   const Condition lost = worst_lost(found.result);
   std::string trace = fmt::format("\non {}:\n{}", explore::explored_name(found.model),
                                   found.result[lost].first_loss);
@@ -212,7 +212,7 @@ harness::ExitCode crash_system(const CrashArguments& arguments, const CommandCon
                                    *arguments.points, result.crash_points,
                                    result.crash_points - 1));
     }
-    const Found found{model, result, answer_of(system.info, options, result)};
+    const ServerAnswer found{model, result, answer_of(system.info, options, result)};
     all_durable = all_durable && found.answer.level() == services::GuaranteeLevel::durable &&
                   result.unexplored.empty();
     if (arguments.as_json) {

@@ -49,11 +49,11 @@ class Explainer {
 
  private:
   // A row to be, and where it belongs.
-  enum class Place : std::uint8_t { client, cpu, device, memory, everybody };
+  enum class Column : std::uint8_t { client, cpu, device, memory, everybody };
   struct Event {
     Time at{};
     std::optional<Time> shown{};  // absent: the row has no time of its own
-    Place place{};
+    Column place{};
     NodeId node = 0;
     Tone tone = Tone::plain;
     std::string text;
@@ -67,9 +67,9 @@ class Explainer {
     Tone tone = Tone::plain;
   };
 
-  Place place_of(NodeId node) const { return node < run_.servers ? Place::cpu : Place::client; }
+  Column place_of(NodeId node) const { return node < run_.servers ? Column::cpu : Column::client; }
 
-  std::size_t add(Time at, Place place, NodeId node, std::string text, Tone tone = Tone::plain) {
+  std::size_t add(Time at, Column place, NodeId node, std::string text, Tone tone = Tone::plain) {
     events_.push_back({at, at, place, node, tone, std::move(text), events_.size(), 0});
     return events_.size() - 1;
   }
@@ -139,14 +139,14 @@ class Explainer {
   void add_calls() {
     for (const CrashCall* call : calls_) {
       const NodeId node = run_.node_of(call->client);
-      const std::size_t begin = add(call->start, Place::client, node, call->what, Tone::call);
+      const std::size_t begin = add(call->start, Column::client, node, call->what, Tone::call);
       events_[begin].order = kBegins;
       if (!call->answered()) {
         unanswered_.push_back(begin);
         continue;
       }
       const std::size_t told =
-          add(call->end, Place::client, node, fmt::format("-> {}", call->told), Tone::call);
+          add(call->end, Column::client, node, fmt::format("-> {}", call->told), Tone::call);
       events_[told].order = kTold;
       last(begin, told, Tone::call);
     }
@@ -179,23 +179,23 @@ class Explainer {
     if (!arrives) return;
     if (to_client) {
       const Time at = reaches_client(message.received) ? *message.received : *message.arrived;
-      connect(posted, add(at, Place::client, to, fmt::format("#{} is there", number)));
+      connect(posted, add(at, Column::client, to, fmt::format("#{} is there", number)));
       return;
     }
     const bool looks = happened(message.executed);
     const std::size_t device =
-        looks ? add(*message.executed, Place::device, to, what_it_does(message, number))
-              : add(*message.arrived, Place::device, to, fmt::format("#{} arrives", number));
+        looks ? add(*message.executed, Column::device, to, what_it_does(message, number))
+              : add(*message.arrived, Column::device, to, fmt::format("#{} arrives", number));
     connect(posted, device);
     arrivals_[index] = device;
     if (happened(message.received)) {
-      connect(device, add(*message.received, Place::cpu, to, fmt::format("takes #{}", number)));
+      connect(device, add(*message.received, Column::cpu, to, fmt::format("takes #{}", number)));
     }
     const bool is_sent = message.what.opcode == fabric::Opcode::send ||
                          message.what.opcode == fabric::Opcode::write_with_immediate;
     if (reaches_client(message.completed) && from >= run_.servers && !is_sent) {
       connect(device,
-              add(*message.completed, Place::client, from,
+              add(*message.completed, Column::client, from,
                   fmt::format("#{} {}", number, message.succeeded ? "completes" : "fails")));
     }
   }
@@ -220,13 +220,13 @@ class Explainer {
     std::vector<Shown> shown;
     const auto& changes = recording_.changes();
     for (std::size_t i = 0; i < changes.size(); ++i) {
-      const Recording::Change& change = changes[i];
+      const Recording::LineChange& change = changes[i];
       const bool of_message = change.message && numbers_.contains(*change.message);
       const bool wanted = of_message || (is_of_interest(change.range) && change.at >= first_call());
       if (!wanted || !change.happened || change.at > end_) continue;
       const bool lost = is_lost(i);
       const auto adjoins = [&](const Shown& one) {
-        const Recording::Change& other = changes[one.first];
+        const Recording::LineChange& other = changes[one.first];
         return one.lost == lost && other.message == change.message &&
                other.writer == change.writer && one.range.is_before(change.range) &&
                change.at - one.at < Microseconds(1);
@@ -240,7 +240,7 @@ class Explainer {
       }
     }
     for (const Shown& one : shown) {
-      const Recording::Change& change = changes[one.first];
+      const Recording::LineChange& change = changes[one.first];
       const NodeId machine = change.range.machine;
       if (machine >= run_.servers) continue;
       std::string what = place_text(one.range);
@@ -252,7 +252,7 @@ class Explainer {
         what += " placed";
       }
       const std::size_t row =
-          add(one.at, Place::memory, machine, std::move(what), one.lost ? Tone::lost : Tone::plain);
+          add(one.at, Column::memory, machine, std::move(what), one.lost ? Tone::lost : Tone::plain);
       if (one.lost) at_risk_.push_back(row);
       if (!change.message) continue;
       const auto arrival = arrivals_.find(*change.message);
@@ -265,14 +265,14 @@ class Explainer {
     std::set<std::pair<Recording::Model::Writer, Time>> shown;
     for (const Recording::Flush& flush : recording_.flushes()) {
       if (!is_of_interest(flush.range) || flush.at < first_call() || flush.at > end_) continue;
-      add(flush.at, Place::cpu, flush.range.machine,
+      add(flush.at, Column::cpu, flush.range.machine,
           fmt::format("flushes {}", place_text(flush.range)));
       const auto fence = std::find_if(
           recording_.fences().begin(), recording_.fences().end(), [&](const Recording::Fence& one) {
             return one.writer == flush.writer && one.at >= flush.at && one.at <= end_;
           });
       if (fence != recording_.fences().end() && shown.insert({fence->writer, fence->at}).second) {
-        add(fence->at, Place::cpu, fence->machine, "fence");
+        add(fence->at, Column::cpu, fence->machine, "fence");
       }
     }
   }
@@ -285,19 +285,19 @@ class Explainer {
       if (at < first_call() || at > until) continue;
       const bool fails = value_.failure != nullptr && at == *value_.failure;
       const std::size_t row =
-          add(at, Place::everybody, 0, what, fails ? Tone::failure : Tone::plain);
+          add(at, Column::everybody, 0, what, fails ? Tone::failure : Tone::plain);
       events_[row].order = kFails;
       if (fails) failure_row_ = row;
     }
     if (value_.failure == nullptr) return;
     if (!failure_row_) {
-      failure_row_ = add(*value_.failure, Place::everybody, 0, "the servers fail", Tone::failure);
+      failure_row_ = add(*value_.failure, Column::everybody, 0, "the servers fail", Tone::failure);
       events_[*failure_row_].order = kFails;
     }
     for (const std::size_t row : at_risk_) last(row, *failure_row_, Tone::lost);
     for (const std::size_t row : unanswered_) last(row, *failure_row_, Tone::call);
     for (const LostLines& lines : lost_) {
-      const std::size_t row = add(end_, Place::everybody, 0,
+      const std::size_t row = add(end_, Column::everybody, 0,
                                   fmt::format("lost: {}, {} [{}]", place_text(lines.range),
                                               to_string(lines.where), to_string(lines.rule)),
                                   Tone::lost);
@@ -306,16 +306,16 @@ class Explainer {
     }
     for (const Recording::NodeEvent& start : recording_.starts()) {
       if (start.node >= run_.servers || start.at < end_ || start.at > until) continue;
-      events_[add(start.at, Place::cpu, start.node, "starts again, recovers")].order = kStarts;
+      events_[add(start.at, Column::cpu, start.node, "starts again, recovers")].order = kStarts;
     }
   }
 
   // --- rows --------------------------------------------------------------------------------------
 
-  std::string name_of(Place place, NodeId node) const {
-    if (place == Place::client) return fmt::format("client {}", node - run_.servers);
-    const std::string_view part = place == Place::cpu      ? "CPU"
-                                  : place == Place::device ? "device"
+  std::string name_of(Column place, NodeId node) const {
+    if (place == Column::client) return fmt::format("client {}", node - run_.servers);
+    const std::string_view part = place == Column::cpu      ? "CPU"
+                                  : place == Column::device ? "device"
                                                            : "memory";
     return run_.servers > 1 ? fmt::format("server {} {}", node, part)
                             : fmt::format("server {}", part);
@@ -340,12 +340,12 @@ class Explainer {
       return std::tie(a.at, a.order) < std::tie(b.at, b.order);
     });
     shorten();
-    std::set<std::tuple<bool, NodeId, Place>> used;  // clients first
+    std::set<std::tuple<bool, NodeId, Column>> used;  // clients first
     for (const Event& event : events_) {
-      if (event.place == Place::everybody) continue;
+      if (event.place == Column::everybody) continue;
       used.insert({event.node < run_.servers, event.node, event.place});
     }
-    std::map<std::pair<NodeId, Place>, std::size_t> columns;
+    std::map<std::pair<NodeId, Column>, std::size_t> columns;
     for (const auto& [server, node, place] : used) {
       columns[{node, place}] = diagram_.columns.size();
       diagram_.columns.push_back(name_of(place, node));
@@ -359,7 +359,7 @@ class Explainer {
     std::map<std::size_t, std::size_t> row_of;  // by the number of the event
     for (const Event& event : events_) {
       row_of[event.number] = diagram_.rows.size();
-      const bool everybody = event.place == Place::everybody;
+      const bool everybody = event.place == Column::everybody;
       diagram_.rows.push_back(
           {event.shown, everybody ? Diagram::kAllColumns : columns.at({event.node, event.place}),
            event.tone, event.text});
@@ -391,7 +391,7 @@ class Explainer {
     return number == numbers_.end() ? "a " + text : fmt::format("#{} ({})", number->second, text);
   }
 
-  const CallStack& stack_of(const Recording::Change& change) const {
+  const CallStack& stack_of(const Recording::LineChange& change) const {
     return change.message ? recording_.messages()[*change.message].posted_by : change.stored_by;
   }
 
@@ -428,7 +428,7 @@ class Explainer {
   }
 
   std::string lost_text(const LostLines& lines, const CallSite& site) const {
-    const Recording::Change& change = recording_.changes()[lines.changes.front()];
+    const Recording::LineChange& change = recording_.changes()[lines.changes.front()];
     std::string by = change.message             ? message_text(*change.message)
                      : change.writer != nullptr ? "the CPU"
                                                 : "the device";

@@ -119,7 +119,7 @@ class Search {
   static bool is_telling(const std::vector<std::byte>& window) {
     return std::set<std::byte>(window.begin(), window.end()).size() >= kWindow / 2;
   }
-  static bool holds(const Recording::Change& change, const Windows& windows) {
+  static bool holds(const Recording::LineChange& change, const Windows& windows) {
     for (std::size_t at = 0; at + kWindow <= change.bytes.size(); ++at) {
       const auto begin = change.bytes.begin() + static_cast<std::ptrdiff_t>(at);
       if (windows.contains({begin, begin + kWindow})) return true;
@@ -132,7 +132,7 @@ class Search {
     for (const Recording::PowerFailure& failure : recording_.power_failures()) {
       if (failure.at != *value_.failure) continue;
       for (const Recording::Lost& lost : failure.lost) {
-        const Recording::Change& change = recording_.changes()[lost.change];
+        const Recording::LineChange& change = recording_.changes()[lost.change];
         const bool of_value = holds(change, windows_);
         const bool is_earlier = value_.written != nullptr && change.at < value_.written->start;
         if (!of_value && (is_earlier || holds(change, windows_of_others_))) {
@@ -182,7 +182,7 @@ class RelianceOfCall {
 
   std::optional<Reliance> by(std::size_t number, std::size_t changed) const {
     const Recording::Message& message = recording_.messages()[number];
-    const Recording::Change& change = recording_.changes()[changed];
+    const Recording::LineChange& change = recording_.changes()[changed];
     if (message.what.at < call_.start || message.what.at > call_.end) return std::nullopt;
     const bool own = message.what.from.node == client_;
     if (!own && message.what.to.node == client_ && message.what.from.node < run_.servers &&
@@ -225,9 +225,9 @@ std::vector<LostLines> lost_lines(const Recording& recording, const LostValue& v
   std::vector<LostLines> all;
   for (std::size_t i = 0; i < value.lost.size(); ++i) {
     const Recording::Lost& lost = value.lost[i];
-    const Recording::Change& change = recording.changes()[lost.change];
+    const Recording::LineChange& change = recording.changes()[lost.change];
     const auto adjoins = [&](const LostLines& lines) {
-      const Recording::Change& other = recording.changes()[lines.changes.back()];
+      const Recording::LineChange& other = recording.changes()[lines.changes.back()];
       return lines.where == lost.where && lines.rule == lost.rule &&
              other.message == change.message && other.writer == change.writer &&
              lines.range.is_before(change.range);

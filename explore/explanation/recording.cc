@@ -21,7 +21,7 @@ void Recording::attached(NodeId machine, Model::RegionId region, std::string_vie
   region_of_[{machine, region}] = static_cast<std::uint32_t>(known - regions_.begin());
 }
 
-Recording::Range Recording::range_of(NodeId machine, Model::Place place, Bytes length) {
+Recording::Range Recording::range_of(NodeId machine, Model::RegionAddress place, Bytes length) {
   return {machine, region_of_[{machine, place.region}], place.offset, length};
 }
 
@@ -40,7 +40,7 @@ void Recording::sent(MessageId id, NodeId machine, Model::Operation known_as) {
 
 void Recording::arrived(MessageId id, Time at) { message(id).arrived = at; }
 
-void Recording::executed(MessageId id, Model::Place place, Bytes length, Time at) {
+void Recording::executed(MessageId id, Model::RegionAddress place, Bytes length, Time at) {
   message(id).executed = at;
   const auto machine = machine_of_.find(id);
   if (length == 0 || machine == machine_of_.end()) return;
@@ -66,9 +66,9 @@ void Recording::received(NodeId machine, Model::Operation operation, Time at) {
 
 // --- persistent memory ---------------------------------------------------------------------------
 
-void Recording::changed(const RunObserver::Change& change) {
+void Recording::changed(const RunObserver::MemoryChange& change) {
   const Range range = range_of(change.machine, change.place, change.bytes.size());
-  Change& added = changes_.emplace_back();
+  LineChange& added = changes_.emplace_back();
   added.range = range;
   added.bytes.assign(change.bytes.begin(), change.bytes.end());
   added.at = change.at;
@@ -80,7 +80,7 @@ void Recording::changed(const RunObserver::Change& change) {
   }
 }
 
-void Recording::flushed(NodeId machine, Model::Writer writer, Model::Place place, Bytes length,
+void Recording::flushed(NodeId machine, Model::Writer writer, Model::RegionAddress place, Bytes length,
                         Time at) {
   const Bytes begin = line_of(place.offset);
   const Bytes end = round_up(place.offset + std::max<Bytes>(length, 1), kCacheLine);
@@ -96,7 +96,7 @@ void Recording::withdrawn(NodeId machine, Model::Writer writer, Time from) {
   const auto is_withdrawn = [&](const auto& what, NodeId of) {
     return of == machine && what.writer == writer && what.at > from;
   };
-  for (Change& one : changes_) {
+  for (LineChange& one : changes_) {
     if (is_withdrawn(one, one.range.machine)) one.happened = false;
   }
   std::erase_if(flushes_, [&](const Flush& one) { return is_withdrawn(one, one.range.machine); });
@@ -108,7 +108,7 @@ std::optional<std::size_t> Recording::change_of(NodeId machine, const pmem::Loss
   const Range line = range_of(machine, loss.place, kCacheLine);
   const auto message = loss.writer == nullptr ? message_of(machine, loss.operation) : std::nullopt;
   for (std::size_t i = changes_.size(); i-- > 0;) {
-    const Change& change = changes_[i];
+    const LineChange& change = changes_[i];
     if (!change.happened || change.at > at || change.writer != loss.writer ||
         change.message != message || !line.overlaps(change.range)) {
       continue;
@@ -124,7 +124,7 @@ std::optional<std::size_t> Recording::change_of(NodeId machine, const pmem::Loss
 // Adds the messages that had arrived and would have been placed later.
 void Recording::add_what_the_device_held(PowerFailure& failure) const {
   for (std::size_t i = 0; i < changes_.size(); ++i) {
-    const Change& change = changes_[i];
+    const LineChange& change = changes_[i];
     if (change.range.machine != failure.machine || !change.message || !change.happened ||
         change.at <= failure.at) {
       continue;
@@ -146,7 +146,7 @@ void Recording::power_failed(NodeId machine, std::span<const pmem::Loss> losses,
   power_failures_.push_back(std::move(failure));
   // Tasks may run ahead of simulated time; their actions after the failure have not happened.
   const auto is_ahead = [&](const auto& what, NodeId of) { return of == machine && what.at > at; };
-  for (Change& one : changes_) {
+  for (LineChange& one : changes_) {
     if (is_ahead(one, one.range.machine)) one.happened = false;
   }
   std::erase_if(flushes_, [&](const Flush& one) { return is_ahead(one, one.range.machine); });

@@ -42,7 +42,7 @@ class Recording final : public sim::RunObserver {
     bool succeeded = false;
   };
   // A change of a part of one line.
-  struct Change {
+  struct LineChange {
     Range range;
     std::vector<std::byte> bytes;
     Time at{};
@@ -79,7 +79,7 @@ class Recording final : public sim::RunObserver {
   };
 
   const std::vector<Message>& messages() const { return messages_; }
-  const std::vector<Change>& changes() const { return changes_; }
+  const std::vector<LineChange>& changes() const { return changes_; }
   const std::vector<Flush>& flushes() const { return flushes_; }
   const std::vector<Fence>& fences() const { return fences_; }
   const std::vector<PowerFailure>& power_failures() const { return power_failures_; }
@@ -94,12 +94,12 @@ class Recording final : public sim::RunObserver {
   MessageId posted(const Posted& message) override;
   void sent(MessageId message, NodeId machine, Model::Operation known_as) override;
   void arrived(MessageId message, Time at) override;
-  void executed(MessageId message, Model::Place place, Bytes length, Time at) override;
+  void executed(MessageId message, Model::RegionAddress place, Bytes length, Time at) override;
   void completed(MessageId message, fabric::Status status, Time at,
                  std::coroutine_handle<> awaited_by) override;
   void received(NodeId machine, Model::Operation operation, Time at) override;
-  void changed(const RunObserver::Change& change) override;
-  void flushed(NodeId machine, Model::Writer writer, Model::Place place, Bytes length,
+  void changed(const RunObserver::MemoryChange& change) override;
+  void flushed(NodeId machine, Model::Writer writer, Model::RegionAddress place, Bytes length,
                Time at) override;
   void fenced(NodeId machine, Model::Writer writer, Time at) override;
   void withdrawn(NodeId machine, Model::Writer writer, Time from) override;
@@ -111,7 +111,7 @@ class Recording final : public sim::RunObserver {
     std::uint32_t index;
     friend auto operator<=>(const OperationKey&, const OperationKey&) = default;
   };
-  Range range_of(NodeId machine, Model::Place place, Bytes length);
+  Range range_of(NodeId machine, Model::RegionAddress place, Bytes length);
   std::optional<std::size_t> message_of(NodeId machine, Model::Operation operation) const;
   std::optional<std::size_t> change_of(NodeId machine, const pmem::Loss& loss, Time at);
   void add_what_the_device_held(PowerFailure& failure) const;
@@ -120,7 +120,7 @@ class Recording final : public sim::RunObserver {
   std::vector<Message> messages_;
   std::map<MessageId, NodeId> machine_of_;          // the responder's machine
   std::map<OperationKey, std::size_t> operations_;  // indices in messages_, since the power failed
-  std::vector<Change> changes_;
+  std::vector<LineChange> changes_;
   std::vector<Flush> flushes_;
   std::vector<Fence> fences_;
   std::vector<PowerFailure> power_failures_;

@@ -97,7 +97,7 @@ void ProgramExplorer::place(Run& run, Event event) const {
     return;
   }
   for (auto change : step.changes) {
-    const PersistenceState::Place where{kVariables, offsets_[change.variable]};
+    const PersistenceState::RegionAddress where{kVariables, offsets_[change.variable]};
     const void* writer = &run.writers[agent.number];
     if (step.kind == StepKind::stream) {
       state.stream(writer, where, bytes_of(change));
@@ -126,7 +126,7 @@ void ProgramExplorer::apply(Run& run, Event event) const {
   const Step& step = agent.steps[event.step];
   const std::uint32_t number = agent.number;
   const auto place_of = [this](Step::VariableChange change) {
-    return PersistenceState::Place{kVariables, offsets_[change.variable]};
+    return PersistenceState::RegionAddress{kVariables, offsets_[change.variable]};
   };
   const auto size_of = [this](Step::VariableChange change) {
     return Bytes{setup_.layout[change.variable].words} * kWord;

@@ -37,7 +37,7 @@ std::uint64_t saturated_product(std::uint64_t a, std::uint64_t b);
 
 class ImageSpace {
  public:
-  using Place = PersistenceState::Place;
+  using RegionAddress = PersistenceState::RegionAddress;
   using WordBytes = std::array<std::byte, kWord>;
 
   // A word of a change, which survives or not.
@@ -59,7 +59,7 @@ class ImageSpace {
   };
   // A word of memory that may have several contents.
   struct Word {
-    Place place;
+    RegionAddress place;
     WordBytes base{};           // the content if only what cannot be lost survives
     std::vector<Layer> layers;  // in the order of the changes
   };

@@ -28,7 +28,7 @@ void PersistenceState::attach(RegionId region, Medium medium, const std::byte* m
   regions_[region] = {memory, medium};
 }
 
-bool PersistenceState::is_lost(Place place) const {
+bool PersistenceState::is_lost(RegionAddress place) const {
   return regions_.at(place.region).medium == Medium::dram && rules_.holds(Rule::dram_is_lost);
 }
 
@@ -48,14 +48,14 @@ PersistenceState::Line& PersistenceState::line_of(LineKey key) {
   return line;
 }
 
-void PersistenceState::expect(Place place, Bytes length) {
+void PersistenceState::expect(RegionAddress place, Bytes length) {
   if (is_lost(place)) return;
   for_each_line(place.offset, length, [&](Bytes line, Bytes, Bytes) {
     ++line_of({place.region, line}).expected;
   });
 }
 
-void PersistenceState::expect_no_longer(Place place, Bytes length) {
+void PersistenceState::expect_no_longer(RegionAddress place, Bytes length) {
   if (is_lost(place)) return;
   for_each_line(place.offset, length, [&](Bytes offset, Bytes, Bytes) {
     Line& line = line_of({place.region, offset});
@@ -65,7 +65,7 @@ void PersistenceState::expect_no_longer(Place place, Bytes length) {
 }
 
 template <class Function>
-void PersistenceState::add(const Fragment& what, Place place, std::span<const std::byte> bytes,
+void PersistenceState::add(const Fragment& what, RegionAddress place, std::span<const std::byte> bytes,
                            const Function& function) {
   if (is_lost(place)) return;
   if (fragments_.size() >= settle_at_) settle();
@@ -91,7 +91,7 @@ void PersistenceState::add(const Fragment& what, Place place, std::span<const st
   });
 }
 
-void PersistenceState::store(Writer writer, Place place, std::span<const std::byte> bytes) {
+void PersistenceState::store(Writer writer, RegionAddress place, std::span<const std::byte> bytes) {
   writers_.try_emplace(writer);
   Fragment fragment;
   fragment.source = Source::store;
@@ -100,7 +100,7 @@ void PersistenceState::store(Writer writer, Place place, std::span<const std::by
   add(fragment, place, bytes, [this](Fragment& added) { make_visible(added); });
 }
 
-void PersistenceState::stream(Writer writer, Place place, std::span<const std::byte> bytes) {
+void PersistenceState::stream(Writer writer, RegionAddress place, std::span<const std::byte> bytes) {
   Fragment fragment;
   fragment.source = Source::stream;
   fragment.writer = writer;
@@ -170,7 +170,7 @@ void PersistenceState::OfEachGroup::raise_to(const OfEachGroup& other) {
   }
 }
 
-void PersistenceState::place(Operation operation, Place place, std::span<const std::byte> bytes) {
+void PersistenceState::place(Operation operation, RegionAddress place, std::span<const std::byte> bytes) {
   if (regions_.at(place.region).medium == Medium::disk) {
     throw std::logic_error("a device has changed a region that is on a disk");
   }
@@ -188,7 +188,7 @@ void PersistenceState::place(Operation operation, Place place, std::span<const s
   });
 }
 
-void PersistenceState::cover(Operation operation, Place place, Bytes length) {
+void PersistenceState::cover(Operation operation, RegionAddress place, Bytes length) {
   connections_.at(operation.connection)
       .covers.push_back({operation.index, place, length, ++sequence_});
   changed_ = true;
@@ -197,7 +197,7 @@ void PersistenceState::cover(Operation operation, Place place, Bytes length) {
 // --- what becomes durable ------------------------------------------------------------------------
 
 template <class Function>
-void PersistenceState::each_fragment(Place place, Bytes length, const Function& function) {
+void PersistenceState::each_fragment(RegionAddress place, Bytes length, const Function& function) {
   const Bytes end = place.offset + std::max<Bytes>(length, 1);
   auto line = lines_.lower_bound({place.region, place.offset / kCacheLine * kCacheLine});
   for (; line != lines_.end() && line->first < LineKey{place.region, end}; ++line) {
@@ -245,7 +245,7 @@ void PersistenceState::make_seen(Fragment& fragment) {
   }
 }
 
-void PersistenceState::flush(Writer writer, Place place, Bytes length, Flush kind) {
+void PersistenceState::flush(Writer writer, RegionAddress place, Bytes length, Flush kind) {
   if (!rules_.holds(Rule::flush_and_fence_persist)) return;
   changed_ = true;
   WriterState& state = writers_[writer];
@@ -367,7 +367,7 @@ void PersistenceState::ended(ConnectionId connection) {
 }
 
 // A fragment is known to be visible only when all of it has been seen.
-void PersistenceState::seen(Place place, Bytes length) {
+void PersistenceState::seen(RegionAddress place, Bytes length) {
   if (!rules_.holds(Rule::seen_is_visible)) return;
   changed_ = true;
   each_fragment(place, length, [&](Fragment& fragment) {
@@ -376,7 +376,7 @@ void PersistenceState::seen(Place place, Bytes length) {
   });
 }
 
-bool PersistenceState::may_learn(Place place, Bytes length) const {
+bool PersistenceState::may_learn(RegionAddress place, Bytes length) const {
   if (lines_.empty()) return false;
   const Bytes end = place.offset + length;
   auto line = lines_.lower_bound({place.region, place.offset / kCacheLine * kCacheLine});
@@ -389,7 +389,7 @@ bool PersistenceState::may_learn(Place place, Bytes length) const {
   return false;
 }
 
-void PersistenceState::seen(Operation operation, Place place, Bytes length) {
+void PersistenceState::seen(Operation operation, RegionAddress place, Bytes length) {
   if (!rules_.holds(Rule::seen_is_visible)) return;
   changed_ = true;
   each_fragment(place, length, [&](Fragment& fragment) {
@@ -432,7 +432,7 @@ bool PersistenceState::takes_effect_before(Operation first, Operation second) co
   return first.index < operations[second.index].after[operations[first.index].group];
 }
 
-PersistenceState::Whereabouts PersistenceState::whereabouts(Place place, Bytes length) const {
+PersistenceState::Whereabouts PersistenceState::whereabouts(RegionAddress place, Bytes length) const {
   Whereabouts result = Whereabouts::durable;
   const Bytes end = place.offset + length;
   auto line = lines_.lower_bound({place.region, place.offset / kCacheLine * kCacheLine});

@@ -72,7 +72,7 @@ class PersistenceState {
     std::uint32_t index = 0;  // counts the connection's operations in the order issued
     friend bool operator==(const Operation&, const Operation&) = default;
   };
-  struct Place {
+  struct RegionAddress {
     RegionId region = 0;
     Bytes offset = 0;
   };
@@ -87,17 +87,17 @@ class PersistenceState {
   // Devices must not change regions on a disk.
   void attach(RegionId region, Medium medium, const std::byte* memory);
   // Announces that `memory` is about to hold a change of these lines that will be reported later.
-  void expect(Place place, Bytes length);
+  void expect(RegionAddress place, Bytes length);
   // Withdraws such an announcement: the change will not be made.
-  void expect_no_longer(Place place, Bytes length);
+  void expect_no_longer(RegionAddress place, Bytes length);
 
   // --- what CPUs do ------------------------------------------------------------------------------
 
   // Stores a range as memcpy does: by stores of 8 bytes, or less at the ends of the range, in any
   // order.
-  void store(Writer writer, Place place, std::span<const std::byte> bytes);
-  void stream(Writer writer, Place place, std::span<const std::byte> bytes);  // non-temporal
-  void flush(Writer writer, Place place, Bytes length, Flush kind = Flush::clwb);
+  void store(Writer writer, RegionAddress place, std::span<const std::byte> bytes);
+  void stream(Writer writer, RegionAddress place, std::span<const std::byte> bytes);  // non-temporal
+  void flush(Writer writer, RegionAddress place, Bytes length, Flush kind = Flush::clwb);
   void fence(Writer writer);  // sfence, mfence, a locked instruction
 
   // --- operations on connections -----------------------------------------------------------------
@@ -107,10 +107,10 @@ class PersistenceState {
   ConnectionId connect(bool ddio);
   Operation post(ConnectionId connection, RemoteKind kind, RemoteFlags flags = {});
   // Reports a range that the operation changes. An operation may change several ranges.
-  void place(Operation operation, Place place, std::span<const std::byte> bytes);
+  void place(Operation operation, RegionAddress place, std::span<const std::byte> bytes);
   // Reports a range that a FLUSH for persistence covers. Within the range it makes durable what was
   // issued before it on its connection, and what is visible when this is called.
-  void cover(Operation operation, Place place, Bytes length);
+  void cover(Operation operation, RegionAddress place, Bytes length);
 
   // --- what becomes known ------------------------------------------------------------------------
 
@@ -122,12 +122,12 @@ class PersistenceState {
   // visible to the successor.
   void ended(ConnectionId connection);
   // An agent has read a range and seen all changes of it, or those that the given operation made.
-  void seen(Place place, Bytes length);
-  void seen(Operation operation, Place place, Bytes length);
+  void seen(RegionAddress place, Bytes length);
+  void seen(Operation operation, RegionAddress place, Bytes length);
 
   // True if seen() of this range can add knowledge, now or after expected changes have been
   // reported.
-  bool may_learn(Place place, Bytes length) const;
+  bool may_learn(RegionAddress place, Bytes length) const;
 
   // True if `second` takes effect after `first` in every execution.
   bool takes_effect_before(Operation first, Operation second) const;
@@ -135,7 +135,7 @@ class PersistenceState {
   // --- what a power failure leaves ---------------------------------------------------------------
 
   struct Survivor {
-    Place place;  // where the line begins
+    RegionAddress place;  // where the line begins
     std::array<std::byte, kCacheLine> bytes{};
   };
   // One of the images that a failure now may leave: all lines whose surviving content may differ
@@ -149,7 +149,7 @@ class PersistenceState {
   // The stage of the part of a range that has progressed least, or `durable` if all of it is known
   // to be durable.
   enum class Whereabouts : std::uint8_t { durable, cache, write_combining, device };
-  Whereabouts whereabouts(Place place, Bytes length) const;
+  Whereabouts whereabouts(RegionAddress place, Bytes length) const;
 
   // A counter that grows whenever a report may have changed the set of possible images.
   std::uint64_t changes() const { return changes_; }
@@ -242,7 +242,7 @@ class PersistenceState {
   };
   struct Cover {
     std::uint32_t by = 0;
-    Place place;
+    RegionAddress place;
     Bytes length = 0;
     std::uint64_t sequence = 0;  // changes that became visible later may not be covered
     bool holds(const Fragment& fragment) const;
@@ -283,16 +283,16 @@ class PersistenceState {
     return model_.domain != PersistenceDomain::dmp ||
            !rules_.holds(Rule::visible_order_is_not_durable_order);
   }
-  bool is_lost(Place place) const;
+  bool is_lost(RegionAddress place) const;
   bool is_durable_when_visible(const Fragment& fragment) const;
   Line& line_of(LineKey key);
   template <class Function>
-  void each_fragment(Place place, Bytes length, const Function& function);
+  void each_fragment(RegionAddress place, Bytes length, const Function& function);
   template <class Function>
   void each_up_to(Operation operation, const Function& function);
   // Adds the fragments of a change and calls function(fragment) for each of them.
   template <class Function>
-  void add(const Fragment& what, Place place, std::span<const std::byte> bytes,
+  void add(const Fragment& what, RegionAddress place, std::span<const std::byte> bytes,
            const Function& function);
   void make_visible(Fragment& fragment);
   void make_durable(Fragment& fragment);

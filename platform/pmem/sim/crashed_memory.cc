@@ -25,7 +25,7 @@ CrashedRegion::CrashedRegion(std::string name, Medium medium, Bytes size, const 
     std::memcpy(base_ + line.place.offset, line.bytes.data(), kCacheLine);
   }
   for (std::size_t i = 0; i < space.words().size(); ++i) {
-    const PersistenceState::Place& place = space.words()[i].place;
+    const PersistenceState::RegionAddress& place = space.words()[i].place;
     if (place.region != number) continue;
     words_.push_back({i, place.offset});
     all_undecided_.add(place.offset / kCacheLine);

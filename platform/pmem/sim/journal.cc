@@ -49,19 +49,19 @@ void Journal::observe_change(Time when, const Fact& fact) const {
       {machine_, fact.place, {fact.bytes.data(), fact.length}, fact.writer, fact.operation, when});
 }
 
-void Journal::store(Writer writer, Place place, std::span<const std::byte> bytes,
+void Journal::store(Writer writer, RegionAddress place, std::span<const std::byte> bytes,
                     LineTimes visible) {
   add_lines({.kind = Fact::Kind::store, .writer = writer, .place = place}, bytes,
             [&](Bytes line) { return visible.of(line); });
 }
 
-void Journal::stream(Writer writer, Place place, std::span<const std::byte> bytes,
+void Journal::stream(Writer writer, RegionAddress place, std::span<const std::byte> bytes,
                      LineTimes visible) {
   add_lines({.kind = Fact::Kind::stream, .writer = writer, .place = place}, bytes,
             [&](Bytes line) { return visible.of(line); });
 }
 
-void Journal::flush(Writer writer, Place place, Bytes length, Time at) {
+void Journal::flush(Writer writer, RegionAddress place, Bytes length, Time at) {
   if (powered_ && observer() != nullptr) [[unlikely]]
     observer()->flushed(machine_, writer, place, length, at);
   add(at, {.kind = Fact::Kind::flush, .writer = writer, .place = place, .length = length});
@@ -73,7 +73,7 @@ void Journal::fence(Writer writer, Time at) {
   add(at, {.kind = Fact::Kind::fence, .writer = writer});
 }
 
-void Journal::load(Writer writer, Place place, Bytes length, Time at) {
+void Journal::load(Writer writer, RegionAddress place, Bytes length, Time at) {
   if (!powered_ || !state_.may_learn(place, length)) return;
   add(at, {.kind = Fact::Kind::seen, .writer = writer, .place = place, .length = length});
 }
@@ -103,26 +103,26 @@ Journal::Operation Journal::post(ConnectionId connection, RemoteKind kind, bool 
   return state_.post(connection, kind, {.fenced = fenced});
 }
 
-void Journal::place(Operation operation, Place place, std::span<const std::byte> bytes,
+void Journal::place(Operation operation, RegionAddress place, std::span<const std::byte> bytes,
                     LineTimes visible) {
   const bool from_arrival = durability_.model.domain == PersistenceDomain::wsp;
   add_lines({.kind = Fact::Kind::place, .operation = operation, .place = place}, bytes,
             [&](Bytes line) { return from_arrival ? engine_.now() : visible.of(line); });
 }
 
-void Journal::place_answer(Place where, std::span<const std::byte> bytes) {
+void Journal::place_answer(RegionAddress where, std::span<const std::byte> bytes) {
   if (!answers_) answers_ = state_.connect();
   const Operation operation = state_.post(*answers_, RemoteKind::posted);
   place(operation, where, bytes, {engine_.now(), {}});
   received(operation, engine_.now());
 }
 
-void Journal::cover(Operation operation, Place place, Bytes length) {
+void Journal::cover(Operation operation, RegionAddress place, Bytes length) {
   add(engine_.now(),
       {.kind = Fact::Kind::cover, .operation = operation, .place = place, .length = length});
 }
 
-void Journal::read(Place place, Bytes length, LineTimes seen) {
+void Journal::read(RegionAddress place, Bytes length, LineTimes seen) {
   const Bytes end = place.offset + length;
   const Bytes first = place.offset / kCacheLine;
   for (Bytes at = place.offset; at < end; at = (at / kCacheLine + 1) * kCacheLine) {

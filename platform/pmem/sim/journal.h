@@ -49,7 +49,7 @@ class Journal {
   using RegionId = PersistenceState::RegionId;
   using ConnectionId = PersistenceState::ConnectionId;
   using Operation = PersistenceState::Operation;
-  using Place = PersistenceState::Place;
+  using RegionAddress = PersistenceState::RegionAddress;
   using Survivor = PersistenceState::Survivor;
 
   // `machine`: the node that identifies the journal to an observer.
@@ -62,11 +62,11 @@ class Journal {
 
   // --- CPUs: line i of a range is stored at visible.of(i) --------------------------------------
 
-  void store(Writer writer, Place place, std::span<const std::byte> bytes, LineTimes visible);
-  void stream(Writer writer, Place place, std::span<const std::byte> bytes, LineTimes visible);
-  void flush(Writer writer, Place place, Bytes length, Time at);
+  void store(Writer writer, RegionAddress place, std::span<const std::byte> bytes, LineTimes visible);
+  void stream(Writer writer, RegionAddress place, std::span<const std::byte> bytes, LineTimes visible);
+  void flush(Writer writer, RegionAddress place, Bytes length, Time at);
   void fence(Writer writer, Time at);
-  void load(Writer writer, Place place, Bytes length, Time at);
+  void load(Writer writer, RegionAddress place, Bytes length, Time at);
   // The thread's process has died: its actions after `from` do not happen. hasten() makes the
   // actions before that happen at once, after all threads of the process have been withdrawn.
   void withdraw(Writer writer, Time from);
@@ -78,13 +78,13 @@ class Journal {
   // Makes a connection whose data is placed in caches, whatever the model's devices do.
   ConnectionId connect_through_caches() { return state_.connect(true); }
   Operation post(ConnectionId connection, RemoteKind kind, bool fenced);
-  void place(Operation operation, Place place, std::span<const std::byte> bytes, LineTimes visible);
+  void place(Operation operation, RegionAddress place, std::span<const std::byte> bytes, LineTimes visible);
   // The data that a READ of this node has fetched becomes visible with its completion.
-  void place_answer(Place place, std::span<const std::byte> bytes);
+  void place_answer(RegionAddress place, std::span<const std::byte> bytes);
   // A FLUSH for persistence.
-  void cover(Operation operation, Place place, Bytes length);
+  void cover(Operation operation, RegionAddress place, Bytes length);
   // A READ looks at line i at seen.of(i).
-  void read(Place place, Bytes length, LineTimes seen);
+  void read(RegionAddress place, Bytes length, LineTimes seen);
   // The completion, or the answer that leads to it, has left for the requester.
   void completed(Operation operation, Time sent);
   // The responder's CPU takes the receive completion.
@@ -131,7 +131,7 @@ class Journal {
     Kind kind = Kind::fence;
     Writer writer = nullptr;
     Operation operation{};
-    Place place{};
+    RegionAddress place{};
     Bytes length = 0;
     std::array<std::byte, kCacheLine> bytes{};  // the line that a store, stream or place writes
   };

@@ -68,7 +68,7 @@ class Quantities {
   double gigabytes_per_second(const std::string& key) { return number(key, kBandwidth) * 1e9; }
   double gigabits_per_second(const std::string& key) { return number(key, kBandwidth) * 1e9 / 8; }
   std::uint32_t count(const std::string& key, std::uint32_t least, std::uint32_t most) {
-    const Found found = find(key);
+    const LocatedNode found = find(key);
     if (found.node == nullptr) return least;
     return static_cast<std::uint32_t>(found.section->number_of(*found.node, key, least, most));
   }
@@ -79,7 +79,7 @@ class Quantities {
                        [&](const Layer& layer) { return layer.section.has(key); });
   }
   bool flag(const std::string& key) {
-    const Found found = find(key);
+    const LocatedNode found = find(key);
     return found.node != nullptr && found.section->flag_of(*found.node, key);
   }
   WorkCost cost(const std::string& key) {
@@ -90,7 +90,7 @@ class Quantities {
   // stand for missing keys.
   void refuse(const std::string& key, const std::string& must_be) {
     if (!missing_.empty()) return;
-    const Found found = find(key);
+    const LocatedNode found = find(key);
     found.section->wrong(*found.node, key, fmt::format("must be {}", must_be));
   }
 
@@ -127,7 +127,7 @@ class Quantities {
     return {};
   }
   double number(const std::string& key, const Range& range) {
-    const Found found = find(key);
+    const LocatedNode found = find(key);
     if (found.node == nullptr) return range.least;
     return found.section->real_of(*found.node, key, range.least, range.most);
   }

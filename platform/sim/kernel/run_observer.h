@@ -54,7 +54,7 @@ class RunObserver {
   virtual void arrived(MessageId message, Time at) = 0;
   // The device begins to read or change this range of the machine's persistent memory, for a READ,
   // a FLUSH or an atomic. The range is empty if it is other memory.
-  virtual void executed(MessageId message, Model::Place place, Bytes length, Time at) = 0;
+  virtual void executed(MessageId message, Model::RegionAddress place, Bytes length, Time at) = 0;
   // The requester gets its completion, and so does the task that awaits it, if there is one.
   virtual void completed(MessageId message, fabric::Status status, Time at,
                          std::coroutine_handle<> awaited_by) = 0;
@@ -64,16 +64,16 @@ class RunObserver {
   // --- persistent memory -------------------------------------------------------------------------
 
   // A part of one line that is stored by a thread, or placed by a device as part of a message.
-  struct Change {
+  struct MemoryChange {
     NodeId machine = 0;
-    Model::Place place;
+    Model::RegionAddress place;
     std::span<const std::byte> bytes;
     Model::Writer writer = nullptr;  // the thread; null if it was a device
     Model::Operation operation;      // null if it was a thread
     Time at{};                       // when it becomes visible
   };
-  virtual void changed(const Change& change) = 0;
-  virtual void flushed(NodeId machine, Model::Writer writer, Model::Place place, Bytes length,
+  virtual void changed(const MemoryChange& change) = 0;
+  virtual void flushed(NodeId machine, Model::Writer writer, Model::RegionAddress place, Bytes length,
                        Time at) = 0;
   virtual void fenced(NodeId machine, Model::Writer writer, Time at) = 0;
   // The thread's process has died, so its stores after `from` do not happen.

@@ -140,7 +140,7 @@ struct Teller {
   }
   void tell(const Told& told) {
     PersistenceState& state = node.state;
-    const PersistenceState::Place place{kRegion, told.offset};
+    const PersistenceState::RegionAddress place{kRegion, told.offset};
     const auto bytes = Node::word(told.value, told.words);
     const void* writer = &writers[told.writer];
     switch (told.kind) {
@@ -186,7 +186,7 @@ struct Teller {
         break;
       case Told::Kind::many:
         for (int i = 0; i < 300; ++i) {
-          const PersistenceState::Place apart{kRegion, 5 * kCacheLine};
+          const PersistenceState::RegionAddress apart{kRegion, 5 * kCacheLine};
           const auto value = Node::word(static_cast<std::uint8_t>(i));
           state.store(&writers[2], apart, value);
           node.changed(apart.offset, value);
