@@ -142,7 +142,8 @@ Json as_json(const CrashArguments& arguments, const ServerAnswer& found) {
   return of_server(arguments.target, model, cells);
 }
 
-void print(const CrashArguments& arguments, const services::Service& service, const ServerAnswer& found) {
+void print(const CrashArguments& arguments, const services::Service& service,
+           const ServerAnswer& found) {
   const auto& [model, result, answer] = found;
   const explore::FailureKind kind = fails_of(arguments).kind;
   const std::string crash_points = crash_points_of(points_of(arguments), result);

@@ -38,7 +38,7 @@ Cell guarantee_cell(const DesignRow& row) {
   const FoundGuarantee& weakest = row.guarantees.front();
   const std::string css = guarantee_class(weakest.guarantee) + " apart";
   const bool with_flush = std::any_of(row.guarantees.begin(), row.guarantees.end(),
-                                      [](const Found& found) { return found.with_flush; });
+                                      [](const FoundGuarantee& found) { return found.with_flush; });
   const std::string condition = with_flush ? "with FLUSH, for which READ stood" : "";
   if (row.guarantees.size() == 1) {
     return {.text = weakest.guarantee,

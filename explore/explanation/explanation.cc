@@ -251,8 +251,8 @@ class Explainer {
       } else {
         what += " placed";
       }
-      const std::size_t row =
-          add(one.at, Column::memory, machine, std::move(what), one.lost ? Tone::lost : Tone::plain);
+      const std::size_t row = add(one.at, Column::memory, machine, std::move(what),
+                                  one.lost ? Tone::lost : Tone::plain);
       if (one.lost) at_risk_.push_back(row);
       if (!change.message) continue;
       const auto arrival = arrivals_.find(*change.message);
@@ -316,7 +316,7 @@ class Explainer {
     if (place == Column::client) return fmt::format("client {}", node - run_.servers);
     const std::string_view part = place == Column::cpu      ? "CPU"
                                   : place == Column::device ? "device"
-                                                           : "memory";
+                                                            : "memory";
     return run_.servers > 1 ? fmt::format("server {} {}", node, part)
                             : fmt::format("server {}", part);
   }

@@ -80,8 +80,8 @@ void Recording::changed(const RunObserver::MemoryChange& change) {
   }
 }
 
-void Recording::flushed(NodeId machine, Model::Writer writer, Model::RegionAddress place, Bytes length,
-                        Time at) {
+void Recording::flushed(NodeId machine, Model::Writer writer, Model::RegionAddress place,
+                        Bytes length, Time at) {
   const Bytes begin = line_of(place.offset);
   const Bytes end = round_up(place.offset + std::max<Bytes>(length, 1), kCacheLine);
   flushes_.push_back(

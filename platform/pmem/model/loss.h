@@ -26,7 +26,7 @@ enum class LostIn : std::uint8_t {
 std::string_view to_string(LostIn where);
 
 struct Loss {
-  PersistenceState::RegionAddress place;              // where the line begins
+  PersistenceState::RegionAddress place;      // where the line begins
   std::uint64_t mask = 0;                     // the bytes of the line that are lost
   std::array<std::byte, kCacheLine> bytes{};  // the change
   LostIn where{};

@@ -65,8 +65,8 @@ void PersistenceState::expect_no_longer(RegionAddress place, Bytes length) {
 }
 
 template <class Function>
-void PersistenceState::add(const Fragment& what, RegionAddress place, std::span<const std::byte> bytes,
-                           const Function& function) {
+void PersistenceState::add(const Fragment& what, RegionAddress place,
+                           std::span<const std::byte> bytes, const Function& function) {
   if (is_lost(place)) return;
   if (fragments_.size() >= settle_at_) settle();
   changed_ = true;
@@ -100,7 +100,8 @@ void PersistenceState::store(Writer writer, RegionAddress place, std::span<const
   add(fragment, place, bytes, [this](Fragment& added) { make_visible(added); });
 }
 
-void PersistenceState::stream(Writer writer, RegionAddress place, std::span<const std::byte> bytes) {
+void PersistenceState::stream(Writer writer, RegionAddress place,
+                              std::span<const std::byte> bytes) {
   Fragment fragment;
   fragment.source = Source::stream;
   fragment.writer = writer;
@@ -170,7 +171,8 @@ void PersistenceState::OfEachGroup::raise_to(const OfEachGroup& other) {
   }
 }
 
-void PersistenceState::place(Operation operation, RegionAddress place, std::span<const std::byte> bytes) {
+void PersistenceState::place(Operation operation, RegionAddress place,
+                             std::span<const std::byte> bytes) {
   if (regions_.at(place.region).medium == Medium::disk) {
     throw std::logic_error("a device has changed a region that is on a disk");
   }
@@ -432,7 +434,8 @@ bool PersistenceState::takes_effect_before(Operation first, Operation second) co
   return first.index < operations[second.index].after[operations[first.index].group];
 }
 
-PersistenceState::Whereabouts PersistenceState::whereabouts(RegionAddress place, Bytes length) const {
+PersistenceState::Whereabouts PersistenceState::whereabouts(RegionAddress place,
+                                                            Bytes length) const {
   Whereabouts result = Whereabouts::durable;
   const Bytes end = place.offset + length;
   auto line = lines_.lower_bound({place.region, place.offset / kCacheLine * kCacheLine});

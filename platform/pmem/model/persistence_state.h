@@ -96,7 +96,8 @@ class PersistenceState {
   // Stores a range as memcpy does: by stores of 8 bytes, or less at the ends of the range, in any
   // order.
   void store(Writer writer, RegionAddress place, std::span<const std::byte> bytes);
-  void stream(Writer writer, RegionAddress place, std::span<const std::byte> bytes);  // non-temporal
+  void stream(Writer writer, RegionAddress place,
+              std::span<const std::byte> bytes);  // non-temporal
   void flush(Writer writer, RegionAddress place, Bytes length, Flush kind = Flush::clwb);
   void fence(Writer writer);  // sfence, mfence, a locked instruction
 

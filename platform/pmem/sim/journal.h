@@ -62,8 +62,10 @@ class Journal {
 
   // --- CPUs: line i of a range is stored at visible.of(i) --------------------------------------
 
-  void store(Writer writer, RegionAddress place, std::span<const std::byte> bytes, LineTimes visible);
-  void stream(Writer writer, RegionAddress place, std::span<const std::byte> bytes, LineTimes visible);
+  void store(Writer writer, RegionAddress place, std::span<const std::byte> bytes,
+             LineTimes visible);
+  void stream(Writer writer, RegionAddress place, std::span<const std::byte> bytes,
+              LineTimes visible);
   void flush(Writer writer, RegionAddress place, Bytes length, Time at);
   void fence(Writer writer, Time at);
   void load(Writer writer, RegionAddress place, Bytes length, Time at);
@@ -78,7 +80,8 @@ class Journal {
   // Makes a connection whose data is placed in caches, whatever the model's devices do.
   ConnectionId connect_through_caches() { return state_.connect(true); }
   Operation post(ConnectionId connection, RemoteKind kind, bool fenced);
-  void place(Operation operation, RegionAddress place, std::span<const std::byte> bytes, LineTimes visible);
+  void place(Operation operation, RegionAddress place, std::span<const std::byte> bytes,
+             LineTimes visible);
   // The data that a READ of this node has fetched becomes visible with its completion.
   void place_answer(RegionAddress place, std::span<const std::byte> bytes);
   // A FLUSH for persistence.

@@ -73,8 +73,8 @@ class RunObserver {
     Time at{};                       // when it becomes visible
   };
   virtual void changed(const MemoryChange& change) = 0;
-  virtual void flushed(NodeId machine, Model::Writer writer, Model::RegionAddress place, Bytes length,
-                       Time at) = 0;
+  virtual void flushed(NodeId machine, Model::Writer writer, Model::RegionAddress place,
+                       Bytes length, Time at) = 0;
   virtual void fenced(NodeId machine, Model::Writer writer, Time at) = 0;
   // The thread's process has died, so its stores after `from` do not happen.
   virtual void withdrawn(NodeId machine, Model::Writer writer, Time from) = 0;
