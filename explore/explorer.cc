@@ -369,7 +369,7 @@ class HistoryExplorer {
   std::vector<OfCrashPoint> results_;
   services::PerCondition<std::atomic<std::uint64_t>> first_loss_;
   std::atomic<std::uint64_t> done_{0};
-  std::mutex mutex_;  // of findings_.events, while threads run
+  std::mutex mutex_;  // guards findings_.events while threads run
   Findings findings_;
 };
 

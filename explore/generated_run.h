@@ -76,7 +76,7 @@ class GeneratedRun {
   pmem::Tape& tape_;
   const sim::Profile profile_;
   std::vector<PlannedFailure> failures_;  // until they are part of the run's plan
-  std::deque<MostIsSimplest> images_{};   // of the failures of power so far
+  std::deque<MostIsSimplest> images_{};   // one for each failure of power so far
   std::unique_ptr<services::CrashScenario> scenario_;
   ScenarioRun run_;
 };

@@ -94,7 +94,7 @@ struct Plan {
   bool clients_return = true;
 };
 
-// What fails at a crash point of a fixed history.
+// The failure at a crash point of a fixed history.
 struct WhatFails {
   FailureKind kind = FailureKind::power;
   std::vector<NodeId> servers{};  // those that fail; empty: all

@@ -42,7 +42,7 @@ std::string schedules() {
   return text;
 }
 
-// What is explored.
+// The four explorations, and the repetition of a finding.
 enum class Explores : std::uint8_t { method, histories, sequences, schedules, replay };
 
 constexpr std::string_view text_of(Explores what) {

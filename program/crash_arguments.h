@@ -37,7 +37,7 @@ struct CrashArguments {
   std::optional<std::string> diagram;  // file for a space-time diagram of a loss, as SVG
 };
 
-// What --points names: FIRST, FIRST-LAST, or FIRST-, each with /STRIDE.
+// The crash points that --points names: FIRST, FIRST-LAST, or FIRST-, each with /STRIDE.
 struct CrashPoints {
   std::uint64_t first = 0;
   std::uint64_t last = ~std::uint64_t{0};
@@ -46,14 +46,14 @@ struct CrashPoints {
   bool are_all() const { return first == 0 && last == ~std::uint64_t{0} && stride == 1; }
 };
 
-// What --fails names: a kind of failure, how many servers fail at once, or two failures of power.
+// The failures that --fails names: their kind, and how many servers fail at once; or two of power.
 struct Fails {
   explore::FailureKind kind = explore::FailureKind::power;
   NodeId servers = 0;  // 0: all
   std::uint32_t times = 1;
 };
 
-// What --strategy names.
+// The strategy that --strategy names.
 struct StrategyArgument {
   std::uint32_t sequences = 0;  // operations of a sequence; 0: another strategy than that
   explore::StrategyKind kind{};
@@ -61,7 +61,7 @@ struct StrategyArgument {
   bool late_placements = false;
 };
 
-// What --histories names: how many, and how many schedules of each.
+// The numbers of --histories: of histories, and of schedules of each.
 struct HistoriesArgument {
   std::uint64_t histories = 20;
   std::uint64_t schedules = 0;  // 0: the strategy's default

@@ -111,7 +111,7 @@ explore::CrashOptions options_of(const services::SystemInfo& system,
   return options;
 }
 
-// What was found on one kind of server.
+// The finding on one kind of server, and its answer.
 struct ServerAnswer {
   pmem::PersistenceModel model;
   explore::CrashResult result;

@@ -93,7 +93,7 @@ struct Loss {
   bool undecided = false;
 };
 
-// What explorations throw whose answer would be wrong without a verdict that the judge gave up on.
+// Explorations throw this if their answer depends on a verdict that the judge gave up on.
 struct Undecided : std::runtime_error {
   Undecided()
       : std::runtime_error(
