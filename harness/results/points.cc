@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <stdexcept>
+#include <utility>
 
 #include "harness/schema/columns.h"
 #include "harness/schema/csv_table.h"
@@ -13,28 +15,52 @@
 namespace perdura::harness {
 namespace {
 
+std::string written(std::string_view text) { return schema::csv_cell(text); }
+std::string written(std::uint64_t number) { return fmt::to_string(number); }
+std::string written(double number) { return fmt::format("{}", number); }
+template <class Value>
+std::string written(const std::optional<Value>& value) {
+  return value ? written(*value) : "";
+}
+
+// The cells of a row, by column. Columns are declared in harness/schema, which knows no
+// measurements, so the code that adds cells here must not depend on the order there.
 class Row {
  public:
-  void text(std::string_view cell) { cells_.push_back(schema::csv_cell(cell)); }
-  void number(std::uint64_t value) { cells_.push_back(fmt::to_string(value)); }
-  void number(double value) { cells_.push_back(fmt::format("{}", value)); }
-  template <class Number>
-  void maybe(std::optional<Number> value) {
-    if (value) {
-      number(*value);
-    } else {
-      cells_.emplace_back();
-    }
+  // A value that was not measured, or does not apply to this row, leaves its cell empty.
+  template <class Value>
+  void add(std::string_view column, const Value& value, bool applies = true) {
+    cells_.emplace(column, applies ? written(value) : "");
   }
-  void not_measured(std::size_t count) { cells_.resize(cells_.size() + count); }
 
-  void append_to(std::string& out) const {
-    fmt::format_to(std::back_inserter(out), "{}\n", fmt::join(cells_, ","));
+  // Throws std::logic_error unless each column has exactly one cell.
+  void append_to(std::string& out, std::span<const schema::Column> columns) {
+    for (const schema::Column& column : columns) {
+      const auto cell = cells_.find(column.name);
+      if (cell == cells_.end()) {
+        throw std::logic_error(fmt::format("column {} has no cell", column.name));
+      }
+      out += cell->second + ',';
+      cells_.erase(cell);
+    }
+    if (!cells_.empty()) {
+      throw std::logic_error(fmt::format("cell {} has no column", cells_.begin()->first));
+    }
+    out.back() = '\n';
   }
 
  private:
-  std::vector<std::string> cells_;
+  std::multimap<std::string, std::string, std::less<>> cells_;
 };
+
+std::string header(std::span<const schema::Column> columns) {
+  std::string out;
+  for (const schema::Column& column : columns) {
+    fmt::format_to(std::back_inserter(out), "{},", column.name);
+  }
+  out.back() = '\n';
+  return out;
+}
 
 // The rows of a result: one for all operations, then, if there were several kinds, one for each.
 struct RowSource {
@@ -58,10 +84,9 @@ std::vector<RowSource> rows_of(const Measurement& measurement) {
   return rows;
 }
 
-template <class Number>
-std::optional<double> in_microseconds(std::optional<Number> nanoseconds) {
+std::optional<double> in_microseconds(std::optional<double> nanoseconds) {
   if (!nanoseconds) return std::nullopt;
-  return static_cast<double>(*nanoseconds) / 1000.0;
+  return *nanoseconds / 1000.0;
 }
 
 std::string identity_cell(const PointIdentity& identity, std::string_view column) {
@@ -77,77 +102,67 @@ std::string identity_cell(const PointIdentity& identity, std::string_view column
   return parameter == identity.parameters.end() ? "" : parameter->second;
 }
 
-constexpr std::array kPercentiles{50.0, 90.0, 99.0, 99.9, 99.99};
-
-// Adds latencies and response times in the same way.
-void add_times(Row& row, const measure::Histogram& latency) {
-  if (latency.count() == 0) {
-    row.not_measured(schema::kLatencyColumns);
-    return;
-  }
-  row.number(latency.mean() / 1000.0);
-  row.maybe(in_microseconds(std::optional(latency.min())));
-  for (const double percent : kPercentiles) {
-    row.maybe(in_microseconds(latency.percentile_if_enough(percent)));
-  }
-  row.maybe(in_microseconds(std::optional(latency.max())));
-
-  const auto interval = [&row](const auto& found) {
-    row.maybe(found ? in_microseconds(std::optional(found->low)) : std::nullopt);
-    row.maybe(found ? in_microseconds(std::optional(found->high)) : std::nullopt);
+// Adds the columns latency_* or response_*.
+void add_times(Row& row, std::string_view prefix, const measure::Histogram& times) {
+  const auto add = [&](std::string_view statistic, std::optional<double> nanoseconds) {
+    row.add(fmt::format("{}_{}_us", prefix, statistic), in_microseconds(nanoseconds),
+            times.count() > 0);
   };
-  interval(latency.mean_interval());
-  for (const double percent : kPercentiles) {
-    const bool enough = latency.percentile_if_enough(percent).has_value();
-    interval(enough ? latency.percentile_interval(percent) : std::nullopt);
+  const auto add_bounds = [&](std::string_view statistic, const auto& interval) {
+    const bool known = interval.has_value();
+    add(fmt::format("{}_low", statistic), known ? std::optional(interval->low) : std::nullopt);
+    add(fmt::format("{}_high", statistic), known ? std::optional(interval->high) : std::nullopt);
+  };
+  add("mean", times.mean());
+  add("min", times.min());
+  add("max", times.max());
+  add_bounds("mean", times.mean_interval());
+  using Percentile = std::pair<std::string_view, double>;
+  for (const auto& [name, percent] :
+       {Percentile{"p50", 50}, {"p90", 90}, {"p99", 99}, {"p999", 99.9}, {"p9999", 99.99}}) {
+    const auto value = times.percentile_if_enough(percent);
+    add(name, value);
+    add_bounds(name, value ? times.percentile_interval(percent) : std::nullopt);
   }
 }
 
-constexpr std::size_t kCostColumns = 14;  // the number of columns from the server's CPU time on
-
-void add_costs(Row& row, const Measurement& measurement, bool compared) {
-  const std::uint64_t operations = measurement.operations();
+// Adds the columns from the server's CPU time on; `all`: the row is about all operations.
+void add_costs(Row& row, const Measurement& measurement, bool all, bool compared) {
+  const auto operations = static_cast<double>(measurement.operations());
   // A driver whose operations run in processes that it does not control has no roles.
-  if (operations == 0 || measurement.roles.empty()) {
-    row.not_measured(kCostColumns);
-    return;
-  }
-  const auto per_operation = [&](double amount) {
-    return amount / static_cast<double>(operations);
+  const bool known = all && operations > 0 && !measurement.roles.empty();
+  const auto add = [&](std::string_view column, double amount, bool applies = true) {
+    row.add(column, amount / operations, known && applies);
   };
-  const auto counted = [&](std::uint64_t amount) {
-    row.number(per_operation(static_cast<double>(amount)));
+  const auto add_cpu = [&](std::string_view column, std::string_view role) {
+    add(column, to_microseconds(measurement.costs_of(role).cpu), measurement.roles.contains(role));
   };
-  const auto counted_if = [&](bool known, std::uint64_t amount) {
-    if (known) {
-      counted(amount);
-    } else {
-      row.not_measured(1);
-    }
-  };
+  const auto counted = [](std::uint64_t amount) { return static_cast<double>(amount); };
   const auto bytes = [](std::uint64_t bits) { return static_cast<double>(bits) / 8.0; };
 
-  for (const std::string_view role : {"server", "client"}) {
-    if (measurement.roles.contains(role)) {
-      row.number(per_operation(to_microseconds(measurement.costs_of(role).cpu)));
-    } else {
-      row.not_measured(1);
-    }
-  }
   const pmem::Writes writes = measurement.writes();
   const pmem::WriteCounts total = writes.total();
-  row.number(per_operation(bytes(total.field_bits)));
-  counted(total.bytes_issued);
-  counted_if(compared, total.bytes_programmed);
-  counted_if(compared, total.bits_flipped);
-  counted(total.flushes);
-  counted(total.fences);
-  counted(total.lines);
-  counted_if(compared, total.media_bytes);
-  row.number(per_operation(bytes(writes.local_store.field_bits)));
-  row.number(per_operation(bytes(writes.one_sided.field_bits)));
-  counted(measurement.one_sided_reads);
-  row.maybe(measurement.space.used_percent());
+  add_cpu("server_cpu_us_per_op", "server");
+  add_cpu("client_cpu_us_per_op", "client");
+  add("nvm_field_bytes_per_op", bytes(total.field_bits));
+  add("nvm_bytes_issued_per_op", counted(total.bytes_issued));
+  add("nvm_bytes_programmed_per_op", counted(total.bytes_programmed), compared);
+  add("nvm_bits_flipped_per_op", counted(total.bits_flipped), compared);
+  add("nvm_flushes_per_op", counted(total.flushes));
+  add("nvm_fences_per_op", counted(total.fences));
+  add("nvm_lines_per_op", counted(total.lines));
+  add("nvm_media_bytes_per_op", counted(total.media_bytes), compared);
+  add("nvm_local_bytes_per_op", bytes(writes.local_store.field_bits));
+  add("nvm_one_sided_bytes_per_op", bytes(writes.one_sided.field_bits));
+  add("one_sided_reads_per_op", counted(measurement.one_sided_reads));
+  row.add("space_used_percent", measurement.space.used_percent(), known);
+}
+
+void add_identity(Row& row, const PointIdentity& identity,
+                  const std::vector<schema::Column>& columns) {
+  for (const schema::Column& column : columns) {
+    row.add(column.name, identity_cell(identity, column.name));
+  }
 }
 
 // The value of a column that the folder's schema adds; nullopt if the point has none.
@@ -160,93 +175,70 @@ std::optional<double> declared_value(const Measurement& measurement, std::string
   return found->second / static_cast<double>(operations);
 }
 
-void add_noise(Row& row, const std::optional<HostNoise>& noise) {
-  if (!noise) {
-    row.not_measured(schema::noise_columns().size());
-    return;
-  }
-  row.text(noise->mark());
-  row.maybe(noise->load_average);
-  row.maybe(noise->runnable_before);
-  row.maybe(noise->runnable);
-  row.maybe(noise->waiting);
-  row.maybe(noise->steal_percent);
-  row.maybe(noise->slowdown_percent);
+void add_noise(Row& row, const std::optional<HostNoise>& measured) {
+  const HostNoise noise = measured.value_or(HostNoise());
+  row.add("noise", noise.mark(), measured.has_value());
+  row.add("load_average", noise.load_average);
+  row.add("runnable_before_per_core", noise.runnable_before);
+  row.add("runnable_per_core", noise.runnable);
+  row.add("waiting_threads", noise.waiting);
+  row.add("steal_percent", noise.steal_percent);
+  row.add("slowdown_percent", noise.slowdown_percent);
 }
 
 }  // namespace
 
 std::string points_csv(const std::vector<const PointResult*>& results,
                        const schema::Schema& schema) {
-  std::string out;
-  for (const schema::Column& column : schema.columns()) {
-    if (!out.empty()) out += ',';
-    out += column.name;
-  }
   // Simulated points have no host, so the file is the same on every machine.
   const bool on_hosts = std::any_of(results.begin(), results.end(), [](const PointResult* result) {
     return !result->identity.modelled;
   });
+  std::vector<schema::Column> columns(schema.columns().begin(), schema.columns().end());
   if (on_hosts) {
-    for (const schema::Column& column : schema::noise_columns()) {
-      out += ',';
-      out += column.name;
-    }
+    const auto noise = schema::noise_columns();
+    columns.insert(columns.end(), noise.begin(), noise.end());
   }
-  out += '\n';
+  const std::vector<schema::Column> identity = schema.identity();
+  std::string out = header(columns);
   for (const PointResult* result : results) {
     const Measurement& measurement = result->measurement;
     for (const RowSource& source : rows_of(measurement)) {
       const bool all = source.operation == "all";
       Row row;
-      for (const schema::Column& column : schema::identity_columns()) {
-        row.text(identity_cell(result->identity, column.name));
-      }
-      row.text(source.operation);
-      row.text(to_string(measurement.verdict));
-      row.text(measurement.reason);
-      row.text(measurement.method);
-      row.text(measurement.guarantee);
-      row.number(source.measured.operations);
-      row.number(source.measured.errors);
-      row.number(source.measured.not_found);
-      if (all) {
-        row.number(measurement.torn_reads);
-      } else {
-        row.not_measured(1);
-      }
+      add_identity(row, result->identity, identity);
+      row.add("operation", source.operation);
+      row.add("verdict", to_string(measurement.verdict));
+      row.add("reason", measurement.reason);
+      row.add("method", measurement.method);
+      row.add("guarantee", measurement.guarantee);
+      row.add("operations", source.measured.operations);
+      row.add("errors", source.measured.errors);
+      row.add("not_found", source.measured.not_found);
+      row.add("torn_reads", measurement.torn_reads, all);
       const double seconds = static_cast<double>(measurement.elapsed.count()) * 1e-12;
-      if (all && seconds > 0) {
-        row.number(seconds);
-        row.maybe(measurement.throughput());
-        row.number(measurement.tail_percent());
-        row.text(measurement.has_long_tail() ? "yes" : "no");
-      } else {
-        row.not_measured(4);
-      }
-      const auto saturated = all ? measurement.saturated() : std::nullopt;
-      row.text(!saturated ? "" : *saturated ? "yes" : "no");
-      add_times(row, source.measured.latency);
-      add_times(row, source.measured.response.value_or(measure::Histogram()));
+      const bool timed = all && seconds > 0;
+      row.add("elapsed_s", seconds, timed);
+      row.add("throughput_ops_s", measurement.throughput(), timed);
+      row.add("tail_percent", measurement.tail_percent(), timed);
+      row.add("long_tail", measurement.has_long_tail() ? "yes" : "no", timed);
+      const auto saturated = measurement.saturated();
+      row.add("saturated", saturated.value_or(false) ? "yes" : "no", all && saturated.has_value());
+      add_times(row, "latency", source.measured.latency);
+      add_times(row, "response", source.measured.response.value_or(measure::Histogram()));
       // The same in each of the point's rows, since it applies to operations of any kind.
       const auto harness = measurement.harness_per_operation;
-      row.maybe(harness ? std::optional(static_cast<double>(harness->count()) / 1000.0)
-                        : std::nullopt);
-      if (all) {
-        add_costs(row, measurement,
-                  result->identity.accounting == pmem::WriteMeter::Level::compared);
-      } else {
-        row.not_measured(kCostColumns);
-      }
+      row.add(
+          "harness_ns_per_op",
+          harness ? std::optional(static_cast<double>(harness->count()) / 1000.0) : std::nullopt);
+      add_costs(row, measurement, all,
+                result->identity.accounting == pmem::WriteMeter::Level::compared);
       for (const schema::Column& column : schema.declared()) {
-        if (column.identifies()) {
-          row.text(identity_cell(result->identity, column.name));
-        } else {
-          row.maybe(all ? declared_value(measurement, column.name) : std::nullopt);
-        }
+        if (column.identifies()) continue;
+        row.add(column.name, declared_value(measurement, column.name), all);
       }
       if (on_hosts) add_noise(row, measurement.noise);
-      row.append_to(out);
+      row.append_to(out, columns);
     }
   }
   return out;
@@ -254,31 +246,25 @@ std::string points_csv(const std::vector<const PointResult*>& results,
 
 std::string timeline_csv(const std::vector<const PointResult*>& results,
                          const schema::Schema& schema) {
-  std::string out;
   const std::vector<schema::Column> identity = schema.identity();
-  for (const auto columns :
-       {std::span<const schema::Column>(identity), schema::timeline_columns()}) {
-    for (const schema::Column& column : columns) {
-      fmt::format_to(std::back_inserter(out), "{},", column.name);
-    }
-  }
-  out.back() = '\n';
+  std::vector<schema::Column> columns = identity;
+  columns.insert(columns.end(), schema::timeline_columns().begin(),
+                 schema::timeline_columns().end());
+  std::string out = header(columns);
   bool recorded = false;
   for (const PointResult* result : results) {
     recorded = recorded || result->measurement.timeline.recorded();
     for (const TimelineInterval& interval : divide(result->measurement.timeline)) {
       Row row;
-      for (const schema::Column& column : identity) {
-        row.text(identity_cell(result->identity, column.name));
-      }
-      row.number(static_cast<double>(interval.start.count()) / 1e6);
-      row.number(interval.operations);
-      row.maybe(in_microseconds(interval.mean_ns));
-      row.maybe(in_microseconds(interval.max_ns));
-      row.maybe(interval.free_percent);
-      row.maybe(interval.cleanings);
-      row.maybe(interval.cleanings_now);
-      row.append_to(out);
+      add_identity(row, result->identity, identity);
+      row.add("time_ms", static_cast<double>(interval.start.count()) / 1e6);
+      row.add("operations", interval.operations);
+      row.add("latency_mean_us", in_microseconds(interval.mean_ns));
+      row.add("latency_max_us", in_microseconds(interval.max_ns));
+      row.add("free_percent", interval.free_percent);
+      row.add("cleanings", interval.cleanings);
+      row.add("cleanings_now", interval.cleanings_now);
+      row.append_to(out, columns);
     }
   }
   return recorded ? out : "";

@@ -1,7 +1,13 @@
 #include "harness/schema/columns.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace perdura::schema {
 namespace {
@@ -50,9 +56,6 @@ constexpr Column words(Text column, Text noun, Text axis, std::span<const Spelli
 constexpr Column measured(Text column, Text noun, Text axis, Text unit) {
   return {column, kNumber, {noun, axis, unit}};
 }
-constexpr Column may_be_negative(Text column, Text noun, Text axis, Text unit) {
-  return {.name = column, .shown = {noun, axis, unit}, .may_be_negative = true};
-}
 constexpr Column less_is_better(Text column, Text noun, Text axis, Text unit) {
   return {column, kNumber, {noun, axis, unit}, Role::measured, Better::less};
 }
@@ -60,7 +63,7 @@ constexpr Column more_is_better(Text column, Text noun, Text axis, Text unit, do
   return {column, kNumber, {noun, axis, unit, scale}, Role::measured, Better::more};
 }
 
-constexpr Column kPointColumns[] = {
+constexpr Column kColumnsBeforeTimes[] = {
     measured("schema_version", "schema version", "Schema version", ""),
     name("experiment", "experiment", "Experiment"),
     name("platform", "platform", "Platform"),
@@ -99,78 +102,54 @@ constexpr Column kPointColumns[] = {
     measured("tail_percent", "tail", "Operations of the tail", "%"),
     words("long_tail", "long tail", "Long tail"),
     words("saturated", "saturated", "Saturated"),
-    less_is_better("latency_mean_us", "average latency", "Mean latency", "us"),
-    less_is_better("latency_min_us", "smallest latency", "Smallest latency", "us"),
-    less_is_better("latency_p50_us", "median latency", "Median latency", "us"),
-    less_is_better("latency_p90_us", "90th percentile of latency", "90th percentile of latency",
-                   "us"),
-    less_is_better("latency_p99_us", "99th percentile of latency", "99th percentile of latency",
-                   "us"),
-    less_is_better("latency_p999_us", "99.9th percentile of latency",
-                   "99.9th percentile of latency", "us"),
-    less_is_better("latency_p9999_us", "99.99th percentile of latency",
-                   "99.99th percentile of latency", "us"),
-    less_is_better("latency_max_us", "largest latency", "Largest latency", "us"),
-    may_be_negative("latency_mean_low_us", "lower bound of the mean of latency",
-                    "Lower bound of the mean of latency", "us"),
-    measured("latency_mean_high_us", "upper bound of the mean of latency",
-             "Upper bound of the mean of latency", "us"),
-    measured("latency_p50_low_us", "lower bound of the median of latency",
-             "Lower bound of the median of latency", "us"),
-    measured("latency_p50_high_us", "upper bound of the median of latency",
-             "Upper bound of the median of latency", "us"),
-    measured("latency_p90_low_us", "lower bound of the 90th percentile of latency",
-             "Lower bound of the 90th percentile of latency", "us"),
-    measured("latency_p90_high_us", "upper bound of the 90th percentile of latency",
-             "Upper bound of the 90th percentile of latency", "us"),
-    measured("latency_p99_low_us", "lower bound of the 99th percentile of latency",
-             "Lower bound of the 99th percentile of latency", "us"),
-    measured("latency_p99_high_us", "upper bound of the 99th percentile of latency",
-             "Upper bound of the 99th percentile of latency", "us"),
-    measured("latency_p999_low_us", "lower bound of the 99.9th percentile of latency",
-             "Lower bound of the 99.9th percentile of latency", "us"),
-    measured("latency_p999_high_us", "upper bound of the 99.9th percentile of latency",
-             "Upper bound of the 99.9th percentile of latency", "us"),
-    measured("latency_p9999_low_us", "lower bound of the 99.99th percentile of latency",
-             "Lower bound of the 99.99th percentile of latency", "us"),
-    measured("latency_p9999_high_us", "upper bound of the 99.99th percentile of latency",
-             "Upper bound of the 99.99th percentile of latency", "us"),
-    less_is_better("response_mean_us", "average response time", "Mean response time", "us"),
-    less_is_better("response_min_us", "smallest response time", "Smallest response time", "us"),
-    less_is_better("response_p50_us", "median response time", "Median response time", "us"),
-    less_is_better("response_p90_us", "90th percentile of response time", "Response time, p90",
-                   "us"),
-    less_is_better("response_p99_us", "99th percentile of response time", "Response time, p99",
-                   "us"),
-    less_is_better("response_p999_us", "99.9th percentile of response time", "Response time, p99.9",
-                   "us"),
-    less_is_better("response_p9999_us", "99.99th percentile of response time",
-                   "Response time, p99.99", "us"),
-    less_is_better("response_max_us", "largest response time", "Largest response time", "us"),
-    may_be_negative("response_mean_low_us", "lower bound of the mean of response time",
-                    "Lower bound of the mean of response time", "us"),
-    measured("response_mean_high_us", "upper bound of the mean of response time",
-             "Upper bound of the mean of response time", "us"),
-    measured("response_p50_low_us", "lower bound of the median of response time",
-             "Lower bound of the median of response time", "us"),
-    measured("response_p50_high_us", "upper bound of the median of response time",
-             "Upper bound of the median of response time", "us"),
-    measured("response_p90_low_us", "lower bound of the 90th percentile of response time",
-             "Lower bound of the 90th percentile of response time", "us"),
-    measured("response_p90_high_us", "upper bound of the 90th percentile of response time",
-             "Upper bound of the 90th percentile of response time", "us"),
-    measured("response_p99_low_us", "lower bound of the 99th percentile of response time",
-             "Lower bound of the 99th percentile of response time", "us"),
-    measured("response_p99_high_us", "upper bound of the 99th percentile of response time",
-             "Upper bound of the 99th percentile of response time", "us"),
-    measured("response_p999_low_us", "lower bound of the 99.9th percentile of response time",
-             "Lower bound of the 99.9th percentile of response time", "us"),
-    measured("response_p999_high_us", "upper bound of the 99.9th percentile of response time",
-             "Upper bound of the 99.9th percentile of response time", "us"),
-    measured("response_p9999_low_us", "lower bound of the 99.99th percentile of response time",
-             "Lower bound of the 99.99th percentile of response time", "us"),
-    measured("response_p9999_high_us", "upper bound of the 99.99th percentile of response time",
-             "Upper bound of the 99.99th percentile of response time", "us"),
+};
+
+// A statistic of the times of operations. It has a column for latencies and one for response times.
+struct Statistic {
+  Text name;
+  Text noun;  // stands before "latency" or "response time"
+  Text latency_axis;
+  Text response_axis;
+  Text bounded{};  // its noun in "lower bound of the ... of latency"; empty: it has no such columns
+};
+
+constexpr Statistic kStatistics[] = {
+    {"mean", "average", "Mean latency", "Mean response time", "mean"},
+    {"min", "smallest", "Smallest latency", "Smallest response time"},
+    {"p50", "median", "Median latency", "Median response time", "median"},
+    {"p90", "90th percentile of", "90th percentile of latency", "Response time, p90",
+     "90th percentile"},
+    {"p99", "99th percentile of", "99th percentile of latency", "Response time, p99",
+     "99th percentile"},
+    {"p999", "99.9th percentile of", "99.9th percentile of latency", "Response time, p99.9",
+     "99.9th percentile"},
+    {"p9999", "99.99th percentile of", "99.99th percentile of latency", "Response time, p99.99",
+     "99.99th percentile"},
+    {"max", "largest", "Largest latency", "Largest response time"},
+};
+
+void add_times(std::vector<Column>& columns, Text prefix, Text times, Text Statistic::*axis) {
+  static std::deque<std::string> texts;
+  const auto keep = [](std::string text) -> Text { return texts.emplace_back(std::move(text)); };
+  for (const Statistic& statistic : kStatistics) {
+    columns.push_back(less_is_better(keep(fmt::format("{}_{}_us", prefix, statistic.name)),
+                                     keep(fmt::format("{} {}", statistic.noun, times)),
+                                     statistic.*axis, "us"));
+  }
+  for (const Statistic& statistic : kStatistics) {
+    if (statistic.bounded.empty()) continue;
+    for (const bool low : {true, false}) {
+      const Text noun = keep(fmt::format("{} bound of the {} of {}", low ? "lower" : "upper",
+                                         statistic.bounded, times));
+      const Text end = low ? "low" : "high";
+      columns.push_back(measured(keep(fmt::format("{}_{}_{}_us", prefix, statistic.name, end)),
+                                 noun, keep(capitalized(noun)), "us"));
+      columns.back().may_be_negative = low && statistic.name == "mean";
+    }
+  }
+}
+
+constexpr Column kColumnsAfterTimes[] = {
     less_is_better("harness_ns_per_op", "cost of the harness", "Cost of the harness per operation",
                    "ns"),
     less_is_better("server_cpu_us_per_op", "server CPU cost", "Server CPU time per operation",
@@ -245,13 +224,22 @@ constexpr Column kProbeReadings[] = {
 
 }  // namespace
 
-std::span<const Column> point_columns() { return kPointColumns; }
+std::span<const Column> point_columns() {
+  static const std::vector<Column> all = [] {
+    std::vector<Column> columns(std::begin(kColumnsBeforeTimes), std::end(kColumnsBeforeTimes));
+    add_times(columns, "latency", "latency", &Statistic::latency_axis);
+    add_times(columns, "response", "response time", &Statistic::response_axis);
+    columns.insert(columns.end(), std::begin(kColumnsAfterTimes), std::end(kColumnsAfterTimes));
+    return columns;
+  }();
+  return all;
+}
 
 std::span<const Column> identity_columns() {
-  const auto* const last =
-      std::find_if(std::begin(kPointColumns), std::end(kPointColumns),
-                   [](const Column& column) { return column.name == "repetition"; });
-  return {std::begin(kPointColumns), last + 1};
+  const auto columns = point_columns();
+  const auto last = std::find_if(columns.begin(), columns.end(),
+                                 [](const Column& column) { return column.name == "repetition"; });
+  return {columns.begin(), last + 1};
 }
 
 std::span<const Spelling> guarantee_words() { return kGuarantees; }

@@ -2,7 +2,6 @@
 // reading, matching, captions, figures and the settings page depend on these definitions alone.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -61,8 +60,5 @@ std::span<const Spelling> guarantee_words();
 
 // A column of points.csv, timeline.csv or probes.csv; null if none has that name.
 const Column* find_column(std::string_view name);
-
-// latency_mean_us to latency_p9999_high_us; response_* has as many.
-inline constexpr std::size_t kLatencyColumns = 20;
 
 }  // namespace perdura::schema

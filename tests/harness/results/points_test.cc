@@ -265,7 +265,7 @@ TEST_F(PointsTest, ResponseTimesHaveTheStatisticsOfLatencies) {
       EXPECT_EQ(points.text(0, other), points.text(0, column.name)) << other;
       ++compared;
     }
-    EXPECT_EQ(compared, schema::kLatencyColumns);
+    EXPECT_EQ(compared, 20U);
     EXPECT_EQ(points.text(0, "response_min_us").empty(), samples == 0);
     EXPECT_EQ(points.text(0, "response_p9999_high_us").empty(), samples < 100'000);
   }
