@@ -91,8 +91,6 @@ const Mistake kMistakes[] = {
      "perdura: crash: --histories is for schedules of a system (--strategy), not for a system's "},
     {"crash erda --strategy random --histories 3x",
      "perdura: --histories: '3x' is not HISTORIES or HISTORIESxSCHEDULES, both from 1 to "},
-    {"crash --replay x --seed 3",
-     "perdura: crash: --seed is not for a finding (--replay), whose file says what to repeat\n"},
     {"crash erda --schedule fast",
      "perdura: --schedule: fast not in {equal-writers,slow-writer,appends,threads,session,"
      "sessions,writers,pools}"},
