@@ -210,6 +210,7 @@ struct FoundKey {
   std::string key{};
   std::uint64_t position = 0;  // the key's number in the order; a search continues at the next one
 };
+using Found = FoundKey;  // the former name, for programs that use it
 
 // A call's answers: one per response of the shard's plugins, in the plugins' order.
 using Answers = std::vector<std::string>;
