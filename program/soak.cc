@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "explore/soak.h"
-#include "harness/run/last_words.h"
+#include "harness/run/crash_message.h"
 #include "harness/run/long_work.h"
 #include "harness/text/atomic_file.h"
 #include "harness/text/output_place.h"

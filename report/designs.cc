@@ -101,11 +101,11 @@ struct ComparedPoint {
 /// The repetitions of each point, by point and design.
 using DesignSamples = std::map<ComparedPoint, std::map<Design, std::vector<double>>>;
 
-void add_samples(DesignSamples& samples, const DesignRun& run, const Price& price) {
+void add_samples(DesignSamples& samples, const DesignRun& run, const Metric& metric) {
   const Points& points = run.folder->points;
   for (const std::size_t row : run.rows) {
-    const auto value = points.number(row, price.column);
-    if (!value || points.text(row, "operation") != price.operation) continue;
+    const auto value = points.number(row, metric.column);
+    if (!value || points.text(row, "operation") != metric.operation) continue;
     ComparedPoint point{run.folder};
     for (const std::string_view key : points.key_columns()) {
       if (key == "system" || key == "persistence" || key == "operation") continue;
@@ -131,13 +131,13 @@ std::string name_of(const ComparedPoint& point, const DesignSamples& samples) {
   return name;
 }
 
-std::map<Design, Paid> pay(const DesignSet& group, const Price& price) {
+std::map<Design, MeasuredCost> costs_of(const DesignSet& group, const Metric& metric) {
   std::vector<const DesignRun*> runs;
   for (const DesignRun& run : group.runs) {
-    if (shows(*run.folder, price.column)) runs.push_back(&run);
+    if (shows(*run.folder, metric.column)) runs.push_back(&run);
   }
   DesignSamples samples;
-  const auto read = [&](const DesignRun& run) { add_samples(samples, run, price); };
+  const auto read = [&](const DesignRun& run) { add_samples(samples, run, metric); };
   for (const DesignRun* run : runs) read(*run);
   if (samples.empty()) std::for_each(group.runs.begin(), group.runs.end(), read);
   std::set<Design> measured;
@@ -148,15 +148,15 @@ std::map<Design, Paid> pay(const DesignSet& group, const Price& price) {
   for (auto point = samples.cbegin(); point != samples.cend(); ++point) {
     if (point->second.size() == measured.size()) common.push_back(point);
   }
-  std::map<Design, Paid> paid;
-  if (common.empty()) return paid;
+  std::map<Design, MeasuredCost> costs;
+  if (common.empty()) return costs;
   const auto& [point, designs] = *common[common.size() / 2];
-  const double scale = point.run->points.schema().quantity(price.column).scale;
+  const double scale = point.run->points.schema().quantity(metric.column).scale;
   const std::string name = name_of(point, samples);
   for (const auto& [design, values] : designs) {
-    paid[design] = {measure::summarize(values).mean * scale, name, point.run};
+    costs[design] = {measure::summarize(values).mean * scale, name, point.run};
   }
-  return paid;
+  return costs;
 }
 
 /// The server of a row, such as "DMP over iWARP"; "the testbed" or "this host" if the run does not
@@ -248,8 +248,8 @@ struct Table {
 Table table_of(const DesignGroup& group, std::size_t number) {
   Table table{{number}, {}};
   for (const DesignRow& row : group.rows) {
-    for (const auto& [price, paid] : row.prices) {
-      if (price.column == kMean) table.operations.insert(price.operation);
+    for (const auto& [metric, cost] : row.costs) {
+      if (metric.column == kMean) table.operations.insert(metric.operation);
     }
   }
   // Every group has "all"; it counts as a kind of operation only for groups that have no other.
@@ -279,17 +279,17 @@ Designs gather_designs(const std::vector<ResultFolder>& folders) {
     for (const Design& design : group.order) {
       shown.rows.push_back({design, title_of(group, design), found_of(group, design), {}});
     }
-    std::vector<Price> prices;
+    std::vector<Metric> metrics;
     for (const std::string& operation : designs.operations) {
-      prices.push_back({kMean, operation});
-      prices.push_back({kTail, operation});
+      metrics.push_back({kMean, operation});
+      metrics.push_back({kTail, operation});
     }
-    for (const std::string_view column : kOthers) prices.push_back({column, "all"});
-    for (const Price& price : prices) {
-      const auto paid = pay(group, price);
+    for (const std::string_view column : kOthers) metrics.push_back({column, "all"});
+    for (const Metric& metric : metrics) {
+      const auto costs = costs_of(group, metric);
       for (DesignRow& row : shown.rows) {
-        if (const auto of_it = paid.find(row.design); of_it != paid.end()) {
-          row.prices[price] = of_it->second;
+        if (const auto of_it = costs.find(row.design); of_it != costs.end()) {
+          row.costs[metric] = of_it->second;
         }
       }
     }
@@ -334,12 +334,12 @@ std::string designs_csv(const Designs& designs) {
     for (const DesignRow& row : group.rows) {
       std::vector<std::string> words;
       for (const FoundGuarantee& found : row.guarantees) words.push_back(found.guarantee);
-      for (const auto& [price, paid] : row.prices) {
+      for (const auto& [metric, cost] : row.costs) {
         csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", group.origin.provenance,
                            group.origin.platform, schema::csv_cell(group.origin.profile),
                            schema::csv_cell(row.design.system), row.design.persistence,
-                           fmt::join(words, "/"), price.column, price.operation, paid.value,
-                           schema::csv_cell(paid.run->name), schema::csv_cell(paid.point));
+                           fmt::join(words, "/"), metric.column, metric.operation, cost.value,
+                           schema::csv_cell(cost.run->name), schema::csv_cell(cost.point));
       }
     }
   }

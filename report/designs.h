@@ -20,17 +20,17 @@ struct Design {
 };
 
 /// A cost: a column of points.csv for one kind of operation; "all" stands for any kind.
-struct Price {
+struct Metric {
   std::string_view column;
   std::string operation;
 
-  auto operator<=>(const Price&) const = default;
+  auto operator<=>(const Metric&) const = default;
 };
 
 /// The value of a cost at one point that all designs of a group have in common, so that no design
 /// gains from a point that another one lacks: the middle one of these points, sorted by name.
 /// `value` is the mean of the repetitions, in the unit in which the column is shown.
-struct Paid {
+struct MeasuredCost {
   double value = 0;
   /// "workloadc, value_size 64": the values that vary among the points.
   std::string point;
@@ -48,7 +48,7 @@ struct DesignRow {
   Design design;
   std::string title;                       ///< as shown to people
   std::vector<FoundGuarantee> guarantees;  ///< weakest first
-  std::map<Price, Paid> prices;            ///< only those that were measured
+  std::map<Metric, MeasuredCost> costs;    ///< only those that were measured
 };
 
 /// Designs that were run alike: in the same runs, on one platform.
@@ -79,7 +79,7 @@ Designs gather_designs(const std::vector<ResultFolder>& folders);
 /// another.
 std::vector<Designs> tables_of(const Designs& designs);
 
-/// A row for each design and price, with its run and point.
+/// A row for each design and metric, with its run and point.
 std::string designs_csv(const Designs& designs);
 
 }  // namespace perdura::report

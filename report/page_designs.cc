@@ -60,17 +60,17 @@ Cell guarantee_cell(const DesignRow& row) {
 
 /// A link to the first figure of the run that shows this very number of the design, or else to the
 /// rows of the run.
-std::string link_of(const Contents& contents, const Paid& paid, const Design& design,
+std::string link_of(const Contents& contents, const MeasuredCost& cost, const Design& design,
                     const Origin& origin, std::string_view column, const PageFolder& page) {
   const auto shows = [&](const FigureResult& figure) {
-    if (figure.folder != paid.run || figure.origin != origin || figure.spec.y != column ||
+    if (figure.folder != cost.run || figure.origin != origin || figure.spec.y != column ||
         figure.spec.normalize) {
       return false;
     }
     return std::any_of(figure.data.points.begin(), figure.data.points.end(),
                        [&](const auto& drawn) {
                          return drawn.first.first == design.system &&
-                                std::abs(drawn.second.mean - paid.value) <= 1e-9 * paid.value;
+                                std::abs(drawn.second.mean - cost.value) <= 1e-9 * cost.value;
                        });
   };
   for (const Section& section : contents.sections) {
@@ -78,23 +78,23 @@ std::string link_of(const Contents& contents, const Paid& paid, const Design& de
       if (shows(figure)) return "#fig-" + figure.name;
     }
   }
-  return link_to(*paid.run, "points.csv", page);
+  return link_to(*cost.run, "points.csv", page);
 }
 
-class Prices {
+class CostCells {
  public:
-  Prices(const DesignGroup& group, const DesignRow& row, const Contents& contents,
-         const PageFolder& page)
+  CostCells(const DesignGroup& group, const DesignRow& row, const Contents& contents,
+            const PageFolder& page)
       : group_(group), row_(row), contents_(contents), page_(page) {}
 
-  Cell of(const Price& price) const {
-    const auto paid = row_.prices.find(price);
-    if (paid == row_.prices.end()) return {"–", "n"};
-    const Paid& found = paid->second;
+  Cell of(const Metric& metric) const {
+    const auto cost = row_.costs.find(metric);
+    if (cost == row_.costs.end()) return {"–", "n"};
+    const MeasuredCost& found = cost->second;
     return {.text = schema::shown_number(found.value),
             .css = "n",
             .hint = found.run->name,
-            .link = link_of(contents_, found, row_.design, group_.origin, price.column, page_),
+            .link = link_of(contents_, found, row_.design, group_.origin, metric.column, page_),
             .below = found.point};
   }
 
@@ -160,12 +160,12 @@ ShownTable designs_table(const Designs& designs, const Contents& contents, const
           cell = {.text = of_it->second, .css = "n", .link = "#guarantees-systems"};
         shown.cells.push_back(std::move(cell));
       }
-      const Prices prices(group, row, contents, page);
+      const CostCells costs(group, row, contents, page);
       for (const std::string& operation : designs.operations) {
-        shown.cells.push_back(prices.latency(operation));
+        shown.cells.push_back(costs.latency(operation));
       }
       for (const std::string_view column : kOthers)
-        shown.cells.push_back(prices.of({column, "all"}));
+        shown.cells.push_back(costs.of({column, "all"}));
     }
   }
   return table;

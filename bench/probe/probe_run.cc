@@ -19,8 +19,8 @@
 #include "harness/config/site.h"
 #include "harness/results/manifest.h"
 #include "harness/results/result_writer.h"
+#include "harness/run/crash_message.h"
 #include "harness/run/interrupt.h"
-#include "harness/run/last_words.h"
 #include "harness/run/platform_factory.h"
 #include "harness/run/progress.h"
 #include "harness/schema/file_record.h"
@@ -151,8 +151,8 @@ class Run {
     if (modelled_ && !ranks_.is_root()) return ExitCode::done;
     if (ranks_.is_root()) begin();
     harness::watch_for_interrupts(ranks_.is_root(), ranks_.are_launched());
-    harness::promise_last_words(ranks_.describe(ranks_.rank()));
-    harness::end_if_unheeded();
+    harness::install_crash_message(ranks_.describe(ranks_.rank()));
+    harness::end_if_interrupt_ignored();
     harness::Progress progress(set_.probes.size(), 0, ranks_.is_root() && !request_.quiet);
     RunStatus status = RunStatus::complete;
     try {

@@ -124,17 +124,17 @@ void Heartbeat::stop() {
   close(wake_up_);
 }
 
-void Heartbeat::kept(std::string text) {
+void Heartbeat::set_results_remark(std::string text) {
   const std::scoped_lock lock(mutex_);
   kept_ = std::move(text);
 }
 
-void Heartbeat::keep_by(std::function<std::optional<std::string>()> keep) {
+void Heartbeat::set_emergency_save(std::function<std::optional<std::string>()> keep) {
   const std::scoped_lock lock(mutex_);
   keep_ = std::move(keep);
 }
 
-void Heartbeat::root_has_its_say(std::function<bool()> had) {
+void Heartbeat::set_root_reported(std::function<bool()> had) {
   const std::scoped_lock lock(mutex_);
   root_had_its_say_ = std::move(had);
 }

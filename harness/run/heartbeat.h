@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/run/last_words.h"
+#include "harness/run/crash_message.h"
 #include "harness/run/ranks.h"
 #include "platform/host/os_thread.h"
 
@@ -44,15 +44,15 @@ class Heartbeat final : private CrashListener {
   // Sets the remark about the results that is printed if the main thread no longer can: "6 of 20
   // points are in DIR" at the root; "results are in DIR" at the other ranks, which do not know how
   // many.
-  void kept(std::string text);
+  void set_results_remark(std::string text);
   // Root: sets the function that saves the results when the main thread no longer can. It runs on
   // this object's thread, before the message is printed and the run is ended. It returns the remark
-  // about the results; an empty string stands for the one given to kept(), and nullopt means that
+  // about the results; an empty string stands for the one given to set_results_remark(), and nullopt means that
   // the main thread has saved them and prints its own message.
-  void keep_by(std::function<std::optional<std::string>()> keep);
+  void set_emergency_save(std::function<std::optional<std::string>()> keep);
   // Other ranks: `had` returns true if the root explained its end before it ended. If it returns
   // false, the lowest remaining rank reports that the root died.
-  void root_has_its_say(std::function<bool()> had);
+  void set_root_reported(std::function<bool()> had);
 
   // Ends monitoring: from now on the main thread handles lost ranks.
   void stop();

@@ -5,7 +5,7 @@
 #include <csignal>
 #include <string_view>
 
-#include "harness/run/last_words.h"
+#include "harness/run/crash_message.h"
 #include "platform/base/units.h"
 
 namespace perdura::harness {
@@ -26,8 +26,8 @@ bool tells_of_others = false;
 std::atomic<unsigned> ends_if_unheeded{0};
 
 void on_alarm(int) {
-  write_last_words("did not stop", "when it was told to",
-                   "it is ended now, and what was finished is kept");
+  write_crash_message("did not stop", "when it was told to",
+                      "it is ended now, and what was finished is kept");
   _exit(1);
 }
 
@@ -59,7 +59,7 @@ void on_signal(int signal) {
 
 void interrupt() { interrupt_now(); }
 
-void end_if_unheeded(std::chrono::seconds patience) {
+void end_if_interrupt_ignored(std::chrono::seconds patience) {
   struct sigaction action {};
   action.sa_handler = on_alarm;
   sigemptyset(&action.sa_mask);

@@ -16,9 +16,9 @@ void watch_for_interrupts(bool is_root, bool is_launched);
 // A point reacts within milliseconds, on a busy machine within some seconds.
 inline constexpr std::chrono::seconds kPatience{10};
 // From now on, a process that has not reacted `patience` after the first signal ends with exit code
-// 1 and its last words (last_words.h): stuck work never checks interrupted().
-void end_if_unheeded(std::chrono::seconds patience = kPatience);
-// To be called when the interrupted work is about to end; cancels end_if_unheeded().
+// 1 and its crash message (crash_message.h): stuck work never checks interrupted().
+void end_if_interrupt_ignored(std::chrono::seconds patience = kPatience);
+// To be called when the interrupted work is about to end; cancels end_if_interrupt_ignored().
 void heed_interrupt();
 // Interrupts as a first signal does, but silently; the next signal still counts as the first.
 void interrupt();

@@ -1,13 +1,13 @@
 #include "harness/run/long_work.h"
 
-#include "harness/run/last_words.h"
+#include "harness/run/crash_message.h"
 
 namespace perdura::harness {
 
 LongWork::LongWork(std::size_t parts, Ranks& ranks) : progress_(parts, 0, ranks.is_root()) {
   watch_for_interrupts(ranks.is_root(), ranks.are_launched());
-  promise_last_words(ranks.describe(ranks.rank()));
-  end_if_unheeded();
+  install_crash_message(ranks.describe(ranks.rank()));
+  end_if_interrupt_ignored();
 }
 
 void LongWork::begin(const std::string& label) {

@@ -25,7 +25,7 @@ namespace perdura::harness {
 class LongWork final : public WorkWatch {
  public:
   // `parts` is the number of parts to come. Installs the signal handlers (interrupt.h) and the
-  // crash message (last_words.h). Only the root shows progress.
+  // crash message (crash_message.h). Only the root shows progress.
   LongWork(std::size_t parts, Ranks& ranks);
   ~LongWork() override { LongWork::close(); }
   LongWork(const LongWork&) = delete;

@@ -12,9 +12,9 @@
 #include "harness/results/host_noise.h"
 #include "harness/results/interrupted_sweep.h"
 #include "harness/results/result_writer.h"
+#include "harness/run/crash_message.h"
 #include "harness/run/heartbeat.h"
 #include "harness/run/interrupt.h"
-#include "harness/run/last_words.h"
 #include "harness/run/launcher.h"
 #include "harness/run/progress.h"
 #include "harness/text/printable.h"
@@ -233,16 +233,17 @@ ExitCode Sweep::run() {
     for (std::size_t index = 0; index < points_.size(); ++index) {
       if (!results_->has(index)) missing_.push_back(index);
     }
-    heartbeat_.kept(kept());
-    heartbeat_.keep_by([this] { return keep(); });
+    heartbeat_.set_results_remark(kept());
+    heartbeat_.set_emergency_save([this] { return keep(); });
   });
   if (refused) return *refused;
   missing_ = ranks_.broadcast(std::move(missing_));
   const std::filesystem::path folder =
       ranks_.broadcast_text(ranks_.is_root() ? results_->folder().string() : "");
   if (!ranks_.is_root()) {
-    heartbeat_.kept(fmt::format("results are in {0}; perdura run --continue {0}", folder.string()));
-    heartbeat_.root_has_its_say([folder] { return !is_running(folder); });
+    heartbeat_.set_results_remark(
+        fmt::format("results are in {0}; perdura run --continue {0}", folder.string()));
+    heartbeat_.set_root_reported([folder] { return !is_running(folder); });
   }
   progress_.emplace(points_.size(), points_.size() - missing_.size(),
                     ranks_.is_root() && !request_.quiet);
@@ -280,7 +281,7 @@ void Sweep::begin(std::size_t index) {
   const std::string& label = points_[index].label;
   progress_->begin(label);
   heartbeat_.running(index);
-  set_last_words(fmt::format("point {} ({})", index + 1, label));
+  set_crash_context(fmt::format("point {} ({})", index + 1, label));
 }
 
 Sweep::Finished Sweep::run_point(const Point& point) {
@@ -435,7 +436,7 @@ void Sweep::record(std::size_t index, Finished finished) {
   }
   // The progress line is printed only now, when the point is on disk.
   progress_->end(point.label, results_->result(index).measurement);
-  heartbeat_.kept(kept());
+  heartbeat_.set_results_remark(kept());
 }
 
 void Sweep::note_write_problem(const std::exception& problem) {
@@ -554,8 +555,8 @@ ExitCode run_experiment(const RunRequest& request, const Locations& locations,
   }
   PreparedSweep prepared = prepare_sweep(experiment, places, drivers, ranks);
   watch_for_interrupts(ranks.is_root(), ranks.are_launched());
-  promise_last_words(ranks.describe(ranks.rank()));
-  end_if_unheeded();
+  install_crash_message(ranks.describe(ranks.rank()));
+  end_if_interrupt_ignored();
   return Sweep(request, std::move(prepared), std::move(begun), ranks).run();
 }
 

@@ -57,9 +57,9 @@ TEST_F(DesignsTest, SetsAllAgainstTheSamePoints) {
   const Designs found = designs();
   ASSERT_EQ(found.groups.size(), 1U);
   EXPECT_EQ(found.operations, std::vector<std::string>{"read"});
-  const Paid& paid = found.groups[0].rows[0].prices.at({kMean, "read"});
-  EXPECT_EQ(paid.value, 64);
-  EXPECT_NE(paid.point.find("value_size 64"), std::string::npos) << paid.point;
+  const MeasuredCost& cost = found.groups[0].rows[0].costs.at({kMean, "read"});
+  EXPECT_EQ(cost.value, 64);
+  EXPECT_NE(cost.point.find("value_size 64"), std::string::npos) << cost.point;
   const std::string html = table();
   EXPECT_EQ(count(html, ">64.00 / 9.00</a>"), 1U) << html;
   EXPECT_EQ(count(html, ">100.0 / 200.0</a>"), 1U) << html;
@@ -68,7 +68,7 @@ TEST_F(DesignsTest, SetsAllAgainstTheSamePoints) {
       << read("report/designs.csv");
 }
 
-// Of several runs of the same systems, one that is made to show a price is asked for it, in the
+// Of several runs of the same systems, one that is made to show a metric is asked for it, in the
 // unit in which its figures show it.
 TEST_F(DesignsTest, APriceIsThatOfTheRunWhoseFiguresAreAboutIt) {
   const auto rows = [](const char* throughput) {
@@ -86,9 +86,9 @@ TEST_F(DesignsTest, APriceIsThatOfTheRunWhoseFiguresAreAboutIt) {
   const Designs found = designs();
   ASSERT_EQ(found.groups.size(), 1U);
   EXPECT_EQ(found.groups[0].runs.size(), 2U);
-  const Paid& paid = found.groups[0].rows[0].prices.at({"throughput_ops_s", "all"});
-  EXPECT_EQ(paid.run->name, "throughput");
-  EXPECT_EQ(paid.value, 1) << "in kop/s, of 8 clients";
+  const MeasuredCost& cost = found.groups[0].rows[0].costs.at({"throughput_ops_s", "all"});
+  EXPECT_EQ(cost.run->name, "throughput");
+  EXPECT_EQ(cost.value, 1) << "in kop/s, of 8 clients";
 }
 
 // What depends on the server is said of the server.

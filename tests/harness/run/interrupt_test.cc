@@ -5,17 +5,17 @@
 
 #include <csignal>
 
-#include "harness/run/last_words.h"
+#include "harness/run/crash_message.h"
 
 namespace perdura::harness {
 namespace {
 
 // In a process of its own each time: handlers stay.
 [[noreturn]] void be_interrupted_and_wait(bool heed) {
-  promise_last_words("this process");
-  set_last_words("point 1 (erda)");
+  install_crash_message("this process");
+  set_crash_context("point 1 (erda)");
   watch_for_interrupts(true, false);
-  end_if_unheeded(std::chrono::seconds(1));
+  end_if_interrupt_ignored(std::chrono::seconds(1));
   raise(SIGTERM);
   if (heed) {
     heed_interrupt();

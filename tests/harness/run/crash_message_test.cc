@@ -1,4 +1,4 @@
-#include "harness/run/last_words.h"
+#include "harness/run/crash_message.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -29,20 +29,20 @@ auto died_of(int signal) {
 }
 
 // Each process that dies knows of no run that came before it in this one.
-class LastWords : public testing::Test {
+class CrashMessage : public testing::Test {
  protected:
-  LastWords() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+  CrashMessage() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
 // The signal's own effect follows, so that core dumps and exit codes are as ever.
-TEST_F(LastWords, NameTheRankAndWhatItWasRunningAtEachCrash) {
+TEST_F(CrashMessage, NameTheRankAndWhatItWasRunningAtEachCrash) {
   for (const auto& [signal, name] : kSignals) {
     const int number = signal;
     EXPECT_EXIT(
         {
-          promise_last_words("rank 3 on host b");
-          set_last_words("point 6 (redo)");
-          set_last_words("point 7 (erda)");
+          install_crash_message("rank 3 on host b");
+          set_crash_context("point 6 (redo)");
+          set_crash_context("point 7 (erda)");
           raise(number);
         },
         died_of(number),
@@ -51,31 +51,31 @@ TEST_F(LastWords, NameTheRankAndWhatItWasRunningAtEachCrash) {
   }
 }
 
-TEST_F(LastWords, SayNothingOfAPointBeforeTheFirst) {
+TEST_F(CrashMessage, SayNothingOfAPointBeforeTheFirst) {
   EXPECT_EXIT(
       {
-        promise_last_words("this process");
+        install_crash_message("this process");
         raise(SIGABRT);
       },
       died_of(SIGABRT), "^perdura: this process died of SIGABRT\n");
 }
 
 // A process that has several runs one after the other promises them again.
-TEST_F(LastWords, ComeOnceThoughPromisedTwice) {
+TEST_F(CrashMessage, ComeOnceThoughPromisedTwice) {
   EXPECT_EXIT(
       {
-        promise_last_words("rank 1");
-        promise_last_words("rank 2");
+        install_crash_message("rank 1");
+        install_crash_message("rank 2");
         raise(SIGABRT);
       },
       died_of(SIGABRT), "^perdura: rank 2 died of SIGABRT\n$");
 }
 
-TEST_F(LastWords, AreCutOffAtTheirLimit) {
+TEST_F(CrashMessage, AreCutOffAtTheirLimit) {
   EXPECT_EXIT(
       {
-        promise_last_words(std::string(1000, 'w'));
-        set_last_words(std::string(1000, 'x'));
+        install_crash_message(std::string(1000, 'w'));
+        set_crash_context(std::string(1000, 'x'));
         raise(SIGSEGV);
       },
       died_of(SIGSEGV), "^perdura: w{400} died of SIGSEGV while running x{400}\n");

@@ -1,4 +1,4 @@
-#include "harness/run/last_words.h"
+#include "harness/run/crash_message.h"
 
 #include <unistd.h>
 
@@ -46,7 +46,7 @@ Crash* find(int signal) {
 
 void on_crash(int signal) {
   const Crash* crash = find(signal);
-  write_last_words("died of", crash->name, "");
+  write_crash_message("died of", crash->name, "");
   if (CrashListener* told = listener.load()) told->crashed(signal);
   sigaction(signal, &crash->before, nullptr);
   raise(signal);
@@ -54,7 +54,7 @@ void on_crash(int signal) {
 
 }  // namespace
 
-void write_last_words(std::string_view did, std::string_view what_it_was, std::string_view end) {
+void write_crash_message(std::string_view did, std::string_view what_it_was, std::string_view end) {
   std::array<char, 1400> line;  // room for both texts at their longest, and the caller's words
   std::size_t size = 0;
   const auto append = [&](std::string_view text) {
@@ -78,7 +78,7 @@ void write_last_words(std::string_view did, std::string_view what_it_was, std::s
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), size);
 }
 
-void promise_last_words(const std::string& name) {
+void install_crash_message(const std::string& name) {
   who = name;
   struct sigaction action {};
   action.sa_handler = on_crash;
@@ -95,7 +95,7 @@ void tell_of_crashes(CrashListener* told) { listener.store(told); }
 
 std::string_view name_of_crash(int signal) { return find(signal)->name; }
 
-void set_last_words(const std::string& text) {
+void set_crash_context(const std::string& text) {
   Text& next = current.load() == &what[0] ? what[1] : what[0];
   next = text;
   current.store(&next);
