@@ -79,9 +79,9 @@ struct CrashResult {
   // Counts of the events in the runs without a failure (services::CrashScenario::events()), and of
   // those in recoveries (services::Event::in_recovery).
   std::map<std::string, std::uint64_t, std::less<>> events;
-  // The events that the system is expected to meet and never met: nothing was tried of them, so the
-  // exploration has failed. Always empty unless failures of the power of all servers were explored
-  // at all crash points of all schedules.
+  // The events that the system was expected to meet but never met. If there are any, the
+  // exploration has failed, since it says nothing about them. Always empty unless failures of the
+  // power of all servers were explored at all crash points of all schedules.
   std::vector<std::string> unexplored;
   services::PerCondition<Guarantee> guarantees;
 

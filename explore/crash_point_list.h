@@ -1,7 +1,8 @@
 // Lists the crash points of a run between two failures of its servers: the instants just before
-// something changes. Where the power of all servers fails, a change is one that the failure could
-// leave, or progress of a client: an interval without either is listed as its last instant only. If
-// something else fails, the rest goes on, and any event may be a change.
+// something changes. Where the power of all servers fails, two things count as changes: a change of
+// what the failure could leave in memory, and progress of a client. Only the last instant of an
+// interval without changes is listed. Where anything else fails, the rest of the system goes on, so
+// every event counts as a change.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ class CrashPointList {
                  std::function<bool()> begins, std::uint32_t failures);
 
   std::uint32_t failures() const { return failures_; }
-  // To be called between all events of the run, after so many failures: a client may have gone on
-  // in the last one.
+  // Must be called between any two events of the run, because a client may have made progress in
+  // the last one. `failures` is the number of server failures so far.
   void look(std::uint32_t failures);
   // To be called at the failure that ends the list, or at the end of the run.
   void end();

@@ -1,27 +1,28 @@
-// The loop by which failures of a history are explored: for each of its crash points, for each
-// image that recovery can tell apart, judges what recovery finds.
+// The loop that explores the failures of a history. For each crash point of the history, and for
+// each image that recovery can tell apart there, it judges what recovery finds.
 //
 // Where the power of all servers fails, the history is run once for each crash point, up to the
 // failure. Then the servers recover, and the inspector reads, in a small simulation of their own
 // (recovery.h), from memory whose undecided words are decided when they are read
 // (platform/pmem/model/lazy_images.h). So one recovery covers all images that differ only in words
-// that recovery and inspection do not read before they change them; of those that are left, the
-// first keeps least, the second most, and the others are random, until all images of the failure
-// are covered or the limit is reached.
+// that recovery and inspection do not read before they change them. Further recoveries take images
+// that are not covered yet: the first recovery keeps least, the second most, and the others are
+// random, until all images of the failure are covered or the limit is reached.
 //
-// Where something else fails, the others go on, so the history is run to its end for each image:
-// the one that keeps least, the one that keeps most, and random ones. Only a failure of power has
-// more than one.
+// Where anything else fails, the rest of the system goes on, so the history is run to its end for
+// each image: the one that keeps least, the one that keeps most, and random ones. Only a failure of
+// power has more than one image.
 //
-// What else makes it fast:
+// Three more things make the loop fast:
 //
 //   - Inspections of the same failure that have found the same are judged once.
-//   - A crash point with the same persistent memory as the one before it, only clients know more,
-//     repeats one recovery for each thing that could be found. Images are covered there again.
+//   - Some crash points have the same persistent memory as the one before, and differ only in that
+//     clients know more. There only one recovery is repeated for each different finding. The images
+//     of such a crash point are counted as covered again.
 //   - Crash points are shared out over threads, in portions that do not depend on their number.
 //
-// Other ways were worse: keeping the process at the failure (fork) costs more than a whole run of
-// these histories, and comparing digests of images saves judging alone.
+// Two other ways were worse. Keeping the process at the failure with fork() costs more than a whole
+// run of these histories, and comparing digests of images saves only the judging.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +47,8 @@ struct History {
 };
 
 struct ExploreOptions {
-  // Limit of images, or of recoveries that each stand for many, at a crash point; 0: until all are
-  // covered, if the power of all servers fails.
+  // The limit at each crash point: of recoveries, each of which covers many images, if the power of
+  // all servers fails; else of images. 0 means no limit, and is only for power of all servers.
   std::uint64_t most_recoveries = 0;
   std::uint64_t seed = 1;   // seed of random images
   std::uint64_t first = 0;  // crash point
@@ -59,8 +60,8 @@ struct ExploreOptions {
   std::function<void(double share)> progress{};
 };
 
-// Numbers of images count an image at each crash point that has it; pmem::kCountless stands for
-// all greater numbers.
+// An image that several crash points have is counted once for each of them. pmem::kCountless stands
+// for that number and all greater ones.
 struct ImageCoverage {
   std::uint64_t exhausted = 0;  // crash points whose images were all covered
   std::uint64_t sampled = 0;    // the others
@@ -89,8 +90,9 @@ struct Findings {
   services::PerCondition<FailingImage> failing;
 };
 
-// The result depends on neither threads nor time. Throws PlatformError if the history goes wrong
-// without a failure, or if a recovery depends on more than persistent memory.
+// Explores one history. The result depends neither on the number of threads nor on the host's
+// speed. Throws PlatformError if the history goes wrong without a failure, or if a recovery depends
+// on anything besides persistent memory.
 Findings explore_history(const History& history, const sim::Profile& profile,
                          const pmem::PersistenceModel& model, const ExploreOptions& options);
 

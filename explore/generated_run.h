@@ -1,11 +1,12 @@
-// A generated scenario, and a run of it (scenario_run.h), in which everything that may go either way
-// is drawn from a tape: what the clients do, and the plan: when threads stall, which clients die,
-// when the servers fail, how, and which image each power failure leaves.
+// A generated scenario, and a run of it (scenario_run.h). Everything that may go either way is
+// drawn from a tape: what the clients do, when threads stall, which clients die, when and how the
+// servers fail, and which image each power failure leaves.
 //
-// The tape has a stream for each thing that may be left out of a run, which is done by making the
-// stream's first choice 0. That does not shift the choices of any other stream:
+// The tape has a stream for each thing that may be left out of a run. A stream whose first choice
+// is 0 leaves its thing out, and the choices of all other streams stay as they are:
 //
 //   store      the servers and what they hold (services::Service::generated_scenario())
+//   workers    how many workers each server has (services/kv)
 //   lengths    whether what is stored has lengths around boundaries (services/boundaries.h)
 //   world      how large a region is, and how many copies it has (services/memory)
 //   promoted   which copy is promoted for the inspection (services/memory)
@@ -17,11 +18,12 @@
 //   client-N   what client N does
 //   stall-N    a thread that stands still: which one, when and for how long
 //   death-N    a client's process that dies or connection that breaks: which one, and when
-//   failure-N  a failure of the servers: its kind and its time, which is given relative to the
-//              beginning or end of an operation, so that it keeps its place if other operations
-//              are left out. Half of the choices or more are of any operation that clients plan
-//              (services::CrashScenario::planned_calls()), with equal probability
-//   apart-N    whether that failure is of one server alone, of which, and for how long it is away
+//   failures   how many failures there may be beyond the usual three
+//   failure-N  a failure of the servers: its kind and its time. The time is relative to the
+//              beginning or end of an operation, so it keeps its place if other operations are left
+//              out. In at least half of the cases that operation is drawn, with equal probability,
+//              from all those that clients plan (services::CrashScenario::planned_calls())
+//   apart-N    whether only one server fails, which one, and for how long it is away
 //   image-N    what that failure of power leaves of persistent memory; 0 keeps the most
 //
 //   drawn       which of the next two are drawn, as a set of bits

@@ -1,8 +1,9 @@
 // The plan of a run (scenario_run.h): which threads stall, which clients die, when the servers
 // fail, how, and for how long they are away. A plan is data that can be read without running
-// anything. That of a fixed history has one failure, at one of its crash points (failing()); that
-// of a generated run (generated_run.h) is drawn from its tape before the run begins. The clients'
-// operations are the scenario's own (services/crash.h).
+// anything. The plan of a fixed history has one failure, at a crash point (failing()), or none
+// (without_failure()). The plan of a generated run (generated_run.h) is drawn from its tape before
+// the run begins. The clients' operations are not part of a plan: the scenario has them
+// (services/crash.h).
 #pragma once
 
 #include <array>
@@ -37,16 +38,17 @@ constexpr bool of_servers(FailureKind kind) {
   return kind == FailureKind::power || kind == FailureKind::process;
 }
 
-// Events that are counted since the servers began to run.
+// Events that a run counts from the time when the servers began to run, or when a store that has
+// to be filled first was full.
 enum class Counted : std::uint8_t {
   changes,             // operations that have begun or ended
   early_observations,  // services::CrashScenario::early_observations()
   steps,               // services::CrashScenario::steps_begun()
 };
 
-// Says when something planned happens: `delay` after the `number`-th counted event, or after the
-// servers began to run if `number` is 0. So a failure keeps its place in a run from which
-// operations are left out.
+// Says when something planned happens: `delay` after the `number`-th counted event, or, if `number`
+// is 0, `delay` after the count began. Because the time is relative to an event, a failure keeps
+// its place when operations are left out of the run.
 struct Trigger {
   // Upper bound of a `delay` that is drawn.
   static constexpr Picoseconds kLatest{std::int64_t{1} << 27};  // 134 us
@@ -56,7 +58,7 @@ struct Trigger {
   Picoseconds delay{};
   bool is_awaited = false;  // the event may come later than kLatest
 
-  // After how long something planned happens although the event has not come.
+  // Returns how long the run waits for the event. After that the planned thing happens anyway.
   Picoseconds patience() const;
 };
 
@@ -72,7 +74,7 @@ struct PlannedFailure {
 using Link = std::pair<NodeId, NodeId>;
 struct PlannedDeath {
   std::uint32_t client = 0;
-  std::optional<Link> broken{};  // connections that break, instead of the client's death
+  std::optional<Link> broken{};  // if set, these connections break and the client lives on
   std::size_t failures = 0;      // number of server failures before it
   Trigger trigger{};
 };
@@ -103,21 +105,24 @@ struct WhatFails {
 
   bool is_power_of_all() const { return kind == FailureKind::power && servers.empty(); }
 };
-// The plan of a fixed history without a failure, and with one so long after the servers began to
-// run, or after a store that has to be filled was full.
+// Returns the plan of a fixed history without a failure.
 Plan without_failure();
+// Returns the plan of a fixed history with one failure, `after` the servers began to run, or
+// `after` the store was full if it has to be filled first.
 Plan failing(const WhatFails& what, Picoseconds after);
 
-// Draws the failures of a plan, without their triggers: how many there are decides which scenario
-// is generated, and the scenario decides what failures can follow, and how many servers there are:
-// that of a failure of one server alone is a number that drawn_plan() takes modulo theirs.
+// Draws the failures of a plan, without their triggers. They are drawn before the scenario, because
+// their number decides which scenario is generated. The scenario then decides which events a
+// failure can follow and how many servers there are. So a failure of one server alone holds an
+// arbitrary number here, which drawn_plan() takes modulo the number of servers.
 std::vector<PlannedFailure> drawn_failures(pmem::Tape& tape);
 // Completes the plan of a run of this scenario.
 Plan drawn_plan(pmem::Tape& tape, std::vector<PlannedFailure> failures,
                 const services::CrashScenario& scenario, bool late_placements);
 
-// The pairs of nodes whose connections may break because of a client: those from the client's own
-// node, or those between the servers for whose sake a client on one of them has to wait.
+// Returns the pairs of nodes whose connections may break because of a client. If the client has its
+// own node, these are its node and each server. If it runs on a server, they are all pairs of
+// servers, since it waits for messages between servers.
 std::vector<Link> links_of(const services::CrashScenario& scenario, std::uint32_t client);
 
 // The number of beginnings and ends of the calls that clients plan after so many failures.
@@ -125,11 +130,13 @@ std::uint64_t planned_changes(const services::CrashScenario& scenario, std::size
 
 // The index of the choice in a stream failure-N that says which event the failure follows.
 inline constexpr std::size_t kTriggerOfFailure = 2;
-// The choices from that index on that draw this trigger, or nothing if it cannot be drawn.
+// Returns the choices that draw this trigger, to be put at that index of the stream and after it;
+// empty if the trigger cannot be drawn.
 // `changes`: planned_changes() of the failure.
 std::vector<std::uint64_t> choices_of(const Trigger& trigger, std::uint64_t changes);
-// The trigger of a failure that happens now: `changed` operations have begun or ended since the
-// servers began to run, the last one `delay` ago. `after`: the time since failures are planned.
+// Returns the trigger of a failure that happens now. Since the count began, operations have begun
+// or ended `changed` times, and the last time was `delay` ago. `after` is the time that has passed
+// since ScenarioRun::planned_at().
 Trigger trigger_after(std::uint64_t changed, Picoseconds delay, Picoseconds after);
 
 // A failure of power, for callers that choose it instead of drawing it: of all servers, or of one
@@ -155,8 +162,9 @@ struct EpochPlaces {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
-// For a stream with all choices of a run. A run has one epoch more than it has failures; a client
-// draws some choices once, and then equally many for each epoch.
+// Returns the places of one epoch in a stream that has `choices` choices, all those of the run. A
+// run has one epoch more than it has failures. A client draws some choices once at the beginning,
+// and then the same number for each epoch.
 constexpr EpochPlaces places_of_epoch(std::size_t choices, std::size_t epochs, std::size_t epoch) {
   const std::size_t length = choices / epochs;
   const std::size_t begin = choices % epochs + epoch * length;

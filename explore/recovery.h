@@ -29,14 +29,14 @@ struct LeftMemory {
   std::deque<pmem::sim::CrashedMemory> memories;  // what all images have in common
 };
 
-// Recovers and inspects. `scenario` is at the state that it keeps; it notes what the inspector
-// finds, problems included. `begin` is the virtual time at which recovery begins, after that of all
-// clients. `memories` are those of the servers' machines.
+// Recovers and inspects. `scenario` must be in the state of its snapshot; it notes what the
+// inspector finds, problems included. `begin` is the virtual time at which recovery begins, which
+// is later than anything that clients did. `memories` are those of the servers' machines.
 void recover(services::CrashScenario& scenario, const sim::Profile& profile, Time begin,
              std::deque<pmem::sim::CrashedMemory>& memories);
 
-// Recoveries from the images of one failure, each from those that no recovery before it has
-// covered. The scenario returns to its snapshot before the next one.
+// Recovers from the images of one failure, again and again: each recovery starts from an image that
+// no earlier one has covered. The scenario returns to its snapshot before each further recovery.
 //
 //   Recoveries recoveries(images, left.memories, scenario, profile, begin);
 //   while (recoveries.next()) {
@@ -44,14 +44,14 @@ void recover(services::CrashScenario& scenario, const sim::Profile& profile, Tim
 //   }
 class Recoveries {
  public:
-  // All but `begin`, which is that of recover(), must outlive this. `memories` are in the state
-  // before the first recovery, to which each recovery returns them.
+  // All arguments but `begin` must outlive this; `begin` means the same as in recover(). Each
+  // recovery returns `memories` to the state in which they are now.
   Recoveries(pmem::LazyImages& images, std::deque<pmem::sim::CrashedMemory>& memories,
              services::CrashScenario& scenario, const sim::Profile& profile, Time begin);
 
   // Recovers and inspects; returns false if no image is left.
   bool next();
-  // Recovers once more from what an earlier recovery asked about and was answered.
+  // Recovers once more and decides every word as it was decided in an earlier recovery.
   void repeat(const pmem::LazyImages::Decisions& decisions);
   // True if the last recovery has found something that none before it has.
   bool found_new() const { return found_new_; }

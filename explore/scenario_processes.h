@@ -56,16 +56,17 @@ class ScenarioProcesses {
 
   // Runs until nothing is left to do.
   void run();
-  // From now on, whatever a server cannot open, and whatever ends the run early, is a problem that
-  // the scenario notes: a failure has left it. Before that it is a mistake in how the system is
-  // used, and run() throws it.
+  // From now on the scenario notes as a problem whatever a server cannot open and whatever ends the
+  // run early, since a failure may have caused it. Before this call such an error is a mistake in
+  // how the system is used, and run() throws it.
   void note_problems() { notes_problems_ = true; }
   const std::string& client_problem() const { return client_problem_; }
 
-  // From now on ends what waits for an answer that does not come: all clients and the inspector, or
-  // what `give_up` ends.
+  // From now on, when the run makes no progress for a long time (patience.h), calls `give_up`,
+  // which must end the threads that wait. By default all clients and the inspector are ended.
   void be_patient(std::function<void()> give_up = {});
-  // Called whenever the scenario may have changed; by default it counts as progress (patience.h).
+  // Sets the function that is called whenever the scenario may have changed. The default function
+  // calls note_progress() (patience.h).
   void watch(std::function<void()> look);
   void note_progress() { patience_.note_progress(); }
 

@@ -9,9 +9,9 @@
 //   ScenarioRun run(*scenario, profile, model, failing({}, Microseconds(12)), least);
 //   const services::Verdict verdict = run.run();
 //
-// Instead of run(), list_crash_points() finds out when a failure would make a difference, and
-// run_until_down() ends where the last failure has taken all servers down, for those who try many
-// of the images that it leaves (recovery.h).
+// Two functions may be called instead of run(). list_crash_points() finds the times at which a
+// failure would make a difference. run_until_down() stops where the last failure has taken all
+// servers down; a caller can then recover from many of the images that it leaves (recovery.h).
 #pragma once
 
 #include <array>
@@ -38,9 +38,9 @@
 
 namespace perdura::explore {
 
-// Keys of ScenarioRun::happened(). The last four count failures of servers by the share of the
-// calls planned since the failure before (services::CrashScenario::planned_calls()) that had been
-// made.
+// Some keys of ScenarioRun::happened(). The last four sort failures of servers by progress: the
+// share of the calls planned since the previous failure (services::CrashScenario::planned_calls())
+// that clients had made when the failure happened.
 inline constexpr std::string_view kPowerFailures = "power failures";
 inline constexpr std::array<std::string_view, 4> kFailuresInQuarters{
     "failures in the first quarter of calls", "failures in the second quarter of calls",
@@ -48,7 +48,8 @@ inline constexpr std::array<std::string_view, 4> kFailuresInQuarters{
 
 class ScenarioRun {
  public:
-  // The choices by which a failure of power leaves one of its images. They must outlive the run.
+  // Returns the choices that select which image a power failure leaves. The choices must outlive
+  // the run.
   using ImageOf = std::function<pmem::Choices&(const PlannedFailure&)>;
 
   // `scenario` and `profile` must outlive this.
@@ -59,23 +60,25 @@ class ScenarioRun {
 
   // `observer` is told what happens; it must outlive this. Must be called before the run.
   void observe(sim::RunObserver& observer) { platform_->observe(observer); }
-  // From the beginning of the run, instead of from its first failure on, whatever a server cannot
-  // open is a problem that the scenario notes (ScenarioProcesses::note_problems()).
+  // Makes the scenario note as a problem whatever a server cannot open, from the beginning of the
+  // run. Without this call it does so only after the first failure
+  // (ScenarioProcesses::note_problems()).
   void note_problems() { processes_->note_problems(); }
 
   // Exactly one of the next three must be called, once.
 
   // Runs to the end and judges what was found.
   services::Verdict run(const services::ToJudge& judged = services::ToJudge::all());
-  // Runs until the failure that follows `failures_before` others, or, if none is planned, until
-  // nothing is left to do. Returns the crash points since the failure before it, as the time that
-  // `failing()` takes, but none before `begins` first returns true.
+  // Runs until the failure that follows `failures_before` others; if no such failure is planned,
+  // runs until nothing is left to do. Returns the crash points between the previous failure and
+  // that one, each as the `after` that failing() takes. Those before `begins` first returns true
+  // are left out.
   std::vector<Picoseconds> list_crash_points(CrashPointList::Which which,
                                              std::function<bool()> begins = {},
                                              std::uint32_t failures_before = 0);
-  // Runs until the last failure, which is one of the power of all servers. They stay down, and
-  // clients that the failure has not ended after a while are killed. Calls `look` at the failure,
-  // while the power is still on.
+  // Runs until the last failure, which must be a power failure of all servers. The servers stay
+  // down, and clients that still run a while after the failure are killed. Calls `look` at the
+  // failure, while the power is still on.
   void run_until_down(const std::function<void(sim::SimPlatform&)>& look);
 
   // Makes run() keep what the last failure of power leaves, for try_images(). Must be called before
@@ -88,13 +91,15 @@ class ScenarioRun {
     std::optional<std::size_t> failure{};
     std::vector<pmem::ImageSpace::Choice> image{};
   };
-  // After run(): recovers from up to `most` images of that failure and inspects each, until `fails`
-  // returns true for a verdict. No other member may be called afterwards.
+  // Must be called after run(). Recovers from up to `most` images of the last power failure and
+  // inspects each, until `fails` returns true for a verdict. No other member may be called
+  // afterwards.
   ImagesTried try_images(std::uint64_t most,
                          const std::function<bool(const services::Verdict&)>& fails);
 
   const Plan& plan() const { return plan_; }
-  // The time from which the delays of failures in a plan are counted, after the run.
+  // The time from which the plan's delays were counted after the last failure that happened. Valid
+  // only after the run.
   Time planned_at() const { return planned_at_.value(); }
   // The number of failures of servers that happened, and the time of the last failure of anything.
   std::uint32_t failures() const { return failures_; }
@@ -103,7 +108,9 @@ class ScenarioRun {
   // process that dies leaves all that was visible, so its death is among them only if the scenario
   // says so.
   std::span<const services::ServerFailure> losing_failures() const { return losing_failures_; }
-  // By number of a failure of servers, when it happened: after which operation, and how long after.
+  // Maps the number of a server failure to when it happened: after how many beginnings and ends of
+  // operations, and how long after the last of them. A failure that came too late for such a
+  // trigger is absent.
   const std::map<std::uint32_t, Trigger>& triggers_of_failures() const { return happened_after_; }
   // The events of the run besides operations, one line each, in the order of time.
   std::string events() const { return record_.text(); }
@@ -171,7 +178,7 @@ class ScenarioRun {
   Plan plan_;
   ImageOf image_;
   std::uint32_t failures_ = 0;
-  // By server: while it is away, the number of the failure that took it down; otherwise 0.
+  // For each server: while it is away, the value that failures_ had when it failed; otherwise 0.
   std::vector<std::uint32_t> away_;
   std::vector<Client> clients_;
   std::vector<services::ServerFailure> losing_failures_;
@@ -184,7 +191,7 @@ class ScenarioRun {
   std::optional<Time> planned_at_;  // await_what_is_planned() has run
   std::map<std::uint32_t, Trigger> happened_after_;
   bool disturbed_ = false;         // clients may fail to connect
-  bool ready_to_inspect_ = false;  // the last failure has been, or none is planned
+  bool ready_to_inspect_ = false;  // no further failure of servers is planned
   bool keeps_images_ = false;
   std::optional<Left> left_;
   std::optional<CrashPointList> crash_points_;     // if they are listed

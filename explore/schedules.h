@@ -1,7 +1,7 @@
-// Explores the schedules of small histories by a strategy (platform/strategies): which messages are
-// late (with CrashSetup::late_placements, also which devices). For each schedule the power of the
-// servers fails at every crash point at which that makes a difference, or twice, at every pair of
-// such crash points.
+// Explores the schedules of small histories by a strategy (platform/strategies). A schedule says
+// which messages are late and, with CrashSetup::late_placements, also which devices. In each
+// schedule the power of the servers fails at every crash point at which that makes a difference;
+// with two failures, it fails at every pair of such crash points.
 //
 // The histories are generated runs (generated_run.h) of few operations: many choices of their
 // clients are 0, the simplest alternative, and the store is the simplest one, of one key. Threads
@@ -38,8 +38,9 @@ struct ScheduleOptions {
   std::uint64_t histories = 20;
   std::uint64_t schedules = 0;  // limit for each history; 0: none, but 100 for pct and random
   std::uint64_t seed = 1;       // seed of the first history, and of random schedules
-  // Limit of images at each crash point, or of recoveries that each stand for many if all servers
-  // fail; the first two keep least and most. 0: until all are covered, if all servers fail.
+  // The limit at each crash point: of recoveries, each of which covers many images, if all servers
+  // fail; else of images. The first keeps least, the second most. 0 means no limit, and is only
+  // for failures of all servers.
   std::uint64_t recoveries = 2;
   // 1: the power of all servers fails once. 2: power fails twice, each time that of all servers or
   // that of a single one, which is back at once or stays away for a while. In histories with even

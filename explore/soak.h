@@ -39,12 +39,13 @@ struct SoakCase {
   std::string name() const;  // "erda, persist_before_update on dmp ddio"
 };
 
-// All settings of the systems on all models on which they can run. What is expected is what the
-// table says; of a system that it does not have yet, what the system promises: everything if the
-// method is chosen for the server.
+// Returns all settings of the systems on all models on which they can run. Each case expects the
+// level that the table says. For a system that the table does not have yet, it expects what the
+// system promises, which is everything if the method is chosen for the server.
 std::vector<SoakCase> soak_cases(const std::vector<services::ServedSystem>& systems,
                                  const sim::Profile& profile);
-// The other ones, one line for each setting and reason: "erda on dmp ddio iwarp, ...: needs ...".
+// Returns the settings and models that cannot run, one line for each setting and reason, such as
+// "erda on dmp ddio iwarp, ...: needs ...".
 std::vector<std::string> refused_cases(const std::vector<services::ServedSystem>& systems,
                                        const sim::Profile& profile);
 
@@ -58,7 +59,7 @@ struct SoakRun {
   std::unordered_set<std::uint64_t> states;
   bool undecided = false;        // the judge gave up: `kept` is only what was expected
   std::uint64_t recoveries = 0;  // from other images of its last power failure
-  // The choices of a run whose power failure leaves one of these that keeps less than expected.
+  // If one of those images keeps less than expected: the choices of a run that leaves it.
   std::optional<pmem::Tape::Streams> failing_image{};
 };
 // The key of SoakRun::happened for judgments in which the judge gave up.
@@ -68,13 +69,13 @@ inline constexpr std::string_view kUndecided = "histories that could not be deci
 SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape,
                  std::uint64_t images = 0);
 
-// A run, and from which choices it can be repeated if it kept less than expected.
+// A run and, if it kept less than expected, the choices by which it can be repeated.
 struct TriedRun {
   SoakRun run;
   std::optional<pmem::Tape::Streams> failing{};
 };
-// run_once(), and once more with the image that kept less than expected, if there was one. A loss
-// that this second run does not have is counted in SoakRun::happened.
+// Calls run_once(). If one of the other images kept less than expected, runs once more with that
+// image. If this second run does not show the loss, counts that in SoakRun::happened.
 TriedRun try_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape,
                   std::uint64_t images);
 
@@ -107,7 +108,7 @@ struct SoakCounts {
   std::uint64_t failures = 0;
   std::uint64_t crash_states = 0;  // recoveries from images of power failures
   std::uint64_t states = 0;        // different states of the system (services::SystemState)
-  std::map<std::string, std::uint64_t> happened;  // GeneratedRun::happened()
+  std::map<std::string, std::uint64_t> happened;  // sums of SoakRun::happened
 
   void add(const SoakCounts& other);
 };

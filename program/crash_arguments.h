@@ -1,5 +1,6 @@
-// The arguments of `perdura crash`, and what each of its four explorations takes of them: a
-// method's orders of steps, or a system's histories, sequences of operations, or schedules.
+// The arguments of `perdura crash`, and its four explorations, each of which uses some of them. One
+// explores the orders of a method's steps. The other three explore a system: its histories, its
+// sequences of operations, or its schedules.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ struct CrashArguments {
   std::optional<std::string> diagram;  // file for a space-time diagram of a loss, as SVG
 };
 
-// The crash points that --points names: FIRST, FIRST-LAST, or FIRST-, each with /STRIDE.
+// The crash points that --points names: FIRST, FIRST-LAST or FIRST-, each of which /STRIDE may
+// follow. /STRIDE alone names one in so many of all crash points.
 struct CrashPoints {
   std::uint64_t first = 0;
   std::uint64_t last = ~std::uint64_t{0};
@@ -46,7 +48,8 @@ struct CrashPoints {
   bool are_all() const { return first == 0 && last == ~std::uint64_t{0} && stride == 1; }
 };
 
-// The failures that --fails names: their kind, and how many servers fail at once; or two of power.
+// The failures that --fails names: their kind, how many servers fail at once, and how often they
+// fail, which is twice for "power,power" and otherwise once.
 struct Fails {
   explore::FailureKind kind = explore::FailureKind::power;
   NodeId servers = 0;  // 0: all
@@ -55,13 +58,13 @@ struct Fails {
 
 // The strategy that --strategy names.
 struct StrategyArgument {
-  std::uint32_t sequences = 0;  // operations of a sequence; 0: another strategy than that
+  std::uint32_t sequences = 0;  // operations of each sequence; 0: `kind` is the strategy instead
   explore::StrategyKind kind{};
   std::uint32_t number = 0;  // delays of `bounded`, depth of `pct`
   bool late_placements = false;
 };
 
-// The numbers of --histories: of histories, and of schedules of each.
+// The two numbers of --histories: how many histories, and how many schedules of each.
 struct HistoriesArgument {
   std::uint64_t histories = 20;
   std::uint64_t schedules = 0;  // 0: the strategy's default
@@ -72,7 +75,8 @@ std::string problem_with_points(const std::string& text);
 std::string problem_with_fails(const std::string& text);
 std::string problem_with_strategy(const std::string& text);
 std::string problem_with_histories(const std::string& text);
-// The arguments, which have no problem, or their defaults.
+// Each of these functions returns the value of its argument, or the default if it was not given.
+// The argument's text must have no problem.
 CrashPoints points_of(const CrashArguments& arguments);
 Fails fails_of(const CrashArguments& arguments);
 std::optional<StrategyArgument> strategy_of(const CrashArguments& arguments);
@@ -91,8 +95,8 @@ harness::ExitCode replay_finding(const CrashArguments& arguments, const CommandC
 
 // Throws UsageError if a diagram was asked for and cannot be written where it is to go.
 void check_diagram(const CrashArguments& arguments);
-// The model on which a system runs, its parameters, and its persistence models, that a command's
-// arguments select. All throw UsageError.
+// These functions return what the command's arguments select: the profile on which a system runs,
+// the system's parameters, and its persistence models. Each throws UsageError if it cannot.
 sim::Profile crash_profile(const CrashArguments& arguments, const CommandContext& context);
 GivenParameters given_parameters(const services::SystemInfo& system,
                                  const CrashArguments& arguments);

@@ -1,6 +1,6 @@
-// Names that become parts of paths. A name that a user, a file or another process gives may hold a
-// '/' or be "..", and then stand for a file in another folder; so each is checked by one of these
-// functions before it is used.
+// Names that become parts of paths. A name that comes from a user, a file or another process may
+// contain '/' or be "..", and would then lead to a file in another folder. So each name is checked
+// by one of these functions before it is used.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace perdura {
 // without '/' and '\0'. File systems differ in how long a name may be, so the caller checks that.
 bool is_entry_name(std::string_view name);
 
-// True if the name is that of an entry and does not begin with '.'; such entries are hidden, and our
-// folders keep what belongs to themselves in them.
+// True if the name is that of an entry and does not begin with '.'; such entries are hidden, and
+// our folders keep what belongs to themselves in them.
 bool is_visible_name(std::string_view name);
 
 // True for the letters and digits of ASCII, '-', '_' and '.'.

@@ -1,6 +1,6 @@
-// One end of a simulated reliable connection: the requester and the responder of a queue pair, and the
-// state that the two have in common. An operation goes from the requester of one end to the responder
-// of the other (flight.h).
+// One end of a simulated reliable connection: the requester and the responder of a queue pair, and
+// the state that the two have in common. An operation goes from the requester of one end to the
+// responder of the other (flight.h).
 #pragma once
 
 #include "platform/fabric/sim/network.h"

@@ -1,10 +1,11 @@
-// A message of a simulated reliable connection and its answer, from when the operation is posted until
-// it has completed or has been flushed.
+// A message of a simulated reliable connection and its answer, from when the operation is posted
+// until it has completed or has been flushed.
 //
-// A message goes through: transmit pipeline and payload fetch at the requester, the link, the receive
-// pipeline, then at the responder the placement of a WRITE or SEND, the reading of a READ or the
-// execution of an atomic, and the way back of the acknowledgment or response. Each step queues for the
-// resource that it needs, so that contention is modelled everywhere. docs/simulation.md has a diagram.
+// A message goes through: transmit pipeline and payload fetch at the requester, the link, the
+// receive pipeline, then at the responder the placement of a WRITE or SEND, the reading of a READ
+// or the execution of an atomic, and the way back of the acknowledgment or response. Each step
+// queues for the resource that it needs, so that contention is modelled everywhere.
+// docs/simulation.md has a diagram.
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,9 @@
 //
 // All complete, in the order posted. Data is handled in parts: single cache lines, or several lines
 // for large operations, so that none has more than kMostParts. The parts of an operation come in
-// any order. Operations of different connections are not ordered with each other. Which operation may
-// overtake which at the responder is in fabric/order/ordering.h; docs/memory-model.md has all rules.
+// any order. Operations of different connections are not ordered with each other. Which operation
+// may overtake which at the responder is in fabric/order/ordering.h; docs/memory-model.md has all
+// rules.
 #pragma once
 
 #include <cstdint>

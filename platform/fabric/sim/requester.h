@@ -1,5 +1,6 @@
-// The requester of an end of a simulated connection: the operations that the end's queue pair posts,
-// until they have completed or have been flushed. Its messages go to the responder of the peer's end.
+// The requester of an end of a simulated connection: the operations that the end's queue pair
+// posts, until they have completed or have been flushed. Its messages go to the responder of the
+// peer's end.
 #pragma once
 
 #include <coroutine>

@@ -1,5 +1,6 @@
-// The responder of an end of a simulated connection: what the end's device does with the messages that
-// the requester of the peer's end sends, and the completions that the end's queue pair receives.
+// The responder of an end of a simulated connection: what the end's device does with the messages
+// that the requester of the peer's end sends, and the completions that the end's queue pair
+// receives.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,8 @@ class Responder {
   void first_packet_read(Flight& flight);
   void executed(Flight& flight);
 
-  // The queue pair that completions name; those that came before it was made are reported.
+  // Sets the queue pair that completions name, and reports the completions that came before it was
+  // made.
   void attach(QueuePair& queue_pair);
   // The requester has flushed its operations, so held messages may be flushed, too.
   void requester_has_flushed();
@@ -71,7 +73,7 @@ class Responder {
   enum class Phase : std::uint8_t {
     serves,
     requester_has_flushed,  // serves, but the requester awaits none of the messages that are held
-    ended,                  // answers that the connection is gone
+    ended,                  // answers nothing; the requester gives up after its retries
     closed,                 // has no queue pair any more
   };
   struct RetryTimer final : Event {
@@ -85,9 +87,9 @@ class Responder {
   void retry_held();
   bool lacks_buffer_again();
 
-  // Returns the time from which on an operation of this kind may take effect: not before the earlier
-  // operations of other kinds that it must not overtake. The device executes operations of the same
-  // kind in the order in which they arrive.
+  // Returns the time from which on an operation of this kind may take effect: not before the
+  // earlier operations of other kinds that it must not overtake. The device executes operations of
+  // the same kind in the order in which they arrive.
   template <WorkKind kKind>
   Time behind_earlier(Time at) const {
     static_assert(kKind == WorkKind::read || order_of(WorkKind::read, kKind) != Order::kept,
