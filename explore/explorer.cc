@@ -240,7 +240,13 @@ class HistoryExplorer {
       const std::unique_ptr<services::CrashScenario> scenario = history_.make();
       ScenarioRun run(*scenario, profile_, model_, plan_of(index),
                       [&](const PlannedFailure&) -> pmem::Choices& { return image; });
-      judge.note(run.run(judge.judged), image.text(), image.taken);
+      const Verdict verdict = run.run(judge.judged);
+      if (!run.failed_at()) {
+        // Before a client has connected, there is nothing that could break.
+        if (history_.failing.kind == FailureKind::connection) return;
+        throw PlatformError("the run ended before it");
+      }
+      judge.note(verdict, image.text(), image.taken);
       ++result.coverage.recoveries;
       known.insert(image.taken);
       result.coverage.images = std::max(result.coverage.images, image.images);

@@ -267,9 +267,9 @@ bool ScenarioRun::can_inspect() const {
 
 void ScenarioRun::end_client(const PlannedDeath& death) {
   disturbed_ = true;
-  failed_at_ = now();
   processes_->note_problems();
   if (death.broken) return break_connections(*death.broken);
+  failed_at_ = now();
   record_.count(kClientDeaths);
   record_.note(now(), fmt::format("client {} dies", death.client));
   platform_->kill(scenario_.node_of_client(death.client));
@@ -284,7 +284,8 @@ void ScenarioRun::break_connections(const Link& link) {
   record_.note(now(), fmt::format("the connections between nodes {} and {} break", node, peer));
   for (const fabric::Port port : ports_of(node)) {
     for (const fabric::Port of_peer : ports_of(peer)) {
-      platform_->break_connections({node, port}, {peer, of_peer});
+      const std::size_t broken = platform_->break_connections({node, port}, {peer, of_peer});
+      if (broken > 0) failed_at_ = now();
     }
   }
   note_state("connection breaks");

@@ -102,6 +102,7 @@ class ScenarioRun {
   // only after the run.
   Time planned_at() const { return planned_at_.value(); }
   // The number of failures of servers that happened, and the time of the last failure of anything.
+  // A connection that was to break where there was none is no failure.
   std::uint32_t failures() const { return failures_; }
   std::optional<Time> failed_at() const { return failed_at_; }
   // The failures that may lose something, for CrashScenario::judge(): all failures of power. A

@@ -58,7 +58,7 @@ harness::ExitCode crash_sequences(const CrashArguments& arguments, const Command
     } else if (answer.looked_less_closely()) {
       kept = answer.beside_what_is_known(tried);
     } else {
-      kept = fmt::format("{} in all; {}", to_string(options.expected), tried);
+      kept = fmt::format("{} in all that was tried; {}", to_string(options.expected), tried);
     }
     fmt::print("{}: {}, seed {}\n", name, kept, arguments.seed);
     if (result.loss) {

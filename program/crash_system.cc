@@ -208,6 +208,11 @@ harness::ExitCode crash_system(const CrashArguments& arguments, const CommandCon
     options.progress = [&](double share) { work.within(name, share); };
     const explore::CrashResult result = explore_crashes(system, profile, options);
     work.skip();
+    if (result.coverage.recoveries == 0 && !arguments.points) {
+      throw UsageError(
+          fmt::format("crash: nothing failed: at none of the {} crash points of {} could a {} fail",
+                      result.crash_points, system.info.name, to_string(options.failure)));
+    }
     if (result.coverage.recoveries == 0) {
       throw UsageError(fmt::format("crash: --points {}: the last of {} crash points is {}",
                                    *arguments.points, result.crash_points,

@@ -82,6 +82,8 @@ const Mistake kMistakes[] = {
     {"crash erda --strategy sequences:1 --fails power",
      "perdura: crash: --fails is for a system's histories, for schedules of a system"},
     {"crash erda --fails power,power", "perdura: crash: --fails power,power is for --strategy"},
+    {"crash m-async --domain wsp --ddio on --transport ib --fails connection",
+     "perdura: crash: nothing failed: at none of the "},
     {"crash erda --fails client:2", "perdura: --fails: 'client:2' is not one of power, process, "},
     {"crash erda --fails process --images 3",
      "perdura: crash: --images is for power failures; with --fails process there is one image"},

@@ -140,7 +140,7 @@ class DamagedMemory {
   Parameters parameters_;
   PlainMemory memory_;
   std::optional<Pools> pools_;
-  std::vector<ByteRange> parts_;  // of the damaged pool
+  std::vector<ByteRange> parts_;  // all memory of the damaged pool
   std::vector<ByteRange> parts_at_start_;
   Contents contents_;
   Image start_;
