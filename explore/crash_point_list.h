@@ -44,7 +44,7 @@ class CrashPointList {
   std::function<bool()> begins_;
   std::uint32_t failures_;
   std::optional<Time> from_;
-  std::uint64_t steps_ = 0;  // that clients have made
+  std::uint64_t steps_ = 0;  // the number of steps that clients have made
   std::set<Time> points_;
 };
 

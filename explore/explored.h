@@ -48,8 +48,8 @@ std::optional<ExploredCell> explored_cell(const services::SystemInfo& system,
                                           const GivenParameters& parameters, bool correct,
                                           const pmem::PersistenceModel& model);
 
-// The weakest level found on these servers. Those on which the system cannot run are left out.
-// Nothing if one of the others was not explored, or there are no others.
+// Returns the weakest level found on these servers, without those on which the system cannot run.
+// Returns nothing if the table lacks one of them, or if the system can run on none.
 std::optional<services::GuaranteeLevel> explored_level(
     const services::SystemInfo& system, const GivenParameters& parameters, bool correct,
     std::span<const pmem::PersistenceModel> servers);

@@ -47,25 +47,26 @@ struct History {
 };
 
 struct ExploreOptions {
-  // The limit at each crash point: of recoveries, each of which covers many images, if the power of
-  // all servers fails; else of images. 0 means no limit, and is only for power of all servers.
+  // The limit at each crash point. If the power of all servers fails, it limits recoveries, each of
+  // which covers many images; otherwise it limits images. 0 means no limit, and is allowed only if
+  // the power of all servers fails.
   std::uint64_t most_recoveries = 0;
   std::uint64_t seed = 1;   // seed of random images
-  std::uint64_t first = 0;  // crash point
+  std::uint64_t first = 0;  // first crash point to try
   std::uint64_t last = ~std::uint64_t{0};
   std::uint64_t stride = 1;
-  unsigned threads = 0;  // 0: one for each of the host's
+  unsigned threads = 0;  // 0: one for each core of the host
   // Called by all threads with the fraction that is done, from 0 to 1. An exception that it throws
   // ends the exploration.
   std::function<void(double share)> progress{};
 };
 
 // An image that several crash points have is counted once for each of them. pmem::kCountless stands
-// for that number and all greater ones.
+// for all numbers that are too great to count.
 struct ImageCoverage {
   std::uint64_t exhausted = 0;  // crash points whose images were all covered
   std::uint64_t sampled = 0;    // the others
-  std::uint64_t images = 0;     // that the failures may leave
+  std::uint64_t images = 0;     // those that the failures may leave
   std::uint64_t covered = 0;    // those of them that the recoveries stand for
   std::uint64_t recoveries = 0;
 

@@ -11,7 +11,7 @@
 //   world      how large a region is, and how many copies it has (services/memory)
 //   promoted   which copy is promoted for the inspection (services/memory)
 //   moves      which copies are promoted after failures, so that the application goes on with them
-//   patience   for how long, and how often, a copy may not answer
+//   patience   how long, and how often, a copy may fail to answer before it is given up
 //   filling    whether the store is almost full from the beginning, and clients get what fills it
 //   fences     whether the fences of CPUs take long
 //   bus        whether devices read memory so slowly that READs are torn

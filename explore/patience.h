@@ -1,4 +1,4 @@
-// How long a run waits for a system that has been restarted. One that answers nobody any more must
+// How long a run waits for a system that has been restarted. One that answers nobody anymore must
 // end with a message, not with the patience of whoever has started the exploration: a client that
 // reads the same damaged bucket again and again takes a minute of real time for two virtual
 // seconds.

@@ -74,7 +74,7 @@ struct PlannedFailure {
 using Link = std::pair<NodeId, NodeId>;
 struct PlannedDeath {
   std::uint32_t client = 0;
-  std::optional<Link> broken{};  // if set, these connections break and the client lives on
+  std::optional<Link> broken{};  // if set: their connections break, the client lives on
   std::size_t failures = 0;      // number of server failures before it
   Trigger trigger{};
 };
@@ -100,8 +100,8 @@ struct Plan {
 struct WhatFails {
   FailureKind kind = FailureKind::power;
   std::vector<NodeId> servers{};  // those that fail; empty: all
-  std::uint32_t client = 0;       // that dies, or because of which a connection breaks
-  Link link{};                    // the nodes whose connections break, first at the former
+  std::uint32_t client = 0;       // the one that dies, or because of which a connection breaks
+  Link link{};                    // the nodes whose connections break; the first knows at once
 
   bool is_power_of_all() const { return kind == FailureKind::power && servers.empty(); }
 };
@@ -142,7 +142,7 @@ Trigger trigger_after(std::uint64_t changed, Picoseconds delay, Picoseconds afte
 // A failure of power, for callers that choose it instead of drawing it: of all servers, or of one
 // alone, which is back at once or after 100 us.
 struct PowerFailure {
-  Picoseconds after{};  // the servers began to run; kLatest at most
+  Picoseconds after{};  // time since the servers began to run; kLatest at most
   std::optional<NodeId> alone{};
   bool stays_away = false;
 

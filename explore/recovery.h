@@ -1,5 +1,5 @@
 // Recovery and inspection alone: new machines with the persistent memory that a power failure has
-// left, the servers of a scenario, and its inspector. What was before the failure is not run again.
+// left, the servers of a scenario, and its inspector. The run before the failure is not repeated.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ void recover(services::CrashScenario& scenario, const sim::Profile& profile, Tim
 class Recoveries {
  public:
   // All arguments but `begin` must outlive this; `begin` means the same as in recover(). Each
-  // recovery returns `memories` to the state in which they are now.
+  // recovery restores `memories` to the state that they have when this is constructed.
   Recoveries(pmem::LazyImages& images, std::deque<pmem::sim::CrashedMemory>& memories,
              services::CrashScenario& scenario, const sim::Profile& profile, Time begin);
 

@@ -38,18 +38,18 @@ struct ScheduleOptions {
   std::uint64_t histories = 20;
   std::uint64_t schedules = 0;  // limit for each history; 0: none, but 100 for pct and random
   std::uint64_t seed = 1;       // seed of the first history, and of random schedules
-  // The limit at each crash point: of recoveries, each of which covers many images, if all servers
-  // fail; else of images. The first keeps least, the second most. 0 means no limit, and is only
-  // for failures of all servers.
+  // The limit at each crash point. If all servers fail, it limits recoveries, each of which covers
+  // many images; otherwise it limits images. The first image keeps least, the second most. 0 means
+  // no limit, and is allowed only if all servers fail.
   std::uint64_t recoveries = 2;
   // 1: the power of all servers fails once. 2: power fails twice, each time that of all servers or
   // that of a single one, which is back at once or stays away for a while. In histories with even
-  // seeds the others give that server up before it is back.
+  // seeds the other servers give up that server before it is back.
   std::uint32_t failures = 1;
   std::uint64_t stride = 1;  // with two failures: tries every stride-th crash point of each
   unsigned threads = 0;      // 0: as many as there are cores
-  // Called before each run with the share that is done, from 0 to 1; in any thread, but not in two
-  // at once. What it throws ends the exploration.
+  // Called before each run with the share that is done, from 0 to 1, by one thread at a time. An
+  // exception that it throws ends the exploration.
   std::function<void(double share)> progress{};
   // Ends the shrinking of a finding early; see ShrinkLimits::stop.
   std::function<bool()> stop{};

@@ -32,7 +32,7 @@ struct SequenceOptions {
 };
 
 struct SequenceResult {
-  std::uint64_t sequences = 0;  // that were tried
+  std::uint64_t sequences = 0;  // number of sequences tried
   std::uint64_t crash_points = 0;
   std::uint64_t states = 0;  // different findings of recovery, summed over the crash points
   ImageCoverage coverage;

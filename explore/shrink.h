@@ -1,7 +1,7 @@
 // Makes the tape of a failing run simpler as long as the run still fails, so that what is left is
 // what the failure needs: first fewer clients, failures and stalls (whole streams of
 // explore/generated_run.h), then fewer operations, then smaller delays, earlier times and fewer
-// lost lines. When none of these steps makes the tape simpler any more, it leaves out operations
+// lost lines. When none of these steps makes the tape simpler anymore, it leaves out operations
 // and at the same time draws anew when failures happen and what they lose, since a shorter run
 // fails at another crash point.
 #pragma once

@@ -1,4 +1,4 @@
-// Tries generated runs of systems (generated_run.h), steered towards states of the systems that no
+// Tries generated runs of systems (generated_run.h), steered toward states of the systems that no
 // run has reached yet (tape_search.h), and reports each run that kept less than the table of
 // guarantees (explored.h) says of its system.
 #pragma once
@@ -52,7 +52,7 @@ std::vector<std::string> refused_cases(const std::vector<services::ServedSystem>
 // The outcome of one run.
 struct SoakRun {
   services::GuaranteeLevel kept{};
-  std::string loss;  // what the strongest level that was expected lost; empty if nothing
+  std::string loss;  // what was lost although the expected level rules it out; else empty
   std::string events;
   std::uint32_t failures = 0;
   std::map<std::string, std::uint64_t> happened;
@@ -79,17 +79,17 @@ struct TriedRun {
 TriedRun try_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape,
                   std::uint64_t images);
 
-// The same run once more, explained.
+// Repeats a run and explains it.
 Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape);
 
 // A run that kept less than expected, made as simple as possible.
 struct SoakFinding {
   SoakCase where;
   std::uint64_t seed = 0;      // seed of the search
-  std::uint64_t schedule = 0;  // among those of the seed, from 1
+  std::uint64_t schedule = 0;  // number of the run among those of the seed, from 1
   std::string tape;
   SoakRun run;
-  bool stopped = false;  // before it was as simple as possible
+  bool stopped = false;  // shrinking ended before it was as simple as possible
 
   // At most kMostLines lines.
   std::string text() const;

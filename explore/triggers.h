@@ -18,7 +18,7 @@ class Triggers {
   // `platform` must outlive this.
   explicit Triggers(sim::SimPlatform& platform) : platform_(platform) {}
 
-  // The servers begin to run: nothing is awaited any more, and nothing has been counted yet.
+  // The servers begin to run: nothing is awaited anymore, and nothing has been counted yet.
   void begin();
   void at(const Trigger& trigger, std::function<void()> then);
   void count(Counted event, std::uint64_t number, Time now);

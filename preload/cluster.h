@@ -60,7 +60,7 @@ void prepare_files(const Cluster& cluster, NodeId node);
 std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> nodes);
 
 // On a copy: receives what the application syncs, until the primary's process has ended. Calls
-// `serves` when it can be connected to. If nobody has the other end of the pipe `life` any more,
+// `serves` when it can be connected to. If nobody has the other end of the pipe `life` anymore,
 // ends this process: no primary is going to connect.
 void serve_copy(const Cluster& cluster, NodeId node, int life, const std::function<void()>& serves);
 // Applies the sync points that had arrived at a copy, whose file no process may have open. Then the

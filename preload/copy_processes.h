@@ -1,5 +1,6 @@
 // The processes that serve the copies of a run. They end with this object, however the run goes on.
-// If the run is killed, they end with its primary, which ends when no program uses the file any more.
+// If the run is killed, they end with its primary, which ends when no program uses the file
+// anymore.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +26,7 @@ class CopyProcesses {
   // have missed something.
   std::vector<bool> gone() const;
 
-  // The copies' processes end by themselves when no process has this descriptor any more.
+  // The copies' processes end by themselves when no process has this descriptor anymore.
   int life() const { return life_.get(); }
 
  private:

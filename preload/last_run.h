@@ -42,7 +42,7 @@ void make_copies(const Cluster& cluster);
 // The records of a run, in the files of all nodes.
 class ThisRun {
  public:
-  // Records that the run has begun. `anew`: Mojim's logs do not count any more, and are removed.
+  // Records that the run has begun. `anew`: Mojim's logs do not count anymore, and are removed.
   ThisRun(const Cluster& cluster, bool anew);
   // Records that all copies have been given the primary's file, if it is replicated already.
   void note_serving();

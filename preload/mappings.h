@@ -19,11 +19,11 @@ struct Mapping {
   bool is_shared = false;
 };
 
-// The parts of a file that are mapped at these addresses of the process; 0: the calling one.
-// Neither allocates memory nor takes a lock.
+// The parts of a file that are mapped at these addresses of the process; 0 is the calling process.
+// find_parts() neither allocates memory nor takes a lock.
 struct FoundParts {
   std::size_t count = 0;
-  bool has_others = false;  // not all of the addresses are of the file
+  bool has_others = false;  // some of the addresses do not map the file
   bool is_unknown = false;  // the kernel cannot tell, or there are too many
 };
 FoundParts find_parts(std::uintptr_t begin, std::size_t length, std::uint64_t inode,
@@ -37,7 +37,8 @@ class MappingsOfFiles {
   MappingsOfFiles(const MappingsOfFiles&) = delete;
   MappingsOfFiles& operator=(const MappingsOfFiles&) = delete;
 
-  // The first that ends after the address. `unknown`: the kernel cannot tell, or not quickly.
+  // Finds the first mapping that ends after the address. `unknown`: the kernel cannot tell, or not
+  // quickly.
   enum class Next : std::uint8_t { found, end, unknown };
   Next next(std::uintptr_t address, Mapping& mapping) const;
 

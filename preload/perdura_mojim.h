@@ -17,7 +17,7 @@ struct gmsync_range {
   size_t length;
 };
 
-/* All of the ranges, atomically: copies of the file get all that has been stored to them, or
+/* Syncs all ranges atomically: copies of the file get all that has been stored to them, or
  * nothing of it. Returns 0; -1 with errno ENOMEM if a range is not in the mapped file, ENOSPC if
  * the ranges do not fit into a log of Mojim (16 MiB) or are more than 1024, EIO if another node has
  * become the primary.

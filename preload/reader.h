@@ -122,7 +122,7 @@ class CopyReader {
 
   std::atomic<std::uint32_t> closed_{1};   // 1 while something is withdrawn
   std::atomic<std::uint32_t> waiting_{0};  // threads in the handler
-  std::atomic<std::uint32_t> calls_{0};    // that hold a Reading
+  std::atomic<std::uint32_t> calls_{0};    // calls that hold a Reading
 };
 
 }  // namespace perdura::preload

@@ -1,5 +1,5 @@
-// The side of the process that serves a copy, towards those that read the copy's file through
-// mappings of their own (shared_readers.h). Nobody reads while the file is not the outcome of whole
+// The processes that read a copy's file through mappings of their own (shared_readers.h), as the
+// process that serves the copy sees them. Nobody reads while the file is not the outcome of whole
 // sync points. A reader that ends is not waited for, and one that has not left the pages of a
 // checkpoint after two seconds is killed: if it went on later, it might see a sync point in part.
 #pragma once
@@ -16,7 +16,7 @@ namespace perdura::preload {
 
 class ReaderProcesses final : public services::DirectReaders {
  public:
-  // `primary`: nobody reads the file any more, since it is the application's; waits until those who
+  // `primary`: nobody reads the file anymore, since it is the application's; waits until those who
   // have read it as a copy are gone.
   enum class Role : std::uint8_t { copy, primary };
   ReaderProcesses(const std::string& file, Role role);

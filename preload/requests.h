@@ -1,9 +1,10 @@
-// Requests from the programs of a run to the process that is Mojim's primary, to sync their file:
-// memory that they share, FILE.mojim/requests.
+// The programs of a run ask the process that is Mojim's primary to sync their file. Their requests
+// are in memory that all these processes share, the file FILE.mojim/requests.
 //
 // A program may call fsync in a signal handler, while it holds the lock of malloc, or in a child
-// that it has forked. So nothing here allocates memory or takes a lock: whoever asks takes a slot,
-// posts it and waits for the answer in it. The memory is made anew by each run.
+// that it has forked. So nothing here allocates memory or takes a lock: a program takes a slot,
+// posts its request there and waits for the answer in the slot. The memory is made anew by each
+// run.
 #pragma once
 
 #include <atomic>
@@ -43,8 +44,8 @@ struct SyncRequest {
   std::int32_t error;  // an errno; 0: done
   char why[400];       // one line, if there was an error
   services::MemoryRange ranges[kMostRanges];
-  // With Where::changed: the ranges to which there may have been stores since the last request that
-  // had them compared.
+  // With Where::changed: the ranges that the program may have stored to since the last request that
+  // compared them.
   std::uint32_t where;
   std::uint32_t changed_count;
   services::MemoryRange changed[kMostChanged];
@@ -61,12 +62,12 @@ struct SharedRequests {
   std::uint64_t inode;
   std::uint64_t size;
   std::atomic<std::uint32_t> work;  // a futex: how many requests have been posted
-  // 1 if a sync failed, and no later one that covers it has succeeded: `failed` for one that
-  // reached the primary, `refused` for one that was refused before it was asked.
+  // 1 if a sync failed and no later sync that covers it has succeeded. `failed` is for syncs that
+  // reached the primary, `refused` for those that were refused before the primary was asked.
   std::atomic<std::uint32_t> failed;
   std::atomic<std::uint32_t> refused;
   std::atomic<std::uint32_t> uses;  // how many processes have ever used the file
-  std::atomic<std::int32_t> processes[kMostProcesses];  // that use it; 0: nobody
+  std::atomic<std::int32_t> processes[kMostProcesses];  // those that use the file; 0: unused
   SyncRequest requests[kMostRequests];
 };
 
@@ -74,8 +75,8 @@ inline std::string requests_file(const std::string& file) {
   return state_folder(file) + "/requests";
 }
 
-// The side of those who ask: programs, and `perdura mojim run` at its end. Member functions may be
-// called by any thread, in signal handlers, and in forked processes.
+// The requesters' side, used by programs and, at its end, by `perdura mojim run`. Member functions
+// may be called by any thread, in signal handlers, and in forked processes.
 class Requests {
  public:
   // Throws PlatformError if the run has no primary.
@@ -93,7 +94,7 @@ class Requests {
   // Notes a process that uses the file. The primary goes on as long as one of these lives.
   void add_process(std::int32_t process);
   bool has_used(std::int32_t process) const;
-  // True if a sync has failed, and what it was to send has not been sent by another one.
+  // True if a sync has failed and no later sync has sent its data.
   bool has_failed() const { return shared_->failed != 0 || shared_->refused != 0; }
   // Notes that a sync was refused before the primary could be asked for it.
   void note_refused() { shared_->refused = 1; }
@@ -122,7 +123,8 @@ class Requests {
 
 // Wakes threads of all processes that wait for the word.
 void wake_all(std::atomic<std::uint32_t>& word);
-// Waits until the word is no longer `seen`, is woken, or this time has passed.
+// Waits until the word differs from `seen`, another thread wakes those that wait for it, or the
+// time `most` has passed.
 void wait_while(std::atomic<std::uint32_t>& word, std::uint32_t seen, Milliseconds most);
 // True if a process lives and is no zombie.
 bool is_alive(std::int32_t process);

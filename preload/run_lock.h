@@ -8,7 +8,7 @@
 namespace perdura::preload {
 
 // Locks FILE.mojim/lock of each file, and creates FILE.mojim for that. The kernel releases the
-// locks when no process has them any more, however it ended.
+// locks when no process has them anymore, however it ended.
 class RunLock {
  public:
   // Throws UsageError if another run has one of the files; nothing new is left then. The processes

@@ -29,7 +29,7 @@ struct RunRecord {
 
   std::string run;  // unique for each run
   NodeId node = 0;  // the node that has this file
-  Cluster cluster;  // that run's
+  Cluster cluster;  // the cluster of that run
   End end = End::open;
   bool is_complete = true;             // a copy that may be promoted
   Bytes size = 0;                      // the file's, at the end

@@ -92,8 +92,9 @@ class Points {
   /// True if the host was busy with other work, or had too few cores, during the measurement.
   bool noisy(std::size_t row) const { return at(row).noisy(); }
   /// True if READ stood for FLUSH in a log's method, as in "Correct, Fast Remote Persistence": the
-  /// row's guarantee is then that of the method with FLUSH (docs/results.md). Other systems with a
-  /// method are those that keep what they acknowledge, by the method that they ran.
+  /// row's guarantee is then that of the method with FLUSH (docs/results.md). Rows of other
+  /// systems name a method only if `persistence` is `correct`; their guarantee is that of the
+  /// method that ran.
   bool guarantees_with_flush(std::size_t row) const {
     return text(row, "method").ends_with(" (read)") && text(row, "persistence").empty() &&
            !text(row, "guarantee").empty();

@@ -57,7 +57,7 @@ class KeptReplies {
     calls_ = std::vector<OfCall>(calls);
     for (std::uint32_t i = 0; i < calls; ++i) free_.push_back(i);
   }
-  // The connection broke: no buffer is posted any more.
+  // The connection broke: no buffer is posted anymore.
   void close() { closed_ = true; }
 
   // Lives as long as a call that may keep a reply.

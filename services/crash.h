@@ -105,7 +105,8 @@ class CrashScenario {
   virtual NodeId servers() const { return 1; }
   virtual std::uint32_t clients() const = 0;
 
-  // Threads of each server. They listen on ports 0, 1, ... (explore/scenario_processes.h starts them).
+  // The number of threads of each server. They listen on ports 0, 1, ...
+  // (explore/scenario_processes.h starts them).
   virtual std::uint32_t workers() const { return 1; }
   // Called on each of those threads. The first thread opens, and if necessary recovers, what its
   // node holds, and serves it; the others help to serve it. Does not return. Called again on the
@@ -232,7 +233,7 @@ class CrashScenario {
   void note_serving(const Thread& thread) {
     serving_since_[thread.node.id()] = Executor::current().now();
   }
-  // Has an effect only once: after a recovery nobody may be waiting for it any more.
+  // Has an effect only once: after a recovery nobody may be waiting for it anymore.
   void note_prepared() {
     if (const auto call = std::exchange(prepared_, {})) call();
   }

@@ -67,7 +67,7 @@ class HistoryScenario : public CrashScenario {
     Calling& operator=(const Calling&) = delete;
     ~Calling() { std::erase(scenario_.under_way_, index_); }
 
-    // For the answer.
+    // The operation, to which the caller adds the answer.
     Operation& operation() { return scenario_.calls_[index_].call.operation; }
     // Notes that the call has been answered.
     void end() {

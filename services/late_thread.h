@@ -1,4 +1,4 @@
-// The thread of a client each of whose fabric operations is delayed by the same time.
+// A client's thread whose fabric operations are all delayed by the same time.
 #pragma once
 
 #include <optional>

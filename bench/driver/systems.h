@@ -67,7 +67,7 @@ void add_counted(std::span<const services::Metric> metrics,
                  std::span<const std::vector<double>> counted, harness::Measurement& result);
 
 // Notes what a server's or a client's thread has thrown: a UsageError stops the sweep, all else
-// fails the point. `who`: "server".
+// fails the point. `who` names the thread, as in "server".
 void note(std::exception_ptr problem, std::string_view who, harness::Measurement& measurement);
 
 }  // namespace perdura::bench

@@ -47,13 +47,13 @@ class FileSet {
   // that do not exist. (Its attribute `rotatefd` gives each thread a rotor for opening; none of the
   // personalities sets it, and deletefile and statfile do not know it.)
   //
-  // Each function takes the next file in rotation; the caller gives it back by the functions named.
-  // Returns nothing if there is no such file.
-  std::optional<Id> take_to_use();  // exists, not deleted meanwhile; used()
-  // Takes an existing file; deleted(). If the next one is in use, passes over it and returns
-  // kInUse: this time nothing is to be deleted.
+  // Each of these functions takes the next suitable file in rotation, and returns nothing if there
+  // is none. Its comment names the functions by which the caller gives the file back.
+  std::optional<Id> take_to_use();  // exists, is not deleted meanwhile; given back by used()
+  // Takes an existing file, given back by deleted(). If the next one is in use, passes over it
+  // and returns kInUse: this time nothing is to be deleted.
   std::optional<Id> take_to_delete();
-  std::optional<Id> take_to_create();  // does not exist; created(), then used()
+  std::optional<Id> take_to_create();  // does not exist; given back by created(), then used()
   static constexpr Id kInUse = ~Id{0};
   void used(Id id);
   void deleted(Id id);
@@ -79,8 +79,8 @@ class FileSet {
   std::uint32_t add_directory(const std::string& path);
   // The position from which the next search starts; reduced modulo the number of files.
   using Rotor = std::atomic<std::uint64_t>;
-  // Takes the first file from the rotor on for which `next(state)` returns a new state, which may
-  // be the same.
+  // Takes the first file, searched from the rotor on, for whose state `next(state)` returns a
+  // state, and gives it that state, which may be the old one.
   template <class Next>
   std::optional<Id> take(Rotor& rotor, Next next);
 

@@ -25,8 +25,8 @@ struct FileWorkloadEntry {
   std::string_view what;  // a phrase
   std::uint64_t threads;  // unless the point sets it
   std::span<const Usual> takes;
-  // Operations of the warm-up per possible file, unless the point sets the number of its
-  // operations.
+  // The number of operations of the warm-up for each file that may exist, unless the point sets
+  // `warmup`.
   std::uint64_t warmup_per_file = 0;
 };
 std::span<const FileWorkloadEntry> file_workloads();

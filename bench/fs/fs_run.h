@@ -45,7 +45,7 @@ class FsRun {
   std::optional<harness::Phases> phases_;
   std::unique_ptr<Platform::Barrier> barrier_;  // threads meet here at the start and the end
   std::optional<Crew> crew_;
-  std::atomic<bool> stop_{false};  // a thread cannot go on
+  std::atomic<bool> stop_{false};  // set when a thread cannot go on
 
   std::optional<Replication> replication_;
 

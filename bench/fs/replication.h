@@ -48,12 +48,12 @@ class Replication {
   // Makes a sync point of all ranges that the file system has flushed in this thread since the last
   // one. Very large ones, such as at mount, become several.
   Task<fs::Result<void>> sync(std::uint32_t index);
-  // Waits until everything has arrived.
+  // Waits until every sync point of thread `index` has arrived at the copies.
   Task<> settle(std::uint32_t index);
-  // Must be called by the thread after settle(), when nobody uses the file system any more.
+  // Must be called by the thread after settle(), when nobody uses the file system anymore.
   void unmap(std::uint32_t index);
-  // True if a copy has all sync points. The primary must be in the same process, and nothing under
-  // way.
+  // True if a copy has all sync points. The primary must be in the same process, and no sync point
+  // under way.
   bool has_all(NodeId node) const;
   // The memory that readers on a node see.
   services::MemoryReplica& replica(NodeId node) { return *replicas_[index_of(node)]; }

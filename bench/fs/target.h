@@ -27,7 +27,7 @@ class FileTarget {
   virtual Task<Result<Handle>> create(std::string_view path) = 0;  // and opens it
   virtual Task<Result<Handle>> open(std::string_view path) = 0;
   virtual Task<Result<void>> close(Handle file) = 0;
-  // Returns the number of bytes read, which ends at the end of the file.
+  // Reads up to the end of the file at most. Returns the number of bytes read.
   virtual Task<Result<Bytes>> read(Handle file, Bytes offset, std::span<std::byte> into) = 0;
   virtual Task<Result<void>> write(Handle file, Bytes offset, std::span<const std::byte> data) = 0;
   virtual Task<Result<void>> append(Handle file, std::span<const std::byte> data) = 0;
@@ -71,8 +71,8 @@ class SessionTarget final : public FileTarget {
 };
 
 class Replication;
-// The same for a file system in replicated memory, for the thread with this index
-// (bench/fs/replication.h).
+// Returns a SessionTarget for a file system in replicated memory (bench/fs/replication.h), to be
+// used by the thread with this index.
 std::unique_ptr<FileTarget> create_replicated_target(std::unique_ptr<fs::Session> session,
                                                      Replication& replication, std::uint32_t index);
 

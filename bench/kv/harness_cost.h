@@ -1,4 +1,4 @@
-// Measures the harness' own overhead per operation of a point, on this machine and at this moment.
+// Measures the harness's own overhead per operation of a point, on this machine and at this moment.
 #pragma once
 
 #include "harness/run/point.h"

@@ -31,7 +31,8 @@ class KvDriver final : public harness::Driver {
   std::span<const kv::KvSystem> systems_;
 };
 
-// The configuration of a store that can hold everything of a point, all partitions together.
+// The configuration of a store that can hold all records of a point, in all of its partitions
+// together.
 kv::KvConfig store_config(const harness::Point& point);
 // The number of partitions of a point's store. Depending on the system, all threads of a server
 // serve one partition or each thread its own, and servers have their own partitions or share them.

@@ -4,7 +4,7 @@
 // If the workers of a server share one partition, the first of them opens it and the others wait
 // for that before they serve; clients are distributed over the workers.
 //
-// On platforms in real time each client first measures the harness' own overhead (harness_cost.h).
+// On platforms in real time each client first measures the harness's own overhead (harness_cost.h).
 // With steady_slope a node's WarmUp ends the warm-up of its clients.
 //
 // If the point is to be recorded over time, one more thread on the server's node samples the
@@ -32,7 +32,7 @@ class KvRun {
  public:
   KvRun(Platform& platform, const harness::Point& point, const kv::KvSystem& system);
 
-  // Rethrows the exception that left the platform's run(); nothing more is known of such a run.
+  // Rethrows the exception that ended the platform's run(); such a run has no results.
   harness::Measurement execute();
 
  private:
@@ -68,12 +68,12 @@ class KvRun {
   std::vector<kv::KvPartition*> shared_;
   std::optional<SpaceSampler> space_sampler_;
   std::atomic<bool> stop_{false};
-  std::optional<Crew> crew_;                               // this process' clients
+  std::optional<Crew> crew_;                               // this process's clients
   std::vector<std::unique_ptr<KvClient>> clients_;         // by index; null if it lives elsewhere
   std::vector<std::unique_ptr<ClientHistory>> histories_;  // likewise; null if none is recorded
   std::vector<Picoseconds> harness_costs_;                 // by client, 0 if it lives elsewhere
-  std::unique_ptr<Platform::Barrier> nodes_steady_;        // where client nodes meet, if asked
-  std::vector<std::unique_ptr<WarmUp>> warm_ups_;          // by client node; likewise
+  std::unique_ptr<Platform::Barrier> nodes_steady_;        // null unless steady_slope is given
+  std::vector<std::unique_ptr<WarmUp>> warm_ups_;          // by client node; may be null
   std::vector<std::vector<double>> session_metrics_;       // by client
   std::vector<std::vector<double>> partition_metrics_;     // by worker
   std::vector<harness::SpaceUse> spaces_;                  // likewise

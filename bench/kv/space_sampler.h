@@ -28,7 +28,8 @@ class SpaceSampler {
     const kv::KvPartition& partition_;
   };
 
-  // Samples now and then once per interval until stop(). Both run on the sampler's thread.
+  // Takes a sample at once, and then one per interval until stop(). Both run on the sampler's
+  // thread.
   Task<> run();
   // Takes a last sample and ends run().
   void stop();

@@ -17,7 +17,7 @@ class SteadyState {
   // `slope`: the largest such fraction at which the rate counts as steady, such as 0.02.
   SteadyState(double slope, Picoseconds window) : slope_(slope), piece_(window / kPieces) {}
 
-  // How often a sample is due.
+  // The interval at which samples are due.
   Picoseconds interval() const { return piece_; }
 
   // Adds a sample: how many operations have ended by time `at`, which is later than that of the

@@ -27,8 +27,8 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Fills `into` with bytes from the program. Returns false if it ends before, or if this process
-  // is interrupted.
+  // Fills `into` with bytes from the program. Returns false if the program ends before `into` is
+  // full, or if this process is interrupted.
   bool read(std::span<std::byte> into);
   void answer(char what);
   // The CPU time of all its processes so far, split by whether their command lines contain `of`.

@@ -30,8 +30,8 @@ class LogDriver final : public harness::Driver {
 // ask for. Throws UsageError if they contradict each other.
 systems::remote_log::LogOptions log_options(const harness::Point& point);
 // `durable` if the method is correct on every configuration that the point leaves open; else
-// `visible`, since a method that is wrong on any of them promises nothing. Nothing if the point
-// does not describe its server.
+// `visible`, since a method that is wrong on any of them promises nothing. Returns nothing if the
+// point does not describe its server.
 std::optional<services::GuaranteeLevel> guarantee_of(const harness::Point& point);
 Picoseconds collect_interval(const harness::Point& point);
 

@@ -17,7 +17,7 @@ namespace perdura::bench {
 class LogRun {
  public:
   LogRun(Platform& platform, const harness::Point& point);
-  // Rethrows the exception that left the platform's run(); nothing more is known of such a run.
+  // Rethrows the exception that ended the platform's run(); such a run has no results.
   harness::Measurement execute();
 
  private:

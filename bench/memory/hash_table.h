@@ -1,12 +1,12 @@
-// A hash table of 64-bit keys and values in a mapped region, each insert of which is a sync point
-// ("Mojim", section 3.3.2). It puts entries where Google's dense_hash_map puts them, and grows when
+// A hash table of 64-bit keys and values in a mapped region. Each insert is a sync point ("Mojim",
+// section 3.3.2). The table puts entries where Google's dense_hash_map puts them, and grows when
 // that one does; that class itself cannot be used, since it has pointers to its entries instead of
 // accesses to a region, which are counted, timed and explored.
 //
-// As there, the map's own fields are in DRAM. In the region is what is needed to find the entries
-// again: one word, how many buckets the table has, and the tables that there have been, the one of
-// n buckets n entries after that word. So a table that has grown takes the place of the one before
-// by one store.
+// As there, the map's own fields are in DRAM. The region holds what is needed to find the entries
+// again: one word with the number of buckets, and all tables so far. The table of n buckets begins
+// at a distance of n entries from that word, so a larger table does not overlap the one before, and
+// replaces it by one store to the word.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ class HashTable {
   static constexpr Bytes kEntry = 2 * kWord;  // key, value
   static constexpr std::uint64_t kLeastBuckets = 32;
 
-  // From `begin` on, which must be a multiple of `sync_size`. What is synced of an insert are the
-  // aligned `sync_size` bytes around the entry: a power of two from kEntry to 4096.
+  // The table is stored from `begin` on, a multiple of `sync_size`. An insert syncs the aligned
+  // block of `sync_size` bytes around its entry; `sync_size` is a power of two from kEntry to 4096.
   HashTable(Bytes begin, Bytes sync_size) : begin_(begin), sync_size_(sync_size) {}
 
-  // The size of a table after so many inserts, with all smaller tables that it has been.
+  // The size of a table after so many inserts, including all smaller tables before it.
   static Bytes size_after(std::uint64_t inserts);
 
   // Inserts an entry, unless there is one of this key, which must not be kNoKey, and syncs it. The

@@ -6,8 +6,8 @@
 //
 // All times of a recovery are read from the clock of the node that failed. The recovery begins when
 // the new process begins to open its copy. If the primary failed, it ends when the application has
-// mapped the region; otherwise it ends when the copy is complete and has applied a sync point from
-// after the failure.
+// mapped the region; otherwise it ends when the copy is complete and has applied a sync point that
+// was made after the failure.
 #pragma once
 
 #include <memory>

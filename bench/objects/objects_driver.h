@@ -1,5 +1,6 @@
-// The driver `objects`: clients that put, get, erase, transfer or call active data objects in pools
-// of the shards of a server. Its systems are the registry's stores of pools.
+// The driver `objects`: its clients put, get and erase values in pools of the shards of a server,
+// transfer them directly, or invoke active data objects. Its systems are the registry's stores of
+// pools.
 #pragma once
 
 #include "harness/run/point.h"
@@ -32,7 +33,7 @@ class ObjectsDriver final : public harness::Driver {
 // The configuration of each shard, with room for the records of its pools and for values that are
 // replaced.
 objects::Config shard_config(const harness::Point& point);
-// The size of each of its pools.
+// The size of each pool of a shard.
 Bytes pool_size(const harness::Point& point);
 
 }  // namespace perdura::bench

@@ -47,7 +47,7 @@ class ObjectsRun {
   std::uint32_t clients_total_;
   std::optional<harness::Phases> phases_;
   std::unique_ptr<Platform::Barrier> loaded_;  // where all clients meet when they have loaded
-  std::optional<Crew> crew_;                   // this process' clients
+  std::optional<Crew> crew_;                   // this process's clients
   std::vector<std::unique_ptr<ObjectsClient>> clients_;  // by index; null if it lives elsewhere
   std::vector<std::exception_ptr> shard_problems_;
 };

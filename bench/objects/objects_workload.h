@@ -17,14 +17,14 @@ enum class ObjectOperation : std::uint8_t {
   erase,
   put_direct,
   get_direct,
-  put_direct_offset,  // a part of the value, at a random multiple of its size
+  put_direct_offset,  // a part of the value, at a random multiple of the part's size
   get_direct_offset,
   invoke,
   invoke_put,
 };
 inline constexpr std::size_t kObjectOperations = 9;
 
-// The operations by their names in experiments and results, and `mixed`.
+// The names of the operations in experiments and results, and `mixed`.
 inline constexpr std::array<std::string_view, kObjectOperations + 1> kObjectWorkloads{
     "put",
     "get",
@@ -37,7 +37,7 @@ inline constexpr std::array<std::string_view, kObjectOperations + 1> kObjectWork
     "invoke-put",
     "mixed"};
 
-// In results.
+// The kind under which results list the operation.
 harness::OperationKind kind_of(ObjectOperation operation);
 
 bool is_of_part(ObjectOperation operation);
@@ -58,8 +58,8 @@ class ObjectWorkload {
   Step next();
   bool uses(ObjectOperation operation) const;
 
-  // The records that this client loads, and erases: all of a pool of its own, and its share of one
-  // that the clients of a shard have together.
+  // The records that this client loads and erases: all records if the pool is its own, or its share
+  // of them if the clients of a shard have one pool together.
   std::uint64_t own_records() const { return own_records_; }
   std::uint64_t own_record(std::uint64_t number) const { return first_ + number * step_; }
 
@@ -77,7 +77,7 @@ class ObjectWorkload {
 
 // True if the clients of a shard share one pool.
 bool pool_is_shared(const harness::PointSettings& settings);
-// Clients of all shards together.
+// The number of clients of all shards together.
 std::uint32_t object_clients(const harness::PointSettings& settings);
 
 }  // namespace perdura::bench

@@ -19,7 +19,7 @@ struct HostMemory {
 };
 HostMemory memory_of_this_host();
 
-// Adds the probes that node 0's host can answer, and for the others the reason why it cannot.
+// Adds the probes that can run on node 0's host, and for the others the reason why they cannot.
 void add_host_probes(const Effort& effort, const HostMemory& host, ProbeSet& set);
 
 }  // namespace perdura::bench

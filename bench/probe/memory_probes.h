@@ -43,8 +43,8 @@ std::vector<double> bandwidth(Platform& platform, pmem::Medium medium, Stream st
 std::vector<double> loaded_latency(Platform& platform, pmem::Medium medium, Stream others,
                                    const Effort& effort);
 
-// The bytes that the media write per byte issued, according to the accounting, whose level on the
-// platform must be `compared`.
+// The number of bytes that the media write per byte issued. The platform must count writes at the
+// level `compared` (pmem::WriteMeter).
 std::vector<double> write_amplification(Platform& platform, Stream stream, const Effort& effort);
 
 }  // namespace perdura::bench

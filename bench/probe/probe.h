@@ -1,6 +1,7 @@
 // Probes: microbenchmarks of a machine's memory or a cluster's RDMA, without a system on top.
 //
-// A probe is written once over platform/platform.h and runs on real memory and devices as on `sim`.
+// A probe is written once, against the interface of platform/platform.h, and runs on real memory
+// and devices as well as on `sim`.
 // It yields one number per repetition; its parameters are in its Setting, which becomes a row of
 // the result. The choice of parameters follows chapter 2 of "Building Distributed Systems with
 // Non-Volatile Main Memories and RDMA Networks": Figures 2.2 to 2.5 for memory, Figure 2.7 for
@@ -62,7 +63,7 @@ struct Effort {
   Bytes piece = 0;
   bool one_dimm = false;              // the platform can place memory within one DIMM
   bool remote = false;                // the platform can place memory on the other NUMA node
-  std::uint32_t cores = 1;            // that may be used: the largest number of threads of a probe
+  std::uint32_t cores = 1;            // the largest number of threads of a probe
   std::uint32_t operations = 20'000;  // operations of an RDMA probe, per repetition
   Bytes message_bytes = 256 * MiB;    // bytes in large messages of an RDMA probe, per repetition
   bool quick = false;                 // varies parameters in fewer steps
@@ -129,7 +130,7 @@ struct Probe {
   std::function<std::vector<double>(Platform&, const Gather&)> measure;
 };
 
-// A probe that this machine or platform cannot answer, and why, in one line.
+// A probe that cannot run on this machine or platform, and the reason in one line.
 struct Unanswered {
   std::string probe;
   std::string reason;

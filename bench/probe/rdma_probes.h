@@ -34,7 +34,7 @@ struct RdmaLoad {
   std::uint32_t size = 8;         // size of a message, or of the range of a FLUSH
   std::uint32_t depth = 1;        // operations in flight, per thread
   std::uint32_t queue_pairs = 1;  // per thread
-  std::uint32_t regions = 1;      // that a passive node has registered
+  std::uint32_t regions = 1;      // registered by a passive node
   Bytes region_size = 4 * MiB;    // all of them together
   pmem::Pages pages{};            // the regions' pages: see Room
   std::uint32_t threads = 1;      // per active node

@@ -1,5 +1,6 @@
-// Probes of how long the operating system really lets a thread sleep that asks for microseconds.
-// Published latencies that were measured by a program with a usleep() in it may consist of that.
+// Probes of how long a thread really sleeps after it has asked the operating system for a sleep of
+// microseconds. If the program that measured a published latency calls usleep(), the latency may be
+// mostly such a sleep.
 #pragma once
 
 #include <string_view>
@@ -17,7 +18,8 @@ struct TimerSlack {
 inline constexpr TimerSlack kDefaultSlack{"usleep(2)", std::chrono::microseconds(50)};
 inline constexpr TimerSlack kLeastSlack{"usleep(2), slack 1 ns", Nanoseconds(1)};
 
-// Nanoseconds that usleep(2), a sleep of two microseconds, lasts on a thread with the given slack.
+// Returns how many nanoseconds the call usleep(2), which asks for two microseconds, lasts on a
+// thread with the given slack.
 std::vector<double> short_sleep(Platform& platform, TimerSlack slack, const Effort& effort);
 
 // Returns no probes on the model, which has a profile's wake-up latencies but no timers of an

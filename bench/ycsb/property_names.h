@@ -12,8 +12,9 @@ bool is_known_property(std::string_view key);
 // The known property that `key` most likely misspells, or an empty text if none is close.
 std::string_view closest_known_property(std::string_view key);
 
-// A property of another program that reads YCSB's files but uses names of its own, such as YCSB-C's
-// field_len_dist: the program, and the property to use here. Null for other names.
+// Some programs read YCSB's files but give properties names of their own, such as YCSB-C's
+// field_len_dist. This is such a name, its program, and the property to use here.
+// foreign_property() returns null for other names.
 struct ForeignProperty {
   std::string_view name;
   std::string_view program;

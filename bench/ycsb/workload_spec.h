@@ -58,7 +58,7 @@ struct AskedOfYcsb {
   std::optional<std::uint64_t> target = {};                 // operations per second
   std::optional<std::uint64_t> max_execution_seconds = {};  // empty also if it is 0: no limit
   std::optional<std::uint64_t> insertion_retry_limit = {};
-  std::uint32_t field_count = 1;  // even if the experiment's value_size replaces the fields
+  std::uint32_t field_count = 1;  // the file's, even if value_size replaces the fields
   bool write_all_fields = false;  // YCSB's default: an update writes one field
   bool read_all_fields = true;
   bool load_only = false;                     // dotransactions=false
@@ -76,8 +76,8 @@ struct WorkloadSpec {
   std::uint64_t record_count = 0;
   std::uint64_t operation_count = 0;  // sum of all clients; 0: no limit, the harness stops by time
 
-  // The loaded keys are insert_start ... insert_start + insert_count - 1; without a count, up to
-  // record_count. New records follow record_count.
+  // The loaded keys are insert_start ... insert_start + insert_count - 1; without a count, they end
+  // at record_count - 1. The keys of new records begin at record_count.
   std::uint64_t insert_start = 0;
   std::optional<std::uint64_t> insert_count;
   kv::InsertOrder insert_order = kv::InsertOrder::hashed;

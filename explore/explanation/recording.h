@@ -46,9 +46,9 @@ class Recording final : public sim::RunObserver {
     Range range;
     std::vector<std::byte> bytes;
     Time at{};
-    bool happened = true;                // a failure may have prevented it
+    bool happened = true;                // false if a failure prevented it
     Model::Writer writer = nullptr;      // null: a device placed it
-    std::optional<std::size_t> message;  // that a device placed, if it is a message of a connection
+    std::optional<std::size_t> message;  // the one that a device placed, if it is of a connection
     CallStack stored_by;                 // if a thread stored it
   };
   struct Flush {
@@ -64,7 +64,7 @@ class Recording final : public sim::RunObserver {
   };
   struct Lost {
     std::size_t change = 0;  // an index into changes()
-    std::uint64_t mask = 0;  // bytes of the line
+    std::uint64_t mask = 0;  // the lost bytes of the line, a bit each
     pmem::LostIn where{};
     pmem::Rule rule{};
   };

@@ -43,7 +43,7 @@ struct HostCounts {
   std::uint64_t ticks = 0;  // usually of 10 ms each
   std::uint64_t idle = 0;
   std::uint64_t steal = 0;
-  // For this process' threads: the time that they ran, and the time that they were runnable but
+  // For this process's threads: the time that they ran, and the time that they were runnable but
   // waited. The kernel may not count the latter.
   std::chrono::nanoseconds ran{};
   std::optional<std::chrono::nanoseconds> waited{};

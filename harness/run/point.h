@@ -112,7 +112,7 @@ class Driver {
   // settings and from measured costs, such as that of a session. Returns nullopt if unknown.
   virtual std::optional<Bytes> memory(const Point&) const { return std::nullopt; }
   // Persistent memory that all nodes of a point take together as soon as it begins, on platforms of
-  // real memory, which is taken at once. Nothing if that is not known before.
+  // real memory, which is taken at once. Returns nothing if it is not known in advance.
   virtual std::optional<Bytes> persistent_memory(const Point&) const { return std::nullopt; }
   // Where the point keeps its data if that is not the platform's persistent memory but a mounted
   // file system, which is measured; else empty.

@@ -74,7 +74,7 @@ class OpenPool {
   void lost(const Use& use) { shard_->lost(use.session); }
   // Must be called after the first opening: from now on the pool is opened, but not created.
   void now_exists();
-  // Closes the pool; it cannot be used any more.
+  // Closes the pool; it cannot be used anymore.
   static Task<Result<void>> close(std::shared_ptr<OpenPool> self);
 
  private:

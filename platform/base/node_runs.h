@@ -4,7 +4,7 @@
 
 namespace perdura {
 
-// Thrown by a platform if one of this process' nodes runs in the job already.
+// Thrown by a platform if one of this process's nodes runs in the job already.
 struct NodeRuns : UsageError {
   using UsageError::UsageError;
 };

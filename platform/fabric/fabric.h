@@ -136,7 +136,7 @@ class CompletionTaken {
 };
 
 // A message or an immediate that arrived, or the end of a connection (status `disconnected`): then
-// nothing that the peer sent on it is placed any more.
+// nothing that the peer sent on it is placed anymore.
 struct ReceiveCompletion {
   QueuePair* queue_pair = nullptr;
   Status status = Status::success;

@@ -5,8 +5,9 @@
 
 namespace perdura {
 
-// Maps the memory that the parent gives, confines the process unless the order says otherwise, and
-// runs the body. Returns the exit code. The program must have been started by such a parent.
+// Maps the memory that the parent gives, confines the process unless the parent's order
+// (ChildOrder) says otherwise, and runs the body of the program. Returns the exit code. The program
+// must have been started as a child process (ChildProcesses::start_child).
 int run_child(const ChildProgram& program);
 
 }  // namespace perdura

@@ -58,7 +58,7 @@ void work_together(std::size_t most, const std::function<void(std::size_t)>& wor
 
 // Shares out `count` pieces of work: calls work(piece) for each piece from 0, on up to `threads`
 // threads (0: one for each processor), each of which takes the next piece when it has done one.
-// After an exception no piece is begun any more; the first exception is thrown when all threads
+// After an exception no piece is begun anymore; the first exception is thrown when all threads
 // have returned.
 void share_out(std::size_t threads, std::size_t count,
                const std::function<void(std::size_t)>& work);

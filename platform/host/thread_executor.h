@@ -24,11 +24,12 @@ class Poller {
  public:
   virtual ~Poller() = default;
   // Does pending work; returns true if there was any. Other threads announce work by a sequentially
-  // consistent read-modify-write and then ring the executor's doorbell.
+  // consistent read-modify-write of memory that poll() reads, and then ring the executor's
+  // doorbell.
   virtual bool poll() = 0;
-  // Called before the thread sleeps, before a last call of poll(). Returns a file descriptor that
-  // becomes readable when there is work that is not announced by the doorbell, or -1. A descriptor
-  // requires a doorbell with an eventfd.
+  // The executor calls this before the thread sleeps, and then calls poll() once more. Returns a
+  // file descriptor that becomes readable when there is work that the doorbell does not announce,
+  // or -1. A descriptor requires a doorbell with an eventfd.
   virtual int arm() { return -1; }
   // The time at which poll() must be called even if the doorbell has not been rung.
   virtual Time due() const { return Time::max(); }
@@ -74,8 +75,8 @@ class ThreadExecutor final : public Executor {
   void make_ready_again(std::coroutine_handle<> task) override { yielded_.push_back(task); }
   void make_ready_at(Time when, std::coroutine_handle<> task) override;
 
-  // A poller must outlive the executor's loop unless it is removed before, by a task of the
-  // executor or after the loop, but not by a poller.
+  // A poller must outlive the executor's loop or be removed. A task of the executor may remove it,
+  // as may any code after the loop, but a poller may not.
   void add_poller(Poller& poller) { pollers_.push_back(&poller); }
   void remove_poller(Poller& poller) { std::erase(pollers_, &poller); }
   void set_mode(CompletionMode mode) { mode_ = mode; }

@@ -218,11 +218,12 @@ class Region {
 
   // Starts writing back the lines of a range (clwb, clflushopt or clflush, depending on the CPU).
   // Where stores are durable as soon as they are visible, the flush is counted, so that counts can
-  // be compared, but not executed. On a disk: the pages, as sync_file_range(2).
+  // be compared, but not executed. For a file on a disk, writes back its pages, as
+  // sync_file_range(2).
   void flush(Bytes offset, Bytes length);
   // Waits until everything that this thread flushed or streamed before is in the persistence domain
-  // (sfence). On a disk: until the disk has everything that any thread flushed before, as
-  // fdatasync(2).
+  // (sfence). For a file on a disk, waits until the disk has everything that any thread flushed
+  // before, as fdatasync(2).
   void drain();
   void persist(Bytes offset, Bytes length) {
     flush(offset, length);

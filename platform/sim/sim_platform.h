@@ -57,7 +57,7 @@ class SimPlatform final : public Platform {
   // would have made later, on which its tasks run ahead, are not made. Other nodes of the machine
   // go on. Must not be called from a task of the node.
   //
-  // The device still finishes what it has begun for the process' connections, and drops the rest.
+  // The device still finishes what it has begun for the process's connections, and drops the rest.
   // The process is gone only then, at gone_at(), and threads that are started on the node begin no
   // sooner (docs/restart.md).
   void kill(NodeId node);

@@ -29,7 +29,7 @@
 
 namespace perdura {
 
-// A process' membership in an open job. The process is one node; its threads do not meet at
+// A process's membership in an open job. The process is one node; its threads do not meet at
 // barriers and have no socket endpoints, and run() does not wait for other processes.
 struct OpenMembership {
   std::string job{};                                  // its name
@@ -51,7 +51,7 @@ struct VerbsOptions {
   // since memory of DAX file systems cannot be registered. Empty: a directory in /dev/shm that
   // belongs to this object and is removed with it.
   std::string pm_directory{};
-  // An alternative to pm_directory: the directory of the files of this process' nodes itself, or a
+  // An alternative to pm_directory: the directory of the files of this process's nodes itself, or a
   // DAX device.
   std::string pm_directory_of_nodes{};
   // The directory of the files of regions on a disk. Empty: beside those of persistent memory.

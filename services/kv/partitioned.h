@@ -24,7 +24,8 @@ class PartitionedSession final : public KvSession {
   explicit PartitionedSession(std::vector<std::unique_ptr<KvSession>> sessions)
       : sessions_(std::move(sessions)) {}
 
-  // Connects to the partitions, with the configuration of one. Throws PlatformError if that fails.
+  // Connects to the partitions; `config` is the configuration of one partition. Throws
+  // PlatformError if that fails.
   static Task<std::unique_ptr<PartitionedSession>> connect(const KvSystem& system, Thread& thread,
                                                            std::vector<fabric::Address> partitions,
                                                            KvConfig config);

@@ -1,5 +1,6 @@
-// The order of the nodes, that is, which one is the primary, which the mirror, and which follow, in
-// a history of replicated memory with failures in which a copy may take the primary's place.
+// The order of the nodes in a history of replicated memory with failures: first the primary, then
+// the mirror, then the copies that follow. After a failure a copy may have taken the primary's
+// place.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +25,8 @@ class MemoryOrder {
   std::size_t place_of(NodeId node) const {
     return static_cast<std::size_t>(std::find(order_.begin(), order_.end(), node) - order_.begin());
   }
-  // True if another node has taken this one's place while it was away. It follows that one when all
-  // are started again.
+  // True if another node took this one's place while this one was away. When all nodes are started
+  // again, this one is added at the end of the order.
   bool is_left_out(NodeId node) const { return place_of(node) == order_.size(); }
   MemoryRole role_of(NodeId node) const;
   // True if the node follows again, and has not been told yet that sync points went on without it.
@@ -36,9 +37,10 @@ class MemoryOrder {
     return {order_.begin() + static_cast<std::ptrdiff_t>(place_of(node)), order_.end()};
   }
 
-  // Decides who is the primary after a failure, by the next of the moves if it was the primary that
-  // failed: the copy at that place, if it is one of the first `last` copies and `may_be_promoted`
-  // returns true for it. Returns true if it was the primary that failed.
+  // Decides which node is the primary after a failure. If the primary failed, the next of the moves
+  // says at which place of the order the next primary is: that copy takes over if it is one of the
+  // first `last` copies (the first one if the primary failed alone) and `may_be_promoted` returns
+  // true for it. Returns true if the primary failed.
   bool note_failure(const ServerFailure& failure, std::size_t last,
                     const std::function<bool(NodeId)>& may_be_promoted);
   // True if a copy has taken the primary's place at some failure.

@@ -119,7 +119,7 @@ class MemoryReplica {
   // until it has been given the region again.
   virtual void note_missed() = 0;
   // True if this node, which sends sync points to that copy, has given it up since it was opened,
-  // because it did not answer any more. Such a copy may lack sync points.
+  // because it did not answer anymore. Such a copy may lack sync points.
   virtual bool has_lost(NodeId copy) const = 0;
   // True on a primary that is to have copies, none of which is complete and answers, so that it
   // flushes what is synced. What it has acknowledged is durable, but a failure may leave a part of

@@ -27,8 +27,8 @@ struct ObjectsSpecification {
   }
   struct Value {
     Words words;  // empty: the key does not exist
-    // By word: other contents that it may have, since interrupted writes into a part have stored
-    // them or not, and no one has read the value since.
+    // For each word: the other contents that it may have, because interrupted writes into a part
+    // may have stored them and no get has read the value since.
     std::vector<Words> perhaps;
     auto operator<=>(const Value&) const = default;
   };

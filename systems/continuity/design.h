@@ -18,7 +18,7 @@ struct Design {
   static constexpr std::array kSmallest{services::Setting{"buckets", 2},
                                         services::Setting{"sbuckets", 1},
                                         services::Setting{"added_percent", 100}};
-  // All slots but those of the added SBuckets.
+  // These keys fill all slots but those of the added SBuckets.
   static constexpr std::array<std::uint64_t, 12> kFilling{1000, 1001, 1002, 1003, 1004, 1005,
                                                           1006, 1007, 1008, 1009, 1010, 1011};
   static constexpr std::array kSmallStores{kv::SmallStore{kSmallest, kFilling}};

@@ -72,14 +72,14 @@ struct RequestHeader {
   std::uint16_t head_or_sequence = 0;
   // The size to be reserved in the log; in a SEND, the size of the object that follows.
   std::uint32_t object_size = 0;
-  // The version word whose newest object is incomplete, in a report. The generation, in an
-  // acknowledgment. The client's identifier, in other requests by SEND.
+  // In a report, the version word whose newest object is incomplete; in an acknowledgment, the
+  // generation; in other requests by SEND, the client's identifier.
   std::uint64_t word = 0;
 };
 static_assert(sizeof(RequestHeader) == 16);
 
 // A request is its header, followed by the key as a hash entry stores it. In a SEND the object
-// follows, at the distance of a slot.
+// follows, request_slot_size() bytes after the beginning of the request.
 inline Bytes request_slot_size(const hopscotch::Geometry& table) {
   return round_up(sizeof(RequestHeader) + table.slot_size(), kCacheLine);
 }
@@ -116,9 +116,9 @@ struct Message {
   MessageKind kind = MessageKind::reply;
   Outcome outcome = Outcome::ok;
   std::uint16_t target = 0;  // the head of a notice, or lane and sequence number of a reply
-  std::uint32_t life = 0;    // life of the region into which the object is to be written
-  // For a put: the object's offset in the pool, which is the last written address of the log. For a
-  // get by SEND: the length of the value that follows. In a notice: a HeadAccess.
+  std::uint32_t life = 0;    // life (layout.h) of the region that receives the object
+  // For a put: the object's offset in the pool, which the paper calls the last written address. For
+  // a get by SEND: the length of the value that follows. In a notice: a HeadAccess.
   std::uint64_t value = 0;
 };
 static_assert(sizeof(Message) == 16);

@@ -29,7 +29,7 @@ class KeyRequests {
   // grow first; the caller then repeats the call. The caller of a put must call drain() and then
   // note_space() of the pool.
   std::optional<JobOutcome> execute(const Job& job);
-  // The same when the key is not locked any more; the outcome is durable.
+  // The same when the key is not locked anymore; the outcome is durable.
   Task<JobOutcome> execute_when_unlocked(const Job& job);
   // Puts this value instead of the request's. The outcome is durable.
   Task<JobOutcome> put(const Job& job, Value value);

@@ -72,7 +72,7 @@ struct Pool {
   Bytes limit = 0;
   std::unique_ptr<Engine> engine;
   Engine::Recovered recovered;  // actions that recovery has taken
-  // The damage that was found; the pool is not served any more. Empty if there is none.
+  // The damage that was found; the pool is not served anymore. Empty if there is none.
   std::string damage;
   std::unique_ptr<index::KeyIndex> index;  // the secondary index; null if it has none
   KeyLocks locks;

@@ -47,7 +47,7 @@ class ShardSessions {
   // Must be called when a task has ended, or a request that was taken has been answered.
   void leave(ShardSession& session);
   void leave(Pool& pool);
-  // Woken when a pool has no users any more.
+  // Woken when a pool has no users anymore.
   WaitList& pool_left() { return pool_left_; }
 
   // --- replies -----------------------------------------------------------------------------------

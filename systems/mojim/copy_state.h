@@ -20,18 +20,18 @@ class CopyState {
   // The region of the logs must outlive this.
   explicit CopyState(pmem::Region& logs);
 
-  // --- how far sync points are applied -----------------------------------------------------------
+  // --- progress ----------------------------------------------------------------------------------
 
   // The greatest id that has been applied, and its term.
   std::uint64_t applied() const { return applied_.load(std::memory_order_relaxed); }
   std::uint64_t term() const { return term_of(applied()); }
-  // Everything up to this id is applied, to a data area on a disk: recovery learns of it from
-  // note_saved() only.
+  // Notes that everything up to this id is applied to a data area on a disk. Recovery learns of it
+  // from note_saved() only, since the disk may not have it yet.
   void set_applied(std::uint64_t id) { applied_ = id; }
-  // The disk has what was applied up to this id.
+  // Notes that the disk has what was applied up to this id.
   void note_saved(std::uint64_t id);
-  // Everything up to this id is applied. From now on recovery ignores requests up to it, and their
-  // slots may be filled again.
+  // Notes that everything up to this id is applied. From now on recovery ignores requests up to it,
+  // and their slots may be filled again.
   void store_applied(std::uint64_t id, bool durably);
   // The term that was begun last: later than term() if a failure has interrupted its beginning.
   std::uint64_t begun_term() const { return logs_region_.load(kBegunOffset); }
@@ -41,17 +41,17 @@ class CopyState {
   bool is_in_background() const { return in_background_; }
   void set_in_background(bool in_background);
 
-  // --- whether it is complete --------------------------------------------------------------------
+  // --- completeness ------------------------------------------------------------------------------
 
-  // True if the data area may be something else than the outcome of sync points. It is durable when
-  // set_incomplete() returns. A copy becomes complete when the last request of a primary's copying
-  // is applied.
+  // True if the data area may hold something other than the outcome of sync points. This flag is
+  // durable when set_incomplete() returns. A copy becomes complete when it has applied the last of
+  // the requests by which a primary copies the region to it.
   bool is_incomplete() const { return incomplete_.load(std::memory_order_relaxed); }
   void set_incomplete(bool incomplete);
   // The copy becomes complete when everything up to this id, which is applied, is saved.
   void complete_when_saved(std::uint64_t id) { completes_with_ = id; }
-  // True if this copy has to be given the region. False, too, if it is complete once its disk has
-  // what is applied.
+  // True if this copy must be given the whole region. That is not necessary for an incomplete copy
+  // that becomes complete once its disk has what is applied.
   bool needs_region() const { return is_incomplete() && completes_with_ == 0; }
   // Counts how often the copy became incomplete or began a term. Whatever it has told other copies
   // about its completeness holds as long as this number stays the same.

@@ -7,7 +7,7 @@
 // again only after the second step, and recovery starts from what has been saved.
 //
 // Three events replace sync points that have not been applied: the term of a new primary, requests
-// that will not come any more, and the whole region, which the preceding node WRITEs over the data
+// that will not come anymore, and the whole region, which the preceding node WRITEs over the data
 // area.
 //
 // All member functions may be called by any thread of the node.
@@ -71,13 +71,13 @@ class DataArea {
   // --- primaries and the whole region ------------------------------------------------------------
 
   // Begins the term of a new primary: applies what the one before may have been told to be safe,
-  // forgets the rest, and accepts nothing from a primary of a lower term any more.
+  // forgets the rest, and accepts nothing from a primary of a lower term anymore.
   void begin_term(std::uint64_t term);
   // Says of the present term, before its requests come, whether they arrive in the background:
   // nobody waits until its sync points are here.
   void set_in_background(bool in_background);
   // From now on accepts requests after this id, which is of the present term: those up to it will
-  // not come any more. If some of them have not been applied, the copy is incomplete.
+  // not come anymore. If some of them have not been applied, the copy is incomplete.
   void skip_to(std::uint64_t id);
   // Makes a copy incomplete: readers of the data area wait until it is given the region.
   void await_region();

@@ -1,7 +1,7 @@
 // Where sync points are passed on from one copy to others (M-syncsec, E-chain): what this node
 // knows about each of the copies that follow it.
 //
-// A following copy that lacks sync points which no log has any more is given the whole region.
+// A following copy that lacks sync points which no log has anymore is given the whole region.
 // Meanwhile nothing is passed on to it: sync points up to the id that the region holds are skipped,
 // and later ones are passed on when it has the region.
 //
@@ -61,7 +61,7 @@ class FollowingCopies {
   void end_giving(std::size_t copy);
 
   // True if a following copy has been told that it is incomplete, as this one is. `since` is
-  // CopyState::times_incomplete() when it was told: this does not count any more once this copy has
+  // CopyState::times_incomplete() when it was told: this does not count anymore once this copy has
   // been complete in between.
   bool awaits_region(std::size_t copy) const {
     return copies_[copy].awaits_since == state_.times_incomplete();

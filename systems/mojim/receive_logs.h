@@ -87,7 +87,8 @@ class ReceiveLogs {
   };
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
   // Takes the whole sync point that follows id `last`, to apply it; with `over_gaps` that with the
-  // least id, whatever is missing before it. Nothing if it is not there or ends after `until_id`.
+  // least id, whatever is missing before it. Returns nothing if it is not there or ends after
+  // `until_id`.
   std::optional<InLog> take_next(std::uint64_t last, bool over_gaps, std::uint64_t until_id);
   // All that follow id `last` without a gap; they are not taken.
   std::vector<InLog> whole_after(std::uint64_t last) const;
@@ -141,7 +142,7 @@ class ReceiveLogs {
   Log* log_with(std::uint64_t id);
   Log* log_with_least_id();
   void drop_done(Log& log);
-  // The contents of the slots up to this position are not needed any more.
+  // The contents of the slots up to this position are not needed anymore.
   void pass_over(Log& log, std::uint64_t position) const;
   void set_applied_until(Log& log, std::uint64_t position) const;
   void forget_not_applied(Log& log, std::uint64_t id);

@@ -15,7 +15,8 @@ namespace perdura::systems::redo_logging {
 inline constexpr std::string_view kName = "redo-logging";
 
 // At least half of the log is always posted, and all sessions together never have more SENDs in
-// flight. So the receive queue never runs empty, and no record is refused twice because of its lap.
+// flight than that half has slots. So the receive queue never runs empty, and no record is refused
+// twice because of its lap.
 constexpr std::uint64_t least_log_slots(std::uint32_t sessions) {
   return 2 * std::uint64_t{sessions};
 }

@@ -1,5 +1,6 @@
-// The part of a server that the two baselines share: sessions, their connections and buffers, and
-// the requests get and delete, which a client SENDs and which the server answers with a SEND.
+// The part of a server that Erda's two baselines, Redo Logging and Read After Write, share:
+// sessions, their connections and buffers, and the requests get and delete, which a client SENDs
+// and which the server answers with a SEND.
 //
 // Each session has a reply buffer for each of its `queue_depth` operations in flight, and one
 // request buffer more, since a request's buffer is not posted while the request is served. All

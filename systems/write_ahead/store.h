@@ -51,14 +51,15 @@ class Store {
   // have one once the log is applied.
   kv::Result<std::optional<Room>> room_for(kv::Key key);
 
-  // Returns true if the record at a reserved position is complete; the record is then durable.
+  // Checks the record at a reserved position. If it is complete, makes it durable and returns true.
   bool verify(Position p);
-  // The record of this length that arrived in the slot of position `p`, which is the log's tail or
-  // later, if it is complete and belongs there. It refers to scratch memory, which the next call
-  // overwrites.
+  // Returns the record of this length in the slot of position `p` if it has arrived completely and
+  // belongs there; `p` is the log's tail or later. The record refers to scratch memory, which the
+  // next call overwrites.
   std::optional<Record> arrived(Position p, Bytes length);
 
-  // Makes a record that arrived durable, or makes it unreadable for recovery.
+  // persist() makes a record that has arrived durable; invalidate() makes it unreadable for
+  // recovery.
   void persist(Position p, Bytes length) { pool_->persist(log_.offset(p), length); }
   void invalidate(Position p);
 

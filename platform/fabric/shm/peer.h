@@ -1,4 +1,4 @@
-// This process' view of other nodes: whether they live, and their registered memory.
+// This process's view of other nodes: whether they live, and their registered memory.
 #pragma once
 
 #include <atomic>

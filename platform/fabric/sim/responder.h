@@ -48,12 +48,12 @@ class Responder {
   void attach(QueuePair& queue_pair);
   // The requester has flushed its operations, so held messages may be flushed, too.
   void requester_has_flushed();
-  // The connection has broken: no message is answered any more.
+  // The connection has broken: no message is answered anymore.
   void stop();
   // Reports the end of the connection to the queue pair: after the last placement and the last
-  // atomic, when nothing of the connection is under way any more.
+  // atomic, when nothing of the connection is under way anymore.
   void report_disconnected();
-  // The queue pair is being destroyed: nothing is reported any more.
+  // The queue pair is being destroyed: nothing is reported anymore.
   void close();
 
   // The event of a delivery.
@@ -74,7 +74,7 @@ class Responder {
     serves,
     requester_has_flushed,  // serves, but the requester awaits none of the messages that are held
     ended,                  // answers nothing; the requester gives up after its retries
-    closed,                 // has no queue pair any more
+    closed,                 // has no queue pair anymore
   };
   struct RetryTimer final : Event {
     explicit RetryTimer(Responder& its_responder) : responder(its_responder) {}

@@ -99,7 +99,7 @@ class VerbsQueuePair final : public QueuePair {
   bool opened_ = false;                       // the peer knows of this end
   bool connected_ = false;
   bool ready_ = false;  // the peer can receive
-  bool ended_ = false;  // nothing is handed out any more
+  bool ended_ = false;  // nothing is handed out anymore
   Status oldest_ = Status::flushed;
 
   Ring<SendRequest*> waiting_;

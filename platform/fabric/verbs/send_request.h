@@ -24,7 +24,7 @@ struct SendRequest {
 
   Role role = Role::operation;
   RdmaOperation* operation = nullptr;  // null if unsignaled or abandoned
-  bool abandoned = false;              // its buffer is gone, so it must not be posted any more
+  bool abandoned = false;              // its buffer is gone, so it must not be posted anymore
   bool owns_data = false;              // inlined: the payload is here
   bool signaled = false;
   bool asked = false;     // the peer was asked for the range of the key

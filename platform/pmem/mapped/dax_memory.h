@@ -1,7 +1,7 @@
-// Determines the memory of a DAX device. Linux offers as DAX devices not only persistent memory
-// but any memory that the firmware has set aside, such as high-bandwidth memory and volatile CXL
-// memory, and it can also use a device's memory as ordinary RAM. All of them look alike below /dev;
-// the device's position in the tree below /sys/devices tells them apart.
+// Determines which kind of memory a DAX device has. Linux offers as DAX devices not only persistent
+// memory but any memory that the firmware has set aside, such as high-bandwidth memory and volatile
+// CXL memory, and it can also use a device's memory as ordinary RAM. All of them look alike below
+// /dev; the device's position in the tree below /sys/devices tells them apart.
 #pragma once
 
 #include <filesystem>

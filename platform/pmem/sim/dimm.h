@@ -6,8 +6,8 @@
 // A line of 64 bytes that is read comes from the buffer, or the media read its media line into the
 // buffer first. A line that is written waits in the queue until the buffer has a place for its
 // media line; the place is that of the least recently used line, which is written to the media
-// first if it is dirty. If only a part of a dirty line was written, the media read the line before
-// (read-modify-write).
+// first if it is dirty. If only a part of a dirty line was written, the media first read the whole
+// line (read-modify-write).
 #pragma once
 
 #include <cstdint>

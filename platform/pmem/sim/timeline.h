@@ -81,7 +81,7 @@ class Timeline {
   void begin_device_read(Time from) { readers_.add(from); }
   void end_device_read(Time from) { readers_.remove(from); }
 
-  // Drops changes that no reader can see undone any more, so that later reads search fewer. `now`
+  // Drops changes that no reader can see undone anymore, so that later reads search fewer. `now`
   // is the engine's time; no reader will begin to look at an earlier one.
   void forget_before(Time now) {
     if (!changes_.empty()) drop_visible(readers_.empty() ? now : std::min(now, readers_.get()));

@@ -1,4 +1,4 @@
-// A set of small integers; the first 64 of them need no allocation.
+// A set of small integers; those below 64 need no allocation.
 #pragma once
 
 #include <algorithm>

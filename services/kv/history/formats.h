@@ -1,6 +1,6 @@
 // Histories in the formats of other linearizability checkers, so that a verdict of checker.h can be
 // confirmed by a program that does not come from this project. docs/history.md has the models with
-// which they read them.
+// which those programs read them.
 //
 // In both formats the history must be durably linearizable as it stands: an operation that was
 // under way at a power failure has no answer, and nothing else marks the failure. So the changes
@@ -17,9 +17,9 @@
 namespace perdura::history {
 
 // For Jepsen's checkers, one map per line: {:index 0, :process 2, :type :invoke, :f :write, :value
-// [7 3], :time 1000, :client 5}. Processes are numbered such that each has one operation at a time
-// and none after one without an answer. Times are in nanoseconds, rounded down; the index has the
-// exact order, in which an end and a beginning at the same time are concurrent.
+// [7 3], :time 1000, :client 5}. Each process number has one operation at a time, and is not used
+// again after an operation without an answer. Times are in nanoseconds, rounded down; the index has
+// the exact order, in which an end and a beginning at the same time are concurrent.
 std::string to_edn(const History& history);
 
 // For Porcupine, an array with one operation per line, as Go writes its type Operation:

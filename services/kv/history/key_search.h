@@ -28,7 +28,7 @@ class KeySearch {
   // The content of a key: the index of a cluster, or one of the following.
   using Content = std::uint32_t;
   static constexpr Content kAbsent = ~Content{0};
-  static constexpr Content kSpent = kAbsent - 1;  // a version that no read needs any more
+  static constexpr Content kSpent = kAbsent - 1;  // a version that no read needs anymore
   static constexpr std::uint32_t kFree = ~std::uint32_t{0};
 
   struct Configuration {

@@ -89,7 +89,7 @@ class Host : public std::enable_shared_from_this<Host> {
   // it ended is added to the reason.
   void lose(std::uint64_t launch, const std::string& why, bool by_itself = false);
 
-  // The invocation, or null if it is not under way any more.
+  // The invocation, or null if it is not under way anymore.
   Pending* find(std::uint64_t launch, WorkId work) const;
   static const Held* lock_of(const Pending& pending, const std::string& key);
   CallStatus lock(Pending& pending, const std::string& key, LockMode mode);

@@ -25,7 +25,7 @@ class Launched {
   virtual ~Launched() = default;
   // For Host::attach().
   virtual std::shared_ptr<PeerProcess> process() const = 0;
-  // Ends the process, and returns how it has ended. It executes nothing any more when this returns.
+  // Ends the process, and returns how it has ended. It executes nothing anymore when this returns.
   // May be called again.
   virtual std::string end() = 0;
 };

@@ -1,6 +1,6 @@
 // The change log of hstore-cc, the variant of hstore whose allocator is in persistent memory (MCAS,
-// section 3.2): a record of the last change of the table, besides the map of the heap. The log's
-// data follows the root of the table:
+// section 3.2): a record of the last change of the table. The map of the heap, which a change also
+// modifies, is stored elsewhere. The log's data follows the root of the table:
 //
 //      0        64       72
 //      +--------+--------+

@@ -11,7 +11,7 @@
 //   all pools' memory
 //   numbers of entries are taken modulo the table's size, and no loop ends by what is read
 //
-// A word that the shard cannot have written is damage. The pool is then not served any more; the
+// A word that the shard cannot have written is damage. The pool is then not served anymore; the
 // shard continues to serve others. Damage from other causes is detected in the same way.
 #pragma once
 

@@ -1,7 +1,7 @@
 // A plugin that computes over the values of a pool in place: the sum of numbers, for which the
 // client receives 16 bytes, however many values there are. Values are numbers of 8 bytes, or begin
-// with one; shorter ones count as 0. Keys are not locked meanwhile, so if others write, the sum is
-// not that of a single point in time.
+// with one; shorter ones count as 0. Keys are not locked meanwhile, so if other clients write, the
+// sum is not that of a single point in time.
 #pragma once
 
 #include <cstdint>
