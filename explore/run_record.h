@@ -25,7 +25,7 @@ class RunRecord {
   void count(std::string_view event) { ++counts_[std::string(event)]; }
   void add(const services::SystemState& state) { states_.insert(state.digest()); }
 
-  // In the order of time.
+  // Returns the events in the order of time.
   Events events() const;
   // One line each.
   std::string text() const;

@@ -139,7 +139,7 @@ class ScenarioRun {
     std::size_t turns = 0;  // number of epochs that it has yet to begin
   };
 
-  // Before the run.
+  // These functions are called before the run.
   void expect_events();
   void stall_threads();
   void begin();

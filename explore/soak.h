@@ -91,7 +91,7 @@ struct SoakFinding {
   SoakRun run;
   bool stopped = false;  // shrinking ended before it was as simple as possible
 
-  // At most kMostLines lines.
+  // Returns at most kMostLines lines.
   std::string text() const;
   static constexpr std::size_t kMostLines = 200;
 };

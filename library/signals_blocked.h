@@ -1,4 +1,4 @@
-// For threads that the library starts in its user's program.
+// Keeps signals away from the threads that the library starts in its user's program.
 #pragma once
 
 #include <pthread.h>

@@ -73,7 +73,7 @@ class RemotePersister {
                                                         Role role = Role::writer);
   ~RemotePersister();
 
-  // For writers only.
+  // May be called by writers only.
   Task<tl::expected<void, UpdateError>> update(UpdateRequest request);
   // For readers (Role::reader) of a method that publishes: reads the link at this offset, and does
   // what the method's readers must do before they rely on it. Returns the link without its mark;

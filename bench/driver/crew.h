@@ -21,8 +21,8 @@ class Crew {
     raise(latest_, count(now));
     if (missing_.fetch_sub(1) == 1) since_.store(latest_.load());
   }
-  // To be called by each lane that has run out of operations; in an open loop by the client
-  // instead, when all of its lanes have. `last`: the time until which it was at work.
+  // To be called by each lane that has run out of operations; in an open loop, by the client when
+  // all of its lanes have. `last`: the time until which it was at work.
   void end(Time last) {
     std::int64_t until = until_.load();
     while (count(last) < until && !until_.compare_exchange_weak(until, count(last))) {

@@ -55,10 +55,10 @@ class alignas(kCacheLine) KvClient {
   // Records the name of the remote-persistence method that the client's puts use.
   void note_method(std::string name) { measurement_.method = std::move(name); }
 
-  // When the first measured operation started.
+  // The time at which the first measured operation started.
   Time first_start() const { return first_start_; }
   Time last_end() const { return last_end_; }
-  // When the first measured operation was due; open loop only.
+  // The time at which the first measured operation was due; open loop only.
   Time first_due() const { return first_due_; }
   Time last_due() const { return last_due_; }
   // May be called by other threads: how many unmeasured operations have ended, and whether an

@@ -18,7 +18,7 @@ namespace perdura::bench {
 
 inline const harness::OperationKind kSync{0, "sync"};
 
-// Where the primary counts how often it has settled.
+// The offset of the word in which the primary counts how often it has settled.
 Bytes counter_of(const harness::Point& point);
 // The size of the region that the system replicates: what applications use, and the driver's line.
 Bytes region_size_of(const harness::Point& point);

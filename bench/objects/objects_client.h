@@ -82,7 +82,7 @@ class ObjectsClient {
   Time last_end_ = Time::min();
   std::uint64_t operations_at_work_ = 0;
   harness::Measurement measurement_;
-  // In measurement_; null of operations that the workload does not have.
+  // Pointers into measurement_; null for operations that the workload does not have.
   std::array<harness::KindMeasurement*, kObjectOperations> kinds_{};
 };
 

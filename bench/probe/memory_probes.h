@@ -14,9 +14,9 @@ ProbeSet memory_probes(const Effort& effort, const HostMemory* host);
 
 // --- single probes, for tests and for other benchmarks
 
+enum class CacheState : std::uint8_t { hot, flushed, cold };
 // The latency of one load, in nanoseconds, of a chain of dependent loads in [0, working set) whose
 // lines are in the given cache state.
-enum class CacheState : std::uint8_t { hot, flushed, cold };
 std::vector<double> load_latency(Platform& platform, pmem::Medium medium, Pattern pattern,
                                  CacheState state, const Effort& effort, MemoryPlace place = {});
 
@@ -25,8 +25,7 @@ std::vector<double> load_latency(Platform& platform, pmem::Medium medium, Patter
 std::vector<double> persist_latency(Platform& platform, pmem::Medium medium, Access access,
                                     CacheState state, const Effort& effort, MemoryPlace place = {});
 
-// The bandwidth in GB/s of `threads` threads together, each of which streams through its own part
-// of memory.
+// A load on memory: `threads` threads, each of which streams through its own part of memory.
 struct Stream {
   Access access = Access::load;
   Pattern pattern = Pattern::sequential;
@@ -35,6 +34,7 @@ struct Stream {
   std::uint32_t load_share = 100;  // percentage of loads; the other accesses are of kind `access`
   MemoryPlace place{};
 };
+// The bandwidth in GB/s of all threads of the stream together.
 std::vector<double> bandwidth(Platform& platform, pmem::Medium medium, Stream stream,
                               const Effort& effort);
 

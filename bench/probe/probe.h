@@ -63,7 +63,7 @@ struct Effort {
   Bytes piece = 0;
   bool one_dimm = false;              // the platform can place memory within one DIMM
   bool remote = false;                // the platform can place memory on the other NUMA node
-  std::uint32_t cores = 1;            // the largest number of threads of a probe
+  std::uint32_t cores = 1;            // usable cores, the largest number of threads of a probe
   std::uint32_t operations = 20'000;  // operations of an RDMA probe, per repetition
   Bytes message_bytes = 256 * MiB;    // bytes in large messages of an RDMA probe, per repetition
   bool quick = false;                 // varies parameters in fewer steps

@@ -60,7 +60,7 @@ class Calibration {
  public:
   // Returns the median time of several runs of the loop. Takes some milliseconds.
   std::chrono::nanoseconds measure();
-  // By how many percent `time` exceeds the fastest one measured so far.
+  // Returns by how many percent `time` exceeds the fastest one measured so far.
   double slowdown_percent(std::chrono::nanoseconds time) const;
 
  private:

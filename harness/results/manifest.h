@@ -18,7 +18,7 @@
 namespace perdura::harness {
 
 enum class RunStatus : std::uint8_t { running, complete, interrupted, failed };
-// As written in the manifest.
+// The name of the status in the manifest.
 std::string_view to_string(RunStatus status);
 
 // One start of the program: a sweep that was interrupted and continued has several.

@@ -78,7 +78,7 @@ struct Measurement {
   Picoseconds elapsed{};                 // from the first operation's start to the last one's end
   std::vector<measure::AtWork> at_work;  // one per process with clients
   Picoseconds arrivals{};                // open loop: from the first due time to the last
-  // By role name; within the measured interval.
+  // The costs of each role in the measured interval, by the role's name.
   std::map<std::string, RoleCosts, std::less<>> roles;
   // Metrics of drivers and systems, by column (Driver::columns): sums over all participants, within
   // the measured interval.

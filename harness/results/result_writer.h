@@ -58,7 +58,7 @@ class ResultWriter {
   enum class Finish { finished, was_finished, busy };
   Finish finish_for_another(std::chrono::milliseconds patience);
 
-  // For the manifest; must be called before finish().
+  // Sets the media writes that the manifest reports; must be called before finish().
   void set_media_writes(MediaWrites writes) { manifest_.media_writes = std::move(writes); }
 
   // Deletes the folder with everything that was written to it.

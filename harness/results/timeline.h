@@ -32,7 +32,7 @@ struct Timeline {
   Nanoseconds interval{};
   Time begin = Time::max();                    // start of the first operation
   std::vector<CompletedOperation> operations;  // those without an error, in any order
-  // In the order of time; empty if the system does not report it.
+  // Samples of the space, in the order of time; empty if the system does not report it.
   std::vector<Space> spaces;
 
   bool recorded() const { return interval > Nanoseconds{}; }

@@ -20,7 +20,7 @@ class PlatformFactory {
 
   virtual std::string_view name() const = 0;
   virtual bool modelled() const = 0;
-  // As written in results and in the manifest.
+  // The name of the profile as results and the manifest have it.
   virtual std::string profile_name() const = 0;
   virtual std::string profile_text() const = 0;
 

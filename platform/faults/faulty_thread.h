@@ -30,7 +30,7 @@ using Death = std::function<void(Picoseconds after)>;
 // The number of operations and injected faults so far.
 struct FaultCounts {
   std::uint64_t operations = 0;  // posted by the system
-  std::uint64_t held = 0;
+  std::uint64_t held = 0;        // messages that were delayed
   std::uint64_t duplicated = 0;
   std::uint64_t lost = 0;  // connections
   friend bool operator==(const FaultCounts&, const FaultCounts&) = default;

@@ -38,7 +38,7 @@ struct ShmOptions {
   pmem::mapped::Access pm_access = pmem::mapped::Access::in_place;
   // The directory of the files of regions on a disk. Empty: beside those of persistent memory.
   std::string disk_directory{};
-  // By node; nodes beyond the end of the list run anywhere.
+  // The placement of each node; nodes beyond the end of the list run anywhere.
   std::vector<Placement> placements{};
   // Emulated write latency: additional time that each flushed line costs, in the whole process.
   Nanoseconds write_latency{0};

@@ -56,7 +56,7 @@ struct VerbsOptions {
   std::string pm_directory_of_nodes{};
   // The directory of the files of regions on a disk. Empty: beside those of persistent memory.
   std::string disk_directory{};
-  // By node; nodes beyond the end of the list run anywhere.
+  // The placement of each node; nodes beyond the end of the list run anywhere.
   std::vector<Placement> placements{};
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::compared;
   fabric::verbs::FabricOptions fabric{};

@@ -32,7 +32,7 @@ class Point {
   const std::string& operator[](std::size_t i) const { return (*values_)[i]; }
   auto begin() const { return values_->begin(); }
   auto end() const { return values_->end(); }
-  /// The same for all copies.
+  /// An identity that all copies share.
   const void* id() const { return values_.get(); }
 
   bool operator==(const Point& other) const { return *values_ == *other.values_; }

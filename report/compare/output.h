@@ -21,7 +21,7 @@ std::string as_json(const Comparison& comparison);
 /// enough.
 std::string too_few_repetitions(const Comparison& comparison);
 
-/// One line that says how many points b, the later of the two results, has lost, and names the
+/// One line that says how many points b, the second of the two results, has lost, and names the
 /// first of them; "" if none.
 std::string lost_points(const Comparison& comparison, bool ignore_missing);
 

@@ -33,7 +33,7 @@ struct Command {
   Work (*declare)(harness::Command& command);
 };
 
-/// In the order in which help lists them.
+/// The commands, in the order in which help lists them.
 std::span<const Command> commands();
 
 /// Throws UsageError unless a folder of that name exists that may hold results.

@@ -35,7 +35,7 @@ struct Design {
     return continuity::plan_of(geometry, level);
   }
 
-  // Both lock the segment pair of the key.
+  // put() and erase() lock the segment pair of the key.
   static Index::Outcome put(Index& index, bucket_hash::LockTable& locks, std::uint32_t,
                             const Slot& item, Hash hash) {
     const bucket_hash::LockTable::Held held(locks, index.pair_of(hash));

@@ -25,7 +25,7 @@ class PeerNode {
 
   NodeSegment& segment() const { return *reinterpret_cast<NodeSegment*>(segment_->data()); }
   std::uint64_t generation() const { return segment().generation.load(std::memory_order_relaxed); }
-  // As found by the watch's last check.
+  // True if the watch's last check has found the peer dead.
   bool dead() const { return dead_.load(std::memory_order_acquire); }
   int file() const { return file_.get(); }
 

@@ -66,7 +66,7 @@ class Responder {
   QueuePair* queue_pair() const { return queue_pair_; }
   SimReceiveQueue* receive_queue() const { return receive_queue_; }
   Network& network() const { return network_; }
-  // When the device has finished all that it has begun.
+  // The time at which the device has finished all that it has begun.
   Time busy_until() const { return busy_until_; }
 
  private:

@@ -31,7 +31,8 @@ class Rendezvous {
   // The IPv4 address on which endpoints of this process listen.
   virtual std::string host() const = 0;
 
-  // For an endpoint of this process. Throws UsageError if another one has this address.
+  // Claims the address for an endpoint of this process. Throws UsageError if another endpoint has
+  // it.
   void claim(Address address);
   void release(Address address);
 

@@ -189,7 +189,8 @@ class Table {
   }
   bool is_referred_to(EntryNumber entry) const;
   void clear_stale();
-  // For the entries from `begin` to `end`. Both return the number of hops or entries.
+  // Both treat the entries from `begin` to `end`, and return how many hops they have cleared or how
+  // many entries they have freed.
   std::uint64_t clear_stale_hops(EntryNumber begin, EntryNumber end);
   std::uint64_t free_stale_entries(EntryNumber begin, EntryNumber end);
 

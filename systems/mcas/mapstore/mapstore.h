@@ -29,7 +29,7 @@ class Mapstore final : public Engine {
   PutOutcome put(Key key, Value value) override;
   bool grow_step() override { return false; }
   bool erase(Key key) override;
-  // In the order of keys.
+  // Calls `visit` in the order of keys.
   void iterate(const std::function<void(Key, ByteRange)>& visit) const override;
   std::optional<ByteRange> reserve(Bytes length) override { return heap_.reserve(length); }
   void release(ByteRange reserved) override { heap_.release(reserved); }

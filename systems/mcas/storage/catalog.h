@@ -70,7 +70,7 @@ class Catalog {
   void format();
   void recover();
 
-  // By number. A pool that is being removed is no longer found by its name.
+  // The entries by number. A pool that is being removed is no longer found by its name.
   const std::vector<PoolEntry>& entries() const { return entries_; }
   std::optional<SlotNumber> find(std::string_view name) const;
   std::optional<SlotNumber> find_free() const;

@@ -30,7 +30,7 @@ class PoolHeap {
     });
   }
 
-  // As in Heap; requests more memory for the pool if there is no room.
+  // Allocates as Heap does; requests more memory for the pool if there is no room.
   std::optional<ByteRange> allocate(Bytes length);
   void free(ByteRange object) { heap_.free(object); }
 
