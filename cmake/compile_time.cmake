@@ -1,27 +1,10 @@
-# These functions keep compiling short.
-#
-# The compiler reads headers of the standard library and of stable libraries once for all sources of a kind: they take
-# most of the time of compiling this tree. Of the project's headers, only those that nearly all sources of the kind
-# include are precompiled, so a change of any other recompiles only the sources that include it.
-set(perdura_common_headers
-  <algorithm> <array> <atomic> <bit> <cmath> <coroutine> <cstdint> <cstring> <deque> <filesystem> <functional>
-  <map> <memory> <optional> <set> <span> <string> <string_view> <vector>
-  <fmt/format.h>)
-# Headers that the layers include in addition.
-set(perdura_product_headers ${perdura_common_headers} ${PROJECT_SOURCE_DIR}/platform/platform.h)
-# Headers that tests include in addition.
-set(perdura_test_headers
-  ${perdura_common_headers}
-  <chrono> <fstream> <mutex> <numeric> <random> <sstream> <thread>
-  <gtest/gtest.h>
-  ${PROJECT_SOURCE_DIR}/platform/sim/sim_platform.h)
+# Sources that are compiled together share the compilation of the headers that they include, which takes most of the
+# time: in groups of eight a cold build takes half of the CPU time that single sources take (docs/performance.md). A
+# group has sources of one folder, so that a change of one of them is rebuilt within seconds and names that are local to
+# a source seldom meet.
+set(perdura_sources_together 8)
 
-# Sources that are compiled together share the compilation of common headers and of the JSON and GoogleTest templates
-# that they use. A group has sources of one folder, the groups are of equal size, and small enough that a change of one
-# source is rebuilt within ten seconds.
-set(perdura_sources_together 4)
-set(perdura_tests_together 10)
-function(perdura_compile_together target most)
+function(perdura_compile_together target)
   get_target_property(sources ${target} SOURCES)
   get_target_property(directory ${target} SOURCE_DIR)
   set(folders)
@@ -39,7 +22,7 @@ function(perdura_compile_together target most)
   list(REMOVE_DUPLICATES folders)
   foreach(folder ${folders})
     list(LENGTH in_${folder} count)
-    math(EXPR groups "(${count} + ${most} - 1) / ${most}")
+    math(EXPR groups "(${count} + ${perdura_sources_together} - 1) / ${perdura_sources_together}")
     set(index 0)
     foreach(source ${in_${folder}})
       math(EXPR number "${index} * ${groups} / ${count}")
@@ -52,69 +35,17 @@ function(perdura_compile_together target most)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# One target compiles the headers; all others of its kind use the result.
-function(perdura_precompile name headers)
-  set(source ${PROJECT_BINARY_DIR}/${name}.cc)
-  if(NOT EXISTS ${source})
-    file(WRITE ${source} "")
-  endif()
-  add_library(${name} OBJECT ${source})
-  target_link_libraries(${name} PRIVATE ${ARGN})
-  target_precompile_headers(${name} PRIVATE ${headers})
-endfunction()
-
-function(perdura_targets_below directory result)
+function(perdura_compile_together_below directory)
   get_property(targets DIRECTORY ${directory} PROPERTY BUILDSYSTEM_TARGETS)
-  get_property(folders DIRECTORY ${directory} PROPERTY SUBDIRECTORIES)
-  foreach(folder ${folders})
-    perdura_targets_below(${folder} below)
-    list(APPEND targets ${below})
-  endforeach()
-  set(${result} ${targets} PARENT_SCOPE)
-endfunction()
-
-function(perdura_use_precompiled directory)
-  perdura_targets_below(${directory} targets)
   foreach(target ${targets})
     get_target_property(type ${target} TYPE)
-    get_target_property(sources ${target} SOURCES)
-    if(NOT type MATCHES "LIBRARY|EXECUTABLE" OR NOT sources MATCHES "[.]cc(;|$)")
-      continue()
+    if(type MATCHES "LIBRARY|EXECUTABLE" AND NOT type STREQUAL "INTERFACE_LIBRARY")
+      perdura_compile_together(${target})
     endif()
-    get_target_property(libraries ${target} LINK_LIBRARIES)
-    get_target_property(options ${target} COMPILE_OPTIONS)
-    if(libraries MATCHES "GTest::")
-      target_precompile_headers(${target} REUSE_FROM perdura_test_precompiled)
-    elseif(options MATCHES "-Og")
-      # These are rarely executed sources, and those that tests share.
-      target_precompile_headers(${target} REUSE_FROM perdura_rarely_executed_precompiled)
-    else()
-      target_precompile_headers(${target} REUSE_FROM perdura_product_precompiled)
-    endif()
-    if(libraries MATCHES "GTest::")
-      perdura_compile_together(${target} ${perdura_tests_together})
-    else()
-      perdura_compile_together(${target} ${perdura_sources_together})
-    endif()
-    # The compiler accepts precompiled headers only with the macros that they were compiled with.
-    target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
-    # With this the compiler collects garbage less often: it stays below a gigabyte of memory, and is a tenth faster.
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288>)
+  endforeach()
+  get_property(folders DIRECTORY ${directory} PROPERTY SUBDIRECTORIES)
+  foreach(folder ${folders})
+    perdura_compile_together_below(${folder})
   endforeach()
 endfunction()
-
-perdura_precompile(perdura_product_precompiled "${perdura_product_headers}" fmt::fmt Threads::Threads)
-perdura_precompile(perdura_rarely_executed_precompiled "${perdura_common_headers}" fmt::fmt Threads::Threads)
-# The compiler accepts headers precompiled with line tables for sources without them, but not the reverse.
-perdura_named_by_line(perdura_product_precompiled)
-perdura_named_by_line(perdura_rarely_executed_precompiled)
-# Headers and sources must have the same optimization level: otherwise g++ 12 crashes.
-perdura_rarely_executed(perdura_rarely_executed_precompiled)
-if(PERDURA_BUILD_TESTS)
-  perdura_precompile(perdura_test_precompiled "${perdura_test_headers}" fmt::fmt Threads::Threads GTest::gtest)
-  perdura_rarely_executed(perdura_test_precompiled)
-endif()
-get_property(folders DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTY SUBDIRECTORIES)
-foreach(folder ${folders})
-  perdura_use_precompiled(${folder})
-endforeach()
+perdura_compile_together_below(${PROJECT_SOURCE_DIR})

@@ -9,7 +9,7 @@ pkg_check_modules(TOMLPLUSPLUS REQUIRED IMPORTED_TARGET tomlplusplus)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
 # Regular expressions without exponential time.
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
-# Its compile flags are those of its own build, which do not fit the precompiled headers.
+# Its compile flags are those of its own build, not for its users.
 set_property(TARGET PkgConfig::RE2 PROPERTY INTERFACE_COMPILE_OPTIONS "")
 pkg_check_modules(NUMA REQUIRED IMPORTED_TARGET numa)
 # Restricts the system calls of untrusted code.

@@ -39,8 +39,8 @@ if(NOT PERDURA_SANITIZE STREQUAL "")
   endif()
 endif()
 
-# The shared library holds most of the objects, and headers are precompiled once for these and all others. Calls within
-# a program or library need no indirection: its functions are never interposed.
+# The shared library holds most of the objects. Calls within a program or library need no indirection: its functions are
+# never interposed.
 add_compile_options(-fPIC -fno-semantic-interposition)
 
 # Adds line tables to targets whose lines appear in explanations of losses (explore/explanation). They change no
@@ -60,12 +60,11 @@ add_compile_options(-ffp-contract=off)
 
 find_program(PERDURA_CCACHE ccache)
 if(PERDURA_CCACHE)
-  # ccache caches precompiled headers only if it need not look at their macros. It takes a source's dependencies from
-  # the compiler's list, since preprocessing would read all headers again. It reads that list after the compiler has
-  # ended, so it must detect a file that was changed meanwhile by its time: with include_file_mtime it stored objects of
-  # the old text under the new one.
+  # ccache takes a source's dependencies from the compiler's list, since preprocessing would read all headers again. It
+  # reads that list after the compiler has ended, so it must detect a file that was changed meanwhile by its time: with
+  # include_file_mtime it stored objects of the old text under the new one.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1
-    CCACHE_SLOPPINESS=pch_defines,time_macros ${PERDURA_CCACHE})
+    CCACHE_SLOPPINESS=time_macros ${PERDURA_CCACHE})
 endif()
 
 # For code that runs once per command, per file or per page, never per operation: full optimization takes more than half
