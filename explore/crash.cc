@@ -8,8 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "explore/explanation/explanation.h"
-#include "explore/scenario_run.h"
 #include "platform/base/error.h"
 
 namespace perdura::explore {
@@ -142,23 +140,11 @@ void note_first(const Findings& findings, const ScheduledHistory& one, CrashResu
     Guarantee& guarantee = result.guarantees[condition];
     if (findings.losses.holds(condition) || !guarantee.held) continue;
     guarantee = {false, findings.losses.why(condition),
-                 LosingRun{one.schedule, one.history.failing, findings.failing[condition]}};
+                 LosingRun{.schedule = std::string(one.schedule.name),
+                           .failing = one.history.failing,
+                           .image = findings.failing[condition]}};
   }
 }
-
-// Takes the alternatives of an image that was found, and the first one where it has ended.
-class KnownImage final : public pmem::Choices {
- public:
-  explicit KnownImage(const std::vector<std::uint64_t>& taken) : taken_(taken) {}
-  std::size_t choose(std::size_t n) override {
-    if (next_ == taken_.size()) return 0;
-    return std::min<std::size_t>(taken_[next_++], n - 1);
-  }
-
- private:
-  const std::vector<std::uint64_t>& taken_;
-  std::size_t next_ = 0;
-};
 
 }  // namespace
 
@@ -223,32 +209,27 @@ CrashResult explore_crashes(const services::ServedSystem& system, const sim::Pro
   return result;
 }
 
-Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& profile,
-                     const CrashOptions& options, const CrashResult& result,
-                     services::Condition lost) {
-  const Guarantee& guarantee = result[lost];
-  const LosingRun& losing = guarantee.losing_run.value();
-  const std::unique_ptr<services::CrashScenario> scenario =
-      system.service->crash_history(system.info.name, options.setup, losing.schedule)();
-  KnownImage image(losing.image.image);
-  ScenarioRun run(*scenario, profile, options.setup.model,
-                  failing(losing.failing, losing.image.after),
-                  [&](const PlannedFailure&) -> pmem::Choices& { return image; });
-  Recording recording;
-  run.observe(recording);
-  const services::Verdict verdict = run.run();
-  if (verdict.holds_all()) {
-    throw PlatformError("the run that is to be explained loses nothing when it is repeated");
+History history_of(const services::ServedSystem& system, const services::CrashSetup& setup,
+                   const LosingRun& run) {
+  if (run.schedule.empty()) {
+    const std::uint64_t all = system.service->sequences(run.operations);
+    if (run.sequence >= all || !(run.failing == WhatFails{})) {
+      throw UsageError(fmt::format("service {} has no sequence {} of {} operations",
+                                   system.service->name(), run.sequence, run.operations));
+    }
+    const services::CrashSequence sequence =
+        system.service->crash_sequence(system.info.name, setup, run.operations, run.sequence);
+    return {std::string(system.info.name), sequence.name, sequence.make, {}};
   }
-  // Where the run goes on otherwise than a recovery alone, it may break another condition.
-  const services::Loss& loss =
-      verdict.loss(verdict.holds(lost) ? services::Condition::durable : lost);
-  ExplainedRun story = run.story();
-  story.title = fmt::format("{}: {}", system.info.name,
-                            guarantee.first_loss.substr(0, guarantee.first_loss.find('\n')));
-  story.conclusion = conclusion_of(loss.why);
-  story.object = loss.object;
-  return explain(recording, story);
+  const CrashOptions options{.setup = setup,
+                             .schedule = run.schedule,
+                             .failure = run.failing.kind,
+                             .failing = static_cast<NodeId>(run.failing.servers.size())};
+  for (ScheduledHistory& one : histories_of(system, options)) {
+    if (one.history.failing == run.failing) return std::move(one.history);
+  }
+  throw UsageError(fmt::format("in schedule {} of {} no such {} can fail", run.schedule,
+                               system.info.name, to_string(run.failing.kind)));
 }
 
 }  // namespace perdura::explore

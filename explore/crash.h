@@ -25,7 +25,6 @@
 #include <string>
 #include <vector>
 
-#include "explore/explanation/diagram.h"
 #include "explore/explorer.h"
 #include "platform/sim/kernel/profile.h"
 #include "services/guarantee.h"
@@ -57,11 +56,14 @@ struct CrashOptions {
   std::function<void(double share)> progress{};
 };
 
-// A run with a failure, by which it can be repeated.
+// A run of a fixed history with a failure, by which it can be repeated. Its history is a schedule of
+// the service, or one of its sequences of operations.
 struct LosingRun {
-  services::CrashSchedule schedule;
-  WhatFails failing;
-  FailingImage image;
+  std::string schedule{};        // by name; empty if it is a sequence
+  std::uint32_t operations = 0;  // how many the sequence has
+  std::uint64_t sequence = 0;    // its number among those of so many operations
+  WhatFails failing{};
+  FailingImage image{};
 };
 
 struct Guarantee {
@@ -102,10 +104,9 @@ std::string refusal(const services::SystemInfo& system, const services::CrashSet
 CrashResult explore_crashes(const services::ServedSystem& system, const sim::Profile& profile,
                             const CrashOptions& options);
 
-// Repeats the first run in which a condition did not hold, to its end, and explains it. `options`
-// and `result` are those of the exploration. Throws PlatformError if the run loses nothing.
-Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& profile,
-                     const CrashOptions& options, const CrashResult& result,
-                     services::Condition lost);
+// Returns the history of a run, and what fails in it. Throws UsageError if the system has
+// no such history, or if nothing like this can fail in it.
+History history_of(const services::ServedSystem& system, const services::CrashSetup& setup,
+                   const LosingRun& run);
 
 }  // namespace perdura::explore

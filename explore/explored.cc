@@ -1,6 +1,7 @@
 #include "explore/explored.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -71,6 +72,19 @@ std::vector<ExploredSetting> explored_settings(const services::SystemInfo& syste
   }
   if (system.chooses_method) settings.push_back({"persistence = correct", {}, true});
   return settings;
+}
+
+ExploredSetting given_setting(const services::SystemInfo& system, const GivenParameters& parameters,
+                              bool correct) {
+  for (ExploredSetting& setting : explored_settings(system)) {
+    if (setting.parameters == parameters && setting.correct == correct) return std::move(setting);
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, value] : parameters) {
+    names.push_back(fmt::format("{} = {}", name, value.to_text()));
+  }
+  if (correct) names.emplace_back("persistence = correct");
+  return {fmt::format("{}", fmt::join(names, ", ")), parameters, correct};
 }
 
 std::string explored_name(const services::SystemInfo& system, const ExploredSetting& setting) {

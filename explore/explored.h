@@ -26,6 +26,10 @@ struct ExploredSetting {
 // The settings of a system; the published one comes first.
 std::vector<ExploredSetting> explored_settings(const services::SystemInfo& system);
 
+// The setting of these parameters. If the table has none, its name lists the parameters.
+ExploredSetting given_setting(const services::SystemInfo& system, const GivenParameters& parameters,
+                              bool correct);
+
 // The names of a row and of a column of the table: "erda, persist_before_update", "dmp no-ddio
 // iwarp".
 std::string explored_name(const services::SystemInfo& system, const ExploredSetting& setting);

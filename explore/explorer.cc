@@ -17,6 +17,7 @@
 #include "platform/base/limits.h"
 #include "platform/host/os_thread.h"
 #include "platform/pmem/model/lazy_images.h"
+#include "platform/pmem/model/tape.h"
 #include "platform/sim/machine.h"
 
 namespace perdura::explore {
@@ -57,14 +58,27 @@ std::uint64_t digest(std::string_view text) {
   return hash;
 }
 
-// The image that keeps least, the one that keeps most, or a random one; notes what it is.
+// The choices of an image that was found.
+class KnownImage {
+ public:
+  explicit KnownImage(const FailingImage& image) : tape_({{std::string(kStream), image.image}}) {}
+  pmem::Choices& choices() { return tape_.stream(kStream); }
+
+ private:
+  static constexpr std::string_view kStream = "image";
+  pmem::Tape tape_;
+};
+
+// The image that keeps least, the one that keeps most, or a random one; or else the known one.
+// Notes what it is.
 class ImageOfRun final : public pmem::Choices {
  public:
-  ImageOfRun(std::uint64_t number, std::uint64_t seed) : number_(number), random_(seed) {}
+  ImageOfRun(std::uint64_t number, std::uint64_t seed, const std::optional<FailingImage>& known)
+      : number_(number), random_(seed) {
+    if (known) known_.emplace(*known);
+  }
   std::size_t choose(std::size_t n) override {
-    constexpr std::uint64_t kLeast = 0;
-    constexpr std::uint64_t kMost = 1;
-    taken.push_back(number_ == kLeast ? 0 : number_ == kMost ? n - 1 : random_.choose(n));
+    taken.push_back(known_ ? known_->choices().choose(n) : chosen_by_number(n));
     images = pmem::saturated_product(images, n);
     return taken.back();
   }
@@ -76,8 +90,15 @@ class ImageOfRun final : public pmem::Choices {
   std::uint64_t images = 1;  // from which it was chosen
 
  private:
+  std::size_t chosen_by_number(std::size_t n) {
+    constexpr std::uint64_t kLeast = 0;
+    constexpr std::uint64_t kMost = 1;
+    return number_ == kLeast ? 0 : number_ == kMost ? n - 1 : random_.choose(n);
+  }
+
   std::uint64_t number_;
   pmem::RandomChoices random_;
+  std::optional<KnownImage> known_;
 };
 
 struct OfCrashPoint {
@@ -97,12 +118,7 @@ class HistoryExplorer {
 
   Findings explore() {
     list_crash_points();
-    const std::uint64_t end =
-        options_.last < crash_points_.size() ? options_.last + 1 : crash_points_.size();
-    for (std::uint64_t crash_point = options_.first; crash_point < end;
-         crash_point += options_.stride) {
-      numbers_.push_back(crash_point);
-    }
+    choose_crash_points();
     results_.resize(numbers_.size());
     const std::uint64_t portions = (numbers_.size() + kPortion - 1) / kPortion;
     share_out(options_.threads, portions, [this](std::size_t portion) {
@@ -151,6 +167,22 @@ class HistoryExplorer {
     }
   }
 
+  void choose_crash_points() {
+    if (options_.only && !crash_points_.empty()) {
+      // Until the next crash point, or after the last one, a failure makes no other difference.
+      const auto next =
+          std::lower_bound(crash_points_.begin(), crash_points_.end() - 1, options_.only->after);
+      numbers_.push_back(static_cast<std::uint64_t>(next - crash_points_.begin()));
+    }
+    if (options_.only) return;
+    const std::uint64_t end =
+        options_.last < crash_points_.size() ? options_.last + 1 : crash_points_.size();
+    for (std::uint64_t crash_point = options_.first; crash_point < end;
+         crash_point += options_.stride) {
+      numbers_.push_back(crash_point);
+    }
+  }
+
   void try_portion(std::uint64_t first, std::uint64_t end) {
     std::optional<Failed> failed;  // what the crash point before has left
     for (std::uint64_t index = first; index < end; ++index) {
@@ -195,7 +227,7 @@ class HistoryExplorer {
           result(of.results_[index]),
           where(std::move(text)) {
       for (const Condition condition : kConditions) {
-        judged.conditions[condition] = may_be_first(condition);
+        judged.conditions[condition] = of.options_.judged[condition] && may_be_first(condition);
       }
       judged.attend = [this] { explorer.report_progress(); };
     }
@@ -213,7 +245,7 @@ class HistoryExplorer {
         result.losses.set(condition, {fmt::format("{}, {}, {}\n{}", where, image,
                                                   explorer.history_.name, verdict.why(condition)),
                                       verdict.loss(condition).object});
-        result.failing[condition] = {explorer.crash_points_[crash_point], choices};
+        result.failing[condition] = {explorer.crash_points_[crash_point], choices, image};
         std::atomic<std::uint64_t>& first = explorer.first_loss_[condition];
         std::uint64_t known = first;
         while (crash_point < known && !first.compare_exchange_weak(known, crash_point)) {
@@ -232,11 +264,11 @@ class HistoryExplorer {
   void run_to_end(std::uint64_t index, const std::string& where) {
     Judge judge(*this, index, where);
     OfCrashPoint& result = results_[index];
-    const std::uint64_t most =
-        history_.failing.kind == FailureKind::power ? options_.most_recoveries : 1;
+    const bool is_one = options_.only || history_.failing.kind != FailureKind::power;
+    const std::uint64_t most = is_one ? 1 : options_.most_recoveries;
     std::set<std::vector<std::uint64_t>> known;
     for (std::uint64_t number = 0; number < most; ++number) {
-      ImageOfRun image(number, (options_.seed << 32 ^ numbers_[index]) + number);
+      ImageOfRun image(number, (options_.seed << 32 ^ numbers_[index]) + number, options_.only);
       const std::unique_ptr<services::CrashScenario> scenario = history_.make();
       ScenarioRun run(*scenario, profile_, model_, plan_of(index),
                       [&](const PlannedFailure&) -> pmem::Choices& { return image; });
@@ -246,7 +278,7 @@ class HistoryExplorer {
         if (history_.failing.kind == FailureKind::connection) return;
         throw PlatformError("the run ended before it");
       }
-      judge.note(verdict, image.text(), image.taken);
+      judge.note(verdict, options_.only ? options_.only->name : image.text(), image.taken);
       ++result.coverage.recoveries;
       known.insert(image.taken);
       result.coverage.images = std::max(result.coverage.images, image.images);
@@ -292,7 +324,12 @@ class HistoryExplorer {
       judge.note(scenario->judge(failures, judge.judged),
                  fmt::format("recovery {}", found.recovery), found.image);
     };
-    if (known) {
+    if (options_.only) {
+      KnownImage image(*options_.only);
+      recoveries.take(image.choices());
+      judge.note(scenario->judge(failures, judge.judged), options_.only->name,
+                 options_.only->image);
+    } else if (known) {
       for (const Failed::Observation& found : failed->found) {
         recoveries.repeat(found.decisions);
         if (recoveries.found() != found.what) {

@@ -46,6 +46,14 @@ struct History {
   WhatFails failing{};
 };
 
+// The crash point and the image of a loss, by which it can be repeated.
+struct FailingImage {
+  Picoseconds after{};  // as failing() takes it
+  // The alternatives that the failure of power takes; the first one where they have ended.
+  std::vector<std::uint64_t> image;
+  std::string name;  // for texts: "recovery 3", "least image"
+};
+
 struct ExploreOptions {
   // The limit at each crash point. If the power of all servers fails, it limits recoveries, each of
   // which covers many images; otherwise it limits images. 0 means no limit, and is allowed only if
@@ -55,7 +63,10 @@ struct ExploreOptions {
   std::uint64_t first = 0;  // first crash point to try
   std::uint64_t last = ~std::uint64_t{0};
   std::uint64_t stride = 1;
-  unsigned threads = 0;  // 0: one for each core of the host
+  // Repeats a loss: only this image is tried, at the crash point that stands for its time.
+  std::optional<FailingImage> only{};
+  services::PerCondition<bool> judged{true};  // the other conditions are taken to hold
+  unsigned threads = 0;                       // 0: one for each core of the host
   // Called by all threads with the fraction that is done, from 0 to 1. An exception that it throws
   // ends the exploration.
   std::function<void(double share)> progress{};
@@ -71,12 +82,6 @@ struct ImageCoverage {
   std::uint64_t recoveries = 0;
 
   void add(const ImageCoverage& other);
-};
-
-// The crash point and the image of a loss, by which it can be repeated.
-struct FailingImage {
-  Picoseconds after{};               // as failing() takes it
-  std::vector<std::uint64_t> image;  // the alternatives that the failure of power takes
 };
 
 struct Findings {

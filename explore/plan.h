@@ -104,6 +104,7 @@ struct WhatFails {
   Link link{};                    // the nodes whose connections break; the first knows at once
 
   bool is_power_of_all() const { return kind == FailureKind::power && servers.empty(); }
+  friend bool operator==(const WhatFails&, const WhatFails&) = default;
 };
 // Returns the plan of a fixed history without a failure.
 Plan without_failure();

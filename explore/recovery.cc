@@ -52,6 +52,11 @@ void Recoveries::repeat(const pmem::LazyImages::Decisions& decisions) {
   recover_once();
 }
 
+void Recoveries::take(pmem::Choices& image) {
+  images_.take(image);
+  recover_once();
+}
+
 void Recoveries::recover_once() {
   if (count_++ > 0) scenario_.restore_snapshot();
   scenario_.stop_serving();

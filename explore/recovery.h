@@ -53,6 +53,8 @@ class Recoveries {
   bool next();
   // Recovers once more and decides every word as it was decided in an earlier recovery.
   void repeat(const pmem::LazyImages::Decisions& decisions);
+  // Recovers once from the image that these choices make (choices_of()).
+  void take(pmem::Choices& image);
   // True if the last recovery has found something that none before it has.
   bool found_new() const { return found_new_; }
   const std::string& found() const { return found_; }

@@ -41,6 +41,16 @@ class SequenceExploration {
   }
 
  private:
+  LosingRun losing_run(std::uint64_t number, const Findings& found) const {
+    LosingRun run{.operations = options_.length, .sequence = number};
+    for (const services::Condition condition : services::conditions_of(options_.expected)) {
+      if (found.losses.holds(condition) || found.losses.loss(condition).undecided) continue;
+      run.image = found.failing[condition];
+      break;
+    }
+    return run;
+  }
+
   void try_one(std::uint64_t number) {
     const services::CrashSequence sequence =
         system_.service->crash_sequence(system_.info.name, options_.setup, options_.length, number);
@@ -56,7 +66,8 @@ class SequenceExploration {
     const std::string why = found.losses.loss_of(options_.expected).why;
     if (!why.empty() && number < first_loss_) {
       first_loss_ = number;
-      result_.loss = {number, sequence.name, why};
+      result_.loss = {number, sequence.name, why, losing_run(number, found),
+                      found.losses.strongest()};
     }
     if (options_.progress) {
       options_.progress(static_cast<double>(number - options_.first) /

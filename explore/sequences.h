@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "explore/crash.h"
 #include "explore/explorer.h"
 #include "platform/sim/kernel/profile.h"
 #include "services/guarantee.h"
@@ -41,6 +42,8 @@ struct SequenceResult {
     std::uint64_t number = 0;
     std::string name;
     std::string why;
+    LosingRun run{};
+    services::GuaranteeLevel kept{};  // the strongest level that none of its runs has broken
   };
   std::optional<Loss> loss{};
 };

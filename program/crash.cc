@@ -81,7 +81,7 @@ const std::vector<Use>& uses() {
       {"--strategy", {sequences, schedules}},
       {"--histories", {schedules}},
       {"--expect", {schedules}},
-      {"--out", {schedules}},
+      {"--out", {histories, sequences, schedules}},
       {"--diagram", {histories, replay}},
       {"--json", {method, histories}},
       {"--replay", {replay}},
@@ -215,10 +215,10 @@ void add_crash(harness::Command& program, CommandContext& context) {
               "How many threads explore a system (default: one for each processor)")
       .whole_number(1, 1024);
   command.option("-o,--out", arguments->folder,
-                 "Folder for what a strategy finds (default: out/crash)");
+                 "Folder for what is found of a system (default: out/crash)");
   command
       .option("--replay", arguments->replay,
-              "Repeats what is in this file of perdura soak or of a strategy")
+              "Repeats the finding in this file, which perdura soak or perdura crash has written")
       .excludes(target);
   command.option("--diagram", arguments->diagram,
                  "File for a space-time diagram (SVG) of the first loss of a system");

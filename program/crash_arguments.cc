@@ -11,6 +11,7 @@
 #include "harness/text/output_place.h"
 #include "platform/base/error.h"
 #include "platform/base/suggestion.h"
+#include "program/finding_file.h"
 
 namespace perdura::program {
 
@@ -167,8 +168,10 @@ Fails fails_of(const CrashArguments& arguments) {
   return arguments.fails ? read_fails(*arguments.fails).value() : Fails{};
 }
 
+std::optional<StrategyArgument> strategy_of(const std::string& text) { return read_strategy(text); }
+
 std::optional<StrategyArgument> strategy_of(const CrashArguments& arguments) {
-  return arguments.strategy ? read_strategy(*arguments.strategy) : std::nullopt;
+  return arguments.strategy ? strategy_of(*arguments.strategy) : std::nullopt;
 }
 
 HistoriesArgument histories_of(const CrashArguments& arguments) {
@@ -187,10 +190,18 @@ void check_diagram(const CrashArguments& arguments) {
   throw UsageError(fmt::format("crash: --diagram {}: {}", *arguments.diagram, problem));
 }
 
+void check_folder(const CrashArguments& arguments) {
+  const std::string problem = harness::problem_with_output_folder(arguments.folder);
+  if (problem.empty()) return;
+  throw UsageError(fmt::format("crash: --out {}: {}", arguments.folder, problem));
+}
+
+std::string profile_name(const CrashArguments& arguments) {
+  return arguments.profile.value_or(std::string(kUsualCrashProfile));
+}
+
 sim::Profile crash_profile(const CrashArguments& arguments, const CommandContext& context) {
-  const std::string name = arguments.profile.value_or(std::string(kUsualCrashProfile));
-  return sim::load_profile(
-      context.locations.find(harness::FileKind::profile, {name, "--profile"}).string());
+  return profile_named(profile_name(arguments), "--profile", context);
 }
 
 namespace {
@@ -216,10 +227,15 @@ std::optional<ParameterValue> read_value(const Parameter& parameter, const std::
 
 GivenParameters given_parameters(const services::SystemInfo& system,
                                  const CrashArguments& arguments) {
+  return parameters_in(system, arguments.parameters, "crash: --parameter");
+}
+
+GivenParameters parameters_in(const services::SystemInfo& system,
+                              const std::vector<std::string>& texts, std::string_view source) {
   GivenParameters parameters;
-  for (const std::string& text : arguments.parameters) {
+  for (const std::string& text : texts) {
     const auto refuse = [&](std::string_view why) {
-      throw UsageError(fmt::format("crash: --parameter {}: {}", text, why));
+      throw UsageError(fmt::format("{} {}: {}", source, text, why));
     };
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals + 1 == text.size()) refuse("give NAME=VALUE");

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "explore/history_loss.h"
 #include "explore/plan.h"
 #include "explore/schedules.h"
 #include "program/commands.h"
@@ -80,6 +81,7 @@ std::string problem_with_histories(const std::string& text);
 CrashPoints points_of(const CrashArguments& arguments);
 Fails fails_of(const CrashArguments& arguments);
 std::optional<StrategyArgument> strategy_of(const CrashArguments& arguments);
+std::optional<StrategyArgument> strategy_of(const std::string& text);
 HistoriesArgument histories_of(const CrashArguments& arguments);
 // The limit of images at a crash point: `usual` if none is given, 0 for all.
 std::uint64_t images_of(const CrashArguments& arguments, std::uint64_t usual);
@@ -90,16 +92,27 @@ harness::ExitCode crash_method(const CrashArguments& arguments, const CommandCon
 harness::ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context);
 harness::ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& context);
 harness::ExitCode crash_sequences(const CrashArguments& arguments, const CommandContext& context);
-// Repeats a finding of `perdura soak`. Returns `failed` if the loss occurs again.
+// Repeats the loss and returns what the repetition shows, beginning with an empty line. Writes the
+// diagram if the arguments ask for one.
+std::string explanation_of(const CrashArguments& arguments, const explore::HistoryLoss& loss,
+                           const sim::Profile& profile);
+// Repeats a finding (finding_file.h). Returns `failed` if the loss occurs again.
 harness::ExitCode replay_finding(const CrashArguments& arguments, const CommandContext& context);
 
 // Throws UsageError if a diagram was asked for and cannot be written where it is to go.
 void check_diagram(const CrashArguments& arguments);
+// Throws UsageError if findings cannot be written where they are to go.
+void check_folder(const CrashArguments& arguments);
+// The name of the profile on which a system runs.
+std::string profile_name(const CrashArguments& arguments);
 // These functions return what the command's arguments select: the profile on which a system runs,
 // the system's parameters, and its persistence models. Each throws UsageError if it cannot.
 sim::Profile crash_profile(const CrashArguments& arguments, const CommandContext& context);
 GivenParameters given_parameters(const services::SystemInfo& system,
                                  const CrashArguments& arguments);
+// The parameters that are written as NAME=VALUE; an error begins with `source`.
+GivenParameters parameters_in(const services::SystemInfo& system,
+                              const std::vector<std::string>& texts, std::string_view source);
 std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& options);
 
 // The profile on which a system runs if none is given.

@@ -5,7 +5,6 @@
 #include "explore/crash.h"
 #include "explore/schedules.h"
 #include "harness/run/long_work.h"
-#include "harness/text/output_place.h"
 #include "platform/base/error.h"
 #include "program/crash_arguments.h"
 #include "program/finding_file.h"
@@ -91,10 +90,7 @@ explore::ScheduleOptions options_of(const CrashArguments& arguments,
 }  // namespace
 
 harness::ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& context) {
-  if (const std::string problem = harness::problem_with_output_folder(arguments.folder);
-      !problem.empty()) {
-    throw UsageError(fmt::format("crash: --out {}: {}", arguments.folder, problem));
-  }
+  check_folder(arguments);
   const StrategyArgument strategy = strategy_of(arguments).value();
   explore::ScheduleOptions options = options_of(arguments, strategy);
   const sim::Profile profile = crash_profile(arguments, context);
@@ -135,13 +131,9 @@ harness::ExitCode crash_schedules(const CrashArguments& arguments, const Command
     }
     std::fflush(stdout);
     if (result.finding) {
-      fmt::print(
-          "{}\nperdura crash --replay {} repeats and explains it; beside it is a diagram\n\n",
-          result.finding->text(),
-          write_finding(*result.finding,
-                        arguments.profile.value_or(std::string(kUsualCrashProfile)), profile,
-                        arguments.folder)
-              .string());
+      fmt::print("{}\n{}\n\n", result.finding->text(),
+                 text_of_file(write_finding(*result.finding, profile_name(arguments), profile,
+                                            arguments.folder)));
       std::fflush(stdout);
       work.skip();
     }

@@ -9,12 +9,14 @@
 #include "platform/base/error.h"
 #include "program/crash_arguments.h"
 #include "program/crash_text.h"
+#include "program/finding_file.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::program {
 
 harness::ExitCode crash_sequences(const CrashArguments& arguments, const CommandContext& context) {
   constexpr std::uint64_t kUsualRecoveries[] = {200, 6};
+  check_folder(arguments);
   const sim::Profile profile = crash_profile(arguments, context);
   const services::ServedSystem system = *systems::find_system(arguments.target);
   const CrashPoints points = points_of(arguments);
@@ -62,8 +64,11 @@ harness::ExitCode crash_sequences(const CrashArguments& arguments, const Command
     }
     fmt::print("{}: {}, seed {}\n", name, kept, arguments.seed);
     if (result.loss) {
+      const explore::HistoryLoss loss = loss_of(system, options, result);
       fmt::print("\nsequence {}: {}\n{}\n", result.loss->number, result.loss->name,
                  result.loss->why);
+      fmt::print("{}\n\n", text_of_file(write_finding(loss, profile_name(arguments), profile,
+                                                      arguments.folder)));
     }
     std::fflush(stdout);
   }

@@ -2,15 +2,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
+#include <optional>
+
 #include "explore/answer.h"
 #include "explore/crash.h"
 #include "explore/explored.h"
+#include "explore/history_loss.h"
 #include "harness/run/long_work.h"
-#include "harness/text/atomic_file.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
 #include "program/crash_arguments.h"
 #include "program/crash_text.h"
+#include "program/finding_file.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::program {
@@ -18,15 +22,6 @@ namespace perdura::program {
 namespace {
 
 using services::Condition;
-
-// The condition whose loss tells most, if the result is not durable.
-Condition worst_lost(const explore::CrashResult& result) {
-  for (const Condition condition :
-       {Condition::atomic, Condition::ordered, Condition::acknowledged}) {
-    if (!result.guarantees[condition].held) return condition;
-  }
-  return Condition::durable;
-}
 
 // The two conditions of durability, each with its own judgment.
 std::string conditions_of(const services::Service& service, const explore::CrashResult& result) {
@@ -116,35 +111,43 @@ struct ServerAnswer {
   pmem::PersistenceModel model;
   explore::CrashResult result;
   explore::Answer answer;
+  std::optional<explore::HistoryLoss> loss{};  // the one that tells most
 };
 
-Json as_json(const CrashArguments& arguments, const ServerAnswer& found) {
-  const auto& [model, result, answer] = found;
+// Writes the file of the loss on a server.
+std::filesystem::path file_of(const CrashArguments& arguments, const sim::Profile& profile,
+                              const explore::HistoryLoss& loss) {
+  return write_finding(loss, profile_name(arguments), profile, arguments.folder);
+}
+
+Json as_json(const CrashArguments& arguments, const sim::Profile& profile,
+             const ServerAnswer& found) {
+  const auto& [model, result, answer, loss] = found;
   // "Nothing is lost" is unknown where another exploration has found a loss.
   const auto survives = [&](Condition condition) {
     const bool held = result[condition].held;
     return held && answer.looked_less_closely() ? Json() : Json(held);
   };
-  Json cells{
-      {"guarantee", to_string(answer.level())},
-      {"found", to_string(answer.found)},
-      {"known", answer.known ? Json(to_string(*answer.known)) : Json()},
-      {"known_from_revision", explore::explored_revision()},
-      {"acknowledged_writes_survive", survives(Condition::acknowledged)},
-      {"what_gets_returned_survives", survives(Condition::observed)},
-      {"moments", result.crash_points},
-      {"events", result.events},
-      {"unexplored", result.unexplored},
-      {"seed", arguments.seed},
-      {"failure", to_string(fails_of(arguments).kind)},
-      {"trace", result[Condition::durable].held ? "" : result[worst_lost(result)].first_loss}};
+  Json cells{{"guarantee", to_string(answer.level())},
+             {"found", to_string(answer.found)},
+             {"known", answer.known ? Json(to_string(*answer.known)) : Json()},
+             {"known_from_revision", explore::explored_revision()},
+             {"acknowledged_writes_survive", survives(Condition::acknowledged)},
+             {"what_gets_returned_survives", survives(Condition::observed)},
+             {"moments", result.crash_points},
+             {"events", result.events},
+             {"unexplored", result.unexplored},
+             {"seed", arguments.seed},
+             {"failure", to_string(fails_of(arguments).kind)},
+             {"trace", loss ? result[worst_lost(result)].first_loss : ""},
+             {"replay", loss ? file_of(arguments, profile, *loss).string() : ""}};
   cells.update(as_json(result.coverage));
   return of_server(arguments.target, model, cells);
 }
 
 void print(const CrashArguments& arguments, const services::Service& service,
            const ServerAnswer& found) {
-  const auto& [model, result, answer] = found;
+  const auto& [model, result, answer, loss] = found;
   const explore::FailureKind kind = fails_of(arguments).kind;
   const std::string crash_points = crash_points_of(points_of(arguments), result);
   const std::string tried =
@@ -161,18 +164,26 @@ void print(const CrashArguments& arguments, const services::Service& service,
   std::fflush(stdout);
 }
 
-// The loss that tells most, and if a diagram is asked for, what it shows.
-std::string trace_of(const CrashArguments& arguments, const services::ServedSystem& system,
-                     const sim::Profile& profile, const explore::CrashOptions& options,
-                     const ServerAnswer& found) {
-  const Condition lost = worst_lost(found.result);
-  std::string trace = fmt::format("\non {}:\n{}", explore::explored_name(found.model),
-                                  found.result[lost].first_loss);
-  if (!trace.ends_with('\n')) trace += '\n';
-  if (!arguments.diagram) return trace;
-  const explore::Diagram diagram = explain_loss(system, profile, options, found.result, lost);
-  harness::write_atomically(*arguments.diagram, as_svg(diagram));
-  return trace + fmt::format("\n{}", as_text(diagram));
+// Prints the loss, if a diagram is asked for what it shows, and the loss's file. If the file cannot
+// be written, the loss has been told.
+void print(const CrashArguments& arguments, const sim::Profile& profile,
+           const explore::HistoryLoss& loss) {
+  fmt::print("\non {}:\n{}{}", explore::explored_name(loss.where.model), loss.text,
+             arguments.diagram ? explanation_of(arguments, loss, profile) : "");
+  std::fflush(stdout);
+  fmt::print("\n{}\n", text_of_file(file_of(arguments, profile, loss)));
+}
+
+void check_tried(const CrashArguments& arguments, const explore::CrashOptions& options,
+                 const explore::CrashResult& result) {
+  if (result.coverage.recoveries > 0) return;
+  if (!arguments.points) {
+    throw UsageError(
+        fmt::format("crash: nothing failed: at none of the {} crash points of {} could a {} fail",
+                    result.crash_points, arguments.target, to_string(options.failure)));
+  }
+  throw UsageError(fmt::format("crash: --points {}: the last of {} crash points is {}",
+                               *arguments.points, result.crash_points, result.crash_points - 1));
 }
 
 }  // namespace
@@ -182,12 +193,13 @@ harness::ExitCode crash_system(const CrashArguments& arguments, const CommandCon
     throw UsageError("crash: --diagram and --json exclude each other");
   }
   check_diagram(arguments);
+  check_folder(arguments);
   const sim::Profile profile = crash_profile(arguments, context);
   const services::ServedSystem system = *systems::find_system(arguments.target);
   explore::CrashOptions options = options_of(system.info, arguments);
   Json results = Json::array();
   bool all_durable = true;
-  std::string trace;
+  std::optional<explore::HistoryLoss> first_loss;
   const auto models = system_models(arguments.configuration);
   check_not_all_refused(system.info, options.setup, models, profile);
   harness::LongWork work(models.size(), context.ranks);
@@ -208,35 +220,26 @@ harness::ExitCode crash_system(const CrashArguments& arguments, const CommandCon
     options.progress = [&](double share) { work.within(name, share); };
     const explore::CrashResult result = explore_crashes(system, profile, options);
     work.skip();
-    if (result.coverage.recoveries == 0 && !arguments.points) {
-      throw UsageError(
-          fmt::format("crash: nothing failed: at none of the {} crash points of {} could a {} fail",
-                      result.crash_points, system.info.name, to_string(options.failure)));
+    check_tried(arguments, options, result);
+    ServerAnswer found{model, result, answer_of(system.info, options, result)};
+    if (!result[Condition::durable].held) {
+      found.loss = loss_of(system, options, result, worst_lost(result));
     }
-    if (result.coverage.recoveries == 0) {
-      throw UsageError(fmt::format("crash: --points {}: the last of {} crash points is {}",
-                                   *arguments.points, result.crash_points,
-                                   result.crash_points - 1));
-    }
-    const ServerAnswer found{model, result, answer_of(system.info, options, result)};
     all_durable = all_durable && found.answer.level() == services::GuaranteeLevel::durable &&
                   result.unexplored.empty();
     if (arguments.as_json) {
-      results.push_back(as_json(arguments, found));
+      results.push_back(as_json(arguments, profile, found));
       continue;
     }
     print(arguments, *system.service, found);
-    if (trace.empty() && !result[Condition::durable].held) {
-      trace = trace_of(arguments, system, profile, options, found);
-    }
+    if (!first_loss) first_loss = found.loss;
   }
   if (arguments.as_json) {
     fmt::print("{}\n", results.dump(2));
-  } else {
-    fmt::print("{}", trace);
-    if (arguments.diagram && trace.empty()) {
-      fmt::print("nothing lost was found: {} is not written\n", *arguments.diagram);
-    }
+  } else if (first_loss) {
+    print(arguments, profile, *first_loss);
+  } else if (arguments.diagram) {
+    fmt::print("nothing lost was found: {} is not written\n", *arguments.diagram);
   }
   return all_durable ? harness::ExitCode::done : harness::ExitCode::failed;
 }

@@ -1,5 +1,5 @@
 // perdura soak: random clusters, clients, schedules and failures of all systems, until told to
-// stop; and perdura crash --replay, which repeats what it found.
+// stop.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -18,13 +18,11 @@
 #include "explore/soak.h"
 #include "harness/run/crash_message.h"
 #include "harness/run/long_work.h"
-#include "harness/text/atomic_file.h"
 #include "harness/text/output_place.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
 #include "platform/host/os_thread.h"
 #include "program/commands.h"
-#include "program/crash_arguments.h"
 #include "program/finding_file.h"
 #include "systems/registry/registry.h"
 
@@ -44,10 +42,6 @@ struct SoakArguments {
   bool late_placements = false;
   std::string folder = "out/soak";
 };
-
-sim::Profile profile_named(const std::string& name, const CommandContext& context) {
-  return sim::load_profile(context.locations.find(harness::FileKind::profile, {name, ""}).string());
-}
 
 // The runs and findings of a process, per system.
 struct SoakReport {
@@ -187,7 +181,7 @@ class Soak {
   Soak(const SoakArguments& arguments, std::vector<explore::SoakCase> cases,
        const CommandContext& context)
       : arguments_(arguments),
-        profile_(profile_named(std::string(kSoakProfile), context)),
+        profile_(profile_named(std::string(kSoakProfile), "", context)),
         end_(Clock::now() + std::chrono::minutes(arguments.minutes)),
         work_(1, context.ranks) {
     seed_ = arguments.seed + static_cast<std::uint64_t>(context.ranks.rank());
@@ -299,8 +293,7 @@ class Soak {
         write_finding(finding, std::string(kSoakProfile), profile_, arguments_.folder);
     files_.emplace_back(finding.where.system.info.name, file.string());
     work_.close();
-    fmt::print("{}\nperdura crash --replay {} repeats and explains it; beside it is a diagram\n\n",
-               finding.text(), file.string());
+    fmt::print("{}\n{}\n\n", finding.text(), text_of_file(file));
     std::fflush(stdout);
   }
 
@@ -351,7 +344,7 @@ harness::ExitCode soak(const SoakArguments& arguments, CommandContext& context) 
   if (problem) {
     throw UsageError(fmt::format("soak: --out {}: {}", arguments.folder, problem.message()));
   }
-  const sim::Profile profile = profile_named(std::string(kSoakProfile), context);
+  const sim::Profile profile = profile_named(std::string(kSoakProfile), "", context);
   if (context.ranks.is_root()) {
     for (const std::string& line : explore::refused_cases(systems, profile)) {
       fmt::print("{}\n", line);
@@ -375,31 +368,6 @@ harness::ExitCode soak(const SoakArguments& arguments, CommandContext& context) 
 }
 
 }  // namespace
-
-harness::ExitCode replay_finding(const CrashArguments& arguments, const CommandContext& context) {
-  if (!context.ranks.is_root()) return harness::ExitCode::done;
-  check_diagram(arguments);
-  const std::string& file = *arguments.replay;
-  const FindingFile read = read_finding(file);
-  explore::SoakFinding finding = read.finding;
-  const sim::Profile profile = profile_named(read.profile, context);
-  pmem::Tape tape = pmem::Tape::parse(finding.tape);
-  finding.run = run_once(finding.where, profile, tape);
-  if (finding.run.undecided) throw services::Undecided();
-  fmt::print("{}", finding.text());
-  if (finding.run.loss != read.finding.run.loss) {
-    fmt::print(
-        "this is not what was found when the file was written (kept {}): the systems or "
-        "the simulation have changed since\n",
-        to_string(read.finding.run.kept));
-  }
-  if (finding.run.loss.empty()) return harness::ExitCode::done;
-  pmem::Tape again = pmem::Tape::parse(finding.tape);
-  const explore::Diagram diagram = explain(finding.where, profile, again);
-  fmt::print("\n{}", as_text(diagram));
-  if (arguments.diagram) harness::write_atomically(*arguments.diagram, as_svg(diagram));
-  return harness::ExitCode::failed;
-}
 
 void add_soak(harness::Command& program, CommandContext& context) {
   const auto arguments = std::make_shared<SoakArguments>();

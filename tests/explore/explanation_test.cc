@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "explore/crash.h"
+#include "explore/history_loss.h"
 #include "explore/soak.h"
 #include "methods/method.h"
 #include "platform/sim/sim_platform.h"
@@ -292,8 +293,8 @@ TEST(Explanation, OfALogWithAMethodForAnotherServer) {
   const CrashOptions options{.setup = {.model = {PersistenceDomain::dmp, true}}, .recoveries = 3};
   const CrashResult result = explore_crashes(log, explained_testbed(), options);
   ASSERT_FALSE(result[Condition::acknowledged].held);
-  const std::string text =
-      as_text(explain_loss(log, explained_testbed(), options, result, Condition::acknowledged));
+  const std::string text = as_text(
+      explain(loss_of(log, options, result, Condition::acknowledged), explained_testbed()).value());
   EXPECT_TRUE(holds(text, "Told: client 0 at "));
   EXPECT_TRUE(holds(text, "[ddio_stays_in_cache]"));
   EXPECT_TRUE(holds(text, "First relied on after methods/"));

@@ -20,6 +20,24 @@ void add_once(std::vector<std::uint32_t>& numbers, std::uint32_t number) {
   if (std::find(numbers.begin(), numbers.end(), number) == numbers.end()) numbers.push_back(number);
 }
 
+// The words of a change that survive, chosen as PersistenceState::image() chooses them.
+unsigned chosen_words(std::uint8_t words, Choices& image) {
+  constexpr std::size_t kTorn = 1;
+  const int count = std::popcount(words);
+  if (count == 1) return image.choose(2) == 0 ? 0 : words;
+  const std::size_t fate = image.choose(3);
+  if (fate != kTorn) return fate == 0 ? 0 : words;
+  const std::size_t chosen = image.choose((std::size_t{1} << count) - 2) + 1;
+  unsigned kept = 0;
+  std::size_t place = 0;
+  for (unsigned word = 1; word <= words; word <<= 1) {
+    if ((words & word) == 0) continue;
+    if ((chosen >> place & 1) != 0) kept |= word;
+    ++place;
+  }
+  return kept;
+}
+
 }  // namespace
 
 std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) {
@@ -299,6 +317,23 @@ std::vector<ImageSpace::Choice> PartialImage::choices() const {
     choices.push_back({chosen - 1, (std::size_t{1} << count) - 2});
   }
   return choices;
+}
+
+void PartialImage::decide_all(Choices& image) {
+  std::vector<bool> whole(space_.asked_.size());
+  for (std::size_t i = 0; i < space_.asked_.size(); ++i) {
+    const ImageSpace::Asked& asked = space_.asked_[i];
+    const auto is_whole = [&](std::uint32_t before) { return whole[before]; };
+    unsigned kept = 0;
+    if (std::all_of(asked.before.begin(), asked.before.end(), is_whole)) {
+      kept = chosen_words(asked.words, image);
+    }
+    whole[i] = kept == asked.words;
+    if (asked.change == ImageSpace::kNone) continue;
+    const unsigned words = space_.changes_[asked.change].words;
+    if ((words & kept) != 0) keep(asked.change, static_cast<std::uint8_t>(words & kept));
+    if ((words & ~kept) != 0) lose(asked.change, static_cast<std::uint8_t>(words & ~kept));
+  }
 }
 
 // The words of a change that are not decided.

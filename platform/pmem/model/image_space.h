@@ -116,6 +116,9 @@ class PartialImage {
 
   // Drops all decisions.
   void reset();
+  // Decides every word: the image becomes the one that PersistenceState::image() makes with these
+  // choices. No word may have been decided before.
+  void decide_all(Choices& image);
   // The content of words()[number]. Calls `decide` to find out whether a word of a change survives,
   // if that makes a difference and does not follow from earlier decisions.
   ImageSpace::WordBytes word(std::size_t number, const Decide& decide);

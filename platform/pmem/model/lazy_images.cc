@@ -38,6 +38,11 @@ void LazyImages::repeat(const Decisions& decisions) {
   to_repeat_ = decisions;
 }
 
+void LazyImages::take(Choices& image) {
+  begin(Order::repeat);
+  for (PartialImage& partial : partial_) partial.decide_all(image);
+}
+
 ImageSpace::WordBytes LazyImages::word(std::size_t space, std::size_t number) {
   return partial_[space].word(
       number, [&](ImageSpace::Bit bit) { return answer(static_cast<std::uint32_t>(space), bit); });

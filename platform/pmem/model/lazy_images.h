@@ -41,6 +41,9 @@ class LazyImages {
   bool next();
   // Repeats a run with these decisions; end() then covers nothing new.
   void repeat(const Decisions& decisions);
+  // Begins a run with the image that these choices make, those of all spaces one after the other
+  // (choices()); end() then covers nothing new.
+  void take(Choices& image);
   // The content of word `number` of a space in this run.
   ImageSpace::WordBytes word(std::size_t space, std::size_t number);
   // Throws PlatformError if the run did not ask the same question as an earlier one with the same

@@ -89,7 +89,7 @@ std::string to_string(const Tape::Streams& streams) {
   return text;
 }
 
-Tape Tape::parse(std::string_view text) {
+Tape::Streams Tape::streams_in(std::string_view text) {
   Streams streams;
   while (!text.empty()) {
     std::string_view part = next_part(text, ';');
@@ -112,7 +112,7 @@ Tape Tape::parse(std::string_view text) {
       values.insert(values.end(), zeros ? value : 1, zeros ? 0 : value);
     }
   }
-  return Tape(std::move(streams));
+  return streams;
 }
 
 }  // namespace perdura::pmem

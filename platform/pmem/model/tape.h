@@ -50,8 +50,9 @@ class Tape {
   // The drawn choices as text: "clients 2 0 1 0*12 3; failures 1", without trailing zeros; 0*12
   // stands for twelve of them.
   std::string text() const;
-  // Parses such a text. Throws UsageError, which names the wrong word.
-  static Tape parse(std::string_view text);
+  // Parses such a text. Both throw UsageError, which names the wrong word.
+  static Tape parse(std::string_view text) { return Tape(streams_in(text)); }
+  static Streams streams_in(std::string_view text);
 
  private:
   class Stream final : public Choices {

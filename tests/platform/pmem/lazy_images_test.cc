@@ -145,6 +145,7 @@ TEST_P(LazyImagesTest, AreMadeAgainByTheirChoices) {
       ASSERT_TRUE(replayed.all_asked_for());
     }
     LazyImages few(space_of(*teller), seed);
+    LazyImages taken(space_of(*teller), seed);
     const std::size_t words = few.spaces().front().words().size();
     while (words > 0 && few.next()) {
       const std::size_t number = seed % words;
@@ -155,6 +156,11 @@ TEST_P(LazyImagesTest, AreMadeAgainByTheirChoices) {
       const Bytes at = few.spaces().front().words()[number].place.offset;
       ASSERT_EQ(std::memcmp(&memory[at], read.data(), kWord), 0);
       ASSERT_TRUE(replayed.all_asked_for());
+      Replayed taken_again(few.choices(0));
+      taken.take(taken_again);
+      ASSERT_TRUE(taken_again.all_asked_for());
+      ASSERT_EQ(whole_memory(*teller, taken), memory);
+      taken.end();
       ++some;
     }
   }

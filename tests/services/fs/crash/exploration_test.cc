@@ -3,6 +3,7 @@
 
 #include "explore/crash.h"
 #include "explore/explored.h"
+#include "explore/history_loss.h"
 #include "explore/sequences.h"
 #include "explore/soak.h"
 #include "services/fs/crash/service.h"
@@ -86,10 +87,21 @@ INSTANTIATE_TEST_SUITE_P(Systems, Explored, testing::ValuesIn(names_of_systems()
 class WrongFiles : public testing::TestWithParam<const FsSystem*> {};
 
 TEST_P(WrongFiles, AreFoundOut) {
-  SequenceResult result = explore(*GetParam(), {});
-  if (!result.loss) result = explore(*GetParam(), {.length = 2, .stride = 3});
+  SequenceOptions options;
+  SequenceResult result = explore(*GetParam(), options);
+  if (!result.loss) {
+    options = {.length = 2, .stride = 3};
+    result = explore(*GetParam(), options);
+  }
   ASSERT_TRUE(result.loss.has_value());
   EXPECT_NE(result.loss->why.find("crash point "), std::string::npos) << result.loss->why;
+  // What is kept of the loss repeats it.
+  const FsService service(std::span(GetParam(), 1));
+  options.setup.model = {PersistenceDomain::dmp, false};
+  explore::HistoryLoss loss = loss_of({&service, GetParam()->info}, options, result);
+  EXPECT_EQ(repeat(loss, testbed()), loss.text);
+  take_streams(pmem::Tape::streams_in(pmem::to_string(streams_of(loss.run))), loss.run);
+  EXPECT_EQ(repeat(loss, testbed()), loss.text);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WrongFiles,
