@@ -247,6 +247,13 @@ Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& p
   story.title = fmt::format("{}: {}", system.info.name,
                             guarantee.first_loss.substr(0, guarantee.first_loss.find('\n')));
   story.conclusion = conclusion_of(loss.why);
+  if (losing.failing.is_power_of_all()) {
+    story.clock =
+        "here recovery begins when the power is back; in the history of the loss, which was found "
+        "by "
+        "recovering alone, it begins after the time at which all clients would have ended, so all "
+        "times after the failure are later there.";
+  }
   story.object = loss.object;
   return explain(recording, story);
 }

@@ -295,6 +295,7 @@ TEST(Explanation, OfALogWithAMethodForAnotherServer) {
   const std::string text =
       as_text(explain_loss(log, explained_testbed(), options, result, Condition::acknowledged));
   EXPECT_TRUE(holds(text, "Told: client 0 at "));
+  EXPECT_TRUE(holds(text, "\nTimes: here recovery begins when the power is back; "));
   EXPECT_TRUE(holds(text, "[ddio_stays_in_cache]"));
   EXPECT_TRUE(holds(text, "First relied on after methods/"));
   EXPECT_LE(lines_in(text), 200U) << text;
