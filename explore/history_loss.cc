@@ -201,6 +201,12 @@ std::optional<Diagram> explain(const HistoryLoss& loss, const sim::Profile& prof
   story.title =
       fmt::format("{}: {}", loss.where.system.info.name, loss.text.substr(0, loss.text.find('\n')));
   story.conclusion = conclusion_of(lost.why);
+  if (loss.run.failing.is_power_of_all()) {
+    story.clock =
+        "here recovery begins when the power is back; in the history of the loss, which was found "
+        "by recovering alone, it begins after the time at which all clients would have ended, so "
+        "all times after the failure are later there.";
+  }
   story.object = lost.object;
   return explain(recording, story);
 }

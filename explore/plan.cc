@@ -41,7 +41,7 @@ constexpr std::array<Picoseconds, 4> kAway{Picoseconds{}, Microseconds(100), Mic
 constexpr Picoseconds kRestart = Microseconds(100);
 constexpr std::uint64_t kBackAtOnce = 0;  // which one of them; PowerFailure
 constexpr std::uint64_t kStaysAway = 1;
-constexpr std::size_t kTogether = 3;  // so many of the choices are of all servers
+constexpr std::size_t kOfAll = 3;  // so many of the choices are of all servers
 constexpr std::size_t kAlone = 6;     // and so many of one, a multiple of two and of three servers
 
 // Bits of what a schedule draws.
@@ -83,9 +83,9 @@ Trigger drawn_trigger(pmem::Choices& choices, const services::CrashScenario& sce
 
 void draw_apart(pmem::Tape& tape, PlannedFailure& failure) {
   pmem::Choices& choices = tape.stream(fmt::format("apart-{}", failure.number));
-  const std::size_t drawn = choices.choose(kTogether + kAlone);
-  if (drawn < kTogether) return;
-  failure.servers = {static_cast<NodeId>(drawn - kTogether)};
+  const std::size_t drawn = choices.choose(kOfAll + kAlone);
+  if (drawn < kOfAll) return;
+  failure.servers = {static_cast<NodeId>(drawn - kOfAll)};
   failure.away = kAway[choices.choose(kAway.size())];
 }
 
@@ -203,7 +203,7 @@ pmem::Tape::Streams power_failures(std::span<const PowerFailure> failures) {
     std::vector<std::uint64_t>& apart = streams[fmt::format("apart-{}", number)];
     if (number > kMostFailures) streams["failures"] = {number - kMostFailures};
     if (failure.alone)
-      apart = {kTogether + *failure.alone, failure.stays_away ? kStaysAway : kBackAtOnce};
+      apart = {kOfAll + *failure.alone, failure.stays_away ? kStaysAway : kBackAtOnce};
   }
   return streams;
 }

@@ -61,8 +61,9 @@ inline constexpr int kModelErrorPercent = 10;
 // have. Methods with steps that are unnecessary there come last; before them come those whose
 // readers must make every link durable, marked or not. Among the methods that are as fast as the
 // fastest, those come first that do not need the responder's CPU, and then those that need the
-// fewest operations that not every device has. Without costs, methods with fewer round trips come
-// first.
+// fewest operations that not every device has. Then a method, of whatever kind, that has fewer steps
+// and takes less time than the first is moved before it. Without costs, methods with fewer round
+// trips come first.
 Advice advise(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
               const DeviceFeatures& features, const CostOf& cost = {});
 

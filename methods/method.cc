@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "platform/base/error.h"
+#include "platform/base/suggestion.h"
 
 namespace perdura::methods {
 
@@ -305,7 +306,7 @@ const Method& find_method(std::string_view name) {
     if (method.name == name) return method;
     known.push_back(method.name);
   }
-  throw UsageError(fmt::format("unknown method '{}'; known are: {}", name, fmt::join(known, ", ")));
+  throw UsageError(unknown_name("method", name, known));
 }
 
 // Tables 2 and 3 have no cell for Update::publish.
@@ -319,10 +320,41 @@ const Method& method_of_paper(const Configuration& configuration, Update update,
   return find_method(cell->second);
 }
 
+namespace {
+
+// True if the requester has a step by which the method's carrier brings the update "a". Atomics are
+// one-sided, as WRITE is.
+bool is_carried(const Method& method) {
+  const auto carries = [&](const Step& step) {
+    switch (step.kind) {
+      case StepKind::write:
+      case StepKind::atomic_write:
+      case StepKind::compare_and_swap:
+      case StepKind::atomic:
+        return method.carrier == Carrier::write;
+      case StepKind::write_immediate:
+        return method.carrier == Carrier::write_immediate;
+      case StepKind::send:
+        return method.carrier == Carrier::send;
+      default:
+        return false;
+    }
+  };
+  const std::vector<Step>& steps = method.requester();
+  return std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
+    return carries(step) &&
+           std::any_of(step.changes.begin(), step.changes.end(),
+                       [](const Step::VariableChange& change) { return change.variable == 0; });
+  });
+}
+
+}  // namespace
+
 Method read_method(std::string_view text, std::string_view name) {
   Method method;
   method.name = name;
   bool has_heading = false;
+  std::size_t heading_line = 1;
   std::string steps;  // the heading becomes an empty line, so that line numbers stay right
   each_line(text, [&](std::string_view line, std::size_t number) {
     const std::vector<std::string> words = words_of(line);
@@ -332,7 +364,14 @@ Method read_method(std::string_view text, std::string_view name) {
       const Method heading = read_heading(line, number);
       method = heading;
       has_heading = true;
+      heading_line = number;
       line = {};
+    } else if (!words.empty() && !words[0].starts_with("requester") &&
+               !words[0].starts_with("responder")) {
+      throw ProgramError(number, line.find(words[0]) + 1,
+                         "a line starts with \"method NAME:\", \"requester:\" or \"responder:\", "
+                         "or for readers with \"requester 2:\" or \"responder 2:\"; '#' begins a "
+                         "comment");
     }
     steps += fmt::format("{}\n", line);
   });
@@ -375,7 +414,23 @@ Method read_method(std::string_view text, std::string_view name) {
   if ((method.update != Update::single) != has("b")) {
     throw ProgramError(1, 1, "a method is ordered if it has \"a\" and \"b\", else single");
   }
+  if (has_heading && !is_carried(method)) {
+    throw ProgramError(
+        heading_line, 1,
+        fmt::format("the method is said to carry \"a\" by {0}, but the requester has "
+                    "no step \"{0} a\"",
+                    to_string(method.carrier)));
+  }
   return method;
+}
+
+std::string to_text(const Method& method) {
+  std::string text = fmt::format("method {}: {} {}\n", method.name, to_string(method.update),
+                                 to_string(method.carrier));
+  for (const pmem::Agent& agent : method.program.agents) {
+    text += fmt::format("  {}\n", pmem::to_text(method.program, agent));
+  }
+  return text;
 }
 
 namespace {

@@ -119,6 +119,8 @@ const Method& method_of_paper(const Configuration& configuration, Update update,
 // It is for ordered updates if it has a "b", and for publishing if it also has a reader,
 // "requester 2". Throws pmem::ProgramError with line and column.
 Method read_method(std::string_view text, std::string_view name);
+// The text of a method, from which read_method() makes the same one.
+std::string to_text(const Method& method);
 
 // The method with READ in place of FLUSH for visibility (section 3.4), for devices without FLUSH.
 // An atomic may overtake a READ in flight, but not a FLUSH (platform/fabric/order/ordering.h), so an

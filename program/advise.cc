@@ -190,15 +190,17 @@ void print(const std::vector<Property>& properties, const Advice& advice,
     fmt::print("  Some of its steps are not needed here; no method does without such steps.\n");
   }
   const bool publishes = best.method.update == methods::Update::publish;
-  const int width = publishes ? 23 : 10;
+  const int width = publishes ? 12 : 10;
   std::size_t i = 0;
   for (const pmem::Agent& agent : best.method.program.agents) {
     for (const pmem::Step& step : agent.steps) {
-      fmt::print("  {:<{}} {:<20} {}\n", methods::name_of(agent), width,
-                 to_string(best.method.program, step), best.reasons[i++]);
+      fmt::print("  {:<{}} {:<20} {}\n", to_string(best.method.program, agent), width,
+                 to_text(best.method.program, agent, step), best.reasons[i++]);
     }
   }
-  if (publishes) fmt::print("  {}\n", to_string(best.method.readers_duty()));
+  if (publishes) {
+    fmt::print("  requester 2 is a reader: {}\n", to_string(best.method.readers_duty()));
+  }
   if (best.method.marks()) {
     fmt::print(
         "  b=1 is the link with the mark \"not yet durable\", b=2 and b=3 without; recovery "
@@ -207,6 +209,7 @@ void print(const std::vector<Property>& properties, const Advice& advice,
   if (const std::string needs = needs_of(best.method); !needs.empty()) {
     fmt::print("  needs {} of the devices\n", needs);
   }
+  fmt::print("  perdura list methods {} prints it as a file for perdura crash\n", best.method.name);
   if (advice.choices.size() > 1) fmt::print("\nalso right\n");
   std::vector<std::pair<std::string, std::string>> lines;
   for (std::size_t other = 1; other < advice.choices.size(); ++other) {

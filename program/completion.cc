@@ -23,6 +23,9 @@ struct Values {
   bool taken = false;  // there is a value at all; otherwise it is a flag
 };
 
+// The argument of `perdura list` whose values depend on the kind before it.
+constexpr std::string_view kNameOfKind = "name";
+
 Values values_of(const harness::Option& option, std::string_view name) {
   // For arguments whose values are names: the kind of those names in `perdura list`.
   static const std::map<std::string_view, std::vector<std::string>> names{
@@ -64,6 +67,7 @@ void add_bash(const harness::Command& command, const std::string& path, BashCase
   }
   std::vector<std::string> options;
   std::string positional = fmt::format("words='{}'", fmt::join(own, " "));
+  Values before;  // those of the argument before
   for (const harness::Option& option : command.options()) {
     for (const std::string& each : option.long_names()) {
       options.push_back(each);
@@ -72,7 +76,17 @@ void add_bash(const harness::Command& command, const std::string& path, BashCase
       cases.after_options += fmt::format("    '{} {}') {} ;;\n", path, each, bash_words(values));
     }
     const std::string argument = option.positional_name();
-    if (!argument.empty()) positional = bash_words(values_of(option, argument));
+    if (argument.empty()) continue;
+    Values values = values_of(option, argument);
+    if (argument == kNameOfKind) {
+      for (const std::string& kind : before.words) {
+        cases.after_options +=
+            fmt::format("    '{} {}') {} ;;\n", path, kind, bash_words({.names_of = {kind}}));
+      }
+      continue;
+    }
+    positional = bash_words(values);
+    before = std::move(values);
   }
   cases.begun += fmt::format("        '{} -'*) words='{}' ;;\n        '{} '*) {} ;;\n", path,
                              fmt::join(options, " "), path, positional);

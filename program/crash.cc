@@ -7,7 +7,9 @@
 #include <memory>
 #include <span>
 
+#include "methods/method.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "program/crash_arguments.h"
 #include "systems/registry/registry.h"
 
@@ -112,11 +114,27 @@ void check_uses(const harness::Command& command, Explores what) {
   }
 }
 
+// An answer about a built-in method would be taken for one about the file, and the other way round.
+void check_means_one(const std::string& target) {
+  const auto& known = methods::methods();
+  const bool is_method =
+      std::any_of(known.begin(), known.end(),
+                  [&](const methods::Method& method) { return method.name == target; });
+  if (!is_method && !systems::find_system(target)) return;
+  const PathKind kind = kind_of(target);
+  if (kind != PathKind::file && kind != PathKind::other) return;
+  throw UsageError(fmt::format(
+      "crash: '{0}' is a built-in {1}, and a file here has this name, too; write ./{0} for the "
+      "file, or rename it to explore the {1}",
+      target, is_method ? "method" : "system"));
+}
+
 Explores explored_by(const CrashArguments& arguments) {
   if (arguments.replay) return Explores::replay;
   if (arguments.target.empty()) {
     throw UsageError("crash: name a method, a file with the steps of one, or a system");
   }
+  check_means_one(arguments.target);
   if (!systems::find_system(arguments.target)) return Explores::method;
   const std::optional<StrategyArgument> strategy = strategy_of(arguments);
   if (!strategy) return Explores::histories;

@@ -28,7 +28,25 @@ using methods::StepProof;
 constexpr std::uint64_t kFeasible = 10'000'000;
 constexpr std::uint64_t kUsualSamples = 1000;
 
-// The name of a known method always means that method, even if a file has the same name.
+// A target that does not exist may be mistyped: returns the file beside it, the method or the system
+// whose name is nearest; "" if none is near.
+std::string meant_by(const std::string& target) {
+  const std::filesystem::path path(target);
+  const std::filesystem::path folder = path.parent_path();
+  std::vector<std::string> files;
+  std::error_code unreadable;
+  for (const auto& file : names_in(folder.empty() ? "." : folder, unreadable)) {
+    if (kind_of(file) == PathKind::file) files.push_back((folder / file.filename()).string());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<std::string_view> names;
+  for (const Method& method : methods::methods()) names.push_back(method.name);
+  for (const auto& system : systems::all_systems()) names.push_back(system.info.name);
+  names.insert(names.end(), files.begin(), files.end());
+  return std::string(nearest(target, names));
+}
+
+// crash.cc refuses a name that is also a file's.
 Method load_method(const std::string& target) {
   const auto& known = methods::methods();
   if (std::any_of(known.begin(), known.end(),
@@ -36,13 +54,10 @@ Method load_method(const std::string& target) {
     return methods::find_method(target);
   }
   if (const PathKind kind = kind_of(target); kind != PathKind::file) {
-    std::vector<std::string_view> names;
-    for (const Method& method : known) names.push_back(method.name);
-    for (const auto& system : systems::all_systems()) names.push_back(system.info.name);
     if (kind != PathKind::nothing) {
       throw UsageError(fmt::format("crash: {}: {}", target, not_a_file(target)));
     }
-    const std::string_view meant = nearest(target, names);
+    const std::string meant = meant_by(target);
     throw UsageError(
         fmt::format("crash: '{}' is no method, no system and no file{}; perdura list names those "
                     "that there are",
@@ -90,11 +105,24 @@ void print_steps(const Method& method, const std::vector<methods::StepProof>& pr
   for (const StepProof& proof : proofs) {
     const pmem::Agent& agent = method.program.agents[proof.agent];
     fmt::print("  without {:<10} {:<18} {}\n", to_string(method.program, agent),
-               to_string(method.program, agent.steps[proof.step]),
+               to_text(method.program, agent, agent.steps[proof.step]),
                proof.without.correctness != Correctness::right ? summary(proof.without)
                : proof.without.too_many                        ? "right in all that was tried, too"
                                         : "right, too: the step is not needed");
   }
+}
+
+// The command that names the methods that lose nothing there. The step that is missing in a wrong
+// method is not known: several steps may mend it.
+std::string advice_on(const Method& method, const Configuration& configuration) {
+  const bool is_single = method.update == methods::Update::single;
+  return fmt::format(
+      "perdura advise --domain {} --ddio {} --receive-buffers {} --transport {}{} names methods "
+      "that are right there",
+      to_string(configuration.model.domain), configuration.model.ddio ? "on" : "off",
+      configuration.receive_buffers == pmem::Medium::pm ? "pm" : "dram",
+      configuration.model.transport == pmem::Transport::iwarp ? "iwarp" : "ib",
+      is_single ? "" : fmt::format(" --update {}", to_string(method.update)));
 }
 
 }  // namespace
@@ -154,6 +182,7 @@ harness::ExitCode crash_method(const CrashArguments& arguments, const CommandCon
         configurations[static_cast<std::size_t>(shown_first - proofs.data())];
     fmt::print("\non {}: {}\n{}", to_string(configuration), shown_first->broken,
                shown_first->trace);
+    fmt::print("\n{}\n", advice_on(method, configuration));
   }
   return all_right ? harness::ExitCode::done : harness::ExitCode::failed;
 }

@@ -33,7 +33,7 @@ std::string count(std::uint64_t number, std::string_view one, std::string_view m
   return fmt::format("{} {}", number, number == 1 ? one : many);
 }
 
-std::string text_of(const explore::ScheduleOptions& options,
+std::string tried_text(const explore::ScheduleOptions& options,
                     const explore::ScheduleResult& result) {
   std::string text = fmt::format("{}, {}", count(result.histories, "history", "histories"),
                                  count(result.schedules, "schedule", "schedules"));
@@ -121,7 +121,7 @@ harness::ExitCode crash_schedules(const CrashArguments& arguments, const Command
     const explore::Answer answer = explore::answer_of(
         system.info, one.setup(), result.finding ? result.finding->run.kept : expected);
     all_kept = all_kept && answer.level() >= expected;
-    const std::string tried = text_of(options, result);
+    const std::string tried = tried_text(options, result);
     if (result.finding) {
       fmt::print("{}: {}; {}\n", one.name(), to_string(result.finding->run.kept), tried);
     } else if (answer.looked_less_closely()) {

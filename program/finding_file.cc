@@ -160,7 +160,7 @@ Json members_of_setting(const explore::SoakCase& where) {
 }
 
 // `run`: the members that depend on the kind of finding.
-Json text_of(const explore::SoakCase& where, const std::string& profile, GuaranteeLevel kept,
+Json file_text(const explore::SoakCase& where, const std::string& profile, GuaranteeLevel kept,
              const Json& run, const std::string& found) {
   Json text = members_of_setting(where);
   text.update(Json{{"server", explore::explored_name(where.model)},
@@ -202,7 +202,7 @@ std::filesystem::path write_finding(const explore::SoakFinding& finding, const s
   pmem::Tape tape = pmem::Tape::parse(finding.tape);
   return write_file(
       folder, fmt::format("{}-seed-{}-{}", finding.where.name(), finding.seed, finding.schedule),
-      text_of(finding.where, profile, finding.run.kept, run, finding.run.loss),
+      file_text(finding.where, profile, finding.run.kept, run, finding.run.loss),
       explain(finding.where, model, tape));
 }
 
@@ -222,7 +222,7 @@ std::filesystem::path write_finding(const explore::HistoryLoss& loss, const std:
     name += fmt::format("-{}", to_string(run.failing.kind));
   }
   return write_file(folder, std::move(name),
-                    text_of(loss.where, profile, loss.kept, members, loss.text),
+                    file_text(loss.where, profile, loss.kept, members, loss.text),
                     explain(loss, model));
 }
 

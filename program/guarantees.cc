@@ -79,7 +79,7 @@ std::optional<std::string> known_before(const Exploration& exploration,
 }
 
 // Groups explorations of about the same cost, for the estimate of the time left.
-std::string kind_of(const Exploration& exploration, const sim::Profile& profile) {
+std::string server_kind(const Exploration& exploration, const sim::Profile& profile) {
   return known_before(exploration, profile) ? "known before"
                                             : std::string(exploration.system.info.name);
 }
@@ -123,7 +123,7 @@ void explore_all(std::vector<Exploration>& explorations, const sim::Profile& pro
   std::vector<std::string> kinds;
   std::map<std::string, std::size_t> parts;
   for (const Exploration& exploration : explorations) {
-    kinds.push_back(kind_of(exploration, profile));
+    kinds.push_back(server_kind(exploration, profile));
     ++parts[kinds.back()];
   }
   work.expect(parts);

@@ -6,9 +6,12 @@
 #include <memory>
 
 #include "harness/text/printable.h"
+#include "harness/text/whole_file.h"
 #include "harness/text/wrapped.h"
 #include "methods/method.h"
+#include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "platform/base/path_kind.h"
 #include "program/commands.h"
 #include "program/experiment_options.h"
 #include "systems/registry/registry.h"
@@ -18,6 +21,7 @@ namespace {
 
 struct ListArguments {
   std::string what;  // empty for everything
+  std::string name;  // empty for all of them
   bool as_json = false;
 };
 
@@ -177,9 +181,28 @@ void print_json(const harness::Locations& locations, const std::string& what) {
   fmt::print("{}\n", all.dump(2));
 }
 
+// The text of a method or a file, from which a user may make one of his own.
+void print_text(const harness::Locations& locations, const ListArguments& arguments) {
+  if (arguments.what == "methods") {
+    fmt::print("{}", to_text(methods::find_method(arguments.name)));
+    return;
+  }
+  for (const auto& [name, kind] : kFiles) {
+    if (arguments.what != name) continue;
+    const std::filesystem::path file = locations.find(kind, {arguments.name, "list"});
+    const auto text = harness::read_whole(file);
+    if (!text) throw UsageError(fmt::format("list: {}: {}", file.string(), not_a_file(file)));
+    fmt::print("{}", *text);
+    return;
+  }
+  throw UsageError("list: a system has no text; 'perdura list' describes all of them");
+}
+
 harness::ExitCode list(const ListArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return harness::ExitCode::done;
-  if (arguments.as_json) {
+  if (!arguments.name.empty()) {
+    print_text(context.locations, arguments);
+  } else if (arguments.as_json) {
     print_json(context.locations, arguments.what);
   } else if (arguments.what.empty()) {
     print_all(context.locations);
@@ -199,7 +222,10 @@ void add_list(harness::Command& program, CommandContext& context) {
       "list", "Lists systems, methods, experiments, profiles, workloads and sites");
   command.option("what", arguments->what, "Only these, by name, one per line")
       .one_of({"systems", "methods", "experiments", "profiles", "workloads", "sites"});
-  command.flag("--json", arguments->as_json, "Writes JSON");
+  const harness::Option name =
+      command.option("name", arguments->name,
+                     "Prints the one of this name as a file: the steps of a method, an experiment");
+  command.flag("--json", arguments->as_json, "Writes JSON").excludes(name);
   command.does([arguments, &context] { return list(*arguments, context); });
 }
 

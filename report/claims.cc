@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "harness/program/data_folders.h"
 #include "harness/schema/columns.h"
 #include "harness/schema/csv_table.h"
 #include "report/formula.h"
@@ -355,8 +356,8 @@ schema::Expected<std::vector<Claim>> read_claims(const std::filesystem::path& fi
     claim.declared = reader.declared();
     if (!ids.insert(claim.id).second) reader.wrong(fmt::format("id '{}' is used twice", claim.id));
     if (!reader.mistake().empty()) {
-      return schema::fail(
-          fmt::format("{}:{}: {}; see docs/claims.md", file.string(), row.line, reader.mistake()));
+      return schema::fail(fmt::format("{}:{}: {}; see {}", file.string(), row.line,
+                                      reader.mistake(), harness::document_path("claims.md")));
     }
     claims.push_back(std::move(claim));
   }

@@ -403,6 +403,7 @@ class Explainer {
     if (reliance_) stacks.push_back(recording_.messages()[reliance_->message].posted_by);
     const std::vector<CallSite> sites = resolve_(stacks);
     auto& words = diagram_.conclusions;
+    if (!run_.clock.empty()) words.push_back("Times: " + run_.clock);
     if (!run_.conclusion.empty()) words.push_back("Wrong: " + run_.conclusion);
     if (!value_.told.empty()) {
       words.push_back("Told: " + told_text(*value_.told.front()) + ".");

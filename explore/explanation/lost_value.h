@@ -17,6 +17,7 @@ namespace perdura::explore {
 struct ExplainedRun {
   std::string title;       // which system, on what
   std::string conclusion;  // why the run is not as it should be
+  std::string clock{};     // how its times differ from those told before; empty: they do not
   NodeId servers = 1;      // the clients' nodes follow, then the inspector's
   std::uint32_t clients = 0;
   std::vector<services::CrashCall> calls;

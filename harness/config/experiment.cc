@@ -8,6 +8,7 @@
 
 #include "harness/config/document.h"
 #include "harness/config/systems.h"
+#include "harness/program/data_folders.h"
 #include "harness/schema/spec_reader.h"
 #include "platform/base/error.h"
 #include "platform/base/plain_name.h"
@@ -80,8 +81,9 @@ void read_identity(const TomlSection& top, Experiment& experiment) {
   experiment.repetitions = top.number("repetitions", 1, 10'000).value_or(1);
   const std::string accounting = top.text("accounting").value_or("issued");
   if (accounting != "issued" && accounting != "compared") {
-    top.wrong(*top.table().get("accounting"), "accounting",
-              "must be \"issued\" or \"compared\" (docs/accounting.md)");
+    top.wrong(
+        *top.table().get("accounting"), "accounting",
+        fmt::format("must be \"issued\" or \"compared\" ({})", document_path("accounting.md")));
   }
   experiment.accounting = accounting == "compared" ? pmem::WriteMeter::Level::compared
                                                    : pmem::WriteMeter::Level::issued;

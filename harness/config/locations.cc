@@ -65,6 +65,14 @@ fs::path Locations::find(FileKind kind, const Located& name) const {
     if (!name.text.empty() && is_file(file)) return file;
   }
   const bool is_hidden = kind_of(".") == PathKind::unknown;
+  // A name never means a file of the current folder itself, which a user may not know.
+  for (const std::string& file : {name.text, fmt::format("{}{}", name.text, of_kind.extension)}) {
+    if (name.text.empty() || kind_of(folder_ / file) != PathKind::file) continue;
+    throw UsageError(fmt::format(
+        "{}unknown {} '{}'; if the file here is meant, write ./{} (perdura list {} names the "
+        "others)",
+        at(name), of_kind.noun, name.text, file, of_kind.folder));
+  }
   throw UsageError(at(name) + unknown_name(of_kind.noun, name.text, names(kind)) +
                    (is_hidden ? "; the current folder " + not_a_folder(".") : ""));
 }

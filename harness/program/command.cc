@@ -38,12 +38,15 @@ bool is_number(const std::string& text, T low, T high) {
 }
 
 // The problem with a text that should be a whole number, or "".
-std::string not_whole(const std::string& text, std::uint64_t low, std::uint64_t high) {
+// `otherwise` names what may be given in place of a number: "'all' or ".
+std::string not_whole(const std::string& text, std::uint64_t low, std::uint64_t high,
+                      std::string_view otherwise = "") {
   if (text.size() > 1 && text.front() == '0' && is_number(text, low, high)) {
     return fmt::format("must be written without zeros before it, not '{}'", text);
   }
   if (is_number(text, low, high)) return "";
-  return fmt::format("must be a whole number from {} to {}, not '{}'", low, high, text);
+  return fmt::format("must be {}a whole number from {} to {}, not '{}'", otherwise, low, high,
+                     text);
 }
 
 // The name of the check of whole numbers that an option has until it is given narrower bounds.
@@ -152,6 +155,16 @@ Option& Option::one_of(const std::vector<std::string>& words) {
   return *this;
 }
 
+Option& Option::one_of(const std::vector<std::string>& words, const std::string& meaning) {
+  const CLI::IsMember member(words);
+  const auto problem_of = [member, meaning](const std::string& text) {
+    const std::string problem = member(text);
+    return problem.empty() ? problem : fmt::format("{}; {}", problem, meaning);
+  };
+  option_->check(CLI::Validator(problem_of, member.get_description()));
+  return *this;
+}
+
 Option& Option::whole_number(std::uint64_t low, std::uint64_t high) {
   const auto problem_of = [low, high](const std::string& text) {
     return not_whole(text, low, high);
@@ -164,8 +177,7 @@ Option& Option::whole_number(std::uint64_t low, std::uint64_t high) {
 Option& Option::whole_number_or(std::uint64_t low, std::uint64_t high, const std::string& word) {
   const auto problem_of = [low, high, word](const std::string& text) {
     if (text == word) return std::string();
-    const std::string problem = not_whole(text, low, high);
-    return problem.empty() ? problem : fmt::format("{} or '{}'", problem, word);
+    return not_whole(text, low, high, fmt::format("'{}' or ", word));
   };
   option_->check(CLI::Validator(problem_of, fmt::format("{} to {}, {}", low, high, word)));
   return *this;

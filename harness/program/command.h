@@ -29,6 +29,8 @@ class Option {
  public:
   Option& required();
   Option& one_of(const std::vector<std::string>& words);
+  // The same, for words that need an explanation, which follows the refusal of another word.
+  Option& one_of(const std::vector<std::string>& words, const std::string& meaning);
   Option& whole_number(std::uint64_t low, std::uint64_t high);
   // The same, or `word`.
   Option& whole_number_or(std::uint64_t low, std::uint64_t high, const std::string& word);

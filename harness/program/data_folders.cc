@@ -46,6 +46,14 @@ fs::path DataFolders::of_program(const fs::path& program) {
   return is_folder(installed / "experiments") ? installed : PERDURA_SOURCE_DIR;
 }
 
+std::string document_path(std::string_view name) {
+  std::error_code unknown;
+  const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
+  const fs::path page =
+      (program.parent_path() / PERDURA_DOCUMENTS_FROM_PROGRAM / name).lexically_normal();
+  return kind_of(page) == PathKind::file ? page.string() : fmt::format("docs/{}", name);
+}
+
 fs::path DataFolders::plots() const {
   return first_existing(fs::path("plots") / "style.gp").parent_path();
 }

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,5 +35,9 @@ class DataFolders {
 
   std::vector<std::filesystem::path> roots_;
 };
+
+// A page of documentation, as a message names it: its path where this program is installed, and
+// "docs/results.md" in the source tree.
+std::string document_path(std::string_view name);
 
 }  // namespace perdura::harness

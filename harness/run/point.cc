@@ -117,6 +117,14 @@ std::vector<schema::Spelling> titles_of(const Driver& driver, const std::vector<
 
 }  // namespace
 
+const std::string& Point::place_of(std::string_view parameter) const {
+  const auto place = parameter_places.find(parameter);
+  if (place != parameter_places.end()) return place->second;
+  const bool is_setting = settings.declares(parameter) && settings.given(parameter);
+  if (is_setting && !settings.where(parameter).empty()) return settings.where(parameter);
+  return settings.system.where;
+}
+
 Declarations declarations_of(std::span<const Driver* const> drivers) {
   Declarations declarations;
   Columns columns;

@@ -51,10 +51,9 @@ struct Point {
   std::string system_name;     // as in results: for a variant, its own name
   GivenParameters parameters;  // parameters of the system
   std::map<std::string, std::string, std::less<>> parameter_places;  // where each was written
-  const std::string& place_of(std::string_view parameter) const {
-    const auto place = parameter_places.find(parameter);
-    return place == parameter_places.end() ? settings.system.where : place->second;
-  }
+  // Where a parameter of the system, or a setting of the same name, was written; the place of the
+  // system if nobody wrote it.
+  const std::string& place_of(std::string_view parameter) const;
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
   Nanoseconds timeline_interval{};  // 0: no timeline is recorded
   Roles roles;

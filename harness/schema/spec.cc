@@ -11,6 +11,7 @@
 #include <set>
 #include <string_view>
 
+#include "harness/program/data_folders.h"
 #include "harness/schema/columns.h"
 #include "harness/schema/csv_table.h"
 #include "harness/schema/quantity.h"
@@ -100,9 +101,14 @@ class EntryReader {
 
   /// Reports an error unless the column that the key names, if any, is in points.csv.
   void known_column(const std::string& column, std::string_view key) {
-    if (!column.empty() && !schema_.in_points(column)) {
-      wrong(fmt::format("points.csv has no column '{}' (docs/results.md)", column), key);
-    }
+    if (column.empty() || schema_.in_points(column)) return;
+    std::vector<std::string_view> known;
+    for (const Column& each : schema_.columns()) known.push_back(each.name);
+    const std::string_view meant = nearest(column, known);
+    wrong(fmt::format("points.csv has no column '{}'{}; {} lists them", column,
+                      meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant),
+                      harness::document_path("results.md")),
+          key);
   }
 
   /// Reports an error if the column that the key names has words, which cannot be drawn.
@@ -125,7 +131,8 @@ class EntryReader {
  private:
   Error error(const std::string& what, std::string_view key) const {
     const std::string id = entry_["id"].value_or(std::string("?"));
-    return {fmt::format("{}: {} {}: {}; see docs/figures.md", place(key), kind_, id, what)};
+    return {fmt::format("{}: {} {}: {}; see {}", place(key), kind_, id, what,
+                        harness::document_path("figures.md"))};
   }
 
   static std::optional<std::string> scalar(const toml::node& node) {
@@ -339,8 +346,9 @@ Expected<Specs> read_specs(const toml::table& document, const Where& where, cons
     if (node == nullptr) return std::nullopt;
     const toml::array* array = node->as_array();
     if (array == nullptr || !array->is_homogeneous<toml::table>()) {
-      return Error{fmt::format("{}: {} must be written [[{}]], but is {}; see docs/figures.md",
-                               where(node->source()), kind, kind, words_for(*node))};
+      return Error{fmt::format("{}: {} must be written [[{}]], but is {}; see {}",
+                               where(node->source()), kind, kind, words_for(*node),
+                               harness::document_path("figures.md"))};
     }
     for (const toml::node& item : *array) {
       EntryReader entry(where, schema, kind, *item.as_table());
@@ -362,8 +370,8 @@ Expected<XAxis> x_axis_of(const std::filesystem::path& script) {
   errno = 0;
   std::ifstream stream(script);
   if (!stream && errno == ENOENT) {
-    return fail(fmt::format("there is no script {}; see docs/figures.md for the plots there are",
-                            script.string()));
+    return fail(fmt::format("there is no script {}; see {} for the plots there are",
+                            script.string(), harness::document_path("figures.md")));
   }
   if (!stream) {
     return fail(fmt::format("script {} cannot be read: {}", script.string(), std::strerror(errno)));

@@ -8,6 +8,7 @@
 
 #include "harness/program/command_line.h"
 #include "harness/text/counted.h"
+#include "harness/text/output_place.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
 #include "platform/base/path_kind.h"
@@ -60,6 +61,10 @@ void check_output(const ReportArguments& arguments) {
           "report: {}: is not empty, and holds no report; name another folder with --out",
           beside.string()));
     }
+    const std::string problem = harness::problem_with_output_folder(beside);
+    if (problem.empty()) return;
+    throw UsageError(
+        fmt::format("report: {}: {}; name another folder with --out", beside.string(), problem));
   } catch (const PlatformError& unreadable) {
     throw UsageError(fmt::format("report: {}", unreadable.what()));
   }

@@ -296,6 +296,7 @@ TEST(Explanation, OfALogWithAMethodForAnotherServer) {
   const std::string text = as_text(
       explain(loss_of(log, options, result, Condition::acknowledged), explained_testbed()).value());
   EXPECT_TRUE(holds(text, "Told: client 0 at "));
+  EXPECT_TRUE(holds(text, "\nTimes: here recovery begins when the power is back; "));
   EXPECT_TRUE(holds(text, "[ddio_stays_in_cache]"));
   EXPECT_TRUE(holds(text, "First relied on after methods/"));
   EXPECT_LE(lines_in(text), 200U) << text;

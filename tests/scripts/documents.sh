@@ -11,6 +11,8 @@
 # - /opt/perdura stands for the prefix.
 # - A fence ```text that follows commands shows their output: each of its lines must be a line of the output, unless one
 #   of these commands was not run or did not end in time. The remaining time, "(0:01 left)", is not compared.
+# - A command behind a prompt, "$ perdura list", in another fence would be neither run nor compared with what is below
+#   it, so it is a failure.
 # The script interrupts long commands of perdura by SIGINT after PERDURA_TEST_SECONDS seconds (6); they must then end by
 # themselves.
 # Usage: tests/scripts/documents.sh PREFIX [DOCUMENT...]     (README.md, docs/claims.md, ...; default: all)
@@ -49,6 +51,7 @@ commands() {
         needs = paragraph ~ /^Needs / ? paragraph : "-"
         next
       }
+      fenced && !shell && /^[ \t]*\$ / { print file "\t" FNR "\tprompt\t" $0; next }
       fenced && shell && !/^[ \t]*(#|$)/ { print file "\t" FNR "\t" needs "\t" $0 }
       fenced && shown && !/^[ \t]*$/ { print file "\t" FNR "\tshown\t" $0 }
       fenced { next }
@@ -113,6 +116,11 @@ while IFS=$'\t' read -r file line needs command <&3; do
       : >"$place/printed"
       continue
       ;;
+    prompt)
+      : >"$place/said"
+      fail "$file:$line: is not run; write it into a fence \`\`\`sh, and its output below into one of \`\`\`text: $command"
+      continue
+      ;;
     shown)
       [ $complete = yes ] || continue
       shown=$((shown + 1))
@@ -132,6 +140,6 @@ while IFS=$'\t' read -r file line needs command <&3; do
   cd "$folder" || exit 1
   run "$file:$line" "$command"
 done 3<"$place/commands"
-cut -f 3 "$place/commands" | grep -vxE -- '-|begins|shown' | sort | uniq -c | sed 's/^ *\([0-9]*\) /not run, \1 commands: /'
+cut -f 3 "$place/commands" | grep -vxE -- '-|begins|prompt|shown' | sort | uniq -c | sed 's/^ *\([0-9]*\) /not run, \1 commands: /'
 echo "documents: $ran commands were run, $interrupted of them ended by SIGINT, $left not run, $shown lines of output compared, $failures failures"
 [ $failures -eq 0 ]

@@ -237,14 +237,22 @@ Program parse_program(std::string_view text) {
     const std::string_view content = line.substr(0, line.find('#'));
     const std::size_t first = content.find_first_not_of(" \t\r");
     if (first != std::string_view::npos) {
-      throw ProgramError(number, first + 1, "a line starts with \"requester:\" or \"responder:\"");
+      throw ProgramError(number, first + 1,
+                         "a line starts with \"requester:\" or \"responder:\", or with one of "
+                         "several, such as \"requester 2:\"; '#' begins a comment");
     }
   }
   if (program.agents.empty()) throw ProgramError(std::max<std::size_t>(number, 1), 1, "no steps");
   return program;
 }
 
-std::string to_string(const Program& program, const Step& step) {
+namespace {
+
+// `peer` is the number of the requester that a step concerns, or "" to leave it out; `with_value`
+// tells whether a variable's value is written if it is 1.
+template <class WithValue>
+std::string step_text(const Program& program, const Step& step, const std::string& peer,
+                      const WithValue& with_value) {
   std::string text = std::string(step.fenced ? "fenced " : "") + (step.relaxed ? "relaxed " : "");
   if (step.kind == StepKind::send_names) {
     text += "send";
@@ -256,14 +264,64 @@ std::string to_string(const Program& program, const Step& step) {
   if (step.kind == StepKind::receive_ack || step.kind == StepKind::send_ack) text += " ack";
   const bool has_peer = step.kind == StepKind::receive_ack || step.kind == StepKind::send_ack ||
                         step.kind == StepKind::receive;
-  const bool several = std::any_of(program.agents.begin(), program.agents.end(),
-                                   [](const Agent& agent) { return agent.number > 0; });
-  if (has_peer && (several || step.peer > 0)) text += fmt::format(" {}", step.peer + 1);
+  if (has_peer && !peer.empty()) text += " " + peer;
   for (std::size_t i = 0; i < step.changes.size(); ++i) {
     const Step::VariableChange& change = step.changes[i];
     text += fmt::format("{}{}{}", i == 0 ? " " : ",", step.kind == StepKind::send_names ? "&" : "",
                         program.variables[change.variable]);
-    if (change.value != 1) text += fmt::format("={}", change.value);
+    if (change.value != 1 || with_value(change)) text += fmt::format("={}", change.value);
+  }
+  return text;
+}
+
+// True for steps in which the value of a variable has a meaning.
+constexpr bool has_values(StepKind kind) {
+  switch (kind) {
+    case StepKind::send_names:
+    case StepKind::flush_persistence:
+    case StepKind::flush:
+    case StepKind::clwb:
+    case StepKind::clflush:
+    case StepKind::copy:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+std::string to_string(const Program& program, const Step& step) {
+  const bool several = std::any_of(program.agents.begin(), program.agents.end(),
+                                   [](const Agent& agent) { return agent.number > 0; });
+  return step_text(program, step,
+                   several || step.peer > 0 ? fmt::format("{}", step.peer + 1) : std::string(),
+                   [](const Step::VariableChange&) { return false; });
+}
+
+std::string to_text(const Program& program, const Agent& agent, const Step& step) {
+  const auto has_others = [&](const Step::VariableChange& change) {
+    const auto is_other = [&](const Step::VariableChange& other) {
+      return other.variable == change.variable && other.value != 1;
+    };
+    return has_values(step.kind) &&
+           std::any_of(program.agents.begin(), program.agents.end(), [&](const Agent& one) {
+             return std::any_of(one.steps.begin(), one.steps.end(), [&](const Step& each) {
+               return std::any_of(each.changes.begin(), each.changes.end(), is_other);
+             });
+           });
+  };
+  return step_text(program, step,
+                   step.peer == agent.number ? std::string() : fmt::format("{}", step.peer + 1),
+                   has_others);
+}
+
+std::string to_text(const Program& program, const Agent& agent) {
+  std::string text = agent.responder ? "responder" : "requester";
+  if (agent.number > 0) text += fmt::format(" {}", agent.number + 1);
+  text += ':';
+  for (std::size_t i = 0; i < agent.steps.size(); ++i) {
+    text += fmt::format("{} {}", i == 0 ? "" : ";", to_text(program, agent, agent.steps[i]));
   }
   return text;
 }

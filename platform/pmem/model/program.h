@@ -119,4 +119,10 @@ Program parse_program(std::string_view text);
 std::string to_string(const Program& program, const Step& step);
 std::string to_string(const Program& program, const Agent& agent);  // its name
 
+// The same for a reader who copies it into a program of his own: without the number of a peer that
+// is the agent's own, and with "=1" where the program also gives a variable other values.
+std::string to_text(const Program& program, const Agent& agent, const Step& step);
+// A line of a program: "requester 2: await b=1; completion".
+std::string to_text(const Program& program, const Agent& agent);
+
 }  // namespace perdura::pmem

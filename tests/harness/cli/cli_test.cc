@@ -17,6 +17,66 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Either answer would be taken for the other one.
+TEST(Cli, ANameThatIsBuiltInAndAFileIsRefused) {
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.path().string();
+  for (const char* name : {"write-flush", "erda"}) {
+    std::ofstream(temporary.path() / name) << "requester: write a; completion\n";
+  }
+  fs::create_directory(temporary.path() / "level");
+  const auto crash = [&](const std::string& target) {
+    return shell(fmt::format(
+        "cd {} && {}", folder,
+        perdura_command("crash " + target + " --domain mhp --ddio off --transport ib --images 1")));
+  };
+  const Outcome method = crash("write-flush");
+  EXPECT_EQ(method.code, 2);
+  EXPECT_EQ(method.text,
+            "perdura: crash: 'write-flush' is a built-in method, and a file here has this name, "
+            "too; write ./write-flush for the file, or rename it to explore the method\n");
+  const Outcome system = crash("erda");
+  EXPECT_EQ(system.code, 2);
+  EXPECT_TRUE(system.text.starts_with("perdura: crash: 'erda' is a built-in system, and a file "))
+      << system.text;
+  const Outcome file = crash("./write-flush");
+  EXPECT_EQ(file.code, 1);
+  EXPECT_TRUE(file.text.starts_with("write-flush on mhp no-ddio dram: torn, lost ")) << file.text;
+  // A folder is no method.
+  EXPECT_EQ(crash("level").code, 0);
+}
+
+TEST(Cli, AMethodIsPrintedAsAFileThatCanBeExplored) {
+  const test::TemporaryFolder temporary;
+  const std::string file = (temporary.path() / "mine").string();
+  const std::string on = " --domain dmp --ddio off --receive-buffers dram --transport ib";
+  ASSERT_EQ(shell(perdura_command("list methods link-and-persist-flush") + " > " + file).code, 0);
+  const Outcome own = perdura("crash " + file + on + " --steps");
+  EXPECT_EQ(own.code, 0) << own.text;
+  EXPECT_EQ(own.text, perdura("crash link-and-persist-flush" + on + " --steps").text);
+  // The steps that are printed elsewhere are those of the file, with the values of the link.
+  EXPECT_NE(own.text.find("  without requester 2 cas b=1 "), std::string::npos) << own.text;
+  EXPECT_NE(read(file).find("requester 2: await b=1; cas b=1; flush"), std::string::npos);
+  const std::string advice =
+      perdura("advise --domain dmp --ddio on --transport ib --update publish --flush-persistence")
+          .text;
+  EXPECT_NE(advice.find("  requester 2  await b "), std::string::npos) << advice;
+  EXPECT_NE(advice.find("\n  perdura list methods publish-cas-persist prints it as a file"),
+            std::string::npos)
+      << advice;
+  EXPECT_EQ(perdura("list experiments erda-latency").text,
+            read(PERDURA_SOURCE_DIR "/experiments/erda-latency.toml"));
+}
+
+TEST(Cli, ALossNamesTheCommandThatNamesWhatLosesNothing) {
+  const Outcome loss = perdura("crash write --domain mhp --ddio off --receive-buffers pm");
+  ASSERT_EQ(loss.code, 1);
+  const std::string advice =
+      "\nperdura advise --domain mhp --ddio off --receive-buffers pm "
+      "--transport ib names methods that are right there\n";
+  EXPECT_TRUE(loss.text.ends_with(advice)) << loss.text;
+}
+
 TEST(Cli, HelpAndVersionAreNoMistakes) {
   EXPECT_EQ(perdura("--help").code, 0);
   EXPECT_EQ(perdura("run --help").code, 0);

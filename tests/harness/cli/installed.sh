@@ -65,12 +65,15 @@ completed() {
 [[ $(completed "$perdura" fs mkfs --si) == " --size " ]] || fail "options of commands of commands are not completed"
 grep -q -- "-a run " "$place/prefix/share/fish/vendor_completions.d/perdura.fish" || fail "nothing for fish"
 
-# Everything that the installed documents point to is installed.
-(cd "$place/prefix/share/doc/perdura/docs" && grep -rhoE '\]\((\.\./)+examples/[^)#]*' . | sed 's/^](//' | sort -u) >links.txt
-[ -s links.txt ] || fail "no document points to an example"
-while read -r link; do
-  [ -e "$place/prefix/share/doc/perdura/${link##*../}" ] || fail "a document points to $link, which is not installed"
+# Everything that the installed documents point to is installed: each line is FILE:](LINK. Code has "](std::string x)".
+(cd "$place/prefix" && find . -name '*.md' -exec grep -oHE '\]\([^)#: ]+[)#]' {} + | sed 's/.$//') >links.txt
+while IFS= read -r link; do
+  document=${link%%:*}
+  [ -e "$place/prefix/${document%/*}/${link#*](}" ] || fail "$document points to ${link#*](}, which is not there"
 done <links.txt
+for kind in docs/systems/erda.md examples/ perdura/experiments include/perdura.h; do
+  grep -qF "$kind" links.txt || fail "no document points to $kind"
+done
 
 if command -v help2man >/dev/null; then
   for page in perdura perdura-run perdura-compare perdura-fs perdura-fs-mkfs perdura-mcas-serve perdura-mojim-run; do

@@ -54,6 +54,29 @@ class Writers : public testing::Test {
   const test::TemporaryFolder temporary_;
 };
 
+// The folder is known before anything is read, so the user can name another one.
+TEST_F(Writers, AReportBesideResultsThatMayNotBeChangedAsksForAnotherFolder) {
+  fs::create_directory(at("results"));
+  std::ofstream(at("results") + "/report") << "not a folder\n";
+  const Outcome file = perdura("report " + at("results"));
+  EXPECT_EQ(file.code, 2);
+  EXPECT_EQ(file.text, fmt::format("perdura: report: {0}/report: is a file, not a folder; name "
+                                   "another folder with --out\n",
+                                   at("results")));
+  fs::create_directory(at("others"));
+  fs::permissions(at("others"), fs::perms(0555));
+  fs::permissions(temporary_.path(), fs::perms(0755));
+  const std::string as_user =
+      geteuid() == 0 ? "setpriv --reuid 65534 --regid 65534 --clear-groups " : "";
+  if (shell(as_user + perdura_command("list sites")).code != 0) GTEST_SKIP() << "no other user";
+  const Outcome outcome = shell(as_user + perdura_command("report " + at("others")));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.text,
+            fmt::format("perdura: report: {0}/report: {0}: cannot be written: Permission denied; "
+                        "name another folder with --out\n",
+                        at("others")));
+}
+
 TEST_F(Writers, CompareNamesTheFigureThatHasNoRoom) {
   run("a");
   const std::string compare = fmt::format("compare {0} {0} --out {1}", at("a"), at("figure"));

@@ -173,8 +173,16 @@ const Mistake kMistakes[] = {
      "\"latency_mean_us\"",
      "x.toml:8: figure a: needs title = \"...\"; see docs/figures.md"},
     {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"lines\"\nx = \"clients\"\ny = \"speed\"",
-     "x.toml:11: figure a: points.csv has no column 'speed' (docs/results.md); see "
+     "x.toml:11: figure a: points.csv has no column 'speed' (did you mean 'seed'?); "
+     "docs/results.md lists them; see docs/figures.md"},
+    {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"lines\"\nx = \"clients\"\ny = "
+     "\"velocity\"",
+     "x.toml:11: figure a: points.csv has no column 'velocity'; docs/results.md lists them; see "
      "docs/figures.md"},
+    {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"lines\"\nx = \"clients\"\ny = "
+     "\"throughput_ops\"",
+     "x.toml:11: figure a: points.csv has no column 'throughput_ops' (did you mean "
+     "'throughput_ops_s'?); docs/results.md lists them; see docs/figures.md"},
     {"{}[[table]]\nid = \"a\"\ntitle = \"t\"\nkind = \"average\"\nx = \"clients\"\n"
      "y = \"latency_mean_us\"\ncolor = \"red\"",
      "x.toml:12: table a: unknown key 'color'; known are: baseline, group, id, kind, normalize, "
@@ -190,6 +198,10 @@ const Mistake kMistakes[] = {
      "\"guarantee\"",
      "x.toml:11: figure a: y takes a column of numbers, and guarantee has words; see "
      "docs/figures.md"},
+    {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"lines\"\nx = \"clients\"\ny = "
+     "\"throughput_ops\"",
+     "x.toml:11: figure a: points.csv has no column 'throughput_ops' (did you mean "
+     "'throughput_ops_s'?); docs/results.md lists them; see docs/figures.md"},
     {"{}[[table]]\nid = \"a\"\ntitle = \"t\"\nkind = \"average\"\nx = \"clients\"\ny = "
      "\"system\"",
      "x.toml:11: table a: y takes a column of numbers, and system has words; see "

@@ -76,6 +76,29 @@ TEST_F(LocationsTest, UnknownNamesComeWithTheKnownOnes) {
             "experiment sub/c.toml: there is no such file");
 }
 
+TEST_F(LocationsTest, AFileOfThatNameIsNamedAsThePathThatMeansIt) {
+  touch("mine");
+  touch("own.toml");
+  const auto error_from = [&](FileKind kind, const std::string& name) -> std::string {
+    try {
+      locations().from(root_).find(kind, {name, "x.toml:3"});
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error_from(FileKind::workload, "mine"),
+            "x.toml:3: unknown workload 'mine'; if the file here is meant, write ./mine (perdura "
+            "list workloads names the others)");
+  EXPECT_EQ(error_from(FileKind::profile, "own"),
+            "x.toml:3: unknown profile 'own'; if the file here is meant, write ./own.toml (perdura "
+            "list profiles names the others)");
+  // A known name means what it names, whatever else is here.
+  touch("a.toml");
+  EXPECT_EQ(locations().from(root_).find(FileKind::profile, {"a", ""}),
+            root_ / "first/profiles/a.toml");
+}
+
 TEST_F(LocationsTest, FindFoldersInTheSameOrder) {
   EXPECT_EQ(locations().first_existing("workloads"), root_ / "second/workloads");
   EXPECT_EQ(locations().first_existing("plots"), "plots");

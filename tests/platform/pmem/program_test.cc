@@ -82,7 +82,8 @@ TEST(Program, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(error_of(""), "line 1, column 1: no steps");
   EXPECT_EQ(error_of("\n# nothing\n"), "line 2, column 1: no steps");
   EXPECT_EQ(error_of("\n  server: read"),
-            "line 2, column 3: a line starts with \"requester:\" or \"responder:\"");
+            "line 2, column 3: a line starts with \"requester:\" or \"responder:\", or with one of "
+            "several, such as \"requester 2:\"; '#' begins a comment");
   EXPECT_EQ(error_of("requester read"), "line 1, column 11: expected ':' after \"requester\"");
   EXPECT_EQ(error_of("requester 0: read"), "line 1, column 11: numbers start at 1");
   EXPECT_EQ(error_of("requester: read\nrequester 1: read"),
