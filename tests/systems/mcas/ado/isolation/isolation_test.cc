@@ -2,6 +2,7 @@
 // reaches no other pool's memory, and neither its shard nor the machine's files; and its own pool
 // goes on.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <sys/mman.h>

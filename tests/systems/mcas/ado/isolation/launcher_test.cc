@@ -1,4 +1,5 @@
 // What is said of processes that cannot be started; and that the same launcher works on `sim`.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
