@@ -42,7 +42,7 @@ constexpr Picoseconds kRestart = Microseconds(100);
 constexpr std::uint64_t kBackAtOnce = 0;  // which one of them; PowerFailure
 constexpr std::uint64_t kStaysAway = 1;
 constexpr std::size_t kOfAll = 3;  // so many of the choices are of all servers
-constexpr std::size_t kAlone = 6;     // and so many of one, a multiple of two and of three servers
+constexpr std::size_t kAlone = 6;  // and so many of one, a multiple of two and of three servers
 
 // Bits of what a schedule draws.
 constexpr std::size_t kMessages = 1;

@@ -34,7 +34,7 @@ std::string count(std::uint64_t number, std::string_view one, std::string_view m
 }
 
 std::string tried_text(const explore::ScheduleOptions& options,
-                    const explore::ScheduleResult& result) {
+                       const explore::ScheduleResult& result) {
   std::string text = fmt::format("{}, {}", count(result.histories, "history", "histories"),
                                  count(result.schedules, "schedule", "schedules"));
   if (options.strategy == StrategyKind::bounded) {

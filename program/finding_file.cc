@@ -161,7 +161,7 @@ Json members_of_setting(const explore::SoakCase& where) {
 
 // `run`: the members that depend on the kind of finding.
 Json file_text(const explore::SoakCase& where, const std::string& profile, GuaranteeLevel kept,
-             const Json& run, const std::string& found) {
+               const Json& run, const std::string& found) {
   Json text = members_of_setting(where);
   text.update(Json{{"server", explore::explored_name(where.model)},
                    {"profile", profile},
