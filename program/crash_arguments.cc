@@ -191,9 +191,32 @@ void check_diagram(const CrashArguments& arguments) {
 }
 
 void check_folder(const CrashArguments& arguments) {
-  const std::string problem = harness::problem_with_output_folder(arguments.folder);
+  if (!arguments.folder) return;
+  const std::string problem = harness::problem_with_output_folder(*arguments.folder);
   if (problem.empty()) return;
-  throw UsageError(fmt::format("crash: --out {}: {}", arguments.folder, problem));
+  throw UsageError(fmt::format("crash: --out {}: {}", *arguments.folder, problem));
+}
+
+std::optional<std::filesystem::path> write_found(
+    const CrashArguments& arguments,
+    const std::function<std::filesystem::path(const std::filesystem::path&)>& write,
+    std::string& problem) {
+  constexpr std::string_view kUsualFolder = "out/crash";
+  if (arguments.folder) return write(*arguments.folder);
+  problem = harness::problem_with_output_folder(std::string(kUsualFolder));
+  if (!problem.empty()) {
+    problem = fmt::format("no file: {}: {}; give another folder with --out", kUsualFolder, problem);
+    return std::nullopt;
+  }
+  return write(kUsualFolder);
+}
+
+std::string text_of_found(
+    const CrashArguments& arguments,
+    const std::function<std::filesystem::path(const std::filesystem::path&)>& write) {
+  std::string problem;
+  const auto file = write_found(arguments, write, problem);
+  return file ? text_of_file(*file) : problem;
 }
 
 std::string profile_name(const CrashArguments& arguments) {

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,7 +34,8 @@ struct CrashArguments {
   std::optional<std::string> strategy;
   std::optional<std::string> histories;
   std::optional<std::string> expected;  // a guarantee level; absent: durable
-  std::string folder = "out/crash";     // where findings go
+  // Where findings go; absent: out/crash, if it can be written.
+  std::optional<std::string> folder;
   bool as_json = false;
   // The file of a finding; then only `diagram` may be given, too.
   std::optional<std::string> replay;
@@ -101,8 +104,18 @@ harness::ExitCode replay_finding(const CrashArguments& arguments, const CommandC
 
 // Throws UsageError if a diagram was asked for and cannot be written where it is to go.
 void check_diagram(const CrashArguments& arguments);
-// Throws UsageError if findings cannot be written where they are to go.
+// Throws UsageError if a folder for findings was given that cannot be written.
 void check_folder(const CrashArguments& arguments);
+// Writes a finding by `write(folder)`, which returns its file. Returns nothing, and sets `problem`, if
+// no folder was given and the usual one cannot be written: the finding itself is worth more.
+std::optional<std::filesystem::path> write_found(
+    const CrashArguments& arguments,
+    const std::function<std::filesystem::path(const std::filesystem::path&)>& write,
+    std::string& problem);
+// The same, as lines that follow a loss.
+std::string text_of_found(
+    const CrashArguments& arguments,
+    const std::function<std::filesystem::path(const std::filesystem::path&)>& write);
 // The name of the profile on which a system runs.
 std::string profile_name(const CrashArguments& arguments);
 // These functions return what the command's arguments select: the profile on which a system runs,

@@ -132,8 +132,9 @@ harness::ExitCode crash_schedules(const CrashArguments& arguments, const Command
     std::fflush(stdout);
     if (result.finding) {
       fmt::print("{}\n{}\n\n", result.finding->text(),
-                 text_of_file(write_finding(*result.finding, profile_name(arguments), profile,
-                                            arguments.folder)));
+                 text_of_found(arguments, [&](const std::filesystem::path& folder) {
+                   return write_finding(*result.finding, profile_name(arguments), profile, folder);
+                 }));
       std::fflush(stdout);
       work.skip();
     }

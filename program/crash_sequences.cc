@@ -67,8 +67,9 @@ harness::ExitCode crash_sequences(const CrashArguments& arguments, const Command
       const explore::HistoryLoss loss = loss_of(system, options, result);
       fmt::print("\nsequence {}: {}\n{}\n", result.loss->number, result.loss->name,
                  result.loss->why);
-      fmt::print("{}\n\n", text_of_file(write_finding(loss, profile_name(arguments), profile,
-                                                      arguments.folder)));
+      fmt::print("{}\n\n", text_of_found(arguments, [&](const std::filesystem::path& folder) {
+                   return write_finding(loss, profile_name(arguments), profile, folder);
+                 }));
     }
     std::fflush(stdout);
   }

@@ -115,9 +115,20 @@ struct ServerAnswer {
 };
 
 // Writes the file of the loss on a server.
-std::filesystem::path file_of(const CrashArguments& arguments, const sim::Profile& profile,
-                              const explore::HistoryLoss& loss) {
-  return write_finding(loss, profile_name(arguments), profile, arguments.folder);
+auto writing(const CrashArguments& arguments, const sim::Profile& profile,
+             const explore::HistoryLoss& loss) {
+  return [&](const std::filesystem::path& folder) {
+    return write_finding(loss, profile_name(arguments), profile, folder);
+  };
+}
+
+// Empty if it cannot be written.
+std::string file_of(const CrashArguments& arguments, const sim::Profile& profile,
+                    const explore::HistoryLoss& loss) {
+  std::string problem;
+  return write_found(arguments, writing(arguments, profile, loss), problem)
+      .value_or(std::filesystem::path())
+      .string();
 }
 
 Json as_json(const CrashArguments& arguments, const sim::Profile& profile,
@@ -140,7 +151,7 @@ Json as_json(const CrashArguments& arguments, const sim::Profile& profile,
              {"seed", arguments.seed},
              {"failure", to_string(fails_of(arguments).kind)},
              {"trace", loss ? result[worst_lost(result)].first_loss : ""},
-             {"replay", loss ? file_of(arguments, profile, *loss).string() : ""}};
+             {"replay", loss ? file_of(arguments, profile, *loss) : ""}};
   cells.update(as_json(result.coverage));
   return of_server(arguments.target, model, cells);
 }
@@ -171,7 +182,7 @@ void print(const CrashArguments& arguments, const sim::Profile& profile,
   fmt::print("\non {}:\n{}{}", explore::explored_name(loss.where.model), loss.text,
              arguments.diagram ? explanation_of(arguments, loss, profile) : "");
   std::fflush(stdout);
-  fmt::print("\n{}\n", text_of_file(file_of(arguments, profile, loss)));
+  fmt::print("\n{}\n", text_of_found(arguments, writing(arguments, profile, loss)));
 }
 
 void check_tried(const CrashArguments& arguments, const explore::CrashOptions& options,
