@@ -31,6 +31,10 @@ Extent Allocator::allocate(std::uint32_t arena, std::uint64_t most, Urgency urge
                              : urgency == Urgency::changes ? reserve_ / 2
                                                            : reserve_;
   std::uint64_t free = free_.load(std::memory_order_relaxed);
+  if (free <= keep && reclaim_) [[unlikely]] {
+    reclaim_();
+    free = free_.load(std::memory_order_relaxed);
+  }
   std::uint64_t wanted = 0;
   do {
     if (free <= keep) return {};

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -31,6 +32,9 @@ class Allocator {
   // numbers are kept for operations that do not grow (Urgency).
   Allocator(std::uint64_t first, std::uint64_t end, std::uint32_t arenas, std::uint64_t reserve);
 
+  // Calls `reclaim` before an allocation that would find nothing free: it may free some. Must be set
+  // before the first allocation.
+  void reclaim_by(std::function<void()> reclaim) { reclaim_ = std::move(reclaim); }
   // Allocates up to `most` adjacent numbers, preferably that many. Returns a count of 0 if none is
   // free for this urgency.
   Extent allocate(std::uint32_t arena, std::uint64_t most, Urgency urgency);
@@ -75,6 +79,7 @@ class Allocator {
   std::vector<std::uint64_t> words_;  // a set bit: used
   std::vector<Arena> arenas_;
   std::atomic<std::uint64_t> free_;
+  std::function<void()> reclaim_;
 };
 
 }  // namespace perdura::systems::nova

@@ -59,12 +59,14 @@ void Volume::free_dead_pages(Context& context, Inode& inode) {
   }
   if (context.freed.empty()) return;
   region_.drain();
-  for (const Extent& extent : context.freed) blocks_.free(extent.first, extent.count);
+  for (const Extent& extent : context.freed) release(extent);
   context.freed.clear();
   log.pages.erase(log.pages.begin(), log.pages.begin() + static_cast<std::ptrdiff_t>(gone));
   log.first_page += gone;
   log.version = (log.version + 2) % kVersions;
   count(Happened::fast_collections);
+  if (geometry_.owner != nullptr) [[unlikely]]
+    geometry_.owner->changed(inode.number);
 }
 
 void Volume::add_all_entries(Context& context, Inode& inode) {
@@ -128,6 +130,7 @@ bool Volume::rewrite_log(Context& context, Inode& inode) {
   context.words.assign({{geometry_.inode_offset(inode.number) + kTailWord, old.tail, tail}});
   // change_words() makes the new log and its head durable before the word that switches to them.
   change_words(context);
+  tell_owner(context.words);
   const std::vector<LogPage> pages = inode.log.pages;
   const Bytes end = inode.log.end;
   const fs::Timestamp created = inode.created;
@@ -142,7 +145,7 @@ bool Volume::rewrite_log(Context& context, Inode& inode) {
   }
   inode.log.collected_at = pages.size();
   for (const LogPage& page : old.pages) {
-    if (page.offset != 0) blocks_.free(page.offset / kBlock, 1);
+    if (page.offset != 0) release({page.offset / kBlock, 1});
   }
   count(Happened::thorough_collections);
   return true;

@@ -29,9 +29,24 @@ namespace {
 // Bytes of entries in the last page, which `end` lies in or at the end of.
 Bytes used_in_page(const Log& log) { return log.end - log.pages.back().offset; }
 
+// The flags that an entry may have which somebody else has made; nothing if it must not have that
+// type.
+std::optional<int> flags_of_others(EntryType type) {
+  switch (type) {
+    case EntryType::write:
+      return kUnwritten | kExtends;
+    case EntryType::size:
+      return kCuts;
+    case EntryType::attributes:
+      return kKeepsLinks;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
-std::errc Volume::commit(Context& context, Urgency urgency) {
+std::errc Volume::commit(Context& context, Urgency urgency, bool is_applied_later) {
   context.changed.clear();
   for (const Context::PendingEntry& entry : context.entries) {
     if (std::find(context.changed.begin(), context.changed.end(), entry.inode) ==
@@ -53,16 +68,101 @@ std::errc Volume::commit(Context& context, Urgency urgency) {
   }
   change_words(context);
   context.allocated.clear();
+  if (!is_local_) [[unlikely]]
+    tell_others(context);
+  if (is_applied_later) [[unlikely]] {
+    let_entries_wait(context);
+    return {};
+  }
   for (const Context::PendingEntry& entry : context.entries) {
     apply(*entry.inode,
           {std::span(context.bytes).subspan(entry.begin, entry.length), entry.offset, entry.page},
           &context.freed);
   }
   // Only now does no durable word refer to them.
-  for (const Extent& extent : context.freed) blocks_.free(extent.first, extent.count);
+  for (const Extent& extent : context.freed) release(extent);
   context.freed.clear();
   for (Inode* const inode : context.changed) collect(context, *inode);
   return {};
+}
+
+// Does what only volumes with an owner, or with a delay, need when an operation has taken effect. The
+// pages of new entries are marked before the release of what entries replace, since one operation may
+// write to a page and replace it.
+void Volume::tell_others(const Context& context) {
+  if (is_delaying()) free_waiting(Executor::current().now());
+  if (geometry_.owner == nullptr) return;
+  for (const Context::PendingEntry& entry : context.entries) {
+    WriteEntry write;
+    std::memcpy(static_cast<void*>(&write), context.bytes.data() + entry.begin, sizeof write);
+    if (write.header.type == EntryType::write && geometry_.is_elsewhere(write.block)) {
+      geometry_.owner->mark_used(write.block, write.count);
+    }
+  }
+  tell_owner(context.words);
+}
+
+std::errc Volume::append(Context& context, Inode& inode, std::span<const std::byte> entries,
+                         Urgency urgency) {
+  apply_waiting(inode);
+  return append(context, inode, entries, urgency, false);
+}
+
+std::errc Volume::append(Context& context, Inode& inode, std::span<const std::byte> entries,
+                         Urgency urgency, Later) {
+  return append(context, inode, entries, urgency, true);
+}
+
+std::errc Volume::append(Context& context, Inode& inode, std::span<const std::byte> entries,
+                         Urgency urgency, bool is_applied_later) {
+  if (const std::errc error = use(inode); error != std::errc{}) return error;
+  if (!add_made(context, inode, entries)) return std::errc::invalid_argument;
+  return context.entries.empty() ? std::errc{} : commit(context, urgency, is_applied_later);
+}
+
+void Volume::let_entries_wait(const Context& context) {
+  for (const Context::PendingEntry& entry : context.entries) {
+    auto& waiting = entry.inode->waiting;
+    if (waiting == nullptr) waiting = std::make_unique<std::vector<AppendedEntry>>();
+    AppendedEntry& added = waiting->emplace_back();
+    std::memcpy(added.bytes.data(), context.bytes.data() + entry.begin, added.bytes.size());
+    added.offset = entry.offset;
+    added.page = entry.page;
+  }
+}
+
+void Volume::apply_waiting(Inode& inode) {
+  if (inode.waiting == nullptr) return;
+  std::vector<Extent> freed;
+  for (const AppendedEntry& entry : *inode.waiting) {
+    apply(inode, {entry.bytes, entry.offset, entry.page}, &freed);
+  }
+  inode.waiting.reset();
+  for (const Extent& extent : freed) release(extent);
+}
+
+void Volume::catch_up(Context& context, Inode& inode) {
+  apply_waiting(inode);
+  if (use(inode) == std::errc{}) collect(context, inode);
+}
+
+// Starts an operation with entries that somebody else has made. Returns false if one of them is
+// impossible.
+bool Volume::add_made(Context& context, Inode& inode, std::span<const std::byte> entries) {
+  context.begin();
+  if (entries.size() % kCacheLine != 0) return false;
+  context.bytes.assign(entries.begin(), entries.end());
+  for (std::size_t begin = 0; begin < entries.size(); begin += kCacheLine) {
+    const EntryView entry{std::span<const std::byte>(context.bytes).subspan(begin, kCacheLine)};
+    const auto header = entry.as<EntryHeader>();
+    const std::optional<int> flags = flags_of_others(header.type);
+    if (!flags || header.lines != 1 || (header.flags & ~*flags) != 0 ||
+        !problem_with(geometry_, inode, entry).empty()) {
+      return false;
+    }
+    context.entries.push_back({&inode, begin, kCacheLine, 0, 0});
+  }
+  return true;
 }
 
 // Reserves the pages that the entries of this inode's log need.
@@ -155,6 +255,70 @@ void Volume::change_words(Context& context) {
   }
   region_.drain();
   context.written.metadata += context.words.size() * kWord;
+}
+
+void Volume::tell_owner(std::span<const JournalWord> words) {
+  if (geometry_.owner == nullptr) return;
+  const auto number_of = [this](const JournalWord& word) {
+    return (word.offset - geometry_.inode_table) / sizeof(InodeRecord) + 1;
+  };
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::uint64_t number = number_of(words[i]);
+    const auto is_same = [&](const JournalWord& word) { return number_of(word) == number; };
+    if (std::none_of(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(i), is_same)) {
+      geometry_.owner->changed(number);
+    }
+  }
+}
+
+// --- what was freed
+
+void Volume::release_later(const Extent& extent) {
+  if (!is_delaying()) return free_now(extent);
+  const Time until = Executor::current().now() + parameters_.free_delay;
+  waiting_lock_.lock();
+  waiting_.push_back({until, extent});
+  waiting_lock_.unlock();
+}
+
+void Volume::free_now(const Extent& extent) {
+  if (geometry_.is_elsewhere(extent.first)) {
+    geometry_.owner->free(extent.first, extent.count);
+  } else {
+    blocks_.free(extent.first, extent.count);
+  }
+}
+
+void Volume::free_waiting(Time now) {
+  for (;;) {
+    waiting_lock_.lock();
+    std::optional<Extent> extent;
+    if (!waiting_.empty() && waiting_.front().until <= now) {
+      extent = waiting_.front().extent;
+      waiting_.pop_front();
+    }
+    waiting_lock_.unlock();
+    if (!extent) return;
+    free_now(*extent);
+  }
+}
+
+std::uint64_t Volume::waiting_pages() {
+  waiting_lock_.lock();
+  std::uint64_t count = 0;
+  for (const WaitingExtent& waiting : waiting_) {
+    if (geometry_.is_elsewhere(waiting.extent.first)) count += waiting.extent.count;
+  }
+  waiting_lock_.unlock();
+  return count;
+}
+
+std::optional<Time> Volume::next_free() {
+  waiting_lock_.lock();
+  std::optional<Time> next;
+  if (!waiting_.empty()) next = waiting_.front().until;
+  waiting_lock_.unlock();
+  return next;
 }
 
 }  // namespace perdura::systems::nova

@@ -35,7 +35,7 @@ DamagedInodes::DamagedInodes(const Findings& found, Volume& volume, Context& con
 
 bool DamagedInodes::make_anew(std::vector<fs::Damage>& losses) {
   const std::map<std::uint64_t, std::uint32_t> all = find();
-  const auto is_anothers = [this](std::uint64_t block) { return volume_.blocks().is_used(block); };
+  const auto is_anothers = [this](std::uint64_t block) { return volume_.is_used(block); };
   for (const auto& [number, type] : all) {
     const Locked locked(volume_, Locked::For::changing, {number});
     Inode& inode = *locked[0];
@@ -92,10 +92,10 @@ void DamagedInodes::share_out_blocks(std::vector<fs::Damage>& losses) {
     return (found_.saved_blocks[block / 64] >> block % 64 & 1) != 0;
   };
   const auto is_own = [&](std::uint64_t block) {
-    return knows_used && losers == 1 && is_used(block);
+    return knows_used && losers == 1 && !geometry_.is_elsewhere(block) && is_used(block);
   };
   const auto is_free = [&](std::uint64_t block) { return knows_used && !is_used(block); };
-  const auto is_anothers = [this](std::uint64_t block) { return volume_.blocks().is_used(block); };
+  const auto is_anothers = [this](std::uint64_t block) { return volume_.is_used(block); };
   // The claims of those that have lost nothing are certain, so they come first.
   for (const bool has_lost : {false, true}) {
     for (const auto& [number, salvaged] : salvaged_) {
@@ -139,7 +139,7 @@ void DamagedInodes::own(const Inode& inode) {
     if (page.offset != 0) volume_.blocks().mark_used(page.offset / kBlock, 1);
   }
   inode.blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, Mapped mapped) {
-    volume_.blocks().mark_used(mapped.block(), 1);
+    volume_.mark_used(mapped.block(), 1);
     return true;
   });
   if (inode.extended != nullptr) {

@@ -121,7 +121,7 @@ void Operations::zero_behind_end(Inode& inode, Bytes size) {
   const Bytes begin = inode.size % kBlock;
   if (size <= inode.size || begin == 0) return;
   const Mapped last = inode.blocks.get(inode.size / kBlock);
-  if (!last || last.is_unwritten()) return;
+  if (!last || last.is_unwritten() || volume_.geometry().is_elsewhere(last.block())) return;
   static constexpr std::array<std::byte, kBlock> kZeros{};
   const Bytes in_region = last.block() * kBlock + begin;
   const auto zeros = std::span(kZeros).first(kBlock - begin);

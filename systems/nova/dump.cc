@@ -36,10 +36,11 @@ std::string text_of(const EntryView& entry) {
     case EntryType::write: {
       const auto write = entry.as<WriteEntry>();
       return fmt::format(
-          "write      blocks {}+{} of the file {}{}, size {}, mode {:o}, at {}", write.file_block,
+          "write      blocks {}+{} of the file {}{}, size {}{}, mode {:o}, at {}", write.file_block,
           write.count,
           write.block == 0 ? std::string("are a hole") : fmt::format("in block {}", write.block),
-          (header.flags & kUnwritten) != 0 ? " (unwritten)" : "", write.size, header.mode, time);
+          (header.flags & kUnwritten) != 0 ? " (unwritten)" : "",
+          (header.flags & kExtends) != 0 ? "at least " : "", write.size, header.mode, time);
     }
     case EntryType::size:
       return fmt::format("size       {}{}, mode {:o}, at {}", entry.as<SizeEntry>().size,
@@ -49,7 +50,9 @@ std::string text_of(const EntryView& entry) {
       const auto all = entry.as<AttributesEntry>();
       return fmt::format(
           "attributes mode {:o}, uid {}, gid {}, links {}, accessed {}, modified {}, changed {}",
-          header.mode, all.uid, all.gid, all.links,
+          header.mode, all.uid, all.gid,
+          (header.flags & kKeepsLinks) != 0 ? std::string("as before")
+                                            : fmt::format("{}", all.links),
           time_of(all.accessed_seconds, all.accessed_nanoseconds),
           time_of(all.modified_seconds, all.modified_nanoseconds), time);
     }
@@ -82,7 +85,7 @@ std::string text_of(const EntryView& entry) {
 
 }  // namespace
 
-std::string dump(pmem::Region& region, std::optional<fs::InodeNumber> only) {
+std::string dump(pmem::Region& region, std::optional<fs::InodeNumber> only, Owner* owner) {
   std::string text;
   const auto out = std::back_inserter(text);
   auto geometry = stored_geometry(region, 0);
@@ -90,6 +93,7 @@ std::string dump(pmem::Region& region, std::optional<fs::InodeNumber> only) {
   if (!geometry) {
     throw UsageError(fmt::format("'{}' {}", region.name(), problem_of_superblocks(region)));
   }
+  geometry->owner = owner;
   if (!only) {
     fmt::format_to(
         out,

@@ -51,7 +51,8 @@ std::uint64_t Inode::live_lines() const {
 
 void Inode::forget_log() {
   log = Log{};
-  attributes_page = modified_page = kNoPage;
+  waiting.reset();
+  attributes_page = modified_page = size_page = links_page = kNoPage;
   blocks.clear();
   block_count = 0;
   directory.reset();
@@ -104,6 +105,44 @@ void move_hold(Inode& inode, std::uint64_t& held, std::uint64_t page) {
   inode.log.drop(std::exchange(held, page));
 }
 
+// The usual entry sets the size, and no earlier one is held for it; the function is for all others.
+[[gnu::noinline]] void set_size_slowly(Inode& inode, LogPage& page, Bytes size, bool only_extends) {
+  if (only_extends && size < inode.size) {
+    // The entry that set the size is the last one that was held for `modified`, whose hold is about
+    // to move on to this one.
+    const std::uint64_t last = inode.modified_page;
+    if (inode.size_page == kNoPage && last != kNoPage) move_hold(inode, inode.size_page, last);
+    return;
+  }
+  inode.log.drop(std::exchange(inode.size_page, kNoPage));
+  // Without this entry, one that only extends would not go beyond the former size.
+  if (size < inode.size) page.ends_others = true;
+  inode.size = size;
+}
+
+void set_size(Inode& inode, LogPage& page, Bytes size, bool only_extends) {
+  if (size < inode.size || inode.size_page != kNoPage) [[unlikely]]
+    return set_size_slowly(inode, page, size, only_extends);
+  inode.size = size;
+}
+
+// The same for the link count.
+[[gnu::noinline]] void set_links_slowly(Inode& inode, std::uint32_t links, bool keeps) {
+  if (keeps) {
+    const std::uint64_t last = inode.attributes_page;
+    if (inode.links_page == kNoPage && last != kNoPage) move_hold(inode, inode.links_page, last);
+    return;
+  }
+  inode.log.drop(std::exchange(inode.links_page, kNoPage));
+  inode.links = links;
+}
+
+void set_links(Inode& inode, std::uint32_t links, bool keeps) {
+  if (keeps || inode.links_page != kNoPage) [[unlikely]]
+    return set_links_slowly(inode, links, keeps);
+  inode.links = links;
+}
+
 void drop_block(Inode& inode, Mapped old, std::vector<Extent>* freed) {
   inode.log.drop(old.page());
   --inode.block_count;
@@ -133,7 +172,7 @@ void apply_write(Inode& inode, const EntryView& entry, std::vector<Extent>* free
       if (old) drop_block(inode, old, old.block() == mapped.block() ? nullptr : freed);
     }
   }
-  inode.size = write.size;
+  set_size(inode, page, write.size, (write.header.flags & kExtends) != 0);
 }
 
 void apply_extended(Inode& inode, const EntryView& entry, std::vector<Extent>* freed) {
@@ -206,7 +245,7 @@ void apply(Inode& inode, const EntryView& entry, std::vector<Extent>* freed) {
         inode.log.page(entry.page).ends_others = true;
         erase_blocks(inode, (size + kBlock - 1) / kBlock, ~std::uint64_t{0}, freed);
       }
-      inode.size = size;
+      set_size(inode, inode.log.page(entry.page), size, false);
       break;
     }
     case EntryType::attributes: {
@@ -214,7 +253,7 @@ void apply(Inode& inode, const EntryView& entry, std::vector<Extent>* freed) {
       inode.mode = all.header.mode;
       inode.uid = all.uid;
       inode.gid = all.gid;
-      inode.links = all.links;
+      set_links(inode, all.links, (header.flags & kKeepsLinks) != 0);
       inode.accessed = {all.accessed_seconds, all.accessed_nanoseconds};
       inode.modified = {all.modified_seconds, all.modified_nanoseconds};
       move_hold(inode, inode.attributes_page, entry.page);

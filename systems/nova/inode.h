@@ -59,6 +59,13 @@ struct Extended {
 std::optional<std::vector<std::byte>> read_long_value(pmem::Region& region,
                                                       const Extended& extended);
 
+// An entry of the log that has yet to be applied to the inode in DRAM.
+struct AppendedEntry {
+  std::array<std::byte, kCacheLine> bytes{};
+  Bytes offset = 0;
+  std::uint64_t page = 0;
+};
+
 struct Inode {
   std::atomic<bool> used{false};  // it was used since the eviction hand last passed
   bool loaded = false;
@@ -86,8 +93,13 @@ struct Inode {
   std::uint64_t parent() const { return parent_of(parent_word.load()); }
 
   Log log;
+  // The log's last entries that have yet to be applied, in order; null if there are none.
+  std::unique_ptr<std::vector<AppendedEntry>> waiting;
   std::uint64_t attributes_page = kNoPage;  // the last entry that sets all attributes
   std::uint64_t modified_page = kNoPage;    // the last entry that set `modified` or the size
+  // The entries that set the size and the link count, if later ones have only kept them.
+  std::uint64_t size_page = kNoPage;
+  std::uint64_t links_page = kNoPage;
   BlockMap blocks;
   std::uint64_t block_count = 0;  // data blocks
   std::unique_ptr<Directory> directory;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "platform/base/error.h"
 #include "platform/runtime/work.h"
@@ -57,7 +58,7 @@ using NameOf = Findings::NameOf;
 
 class Inspection {
  public:
-  explicit Inspection(pmem::Region& region) : region_(region) {}
+  Inspection(pmem::Region& region, Owner* owner) : region_(region), owner_(owner) {}
 
   Findings run() {
     if (!find_superblock()) return std::move(found_);
@@ -88,6 +89,7 @@ class Inspection {
       return false;
     }
     geometry_ = first ? *first : *copy;
+    geometry_.owner = owner_;
     found_.geometry = geometry_;
     if (!first || !copy) {
       found_.lost_superblock = first ? kSuperblockCopy : 0;
@@ -129,7 +131,8 @@ class Inspection {
 
   void own(std::uint64_t number, std::uint64_t first, std::uint64_t count) {
     for (std::uint64_t block = first; block < first + count; ++block) {
-      std::uint32_t& owner = owners_[block];
+      std::uint32_t& owner =
+          geometry_.is_elsewhere(block) ? owners_of_pages_[block] : owners_[block];
       if (owner == number) {
         say(inode_name(number), fmt::format("Block {} is in it twice.", block));
         found_.has_shared_blocks = true;
@@ -290,17 +293,19 @@ class Inspection {
   }
 
   pmem::Region& region_;
+  Owner* const owner_;
   Geometry geometry_;
   Findings found_;
   std::vector<std::uint32_t> owners_;  // each block's inode; 0: the block is free
+  std::unordered_map<std::uint64_t, std::uint32_t> owners_of_pages_;  // the same, by page
 };
 
 }  // namespace
 
-Findings look_at(pmem::Region& region) { return Inspection(region).run(); }
+Findings look_at(pmem::Region& region, Owner* owner) { return Inspection(region, owner).run(); }
 
-std::vector<fs::Damage> inspect(pmem::Region& region, bool repair) {
-  Findings found = look_at(region);
+std::vector<fs::Damage> inspect(pmem::Region& region, bool repair, Owner* owner) {
+  Findings found = look_at(region, owner);
   std::vector<fs::Damage> damage = found.damage;
   if (!repair || damage.empty()) return damage;
   // Each round repairs damage that the previous one has brought to light; there are fewer kinds.
@@ -308,7 +313,7 @@ std::vector<fs::Damage> inspect(pmem::Region& region, bool repair) {
   std::vector<fs::Damage> losses;
   for (int round = 0; round < kRounds && !found.damage.empty(); ++round) {
     if (!repair_once(region, found, losses)) break;
-    found = look_at(region);
+    found = look_at(region, owner);
   }
   const auto is_left = [](const std::vector<fs::Damage>& in, const fs::Damage& each) {
     return std::any_of(in.begin(), in.end(), [&](const fs::Damage& other) {

@@ -18,10 +18,11 @@ std::optional<Geometry> stored_geometry(pmem::Region& region, Bytes offset);
 std::string problem_of_superblocks(pmem::Region& region);
 
 // Lists the damage and repairs it if `repair` is set. Throws UsageError if the region holds no nova
-// file system at all.
-std::vector<fs::Damage> inspect(pmem::Region& region, bool repair);
+// file system at all. A repair leaves the owner's pages as they are; opening the volume marks them.
+std::vector<fs::Damage> inspect(pmem::Region& region, bool repair, Owner* owner = nullptr);
 // The file system, or one inode of it, as text. Throws UsageError if there can be no such inode, or
 // if no superblock is intact.
-std::string dump(pmem::Region& region, std::optional<fs::InodeNumber> inode);
+std::string dump(pmem::Region& region, std::optional<fs::InodeNumber> inode,
+                 Owner* owner = nullptr);
 
 }  // namespace perdura::systems::nova

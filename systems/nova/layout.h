@@ -27,6 +27,7 @@
 
 #include "platform/base/units.h"
 #include "services/fs/fs.h"
+#include "systems/nova/owner.h"
 
 namespace perdura::systems::nova {
 
@@ -59,6 +60,7 @@ struct Geometry {
   Bytes saved_blocks = 0;         // bitmap: a bit for each block
   Bytes saved_inodes = 0;         // bitmap: a bit for each inode number
   std::uint64_t first_block = 0;  // the first one for logs and data
+  Owner* owner = nullptr;         // knows the data of files if that is elsewhere; not stored
 
   Geometry() = default;
   Geometry(Bytes size, std::uint64_t inodes, Bytes log_page_bytes);
@@ -69,6 +71,14 @@ struct Geometry {
   Bytes saved_inode_bytes() const { return inodes / 64 * kWord + kWord; }
   bool is_data(std::uint64_t block, std::uint64_t count = 1) const {
     return block >= first_block && block < blocks && count <= blocks - block;
+  }
+  // True if the number is that of a page of the owner.
+  bool is_elsewhere(std::uint64_t block) const { return owner != nullptr && block >= kFirstPage; }
+  // True if a file may have its data there.
+  bool is_file_data(std::uint64_t block, std::uint64_t count) const {
+    if (owner == nullptr) return is_data(block, count);
+    return block >= kFirstPage && block < kEndOfPages && count <= kEndOfPages - block &&
+           owner->are_pages(block, count);
   }
 };
 
@@ -158,9 +168,11 @@ enum class EntryType : std::uint8_t {
   remove_extended,
 };
 inline constexpr std::uint8_t kLastEntryType = 7;
-inline constexpr std::uint8_t kUnwritten = 1;  // WriteEntry: blocks that read as zeros
-inline constexpr std::uint8_t kCuts = 2;       // SizeEntry: blocks after the end are freed
-inline constexpr std::uint8_t kInBlocks = 1;   // ExtendedEntry: the value is in blocks
+inline constexpr std::uint8_t kUnwritten = 1;   // WriteEntry: blocks that read as zeros
+inline constexpr std::uint8_t kExtends = 2;     // WriteEntry: a file that is larger stays so
+inline constexpr std::uint8_t kCuts = 2;        // SizeEntry: blocks after the end are freed
+inline constexpr std::uint8_t kKeepsLinks = 1;  // AttributesEntry: the link count stays as it is
+inline constexpr std::uint8_t kInBlocks = 1;    // ExtendedEntry: the value is in blocks
 
 struct EntryHeader {
   std::uint32_t crc = 0;  // covers the rest of the entry; seeded with inode, generation and offset
@@ -176,7 +188,7 @@ static_assert(sizeof(EntryHeader) == 24);
 struct WriteEntry {
   EntryHeader header;
   std::uint64_t file_block = 0;
-  std::uint64_t block = 0;  // 0: a hole
+  std::uint64_t block = 0;  // or page; 0: a hole
   std::uint64_t count = 0;  // number of blocks
   std::uint64_t size = 0;   // size of the file
 };

@@ -80,7 +80,7 @@ std::string problem_with(const Geometry& geometry, const Inode& inode, const Ent
           write.file_block > kMostFileBlocks - write.count) {
         return "lies outside of any file";
       }
-      if (write.block != 0 && !geometry.is_data(write.block, write.count)) {
+      if (write.block != 0 && !geometry.is_file_data(write.block, write.count)) {
         return "has blocks outside of the data";
       }
       return {};

@@ -11,9 +11,7 @@ namespace perdura::systems {
 namespace {
 
 using nova::Geometry;
-using nova::InodeRecord;
 using nova::Parameters;
-using nova::Superblock;
 
 // Log pages of few entries, so that logs have several pages and garbage is collected; and so few
 // inodes in DRAM that logs are read again.
@@ -52,28 +50,7 @@ Task<> make(Thread& thread, std::string name, fs::FsConfig config) {
   const Geometry geometry = geometry_of(config);
   const auto region =
       thread.node.create_region(name, geometry.blocks * nova::kBlock, pmem::Medium::pm);
-  Geometry stored = geometry;
-  stored.size = geometry.blocks * nova::kBlock;
-  // The root directory, then the superblock's copy, and the superblock itself last: until it is
-  // there, the region is no file system.
-  InodeRecord root{.state = nova::state_word(1, true),
-                   .parent = static_cast<std::uint64_t>(fs::kRootInode)};
-  root.base.mode = S_IFDIR | (config.root_mode & 07777);
-  root.base.number = static_cast<std::uint64_t>(fs::kRootInode);
-  root.base.generation = 1;
-  root.base.uid = config.root_uid;
-  root.base.gid = config.root_gid;
-  root.base.links = 1;
-  root.base.created_seconds = config.now.seconds;
-  root.base.created_nanoseconds = config.now.nanoseconds;
-  root.base.crc = nova::checksum(root.base);
-  region->write_object(geometry.inode_offset(root.base.number), root);
-  region->flush(geometry.inode_offset(root.base.number), sizeof root);
-  const Superblock superblock = nova::superblock_of(stored);
-  region->write_object(nova::kSuperblockCopy, superblock);
-  region->persist(nova::kSuperblockCopy, sizeof superblock);
-  region->write_object(0, superblock);
-  region->persist(0, sizeof superblock);
+  nova::make_volume(*region, geometry, config);
   co_return;
 }
 
@@ -97,28 +74,8 @@ Owned open(Thread& thread, const std::string& name) {
 Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread, std::string name, fs::FsConfig config) {
   const Parameters parameters = Parameters::of(config);
   auto [region, ownership] = open(thread, name);
-  const std::optional<Geometry> geometry = nova::stored_geometry(*region, 0);
-  if (!geometry) {
-    const bool has_copy = nova::stored_geometry(*region, nova::kSuperblockCopy).has_value();
-    throw UsageError(
-        has_copy
-            ? fmt::format("'{}' has no intact superblock; perdura fs check --repair mends it", name)
-            : fmt::format("'{}' {}", name, nova::problem_of_superblocks(*region)));
-  }
-  pmem::Region& memory = *region;
-  auto volume = std::make_unique<nova::Volume>(memory, *geometry, parameters, config.threads);
-  const std::uint64_t mark = memory.load(nova::kCleanOffset);
-  if (mark == 0 || !volume->load_saved(mark)) {
-    co_await volume->recover(thread, config.read_only);
-  }
-  if (const std::string damage = volume->root_damage(); !damage.empty()) {
-    throw UsageError(
-        fmt::format("'{}' is damaged: its root directory, {}; perdura fs check --repair mends it",
-                    name, damage));
-  }
-  // From here on the saved bitmaps do not count.
-  memory.store(nova::kCleanOffset, 0);
-  memory.persist(nova::kCleanOffset, kWord);
+  auto volume = co_await nova::open_volume(thread, *region, Geometry(), parameters, config.threads,
+                                           config.read_only);
   co_return std::make_shared<nova::FileSystem>(std::move(region), std::move(ownership),
                                                std::move(volume));
 }

@@ -34,6 +34,8 @@ struct Parameters {
   Bytes log_page_bytes = 0;
   std::uint64_t gc_pages = 0;
   std::uint64_t cached_inodes = 0;
+  // For so long, nothing that was freed is used again: others may still be reading it. 0: at once.
+  Picoseconds free_delay{};
 
   // Throws UsageError if the configuration has unknown parameters or impossible values.
   static Parameters of(const fs::FsConfig& config);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "platform/runtime/work.h"
 #include "systems/nova/salvage.h"
@@ -91,7 +93,7 @@ void Volume::scan(std::span<const std::uint64_t> numbers, std::size_t part, std:
       twice += blocks_.mark_used(page.offset / kBlock, 1);
     }
     inode->blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t, Mapped mapped) {
-      twice += blocks_.mark_used(mapped.block(), 1);
+      twice += mark_used(mapped.block(), 1);
       return true;
     });
     if (inode->extended != nullptr) {
@@ -139,7 +141,7 @@ void visit_blocks(const Inode& inode, Visit&& visit) {
 // be found may be overwritten: nobody could read them anyway.
 void Volume::keep_readable(std::span<const std::uint64_t> damaged) {
   std::vector<std::uint64_t> readable;
-  const auto is_anothers = [this](std::uint64_t block) { return blocks_.is_used(block); };
+  const auto is_anothers = [this](std::uint64_t block) { return is_used(block); };
   for (const std::uint64_t number : damaged) {
     Inode inode;
     inode.number = number;
@@ -148,13 +150,17 @@ void Volume::keep_readable(std::span<const std::uint64_t> damaged) {
     visit_blocks(inode, [&](std::uint64_t block) { readable.push_back(block); });
   }
   // Only now, since a block that one of them had before may be another one's log page.
-  for (const std::uint64_t block : readable) blocks_.mark_used(block, 1);
+  for (const std::uint64_t block : readable) mark_used(block, 1);
 }
 
 // Returns the inodes that share a block with another one. One of the two is damaged, and nobody can
 // tell which. As long as neither is changed, neither loses anything.
 std::vector<std::uint64_t> Volume::sharing_blocks(std::span<const std::uint64_t> numbers) {
   std::vector<std::uint8_t> owners(geometry_.blocks);
+  std::unordered_map<std::uint64_t, std::uint8_t> owners_of_pages;
+  const auto owners_of = [&](std::uint64_t block) -> std::uint8_t& {
+    return geometry_.is_elsewhere(block) ? owners_of_pages[block] : owners[block];
+  };
   const auto visit_all = [&](const auto& visit) {
     for (const std::uint64_t number : numbers) {
       Inode inode;
@@ -164,11 +170,11 @@ std::vector<std::uint64_t> Volume::sharing_blocks(std::span<const std::uint64_t>
     }
   };
   visit_all([&](std::uint64_t, std::uint64_t block) {
-    if (owners[block] < 2) ++owners[block];
+    if (owners_of(block) < 2) ++owners_of(block);
   });
   std::vector<std::uint64_t> sharing;
   visit_all([&](std::uint64_t number, std::uint64_t block) {
-    if (owners[block] > 1 && (sharing.empty() || sharing.back() != number)) {
+    if (owners_of(block) > 1 && (sharing.empty() || sharing.back() != number)) {
       sharing.push_back(number);
     }
   });
@@ -289,6 +295,7 @@ void Volume::save() {
   Context context;
   for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {
     Inode* const inode = find(number);
+    if (inode != nullptr) apply_waiting(*inode);
     // Without sessions there are no holds, so inodes without names can go.
     if (inode == nullptr || !inode->loaded || !inode->exists || inode->damaged || inode->links > 0)
       continue;
@@ -296,6 +303,7 @@ void Volume::save() {
     will_discard(context, *inode);
     if (commit(context, Urgency::frees) == std::errc{}) discard(context, *inode);
   }
+  free_waiting(Time::max());
   std::vector<std::uint64_t> blocks(geometry_.saved_block_bytes() / kWord);
   std::vector<std::uint64_t> inodes(geometry_.saved_inode_bytes() / kWord);
   std::copy(blocks_.words().begin(), blocks_.words().end(), blocks.begin());
@@ -318,6 +326,7 @@ void Volume::save() {
 
 std::string Volume::audit() {
   Allocator blocks(geometry_.first_block, geometry_.blocks, 1, 0);
+  std::unordered_set<std::uint64_t> pages;
   std::vector<std::uint32_t> names(geometry_.inodes + 1);
   std::vector<std::uint64_t> parents(geometry_.inodes + 1);
   std::string problem;
@@ -326,7 +335,19 @@ std::string Volume::audit() {
   };
   names[1] = 1;
   parents[1] = 1;
+  const auto own_page = [&](std::uint64_t number, std::uint64_t page) {
+    if (!geometry_.is_file_data(page, 1)) {
+      return say(fmt::format("inode {} has page {:#x}, which is none", number, page));
+    }
+    if (!pages.insert(page).second) {
+      say(fmt::format("page {:#x} of inode {} belongs to another one, too", page, number));
+    }
+    if (!geometry_.owner->is_used(page)) {
+      say(fmt::format("page {:#x} of inode {} is free by its owner", page, number));
+    }
+  };
   const auto own = [&](std::uint64_t number, std::uint64_t first, std::uint64_t count) {
+    if (geometry_.is_elsewhere(first)) return own_page(number, first);
     if (!geometry_.is_data(first, count)) {
       return say(fmt::format("inode {} has block {}, which is none", number, first));
     }
@@ -397,6 +418,17 @@ std::string Volume::audit() {
       }
       return true;
     });
+  }
+  waiting_lock_.lock();
+  const std::deque<WaitingExtent> waiting = waiting_;
+  waiting_lock_.unlock();
+  for (const auto& [until, extent] : waiting) {
+    for (std::uint64_t block = extent.first; block < extent.first + extent.count; ++block) {
+      const bool is_again = geometry_.is_elsewhere(block) ? !pages.insert(block).second
+                                                          : blocks.mark_used(block, 1) > 0;
+      if (is_again)
+        say(fmt::format("block {:#x} waits to be free, but is used or waits twice", block));
+    }
   }
   if (!problem.empty()) return problem;
   for (std::uint64_t number = 1; number <= geometry_.inodes; ++number) {

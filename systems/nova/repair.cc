@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "systems/nova/damaged_inodes.h"
 #include "systems/nova/inspect.h"
@@ -25,11 +26,37 @@ namespace perdura::systems::nova {
 
 namespace {
 
+// The pages that the inodes have according to the present round of a repair. The owner itself learns
+// of its pages when the file system is opened.
+class PagesOfRound final : public Owner {
+ public:
+  explicit PagesOfRound(const Owner* owner) : owner_(owner) {}
+
+  bool are_pages(std::uint64_t first, std::uint64_t count) const override {
+    return owner_->are_pages(first, count);
+  }
+  std::uint64_t mark_used(std::uint64_t first, std::uint64_t count) override {
+    const std::size_t before = used_.size();
+    for (std::uint64_t page = first; page < first + count; ++page) used_.insert(page);
+    return count - (used_.size() - before);
+  }
+  void free(std::uint64_t first, std::uint64_t count) override {
+    for (std::uint64_t page = first; page < first + count; ++page) used_.erase(page);
+  }
+  bool is_used(std::uint64_t page) const override { return used_.contains(page); }
+  void changed(std::uint64_t) override {}
+
+ private:
+  const Owner* const owner_;
+  std::unordered_set<std::uint64_t> used_;
+};
+
 class Repair {
  public:
   Repair(pmem::Region& region, const Findings& found, std::vector<fs::Damage>& losses)
       : region_(region),
-        geometry_(found.geometry),
+        pages_(found.geometry.owner),
+        geometry_(with_owner(found.geometry, pages_)),
         found_(found),
         losses_(losses),
         volume_(region, geometry_,
@@ -48,6 +75,11 @@ class Repair {
   }
 
  private:
+  static Geometry with_owner(Geometry geometry, PagesOfRound& pages) {
+    if (geometry.owner != nullptr) geometry.owner = &pages;
+    return geometry;
+  }
+
   // Invalidates the saved bitmaps and applies the journals as recovery would.
   void forget_what_was_saved() {
     region_.store(kCleanOffset, 0);
@@ -95,7 +127,7 @@ class Repair {
       const Locked locked(volume_, Locked::For::changing, {number});
       const Inode& inode = use(locked);
       inode.blocks.visit(0, ~std::uint64_t{0}, [&](std::uint64_t index, Mapped mapped) {
-        if (volume_.blocks().mark_used(mapped.block(), 1) > 0) shared_[number].push_back(index);
+        if (volume_.mark_used(mapped.block(), 1) > 0) shared_[number].push_back(index);
         return true;
       });
       if (inode.target_block != 0 && volume_.blocks().mark_used(inode.target_block, 1) > 0) {
@@ -119,7 +151,11 @@ class Repair {
     for (const auto& [number, indexes] : shared_) {
       const Locked locked(volume_, Locked::For::changing, {number});
       Inode& inode = use(locked);
-      for (const std::uint64_t index : indexes) changed |= copy_block(inode, index);
+      for (const std::uint64_t index : indexes) {
+        changed |= geometry_.is_elsewhere(inode.blocks.get(index).block())
+                       ? leave_out_page(inode, index)
+                       : copy_block(inode, index);
+      }
     }
     for (const auto& [number, name] : shared_values_) changed |= copy_value(number, name);
     for (const std::uint64_t number : shared_targets_) changed |= copy_target(number);
@@ -144,6 +180,23 @@ class Repair {
       return false;
     }
     volume_.blocks().mark_used(shared.block(), 1);
+    return true;
+  }
+
+  // A page cannot be copied from here, so it stays with the other inode only.
+  bool leave_out_page(Inode& inode, std::uint64_t index) {
+    const Mapped shared = inode.blocks.get(index);
+    context_.begin();
+    context_.add(inode, WriteEntry{header(inode, EntryType::write, 0), index, 0, 1, inode.size});
+    // The times do not change.
+    context_.add(inode, attributes_entry(inode));
+    if (volume_.commit(context_, Urgency::frees) != std::errc{}) return false;
+    volume_.mark_used(shared.block(), 1);
+    losses_.push_back(
+        {fmt::format("inode {}", inode.number),
+         fmt::format("Page {:#x} is in the file system twice, and reads as zeros here.",
+                     shared.block()),
+         true});
     return true;
   }
 
@@ -328,6 +381,7 @@ class Repair {
   }
 
   pmem::Region& region_;
+  PagesOfRound pages_;
   const Geometry geometry_;
   const Findings& found_;
   std::vector<fs::Damage>& losses_;

@@ -53,7 +53,7 @@ struct Findings {
   bool has_shared_blocks = false;
 };
 
-Findings look_at(pmem::Region& region);
+Findings look_at(pmem::Region& region, Owner* owner);
 
 // Repairs one kind of damage, the one on which others depend first, and adds to `losses` what
 // inodes have lost by it. Returns false if it can do nothing. A failure leaves each step either done

@@ -24,7 +24,13 @@ Locked::Locked(Volume& volume, For what, std::initializer_list<std::uint64_t> nu
   for (const std::uint64_t number : numbers) {
     Inode*& inode = inodes_[index++];
     if (!volume.can_be(number)) continue;
-    inode = what_ == For::reading ? volume.find(number) : &volume.make(number);
+    if (what_ == For::reading) {
+      inode = volume.find(number);
+    } else {
+      inode = &volume.make(number);
+      if (inode->waiting != nullptr && what_ != For::appending) [[unlikely]]
+        volume.apply_waiting(*inode);
+    }
     if (!inode->used.load(std::memory_order_relaxed))
       inode->used.store(true, std::memory_order_relaxed);
   }
@@ -54,7 +60,7 @@ bool Locked::all_loaded(std::initializer_list<std::uint64_t> numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [&](std::uint64_t number) {
     if (!volume_.can_be(number)) return true;
     const Inode* const inode = volume_.find(number);
-    return inode != nullptr && inode->loaded;
+    return inode != nullptr && inode->loaded && inode->waiting == nullptr;
   });
 }
 
@@ -83,11 +89,14 @@ Volume::Volume(pmem::Region& region, const Geometry& geometry, const Parameters&
     : region_(region),
       geometry_(geometry),
       parameters_(parameters),
+      is_local_(geometry.owner == nullptr && !is_delaying()),
       blocks_(geometry.first_block, geometry.blocks, sessions, reserve_of(geometry)),
       numbers_(1, geometry.inodes + 1, sessions, 0),
       locks_(kLocks),
       groups_(geometry.inodes / kGroup + 1),
-      sessions_(sessions, false) {}
+      sessions_(sessions, false) {
+  if (is_delaying()) blocks_.reclaim_by([this] { free_waiting(Executor::current().now()); });
+}
 
 Volume::~Volume() {
   for (auto& group : groups_) {
@@ -147,12 +156,14 @@ bool Volume::try_evict(std::uint64_t number) {
   Inode*& slot = (*groups_[number / kGroup].load(std::memory_order_relaxed))[number % kGroup];
   Inode& inode = *slot;
   if (inode.used.exchange(false) || inode.holds > 0 || inode.mappings > 0) return false;
+  apply_waiting(inode);  // frees what the entries replace
   // One value is in DRAM only: the version of the log's next tail, if pages were freed since the
   // last one. Without it a tail value could come again (commit.cc).
   if (inode.exists && inode.log.version != version_of(inode.log.tail)) {
     const Bytes tail = geometry_.inode_offset(number) + kTailWord;
     region_.store(tail, tail_word(inode.log.version, inode.log.end));
     region_.persist(tail, kWord);
+    if (geometry_.owner != nullptr) geometry_.owner->changed(number);
   }
   delete std::exchange(slot, nullptr);
   return true;
@@ -214,7 +225,7 @@ void Volume::discard(Context& context, Inode& inode) {
   inode.exists = false;
   inode.forget_log();
   inode.directory.reset();
-  for (const Extent& extent : context.freed) blocks_.free(extent.first, extent.count);
+  for (const Extent& extent : context.freed) release(extent);
   context.freed.clear();
   numbers_.free(inode.number, 1);
 }

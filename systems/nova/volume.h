@@ -11,8 +11,10 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -91,13 +93,18 @@ struct Context {
   }
 };
 
+// Selects an append() that applies the entries later.
+struct Later {};
+
 class Volume;
 
 // Locks up to four inodes and makes sure that they are in DRAM. Readers share the locks; but if the
-// log of one of the inodes has yet to be read, the locks are taken exclusively.
+// log of one of the inodes has yet to be read, or entries of it have yet to be applied, the locks are
+// taken exclusively.
 class Locked {
  public:
-  enum class For : std::uint8_t { reading, changing };
+  // Appending is changing by append() alone, which leaves entries that wait as they are.
+  enum class For : std::uint8_t { reading, changing, appending };
   // Skips numbers that no inode can have.
   Locked(Volume& volume, For what, std::initializer_list<std::uint64_t> numbers);
   ~Locked();
@@ -133,6 +140,21 @@ class Volume {
   pmem::Region& region() { return region_; }
   const Geometry& geometry() const { return geometry_; }
   Allocator& blocks() { return blocks_; }
+  // When the oldest of the blocks and pages that wait (Parameters::free_delay) will be free; nothing
+  // if none waits. An operation that has no space may succeed then.
+  std::optional<Time> next_free();
+  // The number of the owner's pages that wait.
+  std::uint64_t waiting_pages();
+  // Frees what has waited until then.
+  void free_waiting(Time now);
+  // For blocks and pages, as the functions of Allocator.
+  bool is_used(std::uint64_t block) const {
+    return geometry_.is_elsewhere(block) ? geometry_.owner->is_used(block) : blocks_.is_used(block);
+  }
+  std::uint64_t mark_used(std::uint64_t first, std::uint64_t count) {
+    return geometry_.is_elsewhere(first) ? geometry_.owner->mark_used(first, count)
+                                         : blocks_.mark_used(first, count);
+  }
   Allocator& numbers() { return numbers_; }
   SpinLock& rename_lock() { return rename_lock_; }
 
@@ -159,7 +181,28 @@ class Volume {
   // Makes the entries and words of the context durable, atomically, and applies the entries to the
   // inodes in DRAM. If there is no space for the entries, returns no_space_on_device and changes
   // nothing; the caller then calls undo().
-  std::errc commit(Context& context, Urgency urgency);
+  std::errc commit(Context& context, Urgency urgency) { return commit(context, urgency, false); }
+  // Adds entries that somebody else has made to the log of a locked inode and commits them, together.
+  // They may be of the types write, size and attributes, one line each; all is given but the
+  // checksums, which depend on the place. Who does not know the link count sets kKeepsLinks, and who
+  // does not know whether others have extended the file, kExtends. The pages of write entries count
+  // as used from then on. Returns invalid_argument if an entry is impossible, and otherwise an error
+  // of use() or commit(); then nothing has changed.
+  std::errc append(Context& context, Inode& inode, std::span<const std::byte> entries,
+                   Urgency urgency);
+  // The same, but leaves it to others to apply the entries to the inode in DRAM, and to free what
+  // they replace: to whoever locks the inode next, other than for appending, or to catch_up(). Until
+  // then garbage in the log stays. The inode must be locked for appending or for changing; nothing
+  // but its tail may be looked at before the lock is given back.
+  std::errc append(Context& context, Inode& inode, std::span<const std::byte> entries,
+                   Urgency urgency, Later);
+  // Applies the entries that wait, if there are any, to a locked inode.
+  void apply_waiting(Inode& inode);
+  // Applies the entries that wait, and collects garbage in the log. The inode must be locked for
+  // changing, and the context must have no operation under way.
+  void catch_up(Context& context, Inode& inode);
+  // The inode's tail word as it is stored.
+  static std::uint64_t tail(const Inode& inode) { return inode.log.tail; }
   // Queues the state word that marks a locked, damaged inode free, and returns true, unless what
   // can be read of it says that it has other names.
   bool will_end_damaged(Context& context, const Inode& inode);
@@ -236,9 +279,26 @@ class Volume {
     SharedSpinLock lock;
   };
 
+  bool is_delaying() const { return parameters_.free_delay > Picoseconds{}; }
+  // Frees blocks or pages to which no durable word refers any more, after the delay.
+  void release(const Extent& extent) {
+    if (is_local_) [[likely]]
+      return blocks_.free(extent.first, extent.count);
+    release_later(extent);
+  }
+  void release_later(const Extent& extent);
+  void free_now(const Extent& extent);
+
   void evict_some(const std::function<bool(const SharedSpinLock*)>& is_busy);
   bool try_evict(std::uint64_t number);
 
+  void tell_others(const Context& context);
+  std::errc commit(Context& context, Urgency urgency, bool is_applied_later);
+  std::errc append(Context& context, Inode& inode, std::span<const std::byte> entries,
+                   Urgency urgency, bool is_applied_later);
+  void let_entries_wait(const Context& context);
+  bool add_made(Context& context, Inode& inode, std::span<const std::byte> entries);
+  void tell_owner(std::span<const JournalWord> words);
   bool reserve_pages(Context& context, Inode& inode, Urgency urgency);
   void drop_spare(Inode& inode);
   void write_entries(Context& context);
@@ -258,6 +318,7 @@ class Volume {
   pmem::Region& region_;
   Geometry geometry_;
   Parameters parameters_;
+  const bool is_local_;  // data is in the region, and what is freed is free at once
   Allocator blocks_;
   Allocator numbers_;
   SpinLock rename_lock_;
@@ -271,12 +332,27 @@ class Volume {
   SpinLock sessions_lock_;
   std::vector<bool> sessions_;
   std::array<std::atomic<std::uint64_t>, kHappened> happened_{};
-  std::set<std::uint64_t> sharing_;  // inodes that share blocks with others; constant after
-                                     // recovery
+  struct WaitingExtent {
+    Time until{};
+    Extent extent;
+  };
+  SpinLock waiting_lock_;
+  std::deque<WaitingExtent> waiting_;  // oldest first
+  std::set<std::uint64_t> sharing_;    // inodes that share blocks with others; constant after
+                                       // recovery
   std::string damage_;
   // The bitmap of blocks is not exact, so a clean unmount must not vouch for it: the next mount
   // recovers.
   std::atomic<bool> needs_recovery_{false};
 };
+
+// Makes an empty file system in a region of zeros, which has the size of the geometry's blocks. The
+// root directory is as `config` says. Throws UsageError if the size is impossible.
+void make_volume(pmem::Region& region, const Geometry& geometry, const fs::FsConfig& config);
+// Opens the file system in the region, after recovery unless it was unmounted. The geometry is the
+// one that is stored, but for the owner. Throws UsageError if it cannot be used.
+Task<std::unique_ptr<Volume>> open_volume(Thread& thread, pmem::Region& region,
+                                          const Geometry& geometry, const Parameters& parameters,
+                                          std::uint32_t threads, bool read_only);
 
 }  // namespace perdura::systems::nova
