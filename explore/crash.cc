@@ -45,6 +45,8 @@ std::vector<WhatFails> all_failures(const CrashOptions& options,
   }
   for (std::uint32_t client = 0; client < scenario.clients(); ++client) {
     if (options.failure == FailureKind::client) {
+      // One on the node of a server dies with that.
+      if (!scenario.has_node_of_its_own(client)) continue;
       all.push_back({.kind = options.failure, .client = client});
       continue;
     }

@@ -13,9 +13,6 @@ namespace perdura::explore {
 
 namespace {
 
-// If a store has not been filled until then, it is not going to be.
-constexpr Picoseconds kLongestPreparation = std::chrono::milliseconds(5);
-
 // By then clients know that their servers are gone, except for those that were connecting.
 constexpr Picoseconds kUntilNoticed = std::chrono::milliseconds(1);
 
@@ -174,7 +171,7 @@ void ScenarioRun::begin_epoch() {
     await_what_is_planned();
   };
   scenario_.when_prepared(await_once);
-  platform_->at(now() + kLongestPreparation, await_once);
+  platform_->at(now() + scenario_.longest_preparation(), await_once);
 }
 
 void ScenarioRun::await_what_is_planned() {

@@ -43,16 +43,25 @@ struct FsArguments {
   int ready = -1;
 };
 
+// A file system that one place of memory can hold.
+const FsSystem& find_system(std::string_view name) {
+  const FsSystem& system = systems::find_fs_system(name);
+  if (system.cluster == nullptr) return system;
+  throw UsageError(fmt::format(
+      "{} spreads a file system over servers, and cannot be in one place; use it with perdura run",
+      name));
+}
+
 // The file system of commands that work on an existing source: --system, or else the first one.
 const FsSystem& system_of(const FsArguments& arguments) {
-  if (!arguments.system.empty()) return systems::find_fs_system(arguments.system);
+  if (!arguments.system.empty()) return find_system(arguments.system);
   const auto all = systems::fs_systems();
   if (all.empty()) throw UsageError("this perdura has no file system");
   return all.front();
 }
 
 harness::ExitCode make(const FsArguments& arguments) {
-  const FsSystem& system = systems::find_fs_system(arguments.system);
+  const FsSystem& system = find_system(arguments.system);
   const MountSource source(arguments.source);
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
@@ -195,12 +204,12 @@ harness::ExitCode mount(FsArguments arguments) {
   if (arguments.mount.threads > 0) {
     fs::FsConfig config;
     config.threads = arguments.mount.threads;
-    systems::find_fs_system(arguments.system).check(config);
+    find_system(arguments.system).check(config);
   }
   if (arguments.ready < 0 && !arguments.foreground && mount::is_available()) {
     return mount_in_background(arguments);
   }
-  const FsSystem& system = systems::find_fs_system(arguments.system);
+  const FsSystem& system = find_system(arguments.system);
   const MountSource source(arguments.source);
   std::error_code error;
   const auto directory = std::filesystem::absolute(arguments.mount.directory, error);

@@ -144,6 +144,8 @@ class CrashScenario {
   // True if the clients first fill the system as the history needs. Failures are then tried only
   // after `call` has been called, which happens once, or never if a client dies before.
   virtual bool prepares() const { return false; }
+  // A store that is not full after so long never will be: its client may have died.
+  virtual Picoseconds longest_preparation() const { return std::chrono::milliseconds(5); }
   void when_prepared(std::function<void()> call) { prepared_ = std::move(call); }
 
   // Called just before servers fail. If a client shares a server's node and another server takes

@@ -35,13 +35,52 @@ constexpr services::Metric kAmplification[] = {
     {"write_amplification", "write amplification", "NVM bytes written per byte written"},
 };
 
+bool is_at_stores(const harness::PointSettings& settings) {
+  return settings.text("application_at") == "stores";
+}
+
 bool takes(const FileWorkloadEntry& workload, std::string_view parameter) {
   return std::any_of(workload.takes.begin(), workload.takes.end(),
                      [&](const auto& each) { return each.parameter == parameter; });
 }
 
+// Rejects what has an effect only on file systems that have servers.
+void check_no_servers(const Point& point) {
+  const harness::PointSettings& settings = point.settings;
+  for (const std::string_view parameter : parameters_of_clusters()) {
+    if (!settings.given(parameter)) continue;
+    throw UsageError(fmt::format("{}: {} has no effect on {}, which has no servers; remove it",
+                                 settings.where(parameter), parameter, settings.system.text));
+  }
+}
+
+void check_servers(const Point& point) {
+  const harness::PointSettings& settings = point.settings;
+  if (settings.text("replication") != kNone) {
+    throw UsageError(fmt::format("{}: {} keeps its copies itself; remove replication",
+                                 settings.where("replication"), settings.system.text));
+  }
+  if (is_at_stores(settings) && settings.given("application_nodes")) {
+    throw UsageError(
+        fmt::format("{}: the application is on the nodes of the stores; remove application_nodes",
+                    settings.where("application_nodes")));
+  }
+  const std::uint64_t nodes = application_nodes(point).size();
+  if (settings.number("threads") < nodes) {
+    throw UsageError(fmt::format("{}: {} threads cannot be on {} nodes; raise threads",
+                                 settings.system.where, settings.number("threads"), nodes));
+  }
+}
+
 void check_path(const Point& point) {
   const harness::PointSettings& settings = point.settings;
+  check_no_servers(point);
+  for (const char* const parameter :
+       {"domain", "ddio", "receive_buffers", "transport", "persistence"}) {
+    if (!settings.given(parameter)) continue;
+    throw UsageError(fmt::format("{}: {} has no effect on what is mounted at a path; remove it",
+                                 settings.where(parameter), parameter));
+  }
   if (settings.text("replication") != kNone) {
     throw UsageError(
         fmt::format("{}: replication has no effect on what is mounted at a path; "
@@ -149,8 +188,14 @@ void FsDriver::check(const Point& point) const {
                     settings.where("queue_depth")));
   }
   const fs::FsSystem& system = system_of(point, systems_);
+  if (system.cluster == nullptr) {
+    check_no_servers(point);
+  } else {
+    check_servers(point);
+  }
+  check_server(point, fs::info_of(system));
   try {
-    system.check(fs_config(point));
+    system.check(fs_config(point, system));
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", settings.system.where, error.what()));
   }
@@ -164,9 +209,32 @@ void FsDriver::check_platform_of(const Point& point, std::string_view platform,
       where));
 }
 
+namespace {
+
+harness::Roles cluster_roles(const harness::PointSettings& settings) {
+  const auto number = [&](std::string_view parameter) {
+    return static_cast<NodeId>(settings.number(parameter));
+  };
+  std::vector<harness::Role> roles;
+  if (!is_at_stores(settings)) roles.push_back({"application", number("application_nodes")});
+  roles.push_back({"metadata", 1});
+  if (number("mirrors") > 0) roles.push_back({"mirror", number("mirrors")});
+  roles.push_back({"store", number("groups") * number("replicas")});
+  return roles;
+}
+
+}  // namespace
+
 harness::Roles FsDriver::roles(const harness::PointSettings& settings, NodeId) const {
   std::vector<harness::Role> roles{{"application", 1}, {"mirror", 1}, {"backup", 1}};
-  if (settings.system.text.empty()) return roles;  // those of all points together
+  if (settings.system.text.empty()) {  // those of all points together
+    roles.insert(roles.end(), {{"metadata", 1}, {"store", 1}});
+    return roles;
+  }
+  const auto system = std::find_if(systems_.begin(), systems_.end(), [&](const auto& each) {
+    return each.info.name == settings.system.text;
+  });
+  if (system != systems_.end() && system->cluster != nullptr) return cluster_roles(settings);
   const services::MemorySystem* const memory = replication_of(settings);
   const NodeId copies = memory == nullptr ? 0 : memory->copies.least;
   roles.resize(std::min<std::size_t>(1 + copies, roles.size()));
@@ -181,12 +249,16 @@ std::vector<schema::Column> FsDriver::columns(std::string_view name) const {
     if (system.info.name != name) continue;
     add_columns(kAmplification, columns);
     add_columns(system.session_metrics, columns);
+    if (system.cluster != nullptr) add_columns(system.cluster->server_metrics, columns);
   }
   return columns;
 }
 
 std::span<const std::string_view> FsDriver::columns_if_unusual() const {
-  static constexpr std::array<std::string_view, 2> kColumns{"replication", "file_system"};
+  static constexpr std::array<std::string_view, 12> kColumns{
+      "replication",     "application_nodes", "application_at", "mirrors",
+      "groups",          "replicas",          "domain",         "ddio",
+      "receive_buffers", "transport",         "persistence",    "file_system"};
   return kColumns;
 }
 
@@ -197,7 +269,9 @@ harness::Measurement FsDriver::run(Platform& platform, const Point& point) const
 
 std::optional<Bytes> FsDriver::memory(const Point& point) const {
   if (is_path(point)) return std::nullopt;
-  return point.settings.number("size") * point.roles.node_count();
+  const harness::Roles& roles = point.roles;
+  const NodeId stores = roles.nodes_of("store");
+  return point.settings.number("size") * (stores == 0 ? roles.node_count() : stores);
 }
 
 std::filesystem::path FsDriver::directory_of_data(const Point& point) const {
@@ -218,7 +292,7 @@ void FsDriver::conclude(const Point& point, harness::Measurement& measurement) c
         static_cast<double>(measurement.writes().total().field_bits) / 8 / written;
   }
   if (replication_of(point.settings) != nullptr) return;
-  if (const auto level = guarantee_of(point, system_of(point, systems_).info)) {
+  if (const auto level = guarantee_of(point, fs::info_of(system_of(point, systems_)))) {
     measurement.guarantee = to_string(*level);
   }
 }

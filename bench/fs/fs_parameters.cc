@@ -4,6 +4,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "bench/server_parameters.h"
 #include "platform/base/units.h"
 
 namespace perdura::bench {
@@ -72,9 +73,14 @@ constexpr auto kWorkloadNames = [] {
   return names;
 }();
 
+constexpr std::array<std::string_view, 5> kOfClusters{"application_nodes", "application_at",
+                                                      "mirrors", "groups", "replicas"};
+
 constexpr std::array<std::string_view, 9> kOfWorkloads{
     "files", "file_size", "io_size",      "append_size", "directory_width",
     "depth", "branching", "read_percent", "fsync_every"};
+
+constexpr std::array<std::string_view, 2> kApplicationPlaces{"nodes", "stores"};
 
 constexpr Parameter kParameters[] = {
     {.name = "workload",
@@ -170,6 +176,47 @@ constexpr Parameter kParameters[] = {
      .noun = "replication",
      .title = "Replication",
      .what = "the system of replicated memory in whose region the file system is"},
+    {.name = "application_nodes",
+     .type = Count{1, 1024},
+     .usual = 1,
+     .identifies = true,
+     .noun = "application nodes",
+     .title = "Nodes of the application",
+     .what = "nodes over which the threads are shared out, of a file system that has servers"},
+    {.name = "application_at",
+     .type = OneOf{kApplicationPlaces},
+     .usual = "nodes",
+     .identifies = true,
+     .noun = "place of the application",
+     .title = "Place of the application",
+     .what = "where the threads of the application are: on nodes of their own, or on those of the "
+             "stores"},
+    {.name = "mirrors",
+     .type = Count{0, 1},
+     .usual = 0,
+     .identifies = true,
+     .noun = "mirrors",
+     .title = "Mirrors of the metadata server",
+     .what = "nodes that mirror the metadata, of a file system that has servers"},
+    {.name = "groups",
+     .type = Count{1, 1024},
+     .usual = 1,
+     .identifies = true,
+     .noun = "replication groups",
+     .title = "Replication groups",
+     .what = "groups of data stores, each of which holds `size` bytes"},
+    {.name = "replicas",
+     .type = Count{1, 64},
+     .usual = 1,
+     .identifies = true,
+     .noun = "replicas",
+     .title = "Data stores of a group",
+     .what = "data stores in each group, which hold the same"},
+    kDomain,
+    kDdio,
+    kReceiveBuffers,
+    kTransport,
+    kPersistence,
     {.name = "file_system",
      .type = Name{},
      .usual = "",
@@ -192,6 +239,7 @@ std::span<const Parameter> fs_parameters() { return kParameters; }
 std::span<const Parameter> path_parameters() { return kPathParameters; }
 std::span<const FileWorkloadEntry> file_workloads() { return kWorkloads; }
 std::span<const std::string_view> parameters_of_workloads() { return kOfWorkloads; }
+std::span<const std::string_view> parameters_of_clusters() { return kOfClusters; }
 
 const FileWorkloadEntry& file_workload(std::string_view name) {
   const auto* const found =

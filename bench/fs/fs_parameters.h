@@ -34,5 +34,7 @@ std::span<const FileWorkloadEntry> file_workloads();
 const FileWorkloadEntry& file_workload(std::string_view name);
 // The parameters that only some workloads take.
 std::span<const std::string_view> parameters_of_workloads();
+// The parameters of file systems that have servers.
+std::span<const std::string_view> parameters_of_clusters();
 
 }  // namespace perdura::bench

@@ -7,9 +7,11 @@
 #include <numeric>
 #include <utility>
 
+#include "bench/driver/server.h"
 #include "bench/driver/systems.h"
 #include "bench/ycsb/workload_spec.h"
 #include "harness/run/interrupt.h"
+#include "methods/chooser.h"
 #include "platform/base/error.h"
 #include "platform/base/random.h"
 #include "platform/runtime/sync.h"
@@ -29,12 +31,26 @@ std::string in_words(std::errc error) { return std::make_error_code(error).messa
 
 }  // namespace
 
-fs::FsConfig fs_config(const harness::Point& point) {
+fs::FsConfig fs_config(const harness::Point& point, const fs::FsSystem& system) {
   fs::FsConfig config;
   config.size = point.settings.number("size");
   config.threads = static_cast<std::uint32_t>(point.settings.number("threads"));
   config.parameters = point.parameters;
+  config.servers = servers_of(point);
+  if (system.cluster != nullptr && point.settings.text("persistence") == "correct") {
+    config.data_method = methods::choose(methods::configurations(stated_server(point.settings)),
+                                         *system.cluster->update, {});
+  }
   return config;
+}
+
+std::vector<NodeId> application_nodes(const harness::Point& point) {
+  const std::string_view role =
+      point.roles.nodes_of("application") > 0 ? "application" : to_string(fs::FsRole::store);
+  std::vector<NodeId> nodes(point.roles.nodes_of(role));
+  for (NodeId index = 0; index < nodes.size(); ++index)
+    nodes[index] = point.roles.node(role, index);
+  return nodes;
 }
 
 std::string path_of(const harness::Point& point) {
@@ -49,15 +65,21 @@ FsRun::FsRun(Platform& platform, const harness::Point& point, const fs::FsSystem
       system_(system),
       threads_(static_cast<std::uint32_t>(point.settings.number("threads"))),
       workload_(create_file_workload(point)),
+      nodes_(application_nodes(point)),
+      mounts_(nodes_.size()),
       applications_(threads_),
       first_starts_(threads_, Time::max()),
       last_ends_(threads_, Time::min()),
       operations_at_work_(threads_),
       session_metrics_(threads_),
-      copies_(point.roles.node_count()) {
+      copies_(point.roles.node_count()),
+      server_metrics_(point.roles.node_count()) {
+  if (system != nullptr && system->cluster != nullptr) {
+    servers_.emplace(platform, *system, fs_config(point, *system));
+  }
   if (memory == nullptr) return;
   services::MemoryConfig config;
-  config.size = round_up(fs_config(point).size, kMediaLine);
+  config.size = round_up(point.settings.number("size"), kMediaLine);
   config.threads = threads_;
   config.nodes.resize(point.roles.node_count());
   std::iota(config.nodes.begin(), config.nodes.end(), NodeId{0});
@@ -66,24 +88,30 @@ FsRun::FsRun(Platform& platform, const harness::Point& point, const fs::FsSystem
 }
 
 harness::Measurement FsRun::execute() {
-  const NodeId node = point_.roles.node("application");
   std::uint32_t all = threads_;
-  if (replication_) {
-    all += (point_.roles.node_count() - 1) * replication_->workers();
+  if (replication_) all += (point_.roles.node_count() - 1) * replication_->workers();
+  if (servers_) all += servers_->threads();
+  if (replication_ || servers_) {
     opened_ = platform_.create_barrier(all);
     served_ = platform_.create_barrier(all);
   }
+  if (servers_) left_ = platform_.create_barrier(all);
   phases_.emplace(platform_, all);
   barrier_ = platform_.create_barrier(threads_);
+  if (replication_ || servers_) check_is_one_process();
   start_copies();
-  if (platform_.local_node(node) == nullptr) {
+  start_servers();
+  if (platform_.local_node(nodes_.front()) == nullptr) {
     platform_.run();
     return {};
   }
   if (system_ == nullptr) folder_.emplace(path_of(point_));
   crew_.emplace(threads_ * static_cast<std::uint32_t>(point_.settings.number("queue_depth")));
   for (std::uint32_t index = 0; index < threads_; ++index) {
-    platform_.start(node, static_cast<fabric::Port>(index),
+    const NodeId node = nodes_[index % nodes_.size()];
+    const bool is_server = point_.roles.nodes_of("application") == 0;
+    const std::uint32_t port = index / nodes_.size() + (is_server ? servers_->workers(node) : 0);
+    platform_.start(node, static_cast<fabric::Port>(port),
                     point_.settings.completion("application"),
                     [this, index](Thread& thread) { return use(thread, index); });
   }
@@ -115,6 +143,7 @@ harness::Measurement FsRun::collect() const {
   } else {
     result.merge(costs);
     add_counted(system_->session_metrics, session_metrics_, result);
+    if (servers_) add_counted(system_->cluster->server_metrics, server_metrics_, result);
   }
   return result;
 }
@@ -157,6 +186,10 @@ class FsRun::Application final : public harness::PhaseWork {
   Task<> map();
   Task<> mount();
   Task<> unmount(bool whole);
+  Task<> leave_servers();
+  bool is_first_on_node() const { return run_.is_first_on_node(index_); }
+  // The mount of the node.
+  std::shared_ptr<fs::FileSystem>& files() { return run_.mounts_[index_ % run_.mounts_.size()]; }
   void fail(std::string_view what, std::string_view path, std::errc error);
   Task<> make_files();
   Task<> run(std::string_view number, Crew* crew);
@@ -223,9 +256,13 @@ void FsRun::Application::fail(std::string_view what, std::string_view path, std:
 }
 
 Task<> FsRun::Application::mount() {
-  const fs::FsConfig config = fs_config(run_.point_);
-  co_await run_.system_->make(*file_system_thread_, "bench", config);
-  run_.files_ = co_await run_.system_->mount(*file_system_thread_, "bench", config);
+  const fs::FsConfig config = fs_config(run_.point_, *run_.system_);
+  if (!run_.servers_) co_await run_.system_->make(*file_system_thread_, FileServers::kName, config);
+  files() = co_await run_.system_->mount(*file_system_thread_, FileServers::kName, config);
+  if (config.data_method) {
+    result_.method =
+        methods::name_in_results(*config.data_method, !thread_.endpoint.capabilities().flush);
+  }
   if (!run_.replication_) co_return;
   const auto synced = co_await run_.replication_->sync(index_);
   if (!synced) fail("making the file system", "", synced.error());
@@ -253,7 +290,11 @@ Task<> FsRun::Application::prepare() {
     problem = std::current_exception();
     run_.stop_ = true;
   }
-  if (index_ == 0 && run_.system_ != nullptr && !run_.stop_) {
+  if (run_.servers_) {
+    co_await run_.opened_->arrive_and_wait();
+    co_await run_.served_->arrive_and_wait();
+  }
+  if (is_first_on_node() && run_.system_ != nullptr && !run_.stop_) {
     try {
       co_await mount();
     } catch (...) {
@@ -262,8 +303,8 @@ Task<> FsRun::Application::prepare() {
     }
   }
   co_await run_.barrier_->arrive_and_wait();
-  if (run_.files_ && !run_.stop_) {
-    auto session = run_.files_->attach(*file_system_thread_);
+  if (files() && !run_.stop_) {
+    auto session = files()->attach(*file_system_thread_);
     if (run_.replication_) {
       target_ = create_replicated_target(std::move(session), *run_.replication_, index_);
     } else {
@@ -499,7 +540,8 @@ Task<> FsRun::Application::leave() {
   }
   target_.reset();
   co_await run_.barrier_->arrive_and_wait();
-  if (index_ == 0 && run_.files_) co_await unmount(whole);
+  if (is_first_on_node() && files()) co_await unmount(whole);
+  if (run_.servers_) co_await leave_servers();
   if (!run_.replication_) co_return;
   co_await run_.barrier_->arrive_and_wait();
   run_.replication_->unmap(index_);
@@ -507,15 +549,21 @@ Task<> FsRun::Application::leave() {
 
 Task<> FsRun::Application::unmount(bool whole) {
   if (whole) {
-    const std::string contradiction = co_await run_.files_->audit();
+    const std::string contradiction = co_await files()->audit();
     if (!contradiction.empty()) result_.judge(Verdict::invalid, contradiction);
-    co_await run_.files_->unmount();
+    co_await files()->unmount();
   }
-  run_.files_.reset();
+  files().reset();
   if (!run_.replication_ || !whole) co_return;
   const auto synced = co_await run_.replication_->sync(index_);
   if (!synced) fail("unmounting", "", synced.error());
   co_await run_.replication_->settle(index_);
+}
+
+// Waits until the servers have audited what they hold. A run that has failed is not audited.
+Task<> FsRun::Application::leave_servers() {
+  co_await run_.left_->arrive_and_wait();
+  co_await run_.left_->arrive_and_wait();
 }
 
 // A thread of a node that holds a copy of the region.
@@ -560,12 +608,87 @@ class FsRun::Copy final : public harness::PhaseWork {
   Thread& thread_;
 };
 
+// A thread of a server.
+class FsRun::Server final : public harness::PhaseWork {
+ public:
+  Server(FsRun& run, Thread& thread) : run_(run), thread_(thread) {}
+
+  Task<> prepare() override {
+    std::exception_ptr problem;
+    try {
+      if (is_first()) co_await run_.servers_->open(thread_);
+    } catch (...) {
+      problem = std::current_exception();
+      run_.stop_ = true;
+    }
+    co_await run_.opened_->arrive_and_wait();
+    if (!run_.stop_) thread_.executor.spawn(run_.servers_->serve(thread_));
+    co_await run_.served_->arrive_and_wait();
+    if (problem) std::rethrow_exception(problem);
+  }
+  void failed(std::exception_ptr problem) override {
+    run_.stop_ = true;
+    note(std::move(problem), "a server", result());
+  }
+  Task<> operate() override {
+    if (is_first() && !run_.stop_) before_ = part().metrics();
+    co_return;
+  }
+  void collect() override {
+    if (!is_first() || run_.stop_) return;
+    run_.server_metrics_[thread_.node.id()] = services::metrics_since(part().metrics(), before_);
+  }
+  // After the phases, when nobody has it mounted any more.
+  Task<> audit() {
+    co_await run_.left_->arrive_and_wait();
+    if (is_first() && !run_.stop_ && !harness::interrupted()) {
+      const std::string contradiction = co_await part().audit();
+      if (!contradiction.empty()) result().judge(Verdict::invalid, contradiction);
+    }
+    co_await run_.left_->arrive_and_wait();
+  }
+  bool is_first() const { return thread_.endpoint.address().port == 0; }
+
+ private:
+  fs::FsServer& part() { return run_.servers_->part(thread_.node.id()); }
+  harness::Measurement& result() { return run_.copies_[thread_.node.id()]; }
+
+  FsRun& run_;
+  Thread& thread_;
+  std::vector<double> before_;
+};
+
+// The threads of a workload share its state, and so do copies and those who sync them.
+void FsRun::check_is_one_process() const {
+  for (NodeId node = 0; node < point_.roles.node_count(); ++node) {
+    if (platform_.local_node(node) != nullptr) continue;
+    throw UsageError(fmt::format("a {} file system is measured in one process; leave out mpirun",
+                                 replication_ ? "replicated" : "distributed"));
+  }
+}
+
+void FsRun::start_servers() {
+  if (!servers_) return;
+  for (const fs::FsServerNode& server : servers_->nodes()) {
+    const CompletionMode mode = point_.settings.completion(to_string(server.role));
+    for (std::uint32_t worker = 0; worker < servers_->workers(server.node); ++worker) {
+      platform_.start_service(server.node, static_cast<fabric::Port>(worker), mode,
+                              [this](Thread& thread) { return serve_part(thread); });
+    }
+  }
+}
+
+Task<> FsRun::serve_part(Thread& thread) {
+  Server server(*this, thread);
+  co_await phases_->take_part(thread, server, server.is_first());
+  co_await server.audit();
+  WaitList forever;
+  co_await wait(forever);
+}
+
 void FsRun::start_copies() {
   if (!replication_) return;
   for (NodeId node = 1; node < point_.roles.node_count(); ++node) {
-    if (platform_.local_node(node) == nullptr || platform_.local_node(0) == nullptr) {
-      throw UsageError("a replicated file system is measured in one process; leave out mpirun");
-    }
     const CompletionMode mode =
         point_.settings.completion(point_.roles.assignment_of(node).role.name);
     for (std::uint32_t worker = 0; worker < replication_->workers(); ++worker) {
@@ -582,7 +705,9 @@ Task<> FsRun::serve(Thread& thread) {
 
 Task<> FsRun::use(Thread& thread, std::uint32_t index) {
   Application application(*this, thread, index);
-  co_await phases_->take_part(thread, application, index == 0);
+  // On a server's node one of its own threads measures the costs.
+  const bool takes_costs = is_first_on_node(index) && point_.roles.nodes_of("application") > 0;
+  co_await phases_->take_part(thread, application, takes_costs);
   co_await application.leave();
 }
 

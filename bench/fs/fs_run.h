@@ -1,6 +1,6 @@
-// Runs one point of a sweep of file systems in one process: makes and mounts the file system,
-// starts the threads of the application, defines their work in each phase (harness/run/phases.h),
-// and collects their measurements.
+// Runs one point of a sweep of file systems in one process: makes and mounts the file system, on the
+// application's node or on its servers, starts the threads of the application and of the servers,
+// defines their work in each phase (harness/run/phases.h), and collects their measurements.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/driver/crew.h"
+#include "bench/fs/file_servers.h"
 #include "bench/fs/file_workload.h"
 #include "bench/fs/replication.h"
 #include "bench/fs/target.h"
@@ -31,9 +32,14 @@ class FsRun {
  private:
   class Application;
   class Copy;
+  class Server;
 
+  void check_is_one_process() const;
   void start_copies();
+  void start_servers();
   Task<> serve(Thread& thread);
+  Task<> serve_part(Thread& thread);
+  bool is_first_on_node(std::uint32_t index) const { return index < nodes_.size(); }
   Task<> use(Thread& thread, std::uint32_t index);
   harness::Measurement collect() const;
 
@@ -47,13 +53,18 @@ class FsRun {
   std::optional<Crew> crew_;
   std::atomic<bool> stop_{false};  // set when a thread cannot go on
 
+  // At most one of the two exists.
   std::optional<Replication> replication_;
+  std::optional<FileServers> servers_;
 
-  // The file system or folder that the threads use; only one of the two exists.
-  std::shared_ptr<fs::FileSystem> files_;
+  // The file system or folder that the threads use; only one of the two exists. A file system has a
+  // mount for each of the application's nodes.
+  std::vector<NodeId> nodes_;
+  std::vector<std::shared_ptr<fs::FileSystem>> mounts_;
   std::optional<PathFolder> folder_;
-  std::unique_ptr<Platform::Barrier> opened_;  // shared with the threads of copies
+  std::unique_ptr<Platform::Barrier> opened_;  // shared with the threads of copies or servers
   std::unique_ptr<Platform::Barrier> served_;
+  std::unique_ptr<Platform::Barrier> left_;  // the threads meet here when nobody has it mounted
 
   // Indexed by thread.
   std::vector<harness::Measurement> applications_;
@@ -61,11 +72,15 @@ class FsRun {
   std::vector<Time> last_ends_;
   std::vector<std::uint64_t> operations_at_work_;
   std::vector<std::vector<double>> session_metrics_;
-  std::vector<harness::Measurement> copies_;  // by node
+  // By node: those of copies and servers.
+  std::vector<harness::Measurement> copies_;
+  std::vector<std::vector<double>> server_metrics_;
 };
 
-// The point must run a system of the table.
-fs::FsConfig fs_config(const harness::Point& point);
+// The configuration of a point that runs a system of the table.
+fs::FsConfig fs_config(const harness::Point& point, const fs::FsSystem& system);
+// The nodes that have the threads of the application: thread i is on node i modulo their number.
+std::vector<NodeId> application_nodes(const harness::Point& point);
 // The directory of a point that runs the system `path`; empty if it names none.
 std::string path_of(const harness::Point& point);
 

@@ -9,11 +9,16 @@
 //   co_await session->write(file->inode, 0, text, {now});
 //   co_await session->sync(file->inode);
 //
+// A system may spread its file systems over servers (FsCluster). Then every node that mounts one is
+// a client of it, and what follows holds for the sessions of all clients together.
+//
 // Every operation takes effect at one point in time between its call and its return, even if other
 // operations use the same inodes, in this thread or in others. A failure does not undo an operation
 // that has returned with success, and an operation that a failure interrupts takes effect entirely
 // or not at all; for write() and append() each system says what holds (FsPromises). Errors are
-// those of POSIX, as std::errc; an operation that fails changes nothing.
+// those of POSIX, as std::errc; an operation that fails changes nothing. There is one exception: if
+// a server is gone, operations return not_connected, as all later ones of that session do, and the
+// operation that was under way may have taken effect.
 #pragma once
 
 #include <sys/stat.h>
@@ -31,6 +36,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "methods/chooser.h"
 #include "platform/base/parameter.h"
 #include "platform/platform.h"
 #include "services/event.h"
@@ -314,9 +320,22 @@ class FileSystem {
   virtual Task<std::string> audit() = 0;
 };
 
+// A server's part of a file system over a cluster. All other nodes are clients only; a store's node
+// may be a client, too.
+enum class FsRole : std::uint8_t { metadata, mirror, store };
+std::string_view to_string(FsRole role);
+
+struct FsServerNode {
+  NodeId node{};
+  FsRole role{};
+  std::uint32_t group = 0;  // stores of the same group hold the same data
+};
+
 struct FsConfig {
-  Bytes size = 16 * MiB;      // persistent memory that the file system gets
-  std::uint32_t threads = 1;  // sessions at the same time
+  // Persistent memory that the file system gets; over a cluster, the data that each group of stores
+  // holds.
+  Bytes size = 16 * MiB;
+  std::uint32_t threads = 1;  // sessions at the same time, those of all clients together
   // The root directory's attributes when the file system is made.
   std::uint32_t root_mode = 0755;
   std::uint32_t root_uid = 0;
@@ -325,6 +344,10 @@ struct FsConfig {
   // The caller will not change anything, so intact parts can be read although others are damaged.
   bool read_only = false;
   GivenParameters parameters{};
+  std::vector<FsServerNode> servers{};  // none if the system has no FsCluster
+  // The method that makes a page durable that a client writes to a store; must fit
+  // FsCluster::update. Absent: as in the paper, whatever that guarantees.
+  std::optional<methods::Method> data_method{};
 };
 
 // The promises of a system about writes, beyond those of Session.
@@ -340,6 +363,40 @@ struct Damage {
   bool repaired = false;
 };
 
+// The part of a file system that a server holds and serves; shared by the node's threads.
+class FsServer {
+ public:
+  virtual ~FsServer() = default;
+  // Serves clients and other servers, on each of FsCluster::workers threads, which listen at the
+  // ports from 0 on. Does not return.
+  virtual Task<> serve(Thread& thread) = 0;
+  // How often each of FsSystem::events has happened here since it was opened, recovery included.
+  // Clients and servers share that list.
+  virtual std::vector<std::uint64_t> events() const { return {}; }
+  // The values of FsCluster::server_metrics since it was opened.
+  virtual std::vector<double> metrics() const { return {}; }
+  // As those of FileSystem, for this part.
+  virtual std::string damage() const { return {}; }
+  virtual Task<std::string> audit() { co_return std::string(); }
+};
+
+// The servers of a system that spreads its file systems over a cluster.
+struct FsCluster {
+  // The servers of a small file system, for tests and for the histories in which failures are
+  // tried: nodes 0, 1, ...
+  std::span<const FsServerNode> small{};
+  std::span<const services::Metric> server_metrics{};
+  // The way in which a page gets from a client to a store: the input of the chooser
+  // (FsConfig::data_method). Absent if the system persists in its own way only.
+  std::optional<methods::UpdateNeeds> update{};
+
+  // The number of threads that serve on the node.
+  std::uint32_t (*workers)(const FsConfig& config, NodeId node);
+  // Opens the part of the thread's node, after recovery. Throws UsageError if the node has none,
+  // that is, if make() was not called there.
+  Task<std::shared_ptr<FsServer>> (*open)(Thread& thread, std::string name, FsConfig config);
+};
+
 // An entry of the table of systems (systems/registry/registry.cc).
 struct FsSystem {
   services::SystemInfo info;
@@ -348,20 +405,28 @@ struct FsSystem {
   std::span<const services::Setting> small{};
   std::span<const services::Event> events{};
   std::span<const services::Metric> session_metrics{};
+  // If the system spreads its file systems over servers: what is different then is said below.
+  const FsCluster* cluster = nullptr;
 
   // Throws UsageError if the configuration is impossible, as make() and mount() do.
   void (*check)(const FsConfig& config);
   // Makes an empty file system named `name` on the thread's node. Throws UsageError if the name
-  // exists.
+  // exists. With a cluster, makes the part of the thread's node, so each server calls it once.
   Task<> (*make)(Thread& thread, std::string name, FsConfig config);
   // Mounts it, after recovery if it was not unmounted. Throws UsageError if it does not exist, is
-  // mounted, or is too damaged to be used; the message then names fs check.
+  // mounted, or is too damaged to be used; the message then names fs check. With a cluster, connects
+  // a client on the thread's node to the servers, which must be serving: throws PlatformError if it
+  // cannot. A node may mount it several times.
   Task<std::shared_ptr<FileSystem>> (*mount)(Thread& thread, std::string name, FsConfig config);
   // Lists the damage, trusting nothing that is stored; with `repair`, repairs what can be repaired
-  // without loss. The file system must not be mounted.
+  // without loss. The file system must not be mounted. With a cluster, this and dump() work on the
+  // part of the thread's node.
   Task<std::vector<Damage>> (*inspect)(Thread& thread, std::string name, bool repair);
   // Everything that is stored, or one inode, as text for people.
   Task<std::string> (*dump)(Thread& thread, std::string name, std::optional<InodeNumber> inode);
 };
+
+// The system's line in the table of services.
+services::SystemInfo info_of(const FsSystem& system);
 
 }  // namespace perdura::fs

@@ -39,7 +39,10 @@ std::string why_no_mounts() {
 
 std::vector<std::string> mounted_systems() {
   std::vector<std::string> names{"model"};
-  for (const fs::FsSystem& system : systems::fs_systems()) names.emplace_back(system.info.name);
+  for (const fs::FsSystem& system : systems::fs_systems()) {
+    // A mount has one place, and no servers.
+    if (system.cluster == nullptr) names.emplace_back(system.info.name);
+  }
   return names;
 }
 

@@ -186,6 +186,19 @@ Task<Answer> perform_write(Session& session, const Operation& operation) {
   co_return answer_of(co_await session.write(inode, operation.offset, bytes, options));
 }
 
+// Where clients of one file system have mounts of their own, another one may have removed the inode,
+// and its number may be that of a new one.
+Task<Answer> perform_hold(Session& session, const Operation& operation) {
+  const InodeNumber inode = operation.inode.number;
+  const Result<void> held = co_await session.hold(inode);
+  if (!held || operation.mount == 0) co_return answer_of(held);
+  const Result<Attributes> found = co_await session.attributes(inode);
+  if (!found) co_return Answer{.error = found.error()};
+  if (id_of(*found) == operation.inode) co_return Answer{};
+  co_await session.release(inode);
+  co_return Answer{.error = std::errc::no_such_file_or_directory};
+}
+
 Task<Answer> perform_set_extended(Session& session, const Operation& operation) {
   const std::vector<std::byte> value = bytes_of(operation.content, 0, operation.length);
   co_return answer_of(co_await session.set_extended(operation.inode.number, operation.name, value,
@@ -222,6 +235,7 @@ bool may_need_space(const Operation& operation) {
     case Kind::hold:
     case Kind::release:
     case Kind::remount:
+    case Kind::unmount:
       return false;
     default:
       return changes(operation);
@@ -293,6 +307,8 @@ std::string text_of(const Operation& operation) {
       return fmt::format("release of {}", inode);
     case Kind::remount:
       return "unmount and mount";
+    case Kind::unmount:
+      return "unmount";
     case Kind::read_tree:
       return "read of all that can be reached";
   }
@@ -351,11 +367,12 @@ Task<Answer> perform(Session& session, const Operation& operation) {
     case Kind::sync_all:
       co_return answer_of(co_await session.sync_all());
     case Kind::hold:
-      co_return answer_of(co_await session.hold(inode));
+      co_return co_await perform_hold(session, operation);
     case Kind::release:
       co_await session.release(inode);
       co_return Answer{};
     case Kind::remount:
+    case Kind::unmount:
     case Kind::read_tree:
       break;
   }

@@ -53,9 +53,12 @@ struct Operation {
     hold,
     release,
     remount,    // unmounts and mounts; there must be no session, so perform() cannot do it
+    unmount,    // by a client that has a mount of its own; perform() cannot do it, either
     read_tree,  // nobody else may use the file system
   };
   Kind kind = Kind::look_up;
+  // If each client has a mount of its own (FsCluster): its number, from 1 on. Holds end with it.
+  std::uint32_t mount = 0;
   InodeId inode = kRoot;      // its object: for operations on names, the directory
   InodeId directory = kRoot;  // the target directory of a rename or a link
   std::string name{};         // also of an extended attribute

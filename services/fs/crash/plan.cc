@@ -122,10 +122,13 @@ Step shared_write(Bytes offset, Bytes length) {
 
 }  // namespace
 
-FsCrashPlan one_session_plan() {
+FsCrashPlan one_session_plan(bool brief) {
+  const std::size_t stride = brief ? 8 : 3;
+  const int plain_writes = brief ? 10 : 16;
+  const int kept = brief ? 2 : 4;
   FsCrashPlan plan;
   SessionPlan session;
-  for (std::size_t i = 0; i < all_steps().size(); i += 3) {
+  for (std::size_t i = 0; i < all_steps().size(); i += stride) {
     session.steps.push_back(all_steps()[i]);
   }
   // Data that soon becomes garbage, alone in its log and beside live entries, so that garbage is
@@ -133,8 +136,9 @@ FsCrashPlan one_session_plan() {
   session.steps.push_back(
       {.operation = {.kind = Kind::create, .mode = kPlainFile}, .path = "plain"});
   const Operation write{.kind = Kind::write, .length = 10};
-  for (int i = 0; i < 16; ++i) session.steps.push_back({.operation = write, .path = "plain"});
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < plain_writes; ++i)
+    session.steps.push_back({.operation = write, .path = "plain"});
+  for (int i = 0; i < kept; ++i) {
     const Operation set{
         .kind = Kind::set_extended, .name = fmt::format("user.kept-{}", i), .length = 10};
     session.steps.push_back({.operation = set, .path = "bar"});

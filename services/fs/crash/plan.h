@@ -30,7 +30,8 @@ struct FsCrashPlan {
 };
 
 // One session that does every third of all_steps(), and then work that leads to garbage collection.
-FsCrashPlan one_session_plan();
+// The brief one does less of both, for systems whose operations have many crash points.
+FsCrashPlan one_session_plan(bool brief);
 // Two sessions that change the same files and names.
 FsCrashPlan two_sessions_plan();
 

@@ -1,5 +1,6 @@
-// The histories in which failures of a file system are tried: sessions of programs on its node, and
-// an inspector that reads the state after recovery, works with it, unmounts it and mounts it again.
+// The histories in which failures of a file system are tried: sessions of programs, on its node or
+// on clients of its servers, and an inspector that reads the state after recovery, works with it,
+// unmounts it and mounts it again.
 #pragma once
 
 #include <memory>

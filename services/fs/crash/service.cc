@@ -9,7 +9,7 @@ namespace perdura::fs {
 
 std::vector<services::SystemInfo> FsService::systems() const {
   std::vector<services::SystemInfo> all;
-  for (const FsSystem& system : systems_) all.push_back(system.info);
+  for (const FsSystem& system : systems_) all.push_back(info_of(system));
   return all;
 }
 

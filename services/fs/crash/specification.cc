@@ -41,16 +41,75 @@ InodeNumber number_in_model(const Operation& operation) {
   return InodeNumber{static_cast<std::uint64_t>(kRootInode) + 1 + operation.content};
 }
 
+// The holds of mounts that have ended, which the servers have yet to release.
+constexpr std::uint32_t kLingering = ~std::uint32_t{0};
+// An entry of a mount for this number says that it has ended.
+constexpr InodeNumber kEnd{0};
+
+// Notes what an operation that has succeeded holds or releases, if its mount has a number. `inode`
+// is one of the model.
+void note_holds(const Operation& operation, InodeNumber inode, ModelState::Holds& holds) {
+  if (operation.mount == 0) return;
+  const bool has_ended = holds.contains({operation.mount, kEnd});
+  const std::pair place(has_ended ? kLingering : operation.mount, inode);
+  switch (operation.kind) {
+    case Operation::Kind::hold:
+    case Operation::Kind::create_unnamed:
+      ++holds[place];
+      break;
+    case Operation::Kind::release:
+      if (const auto held = holds.find(place); held != holds.end() && --held->second == 0) {
+        holds.erase(held);
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+ModelState without_holds(const ModelState& state) {
+  Model model = state.model();
+  model.end_holds();
+  return ModelState(std::move(model), state.inodes(), {}, state.failures());
+}
+
+// The holds of a mount that has ended linger.
+ModelState unmounted(const ModelState& state, std::uint32_t mount) {
+  ModelState::Holds holds{{{mount, kEnd}, 1}};
+  for (const auto& [place, count] : state.holds()) {
+    holds[{place.first == mount && place.second != kEnd ? kLingering : place.first,
+           place.second}] += count;
+  }
+  holds[{mount, kEnd}] = 1;
+  return ModelState(state.model(), state.inodes(), std::move(holds), state.failures());
+}
+
+// The possible states after a hold of an inode that does not exist any more.
+std::vector<ModelState> after_refused_hold(const ModelState& state, InodeNumber inode) {
+  ModelState::Holds holds = state.holds();
+  Model model = state.model();
+  for (const auto& [place, count] : state.holds()) {
+    if (place.second != inode) continue;
+    if (place.first != kLingering) return {};
+    model.release(inode, count);
+    holds.erase(place);
+  }
+  if (model.exists(inode)) return {};
+  return {ModelState(std::move(model), state.inodes(), std::move(holds), state.failures())};
+}
+
 }  // namespace
 
-ModelState::ModelState(Model model, Inodes inodes) {
+ModelState::ModelState(Model model, Inodes inodes, Holds holds, std::uint32_t failures) {
   const std::size_t hash = model.hash();
-  value_ = std::make_shared<const Value>(Value{std::move(model), std::move(inodes), hash});
+  value_ = std::make_shared<const Value>(
+      Value{std::move(model), std::move(inodes), std::move(holds), failures, hash});
 }
 
 bool ModelState::operator==(const ModelState& other) const {
   if (value_ == other.value_) return true;
   return value_->hash == other.value_->hash && value_->inodes == other.value_->inodes &&
+         value_->holds == other.value_->holds && value_->failures == other.value_->failures &&
          value_->model == other.value_->model;
 }
 
@@ -58,6 +117,10 @@ std::strong_ordering ModelState::operator<=>(const ModelState& other) const {
   if (*this == other) return std::strong_ordering::equal;
   if (value_->hash != other.value_->hash) return value_->hash <=> other.value_->hash;
   if (value_->inodes != other.value_->inodes) return value_->inodes <=> other.value_->inodes;
+  if (value_->holds != other.value_->holds) return value_->holds <=> other.value_->holds;
+  if (value_->failures != other.value_->failures) {
+    return value_->failures <=> other.value_->failures;
+  }
   return value_ <=> other.value_;
 }
 
@@ -66,10 +129,17 @@ std::vector<ModelState> Specification::after(const State& state, const Operation
   const Answer& told = operation.answer;
   const bool is_full = told.error == std::errc::no_space_on_device;
   if (answered && is_full && may_be_full_ && may_need_space(operation)) return {state};
-  if (operation.kind == Operation::Kind::remount) return after_failure(state);  // holds end
+  if (operation.kind == Operation::Kind::remount || operation.kind == Operation::Kind::unmount) {
+    if (operation.mount == 0) return {without_holds(state)};
+    return {unmounted(state, operation.mount)};
+  }
   const auto inode = in_model(state, operation.inode);
   const auto directory = in_model(state, operation.directory);
-  // Operations on inodes that are gone are not allowed.
+  if (answered && operation.kind == Operation::Kind::hold &&
+      told.error == std::errc::no_such_file_or_directory) {
+    return inode ? after_refused_hold(state, inode->number) : std::vector{state};
+  }
+  // Other operations on inodes that are gone are not allowed.
   if (!inode || !directory) return answered ? std::vector<State>{} : std::vector{state};
   Operation of_model = operation;
   of_model.inode = *inode;
@@ -89,13 +159,18 @@ std::vector<ModelState> Specification::after(const State& state, const Operation
     }
   }
   if (!changes(operation) && inodes.size() == state.inodes().size()) return {state};
-  return {ModelState(files.model(), std::move(inodes))};
+  ModelState::Holds holds = state.holds();
+  if (answer.error == std::errc()) {
+    const bool is_new = operation.kind == Operation::Kind::create_unnamed;
+    note_holds(operation, is_new ? answer.inodes.front().number : inode->number, holds);
+  }
+  return {ModelState(files.model(), std::move(inodes), std::move(holds), state.failures())};
 }
 
 std::vector<ModelState> Specification::after_failure(const State& state) const {
-  Model model = state.model();
-  model.end_holds();
-  return {ModelState(std::move(model), state.inodes())};
+  if (keeps_holds_.empty()) return {without_holds(state)};
+  const ModelState left = keeps_holds_.at(state.failures()) ? state : without_holds(state);
+  return {ModelState(left.model(), left.inodes(), left.holds(), state.failures() + 1)};
 }
 
 std::string Specification::text(const services::Call<Operation>& call) const {

@@ -3,9 +3,11 @@
 // (services/fs/model), and the mapping between the inode numbers of the system and the model.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "services/fs/crash/operation.h"
@@ -18,12 +20,18 @@ namespace perdura::fs {
 class ModelState {
  public:
   using Inodes = std::map<InodeId, InodeNumber>;  // from the system to the model
+  // How often each mount holds an inode of the model; only mounts that have a number. What a mount
+  // has held when it ended lingers until the servers release it (kLingering).
+  using Holds = std::map<std::pair<std::uint32_t, InodeNumber>, std::uint64_t>;
 
   ModelState() : ModelState(Model(), {{kRoot, kRootInode}}) {}
-  ModelState(Model model, Inodes inodes);
+  ModelState(Model model, Inodes inodes, Holds holds = {}, std::uint32_t failures = 0);
 
   const Model& model() const { return value_->model; }
   const Inodes& inodes() const { return value_->inodes; }
+  const Holds& holds() const { return value_->holds; }
+  // That there have been, if the specification counts them.
+  std::uint32_t failures() const { return value_->failures; }
 
   bool operator==(const ModelState& other) const;
   // An arbitrary order.
@@ -33,6 +41,8 @@ class ModelState {
   struct Value {
     Model model;
     Inodes inodes;
+    Holds holds;
+    std::uint32_t failures = 0;
     std::size_t hash = 0;
   };
   std::shared_ptr<const Value> value_;
@@ -49,6 +59,9 @@ class Specification {
   explicit Specification(State begin) : begin_(std::move(begin)) {}
   // True if operations may fail for lack of space, which the model does not account for.
   void set_may_be_full(bool may) { may_be_full_ = may; }
+  // By failure, in the order of time: true if it ends no holds, such as that of a store alone.
+  // Others do.
+  void set_keeps_holds(std::vector<bool> keeps) { keeps_holds_ = std::move(keeps); }
 
   State initial() const { return begin_; }
   std::vector<State> after(const State& state, const Operation& operation, bool answered) const;
@@ -60,6 +73,7 @@ class Specification {
  private:
   State begin_;
   bool may_be_full_ = false;
+  std::vector<bool> keeps_holds_;
 };
 
 }  // namespace perdura::fs

@@ -110,6 +110,36 @@ TEST_P(FsDriverOn, AFileSystemInReplicatedMemory) {
   }
 }
 
+// The threads of the application share out over nodes, or over the nodes of the stores, and each
+// server has its costs.
+TEST_P(FsDriverOn, AFileSystemThatHasServers) {
+  for (const fs::FsSystem& system : systems::fs_systems()) {
+    if (system.cluster == nullptr) continue;
+    for (const char* const place :
+         {"workload.application_nodes=2", "workload.application_at=\"stores\""}) {
+      for (const char* const workload :
+           {"create", "rename", "randrw", "append", "varmail", "mdtest"}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", system.info.name, place, workload));
+        auto changes = small(workload);
+        changes.push_back(fmt::format("matrix.system=[\"{}\"]", system.info.name));
+        changes.emplace_back("workload.groups=2");
+        changes.emplace_back("workload.threads=4");
+        changes.emplace_back(place);
+        const Point point = plan(changes).front();
+        const bool is_at_stores = point.roles.nodes_of("application") == 0;
+        EXPECT_EQ(point.roles.to_text(), is_at_stores ? "a metadata and 2 stores"
+                                                      : "2 applications, a metadata and 2 stores");
+        const Measurement result = tested().measure(point, GetParam());
+        expect_valid(result, point);
+        EXPECT_GT(result.costs_of("metadata").writes.total().bytes_issued, 0U);
+        for (const services::Metric& metric : system.cluster->server_metrics) {
+          EXPECT_TRUE(result.declared.contains(metric.name)) << metric.name;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(FsDriverOn, CountsWhatIsReadAndWritten) {
   const Point job =
       plan({workload_is("fsync"), "workload.file_size=65536", "workload.size=16777216"}).front();
@@ -225,6 +255,16 @@ TEST(FsDriver, RefusesWhatCannotBe) {
   expect({"matrix.system=[\"nov\"]"}, "unknown system 'nov'");
   expect({"timeline.interval_us=100"}, "not recorded over time");
   expect({"workload.size=1048576", "systems.nova.inodes=100000"}, "nova: inodes is 100000");
+  expect({"workload.groups=2"}, "groups has no effect on nova, which has no servers");
+  expect({"workload.persistence=\"correct\""}, "nova has no method to choose");
+  for (const fs::FsSystem& each : systems::fs_systems()) {
+    if (each.cluster == nullptr) continue;
+    const std::string system = fmt::format("matrix.system=[\"{}\"]", each.info.name);
+    expect({system, "workload.replication=\"m-sync\""}, "keeps its copies itself");
+    expect({system, "workload.application_nodes=2"}, "1 threads cannot be on 2 nodes");
+    expect({system, "workload.application_nodes=2", "workload.application_at=\"stores\""},
+           "remove application_nodes");
+  }
   expect({"matrix.system=[\"path\"]"}, "give --path DIR");
   expect({"matrix.system=[\"path\"]", "systems.path.path=\"/no/such\""},
          "/no/such: No such file or directory");

@@ -32,11 +32,18 @@ std::vector<Subject> subjects() {
 
 class FsConformance : public testing::TestWithParam<Subject> {
  protected:
-  void run(const std::function<Task<>(Thread&)>& body) {
-    const auto platform = perdura::test::make_platform(GetParam().platform, 1);
-    platform->start(0, 0, CompletionMode::polling, body);
+  void run(FsConfig config, const std::function<Task<>(Thread&, Home&)>& body) {
+    const FsSystem& system = *GetParam().system;
+    // The platform is destroyed first, and its threads with it.
+    Home home(system, std::move(config));
+    const auto platform = perdura::test::make_platform(GetParam().platform, nodes_for(system, 1));
+    home.start(*platform);
+    platform->start(home.client(0), kPort, CompletionMode::polling,
+                    [&](Thread& thread) { return body(thread, home); });
     platform->run();
   }
+
+  static constexpr fabric::Port kPort = 0;
 };
 
 TEST_P(FsConformance, RandomOperationsDoWhatTheModelDoes) {
@@ -44,9 +51,9 @@ TEST_P(FsConformance, RandomOperationsDoWhatTheModelDoes) {
   std::vector<std::uint64_t> events;
   for (std::uint32_t seed = first; seed < first + 6 && !HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed);
-    run([&](Thread& thread) -> Task<> {
-      const FsSystem& system = *GetParam().system;
-      RandomOperations operations(thread, system, config_of(system, GetParam().is_small), seed);
+    const FsSystem& system = *GetParam().system;
+    run(config_of(system, GetParam().is_small), [&](Thread& thread, Home& home) -> Task<> {
+      RandomOperations operations(thread, home, seed);
       co_await operations.begin();
       for (int round = 0; round < 30 && !testing::Test::HasFailure(); ++round) {
         for (int i = 0; i < 40 && !testing::Test::HasFailure(); ++i) {
@@ -59,9 +66,10 @@ TEST_P(FsConformance, RandomOperationsDoWhatTheModelDoes) {
         co_await operations.check();
       }
       EXPECT_GT(operations.succeeded() * 5, operations.done()) << "most of it has been refused";
-      const std::vector<std::uint64_t>& counts = operations.events();
-      events.resize(counts.size());
-      for (std::size_t i = 0; i < counts.size(); ++i) events[i] += counts[i];
+      Home::add(operations.events(), events);
+      if (!home.has_servers()) co_return;
+      const std::vector<std::uint64_t> of_servers = co_await home.events();
+      Home::add(of_servers, events);
     });
   }
   if (!GetParam().is_small || HasFailure()) return;
@@ -151,13 +159,12 @@ class Filling {
 TEST_P(FsConformance, HasAsMuchRoomAsItSays) {
   const std::uint32_t seed = perdura::test::random_seed();
   SCOPED_TRACE(testing::Message() << "PERDURA_TEST_SEED=" << seed);
-  run([&](Thread& thread) -> Task<> {
-    const FsSystem& system = *GetParam().system;
-    FsConfig config = config_of(system, GetParam().is_small);
-    config.size = 512 * KiB;
-    config.parameters["inodes"] = 32;
-    co_await system.make(thread, "home", config);
-    const auto files = co_await system.mount(thread, "home", config);
+  FsConfig config = config_of(*GetParam().system, GetParam().is_small);
+  config.size = 512 * KiB;
+  config.parameters["inodes"] = 32;
+  run(config, [&](Thread& thread, Home& home) -> Task<> {
+    co_await home.make(thread, {});
+    const auto files = co_await home.mount(thread);
     Filling filling(files->attach(thread), seed);
     co_await filling.begin();
     for (int i = 0; i < 600 && !testing::Test::HasFailure(); ++i) co_await filling.step();

@@ -5,15 +5,24 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <random>
+#include <utility>
 
 #include "services/fs/model/model_file_system.h"
 #include "services/fs/tree.h"
+#include "tests/services/fs/home.h"
 
 namespace perdura::fs::test {
 
 inline FsConfig config_of(const FsSystem& system, bool is_small) {
   FsConfig config{.size = 4 * MiB, .threads = 2};
+  // A way that the paper describes may be too weak for what the service promises.
+  if (system.info.chooses_method) {
+    config.data_method = methods::choose(methods::configurations(), *system.cluster->update, {});
+  }
   if (!is_small) return config;
   config.size = 512 * KiB;
   for (const services::Setting& setting : system.small) {
@@ -26,38 +35,72 @@ inline FsConfig config_of(const FsSystem& system, bool is_small) {
 class RandomOperations {
  public:
   RandomOperations(Thread& thread, const FsSystem& system, FsConfig config, std::uint64_t seed)
-      : thread_(&thread), system_(system), config_(std::move(config)), random_(seed) {}
+      : thread_(&thread),
+        own_home_(std::make_unique<Home>(system, std::move(config))),
+        home_(*own_home_),
+        random_(seed) {}
+  // On a file system that may have servers, which have been started. It is mounted twice then, once
+  // for each session.
+  RandomOperations(Thread& thread, Home& home, std::uint64_t seed)
+      : thread_(&thread), home_(home), random_(seed) {}
 
   Task<> begin() {
-    config_.now = now();
-    model_ = Model({.now = config_.now, .capacity = 1 * GiB});
-    co_await system_.make(*thread_, "home", config_);
+    co_await make();
     co_await mount();
+  }
+  Task<> make() {
+    model_ = Model({.now = now(), .capacity = 1 * GiB});
+    co_await home_.make(*thread_, now());
   }
 
   Task<> mount() {
-    files_ = co_await system_.mount(*thread_, "home", config_);
-    for (auto& session : sessions_) session = files_->attach(*thread_);
+    for (std::size_t i = 0; i < sessions_.size(); ++i) {
+      if (i == 0 || home_.has_servers()) {
+        co_await attach(*thread_, i);
+      } else {
+        sessions_[i] = files_[0]->attach(*thread_);
+      }
+    }
+  }
+  // Mounts it on another node for one of the sessions, which the calling thread has from then on.
+  Task<> attach(Thread& thread, std::size_t which) {
+    files_[which] = co_await home_.mount(thread);
+    sessions_[which] = files_[which]->attach(thread);
+  }
+  Task<> unmount(std::size_t which) {
+    sessions_[which].reset();
+    if (files_[which] == nullptr) co_return;
+    co_await files_[which]->unmount();
+    Home::add(files_[which]->events(), events_);
+    files_[which].reset();
   }
 
   // As when the process dies, or after an unmount.
   Task<> mount_again(bool unmounts) {
-    for (auto& session : sessions_) session.reset();
-    if (unmounts) co_await files_->unmount();
-    count_events();
-    files_.reset();
-    model_.end_holds();
-    held_.clear();
-    const std::vector<Damage> damage = co_await system_.inspect(*thread_, "home", false);
-    for (const Damage& each : damage) ADD_FAILURE() << each.where << ": " << each.what;
+    if (unmounts) {
+      for (auto& session : sessions_) session.reset();
+      for (std::size_t i = 0; i < sessions_.size(); ++i) co_await unmount(i);
+    }
+    die();
+    // The servers still have it open.
+    if (!home_.has_servers()) {
+      const std::vector<Damage> damage = co_await home_.system().inspect(*thread_, "home", false);
+      for (const Damage& each : damage) ADD_FAILURE() << each.where << ": " << each.what;
+    }
     co_await mount();
   }
 
-  // The process dies; what it has in DRAM is gone.
+  // The process dies; what it has in DRAM is gone. The operation under way may have taken effect.
   void die() {
+    if (under_way_) {
+      interrupted_ = Interrupted{model_, std::move(under_way_), std::move(creates_)};
+      under_way_ = {};
+    }
     for (auto& session : sessions_) session.reset();
-    if (files_ != nullptr) count_events();
-    files_.reset();
+    for (auto& files : files_) {
+      if (files != nullptr) Home::add(files->events(), events_);
+      files.reset();
+    }
     model_.end_holds();
     held_.clear();
   }
@@ -65,10 +108,19 @@ class RandomOperations {
   // way had returned, `before` it; and life goes on from there.
   Task<> start_again(Thread& thread, Model before, bool has_returned) {
     thread_ = &thread;
+    co_await home_.wait();
     co_await mount();
-    const std::string audit = co_await files_->audit();
-    EXPECT_EQ(audit, "");
-    EXPECT_EQ(files_->damage(), "");
+    co_await audit();
+    EXPECT_EQ(files_[0]->damage(), "");
+    const std::optional<Interrupted> interrupted = std::exchange(interrupted_, std::nullopt);
+    if (interrupted) {
+      Model after = co_await after_interrupted(*interrupted);
+      const std::string other = co_await difference_from(after);
+      if (other.empty()) {
+        model_ = std::move(after);
+        co_return;
+      }
+    }
     const std::string other = co_await difference_from(model_);
     if (other.empty()) co_return;
     before.end_holds();
@@ -80,21 +132,27 @@ class RandomOperations {
 
   Task<> unmount() {
     for (auto& session : sessions_) session.reset();
-    co_await files_->unmount();
-    files_.reset();
+    for (std::size_t i = 0; i < sessions_.size(); ++i) co_await unmount(i);
   }
 
   Task<> check() {
-    const std::string audit = co_await files_->audit();
-    EXPECT_EQ(audit, "");
+    co_await audit();
     const Tree found = co_await read_tree(*sessions_[0], {.times = true, .holes = true});
     const Tree expected = tree_of(model_, {.times = true, .holes = true});
     EXPECT_EQ(difference(found, expected), "");
   }
 
   Task<> step() {
+    const std::size_t which = next();
+    co_await step_of(which);
+  }
+  // The session that does the next operation, by step_of().
+  std::size_t next() {
     clock_ += 1 + random_() % 1'000'000'000;
-    Session& session = *sessions_[random_() % 2];
+    return random_() % 2;
+  }
+  Task<> step_of(std::size_t which) {
+    Session& session = *sessions_[which];
     switch (random_() % 24) {
       case 0:
       case 1:
@@ -102,7 +160,7 @@ class RandomOperations {
         co_await create(session);
         break;
       case 3:
-        co_await create_unnamed(session);
+        co_await create_unnamed(which);
         break;
       case 4:
         co_await link(session);
@@ -149,7 +207,7 @@ class RandomOperations {
         co_await seek(session);
         break;
       case 22:
-        co_await hold_or_release(session);
+        co_await hold_or_release(which);
         break;
       default:
         co_await look(session);
@@ -161,16 +219,52 @@ class RandomOperations {
   std::uint64_t refused() const { return refused_; }
   std::uint64_t done() const { return done_; }
   std::uint64_t succeeded() const { return succeeded_; }
-  // How often each of the system's events has happened, until it was unmounted or died last.
+  // How often each of the system's events has happened, until it was unmounted or died last; those
+  // of servers are not among them.
   const std::vector<std::uint64_t>& events() const { return events_; }
   // The same since it was mounted last.
-  std::vector<std::uint64_t> events_of_this_mount() const { return files_->events(); }
+  Task<std::vector<std::uint64_t>> events_of_this_mount() {
+    std::vector<std::uint64_t> counts;
+    if (home_.has_servers()) counts = co_await home_.events();
+    for (const auto& files : files_) {
+      if (files != nullptr) Home::add(files->events(), counts);
+    }
+    co_return counts;
+  }
 
  private:
-  void count_events() {
-    const std::vector<std::uint64_t> counts = files_->events();
-    events_.resize(counts.size());
-    for (std::size_t i = 0; i < counts.size(); ++i) events_[i] += counts[i];
+  Task<> audit() {
+    if (home_.has_servers()) {
+      const std::string of_servers = co_await home_.audit();
+      EXPECT_EQ(of_servers, "");
+    }
+    for (const auto& files : files_) {
+      if (files == nullptr) continue;
+      const std::string contradiction = co_await files->audit();
+      EXPECT_EQ(contradiction, "");
+    }
+  }
+  // An operation that a death has interrupted, the model before it, and the name that it was to make
+  // in a directory, if any.
+  struct Interrupted {
+    Model before;
+    std::function<void(Model&)> operation;
+    std::optional<std::pair<InodeNumber, std::string>> creates;
+  };
+  // The model as it is if the operation has taken effect.
+  Task<Model> after_interrupted(const Interrupted& interrupted) {
+    Model after = interrupted.before;
+    if (interrupted.creates) {
+      const auto& [in, text] = *interrupted.creates;
+      const auto made = co_await sessions_[0]->look_up(in, text);
+      if (made && !after.exists(made->inode)) {
+        after.choose_next_inode(made->inode);
+        known_.push_back(made->inode);
+      }
+    }
+    interrupted.operation(after);
+    after.end_holds();
+    co_return after;
   }
   // Says how the files differ from the model; empty if they do not. Times of access are not
   // compared.
@@ -233,6 +327,8 @@ class RandomOperations {
   // space is nothing that the model knows.
   template <class T>
   bool had_room(const Result<T>& result) {
+    under_way_ = {};
+    creates_.reset();
     ++done_;
     if (result) ++succeeded_;
     if (result || result.error() != std::errc::no_space_on_device) return true;
@@ -279,6 +375,8 @@ class RandomOperations {
     const InodeNumber in = directory();
     const std::string text = name();
     const NewInode made = new_inode();
+    creates_.emplace(in, text);
+    under_way_ = [=, at = now()](Model& model) { model.create(in, text, made, at); };
     const auto found = co_await session.create(in, text, made, now());
     if (!had_room(found)) co_return;
     if (found) {
@@ -289,14 +387,14 @@ class RandomOperations {
     }
     compare(found, model_.create(in, text, made, now()), "create");
   }
-  Task<> create_unnamed(Session& session) {
+  Task<> create_unnamed(std::size_t which) {
     const NewInode made = new_inode();
-    const auto found = co_await session.create_unnamed(made, now());
+    const auto found = co_await sessions_[which]->create_unnamed(made, now());
     if (!had_room(found)) co_return;
     if (found) {
       model_.choose_next_inode(found->inode);
       known_.push_back(found->inode);
-      held_.push_back(found->inode);
+      held_.emplace_back(found->inode, which);
     }
     compare(found, model_.create_unnamed(made, now()), "create_unnamed");
   }
@@ -304,18 +402,21 @@ class RandomOperations {
     const InodeNumber linked = file();
     const InodeNumber in = directory();
     const std::string text = name();
+    under_way_ = [=, at = now()](Model& model) { model.link(linked, in, text, at); };
     const auto found = co_await session.link(linked, in, text, now());
     if (had_room(found)) compare(found, model_.link(linked, in, text, now()), "link");
   }
   Task<> unlink(Session& session) {
     const InodeNumber in = directory();
     const std::string text = name();
+    under_way_ = [=, at = now()](Model& model) { model.unlink(in, text, at); };
     const auto found = co_await session.unlink(in, text, now());
     if (had_room(found)) expect_same(found, model_.unlink(in, text, now()), "unlink");
   }
   Task<> remove_directory(Session& session) {
     const InodeNumber in = directory();
     const std::string text = name();
+    under_way_ = [=, at = now()](Model& model) { model.remove_directory(in, text, at); };
     const auto found = co_await session.remove_directory(in, text, now());
     if (had_room(found)) expect_same(found, model_.remove_directory(in, text, now()), "rmdir");
   }
@@ -325,6 +426,9 @@ class RandomOperations {
     const std::string text = name();
     const std::string new_text = name();
     const auto mode = static_cast<RenameMode>(any(4) == 0 ? 1 : any(2) * 2);
+    under_way_ = [=, at = now()](Model& model) {
+      model.rename(from, text, to, new_text, mode, at);
+    };
     const auto found = co_await session.rename(from, text, to, new_text, mode, now());
     if (had_room(found)) {
       expect_same(found, model_.rename(from, text, to, new_text, mode, now()), "rename");
@@ -344,6 +448,11 @@ class RandomOperations {
       change.extended = AttributeChange::Extended{.name = "user.b"};
       if (any(3) != 0) change.extended->value = value;
     }
+    under_way_ = [changed, change, value](Model& model) {
+      AttributeChange own = change;
+      if (own.extended && own.extended->value) own.extended->value = value;
+      model.change(changed, own);
+    };
     const auto found = co_await session.change(changed, change);
     if (had_room(found)) compare(found, model_.change(changed, change), "change");
   }
@@ -357,6 +466,9 @@ class RandomOperations {
     const std::string text = extended_name();
     const std::vector<std::byte> value = bytes(any(10) == 0 ? 66000 : 5000);
     const auto mode = static_cast<AttributeMode>(any(4));
+    under_way_ = [=, at = now()](Model& model) {
+      model.set_extended(changed, text, value, mode, at);
+    };
     const auto found = co_await session.set_extended(changed, text, value, mode, now());
     if (had_room(found)) {
       expect_same(found, model_.set_extended(changed, text, value, mode, now()), "set_extended");
@@ -365,6 +477,7 @@ class RandomOperations {
   Task<> remove_extended(Session& session) {
     const InodeNumber changed = inode();
     const std::string text = extended_name();
+    under_way_ = [=, at = now()](Model& model) { model.remove_extended(changed, text, at); };
     const auto found = co_await session.remove_extended(changed, text, now());
     if (had_room(found)) {
       expect_same(found, model_.remove_extended(changed, text, now()), "remove_extended");
@@ -375,6 +488,7 @@ class RandomOperations {
     const Bytes offset = any(100) == 0 ? kLargestFile - any(5) * 100 : place();
     const std::vector<std::byte> data = bytes(5 * kBlock);
     const WriteOptions how = options();
+    under_way_ = [=](Model& model) { model.write(written, offset, data, how); };
     const auto found = co_await session.write(written, offset, data, how);
     if (had_room(found)) expect_same(found, model_.write(written, offset, data, how), "write");
   }
@@ -382,6 +496,7 @@ class RandomOperations {
     const InodeNumber written = file();
     const std::vector<std::byte> data = bytes(2 * kBlock);
     const WriteOptions how = options();
+    under_way_ = [=](Model& model) { model.append(written, data, how); };
     const auto found = co_await session.append(written, data, how);
     if (!had_room(found)) co_return;
     const auto expected = model_.append(written, data, how);
@@ -394,6 +509,7 @@ class RandomOperations {
     const InodeNumber cut = file();
     const Bytes size = any(20) == 0 ? kLargestFile - any(3) : place();
     const WriteOptions how = options();
+    under_way_ = [=](Model& model) { model.truncate(cut, size, how); };
     const auto found = co_await session.truncate(cut, size, how);
     if (had_room(found)) expect_same(found, model_.truncate(cut, size, how), "truncate");
   }
@@ -405,6 +521,7 @@ class RandomOperations {
                          : any(2) == 0                                 ? place()
                                                                        : any(300);
     const WriteOptions how = options();
+    under_way_ = [=](Model& model) { model.allocate(changed, mode, offset, length, how); };
     const auto found = co_await session.allocate(changed, mode, offset, length, how);
     if (had_room(found)) {
       expect_same(found, model_.allocate(changed, mode, offset, length, how), "allocate");
@@ -434,19 +551,26 @@ class RandomOperations {
       EXPECT_EQ(*found, *expected);
     }
   }
-  Task<> hold_or_release(Session& session) {
+  Task<> hold_or_release(std::size_t which) {
+    const auto releases = [&](const auto& held) {
+      return !home_.has_servers() || held.second == which;  // each mount releases what it holds
+    };
     if (!held_.empty() && any(2) == 0) {
-      const std::size_t which = any(held_.size());
-      const InodeNumber released = held_[which];
-      held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(which));
-      co_await session.release(released, 1);
+      std::size_t place = any(held_.size());
+      for (std::size_t tries = 0; !releases(held_[place]); ++tries) {
+        if (tries == held_.size()) co_return;
+        place = (place + 1) % held_.size();
+      }
+      const InodeNumber released = held_[place].first;
+      held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(place));
+      co_await sessions_[which]->release(released, 1);
       model_.release(released);
       co_return;
     }
     const InodeNumber held = inode();
-    const auto found = co_await session.hold(held);
+    const auto found = co_await sessions_[which]->hold(held);
     expect_same(found, model_.hold(held), "hold");
-    if (found) held_.push_back(held);
+    if (found) held_.emplace_back(held, which);
   }
   Task<> look(Session& session) {
     const InodeNumber in = directory();
@@ -471,17 +595,21 @@ class RandomOperations {
   }
 
   Thread* thread_;
-  const FsSystem& system_;
-  FsConfig config_;
+  std::unique_ptr<Home> own_home_;
+  Home& home_;
   std::mt19937_64 random_;
   Model model_;
-  std::shared_ptr<FileSystem> files_;
+  std::array<std::shared_ptr<FileSystem>, 2> files_;  // one, or one for each session
   std::array<std::unique_ptr<Session>, 2> sessions_;
   std::uint64_t clock_ = 1'000'000'000'000;
   std::vector<InodeNumber> known_{kRootInode};
-  std::vector<InodeNumber> held_;
+  std::vector<std::pair<InodeNumber, std::size_t>> held_;  // and the session that holds it
   std::string target_;
   std::vector<ExtendedAttribute> extended_;
+  // What the operation under way does to the model, and what it creates.
+  std::function<void(Model&)> under_way_;
+  std::optional<std::pair<InodeNumber, std::string>> creates_;
+  std::optional<Interrupted> interrupted_;
   std::uint64_t refused_ = 0;
   std::uint64_t done_ = 0;
   std::uint64_t succeeded_ = 0;
