@@ -1,0 +1,250 @@
+// Data of regular files (section 4.3.2). A write goes to new pages, which the session allocates from
+// its own chunks, in its own node's store if it has one; then a log commit puts them in place of the
+// old ones.
+#include <algorithm>
+
+#include "platform/runtime/work.h"
+#include "systems/orion/client/session.h"
+
+namespace perdura::systems::orion {
+
+using nova::Mapped;
+
+// --- reading
+
+Task<Result<Bytes>> Session::read(InodeNumber number, Bytes offset, std::span<std::byte> into) {
+  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  for (;;) {
+    std::errc error = co_await use_regular(*inode);
+    if (error != std::errc{}) co_return fail(error);
+    const Bytes size = inode->inode.size;
+    const Bytes length = std::min<Bytes>(into.size(), size - std::min(offset, size));
+    if (length == 0) co_return Bytes{0};
+    error = co_await read_pages(*inode, offset, into.first(length));
+    if (error != std::errc{}) co_return fail(error);
+    // A page that was READ later than that may have been reused meanwhile.
+    const bool is_current = co_await inodes_.is_current(*inode);
+    if (is_current) co_return length;
+  }
+}
+
+Task<std::errc> Session::read_pages(CachedInode& inode, Bytes offset, std::span<std::byte> into) {
+  while (!into.empty()) {
+    const Bytes begin = offset % kPage;
+    const Bytes part = std::min<Bytes>(kPage - begin, into.size());
+    const Mapped mapped = inode.inode.blocks.get(offset / kPage);
+    if (!mapped || mapped.is_unwritten()) {
+      std::fill_n(into.begin(), part, std::byte{0});
+    } else {
+      const std::errc error = co_await read_page(mapped.block(), begin, into.first(part));
+      if (error != std::errc{}) co_return error;
+    }
+    into = into.subspan(part);
+    offset += part;
+  }
+  co_return std::errc{};
+}
+
+Task<std::errc> Session::read_page(std::uint64_t gpa, Bytes from, std::span<std::byte> into) {
+  if (stores_.is_local(gpa)) {
+    stores_.local().read(page_of(gpa) * kPage + from, into);
+    co_return std::errc{};
+  }
+  if (const std::optional<PageCache::Pin> page = cache_.find(gpa)) {
+    copy_bytes(into, page->bytes().subspan(from, into.size()));
+    co_return std::errc{};
+  }
+  const PageCache::Pin page = co_await cache_.take();
+  if (!co_await stores_.read(gpa, page.buffer())) co_return std::errc::not_connected;
+  page.is_now(gpa);
+  copy_bytes(into, page.bytes().subspan(from, into.size()));
+  co_return std::errc{};
+}
+
+Task<std::errc> Session::read_block(CachedInode& inode, std::uint64_t index,
+                                    std::span<std::byte> into) {
+  const Mapped mapped = inode.inode.blocks.get(index);
+  const Bytes size = inode.inode.size;
+  const Bytes valid =
+      !mapped || mapped.is_unwritten() ? 0 : std::min(kPage, size - std::min(size, index * kPage));
+  if (valid > 0) {
+    const std::errc error = co_await read_page(mapped.block(), 0, into.first(valid));
+    if (error != std::errc{}) co_return error;
+  }
+  std::fill(into.begin() + static_cast<std::ptrdiff_t>(valid), into.end(), std::byte{0});
+  co_return std::errc{};
+}
+
+// --- writing
+
+// New pages, or if there are none, those that were allocated for the blocks and never written.
+Task<Result<std::vector<std::uint64_t>>> Session::pages_for(CachedInode& inode, Change& change,
+                                                            std::uint64_t first,
+                                                            std::uint64_t last) {
+  std::vector<std::uint64_t> pages;
+  bool is_full = false;
+  for (std::uint64_t index = first; index <= last;) {
+    const Mapped mapped = inode.inode.blocks.get(index);
+    if (is_full && mapped && mapped.is_unwritten()) {
+      pages.push_back(mapped.block());
+      ++index;
+      continue;
+    }
+    const Result<nova::Extent> taken = co_await take_pages(change, last - index + 1);
+    if (!taken) {
+      const bool may_go_on = taken.error() == std::errc::no_space_on_device && !is_full;
+      if (!may_go_on) {
+        give_back(change);
+        co_return fail(taken.error());
+      }
+      is_full = true;
+      continue;
+    }
+    for (std::uint64_t i = 0; i < taken->count; ++i) pages.push_back(taken->first + i);
+    index += taken->count;
+  }
+  co_return pages;
+}
+
+Task<std::errc> Session::write_page(Change& change, std::uint64_t gpa, const PageCache::Pin& page) {
+  const std::optional<Written> written = co_await stores_.write(gpa, page.buffer());
+  if (!written) co_return std::errc::not_connected;
+  if (*written == Written::noticed) change.forces = stores_.others(gpa);
+  if (!stores_.is_local(gpa)) page.is_now(gpa);
+  co_return std::errc{};
+}
+
+// Writes the data to its pages. Blocks that it fills only in part start as copies of the current
+// contents; what follows the end of the file is zeros in every page.
+Task<std::errc> Session::write_blocks(CachedInode& inode, Change& change,
+                                      std::span<const std::uint64_t> pages, Bytes offset,
+                                      std::span<const std::byte> data) {
+  std::uint64_t index = offset / kPage;
+  for (const std::uint64_t gpa : pages) {
+    const Bytes begin = offset % kPage;
+    const Bytes part = std::min<Bytes>(kPage - begin, data.size());
+    const PageCache::Pin page = co_await cache_.take();
+    if (part < kPage) {
+      const std::errc error = co_await read_block(inode, index, page.bytes());
+      if (error != std::errc{}) co_return error;
+    }
+    copy_bytes(page.bytes().subspan(begin, part), data.first(part));
+    const std::errc error = co_await write_page(change, gpa, page);
+    if (error != std::errc{}) co_return error;
+    data = data.subspan(part);
+    offset += part;
+    ++index;
+  }
+  co_return std::errc{};
+}
+
+Task<Result<Bytes>> Session::try_write(CachedInode& inode, std::optional<Bytes> at,
+                                       std::span<const std::byte> data,
+                                       const fs::WriteOptions& options) {
+  const Bytes offset = at.value_or(inode.inode.size);
+  if (data.empty()) co_return offset;
+  if (data.size() > fs::kLargestFile || offset > fs::kLargestFile - data.size()) {
+    co_return fail(std::errc::file_too_large);
+  }
+  const Bytes end = offset + data.size();
+  Change change;
+  const auto pages = co_await pages_for(inode, change, offset / kPage, (end - 1) / kPage);
+  if (!pages) co_return fail(pages.error());
+  const std::errc written = co_await write_blocks(inode, change, *pages, offset, data);
+  if (written != std::errc{}) {
+    give_back(change);
+    co_return fail(written);
+  }
+  if (offset % kPage != 0 || end % kPage != 0) {
+    // The contents that were copied may not have been those of the file anymore.
+    const bool is_current = co_await inodes_.is_current(inode);
+    if (!is_current) {
+      give_back(change);
+      co_return fail(std::errc::resource_unavailable_try_again);
+    }
+  }
+  nova::WriteEntry run{entry_header(nova::EntryType::write, options.now,
+                                    mode_after(inode.inode, options), nova::kExtends),
+                       offset / kPage, pages->front(), 0, end};
+  for (const std::uint64_t page : *pages) {
+    if (page != run.block + run.count || run.count == kLongestWrite / kPage) {
+      change.add(run);
+      run.file_block += run.count;
+      run.block = page;
+      run.count = 0;
+    }
+    ++run.count;
+  }
+  change.add(run);
+  const std::errc done = co_await commit(inode, change, at ? By::commit : By::rpc);
+  if (done != std::errc{}) co_return fail(done);
+  co_return offset;
+}
+
+Task<Result<Bytes>> Session::write_at(InodeNumber number, std::optional<Bytes> offset,
+                                      std::span<const std::byte> data,
+                                      const fs::WriteOptions& options) {
+  const OwnPages::Use use(own_);
+  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  for (;;) {
+    const std::errc error = co_await use_regular(*inode);
+    if (error != std::errc{}) co_return fail(error);
+    const Result<Bytes> written = co_await try_write(*inode, offset, data, options);
+    if (written || written.error() != std::errc::resource_unavailable_try_again) {
+      co_return written;
+    }
+    ++repetitions_;
+  }
+}
+
+Task<Result<void>> Session::write(InodeNumber inode, Bytes offset, std::span<const std::byte> data,
+                                  const fs::WriteOptions& options) {
+  const Result<Bytes> written = co_await write_at(inode, offset, data, options);
+  if (!written) co_return fail(written.error());
+  co_return Result<void>{};
+}
+
+Task<Result<Bytes>> Session::append(InodeNumber inode, std::span<const std::byte> data,
+                                    const fs::WriteOptions& options) {
+  return write_at(inode, std::nullopt, data, options);
+}
+
+// --- the rest
+
+Task<Result<Bytes>> Session::seek(InodeNumber number, Bytes offset, Seek what) {
+  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  const std::errc error = co_await use_regular(*inode);
+  if (error != std::errc{}) co_return fail(error);
+  const nova::Inode& file = inode->inode;
+  if (offset >= file.size) co_return fail(std::errc::no_such_device_or_address);
+  std::uint64_t index = offset / kPage;
+  bool found = false;
+  file.blocks.visit(index, (file.size - 1) / kPage, [&](std::uint64_t at, Mapped) {
+    if (what == Seek::data) {
+      index = at;
+      found = true;
+      return false;
+    }
+    if (at != index) return false;
+    ++index;
+    return true;
+  });
+  if (what == Seek::data && !found) co_return fail(std::errc::no_such_device_or_address);
+  co_return std::min(std::max(offset, index * kPage), file.size);
+}
+
+Task<Result<void>> Session::sync(InodeNumber number) {
+  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  const std::errc error = co_await inodes_.refresh(*inode);
+  if (error != std::errc{}) co_return fail(error);
+  co_return co_await sync_all();
+}
+
+// With strong consistency everything is durable already.
+Task<Result<void>> Session::sync_all() {
+  const bool forced = co_await stores_.force_all();
+  if (!forced) co_return fail(std::errc::not_connected);
+  co_return Result<void>{};
+}
+
+}  // namespace perdura::systems::orion

@@ -1,0 +1,188 @@
+// Names in directories: looked up in copies of the directories' logs, changed by RPCs.
+#include "platform/base/plain_name.h"
+#include "systems/orion/client/session.h"
+
+namespace perdura::systems::orion {
+
+namespace {
+
+std::errc why_not_name(std::string_view name) {
+  if (!is_entry_name(name)) return std::errc::invalid_argument;
+  return name.size() > fs::kLongestName ? std::errc::filename_too_long : std::errc{};
+}
+
+Outgoing request_for(Request request, InodeNumber inode, std::string_view name, Timestamp now) {
+  Outgoing outgoing{.header = {.request = request, .inode = number_of(inode)},
+                    .name = shortened_name(name)};
+  outgoing.arguments.seconds = now.seconds;
+  outgoing.arguments.nanoseconds = now.nanoseconds;
+  return outgoing;
+}
+
+// Between looking up a name and looking at its inode, the name may be removed; then it is looked up
+// again, so often.
+constexpr int kMostLookUps = 1000;
+
+constexpr Picoseconds kBetweenAsking = Microseconds(1);
+
+void add_bytes(std::vector<std::byte>& to, const void* from, std::size_t size) {
+  const auto* const bytes = static_cast<const std::byte*>(from);
+  to.insert(to.end(), bytes, bytes + size);
+}
+
+// The payload of a request to create: a link's target, then extended attributes.
+std::vector<std::byte> payload_of(const fs::NewInode& inode) {
+  std::vector<std::byte> payload;
+  add_bytes(payload, inode.target.data(), inode.target.size());
+  for (const fs::ExtendedAttribute& one : inode.extended) {
+    const std::uint32_t lengths[2] = {static_cast<std::uint32_t>(one.name.size()),
+                                      static_cast<std::uint32_t>(one.value.size())};
+    add_bytes(payload, lengths, sizeof lengths);
+    add_bytes(payload, one.name.data(), one.name.size());
+    add_bytes(payload, one.value.data(), one.value.size());
+  }
+  return payload;
+}
+
+void describe(const fs::NewInode& inode, Outgoing& request) {
+  Arguments& arguments = request.arguments;
+  arguments.mode = inode.mode;
+  arguments.uid = inode.uid;
+  arguments.gid = inode.gid;
+  arguments.device = inode.device;
+  arguments.other = inode.target.size();
+  arguments.extended = static_cast<std::uint16_t>(inode.extended.size());
+}
+
+}  // namespace
+
+Task<Result<fs::Attributes>> Session::look_up(InodeNumber directory, std::string_view name) {
+  for (int i = 0; i < kMostLookUps; ++i) {
+    std::uint64_t number = 0;
+    std::uint32_t type = 0;
+    {
+      const Inodes::Use in = co_await inodes_.use(number_of(directory));
+      const std::errc error = co_await use_directory(*in);
+      if (error != std::errc{}) co_return fail(error);
+      if (const std::errc wrong = why_not_name(name); wrong != std::errc{}) co_return fail(wrong);
+      const nova::Name* const found = in->inode.directory->find(inodes_.logs(), name);
+      if (found == nullptr) co_return fail(std::errc::no_such_file_or_directory);
+      number = found->inode;
+      type = static_cast<std::uint32_t>(found->type) << 12;
+    }
+    const Inodes::Use child = co_await inodes_.use(number);
+    const std::errc error = co_await inodes_.refresh(*child);
+    if (error == std::errc{}) co_return child->inode.attributes();
+    if (error == std::errc::io_error) {
+      fs::Attributes damaged{.inode = InodeNumber{number}, .mode = type, .damaged = true};
+      co_return damaged;
+    }
+    if (error != std::errc::no_such_file_or_directory) co_return fail(error);
+  }
+  co_return fail(std::errc::io_error);
+}
+
+Task<Result<InodeNumber>> Session::parent(InodeNumber directory) {
+  const Inodes::Use in = co_await inodes_.use(number_of(directory));
+  const std::errc error = co_await use_directory(*in);
+  if (error != std::errc{}) co_return fail(error);
+  if (in->inode.links == 0) co_return fail(std::errc::no_such_file_or_directory);
+  co_return InodeNumber{in->inode.parent()};
+}
+
+Task<Result<fs::Attributes>> Session::create(InodeNumber directory, std::string_view name,
+                                             const fs::NewInode& inode, Timestamp now) {
+  Outgoing request = request_for(Request::create, directory, name, now);
+  const std::vector<std::byte> payload = payload_of(inode);
+  describe(inode, request);
+  request.payload = payload;
+  co_return co_await call_for_attributes(request);
+}
+
+Task<Result<fs::Attributes>> Session::create_unnamed(const fs::NewInode& inode, Timestamp now) {
+  Outgoing request = request_for(Request::create_unnamed, InodeNumber{}, {}, now);
+  const std::vector<std::byte> payload = payload_of(inode);
+  describe(inode, request);
+  request.payload = payload;
+  const Result<fs::Attributes> made = co_await call_for_attributes(request);
+  if (made) files_->holds().made(number_of(made->inode));
+  co_return made;
+}
+
+Task<Result<fs::Attributes>> Session::link(InodeNumber inode, InodeNumber directory,
+                                           std::string_view name, Timestamp now) {
+  Outgoing request = request_for(Request::link, inode, name, now);
+  request.arguments.other = number_of(directory);
+  return call_for_attributes(request);
+}
+
+Task<Result<void>> Session::unlink(InodeNumber directory, std::string_view name, Timestamp now) {
+  return call_without_value(request_for(Request::unlink, directory, name, now));
+}
+
+Task<Result<void>> Session::remove_directory(InodeNumber directory, std::string_view name,
+                                             Timestamp now) {
+  return call_without_value(request_for(Request::remove_directory, directory, name, now));
+}
+
+Task<Result<void>> Session::rename(InodeNumber from, std::string_view name, InodeNumber to,
+                                   std::string_view new_name, fs::RenameMode mode, Timestamp now) {
+  Outgoing request = request_for(Request::rename, from, name, now);
+  request.other_name = shortened_name(new_name);
+  request.arguments.other = number_of(to);
+  request.arguments.how = static_cast<std::uint8_t>(mode);
+  return call_without_value(request);
+}
+
+Task<Result<std::vector<fs::DirectoryEntry>>> Session::entries(InodeNumber directory,
+                                                               std::uint64_t cookie,
+                                                               std::size_t most) {
+  const Inodes::Use in = co_await inodes_.use(number_of(directory));
+  const std::errc error = co_await use_directory(*in);
+  if (error != std::errc{}) co_return fail(error);
+  std::vector<fs::DirectoryEntry> found;
+  if (most == 0) co_return found;
+  in->inode.directory->visit(cookie, [&](const nova::Name& name) {
+    std::string text(name.length, '\0');
+    inodes_.logs().read(name.offset + sizeof(nova::AddEntry),
+                        std::as_writable_bytes(std::span(text.data(), text.size())));
+    found.push_back({std::move(text), InodeNumber{name.inode},
+                     static_cast<std::uint32_t>(name.type) << 12, name.cookie});
+    return found.size() < most;
+  });
+  co_return found;
+}
+
+Task<Result<std::uint64_t>> Session::last_cookie(InodeNumber directory) {
+  const Inodes::Use in = co_await inodes_.use(number_of(directory));
+  const std::errc error = co_await use_directory(*in);
+  if (error != std::errc{}) co_return fail(error);
+  co_return in->inode.directory->next_cookie() - 1;
+}
+
+Task<Result<void>> Session::hold(InodeNumber inode) {
+  for (;;) {
+    switch (files_->holds().add(number_of(inode))) {
+      case Holds::Outcome::held:
+        co_return Result<void>{};
+      case Holds::Outcome::busy:
+        co_await sleep_for(kBetweenAsking);
+        break;
+      case Holds::Outcome::first: {
+        const Result<void> held =
+            co_await call_without_value(request_for(Request::hold, inode, {}, {}));
+        files_->holds().told(number_of(inode), held.has_value());
+        co_return held;
+      }
+    }
+  }
+}
+
+Task<> Session::release(InodeNumber inode, std::uint64_t holds) {
+  if (!files_->holds().remove(number_of(inode), holds)) co_return;
+  Outgoing request = request_for(Request::release, inode, {}, {});
+  request.arguments.other = 1;
+  co_await call_without_value(request);
+}
+
+}  // namespace perdura::systems::orion

@@ -1,0 +1,153 @@
+#include "systems/orion/client/session.h"
+
+#include "platform/runtime/work.h"
+
+namespace perdura::systems::orion {
+
+Session::Session(std::shared_ptr<FileSystem> files, Thread& thread)
+    : files_(std::move(files)),
+      thread_(thread),
+      link_(thread, files_->mds(), files_->parameters(), files_->mount(), !is_speculative()),
+      cache_(thread, files_->parameters().cached_pages),
+      stores_(thread, files_->config(), files_->parameters(), files_->mount(),
+              files_->local_pages()),
+      inodes_(thread, link_, cache_, *files_) {}
+
+std::vector<double> Session::metrics() const {
+  std::vector<double> values(kMeasuredCount);
+  const auto set = [&](Measured what, std::uint64_t value) {
+    values[static_cast<std::size_t>(what)] = static_cast<double>(value);
+  };
+  set(Measured::tail_reads, link_.counts().tail_reads);
+  set(Measured::log_reads, link_.counts().log_reads);
+  set(Measured::commits, link_.counts().commits);
+  set(Measured::rpcs, link_.counts().rpcs);
+  set(Measured::page_reads, stores_.reads());
+  set(Measured::page_writes, stores_.writes());
+  set(Measured::cache_hits, cache_.hits());
+  set(Measured::extensions, inodes_.counts().extensions);
+  set(Measured::rebuilds, inodes_.counts().rebuilds);
+  set(Measured::repetitions, repetitions_);
+  set(Measured::late_reads, inodes_.counts().late_reads);
+  return values;
+}
+
+nova::EntryHeader entry_header(nova::EntryType type, Timestamp now, std::uint32_t mode,
+                               std::uint8_t flags) {
+  return {.type = type,
+          .flags = flags,
+          .seconds = now.seconds,
+          .nanoseconds = now.nanoseconds,
+          .mode = mode};
+}
+
+std::uint32_t mode_after(const nova::Inode& inode, const fs::WriteOptions& options) {
+  std::uint32_t mode = inode.mode;
+  if (!options.clear_set_id) return mode;
+  mode &= ~static_cast<std::uint32_t>(S_ISUID);
+  if ((mode & S_IXGRP) != 0) mode &= ~static_cast<std::uint32_t>(S_ISGID);
+  return mode;
+}
+
+Task<std::errc> Session::use_directory(CachedInode& inode) {
+  const std::errc error = co_await inodes_.refresh(inode);
+  if (error != std::errc{}) co_return error;
+  co_return inode.inode.directory == nullptr ? std::errc::not_a_directory : std::errc{};
+}
+
+Task<std::errc> Session::use_regular(CachedInode& inode) {
+  const std::errc error = co_await inodes_.refresh(inode);
+  if (error != std::errc{}) co_return error;
+  co_return inode.inode.is(S_IFREG) ? std::errc{} : std::errc::invalid_argument;
+}
+
+// --- RPCs
+
+Task<Result<Reply>> Session::call(Outgoing request) {
+  const std::optional<Reply> reply = co_await link_.call(request);
+  if (!reply) co_return fail(std::errc::not_connected);
+  if (reply->error == kStale) co_return fail(std::errc::resource_unavailable_try_again);
+  if (reply->error != 0) co_return fail(static_cast<std::errc>(reply->error));
+  co_return *reply;
+}
+
+Task<Result<void>> Session::call_without_value(Outgoing request) {
+  const Result<Reply> reply = co_await call(request);
+  if (!reply) co_return fail(reply.error());
+  co_return Result<void>{};
+}
+
+Task<Result<fs::Attributes>> Session::call_for_attributes(Outgoing request) {
+  const Result<Reply> reply = co_await call(request);
+  if (!reply) co_return fail(reply.error());
+  co_return reply->attributes;
+}
+
+// --- commits
+
+void Session::give_back(Change& change) {
+  for (const nova::Extent& extent : change.taken) own_.give(extent);
+  change.taken.clear();
+}
+
+void Session::settle(Change& change) {
+  for (const nova::Extent& extent : change.taken) own_.settle(extent);
+  change.taken.clear();
+}
+
+Task<std::errc> Session::commit(CachedInode& inode, Change& change, By by) {
+  const bool speculates = is_speculative() && by == By::commit && change.forces == 0 &&
+                          change.entries.size() <= kMostCommitted &&
+                          inodes_.fits(inode, change.entries.size());
+  if (!speculates) co_return co_await commit_answered(inode, change, by);
+  Outgoing request{.header = {.request = Request::commit,
+                              .inode = inode.inode.number,
+                              .generation = inode.inode.generation,
+                              .tail = inode.inode.log.tail,
+                              .forces = change.forces},
+                   .payload = change.entries};
+  if (!co_await link_.send(request)) co_return std::errc::not_connected;
+  settle(change);
+  inodes_.add_unconfirmed(inode, change.entries);
+  co_return std::errc{};
+}
+
+Task<std::errc> Session::commit_answered(CachedInode& inode, Change& change, By by) {
+  const bool is_short = by == By::commit && change.entries.size() <= kMostCommitted;
+  Outgoing request{.header = {.request = is_short ? Request::commit : Request::update,
+                              .inode = inode.inode.number,
+                              .generation = inode.inode.generation,
+                              .tail = inode.inode.log.tail,
+                              .forces = change.forces},
+                   .payload = change.entries};
+  const Result<Reply> reply = co_await call(request);
+  if (!reply) {
+    // If the connection broke, the entries may be in the log, and the pages with them.
+    if (reply.error() != std::errc::not_connected) give_back(change);
+    co_return reply.error();
+  }
+  settle(change);
+  co_await inodes_.add_own(inode, change.entries, reply->tail);
+  co_return std::errc{};
+}
+
+// --- pages
+
+Task<Result<nova::Extent>> Session::take_pages(Change& change, std::uint64_t most) {
+  nova::Extent taken = own_.take(most);
+  for (std::uint64_t own = 0; taken.count == 0; ++own) {
+    const std::vector<std::uint64_t> used_up = own_.used_up();
+    Outgoing request{.header = {.request = Request::take_chunk},
+                     .payload = std::as_bytes(std::span(used_up))};
+    request.arguments.other =
+        stores_.own_group().value_or(thread_.endpoint.address().port % files_->parameters().groups);
+    request.arguments.device = own;
+    const Result<Reply> reply = co_await call(request);
+    if (!reply) co_return fail(reply.error());
+    if (own_.add(*reply)) taken = own_.take(most);
+  }
+  change.taken.push_back(taken);
+  co_return taken;
+}
+
+}  // namespace perdura::systems::orion

@@ -1,0 +1,129 @@
+// A network thread of the MDS (section 4.2.2): receives the requests of its sessions, appends log
+// commits itself, hands RPCs to the file-system thread of their inode, and answers both.
+//
+//   client ── SEND ──▶ network thread ── commit: append, answer ─────────────▶ client
+//                            │   ▲
+//                            ▼   │ RPC: by inode number
+//                       file-system thread
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "platform/platform.h"
+#include "rpc/sessions.h"
+#include "systems/orion/mds/forces.h"
+#include "systems/orion/mds/requests.h"
+#include "systems/orion/mds/session.h"
+
+namespace perdura::systems::orion {
+
+// Executes RPCs of the inodes that are its own.
+struct FsThread {
+  std::unique_ptr<BackgroundThread> thread;
+  std::unique_ptr<Requests> requests;
+};
+
+// The counts of a network thread.
+struct MdsCounts {
+  std::uint64_t commits = 0;
+  std::uint64_t rpcs = 0;
+  std::uint64_t forces = 0;     // acknowledgments of stores
+  std::uint64_t malformed = 0;  // messages; each ends its session
+  std::uint64_t dropped = 0;    // speculative commits that could not be appended
+};
+
+class NetworkThread : public std::enable_shared_from_this<NetworkThread> {
+ public:
+  // `fs_threads` may be empty; then RPCs are executed here.
+  NetworkThread(Thread& thread, const std::string& name, Metadata& metadata,
+                std::span<FsThread> fs_threads, const Parameters& parameters,
+                std::uint32_t context);
+
+  Task<> serve();
+  const MdsCounts& counts() const { return counts_; }
+  // Ends the sessions of a mount. Returns when what they held has been released.
+  Task<> end_mount(std::uint64_t mount);
+
+  // The calls that a session may have under way.
+  static constexpr std::uint32_t kCalls = 16;
+
+ private:
+  struct StoreConnection {
+    std::uint32_t number = 0;
+    std::uint32_t group = 0;
+    std::unique_ptr<fabric::QueuePair> queue_pair;
+    std::set<SessionId> fencing{};  // sessions of which it is told that they have ended
+    bool is_free() const { return queue_pair == nullptr; }
+  };
+
+  // Lives as long as the thread serves.
+  struct Serving {
+    NetworkThread& network;
+    ~Serving();
+  };
+
+  void accept(fabric::ConnectionRequest& request);
+  void accept_session(fabric::ConnectionRequest& request, const Hello& hello);
+  void accept_store(fabric::ConnectionRequest& request, const Hello& hello);
+  void received_from(StoreConnection& store, const fabric::ReceiveCompletion& completion);
+  // Returns when no store lets the session write anymore.
+  Task<> fence(SessionId session);
+  void handle(const fabric::ReceiveCompletion& completion);
+  void received(MdsSession& session, const fabric::ReceiveCompletion& completion);
+  void end(MdsSession& session);
+  Task<> finish(std::shared_ptr<NetworkThread> self, MdsSession& session);
+  Task<bool> await_forces(const MdsSession& session, const ParsedRequest& request);
+  bool commit(MdsSession& session, const ParsedRequest& request);
+  Task<> call(std::shared_ptr<NetworkThread> self, MdsSession& session,
+              std::vector<std::byte> message);
+  // READs the payload of a request from the client's memory. Returns false if that fails.
+  Task<bool> fetch_payload(MdsSession& session, ParsedRequest& request,
+                           std::vector<std::byte>& payload);
+  // Executes a request on the thread that has its inode.
+  Task<Reply> execute(MdsSession& session, const ParsedRequest& request);
+  void answer(MdsSession& session, const MessageHeader& header, Reply reply);
+  SessionNumber number_of(const MdsSession& session) const {
+    return context_ * static_cast<SessionNumber>(sessions_.size()) + session.number;
+  }
+  Requester requester_of(const MdsSession& session) const {
+    return {number_of(session), session.id.mount};
+  }
+  std::uint32_t receive_buffers() const {
+    return static_cast<std::uint32_t>(parameters_.session_buffers / kMessageRoom);
+  }
+  fabric::LocalBuffer receive_buffer(const MdsSession& session, std::uint64_t index) const;
+  fabric::LocalBuffer store_buffer(std::uint64_t index) const;
+  fabric::LocalBuffer reply_buffer(const MdsSession& session, std::uint32_t call) const;
+
+  Thread& thread_;
+  Metadata& metadata_;
+  std::span<FsThread> fs_threads_;
+  Parameters parameters_;
+  std::uint32_t context_;
+  Requests requests_;  // executes what this thread executes
+  Forces forces_;
+  MdsCounts counts_;
+  std::unique_ptr<pmem::Region> buffers_;  // receive buffers, in persistent memory
+  fabric::MemoryRegion buffer_memory_;
+  std::unique_ptr<pmem::Region> replies_;
+  fabric::MemoryRegion reply_memory_;
+  std::unique_ptr<pmem::Region> payload_;  // holds that of one request at a time
+  fabric::MemoryRegion payload_memory_;
+  Semaphore payload_turn_{1};
+  fabric::MemoryRegion volume_memory_;
+  fabric::MemoryRegion words_memory_;
+  std::uint32_t max_inline_;
+  fabric::CompletionQueue completions_;
+  rpc::SessionTable<MdsSession> sessions_;
+  std::unique_ptr<pmem::Region> store_memory_;  // receive buffers, then a message to each store
+  fabric::MemoryRegion store_registered_;
+  std::unique_ptr<fabric::ReceiveQueue> store_buffers_;
+  rpc::SessionTable<StoreConnection> stores_;
+  WaitList ended_;
+  WaitList fenced_;
+};
+
+}  // namespace perdura::systems::orion

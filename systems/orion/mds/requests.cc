@@ -1,0 +1,223 @@
+#include "systems/orion/mds/requests.h"
+
+#include <cstring>
+
+#include "rpc/messages.h"
+
+namespace perdura::systems::orion {
+
+namespace {
+
+Reply failed(std::errc error) { return {.error = static_cast<std::int32_t>(error)}; }
+
+Reply reply_of(const nova::Result<void>& result) {
+  return result ? Reply{} : failed(result.error());
+}
+Reply reply_of(const nova::Result<fs::Attributes>& result) {
+  if (!result) return failed(result.error());
+  Reply reply;
+  reply.attributes = *result;
+  return reply;
+}
+
+fs::Timestamp time_of(const Arguments& arguments) {
+  return {arguments.seconds, arguments.nanoseconds};
+}
+
+// Reads the extended attributes that a new inode gets. Returns false if they do not fit into the
+// payload.
+bool read_extended(std::span<const std::byte> payload, std::size_t count,
+                   std::vector<fs::ExtendedAttribute>& extended) {
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint32_t lengths[2];
+    if (payload.size() < sizeof lengths) return false;
+    std::memcpy(lengths, payload.data(), sizeof lengths);
+    payload = payload.subspan(sizeof lengths);
+    if (lengths[0] > payload.size() || lengths[1] > payload.size() - lengths[0]) return false;
+    fs::ExtendedAttribute one;
+    one.name.assign(reinterpret_cast<const char*>(payload.data()), lengths[0]);
+    const auto value = payload.subspan(lengths[0], lengths[1]);
+    one.value.assign(value.begin(), value.end());
+    extended.push_back(std::move(one));
+    payload = payload.subspan(lengths[0] + lengths[1]);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool parse(std::span<const std::byte> bytes, ParsedRequest& request) {
+  if (bytes.size() < sizeof(MessageHeader)) return false;
+  request.header = rpc::read_message<MessageHeader>(bytes);
+  if (static_cast<std::uint8_t>(request.header.request) > kLastRequest ||
+      request.header.length != bytes.size()) {
+    return false;
+  }
+  std::span<const std::byte> rest = bytes.subspan(sizeof(MessageHeader));
+  if (request.header.request == Request::commit) {
+    request.payload = rest;
+    return rest.size() <= kMostCommitted && !rest.empty() && rest.size() % kCacheLine == 0;
+  }
+  if (rest.size() < sizeof(Arguments)) return false;
+  request.arguments = rpc::read_message<Arguments>(rest);
+  rest = rest.subspan(sizeof(Arguments));
+  const std::size_t names =
+      std::size_t{request.arguments.name_length} + request.arguments.other_length;
+  const bool refers = (request.header.flags & kByReference) != 0;
+  if (rest.size() != names + (refers ? 0 : request.arguments.payload_length)) return false;
+  const char* const text = reinterpret_cast<const char*>(rest.data());
+  request.name = {text, request.arguments.name_length};
+  request.other_name = {text + request.arguments.name_length, request.arguments.other_length};
+  if (!refers) request.payload = rest.subspan(names);
+  return true;
+}
+
+Reply Requests::append(SessionNumber session, const MessageHeader& header,
+                       std::span<const std::byte> entries) {
+  Reply reply;
+  if (entries.empty() || entries.size() % kCacheLine != 0) {
+    return failed(std::errc::invalid_argument);
+  }
+  const bool speculative = (header.flags & kSpeculative) != 0;
+  const std::errc error = metadata_.append(context_, session, header.inode, header.generation,
+                                           speculative ? std::nullopt : std::optional(header.tail),
+                                           entries, reply.tail);
+  reply.error = error == std::errc::resource_unavailable_try_again
+                    ? kStale
+                    : static_cast<std::int32_t>(error);
+  return reply;
+}
+
+Reply Requests::execute(const Requester& requester, const ParsedRequest& request) {
+  const Arguments& given = request.arguments;
+  const std::uint64_t inode = request.header.inode;
+  const fs::Timestamp now = time_of(given);
+  switch (request.header.request) {
+    case Request::commit:
+    case Request::update:
+      return append(requester.session, request.header, request.payload);
+    case Request::create:
+    case Request::create_unnamed:
+      return create(requester, request);
+    case Request::link:
+      return reply_of(operations_.link(inode, given.other, request.name, now));
+    case Request::unlink:
+      return reply_of(operations_.remove(inode, request.name, false, now));
+    case Request::remove_directory:
+      return reply_of(operations_.remove(inode, request.name, true, now));
+    case Request::rename:
+      if (given.how > static_cast<std::uint8_t>(fs::RenameMode::exchange)) break;
+      return reply_of(operations_.rename(inode, request.name, given.other, request.other_name,
+                                         static_cast<fs::RenameMode>(given.how), now));
+    case Request::change:
+      return change(request);
+    case Request::set_extended:
+      if (given.how > static_cast<std::uint8_t>(fs::AttributeMode::neither)) break;
+      return reply_of(operations_.set_extended(inode, request.name, request.payload,
+                                               static_cast<fs::AttributeMode>(given.how), now));
+    case Request::remove_extended:
+      return reply_of(operations_.remove_extended(inode, request.name, now));
+    case Request::hold: {
+      const nova::Result<void> held = operations_.hold(inode);
+      if (held) metadata_.mounts().add_hold(requester.mount, inode);
+      return reply_of(held);
+    }
+    case Request::release: {
+      const std::uint64_t holds =
+          metadata_.mounts().remove_holds(requester.mount, inode, given.other);
+      if (holds == 0) break;
+      operations_.release(inode, holds);
+      return {};
+    }
+    case Request::take_chunk:
+      return take_chunk(requester, request);
+    case Request::statistics: {
+      Reply reply;
+      nova::Volume& volume = metadata_.volume();
+      reply.statistics = {.capacity = metadata_.pages().capacity() * kPage,
+                          .free = (metadata_.pages().free_count() + volume.waiting_pages()) * kPage,
+                          .inodes = volume.numbers().capacity(),
+                          .free_inodes = volume.numbers().free_count()};
+      return reply;
+    }
+    case Request::leave:
+      return {};
+  }
+  return failed(std::errc::invalid_argument);
+}
+
+Reply Requests::create(const Requester& requester, const ParsedRequest& request) {
+  const Arguments& given = request.arguments;
+  std::vector<fs::ExtendedAttribute> extended;
+  std::span<const std::byte> payload = request.payload;
+  // A symbolic link's target comes first.
+  const std::size_t target = given.other;
+  if (target > payload.size() ||
+      !read_extended(payload.subspan(target), given.extended, extended)) {
+    return failed(std::errc::invalid_argument);
+  }
+  const fs::NewInode inode{.mode = given.mode,
+                           .uid = given.uid,
+                           .gid = given.gid,
+                           .device = given.device,
+                           .target = {reinterpret_cast<const char*>(payload.data()), target},
+                           .extended = extended};
+  if (request.header.request == Request::create) {
+    return reply_of(operations_.create(request.header.inode, request.name, inode, time_of(given)));
+  }
+  const auto made = operations_.create_unnamed(inode, time_of(given));
+  if (made) {
+    metadata_.mounts().add_hold(requester.mount, static_cast<std::uint64_t>(made->inode));
+  }
+  return reply_of(made);
+}
+
+Reply Requests::change(const ParsedRequest& request) {
+  const Arguments& given = request.arguments;
+  const auto has = [&](ChangePart part) {
+    return (given.present & static_cast<std::uint8_t>(part)) != 0;
+  };
+  fs::AttributeChange change;
+  if (has(ChangePart::permissions)) change.permissions = given.mode;
+  if (has(ChangePart::uid)) change.uid = given.uid;
+  if (has(ChangePart::gid)) change.gid = given.gid;
+  if (has(ChangePart::accessed)) {
+    change.accessed = {given.accessed_seconds, given.accessed_nanoseconds};
+  }
+  if (has(ChangePart::modified)) {
+    change.modified = {given.modified_seconds, given.modified_nanoseconds};
+  }
+  if (has(ChangePart::changed)) change.changed = time_of(given);
+  if (has(ChangePart::extended)) {
+    change.extended = fs::AttributeChange::Extended{.name = request.name};
+    if (has(ChangePart::extended_value)) change.extended->value = request.payload;
+  }
+  return reply_of(operations_.change(request.header.inode, change));
+}
+
+Reply Requests::take_chunk(const Requester& requester, const ParsedRequest& request) {
+  // The payload names the chunks that it gives back.
+  for (std::size_t at = 0; at + kWord <= request.payload.size(); at += kWord) {
+    std::uint64_t first = 0;
+    std::memcpy(&first, request.payload.data() + at, kWord);
+    metadata_.pages().give_back(requester.session, first);
+  }
+  const auto group = static_cast<std::uint32_t>(request.arguments.other);
+  const std::optional<Chunk> chunk =
+      metadata_.pages().take(requester.session, group, request.arguments.device);
+  if (!chunk) return failed(std::errc::no_space_on_device);
+  Reply reply;
+  reply.value = chunk->first;
+  reply.count = chunk->count;
+  std::copy(chunk->free.begin(), chunk->free.end(), std::begin(reply.free));
+  return reply;
+}
+
+void Requests::end_session(const Requester& requester) {
+  for (const auto& [inode, holds] : metadata_.mounts().session_ends(requester.mount)) {
+    operations_.release(inode, holds);
+  }
+  metadata_.pages().give_back(requester.session);
+}
+
+}  // namespace perdura::systems::orion

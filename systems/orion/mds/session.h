@@ -1,0 +1,23 @@
+// A client's session, as the MDS knows it. Belongs to the network thread that accepted it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "platform/fabric/fabric.h"
+#include "systems/orion/protocol/messages.h"
+
+namespace perdura::systems::orion {
+
+struct MdsSession {
+  std::uint32_t number = 0;  // among those of its network thread
+  SessionId id{};
+  std::unique_ptr<fabric::ReceiveQueue> buffers;
+  std::unique_ptr<fabric::QueuePair> queue_pair;
+  std::uint32_t running = 0;  // requests under way
+  bool ended = false;         // the connection is gone, but requests may still be under way
+
+  bool is_free() const { return queue_pair == nullptr; }
+};
+
+}  // namespace perdura::systems::orion
