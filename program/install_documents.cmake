@@ -3,8 +3,10 @@
 # follow such a link to nothing. So a link to a file that is installed, too, gets that file's path from there, and of any
 # other link only the text remains, which mostly is the path in the source tree. Run by `cmake --install` with source (of
 # the project), made (a folder to write to), datadir, includedir.
-get_filename_component(data ${datadir} ABSOLUTE BASE_DIR ${CMAKE_INSTALL_PREFIX})
-get_filename_component(headers ${includedir} ABSOLUTE BASE_DIR ${CMAKE_INSTALL_PREFIX})
+# The prefix may be given relative to the working directory.
+get_filename_component(prefix ${CMAKE_INSTALL_PREFIX} ABSOLUTE)
+get_filename_component(data ${datadir} ABSOLUTE BASE_DIR ${prefix})
+get_filename_component(headers ${includedir} ABSOLUTE BASE_DIR ${prefix})
 
 # Sets `result` to the place where a file of the source tree is installed, or to "".
 function(installed_place path result)
