@@ -10,7 +10,8 @@ fail() {
   exit 1
 }
 
-"$cmake" --install "$build" --prefix "$place/first" >/dev/null
+# A prefix may be relative.
+(cd "$place" && "$cmake" --install "$build" --prefix first >/dev/null)
 mv "$place/first" "$place/prefix"
 mkdir "$place/elsewhere"
 cd "$place/elsewhere"
