@@ -186,8 +186,8 @@ class Volume {
   // They may be of the types write, size and attributes, one line each; all is given but the
   // checksums, which depend on the place. Who does not know the link count sets kKeepsLinks, and who
   // does not know whether others have extended the file, kExtends. The pages of write entries count
-  // as used from then on. Returns invalid_argument if an entry is impossible, and otherwise an error
-  // of use() or commit(); then nothing has changed.
+  // as used from then on. If an entry is impossible, it returns invalid_argument; it may also return
+  // an error of use() or commit(). After an error nothing has changed.
   std::errc append(Context& context, Inode& inode, std::span<const std::byte> entries,
                    Urgency urgency);
   // The same, but leaves it to others to apply the entries to the inode in DRAM, and to free what

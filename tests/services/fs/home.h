@@ -88,7 +88,7 @@ class Home {
     }
   }
 
-  // What the servers say. Nobody may use the file system meanwhile.
+  // Returns the contradictions that the servers find. Nobody may use the file system meanwhile.
   Task<std::string> audit() {
     co_await ask();
     std::string all;

@@ -55,7 +55,7 @@ class Life {
   }
 
  private:
-  // What a process has in DRAM goes with it, after the operation that uses it.
+  // Ends with a process and forgets the contents of its DRAM, after the operation that uses them.
   struct Process {
     std::optional<RandomOperations>& operations;
     ~Process() {

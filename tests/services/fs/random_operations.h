@@ -219,8 +219,8 @@ class RandomOperations {
   std::uint64_t refused() const { return refused_; }
   std::uint64_t done() const { return done_; }
   std::uint64_t succeeded() const { return succeeded_; }
-  // How often each of the system's events has happened, until it was unmounted or died last; those
-  // of servers are not among them.
+  // Counts of the system's events at clients, until it was unmounted or died last. Events at servers
+  // are not counted here.
   const std::vector<std::uint64_t>& events() const { return events_; }
   // The same since it was mounted last.
   Task<std::vector<std::uint64_t>> events_of_this_mount() {
@@ -606,7 +606,7 @@ class RandomOperations {
   std::vector<std::pair<InodeNumber, std::size_t>> held_;  // and the session that holds it
   std::string target_;
   std::vector<ExtendedAttribute> extended_;
-  // What the operation under way does to the model, and what it creates.
+  // Does to the model the same as the operation under way, which may create a name in a directory.
   std::function<void(Model&)> under_way_;
   std::optional<std::pair<InodeNumber, std::string>> creates_;
   std::optional<Interrupted> interrupted_;

@@ -258,7 +258,7 @@ TEST(NovaAppend, KeepsTheSizeAndTheLinksIfAskedTo) {
         const Bytes to = random() % (20 * kBlock);
         switch (random() % 8) {
           case 0: {
-            // Clients free what is behind the end, or do not.
+            // A client may free the blocks after the new end, or leave them.
             const std::uint8_t flags = random() % 2 == 0 ? kCuts : std::uint8_t{0};
             EXPECT_EQ(home.append(file, SizeEntry{made(EntryType::size, flags), to}), std::errc{});
             size = to;
