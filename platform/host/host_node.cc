@@ -77,7 +77,7 @@ HostNode::HostNode(const runtime::HostClock& clock, NodeId id, NodeId machine,
                                              : directory_of(disk_directory, machine)),
       accounting_(accounting),
       placement_(std::move(placement)) {
-  pmem::mapped::create_pool_directory(pm_directory_);
+  if (!pm_directory_.empty()) pmem::mapped::create_pool_directory(pm_directory_);
 }
 
 void HostNode::check_name(std::string_view name) {
@@ -90,6 +90,9 @@ void HostNode::check_name(std::string_view name) {
 
 std::string HostNode::path_of(std::string_view name, pmem::Medium medium) const {
   check_name(name);
+  if (pm_directory_.empty()) {
+    throw UsageError(fmt::format("region '{}': node {} has no persistent memory", name, id_));
+  }
   return fmt::format("{}/{}", medium == pmem::Medium::disk ? disk_directory_ : pm_directory_, name);
 }
 

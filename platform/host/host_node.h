@@ -78,7 +78,8 @@ class HostNode : public Node, public ChildProcesses {
   };
 
   // `clock`: the platform's clock. Persistent memory is in files in `pm_directory` or, in a DAX
-  // device, in regions whose names begin so. Throws UsageError if the directory cannot be created.
+  // device, in regions whose names begin so; if it is empty, the node has none. Throws UsageError if
+  // the directory cannot be created.
   // Regions on a disk are in files in `disk_directory`/node-N/, N being the number of the machine,
   // or, if it is empty, in a folder `.disk` of that of persistent memory.
   HostNode(const runtime::HostClock& clock, NodeId id, NodeId machine,

@@ -47,6 +47,8 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/host/mapped_ring.cc
   ${CMAKE_SOURCE_DIR}/platform/host/numa.cc
   ${CMAKE_SOURCE_DIR}/platform/host/os_thread.cc
+  ${CMAKE_SOURCE_DIR}/platform/sockets/sockets_platform.cc
+  ${CMAKE_SOURCE_DIR}/platform/sockets/sockets_rendezvous.cc
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_barrier.cc
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_node.cc
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_platform.cc

@@ -1,7 +1,6 @@
 // Establishment of connections, and the end of connections that linger.
 #include "platform/fabric/tcp/connection.h"
 
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -103,24 +102,22 @@ class TcpEndpoint::Incoming final : public Watcher {
 class TcpEndpoint::Acceptor final : public Watcher {
  public:
   explicit Acceptor(TcpEndpoint& endpoint)
-      : endpoint_(endpoint), listening_(listen_on(rendezvous().host())) {
-    if (::getrandom(&listener_.token, sizeof listener_.token, 0) != sizeof listener_.token) {
-      throw PlatformError("connections over TCP: cannot get a random number");
-    }
-    listener_.port = listening_.port;
-    endpoint_.events_.add(listening_.file.get(), *this, EPOLLIN);
+      : endpoint_(endpoint), listening_(rendezvous().begin_to_listen(endpoint.address_)) {
+    listener_.port = listening_.socket.port;
+    listener_.token = listening_.token;
+    endpoint_.events_.add(listening_.socket.file.get(), *this, EPOLLIN);
     rendezvous().publish(endpoint_.address_, listener_);
   }
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
   ~Acceptor() {
     rendezvous().withdraw(endpoint_.address_);
-    endpoint_.events_.remove(listening_.file.get(), *this);
+    endpoint_.events_.remove(listening_.socket.file.get(), *this);
   }
 
   std::uint64_t token() const { return listener_.token; }
   void ready(std::uint32_t /*events*/) override {
-    while (File socket = accept_from(listening_.file.get())) {
+    while (File socket = accept_from(listening_.socket.file.get())) {
       endpoint_.incoming_.push_back(std::make_unique<Incoming>(endpoint_, std::move(socket)));
     }
   }
@@ -129,7 +126,7 @@ class TcpEndpoint::Acceptor final : public Watcher {
   Rendezvous& rendezvous() const { return *endpoint_.context_.rendezvous; }
 
   TcpEndpoint& endpoint_;
-  ListeningSocket listening_;
+  ListenerSocket listening_;
   Listener listener_;
 };
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "platform/fabric/tcp/sockets.h"
 #include "platform/fabric/types.h"
 
 namespace perdura::fabric::tcp {
@@ -21,6 +22,12 @@ struct Listener {
   // not mistaken for it.
   std::uint64_t token = 0;
   bool operator==(const Listener&) const = default;
+};
+
+// The socket of an endpoint that listens, and the token of its Listener.
+struct ListenerSocket {
+  ListeningSocket socket;
+  std::uint64_t token = 0;
 };
 
 class Rendezvous {
@@ -36,6 +43,8 @@ class Rendezvous {
   void claim(Address address);
   void release(Address address);
 
+  // By default a socket on a free port of host(), with a random token. Throws PlatformError.
+  virtual ListenerSocket begin_to_listen(Address address);
   // Announces that the endpoint listens; its address must have been claimed. Throws PlatformError.
   virtual void publish(Address address, const Listener& listener) = 0;
   virtual void withdraw(Address address) = 0;
