@@ -117,8 +117,11 @@ std::vector<ScheduledHistory> histories_of(const services::ServedSystem& system,
   std::vector<ScheduledHistory> all;
   const std::span<const services::CrashSchedule> schedules = system.service->schedules();
   for (const services::CrashSchedule& schedule : schedules) {
-    if (!options.schedule.empty() && options.schedule != schedule.name) continue;
+    const bool is_wanted =
+        options.schedule.empty() ? schedule.usual : options.schedule == schedule.name;
+    if (!is_wanted) continue;
     const auto make = system.service->crash_history(system.info.name, options.setup, schedule);
+    if (!make) continue;  // the schedule is for other systems
     const std::unique_ptr<services::CrashScenario> scenario = make();
     check_can_fail(system.info.name, options, *scenario);
     for (const WhatFails& failing : all_failures(options, *scenario)) {

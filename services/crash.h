@@ -47,6 +47,7 @@ struct CrashSetup {
 struct CrashSchedule {
   std::string_view name;  // lower case with dashes
   std::string_view what;  // a short description
+  bool usual = true;      // explored unless another one is asked for
 };
 
 // A failure of servers that may lose something: of all of them, or of a single one.

@@ -61,9 +61,9 @@ class Service {
 
   // The histories in which power failures are tried; at least one.
   virtual std::span<const CrashSchedule> schedules() const = 0;
-  // A factory of identical runs of a schedule with one system of this service. Throws UsageError,
-  // here or when a run is made, if the system does not accept the parameters. `setup.correct` is
-  // allowed only if the system chooses a method.
+  // A factory of identical runs of a schedule with one system of this service; empty if the
+  // schedule is for other systems. Throws UsageError, here or when a run is made, if the system
+  // does not accept the parameters. `setup.correct` is allowed only if the system chooses a method.
   virtual CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                                      const CrashSchedule& schedule) const = 0;
 

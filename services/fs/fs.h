@@ -348,6 +348,8 @@ struct FsConfig {
   // The method that makes a page durable that a client writes to a store; must fit
   // FsCluster::update. Absent: as in the paper, whatever that guarantees.
   std::optional<methods::Method> data_method{};
+  // The same for what the metadata server's mirror receives; must fit FsCluster::mirror_update.
+  std::optional<methods::Method> mirror_method{};
 };
 
 // The promises of a system about writes, beyond those of Session.
@@ -375,6 +377,9 @@ class FsServer {
   virtual std::vector<std::uint64_t> events() const { return {}; }
   // The values of FsCluster::server_metrics since it was opened.
   virtual std::vector<double> metrics() const { return {}; }
+  // True if clients find the metadata here now, and so what they hold: at the metadata server, or at
+  // its mirror if that has taken over.
+  virtual bool has_metadata() const { return false; }
   // As those of FileSystem, for this part.
   virtual std::string damage() const { return {}; }
   virtual Task<std::string> audit() { co_return std::string(); }
@@ -385,10 +390,15 @@ struct FsCluster {
   // The servers of a small file system, for tests and for the histories in which failures are
   // tried: nodes 0, 1, ...
   std::span<const FsServerNode> small{};
+  // The same with a mirror of the metadata server; none if the system has no mirrors. An exploration
+  // takes these if the system's parameter `mirrors` is 1.
+  std::span<const FsServerNode> small_with_mirror{};
   std::span<const services::Metric> server_metrics{};
   // The way in which a page gets from a client to a store: the input of the chooser
   // (FsConfig::data_method). Absent if the system persists in its own way only.
   std::optional<methods::UpdateNeeds> update{};
+  // The same for what a mirror receives (FsConfig::mirror_method).
+  std::optional<methods::UpdateNeeds> mirror_update{};
 
   // The number of threads that serve on the node.
   std::uint32_t (*workers)(const FsConfig& config, NodeId node);

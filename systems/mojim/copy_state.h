@@ -70,6 +70,11 @@ class CopyState {
   // The node is a primary now: nothing is accepted from another one.
   void close() { closed_ = true; }
   bool is_closed() const { return closed_.load(std::memory_order_relaxed); }
+  // The number of connections by which the logs receive. Over one of them requests may still arrive
+  // when the node is closed, until its thread has ended it.
+  void connection_begins() { ++connections_; }
+  void connection_ends() { --connections_; }
+  std::uint32_t connections() const { return connections_.load(std::memory_order_acquire); }
 
  private:
   void store_saved(std::uint64_t id, bool durably);
@@ -83,6 +88,7 @@ class CopyState {
   std::atomic<bool> incomplete_{false};
   std::atomic<bool> alone_{false};
   std::atomic<bool> closed_{false};
+  std::atomic<std::uint32_t> connections_{0};
   // The copy is complete once everything applied up to this id is saved; 0: it is not waiting for
   // that.
   std::atomic<std::uint64_t> completes_with_{0};

@@ -93,6 +93,7 @@ Task<> Receiver::beat() {
   for (std::uint64_t beats = 1;; ++beats) {
     co_await sleep_for(options_.timeout / kHeartbeatsInTimeout);
     memory_->store(kHeartbeat, beats);
+    if (queue_pair_ && local_.state.is_closed()) close();
   }
 }
 
@@ -159,6 +160,7 @@ void Receiver::accept(fabric::ConnectionRequest& request, const Way& way) {
   queue_pair_ = request.accept({.receive_queue = queue_.get(), .completions = &completions_},
                                rpc::bytes_of(welcome));
   ++connections_;
+  local_.state.connection_begins();
   if (hello.contents == Hello::Contents::written) {
     thread_.executor.spawn(await_written(connections_, writing));
   }
@@ -233,6 +235,7 @@ Task<> Receiver::await_written(std::uint64_t connection, std::uint64_t writing) 
 }
 
 void Receiver::disconnect() {
+  if (queue_pair_) local_.state.connection_ends();
   queue_pair_.reset();
   queue_.reset();
   local_.logs.forget_part(log_);

@@ -6,7 +6,6 @@
 
 #include "platform/base/error.h"
 #include "systems/mojim/receiver.h"
-#include "systems/mojim/session.h"
 
 namespace perdura::systems::mojim {
 
@@ -77,14 +76,22 @@ void Replica::be_primary(Primary::Contents contents) {
                                        config_, parameters_, contents);
 }
 
+void Replica::require_primary() const {
+  if (primary_) return;
+  throw UsageError(
+      fmt::format("node {} is a {}: only the primary's region can be changed; map it there, or "
+                  "promote this node",
+                  node_.id(), to_string(role_)));
+}
+
 Task<std::unique_ptr<services::MappedMemory>> Replica::map(Thread& thread) {
-  if (!primary_) {
-    throw UsageError(
-        fmt::format("node {} is a {}: only the primary's region can be changed; map it there, or "
-                    "promote this node",
-                    node_.id(), to_string(role_)));
-  }
+  require_primary();
   co_return co_await SyncSession::open(thread, primary_);
+}
+
+Task<std::shared_ptr<SyncSession>> Replica::connect(Thread& thread, const CopyingSteps& steps) {
+  require_primary();
+  co_return co_await SyncSession::connect(thread, primary_, true, steps);
 }
 
 Task<> Replica::serve(Thread& thread) {
@@ -121,6 +128,11 @@ bool Replica::has_lost(NodeId copy) const {
   const auto found = std::find(behind.begin(), behind.end(), copy);
   return found != behind.end() &&
          local_.followers.is_lost(static_cast<std::size_t>(found - behind.begin()));
+}
+
+Task<> Replica::stop_receiving() {
+  local_.state.close();
+  while (local_.state.connections() > 0) co_await sleep_for(kLook);
 }
 
 void Replica::promote(std::vector<NodeId> nodes) {

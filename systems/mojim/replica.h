@@ -10,6 +10,7 @@
 #include "systems/mojim/local_copy.h"
 #include "systems/mojim/mode.h"
 #include "systems/mojim/primary.h"
+#include "systems/mojim/session.h"
 
 namespace perdura::systems::mojim {
 
@@ -20,9 +21,16 @@ class Replica final : public services::MemoryReplica {
 
   services::MemoryRole role() const override { return role_; }
   Task<std::unique_ptr<services::MappedMemory>> map(Thread& thread) override;
+  // As map(), for a thread that says itself what the ranges hold when it syncs them.
+  Task<std::shared_ptr<SyncSession>> connect(Thread& thread, const CopyingSteps& steps = {});
   Task<> serve(Thread& thread) override;
   std::uint64_t position() const override;
   bool is_complete() const override { return !local_.state.is_incomplete(); }
+  // True if it has gone on as the primary without copies.
+  bool is_alone() const { return local_.state.is_alone(); }
+  // Before promote(), on a copy whose primary may still be there: from then on it acknowledges
+  // nothing. Returns when nothing arrives any more.
+  Task<> stop_receiving();
   void note_missed() override { local_.data.await_region(); }
   void read(Bytes offset, std::span<std::byte> into) override;
   bool has_lost(NodeId copy) const override;
@@ -41,6 +49,7 @@ class Replica final : public services::MemoryReplica {
 
  private:
   void be_primary(Primary::Contents contents);
+  void require_primary() const;
   pmem::Medium medium() const;  // the data area's medium
 
   Node& node_;

@@ -36,12 +36,14 @@ class Mapped final : public services::MappedMemory {
 
 }  // namespace
 
-SyncSession::SyncSession(Thread& thread, std::shared_ptr<Primary> primary, std::uint32_t number)
+SyncSession::SyncSession(Thread& thread, std::shared_ptr<Primary> primary, std::uint32_t number,
+                         bool gives_contents)
     : thread_(thread),
       primary_(std::move(primary)),
       channel_(primary_->channel_of(number)),
       number_(number),
-      slot_size_(primary_->copies_data() ? primary_->shape().slot_size() : sizeof(RequestHeader)),
+      slot_size_(primary_->copies_data() || gives_contents ? primary_->shape().slot_size()
+                                                           : sizeof(RequestHeader)),
       staging_(thread.node.create_region(fmt::format("mojim staging {}", number),
                                          kAreas * kBatch * slot_size_, pmem::Medium::dram)) {}
 
@@ -64,18 +66,29 @@ Task<> keep_connected(Primary::Channel& channel) {
 
 Task<std::unique_ptr<services::MappedMemory>> SyncSession::open(Thread& thread,
                                                                 std::shared_ptr<Primary> primary) {
+  co_return std::make_unique<Mapped>(co_await connect(thread, std::move(primary), false));
+}
+
+Task<std::shared_ptr<SyncSession>> SyncSession::connect(Thread& thread,
+                                                        std::shared_ptr<Primary> primary,
+                                                        bool gives_contents,
+                                                        const CopyingSteps& steps) {
   const std::uint32_t number = co_await primary->take_number();
-  std::shared_ptr<SyncSession> session(new SyncSession(thread, std::move(primary), number));
-  if (session->primary_->copies().empty()) co_return std::make_unique<Mapped>(session);
+  std::shared_ptr<SyncSession> session(
+      new SyncSession(thread, std::move(primary), number, gives_contents));
+  if (session->primary_->copies().empty()) co_return session;
   if (session->primary_->posts_itself()) {
     co_await session->prepare(thread);
   } else {
     BackgroundThread& posting = *session->channel_.thread;
     co_await posting.run(session->prepare(posting.thread()));
   }
-  if (session->primary_->begin_copying()) co_await session->copy_region();
+  if (session->primary_->begin_copying()) {
+    if (steps.begins) steps.begins(session);
+    co_await session->copy_region(steps);
+  }
   co_await session->primary_->wait_for_copying();
-  co_return std::make_unique<Mapped>(session);
+  co_return session;
 }
 
 // On the thread that posts.
@@ -90,6 +103,16 @@ Task<> SyncSession::prepare(Thread& posting) {
 // --- sync points ---------------------------------------------------------------------------------
 
 Task<tl::expected<void, SyncError>> SyncSession::sync(std::span<const MemoryRange> ranges) {
+  return sync(Sending{.ranges = ranges});
+}
+
+Task<tl::expected<void, SyncError>> SyncSession::sync(std::span<const MemoryRange> ranges,
+                                                      std::span<const std::byte> contents) {
+  return sync(Sending{.ranges = ranges, .contents = contents});
+}
+
+Task<tl::expected<void, SyncError>> SyncSession::sync(Sending sending) {
+  const std::span<const MemoryRange> ranges = sending.ranges;
   for (const MemoryRange& range : ranges) {
     const Bytes size = region().size();
     if (range.offset > size || range.length > size - range.offset) {
@@ -101,7 +124,7 @@ Task<tl::expected<void, SyncError>> SyncSession::sync(std::span<const MemoryRang
     flush(ranges, kPage);  // the least that an msync of Linux flushes (section 3.4.3)
     co_return tl::expected<void, SyncError>{};
   }
-  Sending sending{.ranges = ranges, .count = requests_of(ranges)};
+  sending.count = requests_of(ranges);
   if (sending.count == 0) co_return tl::expected<void, SyncError>{};
   if (sending.count > primary_->shape().slots) co_return tl::unexpected(SyncError::too_large);
   if (primary_->is_replaced()) co_return tl::unexpected(SyncError::replaced);
@@ -133,8 +156,9 @@ Task<> SyncSession::send(Sending& sending) {
   sending.turn = primary_->take_turn(channel_, sending.count);
   sending.is_staged = sending.count <= kBatch;
   if (sending.is_staged) {
-    for_each_request(sending.ranges,
-                     [&](std::uint32_t index, MemoryRange range) { stage(sending, index, range); });
+    for_each_request(sending.ranges, [&](std::uint32_t index, MemoryRange range, Bytes at) {
+      stage(sending, index, range, at);
+    });
   }
   if (!primary_->mode().waits && sending.is_staged) {
     thread_.executor.spawn(
@@ -151,12 +175,13 @@ Task<> SyncSession::send(Sending& sending) {
 }
 
 // Gives the whole region to copies that hold something else.
-Task<> SyncSession::copy_region() {
+Task<> SyncSession::copy_region(const CopyingSteps& steps) {
   const Bytes most = primary_->shape().slot_bytes;
   const Bytes size = region().size();
   std::uint64_t last_id = 0;
   for (Bytes done = 0; done < size; done += most) {
     const MemoryRange range{done, std::min(most, size - done)};
+    if (steps.ends && done + most >= size) co_await steps.ends();
     Sending sending{.ranges = std::span(&range, 1), .count = 1};
     sending.copied = done + most < size ? kOfCopy : kEndOfCopy;
     co_await send(sending);
@@ -213,9 +238,9 @@ Task<bool> SyncSession::try_to_send(Sender& sender, const Sending& sending) {
   std::uint32_t first = 0;
   while (first < sending.count) {
     const std::uint32_t end = std::min(first + kBatch, sending.count);
-    for_each_request(sending.ranges, [&](std::uint32_t index, MemoryRange range) {
+    for_each_request(sending.ranges, [&](std::uint32_t index, MemoryRange range, Bytes at) {
       if (index < first || index >= end) return;
-      if (!sending.is_staged) stage(sending, index, range);
+      if (!sending.is_staged) stage(sending, index, range, at);
       batch_[index - first] = pieces_of(sending, index, range);
     });
     const std::span<const fabric::LocalPieces> requests = std::span(batch_).first(end - first);
@@ -238,10 +263,13 @@ template <class Use>
 void SyncSession::for_each_request(std::span<const MemoryRange> ranges, Use use) const {
   const Bytes most = primary_->shape().slot_bytes;
   std::uint32_t index = 0;
+  Bytes before = 0;
   for (const MemoryRange& range : ranges) {
     for (Bytes done = 0; done < range.length; done += most) {
-      use(index++, MemoryRange{range.offset + done, std::min(most, range.length - done)});
+      use(index++, MemoryRange{range.offset + done, std::min(most, range.length - done)},
+          before + done);
     }
+    before += range.length;
   }
 }
 
@@ -256,7 +284,7 @@ Bytes SyncSession::slot_of(const Sending& sending, std::uint32_t index) const {
   return (sending.area * kBatch + index % kBatch) * slot_size_;
 }
 
-void SyncSession::stage(const Sending& sending, std::uint32_t index, MemoryRange range) {
+void SyncSession::stage(const Sending& sending, std::uint32_t index, MemoryRange range, Bytes at) {
   const Bytes slot = slot_of(sending, index);
   RequestHeader header{.id = sending.turn.first_id + index,
                        .offset = range.offset,
@@ -264,9 +292,13 @@ void SyncSession::stage(const Sending& sending, std::uint32_t index, MemoryRange
                        .index = index,
                        .count = sending.count,
                        .copied = sending.copied};
-  if (primary_->copies_data()) {
+  if (primary_->copies_data() || !sending.contents.empty()) {
     const std::span<std::byte> data(staging_->data() + slot + sizeof header, range.length);
-    region().read(range.offset, data);
+    if (sending.contents.empty()) {
+      region().read(range.offset, data);
+    } else {
+      copy_bytes(data, sending.contents.subspan(at, range.length));
+    }
     if (primary_->is_checked()) header.crc = checksum(header, data);
   }
   rpc::write_message(std::span(staging_->data() + slot, sizeof header), header);
@@ -277,7 +309,9 @@ fabric::LocalPieces SyncSession::pieces_of(const Sending& sending, std::uint32_t
   const auto length = static_cast<std::uint32_t>(range.length);
   const auto header = static_cast<std::uint32_t>(sizeof(RequestHeader));
   const Bytes slot = slot_of(sending, index);
-  if (primary_->copies_data()) return fabric::LocalBuffer{staging_.get(), slot, header + length};
+  if (primary_->copies_data() || !sending.contents.empty()) {
+    return fabric::LocalBuffer{staging_.get(), slot, header + length};
+  }
   return {fabric::LocalBuffer{staging_.get(), slot, header},
           fabric::LocalBuffer{&primary_->region(), range.offset, length}};
 }

@@ -289,11 +289,19 @@ void Volume::free_now(const Extent& extent) {
   }
 }
 
+// Nobody follows any more what has been committed before.
+bool Volume::is_over(const WaitingExtent& waiting, Time now) {
+  if (waiting.until > now) return false;
+  if (geometry_.owner == nullptr || now == Time::max()) return true;
+  return waiting.until - parameters_.free_delay <=
+         geometry_.owner->seen_until(now - parameters_.free_delay);
+}
+
 void Volume::free_waiting(Time now) {
   for (;;) {
     waiting_lock_.lock();
     std::optional<Extent> extent;
-    if (!waiting_.empty() && waiting_.front().until <= now) {
+    if (!waiting_.empty() && is_over(waiting_.front(), now)) {
       extent = waiting_.front().extent;
       waiting_.pop_front();
     }
@@ -316,7 +324,12 @@ std::uint64_t Volume::waiting_pages() {
 std::optional<Time> Volume::next_free() {
   waiting_lock_.lock();
   std::optional<Time> next;
+  const Time now = Executor::current().now();
   if (!waiting_.empty()) next = waiting_.front().until;
+  // The delay of what has been seen only lately has not passed.
+  if (next && *next <= now && !is_over(waiting_.front(), now)) {
+    next = now + parameters_.free_delay / 8;
+  }
   waiting_lock_.unlock();
   return next;
 }

@@ -21,6 +21,8 @@
 
 #include <cstdint>
 
+#include "platform/base/units.h"
+
 namespace perdura::systems::nova {
 
 // Pages are numbered from here; the numbers of blocks are smaller.
@@ -43,6 +45,10 @@ class Owner {
   // Words of the inode's record, or links within its log, have changed durably: by an operation, by
   // the collection of its log, or since the inode was evicted from DRAM. Recovery does not call it.
   virtual void changed(std::uint64_t inode) = 0;
+  // Whoever has looked at the volume at time `at` has seen everything that was committed up to the
+  // time that is returned; at once, unless the owner shows it later. The delay of what is freed
+  // (Parameters::free_delay) begins when it is seen.
+  virtual Time seen_until(Time at) { return at; }
 };
 
 }  // namespace perdura::systems::nova

@@ -336,6 +336,7 @@ class Volume {
     Time until{};
     Extent extent;
   };
+  bool is_over(const WaitingExtent& waiting, Time now);
   SpinLock waiting_lock_;
   std::deque<WaitingExtent> waiting_;  // oldest first
   std::set<std::uint64_t> sharing_;    // inodes that share blocks with others; constant after

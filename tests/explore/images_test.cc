@@ -47,7 +47,8 @@ struct ImagedCase {
         .model = model, .parameters = setting.parameters, .correct = setting.correct};
     std::vector<CrashHistory> all;
     for (const services::CrashSchedule& schedule : system.service->schedules()) {
-      all.push_back(system.service->crash_history(system.info.name, setup, schedule));
+      auto history = system.service->crash_history(system.info.name, setup, schedule);
+      if (history) all.push_back(std::move(history));
     }
     return all;
   }

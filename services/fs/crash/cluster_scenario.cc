@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -53,6 +54,12 @@ class ClusterScenario final : public SessionScenario {
   Task<> use(Thread& thread, std::uint32_t number) override;
   Task<> inspect(Thread& thread) override;
 
+  void note_failure(const ServerFailure& failure) override {
+    const bool has_held = failure.alone && nodes_[*failure.alone].server != nullptr &&
+                          nodes_[*failure.alone].server->has_metadata();
+    ends_holds_[failure.when] = !failure.alone || has_held;
+  }
+
   bool waits_for_operation() const override {
     return SessionScenario::waits_for_operation() || inspects_;
   }
@@ -74,7 +81,11 @@ class ClusterScenario final : public SessionScenario {
                                    const services::ToJudge& judged) const override {
     std::vector<bool> keeps_holds;
     for (const ServerFailure& failure : failures) {
-      keeps_holds.push_back(failure.alone && !has_metadata(*failure.alone));
+      const auto noted = ends_holds_.find(failure.when);
+      const bool ends = noted != ends_holds_.end()
+                            ? noted->second
+                            : !failure.alone || has_role(*failure.alone, FsRole::metadata);
+      keeps_holds.push_back(!ends);
     }
     Specification with_failures = specification();
     with_failures.set_keeps_holds(std::move(keeps_holds));
@@ -164,16 +175,26 @@ class ClusterScenario final : public SessionScenario {
 
   Task<std::unique_ptr<Mounted>> mount(Thread& thread, std::uint32_t client) {
     auto files = co_await system().mount(thread, std::string(kName), config());
+    // The thread is ahead of the simulated time, and failures are planned by that.
+    co_await yield();
     co_return std::make_unique<Mounted>(*this, client, thread, std::move(files));
   }
   Task<std::unique_ptr<Mounted>> mount_after_others(Thread& thread);
   Task<> audit_when_asked(NodeId node);
 
-  bool has_metadata(NodeId node) const {
+  bool has_role(NodeId node, FsRole role) const {
     const auto& all = config().servers;
-    return std::any_of(all.begin(), all.end(), [node](const FsServerNode& server) {
-      return server.node == node && server.role == FsRole::metadata;
+    return std::any_of(all.begin(), all.end(), [&](const FsServerNode& server) {
+      return server.node == node && server.role == role;
     });
+  }
+  // True if a metadata server that starts again has failed alone, so that its mirror can take over.
+  bool can_be_gone(NodeId node) const {
+    const auto& all = config().servers;
+    return !plan().metadata_returns && has_role(node, FsRole::metadata) &&
+           std::any_of(all.begin(), all.end(), [this](const FsServerNode& server) {
+             return server.role == FsRole::mirror && nodes_[server.node].server != nullptr;
+           });
   }
   // The node of the first store; of the last server if there is none.
   NodeId store() const {
@@ -186,6 +207,10 @@ class ClusterScenario final : public SessionScenario {
 
   const FsCluster& cluster_;
   std::vector<Node> nodes_;
+  // The metadata server, if it does not come back (FsCrashPlan::metadata_returns).
+  std::optional<NodeId> gone_{};
+  // By the time of a failure: true if it ends what clients hold.
+  std::map<Time, bool> ends_holds_;
   std::uint32_t workers_ = 1;
   std::set<const Mounted*> mounted_;
   std::uint32_t mounts_ = 0;  // that there have been
@@ -199,7 +224,9 @@ Task<> ClusterScenario::serve(Thread& thread) {
   const NodeId id = thread.node.id();
   const std::uint32_t port = thread.endpoint.address().port;
   Node& node = nodes_[id];
-  if (port >= cluster_.workers(config(), id)) {
+  if (port == 0 && node.is_made && can_be_gone(id)) gone_ = id;
+  if (port == 0 && gone_ == id) note_serving(thread);  // nobody waits for it
+  if (port >= cluster_.workers(config(), id) || gone_ == id) {
     for (;;) co_await sleep_for(kForEver);
   }
   if (port > 0) {
@@ -237,10 +264,11 @@ Task<> ClusterScenario::audit_when_asked(NodeId id) {
 // Each server audits its part itself.
 Task<std::string> ClusterScenario::audit() {
   ++audits_;
-  while (std::any_of(nodes_.begin(), nodes_.end(),
-                     [this](const Node& node) { return node.audits != audits_; })) {
-    co_await sleep_for(kLook);
-  }
+  const auto is_done = [this](const Node& node) {
+    const bool is_gone = gone_ && &node == &nodes_[*gone_];
+    return is_gone || node.audits == audits_;
+  };
+  while (!std::all_of(nodes_.begin(), nodes_.end(), is_done)) co_await sleep_for(kLook);
   co_return co_await inspector_->files().audit();
 }
 

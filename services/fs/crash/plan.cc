@@ -187,10 +187,11 @@ std::string name_of_sequence(std::uint32_t length, std::uint64_t number) {
 }
 
 FsCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
-  constexpr std::uint32_t kMostSessions = 3;
+  constexpr std::uint32_t kMostSessions = 4;
   constexpr std::size_t kRarityOfFilling = 4;
   constexpr Bytes kSmall = 256 * KiB;
   FsCrashPlan plan{.shared = kShared};
+  plan.metadata_returns = true;
   plan.sessions.resize(kMostSessions);
   for (std::uint32_t number = 0; number < kMostSessions; ++number) {
     pmem::Choices& choices = tape.stream(fmt::format("client-{}", number));

@@ -27,6 +27,8 @@ struct FsCrashPlan {
   // The file system is almost full when the sessions begin, so that operations may fail for lack of
   // space.
   bool is_almost_full = false;
+  // A metadata server that has failed alone comes back, even if it has a mirror.
+  bool metadata_returns = false;
 };
 
 // One session that does every third of all_steps(), and then work that leads to garbage collection.
@@ -41,7 +43,7 @@ std::uint64_t sequences(std::uint32_t length);
 FsCrashPlan sequence_plan(std::uint32_t length, std::uint64_t number);
 std::string name_of_sequence(std::uint32_t length, std::uint64_t number);
 
-// Up to three sessions that share files. Each draws its operations from its stream of the tape:
+// Up to four sessions that share files. Each draws its operations from its stream of the tape:
 // "client-0", "client-1", ... A draw of 0 is no operation. The stream "filling" draws whether the
 // file system is small and almost full.
 FsCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures);

@@ -50,13 +50,15 @@ class Home {
 
   // Starts the threads of the servers, if there are any. After a failure it must be called again.
   void start(Platform& platform) {
-    for (NodeId node = 0; node < servers_.size(); ++node) {
-      servers_[node]->is_open = false;
-      const std::uint32_t workers = system_.cluster->workers(config_, node);
-      for (std::uint32_t port = 0; port < workers; ++port) {
-        platform.start_service(node, static_cast<fabric::Port>(port), CompletionMode::polling,
-                               [this](Thread& thread) { return serve(thread); });
-      }
+    for (NodeId node = 0; node < servers_.size(); ++node) start(platform, node);
+  }
+  // The threads of one server.
+  void start(Platform& platform, NodeId node) {
+    servers_[node]->is_open = false;
+    const std::uint32_t workers = system_.cluster->workers(config_, node);
+    for (std::uint32_t port = 0; port < workers; ++port) {
+      platform.start_service(node, static_cast<fabric::Port>(port), CompletionMode::polling,
+                             [this](Thread& thread) { return serve(thread); });
     }
   }
 
