@@ -19,6 +19,7 @@
 #include "systems/mcas/mcas.h"
 #include "systems/mojim/mojim.h"
 #include "systems/nova/nova.h"
+#include "systems/orion/orion.h"
 #include "systems/pfarm/pfarm.h"
 #include "systems/read_after_write/read_after_write.h"
 #include "systems/redo_logging/redo_logging.h"
@@ -69,7 +70,7 @@ const services::MemorySystem& find_memory_system(std::string_view name) {
 }
 
 std::span<const fs::FsSystem> fs_systems() {
-  static const std::array table{kNova};
+  static const std::array table{kNova, kOrion};
   return table;
 }
 

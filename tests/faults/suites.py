@@ -242,6 +242,9 @@ GENERIC = {
     "restarted": Tests("perdura_explore_test", by_system=True, suite="Restarted"),
     # File systems: a death, work, and a power failure; and the kernel and programs around them.
     "life": Tests("perdura_fs_test", by_system=True, suite="/FsLife"),
+    # Operations of all kinds, by one mount and by two.
+    "files": Tests("perdura_fs_test", by_system=True, platform="sim", suite="FsConformance"),
+    "mounts": Tests("perdura_fs_test", by_system=True, platform="sim", suite="FsMounts"),
     "repairs": Tests("perdura_nova_test", only=["NovaRepair.*"]),
     "mount": Tests("perdura_mount_test",
                    only=["*FsSpaceTest*", "*FsCachesTest*", "*FsDirectoryTest*", "*FsAccessListTest*"]),
@@ -274,6 +277,7 @@ GENERIC = {
     "containers": Tests("perdura_mcas_containers_test"),
     "cluster": Tests("perdura_mcas_cluster_test"),
     "clients": Tests("perdura_library_mcas_test", only=["McasClient.*", "McasHistory.*", "*/McasHistory.*"]),
+    "mirror": Tests("perdura_orion_test", only=["OrionMirror.*"]),
     "moving": Tests("perdura_library_mcas_test", only=["KillOfAMcasMover.*"]),
 }
 

@@ -116,7 +116,7 @@ Task<Result<fs::Attributes>> Session::change(InodeNumber number,
     attributes.accessed = change.accessed.value_or(attributes.accessed);
     attributes.modified = change.modified.value_or(attributes.modified);
     attributes.changed = change.changed.value_or(attributes.changed);
-    Change entries;
+    Change entries = change_of(*inode);
     entries.add(entry);
     const std::errc done = co_await commit(*inode, entries, By::commit);
     if (done == std::errc{}) co_return attributes;

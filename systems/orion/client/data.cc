@@ -10,6 +10,14 @@ namespace perdura::systems::orion {
 
 using nova::Mapped;
 
+namespace {
+
+// A write that others have overtaken is repeated, so often without a pause.
+constexpr int kMostAtOnce = 2;
+constexpr Picoseconds kBetweenRepetitions = Microseconds(2);
+
+}  // namespace
+
 // --- reading
 
 Task<Result<Bytes>> Session::read(InodeNumber number, Bytes offset, std::span<std::byte> into) {
@@ -83,11 +91,20 @@ Task<Result<std::vector<std::uint64_t>>> Session::pages_for(CachedInode& inode, 
                                                             std::uint64_t last) {
   std::vector<std::uint64_t> pages;
   bool is_full = false;
-  for (std::uint64_t index = first; index <= last;) {
+  const auto is_allocated = [&](std::uint64_t index) {
     const Mapped mapped = inode.inode.blocks.get(index);
-    if (is_full && mapped && mapped.is_unwritten()) {
-      pages.push_back(mapped.block());
-      ++index;
+    return mapped && mapped.is_unwritten();
+  };
+  for (std::uint64_t index = first; index <= last;) {
+    std::uint64_t end = index;
+    while (is_full && end <= last && is_allocated(end)) ++end;
+    if (end > index) {
+      const std::errc error = co_await borrow(inode, change, index, end - index);
+      if (error != std::errc{}) {
+        give_back(change);
+        co_return fail(error);
+      }
+      for (; index < end; ++index) pages.push_back(inode.inode.blocks.get(index).block());
       continue;
     }
     const Result<nova::Extent> taken = co_await take_pages(change, last - index + 1);
@@ -107,10 +124,10 @@ Task<Result<std::vector<std::uint64_t>>> Session::pages_for(CachedInode& inode, 
 }
 
 Task<std::errc> Session::write_page(Change& change, std::uint64_t gpa, const PageCache::Pin& page) {
-  const std::optional<Written> written = co_await stores_.write(gpa, page.buffer());
-  if (!written) co_return std::errc::not_connected;
-  if (*written == Written::noticed) change.forces = stores_.others(gpa);
-  if (!stores_.is_local(gpa)) page.is_now(gpa);
+  const std::errc written = co_await stores_.write(gpa, page.buffer(), change.sent);
+  if (written != std::errc{}) co_return written;
+  // An earlier try may have cached it, while this node's store was not up to date.
+  stores_.is_local(gpa) ? cache_.drop(gpa, 1) : page.is_now(gpa);
   co_return std::errc{};
 }
 
@@ -147,7 +164,7 @@ Task<Result<Bytes>> Session::try_write(CachedInode& inode, std::optional<Bytes> 
     co_return fail(std::errc::file_too_large);
   }
   const Bytes end = offset + data.size();
-  Change change;
+  Change change = change_of(inode);
   const auto pages = co_await pages_for(inode, change, offset / kPage, (end - 1) / kPage);
   if (!pages) co_return fail(pages.error());
   const std::errc written = co_await write_blocks(inode, change, *pages, offset, data);
@@ -186,14 +203,17 @@ Task<Result<Bytes>> Session::write_at(InodeNumber number, std::optional<Bytes> o
                                       const fs::WriteOptions& options) {
   const OwnPages::Use use(own_);
   const Inodes::Use inode = co_await inodes_.use(number_of(number));
-  for (;;) {
+  for (int repetitions = 1;; ++repetitions) {
     const std::errc error = co_await use_regular(*inode);
     if (error != std::errc{}) co_return fail(error);
     const Result<Bytes> written = co_await try_write(*inode, offset, data, options);
+    co_await end_borrow();
     if (written || written.error() != std::errc::resource_unavailable_try_again) {
       co_return written;
     }
     ++repetitions_;
+    // Another session may have borrowed pages that this one needs.
+    if (repetitions > kMostAtOnce) co_await sleep_for(kBetweenRepetitions);
   }
 }
 

@@ -27,6 +27,7 @@ Task<> FileSystem::probe(Thread& thread) {
     throw PlatformError(
         fmt::format("cannot connect to the metadata server of '{}' on node {}", name_, mds_));
   }
+  mds_ = link.mds();
   mount_ = link.welcome().mount;
 }
 

@@ -62,6 +62,8 @@ bool Inodes::is_fresh(const CachedInode& inode) const {
 }
 
 Task<bool> Inodes::is_current(CachedInode& inode) {
+  // A copy of before may contain what a failure has undone.
+  if (inode.connection != link_.connection()) co_return false;
   if (is_fresh(inode)) co_return true;
   const Time begun = Executor::current().now();
   InodeWords words;
@@ -125,6 +127,9 @@ Task<std::errc> Inodes::refresh(CachedInode& inode) {
   if (inode.inode.number == 0 || inode.inode.number > link_.geometry().inodes) {
     co_return std::errc::no_such_file_or_directory;
   }
+  if (files_.holds().is_lost(inode.inode.number)) {
+    co_return std::errc::no_such_file_or_directory;
+  }
   for (int tries = 0; tries < kMostTries; ++tries) {
     const Time begun = Executor::current().now();
     InodeWords words;
@@ -155,7 +160,8 @@ Task<std::errc> Inodes::refresh(CachedInode& inode) {
 
 Task<std::errc> Inodes::update(CachedInode& inode, const InodeWords& words) {
   nova::Inode& copy = inode.inode;
-  const bool is_same_log = copy.loaded && copy.generation == words.generation() &&
+  const bool is_same_log = copy.loaded && inode.connection == link_.connection() &&
+                           copy.generation == words.generation() &&
                            version_of(copy.log.tail) == version_of(words.tail);
   if (is_same_log && copy.log.tail == words.tail) {
     inode.unconfirmed = 0;
@@ -176,6 +182,7 @@ Task<std::errc> Inodes::update(CachedInode& inode, const InodeWords& words) {
 }
 
 Task<std::errc> Inodes::rebuild(CachedInode& inode, const InodeWords& words) {
+  const std::uint64_t connection = link_.connection();
   forget(inode);
   nova::InodeRecord record;
   if (!co_await link_.read_record(inode.inode.number, record)) co_return std::errc::not_connected;
@@ -186,6 +193,7 @@ Task<std::errc> Inodes::rebuild(CachedInode& inode, const InodeWords& words) {
   }
   inode.base = record.base;
   copy.begin(record.base);
+  inode.connection = connection;
   copy.loaded = copy.exists = true;
   copy.log.tail = words.tail;
   copy.log.version = version_of(words.tail);

@@ -33,8 +33,9 @@ struct CachedInode {
   std::vector<std::uint32_t> buffers;  // copies of inode.log.pages, by index
   bool busy = false;                   // an operation uses it
   WaitList waiting;
-  std::uint64_t used = 0;  // the time of its last use, as a count
-  Time checked{};          // just before the tail was READ last
+  std::uint64_t used = 0;        // the time of its last use, as a count
+  Time checked{};                // just before the tail was READ last
+  std::uint64_t connection = 0;  // MdsLink::connection() by which the log was READ
   // Entries that were committed without an answer, and the end of the log before them.
   std::uint64_t unconfirmed = 0;
   Bytes confirmed = 0;

@@ -6,6 +6,7 @@
 
 #include "platform/runtime/work.h"
 #include "rpc/messages.h"
+#include "systems/orion/client/timed.h"
 
 namespace perdura::systems::orion {
 
@@ -18,7 +19,13 @@ namespace {
 constexpr Bytes kReplyRoom = (sizeof(Reply) + kCacheLine - 1) / kCacheLine * kCacheLine;
 constexpr Bytes kScratch = 4 * KiB;
 
+constexpr Picoseconds kBetweenMemberReads = Microseconds(10);
+
+// For which a connection waits for an MDS that may have failed.
+constexpr Picoseconds kShortestWait = Microseconds(200);
+constexpr Picoseconds kLongestWait = Milliseconds(200);
 constexpr int kAttempts = 50;
+constexpr int kTakeovers = 8;  // times for which the MDS must not answer before there is a takeover
 constexpr Picoseconds kBetweenAttempts = Microseconds(200);
 
 }  // namespace
@@ -28,19 +35,17 @@ MdsLink::MdsLink(Thread& thread, NodeId mds, const Parameters& parameters, std::
     : thread_(thread), mds_(mds), parameters_(parameters), mount_(mount), published_(published) {}
 
 Task<bool> MdsLink::connect() {
-  while (state_ == State::connecting) co_await wait(connecting_);
-  if (state_ == State::fresh) {
-    state_ = State::connecting;
-    co_await establish();
-    connecting_.wake_all();
-  }
-  if (state_ == State::connected && (calls_.broken() || !queue_pair_->connected())) {
-    state_ = State::gone;
-  }
-  co_return state_ == State::connected;
+  while (is_connecting_) co_await wait(connecting_);
+  if (works()) co_return true;
+  if (number_ > 0 && parameters_.mds_patience == Picoseconds{}) co_return false;
+  is_connecting_ = true;
+  co_await establish();
+  is_connecting_ = false;
+  connecting_.wake_all();
+  co_return works();
 }
 
-Task<> MdsLink::establish() {
+void MdsLink::prepare_memory() {
   const Bytes first_payload = kCalls * (kMessageRoom + kReplyRoom + kScratch);
   memory_ = thread_.node.create_region(
       fmt::format("orion link of port {}", thread_.endpoint.address().port),
@@ -48,38 +53,70 @@ Task<> MdsLink::establish() {
   registered_ = thread_.endpoint.register_memory(*memory_, 0, first_payload, Access::local);
   payload_ = thread_.endpoint.register_memory(*memory_, first_payload, kLargestPayload,
                                               Access::remote_read);
-  replies_.open(thread_.endpoint, kCalls);
-  replies_.post_all(
+  for (std::uint32_t i = 0; i < kCalls; ++i) scratch_.push_back(i);
+}
+
+// The MDS has no session to give while it has not noticed yet that others are gone, and it may be
+// about to come back. An operation that has waited in vain is followed by ones that try only once.
+Task<> MdsLink::establish() {
+  if (!memory_) prepare_memory();
+  const Time begun = thread_.executor.now();
+  if (!failing_since_) failing_since_ = begun;
+  Picoseconds patience = number_ == 0 ? kAttempts * kBetweenAttempts : parameters_.mds_patience;
+  // If the MDS is gone, its mirror refuses connections until it has taken its place.
+  if (parameters_.mirror) patience = std::max(patience, kTakeovers * parameters_.takeover_after);
+  for (;;) {
+    connection_ = co_await try_to_connect();
+    if (connection_) ++number_;
+    const bool is_first = number_ == 1;
+    bool is_ready = connection_ != nullptr && co_await read_members();
+    if (is_ready && !is_first && connected_again_) is_ready = co_await connected_again_();
+    if (is_ready) {
+      failing_since_.reset();
+      co_return;
+    }
+    if (thread_.executor.now() - *failing_since_ >= patience) co_return;
+    co_await sleep_for(kBetweenAttempts);
+  }
+}
+
+Task<MdsLink::Connected> MdsLink::try_to_connect() {
+  auto connection = std::make_shared<MdsConnection>();
+  connection->replies.open(thread_.endpoint, kCalls);
+  connection->replies.post_all(
       {registered_, kCalls * kMessageRoom, kReplyRoom, static_cast<std::uint32_t>(kReplyRoom)},
       kCalls);
-  for (std::uint32_t i = 0; i < kCalls; ++i) scratch_.push_back(i);
-  calls_.open(kCalls);
+  connection->calls.open(kCalls);
   // A connection without a mount is not one of its sessions, of which there is one for each port.
   constexpr std::uint64_t kNoPort = ~std::uint64_t{0};
-  const SessionId session{mount_, mount_ == 0 ? kNoPort : thread_.endpoint.address().port};
-  const Hello hello{.version = kProtocolVersion, .peer = Peer::session, .session = session};
+  const std::uint64_t own = thread_.endpoint.address().port;
+  id_ = {mount_, mount_ == 0 ? kNoPort : port_of_session(own, attempts_++)};
+  const Hello hello{.version = kProtocolVersion, .peer = Peer::session, .id = id_};
   const auto bytes = rpc::bytes_of(hello);
   const auto port =
-      static_cast<fabric::Port>(thread_.endpoint.address().port % parameters_.network_threads);
-  const fabric::Address mds{mds_, port};
-  const fabric::QueuePairOptions options{replies_.queue(), &completions_};
-  fabric::Connection connection;
-  // The MDS has no session to give while it has not noticed yet that others are gone.
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    if (attempt > 0) co_await sleep_for(kBetweenAttempts);
-    std::vector<std::byte> data(bytes.begin(), bytes.end());
-    connection = co_await thread_.endpoint.connect(mds, options, std::move(data));
-    if (connection.status != fabric::Status::disconnected) break;
+      static_cast<fabric::Port>(parameters_.first_mds_port() + own % parameters_.network_threads);
+  fabric::QueuePairOptions options{connection->replies.queue(), &connection->completions};
+  if (parameters_.mirror) {
+    options.connection_timeout = parameters_.takeover_after;
+  } else if (number_ > 0) {
+    options.connection_timeout =
+        std::clamp(parameters_.mds_patience / 4, kShortestWait, kLongestWait);
   }
-  state_ = State::gone;
-  if (connection.status != fabric::Status::success) co_return;
-  welcome_ = rpc::read_message<Welcome>(connection.private_data);
-  if (welcome_.version != kProtocolVersion) co_return;
+  std::vector<std::byte> data(bytes.begin(), bytes.end());
+  fabric::Connection made =
+      co_await thread_.endpoint.connect({mds_, port}, options, std::move(data));
+  if (made.status != fabric::Status::success) {
+    mds_ = parameters_.other_mds(mds_);
+    co_return nullptr;
+  }
+  const auto welcome = rpc::read_message<Welcome>(made.private_data);
+  if (welcome.version != kProtocolVersion) co_return nullptr;
+  welcome_ = welcome;
   geometry_ = nova::Geometry(welcome_.size, welcome_.inodes, welcome_.log_page_bytes);
   pages_.set(welcome_.groups, welcome_.pages);
   geometry_.owner = &pages_;
-  queue_pair_ = std::move(connection.queue_pair);
-  state_ = State::connected;
+  connection->queue_pair = std::move(made.queue_pair);
+  co_return connection;
 }
 
 // --- log commits and RPCs
@@ -113,16 +150,30 @@ std::uint32_t MdsLink::compose(rpc::Call call, const Outgoing& request) {
   } else {
     add(request.payload);
   }
+  header.forces = static_cast<std::uint32_t>(request.forces.size());
+  for (const Force& force : request.forces) add(rpc::bytes_of(word_of(force)));
   header.length = static_cast<std::uint32_t>(length);
   rpc::write_message(into, header);
   return header.length;
 }
 
 Task<std::optional<Reply>> MdsLink::call(Outgoing request) {
-  if (!co_await connect()) co_return std::nullopt;
+  const bool is_commit = request.header.request == Request::commit;
+  ++(is_commit ? counts_.commits : counts_.rpcs);
+  return timed(is_commit ? counts_.in_commits : counts_.in_rpcs, exchange(std::move(request)));
+}
+
+Task<std::optional<Reply>> MdsLink::exchange(Outgoing request) {
+  const bool is_connected = co_await connect();
+  if (!is_connected) co_return std::nullopt;
+  co_return co_await call_now(std::move(request));
+}
+
+Task<std::optional<Reply>> MdsLink::call_now(Outgoing request) {
   const bool refers = request.header.request != Request::commit &&
                       sizeof(MessageHeader) + sizeof(Arguments) + request.name.size() +
-                              request.other_name.size() + request.payload.size() >
+                              request.other_name.size() + request.payload.size() +
+                              request.forces.size() * kWord >
                           kMessageRoom;
   if (refers) {
     if (request.payload.size() > kLargestPayload) {
@@ -131,57 +182,83 @@ Task<std::optional<Reply>> MdsLink::call(Outgoing request) {
     co_await payload_turn_.acquire();
     request.header.flags |= kByReference;
   }
-  const auto lease = co_await calls_.begin();
+  const Connected connection = connection_;
+  const auto lease = co_await connection->calls.begin();
+  const bool is_other = request.connection != 0 && request.connection != number_;
+  if (is_other || !connection->works()) {
+    if (refers) payload_turn_.release();
+    if (!is_other) co_return std::nullopt;
+    co_return Reply{.error = kStale};
+  }
   const std::uint32_t length = compose(lease.call(), request);
-  ++(request.header.request == Request::commit ? counts_.commits : counts_.rpcs);
   const fabric::OperationFlags flags{.inlined =
                                          length <= thread_.endpoint.capabilities().max_inline};
-  fabric::RdmaOperation send = queue_pair_->send(request_buffer(lease.call()).first(length), flags);
-  calls_.expect(lease.call());
+  fabric::RdmaOperation send =
+      connection->queue_pair->send(request_buffer(lease.call()).first(length), flags);
+  connection->calls.expect(lease.call());
   send.post();
-  const std::optional<Reply> reply = co_await calls_.answer_to(
-      lease.call(), completions_,
-      [this](const fabric::ReceiveCompletion& completion) { take(completion); });
-  if (!co_await send) calls_.fail();
+  const std::optional<Reply> reply = co_await connection->calls.answer_to(
+      lease.call(), connection->completions,
+      [&](const fabric::ReceiveCompletion& completion) { take(*connection, completion); });
+  if (!co_await send) connection->calls.fail();
   if (refers) payload_turn_.release();
   co_return reply;
 }
 
 Task<bool> MdsLink::send(Outgoing request) {
-  if (!co_await connect()) co_return false;
-  request.header.flags |= kSpeculative;
-  const auto lease = co_await calls_.begin();
-  const std::uint32_t length = compose(lease.call(), request);
   ++counts_.commits;
+  return timed(counts_.in_commits, send_only(std::move(request)));
+}
+
+Task<bool> MdsLink::send_only(Outgoing request) {
+  const bool is_connected = co_await connect();
+  if (!is_connected) co_return false;
+  request.header.flags |= kSpeculative;
+  const Connected connection = connection_;
+  const auto lease = co_await connection->calls.begin();
+  if (request.connection != number_) co_return false;
+  const std::uint32_t length = compose(lease.call(), request);
   const fabric::OperationFlags flags{.inlined =
                                          length <= thread_.endpoint.capabilities().max_inline};
-  fabric::RdmaOperation send = queue_pair_->send(request_buffer(lease.call()).first(length), flags);
+  fabric::RdmaOperation send =
+      connection->queue_pair->send(request_buffer(lease.call()).first(length), flags);
   const fabric::Completion sent = co_await send;
-  if (!sent) calls_.fail();
+  if (!sent) connection->calls.fail();
   co_return static_cast<bool>(sent);
 }
 
-void MdsLink::take(const fabric::ReceiveCompletion& completion) {
-  if (completion.status != fabric::Status::success) return calls_.fail();
+void MdsLink::take(MdsConnection& connection, const fabric::ReceiveCompletion& completion) {
+  if (completion.status != fabric::Status::success) return connection.calls.fail();
   // An answer without attributes is shorter.
   Reply reply;
   const std::span<const std::byte> bytes = completion.buffer.bytes();
   std::memcpy(static_cast<void*>(&reply), bytes.data(), std::min(bytes.size(), sizeof reply));
-  replies_.post(completion.buffer_id);
-  if (!calls_.deliver(reply.call, reply)) calls_.fail();
+  connection.replies.post(completion.buffer_id);
+  if (!connection.calls.deliver(reply.call, reply)) connection.calls.fail();
 }
 
 // --- READs
 
 Task<bool> MdsLink::read(Bytes offset, LocalBuffer into) {
+  ++counts_.log_reads;
+  return timed(counts_.in_log_reads, fetch(offset, into));
+}
+
+Task<bool> MdsLink::fetch(Bytes offset, LocalBuffer into) {
   if (!co_await connect()) co_return false;
+  const Connected connection = connection_;
   const fabric::RemoteAddress from{fabric::RemoteKey{welcome_.volume_key}, offset};
-  const fabric::Completion done = co_await queue_pair_->read(into, from);
-  if (!done) calls_.fail();
+  const fabric::Completion done = co_await connection->queue_pair->read(into, from);
+  if (!done) connection->calls.fail();
   co_return static_cast<bool>(done);
 }
 
 Task<bool> MdsLink::read_copy(Bytes offset, std::span<std::byte> into) {
+  counts_.log_reads += (into.size() + kScratch - 1) / kScratch;
+  return timed(counts_.in_log_reads, fetch_copy(offset, into));
+}
+
+Task<bool> MdsLink::fetch_copy(Bytes offset, std::span<std::byte> into) {
   if (!co_await connect()) co_return false;
   co_await scratch_turns_.acquire();
   const std::uint32_t number = scratch_.back();
@@ -191,7 +268,7 @@ Task<bool> MdsLink::read_copy(Bytes offset, std::span<std::byte> into) {
     const std::size_t part = std::min<std::size_t>(into.size(), kScratch);
     const LocalBuffer buffer = registered_.local(
         kCalls * (kMessageRoom + kReplyRoom) + number * kScratch, static_cast<std::uint32_t>(part));
-    done = co_await read(offset, buffer);
+    done = co_await fetch(offset, buffer);
     copy_bytes(into.first(part), buffer.bytes());
     into = into.subspan(part);
     offset += part;
@@ -202,31 +279,61 @@ Task<bool> MdsLink::read_copy(Bytes offset, std::span<std::byte> into) {
 }
 
 Task<bool> MdsLink::read_words(std::uint64_t inode, InodeWords& words) {
-  if (!co_await connect()) co_return false;
   ++counts_.tail_reads;
+  return timed(counts_.in_tail_reads, fetch_words(inode, words));
+}
+
+Task<bool> MdsLink::fetch_words(std::uint64_t inode, InodeWords& words) {
+  if (!co_await connect()) co_return false;
   if (!published_) {
     // The first line of a record begins with the same words.
     static_assert(offsetof(nova::InodeRecord, parent) == offsetof(InodeWords, parent));
-    co_return co_await read_copy(geometry_.inode_offset(inode),
-                                 std::as_writable_bytes(std::span(&words, 1)));
+    co_return co_await fetch_copy(geometry_.inode_offset(inode),
+                                  std::as_writable_bytes(std::span(&words, 1)));
   }
+  const auto line = std::as_writable_bytes(std::span(&words, 1));
+  if (!co_await read_line(inode * sizeof(InodeWords), line)) co_return false;
+  if (words.epoch <= members_.epoch) co_return true;
+  co_return co_await read_members();
+}
+
+// A published line.
+Task<bool> MdsLink::read_line(Bytes offset, std::span<std::byte> line) {
   co_await scratch_turns_.acquire();
   const std::uint32_t number = scratch_.back();
   scratch_.pop_back();
   const LocalBuffer buffer =
-      registered_.local(kCalls * (kMessageRoom + kReplyRoom) + number * kScratch, sizeof words);
-  const fabric::RemoteAddress from{fabric::RemoteKey{welcome_.words_key},
-                                   inode * sizeof(InodeWords)};
-  const fabric::Completion done = co_await queue_pair_->read(buffer, from);
-  if (done) words = rpc::read_message<InodeWords>(buffer.bytes());
-  if (!done) calls_.fail();
+      registered_.local(kCalls * (kMessageRoom + kReplyRoom) + number * kScratch,
+                        static_cast<std::uint32_t>(line.size()));
+  const Connected connection = connection_;
+  bool is_read = connection != nullptr;
+  if (is_read) {
+    const fabric::RemoteAddress from{fabric::RemoteKey{welcome_.words_key}, offset};
+    const fabric::Completion done = co_await connection->queue_pair->read(buffer, from);
+    is_read = static_cast<bool>(done);
+    if (!is_read) connection->calls.fail();
+  }
+  if (is_read) copy_bytes(line, buffer.bytes());
   scratch_.push_back(number);
   scratch_turns_.release();
-  co_return static_cast<bool>(done);
+  co_return is_read;
+}
+
+// The MDS publishes them when all stores that it has found know of them, and may be about to.
+Task<bool> MdsLink::read_members() {
+  for (;;) {
+    MembersLine line;
+    const bool is_read = co_await read_line(0, std::as_writable_bytes(std::span(&line, 1)));
+    if (!is_read) co_return false;
+    if (line.epoch != 0 && line.epoch == line.same_epoch) {
+      if (line.epoch > members_.epoch) members_ = line;
+      co_return true;
+    }
+    co_await sleep_for(kBetweenMemberReads);
+  }
 }
 
 Task<bool> MdsLink::read_record(std::uint64_t inode, nova::InodeRecord& record) {
-  ++counts_.log_reads;
   return read_copy(geometry_.inode_offset(inode), std::as_writable_bytes(std::span(&record, 1)));
 }
 

@@ -1,4 +1,7 @@
 // Names in directories: looked up in copies of the directories' logs, changed by RPCs.
+#include <optional>
+#include <utility>
+
 #include "platform/base/plain_name.h"
 #include "systems/orion/client/session.h"
 
@@ -19,9 +22,17 @@ Outgoing request_for(Request request, InodeNumber inode, std::string_view name, 
   return outgoing;
 }
 
-// Between looking up a name and looking at its inode, the name may be removed; then it is looked up
+// A look-up returns attributes that the inode had while the name led to it. Between a look at the
+// directory and one at the inode both may change, as when the name is removed; then it is looked up
 // again, so often.
 constexpr int kMostLookUps = 1000;
+
+// Identifies the state of a log; absent if there is no copy of it.
+using LogState = std::optional<std::pair<std::uint64_t, std::uint64_t>>;
+LogState state_of(const nova::Inode& inode) {
+  if (!inode.loaded) return std::nullopt;
+  return std::pair(inode.generation, inode.log.tail);
+}
 
 constexpr Picoseconds kBetweenAsking = Microseconds(1);
 
@@ -56,10 +67,13 @@ void describe(const fs::NewInode& inode, Outgoing& request) {
 
 }  // namespace
 
+// The name and the attributes must have been so at the same time. If the inode has not changed since
+// before the directory was looked at, they were; otherwise the directory must not have changed either.
 Task<Result<fs::Attributes>> Session::look_up(InodeNumber directory, std::string_view name) {
   for (int i = 0; i < kMostLookUps; ++i) {
     std::uint64_t number = 0;
     std::uint32_t type = 0;
+    LogState of_directory;
     {
       const Inodes::Use in = co_await inodes_.use(number_of(directory));
       const std::errc error = co_await use_directory(*in);
@@ -69,15 +83,26 @@ Task<Result<fs::Attributes>> Session::look_up(InodeNumber directory, std::string
       if (found == nullptr) co_return fail(std::errc::no_such_file_or_directory);
       number = found->inode;
       type = static_cast<std::uint32_t>(found->type) << 12;
+      of_directory = state_of(in->inode);
     }
-    const Inodes::Use child = co_await inodes_.use(number);
-    const std::errc error = co_await inodes_.refresh(*child);
-    if (error == std::errc{}) co_return child->inode.attributes();
-    if (error == std::errc::io_error) {
-      fs::Attributes damaged{.inode = InodeNumber{number}, .mode = type, .damaged = true};
-      co_return damaged;
+    fs::Attributes attributes{.inode = InodeNumber{number}, .mode = type, .damaged = true};
+    {
+      const Inodes::Use child = co_await inodes_.use(number);
+      const bool was_known = child->connection == link_.connection();
+      const LogState before = state_of(child->inode);
+      const std::errc error = co_await inodes_.refresh(*child);
+      if (error == std::errc::no_such_file_or_directory) continue;
+      if (error != std::errc{} && error != std::errc::io_error) co_return fail(error);
+      if (error == std::errc{}) {
+        attributes = child->inode.attributes();
+        // They were the same when the directory was looked at.
+        if (was_known && before && before == state_of(child->inode)) co_return attributes;
+      }
     }
-    if (error != std::errc::no_such_file_or_directory) co_return fail(error);
+    const Inodes::Use in = co_await inodes_.use(number_of(directory));
+    const std::errc error = co_await use_directory(*in);
+    if (error != std::errc{}) co_return fail(error);
+    if (state_of(in->inode) == of_directory) co_return attributes;
   }
   co_return fail(std::errc::io_error);
 }
@@ -105,7 +130,7 @@ Task<Result<fs::Attributes>> Session::create_unnamed(const fs::NewInode& inode, 
   describe(inode, request);
   request.payload = payload;
   const Result<fs::Attributes> made = co_await call_for_attributes(request);
-  if (made) files_->holds().made(number_of(made->inode));
+  if (made) files_->holds().made(number_of(made->inode), made->generation);
   co_return made;
 }
 
@@ -169,10 +194,10 @@ Task<Result<void>> Session::hold(InodeNumber inode) {
         co_await sleep_for(kBetweenAsking);
         break;
       case Holds::Outcome::first: {
-        const Result<void> held =
-            co_await call_without_value(request_for(Request::hold, inode, {}, {}));
-        files_->holds().told(number_of(inode), held.has_value());
-        co_return held;
+        const Result<Reply> held = co_await call(request_for(Request::hold, inode, {}, {}));
+        files_->holds().told(number_of(inode), held.has_value(), held ? held->value : 0);
+        if (!held) co_return fail(held.error());
+        co_return Result<void>{};
       }
     }
   }

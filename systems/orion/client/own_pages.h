@@ -21,6 +21,13 @@ class OwnPages {
   nova::Extent take(std::uint64_t most);
   // Gives back pages that were taken and not used.
   void give(const nova::Extent& extent);
+  // The pages are somebody else's.
+  void forget() {
+    free_.clear();
+    taken_.clear();
+    chunks_.clear();
+    used_up_.clear();
+  }
   // Pages that were taken are in a log now.
   void settle(const nova::Extent& extent);
 

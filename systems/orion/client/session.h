@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "services/fs/fs.h"
+#include "services/fs/locks.h"
 #include "systems/orion/client/file_system.h"
 #include "systems/orion/client/inodes.h"
 #include "systems/orion/client/own_pages.h"
@@ -33,7 +34,7 @@ inline std::string_view shortened_name(std::string_view name) {
 
 inline std::uint64_t number_of(InodeNumber inode) { return static_cast<std::uint64_t>(inode); }
 
-class Session final : public fs::Session {
+class Session final : public fs::Session, public fs::LockSession {
  public:
   Session(std::shared_ptr<FileSystem> files, Thread& thread);
 
@@ -55,6 +56,11 @@ class Session final : public fs::Session {
   Task<Result<std::uint64_t>> last_cookie(InodeNumber directory) override;
   Task<Result<void>> hold(InodeNumber inode) override;
   Task<> release(InodeNumber inode, std::uint64_t holds) override;
+
+  // --- locks.cc
+  Task<Result<void>> lock(InodeNumber inode, const fs::FileLock& lock) override;
+  Task<Result<std::optional<fs::FileLock>>> forbidding_lock(InodeNumber inode,
+                                                            const fs::FileLock& lock) override;
 
   // --- attributes.cc
   Task<Result<std::string>> read_link(InodeNumber inode) override;
@@ -92,7 +98,10 @@ class Session final : public fs::Session {
   struct Change {
     std::vector<std::byte> entries;
     std::vector<nova::Extent> taken;  // from own_
-    std::uint32_t forces = 0;         // acknowledgments that the commit has to wait for
+    std::vector<std::uint64_t> borrowed{};
+    PagesSent sent{};
+    std::uint64_t connection =
+        0;  // MdsLink::connection() when it began; the pages are its session's
 
     template <class Entry>
     void add(const Entry& entry) {
@@ -117,7 +126,11 @@ class Session final : public fs::Session {
   Task<Result<void>> call_without_value(Outgoing request);
   Task<Result<fs::Attributes>> call_for_attributes(Outgoing request);
 
-  // give_back() and settle() say what became of the pages of a change.
+  // A change, with the number of the connection by which the inode was brought up to date.
+  Change change_of(const CachedInode& inode) const;
+  Task<bool> hold_again();
+  // give_back() and settle() say what became of the pages of a change. What was borrowed is given
+  // back by end_borrow().
   void give_back(Change& change);
   void settle(Change& change);
   // Commits the entries. Returns resource_unavailable_try_again if somebody else's came first; then
@@ -127,6 +140,11 @@ class Session final : public fs::Session {
 
   // Takes adjacent pages, up to `most`, asking the MDS for a chunk if necessary.
   Task<Result<nova::Extent>> take_pages(Change& change, std::uint64_t most);
+  // Borrows pages that are allocated to a file and unwritten. Returns resource_unavailable_try_again if
+  // somebody else has them, or has written to them.
+  Task<std::errc> borrow(CachedInode& inode, Change& change, std::uint64_t first,
+                         std::uint64_t count);
+  Task<> end_borrow();
   // Returns the pages that a write to these blocks of the file goes to, one for each.
   Task<Result<std::vector<std::uint64_t>>> pages_for(CachedInode& inode, Change& change,
                                                      std::uint64_t first, std::uint64_t last);
@@ -149,6 +167,10 @@ class Session final : public fs::Session {
                             Bytes end, const nova::EntryHeader& header, Bytes size);
   Task<std::errc> fill_holes(CachedInode& inode, Change& change, std::uint64_t first,
                              std::uint64_t last, const nova::EntryHeader& header, Bytes size);
+  Task<std::errc> replace_written(CachedInode& inode, Change& change, std::uint64_t first,
+                                  std::uint64_t last, const nova::EntryHeader& header, Bytes size);
+  Task<std::errc> fill(Change& change, std::span<const nova::Extent> blocks,
+                       const nova::EntryHeader& header, Bytes size);
   bool is_speculative() const { return files_->parameters().speculates; }
 
   std::shared_ptr<FileSystem> files_;
@@ -158,6 +180,8 @@ class Session final : public fs::Session {
   Stores stores_;
   Inodes inodes_;
   OwnPages own_;
+  std::vector<std::uint64_t> unused_;  // pages that were borrowed and not written
+  std::uint64_t own_connection_ = 0;   // the connection to whose session they were delegated
   std::uint64_t repetitions_ = 0;
 };
 

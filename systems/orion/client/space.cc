@@ -32,7 +32,7 @@ Task<std::errc> Session::try_truncate(CachedInode& inode, Bytes size,
                                       const fs::WriteOptions& options) {
   const std::uint32_t mode = mode_after(inode.inode, options);
   const bool cuts = size < inode.inode.size;
-  Change change;
+  Change change = change_of(inode);
   if (cuts && size % kPage != 0) {
     const nova::EntryHeader header = entry_header(nova::EntryType::write, options.now, mode);
     const std::errc error = co_await zero_edge(inode, change, size / kPage, size % kPage, kPage,
@@ -83,7 +83,26 @@ Task<std::errc> Session::fill_holes(CachedInode& inode, Change& change, std::uin
     return true;
   });
   end_hole(last + 1);
-  for (const nova::Extent& missing : holes) {
+  co_return co_await fill(change, holes, header, size);
+}
+
+// The pages of written blocks are not made unwritten in place: a client that still has an older log
+// may read them for a while, and whoever writes to unwritten space may use them in place.
+Task<std::errc> Session::replace_written(CachedInode& inode, Change& change, std::uint64_t first,
+                                         std::uint64_t last, const nova::EntryHeader& header,
+                                         Bytes size) {
+  std::vector<nova::Extent> written;
+  inode.inode.blocks.visit(first, last, [&](std::uint64_t index, Mapped mapped) {
+    if (!mapped.is_unwritten()) nova::add_extent(written, index, 1);
+    return true;
+  });
+  co_return co_await fill(change, written, header, size);
+}
+
+// Allocates unwritten pages to these blocks.
+Task<std::errc> Session::fill(Change& change, std::span<const nova::Extent> blocks,
+                              const nova::EntryHeader& header, Bytes size) {
+  for (const nova::Extent& missing : blocks) {
     for (std::uint64_t done = 0; done < missing.count;) {
       const Result<nova::Extent> taken = co_await take_pages(change, missing.count - done);
       if (!taken) co_return taken.error();
@@ -107,7 +126,7 @@ Task<std::errc> Session::try_allocate(CachedInode& inode, fs::AllocationMode mod
   const Bytes size = grows ? std::max(file.size, end) : file.size;
   const std::uint32_t new_mode = mode_after(file, options);
   const nova::EntryHeader header = entry_header(nova::EntryType::write, options.now, new_mode);
-  Change change;
+  Change change = change_of(inode);
   const auto give_up = [&](std::errc error) {
     give_back(change);
     return error;
@@ -140,24 +159,8 @@ Task<std::errc> Session::try_allocate(CachedInode& inode, fs::AllocationMode mod
     if (whole > first && punches) {
       change.add(nova::WriteEntry{header, first, 0, whole - first, size});
     } else if (whole > first) {
-      // Written pages become unwritten, in place.
-      nova::WriteEntry run;
-      const auto end_run = [&] {
-        if (run.count > 0) change.add(run);
-      };
-      file.blocks.visit(first, whole - 1, [&](std::uint64_t index, Mapped mapped) {
-        if (mapped.is_unwritten()) return true;
-        if (run.count > 0 && index == run.file_block + run.count &&
-            mapped.block() == run.block + run.count) {
-          ++run.count;
-          return true;
-        }
-        end_run();
-        run = nova::WriteEntry{header, index, mapped.block(), 1, size};
-        run.header.flags |= nova::kUnwritten;
-        return true;
-      });
-      end_run();
+      error = co_await replace_written(inode, change, first, whole - 1, header, size);
+      if (error != std::errc{}) co_return give_up(error);
     }
   }
   // The times change even if nothing else does.

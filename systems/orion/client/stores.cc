@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "rpc/messages.h"
+#include "systems/orion/client/timed.h"
 
 namespace perdura::systems::orion {
 
@@ -13,20 +16,32 @@ namespace {
 
 // The memory of a connection: for each call, a receive buffer, a request, and a word.
 constexpr Bytes kRoom = kCacheLine;
+constexpr Picoseconds kShortestPause = Microseconds(20);
+constexpr Picoseconds kLongestPause = Milliseconds(10);
+// For which a connection waits for a store that may have failed.
+constexpr Picoseconds kShortestTimeout = Microseconds(100);
+constexpr Picoseconds kLongestTimeout = Milliseconds(100);
 
 }  // namespace
 
 Stores::Stores(Thread& thread, const fs::FsConfig& config, const Parameters& parameters,
-               std::uint64_t mount, pmem::Region* local)
-    : thread_(thread), mount_(mount), parameters_(parameters), local_(local) {
-  for (const fs::FsServerNode& server : config.servers) {
-    if (server.role != fs::FsRole::store) continue;
-    auto member = std::make_unique<Member>();
-    member->node = server.node;
-    member->group = server.group;
-    member->is_local = local != nullptr && server.node == thread.node.id();
-    if (member->is_local) own_group_ = server.group;
-    members_.push_back(std::move(member));
+               MdsLink& link, pmem::Region* local)
+    : thread_(thread),
+      parameters_(parameters),
+      link_(link),
+      local_(local),
+      next_read_(thread.endpoint.address().port) {
+  for (const Parameters::StoreNode& of : parameters.stores) {
+    auto store = std::make_unique<Store>();
+    store->number = static_cast<std::uint32_t>(stores_.size());
+    store->node = of.node;
+    store->group = of.group;
+    store->is_local = local != nullptr && of.node == thread.node.id();
+    if (store->is_local) {
+      own_group_ = of.group;
+      own_store_ = store->number;
+    }
+    stores_.push_back(std::move(store));
   }
   if (config.data_method) {
     durable_ = true;
@@ -34,133 +49,223 @@ Stores::Stores(Thread& thread, const fs::FsConfig& config, const Parameters& par
   }
 }
 
-std::uint32_t Stores::others(std::uint64_t gpa) const {
-  std::uint32_t count = 0;
-  for (const auto& member : members_) {
-    if (member->group == group_of(gpa) && !member->is_local) ++count;
-  }
-  return count;
+// In a group without one of its stores the others work with strong consistency (section 4.3.4).
+bool Stores::is_strong(std::uint32_t group) const {
+  const StoreSet all = parameters_.group_members(group);
+  return parameters_.strong || (link_.members().members & all) != all;
 }
 
-// A device without immediates has the store asked instead.
-bool Stores::notices() const {
-  return !durable_ && parameters_.strong && thread_.endpoint.capabilities().write_with_immediate;
+// --- connections
+
+Task<Stores::Connected> Stores::connect(Store& store) {
+  while (store.connecting) co_await wait(store.waiting);
+  const bool works = store.connection && store.connection->works() &&
+                     store.connection->of_session == link_.connection();
+  if (works) co_return store.connection;
+  if (store.connection && !std::exchange(store.unforced, {}).empty()) store.has_lost = true;
+  store.connecting = true;
+  store.connection = co_await make_connection(store);
+  store.connecting = false;
+  store.waiting.wake_all();
+  if (store.connection) {
+    store.failing_since.reset();
+  } else if (!store.failing_since) {
+    store.failing_since = thread_.executor.now();
+  }
+  co_return store.connection;
 }
 
-Task<bool> Stores::connect(Member& member) {
-  while (member.connecting) co_await wait(member.waiting);
-  if (member.queue_pair) {
-    if (!member.queue_pair->connected() || member.calls.broken()) member.failed = true;
-    co_return !member.failed;
-  }
-  if (member.failed) co_return false;
-  member.connecting = true;
-  member.memory = thread_.node.create_region(
-      fmt::format("orion store {} of port {}", member.node, thread_.endpoint.address().port),
-      3 * kCalls * kRoom, pmem::Medium::dram);
-  member.registered = thread_.endpoint.register_memory(*member.memory, Access::local);
-  member.answers.open(thread_.endpoint, kCalls);
-  member.answers.post_all({member.registered, 0, kRoom, static_cast<std::uint32_t>(kRoom)}, kCalls);
-  member.calls.open(kCalls);
+Task<Stores::Connected> Stores::make_connection(Store& store) {
+  auto connection = std::make_shared<StoreConnection>();
+  const std::uint64_t number = ++store.connections;
+  connection->memory =
+      thread_.node.create_region(fmt::format("orion store {} of port {}, {}", store.node,
+                                             thread_.endpoint.address().port, number),
+                                 3 * kCalls * kRoom, pmem::Medium::dram);
+  connection->registered = thread_.endpoint.register_memory(*connection->memory, Access::local);
+  connection->answers.open(thread_.endpoint, kCalls);
+  connection->answers.post_all(
+      {connection->registered, 0, kRoom, static_cast<std::uint32_t>(kRoom)}, kCalls);
+  connection->calls.open(kCalls);
+  connection->sequence = number << kConnectionShift;
+  connection->of_session = link_.connection();
   const Hello hello{.version = kProtocolVersion,
                     .peer = Peer::session,
-                    .group = member.group,
-                    .session = {mount_, thread_.endpoint.address().port}};
+                    .group = store.group,
+                    .session = link_.welcome().session,
+                    .id = link_.session(),
+                    .epoch = link_.members().epoch,
+                    .sequence = connection->sequence};
   const auto bytes = rpc::bytes_of(hello);
-  const fabric::Address store{member.node, 0};
-  const fabric::QueuePairOptions options{member.answers.queue(), &member.completions};
+  const fabric::Address address{store.node, 0};
+  fabric::QueuePairOptions options{connection->answers.queue(), &connection->completions};
+  options.connection_timeout =
+      std::clamp(parameters_.client_patience / 4, kShortestTimeout, kLongestTimeout);
   std::vector<std::byte> data(bytes.begin(), bytes.end());
-  fabric::Connection made = co_await thread_.endpoint.connect(store, options, std::move(data));
-  if (made.status == fabric::Status::success) {
-    const auto welcome = rpc::read_message<StoreWelcome>(made.private_data);
-    member.key = fabric::RemoteKey{welcome.pages_key};
-    member.queue_pair = std::move(made.queue_pair);
-  } else {
-    member.failed = true;
+  fabric::Connection made = co_await thread_.endpoint.connect(address, options, std::move(data));
+  if (made.status != fabric::Status::success) co_return nullptr;
+  const auto welcome = rpc::read_message<StoreWelcome>(made.private_data);
+  connection->key = fabric::RemoteKey{welcome.pages_key};
+  connection->queue_pair = std::move(made.queue_pair);
+  co_return connection;
+}
+
+Task<std::errc> Stores::follow_members(std::uint64_t epoch) {
+  const bool is_read = co_await link_.connect() && co_await link_.read_members();
+  if (!is_read) co_return std::errc::not_connected;
+  if (link_.members().epoch != epoch) co_return std::errc::resource_unavailable_try_again;
+  const Time now = thread_.executor.now();
+  Picoseconds pause = kShortestPause;
+  for (const auto& store : stores_) {
+    if (!store->failing_since) continue;
+    const Picoseconds failing = now - *store->failing_since;
+    if (failing > parameters_.client_patience) co_return std::errc::not_connected;
+    pause = std::max(pause, std::min(failing / 4, kLongestPause));
   }
-  member.connecting = false;
-  member.waiting.wake_all();
-  co_return !member.failed;
+  co_await sleep_for(pause);
+  co_return std::errc::resource_unavailable_try_again;
+}
+
+// --- reading
+
+Task<bool> Stores::read_from(Store& store, std::uint64_t gpa, LocalBuffer into) {
+  if (store.is_local) {
+    local_->read(page_of(gpa) * kPage, into.bytes());
+    co_return true;
+  }
+  const Connected connection = co_await connect(store);
+  if (!connection) co_return false;
+  const fabric::RemoteAddress from{connection->key, page_of(gpa) * kPage};
+  const fabric::Completion done = co_await connection->queue_pair->read(into, from);
+  co_return static_cast<bool>(done);
 }
 
 Task<bool> Stores::read(std::uint64_t gpa, LocalBuffer into) {
   ++reads_;
-  // Sessions start with different members of a group.
-  const std::size_t first = thread_.endpoint.address().port;
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    Member& member = *members_[(first + i) % members_.size()];
-    if (member.group != group_of(gpa) || !co_await connect(member)) continue;
-    const fabric::RemoteAddress from{member.key, page_of(gpa) * kPage};
-    const fabric::Completion done = co_await member.queue_pair->read(into, from);
-    if (done) co_return true;
-    member.failed = true;
-  }
-  co_return false;
+  return timed(in_reads_, read_from_any(gpa, into));
 }
 
-Task<bool> Stores::write_to(Member& member, std::uint64_t gpa, LocalBuffer from) {
-  if (member.is_local) {
+Task<bool> Stores::read_from_any(std::uint64_t gpa, LocalBuffer into) {
+  for (;;) {
+    const std::uint64_t epoch = link_.members().epoch;
+    // Reads are spread over the stores that are up to date.
+    const std::size_t first = next_read_++;
+    for (std::size_t i = 0; i < stores_.size(); ++i) {
+      Store& store = *stores_[(first + i) % stores_.size()];
+      if (store.group != group_of(gpa) || !contains(link_.members().members, store.number)) {
+        continue;
+      }
+      const bool done = co_await read_from(store, gpa, into);
+      if (done) co_return true;
+    }
+    const std::errc error = co_await follow_members(epoch);
+    if (error == std::errc::not_connected) co_return false;
+  }
+}
+
+// --- writing
+
+Task<std::errc> Stores::write(std::uint64_t gpa, LocalBuffer from, PagesSent& sent) {
+  return timed(in_writes_, write_to_all(gpa, from, sent));
+}
+
+Task<std::errc> Stores::write_to_all(std::uint64_t gpa, LocalBuffer from, PagesSent& sent) {
+  const MembersLine members = link_.members();
+  if (sent.epoch == 0) sent.epoch = members.epoch;
+  if (sent.epoch != members.epoch) co_return std::errc::resource_unavailable_try_again;
+  for (const auto& store : stores_) {
+    if (store->group != group_of(gpa) || !contains(members.targets, store->number)) continue;
+    const bool done = co_await write_to(*store, gpa, from, sent);
+    if (!done) co_return co_await follow_members(sent.epoch);
+  }
+  co_return std::errc{};
+}
+
+Task<bool> Stores::write_to(Store& store, std::uint64_t gpa, LocalBuffer from, PagesSent& sent) {
+  if (store.is_local) {
+    sent.by_immediates = false;
     local_->write_streaming(page_of(gpa) * kPage, from.bytes());
     local_->drain();
     co_return true;
   }
-  if (!co_await connect(member)) co_return false;
+  const Connected connection = co_await connect(store);
+  if (!connection) co_return false;
   ++writes_;
-  const fabric::RemoteAddress to{member.key, page_of(gpa) * kPage};
-  if (notices()) {
-    fabric::RdmaOperation write =
-        member.queue_pair->write_with_immediate(from, to, static_cast<std::uint32_t>(page_of(gpa)));
-    const fabric::Completion done = co_await write;
-    co_return static_cast<bool>(done);
+  const bool strong = is_strong(store.group);
+  // A device without immediates has the store asked instead.
+  if (!durable_ && strong && thread_.endpoint.capabilities().write_with_immediate) {
+    co_return co_await write_immediate(store, *connection, gpa, from, sent);
   }
-  if (durable_ || parameters_.strong) {
-    const auto lease = co_await member.calls.begin();
-    const LocalBuffer word = member.registered.local((2 * kCalls + lease.call()) * kRoom, kWord);
-    if (!co_await method_.write(*member.queue_pair, from, to, word)) co_return false;
-    if (durable_ && !method_.asks_responder()) co_return true;
-  } else {
-    const fabric::Completion done = co_await member.queue_pair->write(from, to);
-    member.unforced.push_back(page_of(gpa));
-    co_return static_cast<bool>(done);
-  }
-  co_return co_await force(member, page_of(gpa));
+  sent.by_immediates = false;
+  if (durable_ || strong) co_return co_await write_durably(*connection, gpa, from);
+  const fabric::RemoteAddress to{connection->key, page_of(gpa) * kPage};
+  const fabric::Completion done = co_await connection->queue_pair->write(from, to);
+  store.unforced.push_back(page_of(gpa));
+  co_return static_cast<bool>(done);
 }
 
-Task<bool> Stores::force(Member& member, std::uint64_t page) {
-  const auto lease = co_await member.calls.begin();
+// All pages of a commit go over one connection, so that the last acknowledgment stands for all.
+Task<bool> Stores::write_immediate(Store& store, StoreConnection& connection, std::uint64_t gpa,
+                                   LocalBuffer from, PagesSent& sent) {
+  const fabric::RemoteAddress to{connection.key, page_of(gpa) * kPage};
+  auto force = std::find_if(sent.forces.begin(), sent.forces.end(),
+                            [&](const Force& one) { return one.store == store.number; });
+  if (force == sent.forces.end()) {
+    force = sent.forces.insert(sent.forces.end(), {store.number, 0});
+  }
+  const std::uint64_t sequence = connection.sequence + 1;
+  if (force->sequence != 0 && force->sequence >> kConnectionShift != sequence >> kConnectionShift) {
+    co_return false;
+  }
+  // The store counts what arrives, so only what is sent counts.
+  force->sequence = connection.sequence = sequence;
+  fabric::RdmaOperation write = connection.queue_pair->write_with_immediate(
+      from, to, static_cast<std::uint32_t>(page_of(gpa)));
+  const fabric::Completion done = co_await write;
+  co_return static_cast<bool>(done);
+}
+
+Task<bool> Stores::write_durably(StoreConnection& connection, std::uint64_t gpa, LocalBuffer from) {
+  const fabric::RemoteAddress to{connection.key, page_of(gpa) * kPage};
+  const auto lease = co_await connection.calls.begin();
+  const LocalBuffer word = connection.registered.local((2 * kCalls + lease.call()) * kRoom, kWord);
+  if (!co_await method_.write(*connection.queue_pair, from, to, word)) co_return false;
+  if (durable_ && !method_.asks_responder()) co_return true;
+  co_return co_await force(connection, page_of(gpa));
+}
+
+Task<bool> Stores::force(StoreConnection& connection, std::uint64_t page) {
+  const auto lease = co_await connection.calls.begin();
   const LocalBuffer request =
-      member.registered.local((kCalls + lease.call()) * kRoom, sizeof(Force));
-  rpc::write_message(request.bytes(), Force{lease.call(), 1, page});
-  fabric::RdmaOperation send = member.queue_pair->send(request);
-  member.calls.expect(lease.call());
+      connection.registered.local((kCalls + lease.call()) * kRoom, sizeof(ForceRequest));
+  rpc::write_message(request.bytes(), ForceRequest{lease.call(), 1, page});
+  fabric::RdmaOperation send = connection.queue_pair->send(request);
+  connection.calls.expect(lease.call());
   send.post();
-  const auto take = [&member](const fabric::ReceiveCompletion& completion) {
-    if (completion.status != fabric::Status::success) return member.calls.fail();
+  const auto take = [&connection](const fabric::ReceiveCompletion& completion) {
+    if (completion.status != fabric::Status::success) return connection.calls.fail();
     const auto forced = rpc::read_message<Forced>(completion.buffer.bytes());
-    member.answers.post(completion.buffer_id);
-    if (!member.calls.deliver(forced.call, forced)) member.calls.fail();
+    connection.answers.post(completion.buffer_id);
+    if (!connection.calls.deliver(forced.call, forced)) connection.calls.fail();
   };
   const std::optional<Forced> answer =
-      co_await member.calls.answer_to(lease.call(), member.completions, take);
+      co_await connection.calls.answer_to(lease.call(), connection.completions, take);
   const fabric::Completion sent = co_await send;
-  if (!sent) member.calls.fail();
+  if (!sent) connection.calls.fail();
   co_return answer && answer->refused == 0;
 }
 
-Task<std::optional<Written>> Stores::write(std::uint64_t gpa, LocalBuffer from) {
-  for (const auto& member : members_) {
-    if (member->group != group_of(gpa)) continue;
-    if (!co_await write_to(*member, gpa, from)) co_return std::nullopt;
-  }
-  if (others(gpa) == 0 || durable_) co_return Written::durable;
-  if (!parameters_.strong) co_return Written::sent;
-  co_return notices() ? Written::noticed : Written::durable;
-}
-
 Task<bool> Stores::force_all() {
-  for (const auto& member : members_) {
-    for (const std::uint64_t page : std::exchange(member->unforced, {})) {
-      if (!co_await connect(*member) || !co_await force(*member, page)) co_return false;
+  for (const auto& store : stores_) {
+    const std::vector<std::uint64_t> pages = std::exchange(store->unforced, {});
+    if (pages.empty() && !store->has_lost) continue;
+    const Connected connection = store->connection;
+    if (!connection || !connection->works() || std::exchange(store->has_lost, false)) {
+      co_return false;
+    }
+    for (const std::uint64_t page : pages) {
+      const bool done = co_await force(*connection, page);
+      if (!done) co_return false;
     }
   }
   co_return true;

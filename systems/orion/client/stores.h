@@ -1,11 +1,16 @@
 // A session's access to the pages of data stores: its own node's by loads and stores, those of others
 // by one-sided operations (section 4.3.2). All stores of a replication group have the same pages; a
-// page is read from one of them, and written to all.
+// page is read from one of them that is up to date, and written to all of them, and to those that catch
+// up (mds/members.h).
+//
+// A store that does not answer may be one without which the others go on: the MDS says so soon. Until
+// then, and for as long as Parameters::client_patience, operations try again.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 #include "methods/durable_write.h"
@@ -13,52 +18,57 @@
 #include "rpc/calls.h"
 #include "rpc/receive_buffers.h"
 #include "services/fs/fs.h"
+#include "systems/orion/client/link.h"
 #include "systems/orion/protocol/layout.h"
 #include "systems/orion/protocol/messages.h"
 #include "systems/orion/protocol/parameters.h"
 
 namespace perdura::systems::orion {
 
-// How far a write of pages has come when it returns.
-enum class Written : std::uint8_t {
-  sent,     // it will reach the stores (weak consistency)
-  noticed,  // each store will force it and tell the MDS (strong consistency)
-  durable,
+// How the pages of a commit were written.
+struct PagesSent {
+  std::uint64_t epoch = 0;      // 0: none yet
+  std::vector<Force> forces{};  // that the commit has to wait for
+  bool by_immediates = true;    // all stores got all of them by WRITEs with immediates
 };
 
 class Stores {
  public:
-  // `local`: the pages of the store on this node, or null. `method` makes a page durable that was sent to
+  // `local`: the pages of the store on this node, or null. FsConfig::data_method makes a page durable that was sent to
   // another node; absent: the paper's way, by `strong` or not.
-  Stores(Thread& thread, const fs::FsConfig& config, const Parameters& parameters,
-         std::uint64_t mount, pmem::Region* local);
+  Stores(Thread& thread, const fs::FsConfig& config, const Parameters& parameters, MdsLink& link,
+         pmem::Region* local);
 
   // The group of which this node is a member; nullopt if it has no store.
   std::optional<std::uint32_t> own_group() const { return own_group_; }
-  bool is_local(std::uint64_t gpa) const { return own_group_ && group_of(gpa) == *own_group_; }
+  // True if this node's store has the page, and is up to date.
+  bool is_local(std::uint64_t gpa) const {
+    return own_group_ && group_of(gpa) == *own_group_ &&
+           contains(link_.members().members, own_store_);
+  }
   pmem::Region& local() { return *local_; }
-  // The stores of a group that are on other nodes.
-  std::uint32_t others(std::uint64_t gpa) const;
+  // True if a group has several stores.
+  bool is_replicated() const { return parameters_.stores.size() > parameters_.groups; }
 
   // READs a page into a buffer of the registered memory. Returns false if no store of its group can
   // be reached.
   Task<bool> read(std::uint64_t gpa, fabric::LocalBuffer into);
-  // Writes a page to all stores of its group. Returns nothing if one cannot be reached.
-  Task<std::optional<Written>> write(std::uint64_t gpa, fabric::LocalBuffer from);
-  // Forces the pages that were only sent.
+  // Writes a page to the stores of its group. Returns resource_unavailable_try_again if the pages of the
+  // commit have to be written again, not_connected if a store cannot be reached.
+  Task<std::errc> write(std::uint64_t gpa, fabric::LocalBuffer from, PagesSent& sent);
+  // The MDS has refused pages, since the epoch has changed. Returns as write() does.
+  Task<std::errc> follow_members(std::uint64_t epoch);
+  // Forces the pages that were only sent. Returns false if some may be lost.
   Task<bool> force_all();
 
   std::uint64_t reads() const { return reads_; }
   std::uint64_t writes() const { return writes_; }
+  // The time from the beginning of each read and write to its completion.
+  Picoseconds in_reads() const { return in_reads_; }
+  Picoseconds in_writes() const { return in_writes_; }
 
  private:
-  struct Member {
-    NodeId node{};
-    std::uint32_t group = 0;
-    bool is_local = false;
-    bool connecting = false;
-    bool failed = false;
-    WaitList waiting{};
+  struct StoreConnection {
     std::unique_ptr<fabric::QueuePair> queue_pair{};
     fabric::RemoteKey key{};
     fabric::CompletionQueue completions{};
@@ -66,25 +76,53 @@ class Stores {
     fabric::MemoryRegion registered{};
     rpc::ReceiveBuffers answers{};
     rpc::Calls<Forced> calls{};
+    std::uint64_t sequence = 0;    // number of the last WRITE with an immediate
+    std::uint64_t of_session = 0;  // MdsLink::connection()
+    bool works() const { return queue_pair && queue_pair->connected() && !calls.broken(); }
+  };
+  using Connected = std::shared_ptr<StoreConnection>;  // lives until its last operation has ended
+  struct Store {
+    std::uint32_t number = 0;
+    NodeId node{};
+    std::uint32_t group = 0;
+    bool is_local = false;
+    bool connecting = false;
+    WaitList waiting{};
+    Connected connection{};
+    std::uint64_t connections = 0;  // that there have been
+    std::optional<Time> failing_since{};
     std::vector<std::uint64_t> unforced{};  // pages that were only sent
+    bool has_lost = false;                  // perhaps some of these
   };
   static constexpr std::uint32_t kCalls = 32;
 
-  Task<bool> connect(Member& member);
-  Task<bool> write_to(Member& member, std::uint64_t gpa, fabric::LocalBuffer from);
-  Task<bool> force(Member& member, std::uint64_t page);
-  bool notices() const;
+  Task<bool> read_from_any(std::uint64_t gpa, fabric::LocalBuffer into);
+  Task<std::errc> write_to_all(std::uint64_t gpa, fabric::LocalBuffer from, PagesSent& sent);
+  Task<Connected> connect(Store& store);
+  Task<Connected> make_connection(Store& store);
+  Task<bool> write_to(Store& store, std::uint64_t gpa, fabric::LocalBuffer from, PagesSent& sent);
+  Task<bool> write_immediate(Store& store, StoreConnection& connection, std::uint64_t gpa,
+                             fabric::LocalBuffer from, PagesSent& sent);
+  Task<bool> write_durably(StoreConnection& connection, std::uint64_t gpa,
+                           fabric::LocalBuffer from);
+  Task<bool> force(StoreConnection& connection, std::uint64_t page);
+  Task<bool> read_from(Store& store, std::uint64_t gpa, fabric::LocalBuffer into);
+  bool is_strong(std::uint32_t group) const;
 
   Thread& thread_;
-  std::uint64_t mount_;
   Parameters parameters_;
+  MdsLink& link_;
   pmem::Region* local_;
   std::optional<std::uint32_t> own_group_;
-  std::vector<std::unique_ptr<Member>> members_;
-  bool durable_ = false;  // by `method_`
+  std::uint32_t own_store_ = 0;
+  std::vector<std::unique_ptr<Store>> stores_;  // by number
+  bool durable_ = false;                        // by `method_`
   methods::DurableWrite method_;
+  std::size_t next_read_ = 0;
   std::uint64_t reads_ = 0;
   std::uint64_t writes_ = 0;
+  Picoseconds in_reads_{};
+  Picoseconds in_writes_{};
 };
 
 }  // namespace perdura::systems::orion

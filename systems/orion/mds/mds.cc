@@ -5,23 +5,41 @@
 namespace perdura::systems::orion {
 
 Task<std::shared_ptr<Mds>> Mds::open(Thread& thread, std::string name, Parameters parameters) {
-  std::shared_ptr<Mds> mds(new Mds(std::move(name), parameters));
-  mds->metadata_ = co_await Metadata::open(thread, mds->name_, parameters);
-  // The network threads' contexts come first.
-  for (std::uint32_t i = 0; i < parameters.fs_threads; ++i) {
-    FsThread one;
-    one.requests = std::make_unique<Requests>(*mds->metadata_, parameters.network_threads + i);
-    one.thread = thread.node.start_background_thread(std::nullopt, parameters.completion);
-    mds->fs_threads_.push_back(std::move(one));
-  }
+  std::shared_ptr<Mds> mds(new Mds(std::move(name), std::move(parameters)));
+  mds->metadata_ = co_await Metadata::open(thread, mds->name_, mds->parameters_);
+  mds->start(thread.node);
   co_return mds;
 }
 
-Task<> Mds::serve(Thread& thread) {
-  const std::uint32_t port = thread.endpoint.address().port;
-  network_[port] =
-      std::make_shared<NetworkThread>(thread, name_, *metadata_, fs_threads_, parameters_, port);
-  return network_[port]->serve();
+Task<std::shared_ptr<Mds>> Mds::open(Thread& thread, std::string name, const fs::FsConfig& config,
+                                     Parameters parameters, std::unique_ptr<Mirror> mirror) {
+  std::shared_ptr<Mds> mds(new Mds(std::move(name), std::move(parameters)));
+  mds->metadata_ =
+      co_await Metadata::open(thread, mds->name_, config, mds->parameters_, std::move(mirror));
+  mds->start(thread.node);
+  co_return mds;
+}
+
+void Mds::start(Node& node) {
+  // The network threads' contexts come first.
+  for (std::uint32_t i = 0; i < parameters_.fs_threads; ++i) {
+    FsThread one;
+    one.requests = std::make_unique<Requests>(*metadata_, parameters_.network_threads + i);
+    one.thread = node.start_background_thread(std::nullopt, parameters_.completion);
+    fs_threads_.push_back(std::move(one));
+  }
+}
+
+Task<> Mds::serve(Thread& thread, bool accepts) {
+  const std::uint32_t number = thread.endpoint.address().port - parameters_.first_mds_port();
+  network_[number] =
+      std::make_shared<NetworkThread>(thread, name_, *metadata_, fs_threads_, parameters_, number);
+  co_await network_[number]->serve(accepts);
+}
+
+void Mds::accept(fabric::ConnectionRequest& request) {
+  if (network_.front() == nullptr) return request.reject();
+  network_.front()->accept(request);
 }
 
 std::vector<std::uint64_t> Mds::events() const {
@@ -47,9 +65,19 @@ std::vector<double> Mds::metrics() const {
     sum.commits += network->counts().commits;
     sum.rpcs += network->counts().rpcs;
     sum.forces += network->counts().forces;
+    sum.handling += network->counts().handling;
+    sum.executing += network->counts().executing;
   }
-  return {static_cast<double>(sum.commits), static_cast<double>(sum.rpcs),
-          static_cast<double>(metadata_->conflicts()), static_cast<double>(sum.forces), 0};
+  return {static_cast<double>(sum.commits),
+          static_cast<double>(sum.rpcs),
+          static_cast<double>(metadata_->conflicts()),
+          static_cast<double>(sum.forces),
+          0,
+          static_cast<double>(sum.handling.count()) * 1e-6,
+          static_cast<double>(sum.executing.count()) * 1e-6,
+          static_cast<double>(metadata_->volume().count_of(nova::Happened::log_pages)),
+          0,
+          0};
 }
 
 }  // namespace perdura::systems::orion

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "platform/runtime/sync.h"
@@ -28,14 +29,19 @@ class Mounts {
     const std::lock_guard guard(lock_);
     ++mounts_[mount].sessions;
   }
-  // Returns the holds that end with this session.
-  HoldCounts session_ends(std::uint64_t mount) {
+  // Returns the holds that end with this session; nullopt if its mount has others.
+  std::optional<HoldCounts> session_ends(std::uint64_t mount) {
     const std::lock_guard guard(lock_);
     const auto found = mounts_.find(mount);
-    if (found == mounts_.end() || --found->second.sessions > 0) return {};
+    if (found == mounts_.end() || --found->second.sessions > 0) return std::nullopt;
     HoldCounts holds = std::move(found->second.holds);
     mounts_.erase(found);
     return holds;
+  }
+  bool has_hold(std::uint64_t mount, std::uint64_t inode) {
+    const std::lock_guard guard(lock_);
+    const auto found = mounts_.find(mount);
+    return found != mounts_.end() && found->second.holds.contains(inode);
   }
   void add_hold(std::uint64_t mount, std::uint64_t inode) {
     const std::lock_guard guard(lock_);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "platform/runtime/work.h"
 #include "rpc/messages.h"
 
@@ -15,10 +17,8 @@ using fabric::Status;
 namespace {
 
 constexpr Bytes kReplyRoom = (sizeof(Reply) + kCacheLine - 1) / kCacheLine * kCacheLine;
-constexpr std::uint32_t kMostStores = 256;
-// Receive buffers for the acknowledgments of all stores.
-constexpr std::uint32_t kStoreBuffers = 1024;
-constexpr Bytes kStoreRoom = kCacheLine;
+constexpr Picoseconds kBetweenEpochLooks = Microseconds(20);
+constexpr Picoseconds kBetweenSpaceLooks = Microseconds(1);
 
 }  // namespace
 
@@ -46,46 +46,54 @@ NetworkThread::NetworkThread(Thread& thread, const std::string& name, Metadata& 
       words_memory_(
           thread.endpoint.register_memory(metadata.words().region(), Access::remote_read)),
       max_inline_(thread.endpoint.capabilities().max_inline),
-      sessions_(parameters.sessions),
-      store_memory_(thread.node.create_region(fmt::format("{} stores {}", name, context),
-                                              (kStoreBuffers + kMostStores) * kStoreRoom,
-                                              pmem::Medium::dram)),
-      store_registered_(thread.endpoint.register_memory(*store_memory_, Access::local)),
-      store_buffers_(thread.endpoint.create_receive_queue(kStoreBuffers)),
-      stores_(kMostStores) {
-  for (std::uint32_t i = 0; i < kStoreBuffers; ++i) store_buffers_->post(store_buffer(i), i);
+      sessions_(parameters.sessions) {
+  StoreLinks::Listener listener{
+      .acknowledged = [this](std::uint32_t store, const Ack& ack) { acknowledged(store, ack); },
+      .epoch_begins = [this] { forced_.wake_all(); }};
+  stores_ = std::make_shared<StoreLinks>(thread, name, metadata, parameters, context, completions_,
+                                         std::move(listener));
 }
 
-Task<> NetworkThread::serve() {
-  thread_.executor.spawn(rpc::accept_connections(
-      thread_.endpoint,
-      [self = shared_from_this()](fabric::ConnectionRequest& request) { self->accept(request); }));
+Task<> NetworkThread::serve(bool accepts) {
+  if (accepts) {
+    thread_.executor.spawn(rpc::accept_connections(
+        thread_.endpoint, [self = shared_from_this()](fabric::ConnectionRequest& request) {
+          self->accept(request);
+        }));
+  }
   const Serving serving{*this};
-  for (;;) handle(co_await completions_.next());
+  stores_->start();
+  for (;;) {
+    const ReceiveCompletion completion = co_await completions_.next();
+    const Time begin = thread_.executor.now();
+    handle(completion);
+    counts_.handling += thread_.executor.now() - begin;
+  }
 }
 
 // The connections belong to the thread; somebody may still ask for counts when it is gone.
 NetworkThread::Serving::~Serving() {
   network.sessions_.clear();
-  network.stores_.clear();
-  network.store_buffers_.reset();
+  network.stores_->clear();
+  network.metadata_.disconnect();
 }
 
 // --- connections
 
 void NetworkThread::accept(fabric::ConnectionRequest& request) {
   const auto hello = rpc::read_message<Hello>(request.private_data());
-  if (hello.version != kProtocolVersion) return request.reject();
-  hello.peer == Peer::store ? accept_store(request, hello) : accept_session(request, hello);
+  if (hello.version != kProtocolVersion || metadata_.has_failed()) return request.reject();
+  hello.peer == Peer::store ? stores_->accept(request, hello) : accept_session(request, hello);
 }
 
 void NetworkThread::accept_session(fabric::ConnectionRequest& request, const Hello& hello) {
   MdsSession* const free = sessions_.find_free();
   if (free == nullptr) return request.reject();
   MdsSession& session = *free;
-  session.id = hello.session;
+  session.id = hello.id;
   if (session.id.mount == 0) session.id.mount = metadata_.mounts().new_mount();
   session.ended = false;
+  session.forced.assign(parameters_.stores.size(), 0);
   session.buffers = thread_.endpoint.create_receive_queue(receive_buffers());
   for (std::uint32_t i = 0; i < receive_buffers(); ++i) {
     session.buffers->post(receive_buffer(session, i), i);
@@ -108,26 +116,20 @@ void NetworkThread::accept_session(fabric::ConnectionRequest& request, const Hel
   metadata_.mounts().session_begins(session.id.mount);
 }
 
-void NetworkThread::accept_store(fabric::ConnectionRequest& request, const Hello& hello) {
-  StoreConnection* const free = stores_.find_free();
-  if (free == nullptr || hello.group >= parameters_.groups) return request.reject();
-  const StoreWelcome welcome{.version = kProtocolVersion, .pages_key = reply_memory_.key.value};
-  free->group = hello.group;
-  free->queue_pair = request.accept({store_buffers_.get(), &completions_}, rpc::bytes_of(welcome));
-  stores_.connected(*free->queue_pair, *free);
-}
-
 void NetworkThread::end(MdsSession& session) {
   if (std::exchange(session.ended, true)) return;
-  forces_.wake();
+  forced_.wake_all();
   thread_.executor.spawn(finish(shared_from_this(), session));
 }
 
 // The holds of the session are released when its last request has ended: a request may add one.
 Task<> NetworkThread::finish(std::shared_ptr<NetworkThread> self, MdsSession& session) {
   while (session.running > 0) co_await wait(self->ended_);
-  co_await self->fence(session.id);
+  co_await self->stores_->fence(session.id);
+  co_await self->metadata_.begin_change();
   self->requests_.end_session(self->requester_of(session));
+  self->metadata_.end_change();
+  co_await self->metadata_.settle();
   self->sessions_.forget(*session.queue_pair);
   session.queue_pair.reset();
   session.buffers.reset();
@@ -146,55 +148,25 @@ Task<> NetworkThread::end_mount(std::uint64_t mount) {
 
 void NetworkThread::handle(const ReceiveCompletion& completion) {
   charge(Work::dispatch);
-  if (StoreConnection* const store = stores_.of(completion.queue_pair)) {
-    return received_from(*store, completion);
-  }
+  if (stores_->received(completion)) return;
   MdsSession* const session = sessions_.of(completion.queue_pair);
   if (session == nullptr || session->ended) return;
   if (completion.status != Status::success) return end(*session);
   received(*session, completion);
 }
 
-void NetworkThread::received_from(StoreConnection& store, const ReceiveCompletion& completion) {
-  if (completion.status != Status::success) {
-    stores_.forget(*completion.queue_pair);
-    store.queue_pair.reset();
-    store.fencing.clear();
-    return fenced_.wake_all();
-  }
-  if (completion.immediate) {
-    ++counts_.forces;
-    forces_.acknowledged(gpa_of(store.group, *completion.immediate));
-  } else {
-    store.fencing.erase(rpc::read_message<Fence>(completion.buffer.bytes()).session);
-    fenced_.wake_all();
-  }
-  store_buffers_->post(store_buffer(completion.buffer_id), completion.buffer_id);
-}
-
-// A store that is not connected has failed, and with it the connections of sessions to it.
-Task<> NetworkThread::fence(SessionId session) {
-  for (StoreConnection& store : stores_) {
-    while (!store.is_free() && !store.fencing.empty()) co_await wait(fenced_);
-    if (store.is_free()) continue;
-    store.fencing.insert(session);
-    const LocalBuffer buffer = store_buffer(kStoreBuffers + store.number);
-    rpc::write_message(buffer.bytes(), Fence{session});
-    rpc::send(*store.queue_pair, buffer.first(sizeof(Fence)), max_inline_);
-  }
-  for (StoreConnection& store : stores_) {
-    while (!store.is_free() && store.fencing.contains(session)) co_await wait(fenced_);
-  }
-}
-
 void NetworkThread::received(MdsSession& session, const ReceiveCompletion& completion) {
   const std::span<const std::byte> bytes = completion.buffer.bytes();
   ParsedRequest request;
-  if (completion.immediate || !parse(bytes, request) || request.header.call >= kCalls) {
+  const auto is_store = [this](const Force& force) {
+    return force.store < parameters_.stores.size();
+  };
+  if (completion.immediate || !parse(bytes, request) || request.header.call >= kCalls ||
+      !std::all_of(request.forces.begin(), request.forces.end(), is_store)) {
     ++counts_.malformed;
     return end(session);
   }
-  if (request.header.request == Request::commit && request.header.forces == 0 &&
+  if (request.header.request == Request::commit && request.forces.empty() &&
       commit(session, request)) {
     session.buffers->post(receive_buffer(session, completion.buffer_id), completion.buffer_id);
     return;
@@ -207,30 +179,103 @@ void NetworkThread::received(MdsSession& session, const ReceiveCompletion& compl
   thread_.executor.spawn(call(shared_from_this(), session, std::move(message)));
 }
 
-// Appends a commit at once. Returns false if there is no space for it, which may come.
+// Appends a commit at once. Returns false if it has to wait, as for space.
 bool NetworkThread::commit(MdsSession& session, const ParsedRequest& request) {
-  const Reply reply = requests_.append(number_of(session), request.header, request.payload);
-  if (reply.error == static_cast<std::int32_t>(std::errc::no_space_on_device)) return false;
-  answer(session, request.header, reply);
+  if (metadata_.is_paused()) return false;
+  const Appended appended = requests_.append(number_of(session), request.header, request.payload);
+  if (appended.error == std::errc::no_space_on_device) return false;
+  const Reply reply = reply_of(appended);
+  if (!metadata_.has_mirror()) {
+    answer(session, request.header, reply);
+  } else {
+    ++session.running;
+    thread_.executor.spawn(settle(shared_from_this(), session, request.header, reply));
+  }
+  if (!appended.waits) return true;
+  if (fs_threads_.empty()) {
+    requests_.catch_up(request.header.inode);
+  } else {
+    thread_.executor.spawn(catch_up(shared_from_this(), request.header.inode));
+  }
   return true;
 }
 
-// Waits until the stores have forced the pages that the entries say are written.
-Task<bool> NetworkThread::await_forces(const MdsSession& session, const ParsedRequest& request) {
-  bool forced = true;
-  for (std::size_t at = 0; at + kCacheLine <= request.payload.size() && forced; at += kCacheLine) {
-    nova::WriteEntry entry;
-    std::memcpy(static_cast<void*>(&entry), request.payload.data() + at, sizeof entry);
-    if (entry.header.type != nova::EntryType::write || entry.block == 0 ||
-        (entry.header.flags & nova::kUnwritten) != 0) {
-      continue;
-    }
-    for (std::uint64_t i = 0; i < entry.count && forced; ++i) {
-      forced = co_await forces_.await(entry.block + i, request.header.forces,
-                                      [&session] { return session.ended; });
-    }
+// The file-system thread of the inode applies what was appended to its log (section 4.2.2).
+Task<> NetworkThread::catch_up(std::shared_ptr<NetworkThread> self, std::uint64_t inode) {
+  FsThread& own = self->fs_threads_[inode % self->fs_threads_.size()];
+  const auto work = [](Requests& requests, std::uint64_t number) -> Task<> {
+    requests.catch_up(number);
+    co_await yield();
+  };
+  co_await self->metadata_.begin_change();
+  co_await own.thread->run(work(*own.requests, inode));
+  self->metadata_.end_change();
+}
+
+Task<> NetworkThread::settle(std::shared_ptr<NetworkThread> self, MdsSession& session,
+                             MessageHeader header, Reply reply) {
+  co_await self->settle_and_answer(session, header, reply);
+  --session.running;
+  self->ended_.wake_all();
+}
+
+Task<> NetworkThread::settle_and_answer(MdsSession& session, const MessageHeader& header,
+                                        const Reply& reply) {
+  const bool is_settled = co_await metadata_.settle();
+  is_settled ? answer(session, header, reply) : stop();
+}
+
+void NetworkThread::stop() {
+  stores_->clear();
+  for (MdsSession& session : sessions_) {
+    if (!session.is_free()) end(session);
   }
-  co_return forced;
+}
+
+// A session that has ended meanwhile may have other successors.
+void NetworkThread::acknowledged(std::uint32_t store, const Ack& ack) {
+  ++counts_.forces;
+  const std::uint64_t number = ack.session - number_of(sessions_[0]);
+  if (number >= sessions_.size()) return;
+  MdsSession& session = sessions_[number];
+  if (session.is_free() || session.id != ack.id) return;
+  session.forced[store] = std::max(session.forced[store], ack.sequence);
+  forced_.wake_all();
+}
+
+// An acknowledgment may never come: the connection over which the page came has broken, and the store
+// lives on. So the client is told to write again after a while.
+Task<bool> NetworkThread::await_forces(const MdsSession& session, const ParsedRequest& request) {
+  const Time until = thread_.executor.now() + parameters_.store_patience;
+  const auto have_forced = [&] {
+    return std::all_of(request.forces.begin(), request.forces.end(), [&](const Force& force) {
+      const std::uint64_t forced = session.forced[force.store];
+      return forced >= force.sequence &&
+             forced >> kConnectionShift == force.sequence >> kConnectionShift;
+    });
+  };
+  const auto is_over = [&] {
+    return session.ended || metadata_.pages().accepted() != request.header.epoch ||
+           thread_.executor.now() >= until;
+  };
+  ++awaiting_;
+  while (!have_forced() && !is_over()) {
+    if (!std::exchange(looks_, true)) thread_.executor.spawn(look_for_epochs(shared_from_this()));
+    co_await wait(forced_);
+  }
+  --awaiting_;
+  co_return have_forced();
+}
+
+// Network thread 0 begins epochs; commits of others learn of them in this way, and all of the time.
+Task<> NetworkThread::look_for_epochs(std::shared_ptr<NetworkThread> self) {
+  const Picoseconds pause =
+      self->context_ == 0 ? self->parameters_.store_patience / 4 : kBetweenEpochLooks;
+  while (self->awaiting_ > 0) {
+    co_await sleep_for(pause);
+    self->forced_.wake_all();
+  }
+  self->looks_ = false;
 }
 
 Task<> NetworkThread::call(std::shared_ptr<NetworkThread> self, MdsSession& session,
@@ -245,12 +290,12 @@ Task<> NetworkThread::call(std::shared_ptr<NetworkThread> self, MdsSession& sess
   bool is_whole = (request.header.flags & kByReference) == 0;
   if (!is_whole) is_whole = co_await self->fetch_payload(session, request, payload);
   // If the client is gone, what the stores have forced is committed: it may have been told so.
-  if (is_whole && request.header.forces > 0) {
+  if (is_whole && !request.forces.empty()) {
     is_whole = co_await self->await_forces(session, request);
+    if (!is_whole) reply.error = kOtherMembers;
   }
   if (is_whole) reply = co_await self->execute(session, request);
-  if (request.header.request == Request::take_chunk) self->forces_.forget(reply.value, reply.count);
-  self->answer(session, request.header, reply);
+  co_await self->settle_and_answer(session, request.header, reply);
   --session.running;
   self->ended_.wake_all();
 }
@@ -278,26 +323,39 @@ Task<Reply> NetworkThread::execute(MdsSession& session, const ParsedRequest& req
   nova::Volume& volume = metadata_.volume();
   for (;;) {
     Reply reply;
+    co_await metadata_.begin_change();
     if (fs_threads_.empty() || request.header.request == Request::commit) {
       reply = requests_.execute(requester, request);
     } else {
       FsThread& own = fs_threads_[request.header.inode % fs_threads_.size()];
+      Picoseconds taken{};
       const auto work = [](Requests& requests, const Requester& from, const ParsedRequest& what,
-                           Reply& into) -> Task<> {
+                           Reply& into, Picoseconds& time) -> Task<> {
+        const Time begin = Executor::current().now();
         into = requests.execute(from, what);
+        time = Executor::current().now() - begin;
         // The request has taken this thread's time, and its effect is durable only then.
         co_await yield();
       };
-      co_await own.thread->run(work(*own.requests, requester, request, reply));
+      co_await own.thread->run(work(*own.requests, requester, request, reply, taken));
+      counts_.executing += taken;
     }
+    metadata_.end_change();
     // Space that was freed a moment ago may be used soon; numbers of inodes are free at once.
     if (reply.error != static_cast<std::int32_t>(std::errc::no_space_on_device) ||
         volume.numbers().free_count() == 0) {
       co_return reply;
     }
+    if (session.ended) co_return reply;
+    if (metadata_.pages().has_kept()) {
+      co_await sleep_for(kBetweenEpochLooks);
+      continue;
+    }
     const std::optional<Time> when = volume.next_free();
-    if (!when || session.ended) co_return reply;
-    if (*when > thread_.executor.now()) co_await sleep_until(*when);
+    if (!when) co_return reply;
+    const bool is_settled = co_await metadata_.settle();
+    if (!is_settled) co_return reply;
+    co_await sleep_until(std::max(*when, thread_.executor.now() + kBetweenSpaceLooks));
     volume.free_waiting(thread_.executor.now());
   }
 }
@@ -321,10 +379,6 @@ void NetworkThread::answer(MdsSession& session, const MessageHeader& header, Rep
 LocalBuffer NetworkThread::receive_buffer(const MdsSession& session, std::uint64_t index) const {
   return buffer_memory_.local((Bytes{session.number} * receive_buffers() + index) * kMessageRoom,
                               static_cast<std::uint32_t>(kMessageRoom));
-}
-
-LocalBuffer NetworkThread::store_buffer(std::uint64_t index) const {
-  return store_registered_.local(index * kStoreRoom, static_cast<std::uint32_t>(kStoreRoom));
 }
 
 LocalBuffer NetworkThread::reply_buffer(const MdsSession& session, std::uint32_t call) const {

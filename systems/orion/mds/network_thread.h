@@ -8,15 +8,14 @@
 #pragma once
 
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "platform/platform.h"
 #include "rpc/sessions.h"
-#include "systems/orion/mds/forces.h"
 #include "systems/orion/mds/requests.h"
 #include "systems/orion/mds/session.h"
+#include "systems/orion/mds/store_links.h"
 
 namespace perdura::systems::orion {
 
@@ -33,6 +32,10 @@ struct MdsCounts {
   std::uint64_t forces = 0;     // acknowledgments of stores
   std::uint64_t malformed = 0;  // messages; each ends its session
   std::uint64_t dropped = 0;    // speculative commits that could not be appended
+  // Time in which the network thread handled messages, and in which the file-system threads executed
+  // its RPCs; without waiting.
+  Picoseconds handling{};
+  Picoseconds executing{};
 };
 
 class NetworkThread : public std::enable_shared_from_this<NetworkThread> {
@@ -42,7 +45,9 @@ class NetworkThread : public std::enable_shared_from_this<NetworkThread> {
                 std::span<FsThread> fs_threads, const Parameters& parameters,
                 std::uint32_t context);
 
-  Task<> serve();
+  // With `accepts`, accepts all connections of the endpoint; otherwise somebody else passes them on.
+  Task<> serve(bool accepts);
+  void accept(fabric::ConnectionRequest& request);
   const MdsCounts& counts() const { return counts_; }
   // Ends the sessions of a mount. Returns when what they held has been released.
   Task<> end_mount(std::uint64_t mount);
@@ -51,32 +56,29 @@ class NetworkThread : public std::enable_shared_from_this<NetworkThread> {
   static constexpr std::uint32_t kCalls = 16;
 
  private:
-  struct StoreConnection {
-    std::uint32_t number = 0;
-    std::uint32_t group = 0;
-    std::unique_ptr<fabric::QueuePair> queue_pair;
-    std::set<SessionId> fencing{};  // sessions of which it is told that they have ended
-    bool is_free() const { return queue_pair == nullptr; }
-  };
-
   // Lives as long as the thread serves.
   struct Serving {
     NetworkThread& network;
     ~Serving();
   };
 
-  void accept(fabric::ConnectionRequest& request);
   void accept_session(fabric::ConnectionRequest& request, const Hello& hello);
-  void accept_store(fabric::ConnectionRequest& request, const Hello& hello);
-  void received_from(StoreConnection& store, const fabric::ReceiveCompletion& completion);
-  // Returns when no store lets the session write anymore.
-  Task<> fence(SessionId session);
+  void acknowledged(std::uint32_t store, const Ack& ack);
   void handle(const fabric::ReceiveCompletion& completion);
   void received(MdsSession& session, const fabric::ReceiveCompletion& completion);
   void end(MdsSession& session);
   Task<> finish(std::shared_ptr<NetworkThread> self, MdsSession& session);
+  // Waits until the stores have forced the pages of a commit. Returns false if the members have changed.
   Task<bool> await_forces(const MdsSession& session, const ParsedRequest& request);
+  static Task<> look_for_epochs(std::shared_ptr<NetworkThread> self);
   bool commit(MdsSession& session, const ParsedRequest& request);
+  Task<> catch_up(std::shared_ptr<NetworkThread> self, std::uint64_t inode);
+  // Answers when the mirror has what the request has done.
+  Task<> settle(std::shared_ptr<NetworkThread> self, MdsSession& session, MessageHeader header,
+                Reply reply);
+  // Ends all connections, since another node is the MDS, or there is no mirror.
+  void stop();
+  Task<> settle_and_answer(MdsSession& session, const MessageHeader& header, const Reply& reply);
   Task<> call(std::shared_ptr<NetworkThread> self, MdsSession& session,
               std::vector<std::byte> message);
   // READs the payload of a request from the client's memory. Returns false if that fails.
@@ -95,7 +97,6 @@ class NetworkThread : public std::enable_shared_from_this<NetworkThread> {
     return static_cast<std::uint32_t>(parameters_.session_buffers / kMessageRoom);
   }
   fabric::LocalBuffer receive_buffer(const MdsSession& session, std::uint64_t index) const;
-  fabric::LocalBuffer store_buffer(std::uint64_t index) const;
   fabric::LocalBuffer reply_buffer(const MdsSession& session, std::uint32_t call) const;
 
   Thread& thread_;
@@ -104,7 +105,6 @@ class NetworkThread : public std::enable_shared_from_this<NetworkThread> {
   Parameters parameters_;
   std::uint32_t context_;
   Requests requests_;  // executes what this thread executes
-  Forces forces_;
   MdsCounts counts_;
   std::unique_ptr<pmem::Region> buffers_;  // receive buffers, in persistent memory
   fabric::MemoryRegion buffer_memory_;
@@ -118,12 +118,11 @@ class NetworkThread : public std::enable_shared_from_this<NetworkThread> {
   std::uint32_t max_inline_;
   fabric::CompletionQueue completions_;
   rpc::SessionTable<MdsSession> sessions_;
-  std::unique_ptr<pmem::Region> store_memory_;  // receive buffers, then a message to each store
-  fabric::MemoryRegion store_registered_;
-  std::unique_ptr<fabric::ReceiveQueue> store_buffers_;
-  rpc::SessionTable<StoreConnection> stores_;
+  std::shared_ptr<StoreLinks> stores_;
+  WaitList forced_;
+  std::uint32_t awaiting_ = 0;  // commits that wait for stores
+  bool looks_ = false;
   WaitList ended_;
-  WaitList fenced_;
 };
 
 }  // namespace perdura::systems::orion

@@ -49,12 +49,61 @@ std::uint64_t Pages::mark_used(std::uint64_t first, std::uint64_t count) {
 
 void Pages::free(std::uint64_t first, std::uint64_t count) {
   const std::lock_guard guard(lock_);
-  Group& group = groups_[group_of(first)];
-  std::uint64_t freed = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    if (set(group, page_of(first) + i, false)) ++freed;
+  if (kept_group_ == group_of(first)) {
+    kept_.push_back({first, count});
+  } else {
+    free_now(first, count);
   }
-  free_count_.fetch_add(freed, std::memory_order_relaxed);
+}
+
+void Pages::free_now(std::uint64_t first, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto loan = loans_.find(first + i);
+    if (loan == loans_.end()) {
+      free_one(first + i);
+    } else {
+      loan->second.is_freed = true;
+    }
+  }
+}
+
+void Pages::free_one(std::uint64_t gpa) {
+  const bool was_used = set(groups_[group_of(gpa)], page_of(gpa), false);
+  if (was_used) free_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Pages::free_returned(std::uint64_t gpa) {
+  if (kept_group_ == group_of(gpa)) {
+    kept_.push_back({gpa, 1});
+  } else {
+    free_one(gpa);
+  }
+}
+
+bool Pages::lend(SessionNumber session, std::span<const std::uint64_t> pages) {
+  const std::lock_guard guard(lock_);
+  const auto may_have = [&](std::uint64_t gpa) {
+    const auto loan = loans_.find(gpa);
+    return loan == loans_.end() || loan->second.session == session;
+  };
+  if (!std::all_of(pages.begin(), pages.end(), may_have)) return false;
+  for (const std::uint64_t gpa : pages) loans_.try_emplace(gpa, Loan{session});
+  return true;
+}
+
+bool Pages::is_lent_to(SessionNumber session, std::uint64_t gpa) const {
+  const std::lock_guard guard(lock_);
+  const auto loan = loans_.find(gpa);
+  return loan != loans_.end() && loan->second.session == session;
+}
+
+void Pages::end_loan(SessionNumber session, std::uint64_t gpa) {
+  const std::lock_guard guard(lock_);
+  const auto loan = loans_.find(gpa);
+  if (loan == loans_.end() || loan->second.session != session) return;
+  const bool is_freed = loan->second.is_freed;
+  loans_.erase(loan);
+  if (is_freed) free_returned(gpa);
 }
 
 bool Pages::is_used(std::uint64_t gpa) const {
@@ -115,6 +164,11 @@ void Pages::give_back(SessionNumber session) {
   for (Group& group : groups_) {
     std::replace(group.owners.begin(), group.owners.end(), session + 1, kNobody);
   }
+  std::erase_if(loans_, [&](const auto& loan) {
+    if (loan.second.session != session) return false;
+    if (loan.second.is_freed) free_returned(loan.first);
+    return true;
+  });
 }
 
 void Pages::give_back(SessionNumber session, std::uint64_t first) {
@@ -125,14 +179,54 @@ void Pages::give_back(SessionNumber session, std::uint64_t first) {
   if (owner == session + 1) owner = kNobody;
 }
 
-bool Pages::claim(SessionNumber session, std::uint64_t gpa) {
+Pages::Claimed Pages::claim(SessionNumber session, std::uint64_t gpa,
+                            std::optional<std::uint64_t> epoch) {
   const std::lock_guard guard(lock_);
+  if (epoch && accepted_ != epoch) return Claimed::other_epoch;
   Group& group = groups_[group_of(gpa)];
   const std::uint64_t page = page_of(gpa);
-  if (group.owners[chunk_of(page)] != session + 1) return false;
-  if (set(group, page, true)) return false;
+  if (group.owners[chunk_of(page)] != session + 1) return Claimed::no;
+  if (set(group, page, true)) return Claimed::no;
   free_count_.fetch_sub(1, std::memory_order_relaxed);
-  return true;
+  return Claimed::yes;
+}
+
+// A store that catches up may have fetched such a page before it was written.
+Pages::Claimed Pages::claim_again(std::uint64_t gpa, std::optional<std::uint64_t> epoch) const {
+  const std::lock_guard guard(lock_);
+  const bool may_be_late = accepted_ != epoch || kept_group_ == group_of(gpa);
+  return epoch && may_be_late ? Claimed::other_epoch : Claimed::yes;
+}
+
+// --- epochs
+
+void Pages::accept(std::optional<std::uint64_t> epoch) {
+  const std::lock_guard guard(lock_);
+  accepted_ = epoch;
+}
+
+std::optional<std::uint64_t> Pages::accepted() const {
+  const std::lock_guard guard(lock_);
+  return accepted_;
+}
+
+void Pages::keep(std::optional<std::uint32_t> group) {
+  const std::lock_guard guard(lock_);
+  if (kept_group_ == group) return;
+  kept_group_ = group;
+  for (const nova::Extent& extent : std::exchange(kept_, {})) {
+    free_now(extent.first, extent.count);
+  }
+}
+
+bool Pages::has_kept() const {
+  const std::lock_guard guard(lock_);
+  return !kept_.empty();
+}
+
+std::vector<std::uint64_t> Pages::used(std::uint32_t group) const {
+  const std::lock_guard guard(lock_);
+  return groups_[group].used;
 }
 
 }  // namespace perdura::systems::orion

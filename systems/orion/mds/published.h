@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "platform/platform.h"
+#include "systems/orion/mds/members.h"
 #include "systems/orion/protocol/layout.h"
 
 namespace perdura::systems::orion {
@@ -18,10 +19,12 @@ class PublishedWords {
  public:
   // Publishes the words of all inodes that exist. `volume` is the MDS' region.
   PublishedWords(Node& node, std::string_view name, pmem::Region& volume,
-                 const nova::Geometry& geometry);
+                 const nova::Geometry& geometry, const Members& members);
 
-  // Publishes the words that the inode has in `volume` now. The caller has the inode's lock.
-  void publish(std::uint64_t inode);
+  // Returns the words that the inode has in `volume` now. The caller has the inode's lock.
+  InodeWords stored(std::uint64_t inode) const;
+  void publish(std::uint64_t inode, const InodeWords& words);
+  void publish(const MembersLine& members);
 
   pmem::Region& region() { return *region_; }
   static Bytes offset_of(std::uint64_t inode) { return inode * sizeof(InodeWords); }
@@ -29,6 +32,7 @@ class PublishedWords {
  private:
   pmem::Region& volume_;
   nova::Geometry geometry_;
+  const Members& members_;
   std::unique_ptr<pmem::Region> region_;
 };
 

@@ -8,6 +8,9 @@ namespace perdura::systems::orion {
 
 namespace {
 
+// Never released, so nobody holds it.
+constexpr auto kRootNumber = static_cast<std::uint64_t>(fs::kRootInode);
+
 Reply failed(std::errc error) { return {.error = static_cast<std::int32_t>(error)}; }
 
 Reply reply_of(const nova::Result<void>& result) {
@@ -18,6 +21,15 @@ Reply reply_of(const nova::Result<fs::Attributes>& result) {
   Reply reply;
   reply.attributes = *result;
   return reply;
+}
+
+template <class Body>
+void for_each_word(std::span<const std::byte> payload, Body body) {
+  for (std::size_t at = 0; at + kWord <= payload.size(); at += kWord) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, payload.data() + at, kWord);
+    body(word);
+  }
 }
 
 fs::Timestamp time_of(const Arguments& arguments) {
@@ -54,6 +66,13 @@ bool parse(std::span<const std::byte> bytes, ParsedRequest& request) {
     return false;
   }
   std::span<const std::byte> rest = bytes.subspan(sizeof(MessageHeader));
+  const std::size_t forces = request.header.forces * kWord;
+  if (request.header.forces > kMostForces || forces > rest.size()) return false;
+  request.forces.clear();
+  for (std::size_t at = rest.size() - forces; at < rest.size(); at += kWord) {
+    request.forces.push_back(force_of(rpc::read_message<std::uint64_t>(rest.subspan(at))));
+  }
+  rest = rest.first(rest.size() - forces);
   if (request.header.request == Request::commit) {
     request.payload = rest;
     return rest.size() <= kMostCommitted && !rest.empty() && rest.size() % kCacheLine == 0;
@@ -72,20 +91,30 @@ bool parse(std::span<const std::byte> bytes, ParsedRequest& request) {
   return true;
 }
 
-Reply Requests::append(SessionNumber session, const MessageHeader& header,
-                       std::span<const std::byte> entries) {
+Reply reply_of(const Appended& appended) {
   Reply reply;
-  if (entries.empty() || entries.size() % kCacheLine != 0) {
-    return failed(std::errc::invalid_argument);
-  }
-  const bool speculative = (header.flags & kSpeculative) != 0;
-  const std::errc error = metadata_.append(context_, session, header.inode, header.generation,
-                                           speculative ? std::nullopt : std::optional(header.tail),
-                                           entries, reply.tail);
-  reply.error = error == std::errc::resource_unavailable_try_again
-                    ? kStale
-                    : static_cast<std::int32_t>(error);
+  reply.tail = appended.tail;
+  reply.error = static_cast<std::int32_t>(appended.error);
+  if (appended.error == std::errc::resource_unavailable_try_again) reply.error = kStale;
+  if (appended.error == std::errc::connection_reset) reply.error = kOtherMembers;
   return reply;
+}
+
+Appended Requests::append(SessionNumber session, const MessageHeader& header,
+                          std::span<const std::byte> entries) {
+  if (entries.empty() || entries.size() % kCacheLine != 0) return {std::errc::invalid_argument};
+  Commit commit{.session = session,
+                .inode = header.inode,
+                .generation = header.generation,
+                .tail = header.tail,
+                .epoch = header.epoch,
+                .entries = entries};
+  commit.is_journaled = (header.flags & kByImmediates) != 0;
+  if ((header.flags & kSpeculative) != 0) {
+    commit.tail.reset();
+    commit.epoch.reset();
+  }
+  return metadata_.append(context_, commit);
 }
 
 Reply Requests::execute(const Requester& requester, const ParsedRequest& request) {
@@ -94,8 +123,11 @@ Reply Requests::execute(const Requester& requester, const ParsedRequest& request
   const fs::Timestamp now = time_of(given);
   switch (request.header.request) {
     case Request::commit:
-    case Request::update:
-      return append(requester.session, request.header, request.payload);
+    case Request::update: {
+      const Appended appended = append(requester.session, request.header, request.payload);
+      if (appended.waits) catch_up(inode);
+      return reply_of(appended);
+    }
     case Request::create:
     case Request::create_unnamed:
       return create(requester, request);
@@ -117,20 +149,30 @@ Reply Requests::execute(const Requester& requester, const ParsedRequest& request
                                                static_cast<fs::AttributeMode>(given.how), now));
     case Request::remove_extended:
       return reply_of(operations_.remove_extended(inode, request.name, now));
-    case Request::hold: {
-      const nova::Result<void> held = operations_.hold(inode);
-      if (held) metadata_.mounts().add_hold(requester.mount, inode);
-      return reply_of(held);
-    }
+    case Request::hold:
+      return hold(requester, request);
     case Request::release: {
       const std::uint64_t holds =
           metadata_.mounts().remove_holds(requester.mount, inode, given.other);
       if (holds == 0) break;
+      if (!metadata_.mounts().has_hold(requester.mount, inode)) {
+        metadata_.locks().end(requester.mount, inode);
+      }
       operations_.release(inode, holds);
       return {};
     }
     case Request::take_chunk:
       return take_chunk(requester, request);
+    case Request::borrow: {
+      if (given.device > kMostBorrowed) break;
+      const std::errc error = metadata_.lend(requester.session, inode, given.other, given.device);
+      return error == std::errc{} ? Reply{} : failed(error);
+    }
+    case Request::end_borrow:
+      for_each_word(request.payload, [&](std::uint64_t page) {
+        metadata_.pages().end_loan(requester.session, page);
+      });
+      return {};
     case Request::statistics: {
       Reply reply;
       nova::Volume& volume = metadata_.volume();
@@ -142,8 +184,33 @@ Reply Requests::execute(const Requester& requester, const ParsedRequest& request
     }
     case Request::leave:
       return {};
+    case Request::lock:
+      return lock(requester, request);
   }
   return failed(std::errc::invalid_argument);
+}
+
+// Replies with the inode's generation. A mount that has lost its connections holds again what it held
+// before, if it is still the same inode; the hold may even have survived.
+Reply Requests::hold(const Requester& requester, const ParsedRequest& request) {
+  const std::uint64_t inode = request.header.inode;
+  const bool is_again = request.arguments.present != 0;
+  const bool has_hold = is_again && metadata_.mounts().has_hold(requester.mount, inode);
+  if (!has_hold) {
+    const nova::Result<void> held = operations_.hold(inode);
+    if (!held) return failed(held.error());
+  }
+  Reply reply;
+  {
+    const nova::Locked locked(metadata_.volume(), nova::Locked::For::reading, {inode});
+    reply.value = locked[0] == nullptr ? 0 : locked[0]->generation;
+  }
+  if (is_again && reply.value != request.arguments.device) {
+    if (!has_hold) operations_.release(inode, 1);
+    return failed(std::errc::no_such_file_or_directory);
+  }
+  if (!has_hold) metadata_.mounts().add_hold(requester.mount, inode);
+  return reply;
 }
 
 Reply Requests::create(const Requester& requester, const ParsedRequest& request) {
@@ -197,11 +264,9 @@ Reply Requests::change(const ParsedRequest& request) {
 
 Reply Requests::take_chunk(const Requester& requester, const ParsedRequest& request) {
   // The payload names the chunks that it gives back.
-  for (std::size_t at = 0; at + kWord <= request.payload.size(); at += kWord) {
-    std::uint64_t first = 0;
-    std::memcpy(&first, request.payload.data() + at, kWord);
+  for_each_word(request.payload, [&](std::uint64_t first) {
     metadata_.pages().give_back(requester.session, first);
-  }
+  });
   const auto group = static_cast<std::uint32_t>(request.arguments.other);
   const std::optional<Chunk> chunk =
       metadata_.pages().take(requester.session, group, request.arguments.device);
@@ -213,9 +278,30 @@ Reply Requests::take_chunk(const Requester& requester, const ParsedRequest& requ
   return reply;
 }
 
+Reply Requests::lock(const Requester& requester, const ParsedRequest& request) {
+  if (request.payload.size() != sizeof(LockArguments)) return failed(std::errc::invalid_argument);
+  const auto arguments = rpc::read_message<LockArguments>(request.payload);
+  const std::uint64_t inode = request.header.inode;
+  if (arguments.lock.kind > fs::LockKind::files || arguments.lock.mode > fs::LockMode::exclusive ||
+      (inode != kRootNumber && !metadata_.mounts().has_hold(requester.mount, inode))) {
+    return failed(std::errc::invalid_argument);
+  }
+  if (arguments.only_asks == 0) {
+    return failed(metadata_.locks().set(requester.mount, inode, arguments.lock));
+  }
+  Reply reply;
+  const auto forbidding = metadata_.locks().forbidding(requester.mount, inode, arguments.lock);
+  if (forbidding) {
+    reply.count = 1;
+    std::memcpy(reply.free, &*forbidding, sizeof *forbidding);
+  }
+  return reply;
+}
+
 void Requests::end_session(const Requester& requester) {
-  for (const auto& [inode, holds] : metadata_.mounts().session_ends(requester.mount)) {
-    operations_.release(inode, holds);
+  if (const auto ended = metadata_.mounts().session_ends(requester.mount)) {
+    metadata_.locks().end(requester.mount);
+    for (const auto& [inode, holds] : *ended) operations_.release(inode, holds);
   }
   metadata_.pages().give_back(requester.session);
 }

@@ -19,10 +19,14 @@ struct ParsedRequest {
   std::string_view name;
   std::string_view other_name;
   std::span<const std::byte> payload;
+  std::vector<Force> forces;
 };
 // Returns false if the message is malformed. `bytes` are the header, arguments and names, and the
 // payload unless it is by reference.
 bool parse(std::span<const std::byte> bytes, ParsedRequest& request);
+
+// The answer to a commit; its `call` is set by the caller.
+Reply reply_of(const Appended& appended);
 
 struct Requester {
   SessionNumber session = 0;  // among those of all network threads
@@ -41,13 +45,17 @@ class Requests {
   // Releases what the session has.
   void end_session(const Requester& requester);
   // Appends the entries of a commit (Request::commit).
-  Reply append(SessionNumber session, const MessageHeader& header,
-               std::span<const std::byte> entries);
+  Appended append(SessionNumber session, const MessageHeader& header,
+                  std::span<const std::byte> entries);
+  // Does the rest of what append() has begun (Appended::waits).
+  void catch_up(std::uint64_t inode) { metadata_.catch_up(context_, inode); }
 
  private:
+  Reply hold(const Requester& requester, const ParsedRequest& request);
   Reply create(const Requester& requester, const ParsedRequest& request);
   Reply change(const ParsedRequest& request);
   Reply take_chunk(const Requester& requester, const ParsedRequest& request);
+  Reply lock(const Requester& requester, const ParsedRequest& request);
 
   Metadata& metadata_;
   nova::Operations operations_;

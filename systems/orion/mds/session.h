@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "platform/fabric/fabric.h"
 #include "systems/orion/protocol/messages.h"
@@ -14,6 +15,8 @@ struct MdsSession {
   SessionId id{};
   std::unique_ptr<fabric::ReceiveQueue> buffers;
   std::unique_ptr<fabric::QueuePair> queue_pair;
+  std::vector<std::uint64_t>
+      forced;                 // by store: the last WRITE with an immediate that it has forced
   std::uint32_t running = 0;  // requests under way
   bool ended = false;         // the connection is gone, but requests may still be under way
 

@@ -49,8 +49,14 @@ enum class Measured : std::uint8_t {
   rebuilds,
   repetitions,
   late_reads,
+  in_tail_reads,
+  in_log_reads,
+  in_commits,
+  in_rpcs,
+  in_page_reads,
+  in_page_writes,
 };
-inline constexpr std::size_t kMeasuredCount = 11;
+inline constexpr std::size_t kMeasuredCount = 17;
 
 inline constexpr std::array<services::Metric, kMeasuredCount> kSessionMetrics{{
     {"tail_reads_per_op", "READs of tails", "READs of tails per operation"},
@@ -62,8 +68,14 @@ inline constexpr std::array<services::Metric, kMeasuredCount> kSessionMetrics{{
     {"cache_hits_per_op", "cache hits", "Data pages found in the cache per operation"},
     {"extensions_per_op", "log extensions", "Extensions of client logs per operation"},
     {"rebuilds_per_op", "log rebuilds", "Rebuilds of client logs per operation"},
-    {"repetitions_per_op", "repetitions", "Operations executed again per operation"},
+    {"repetitions_per_op", "repetitions", "Operations executed again"},
     {"late_reads_per_op", "late reads", "READs that took too long per operation"},
+    {"tail_read_us_per_op", "time in READs of tails", "Time in READs of tails", "us"},
+    {"log_read_us_per_op", "time in READs of logs", "Time in READs of logs", "us"},
+    {"commit_us_per_op", "time in log commits", "Time in log commits", "us"},
+    {"rpc_us_per_op", "time in RPCs", "Time in RPCs", "us"},
+    {"page_read_us_per_op", "time in READs of pages", "Time in READs of pages", "us"},
+    {"page_write_us_per_op", "time in writes of pages", "Time in writes of pages", "us"},
 }};
 
 // The metrics of servers: Mds::metrics() and Store::metrics().
@@ -73,6 +85,14 @@ inline constexpr std::array kServerMetrics{
     services::Metric{"mds_conflicts", "commits refused", "Commits after those of others"},
     services::Metric{"mds_forces", "acknowledgments of stores", "Acknowledgments of stores"},
     services::Metric{"forced_pages", "pages forced by stores", "Pages forced by stores"},
+    services::Metric{"mds_network_us_per_op", "work of network threads",
+                     "Work of network threads per operation", "us"},
+    services::Metric{"mds_fs_us_per_op", "work of file-system threads",
+                     "Work of file-system threads per operation", "us"},
+    services::Metric{"mds_log_pages_per_op", "log pages",
+                     "Log pages that logs grew by per operation"},
+    services::Metric{"catch_ups", "stores that caught up", "Stores that caught up"},
+    services::Metric{"fetched_pages", "pages fetched by stores", "Pages fetched to catch up"},
 };
 
 }  // namespace perdura::systems::orion

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "platform/base/units.h"
 #include "systems/nova/layout.h"
@@ -41,6 +42,7 @@ constexpr std::uint64_t page_of(std::uint64_t gpa) { return gpa & (nova::kFirstP
 // The regions of a file system `name` on the nodes that have a part of it.
 inline std::string pages_region(const std::string& name) { return name + ".pages"; }
 inline std::string immediates_region(const std::string& name) { return name + ".immediates"; }
+inline std::string pair_region(const std::string& name) { return name + ".pair"; }
 inline std::string buffers_region(const std::string& name) { return name + ".buffers"; }
 
 // At this offset of the MDS' region, after nova's superblock.
@@ -56,6 +58,18 @@ struct OrionSuperblock {
 static_assert(sizeof(OrionSuperblock) == 32);
 // A word after it counts how often the MDS has been opened.
 inline constexpr Bytes kEpochOffset = kOrionOffset + sizeof(OrionSuperblock);
+// A word for each data store: what the MDS knows about it (mds/members.h).
+inline constexpr Bytes kMembersOffset = 1024;
+
+// Data stores are numbered in the order of the configuration.
+inline constexpr std::uint32_t kMostStores = 64;
+using StoreSet = std::uint64_t;  // a bit for each store
+constexpr StoreSet set_of(std::uint32_t store) { return StoreSet{1} << store; }
+constexpr bool contains(StoreSet stores, std::uint32_t store) { return (stores >> store & 1) != 0; }
+
+// The MDS changes the members of groups in steps, each of which begins an epoch. Epochs are numbered
+// upwards, also over restarts of the MDS, and have at most 56 bits.
+constexpr std::uint64_t first_epoch(std::uint64_t opened) { return opened << 24; }
 
 // Page 0 of a store.
 inline constexpr std::uint64_t kStoreMagic = 0x524F545344525045;  // "EPRDSTOR"
@@ -66,6 +80,9 @@ struct StoreHeader {
   std::uint64_t pages = 0;
 };
 static_assert(sizeof(StoreHeader) == 24);
+// A word of page 0: the last epoch in which the store was up to date, as far as it was told; 0 if it
+// never was.
+inline constexpr Bytes kStoreEpochOffset = kCacheLine;
 
 // The words of an inode that change, in the order in which the MDS publishes them: a line for each
 // inode in a region of DRAM, which clients READ (mds/published.h).
@@ -74,12 +91,27 @@ struct InodeWords {
   std::uint64_t tail = 0;
   std::array<std::uint64_t, 2> head{};
   std::uint64_t parent = 0;
-  std::array<std::uint64_t, 3> unused{};
+  std::uint64_t epoch = 0;  // whoever reads the inode's pages must know the members of this epoch
+  std::array<std::uint64_t, 2> unused{};
 
   bool exists() const { return (state & 1) != 0; }
   std::uint64_t generation() const { return state >> 1; }
 };
 static_assert(sizeof(InodeWords) == kCacheLine);
+
+// The line before that of inode 1: the stores that clients use. `epoch` and `same_epoch` differ
+// while it changes.
+struct MembersLine {
+  std::uint64_t epoch = 0;
+  StoreSet members = 0;  // up to date: a page is READ from one of its group
+  StoreSet targets = 0;  // and those that are catching up: a page is written to all of its group
+  std::uint64_t same_epoch = 0;
+  std::array<std::uint64_t, 4> unused{};
+};
+static_assert(sizeof(MembersLine) == kCacheLine);
+// A file with this extended attribute is shared intensively (section 4.2.3): all of its updates are
+// RPCs. The paper has an ioctl; an attribute lasts, and all clients see it.
+inline constexpr std::string_view kSharedAttribute = "user.orion.shared";
 
 // The size of a receive buffer at the MDS.
 inline constexpr Bytes kMessageRoom = 4 * KiB;

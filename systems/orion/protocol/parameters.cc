@@ -13,8 +13,8 @@ namespace perdura::systems::orion {
 
 namespace {
 
-// Returns the number of replication groups.
-std::uint32_t check_servers(const fs::FsConfig& config) {
+// Finds the servers in the configuration.
+void note_servers(const fs::FsConfig& config, Parameters& result) {
   std::set<NodeId> nodes;
   std::set<std::uint32_t> groups;
   std::size_t metadata = 0;
@@ -26,9 +26,14 @@ std::uint32_t check_servers(const fs::FsConfig& config) {
     switch (server.role) {
       case fs::FsRole::metadata:
         ++metadata;
+        result.mds = server.node;
         break;
       case fs::FsRole::mirror:
-        throw UsageError("orion: it has no mirror of the metadata server yet; leave it out");
+        if (result.mirror) {
+          throw UsageError("orion: the metadata server can have one mirror, and has more");
+        }
+        result.mirror = server.node;
+        break;
       case fs::FsRole::store:
         groups.insert(server.group);
         break;
@@ -42,7 +47,37 @@ std::uint32_t check_servers(const fs::FsConfig& config) {
     throw UsageError(
         fmt::format("orion: replication groups are numbered from 0, at most {}", kMostGroups - 1));
   }
-  return static_cast<std::uint32_t>(groups.size());
+  const auto is_store = [](const fs::FsServerNode& server) {
+    return server.role == fs::FsRole::store;
+  };
+  const auto stores = std::count_if(config.servers.begin(), config.servers.end(), is_store);
+  if (stores > kMostStores) {
+    throw UsageError(fmt::format("orion: at most {} data stores, not {}", kMostStores, stores));
+  }
+  for (const fs::FsServerNode& server : config.servers) {
+    if (is_store(server)) result.stores.push_back({server.node, server.group});
+  }
+  result.groups = static_cast<std::uint32_t>(groups.size());
+}
+
+void read_mirror(const ParameterReader& given, const fs::FsConfig& config, Parameters& result) {
+  result.mirror_slots = given.number<std::uint64_t>("mirror_slots");
+  result.mirror_timeout_us = given.number<std::uint64_t>("mirror_timeout_us");
+  result.takeover_after = Microseconds(given.number<std::uint64_t>("takeover_after_us"));
+  result.goes_on_alone = given.text("without_mirror") == "go-on";
+  result.mirror_method = config.mirror_method;
+  const std::uint64_t found = result.mirror ? 1 : 0;
+  const auto mirrors = given.number<std::uint64_t>("mirrors", found, 0, 1);
+  if (mirrors != found) {
+    throw UsageError(
+        fmt::format("orion: mirrors is {}, but {} of the nodes {} that role; leave it out", mirrors,
+                    found, found == 1 ? "has" : "have"));
+  }
+  if (result.mirror && result.network_threads > 1) {
+    throw UsageError(
+        "orion: a metadata server with a mirror has one network thread; set "
+        "network_threads to 1");
+  }
 }
 
 }  // namespace
@@ -50,7 +85,7 @@ std::uint32_t check_servers(const fs::FsConfig& config) {
 Parameters Parameters::of(const fs::FsConfig& config) {
   const ParameterReader given("orion", kParameters, config.parameters);
   Parameters result;
-  result.groups = check_servers(config);
+  note_servers(config, result);
   given.require_within("size", config.size, 64 * KiB, Bytes{1} << 44);
   result.pages = config.size / kPage;
   result.metadata =
@@ -74,10 +109,24 @@ Parameters Parameters::of(const fs::FsConfig& config) {
       given.text("completion") == "polling" ? CompletionMode::polling : CompletionMode::event;
   result.speculates = given.text("commit") == "speculative";
   result.strong = given.text("data") == "strong";
+  result.updates_by_rpc = given.text("updates") == "rpcs";
   result.free_delay = Microseconds(given.number<std::uint64_t>("free_delay_us"));
+  read_mirror(given, config, result);
+  result.journal_records = given.number<std::uint64_t>("journal_records");
+  result.store_patience = Microseconds(given.number<std::uint64_t>("store_patience_us"));
+  result.client_patience = Microseconds(given.number<std::uint64_t>("client_patience_us"));
+  result.mds_patience = Microseconds(given.number<std::uint64_t>("mds_patience_us"));
   result.cached_pages = given.number<std::uint64_t>("cached_pages");
   result.cached_log_pages = given.number<std::uint64_t>("cached_log_pages");
   return result;
+}
+
+StoreSet Parameters::group_members(std::uint32_t group) const {
+  StoreSet members = 0;
+  for (std::uint32_t store = 0; store < stores.size(); ++store) {
+    if (stores[store].group == group) members |= set_of(store);
+  }
+  return members;
 }
 
 nova::Parameters Parameters::of_volume() const {

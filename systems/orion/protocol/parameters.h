@@ -3,18 +3,23 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "platform/base/parameter.h"
 #include "platform/platform.h"
 #include "services/fs/fs.h"
 #include "systems/nova/parameters.h"
+#include "systems/orion/protocol/layout.h"
 
 namespace perdura::systems::orion {
 
 inline constexpr std::array<std::string_view, 2> kDataModes{"strong", "weak"};
 inline constexpr std::array<std::string_view, 2> kCommitModes{"answered", "speculative"};
+inline constexpr std::array<std::string_view, 2> kUpdateModes{"commits", "rpcs"};
 inline constexpr std::array<std::string_view, 2> kCompletionModes{"polling", "event"};
+inline constexpr std::array<std::string_view, 2> kWithoutMirror{"wait", "go-on"};
 
 inline constexpr std::array kParameters = std::to_array<Parameter>({
     {.name = "metadata",
@@ -68,11 +73,59 @@ inline constexpr std::array kParameters = std::to_array<Parameter>({
      .usual = "strong",
      .what = "when a write is complete: when the stores have forced its pages, or when they are "
              "sent (section 4.3.3)"},
+    {.name = "updates",
+     .type = OneOf{kUpdateModes},
+     .usual = "commits",
+     .what =
+         "how changes of one inode reach the MDS: by log commits, or by RPCs, which name the tail "
+         "that they follow as log commits do"},
     {.name = "free_delay_us",
      .type = Count{1, 1'000'000'000},
      .usual = 100'000,
      .unit = "us",
      .what = "after which freed pages are reused; a client that reads for longer reads again"},
+    {.name = "mirrors",
+     .type = Count{0, 1},
+     .what = "of the MDS; if not given, as many as there are nodes with that role"},
+    {.name = "mirror_slots",
+     .type = Count{2, std::uint64_t{1} << 20},
+     .usual = 4096,
+     .what = "requests that the log of the MDS' mirror holds (systems/mojim)"},
+    {.name = "mirror_timeout_us",
+     .type = Count{1, 1'000'000'000},
+     .usual = 500'000,
+     .unit = "us",
+     .what = "after which a mirror of the MDS that does not answer has failed"},
+    {.name = "takeover_after_us",
+     .type = Count{1, 1'000'000'000},
+     .usual = 1'000'000,
+     .unit = "us",
+     .what = "for which the MDS does not answer its mirror before the mirror takes its place"},
+    {.name = "without_mirror",
+     .type = OneOf{kWithoutMirror},
+     .usual = "wait",
+     .what = "what the MDS does when its mirror has failed: it answers nobody until the mirror is "
+             "back, or it gives the mirror up and goes on"},
+    {.name = "journal_records",
+     .type = Count{16, 1 << 26},
+     .usual = 1 << 16,
+     .what = "of a store's journal of immediates (section 4.3.4)"},
+    {.name = "store_patience_us",
+     .type = Count{1, 1'000'000'000},
+     .usual = 1'000'000,
+     .unit = "us",
+     .what = "for which the MDS, when it starts, waits for a store before others go on without it"},
+    {.name = "client_patience_us",
+     .type = Count{0, 1'000'000'000},
+     .usual = 10'000'000,
+     .unit = "us",
+     .what = "for which an operation tries to reach a store that has failed"},
+    {.name = "mds_patience_us",
+     .type = Count{0, 1'000'000'000},
+     .usual = 10'000'000,
+     .unit = "us",
+     .what = "for which an operation tries to connect again to the MDS; 0: a session whose "
+             "connection has broken is gone"},
     {.name = "cached_inodes",
      .type = Count{1, std::uint64_t{1} << 31},
      .usual = 1 << 17,
@@ -101,12 +154,40 @@ struct Parameters {
   CompletionMode completion = CompletionMode::event;
   bool strong = true;
   bool speculates = false;
+  bool updates_by_rpc = false;
   Picoseconds free_delay{};
   std::uint64_t cached_pages = 0;
   std::uint64_t cached_log_pages = 0;
 
+  std::uint64_t journal_records = 0;
+  Picoseconds store_patience{};
+  Picoseconds client_patience{};
+  Picoseconds mds_patience{};
+
+  struct StoreNode {
+    NodeId node{};
+    std::uint32_t group = 0;
+  };
+  std::vector<StoreNode> stores{};  // by number
   std::uint32_t groups = 0;
   std::uint64_t pages = 0;  // in each group, with the header
+
+  NodeId mds = 0;
+  std::optional<NodeId> mirror{};
+  std::uint64_t mirror_slots = 0;
+  std::uint64_t mirror_timeout_us = 0;
+  Picoseconds takeover_after{};
+  bool goes_on_alone = false;
+  std::optional<methods::Method> mirror_method{};
+
+  // The port of the MDS' first network thread; the others follow. With a mirror, it and the MDS have
+  // one more thread, with port 0.
+  std::uint32_t first_mds_port() const { return mirror ? 1 : 0; }
+  std::uint32_t mds_threads() const { return first_mds_port() + network_threads; }
+  // The node that is the MDS if this one is not.
+  NodeId other_mds(NodeId node) const { return node == mds && mirror ? *mirror : mds; }
+  // All stores of a group.
+  StoreSet group_members(std::uint32_t group) const;
 
   // Throws UsageError if the configuration has unknown parameters or impossible values or servers.
   static Parameters of(const fs::FsConfig& config);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "rpc/connect.h"
@@ -23,13 +25,19 @@ constexpr std::uint32_t kSeed = 0x53544F52;
 constexpr std::uint32_t kReceiveBuffers = 64;
 constexpr std::uint32_t kAnswers = 32;  // to each session, by call
 constexpr std::uint32_t kBufferRoom = kCacheLine;
-constexpr std::uint32_t kMdsBuffers = 64;
-constexpr Picoseconds kBetweenConnects = Milliseconds(1);
+constexpr std::uint32_t kMdsBuffers = 72;
+constexpr std::uint32_t kToMds = 4;  // buffers for messages to each network thread
+constexpr Picoseconds kBetweenConnects = Microseconds(200);
 
 StoreHeader header_of(const Parameters& parameters, std::uint32_t group) {
   StoreHeader header{.magic = kStoreMagic, .group = group, .pages = parameters.pages};
   header.crc = crc32(kSeed, nova::bytes_of(header).subspan(offsetof(StoreHeader, group)));
   return header;
+}
+
+bool has_peers(const Parameters& parameters, std::uint32_t group) {
+  const StoreSet members = parameters.group_members(group);
+  return (members & (members - 1)) != 0;
 }
 
 }  // namespace
@@ -40,6 +48,7 @@ void make_store(Node& node, const std::string& name, const Parameters& parameter
       node.create_region(pages_region(name), parameters.pages * kPage, pmem::Medium::pm);
   region->write_object(0, header_of(parameters, group));
   region->persist(0, sizeof(StoreHeader));
+  if (has_peers(parameters, group)) Journal::make(node, name, parameters.journal_records);
 }
 
 std::unique_ptr<pmem::Region> open_pages(Node& node, const std::string& name,
@@ -66,9 +75,15 @@ Store::Store(Thread& thread, std::string name, const Parameters& parameters, Nod
       mds_(mds),
       group_(group),
       pages_(open_pages(thread.node, name_, parameters, group)),
-      sessions_(parameters.sessions * parameters.network_threads) {
+      sessions_(parameters.sessions * parameters.network_threads +
+                static_cast<std::uint32_t>(parameters.stores.size())),
+      epoch_(pages_->load(kStoreEpochOffset)),
+      catch_up_(thread, name_, parameters, group, pages_memory_) {
   // A process that died leaves visible data that may not be durable, and that logs may refer to.
   pages_->persist(0, pages_->size());
+  if (has_peers(parameters, group)) {
+    journal_ = std::make_unique<Journal>(thread.node, name_, parameters.journal_records);
+  }
 }
 
 Task<> Store::serve(Thread& thread) {
@@ -80,7 +95,15 @@ Task<> Store::serve(Thread& thread) {
   max_inline_ = thread.endpoint.capabilities().max_inline;
   mds_buffers_ = thread.endpoint.create_receive_queue(kMdsBuffers);
   for (std::uint32_t i = 0; i < kMdsBuffers; ++i) mds_buffers_->post(mds_buffer(i), i);
-  thread.executor.spawn(connect_mds(shared_from_this()));
+  if (journal_) {
+    journal_memory_ = thread.endpoint.register_memory(journal_->region(), Access::remote_read);
+  }
+  acks_ = thread.node.create_region(fmt::format("{} acknowledgments", name_),
+                                    parameters_.network_threads * kAcks * sizeof(Ack),
+                                    pmem::Medium::dram);
+  ack_memory_ = thread.endpoint.register_memory(*acks_, Access::local);
+  mds_connections_.resize(parameters_.network_threads);
+  thread.executor.spawn(stay_connected(shared_from_this()));
   thread.executor.spawn(rpc::accept_connections(
       thread.endpoint,
       [self = shared_from_this()](fabric::ConnectionRequest& request) { self->accept(request); }));
@@ -97,49 +120,163 @@ Store::Serving::~Serving() {
 
 std::vector<std::uint64_t> Store::events() const { return std::vector<std::uint64_t>(kEventCount); }
 
-// The MDS may start later, and may come back after a failure.
-Task<> Store::connect_mds(std::shared_ptr<Store> self) {
-  fabric::Endpoint& endpoint = self->thread_->endpoint;
-  const std::uint32_t count = self->parameters_.network_threads;
-  self->mds_connections_.resize(count);
-  self->mds_places_.resize(count);
+// --- the MDS
+
+bool Store::is_connected() const {
+  return std::all_of(mds_connections_.begin(), mds_connections_.end(), [](const auto& connection) {
+    return connection.queue_pair && connection.queue_pair->connected();
+  });
+}
+
+// The MDS may start later, and may come back after a failure. If one of the connections breaks, the
+// store begins anew: it may have missed the end of a session.
+Task<> Store::stay_connected(std::shared_ptr<Store> self) {
   for (;;) {
-    for (std::uint32_t port = 0; port < count; ++port) {
-      std::unique_ptr<fabric::QueuePair>& connection = self->mds_connections_[port];
-      if (connection && connection->connected()) continue;
-      connection.reset();
-      const Hello hello{.version = kProtocolVersion, .peer = Peer::store, .group = self->group_};
-      fabric::QueuePairOptions options{self->mds_buffers_.get(), &self->completions_};
-      fabric::Connection made =
-          co_await endpoint.connect({self->mds_, static_cast<fabric::Port>(port)}, options,
-                                    {rpc::bytes_of(hello).begin(), rpc::bytes_of(hello).end()});
-      if (made.status != Status::success) continue;
-      const auto welcome = rpc::read_message<StoreWelcome>(made.private_data);
-      self->mds_places_[port] = {fabric::RemoteKey{welcome.pages_key}, 0};
-      connection = std::move(made.queue_pair);
-      for (const std::uint32_t page : std::exchange(self->unacknowledged_, {})) {
-        self->acknowledge(page);
-      }
+    while (self->is_connected() || self->is_catching_up_) co_await wait(self->mds_changed_);
+    for (StoreSession& session : self->sessions_) {
+      if (!session.is_free()) self->disconnect(session);
     }
+    self->fenced_.clear();
+    self->since_ = 0;
+    self->state_ = StoreState::out;
+    for (MdsConnection& connection : self->mds_connections_) connection.queue_pair.reset();
+    // The connection to network thread 0 makes the store a member.
+    bool connects = true;
+    for (std::uint32_t thread = self->parameters_.network_threads; thread > 0 && connects;) {
+      connects = co_await self->connect_mds(--thread);
+    }
+    if (connects) continue;
+    self->mds_ = self->parameters_.other_mds(self->mds_);
     co_await sleep_for(kBetweenConnects);
   }
 }
 
+Task<bool> Store::connect_mds(std::uint32_t network_thread) {
+  const Hello hello{
+      .version = kProtocolVersion, .peer = Peer::store, .group = group_, .epoch = epoch_};
+  fabric::QueuePairOptions options{mds_buffers_.get(), &completions_};
+  if (parameters_.mirror) options.connection_timeout = parameters_.takeover_after;
+  const auto port = static_cast<fabric::Port>(parameters_.first_mds_port() + network_thread);
+  fabric::Connection made = co_await thread_->endpoint.connect(
+      {mds_, port}, options, {rpc::bytes_of(hello).begin(), rpc::bytes_of(hello).end()});
+  if (made.status != Status::success) co_return false;
+  MdsConnection& connection = mds_connections_[network_thread];
+  connection.welcome = rpc::read_message<MdsWelcome>(made.private_data);
+  connection.acks = 0;
+  connection.queue_pair = std::move(made.queue_pair);
+  co_return true;
+}
+
+void Store::tell_mds(std::uint32_t network_thread, MdsBuffer which, const StoreNews& news) {
+  const LocalBuffer from = to_mds(network_thread, which);
+  rpc::write_message(from.bytes(), news);
+  rpc::send(*mds_connections_[network_thread].queue_pair, from.first(sizeof news), max_inline_);
+}
+
+void Store::received_from_mds(const ReceiveCompletion& completion) {
+  if (completion.status != Status::success) return mds_changed_.wake_all();
+  const auto news = rpc::read_message<StoreNews>(completion.buffer.bytes());
+  const std::uint32_t thread = completion.queue_pair->peer().port - parameters_.first_mds_port();
+  mds_buffers_->post(mds_buffer(completion.buffer_id), completion.buffer_id);
+  switch (news.news) {
+    case News::fence:
+      end_session(news.session);
+      return tell_mds(thread, MdsBuffer::ends, news);
+    case News::epoch:
+      begin_epoch(news);
+      return tell_mds(thread, MdsBuffer::epoch, news);
+    case News::catch_up:
+      answer_ = news;
+      return mds_changed_.wake_all();
+    case News::caught_up:
+      return;
+  }
+}
+
+void Store::end_session(SessionId id) {
+  fenced_.insert(id);
+  for (StoreSession& session : sessions_) {
+    if (!session.is_free() && session.id == id) disconnect(session);
+  }
+}
+
+// Whatever is forced from now on follows the beginning of the epoch in the journal.
+void Store::begin_epoch(const StoreNews& news) {
+  state_ = news.state;
+  if (since_ == 0) since_ = news.epoch;
+  if (state_ == StoreState::up_to_date) {
+    if (journal_) journal_->add_epoch(news.epoch, !std::exchange(has_gap_, false));
+    epoch_ = news.epoch;
+    pages_->store(kStoreEpochOffset, epoch_);
+    pages_->persist(kStoreEpochOffset, kWord);
+  }
+  if (state_ == StoreState::out && !std::exchange(is_catching_up_, true)) {
+    thread_->executor.spawn(catch_up(shared_from_this()));
+  }
+}
+
+// --- catching up
+
+Task<> Store::catch_up(std::shared_ptr<Store> self) {
+  const bool fetched = co_await self->fetch_missing();
+  self->is_catching_up_ = false;
+  // Begins anew, with another peer perhaps.
+  if (!fetched) self->mds_connections_.front().queue_pair.reset();
+  self->mds_changed_.wake_all();
+}
+
+Task<bool> Store::fetch_missing() {
+  // The answer to the epoch goes first.
+  co_await yield();
+  for (;;) {
+    if (!is_connected()) co_return false;
+    answer_.reset();
+    tell_mds(0, MdsBuffer::catch_up, {.news = News::catch_up});
+    while (!answer_ && is_connected()) co_await wait(mds_changed_);
+    if (!answer_) co_return false;
+    if (answer_->refused == 0) break;
+    co_await sleep_for(kBetweenConnects);
+  }
+  has_gap_ = true;
+  MdsConnection& mds = mds_connections_.front();
+  const CatchUp::Missing missing{.mds = *mds.queue_pair,
+                                 .in_use = fabric::RemoteKey{mds.welcome.in_use_key},
+                                 .peer = answer_->peer,
+                                 .everything = answer_->everything != 0,
+                                 .since = epoch_};
+  const std::optional<std::uint64_t> fetched = co_await catch_up_.fetch(missing);
+  if (!fetched || !is_connected()) co_return false;
+  fetched_ += *fetched;
+  ++catch_ups_;
+  // The fetched pages are durable only then.
+  co_await yield();
+  tell_mds(0, MdsBuffer::caught_up, {.news = News::caught_up});
+  co_return true;
+}
+
+// --- sessions
+
 void Store::accept(fabric::ConnectionRequest& request) {
   const auto hello = rpc::read_message<Hello>(request.private_data());
   StoreSession* const free = sessions_.find_free();
-  if (hello.version != kProtocolVersion || hello.peer != Peer::session || free == nullptr ||
-      fenced_.contains(hello.session)) {
+  const bool may_come =
+      hello.peer == Peer::store
+          ? state_ == StoreState::up_to_date && hello.group == group_
+          : state_ != StoreState::out && hello.epoch >= since_ && !fenced_.contains(hello.id);
+  if (hello.version != kProtocolVersion || free == nullptr || since_ == 0 || !may_come) {
     return request.reject();
   }
-  free->id = hello.session;
+  free->id = hello.id;
+  free->at_mds = hello.session;
+  free->sequence = hello.sequence;
   free->buffers = thread_->endpoint.create_receive_queue(kReceiveBuffers);
   for (std::uint32_t i = 0; i < kReceiveBuffers; ++i) {
     free->buffers->post(receive_buffer(*free, i), i);
   }
   const StoreWelcome welcome{.version = kProtocolVersion,
                              .pages_key = pages_memory_.key.value,
-                             .pages = parameters_.pages};
+                             .pages = parameters_.pages,
+                             .journal_key = journal_memory_.key.value};
   free->queue_pair = request.accept({free->buffers.get(), &completions_}, rpc::bytes_of(welcome));
   sessions_.connected(*free->queue_pair, *free);
 }
@@ -150,9 +287,10 @@ void Store::handle(const ReceiveCompletion& completion) {
   if (session == nullptr) return received_from_mds(completion);
   if (completion.status != Status::success) return disconnect(*session);
   if (completion.immediate) {
-    if (force(*completion.immediate, 1)) acknowledge(*completion.immediate);
+    force_immediate(*session, *completion.immediate);
+    if (session->is_free()) return;
   } else {
-    const auto request = rpc::read_message<Force>(completion.buffer.bytes());
+    const auto request = rpc::read_message<ForceRequest>(completion.buffer.bytes());
     Forced answer{.call = request.call};
     if (!force(request.page, request.count)) answer.refused = 1;
     const LocalBuffer buffer = answer_buffer(*session, request.call % kAnswers);
@@ -168,21 +306,6 @@ void Store::disconnect(StoreSession& session) {
   session.buffers.reset();
 }
 
-void Store::received_from_mds(const ReceiveCompletion& completion) {
-  // connect_mds() makes a broken connection again.
-  if (completion.status != Status::success) return;
-  const auto fence = rpc::read_message<Fence>(completion.buffer.bytes());
-  fenced_.insert(fence.session);
-  for (StoreSession& session : sessions_) {
-    if (!session.is_free() && session.id == fence.session) disconnect(session);
-  }
-  // A network thread sends the next one when it has the answer.
-  const LocalBuffer answer = fence_answer(completion.queue_pair->peer().port);
-  rpc::write_message(answer.bytes(), fence);
-  rpc::send(*completion.queue_pair, answer.first(sizeof fence), max_inline_);
-  mds_buffers_->post(mds_buffer(completion.buffer_id), completion.buffer_id);
-}
-
 bool Store::force(std::uint64_t page, std::uint64_t count) {
   if (page == 0 || page >= parameters_.pages || count > parameters_.pages - page) return false;
   pages_->persist(page * kPage, count * kPage);
@@ -190,27 +313,36 @@ bool Store::force(std::uint64_t page, std::uint64_t count) {
   return true;
 }
 
-void Store::acknowledge(std::uint32_t page) {
-  bool told = false;
-  for (std::size_t i = 0; i < mds_connections_.size(); ++i) {
-    fabric::QueuePair* const connection = mds_connections_[i].get();
-    if (connection == nullptr || !connection->connected()) continue;
-    fabric::WorkRequest request{.opcode = fabric::Opcode::write_with_immediate,
-                                .immediate = page,
-                                .remote = mds_places_[i]};
-    request.flags.inlined = max_inline_ >= kWord;
-    request.local = buffer(buffer_count() - 1).first(kWord);
-    connection->post_unsignaled(request);
-    told = true;
-  }
-  if (!told) unacknowledged_.push_back(page);
+// The record of the journal is durable with the page, before the acknowledgment leaves.
+void Store::force_immediate(StoreSession& session, std::uint32_t page) {
+  ++session.sequence;
+  if (journal_) journal_->add_page(page);
+  if (!force(page, 1)) return disconnect(session);
+  acknowledge(session, page);
+}
+
+// If the connection is gone, so is the epoch in which the page was written.
+void Store::acknowledge(const StoreSession& session, std::uint32_t page) {
+  const std::uint64_t thread = network_thread_of(session.id, parameters_.network_threads);
+  MdsConnection& mds = mds_connections_[thread];
+  if (!mds.queue_pair || !mds.queue_pair->connected()) return;
+  const Bytes slot = mds.acks++ % kAcks * sizeof(Ack);
+  const LocalBuffer from = ack_memory_.local(thread * kAcks * sizeof(Ack) + slot, sizeof(Ack));
+  rpc::write_message(
+      from.bytes(), Ack{.id = session.id, .session = session.at_mds, .sequence = session.sequence});
+  fabric::WorkRequest request{.opcode = fabric::Opcode::write_with_immediate,
+                              .immediate = page,
+                              .remote = {fabric::RemoteKey{mds.welcome.acks_key}, slot}};
+  request.flags.inlined = max_inline_ >= sizeof(Ack);
+  request.local = from;
+  mds.queue_pair->post_unsignaled(request);
 }
 
 // The buffers: those of sessions, each first for requests and then for answers; those for messages of
-// the MDS, the answers to its network threads, and a word from which acknowledgments are sent.
+// the MDS, and for messages to its network threads.
 std::uint64_t Store::buffer_count() const {
   return sessions_.size() * (kReceiveBuffers + kAnswers) + kMdsBuffers +
-         parameters_.network_threads + 1;
+         parameters_.network_threads * kToMds;
 }
 
 LocalBuffer Store::buffer(std::uint64_t index) const {
@@ -229,8 +361,9 @@ LocalBuffer Store::mds_buffer(std::uint64_t index) const {
   return buffer(sessions_.size() * (kReceiveBuffers + kAnswers) + index);
 }
 
-LocalBuffer Store::fence_answer(std::uint32_t network_thread) const {
-  return mds_buffer(kMdsBuffers + network_thread);
+LocalBuffer Store::to_mds(std::uint32_t network_thread, MdsBuffer which) const {
+  return mds_buffer(kMdsBuffers + std::uint64_t{network_thread} * kToMds +
+                    static_cast<std::uint32_t>(which));
 }
 
 }  // namespace perdura::systems::orion

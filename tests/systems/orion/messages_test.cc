@@ -89,6 +89,9 @@ TEST(OrionMessages, AWriteOfAnInternalClientIsOneCommit) {
       const auto data = std::vector<std::byte>(4096, std::byte{1});
       co_await session.write(file, 0, data, {});
       Messages messages(session);
+      // The MDS chose the page in which the log begins with the first commit. The session READs it.
+      co_await session.write(file, 0, data, {});
+      EXPECT_EQ(count(messages.take(), Measured::log_reads), 1);
       for (int i = 0; i < 10; ++i) {
         const auto written = co_await session.write(file, 0, data, {});
         EXPECT_TRUE(written.has_value());
@@ -115,6 +118,35 @@ TEST(OrionMessages, AWriteOfAnExternalClientIsOneWriteAndOneCommit) {
     EXPECT_EQ(count(seen, Measured::page_writes), 10);
     EXPECT_EQ(count(seen, Measured::rpcs), 0);
     EXPECT_EQ(count(seen, Measured::page_reads), 0);
+  });
+}
+
+// Section 4.2.3: "Orion uses RPCs for all updates to these inodes."
+TEST(OrionMessages, UpdatesOfAFileThatIsSharedIntensivelyAreRpcs) {
+  run(kExternal, true, [](fs::Session& session) -> Task<> {
+    const InodeNumber file = co_await create(session, "file");
+    co_await session.write(file, 0, std::vector<std::byte>(4096, std::byte{1}), {});
+    const auto updates = [&](double commits, double rpcs) -> Task<> {
+      Messages messages(session);
+      const auto written =
+          co_await session.write(file, 0, std::vector<std::byte>(4096, std::byte{2}), {});
+      EXPECT_TRUE(written.has_value());
+      const auto cut = co_await session.truncate(file, 100, {});
+      EXPECT_TRUE(cut.has_value());
+      const auto changed = co_await session.change(file, {.permissions = 0600});
+      EXPECT_TRUE(changed.has_value());
+      const auto seen = messages.take();
+      EXPECT_EQ(count(seen, Measured::commits), commits);
+      EXPECT_EQ(count(seen, Measured::rpcs), rpcs);
+    };
+    co_await updates(3, 0);
+    const auto set =
+        co_await session.set_extended(file, kSharedAttribute, {}, fs::AttributeMode::create, {});
+    EXPECT_TRUE(set.has_value());
+    co_await updates(0, 3);
+    const auto removed = co_await session.remove_extended(file, kSharedAttribute, {});
+    EXPECT_TRUE(removed.has_value());
+    co_await updates(3, 0);
   });
 }
 
@@ -150,6 +182,8 @@ TEST(OrionMessages, LookingCostsTheMdsNoCpu) {
     const auto files = co_await home.mount(thread);
     const auto session = files->attach(thread);
     const InodeNumber file = co_await create(*session, "file");
+    // The first time, the inode is new to the session, so the directory is looked at once more.
+    co_await session->look_up(kRootInode, "file");
     Messages messages(*session);
     for (int i = 0; i < 10; ++i) {
       const auto found = co_await session->look_up(kRootInode, "file");

@@ -25,6 +25,10 @@ Reply reply_of(const Chunk& chunk) {
   return reply;
 }
 
+bool claims(Pages& pages, SessionNumber session, std::uint64_t gpa) {
+  return pages.claim(session, gpa, std::nullopt) == Pages::Claimed::yes;
+}
+
 TEST(OrionPages, AreDelegatedOnce) {
   Pages pages(2, kPages, kChunk);
   std::set<std::uint64_t> given;
@@ -34,7 +38,7 @@ TEST(OrionPages, AreDelegatedOnce) {
     for (std::uint32_t i = 0; i < chunk->count; ++i) {
       if ((chunk->free[i / 64] >> i % 64 & 1) == 0) continue;
       EXPECT_TRUE(given.insert(chunk->first + i).second) << "page given twice";
-      EXPECT_FALSE(pages.claim(session + 1, chunk->first + i)) << "claimed by somebody else";
+      EXPECT_FALSE(claims(pages, session + 1, chunk->first + i)) << "claimed by somebody else";
     }
   }
   // Page 0 of a group is the header of its stores.
@@ -78,7 +82,7 @@ TEST(OrionPages, AreNeitherLostNorUsedTwice) {
       continue;
     }
     for (std::uint64_t page = taken.first; page < taken.first + taken.count; ++page) {
-      ASSERT_TRUE(pages.claim(session, page)) << "it does not have this page: " << page;
+      ASSERT_TRUE(claims(pages, session, page)) << "it does not have this page: " << page;
       ASSERT_TRUE(used.insert(page).second) << "used twice: " << page;
     }
     own[session].settle(taken);
@@ -93,7 +97,7 @@ TEST(OrionPages, AreNeitherLostNorUsedTwice) {
     OwnPages all;
     if (!all.add(reply_of(*chunk))) break;
     for (nova::Extent taken = all.take(1); taken.count > 0; taken = all.take(1)) {
-      ASSERT_TRUE(pages.claim(kSessions, taken.first));
+      ASSERT_TRUE(claims(pages, kSessions, taken.first));
       ++free;
     }
   }

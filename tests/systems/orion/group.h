@@ -1,0 +1,152 @@
+// A small Orion on `sim` whose servers fail and come back, and files of pages that have a value each.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "platform/sim/sim_platform.h"
+#include "systems/orion/orion.h"
+#include "systems/orion/protocol/counted.h"
+#include "systems/orion/protocol/layout.h"
+#include "tests/support/platforms.h"
+
+namespace perdura::systems::orion::test {
+
+using fs::InodeNumber;
+using fs::kRootInode;
+
+inline constexpr NodeId kMds = 0;
+inline constexpr NodeId kOne = 1;
+inline constexpr NodeId kOther = 2;
+inline constexpr NodeId kClient = 3;
+inline constexpr std::size_t kCatchUps = kServerMetrics.size() - 2;
+inline constexpr std::size_t kFetched = kServerMetrics.size() - 1;
+
+// An MDS, a group of two stores, and a client, which fails servers and starts them again.
+class Group {
+ public:
+  explicit Group(GivenParameters parameters = {})
+      : config_{.size = 1 * MiB, .threads = 8, .parameters = std::move(parameters)},
+        platform_(perdura::test::erda_testbed(), 4) {
+    config_.parameters.try_emplace("client_patience_us", 3000);
+    config_.parameters.try_emplace("mds_patience_us", 3000);
+    config_.parameters.try_emplace("chunk_pages", 16);
+    config_.servers = {{kMds, fs::FsRole::metadata, 0},
+                       {kOne, fs::FsRole::store, 0},
+                       {kOther, fs::FsRole::store, 0}};
+  }
+
+  void run(const std::function<Task<>(Thread&)>& body) {
+    platform_.track_durability({pmem::PersistenceDomain::dmp, true});
+    for (const NodeId node : {kMds, kOne, kOther}) start(node);
+    platform_.start(kClient, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      for (const NodeId node : {kMds, kOne, kOther}) co_await until_open(node);
+      co_await sleep_for(Milliseconds(1));
+      co_await body(thread);
+    });
+    platform_.run();
+  }
+
+  Task<> power_fails(NodeId node) {
+    platform_.at(Executor::current().now(), [this, node] {
+      pmem::LeastChoices least;
+      parts_[node].reset();
+      platform_.fail_power(node, least);
+    });
+    co_await sleep_for(Microseconds(100));
+  }
+  Task<> comes_back(NodeId node) {
+    platform_.at(Executor::current().now(), [this, node] { start(node); });
+    co_await until_open(node);
+  }
+  // Until the store has caught up so often since it was started.
+  Task<> until_caught_up(NodeId node, double times = 1) {
+    for (int i = 0; i < 100 && parts_[node]->metrics()[kCatchUps] < times; ++i) {
+      co_await sleep_for(Microseconds(100));
+    }
+    EXPECT_EQ(parts_[node]->metrics()[kCatchUps], times);
+    co_await sleep_for(Microseconds(100));
+  }
+  double fetched(NodeId node) { return parts_[node]->metrics()[kFetched]; }
+  // Its memory is replaced by a new one, which is empty.
+  void replace_memory(NodeId node) { is_made_[node] = false; }
+
+  Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread) {
+    return kOrion.mount(thread, "files", config_);
+  }
+
+  // The client's connections to the MDS break, and both live on.
+  Task<> link_breaks() {
+    platform_.at(Executor::current().now(), [this] {
+      platform_.break_connections({kClient, 0}, {kMds, 0});
+    });
+    co_await sleep_for(Microseconds(20));
+  }
+
+ private:
+  void start(NodeId node) {
+    platform_.start_service(node, 0, CompletionMode::polling,
+                            [this, node](Thread& thread) { return serve(thread, node); });
+  }
+  Task<> serve(Thread& thread, NodeId node) {
+    if (!std::exchange(is_made_[node], true)) {
+      for (const std::string& name : {pages_region("files"), immediates_region("files")}) {
+        if (thread.node.open_region(name) != nullptr) thread.node.remove_region(name);
+      }
+      co_await kOrion.make(thread, "files", config_);
+    }
+    auto part = co_await kOrion.cluster->open(thread, "files", config_);
+    co_await yield();
+    parts_[node] = part;
+    co_await part->serve(thread);
+  }
+  Task<> until_open(NodeId node) {
+    while (!parts_[node]) co_await sleep_for(Microseconds(20));
+  }
+
+  fs::FsConfig config_;
+  std::array<bool, 4> is_made_{};
+  std::array<std::shared_ptr<fs::FsServer>, 4> parts_;
+  sim::SimPlatform platform_;
+};
+
+inline std::vector<std::byte> page_of_value(int value) {
+  return std::vector<std::byte>(kPage, static_cast<std::byte>(value));
+}
+
+// Writes pages of a file, of which `first` gets `value`, the next one the next value, and so on.
+inline Task<> write_pages(fs::Session& session, InodeNumber file, int first, int count, int value) {
+  for (int i = 0; i < count; ++i) {
+    const auto written = co_await session.write(file, static_cast<Bytes>(first + i) * kPage,
+                                                page_of_value(value + i), {});
+    EXPECT_TRUE(written.has_value()) << std::make_error_code(written.error()).message();
+  }
+}
+
+// What a new mount, which has nothing cached, finds there.
+inline Task<> expect_pages(Group& group, Thread& thread, InodeNumber file, int first, int count,
+                           int value) {
+  const auto files = co_await group.mount(thread);
+  auto session = files->attach(thread);
+  for (int i = 0; i < count; ++i) {
+    std::vector<std::byte> found(kPage);
+    const auto read = co_await session->read(file, static_cast<Bytes>(first + i) * kPage, found);
+    EXPECT_TRUE(read.has_value());
+    EXPECT_EQ(found, page_of_value(value + i)) << "page " << first + i;
+  }
+  session.reset();
+  co_await files->unmount();
+}
+
+inline Task<InodeNumber> make_file(fs::Session& session) {
+  const auto made = co_await session.create(kRootInode, "file", {.mode = S_IFREG | 0644}, {});
+  EXPECT_TRUE(made.has_value());
+  co_return made ? made->inode : InodeNumber{};
+}
+
+}  // namespace perdura::systems::orion::test
