@@ -1,12 +1,9 @@
-// Converts attributes to libfuse's types, and says how long the kernel may remember them.
+// Converts attributes to libfuse's types.
 #pragma once
 
 #include "mount/handler.h"
 
 namespace perdura::mount {
-
-// All changes go through the kernel, so it may remember names and attributes forever.
-inline constexpr double kForEver = 1e9;  // seconds
 
 inline struct stat stat_of(const fs::Attributes& attributes) {
   struct stat found {};
@@ -28,14 +25,15 @@ inline struct stat stat_of(const fs::Attributes& attributes) {
   return found;
 }
 
-inline fuse_entry_param entry_of(const fs::Attributes& attributes) {
+// `remembered`: the seconds for which the kernel may remember the name and the attributes.
+inline fuse_entry_param entry_of(const fs::Attributes& attributes, double remembered) {
   fuse_entry_param entry{};
   entry.ino = static_cast<fuse_ino_t>(attributes.inode);
   entry.generation = attributes.generation;
   entry.attr = stat_of(attributes);
   // The name of a damaged inode can be removed; all other calls must reach us and return an error.
-  entry.attr_timeout = attributes.damaged ? 0 : kForEver;
-  entry.entry_timeout = attributes.damaged ? 0 : kForEver;
+  entry.attr_timeout = attributes.damaged ? 0 : remembered;
+  entry.entry_timeout = attributes.damaged ? 0 : remembered;
   return entry;
 }
 

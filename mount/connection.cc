@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <utility>
 
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
@@ -27,19 +28,37 @@ using pmem::mapped::error_text;
 constexpr const char* kDevice = "/dev/fuse";
 constexpr std::size_t kBuffer = MiB + 4 * KiB;  // the largest write with its headers
 
-// The descriptor for this thread's answers, and a flag that it is handling the first request of
-// all.
-thread_local int answers_to = -1;
-thread_local bool initializing = false;
+// Files that bypass the kernel's cache can nevertheless be mapped shared (Linux 6.6): a bit of
+// fuse_init_out::flags2.
+constexpr std::uint32_t kMapsUncached = 1U << 4;
 
-// Adds FUSE_HANDLE_KILLPRIV_V2, which libfuse 3.14 does not know, to the answer of the first
-// request. Without it, the kernel asks for an extended attribute before every write, and clears
-// set-user-ID by a request of its own.
+// The descriptor for this thread's answers.
+thread_local int answers_to = -1;
+// The flags of the kernel that are to be added to the answer of the first request of all; libfuse
+// 3.14 does not know them.
+thread_local std::uint32_t added = 0;
+thread_local std::uint32_t added_too = 0;  // those in flags2
+
 ssize_t write_answer(int, iovec* parts, int count, void*) {
-  if (initializing && count == 2 && parts[1].iov_len >= offsetof(fuse_init_out, max_background)) {
-    static_cast<fuse_init_out*>(parts[1].iov_base)->flags |= FUSE_HANDLE_KILLPRIV_V2;
+  if ((added | added_too) != 0 && count == 2 &&
+      parts[1].iov_len >= offsetof(fuse_init_out, unused)) {
+    auto& answer = *static_cast<fuse_init_out*>(parts[1].iov_base);
+    answer.flags |= added;
+    answer.flags2 |= added_too;
   }
   return writev(answers_to, parts, count);
+}
+
+// Without FUSE_HANDLE_KILLPRIV_V2, the kernel asks for an extended attribute before every write, and
+// clears set-user-ID by a request of its own.
+void choose_added(const Message& message) {
+  added = added_too = 0;
+  if (!message.is(FUSE_INIT) || !message.has_arguments<fuse_init_in>()) return;
+  const auto offered = message.arguments<fuse_init_in>();
+  added = offered.flags & FUSE_HANDLE_KILLPRIV_V2;
+  if ((offered.flags & FUSE_INIT_EXT) == 0) return;
+  added_too = offered.flags2 & kMapsUncached;
+  if (added_too != 0) added |= FUSE_INIT_EXT;
 }
 
 ssize_t read_request(int device, void* into, std::size_t most, void*) {
@@ -145,6 +164,10 @@ Connection::Connection(const ConnectionOptions& options, const fuse_lowlevel_ops
 
 Connection::~Connection() { fuse_session_unmount(session_.get()); }
 
+AnswersThrough::AnswersThrough(int descriptor) : before_(std::exchange(answers_to, descriptor)) {}
+
+AnswersThrough::~AnswersThrough() { answers_to = before_; }
+
 Channel::Channel(const Connection& connection)
     : session_(connection.session()), device_(open(kDevice, O_RDWR | O_CLOEXEC)), buffer_(kBuffer) {
   auto of_mount = static_cast<std::uint32_t>(fuse_session_fd(session_));
@@ -173,13 +196,12 @@ bool Channel::has_request() const {
 }
 
 void Channel::process(const Message& message) {
-  initializing = message.is(FUSE_INIT) && message.has_arguments<fuse_init_in>() &&
-                 (message.arguments<fuse_init_in>().flags & FUSE_HANDLE_KILLPRIV_V2) != 0;
+  choose_added(message);
   fuse_buf request{};
   request.mem = buffer_.data();
   request.size = received_;
   fuse_session_process_buf(session_, &request);
-  initializing = false;
+  added = added_too = 0;
 }
 
 bool Channel::answer(const fuse_in_header& request, int error, std::span<const std::byte> bytes) {

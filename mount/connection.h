@@ -50,6 +50,19 @@ class Connection {
   std::unique_ptr<fuse_session, Destroy> session_;
 };
 
+// As long as the object exists, this thread answers through the descriptor of another thread's channel,
+// through which the request has come.
+class AnswersThrough {
+ public:
+  explicit AnswersThrough(int descriptor);
+  ~AnswersThrough();
+  AnswersThrough(const AnswersThrough&) = delete;
+  AnswersThrough& operator=(const AnswersThrough&) = delete;
+
+ private:
+  int before_;
+};
+
 // A thread's descriptor. Belongs to that thread, which has one at a time.
 class Channel {
  public:
@@ -69,6 +82,8 @@ class Channel {
   // Answers a request that libfuse does not know. Returns false if the kernel no longer wants the
   // answer.
   bool answer(const fuse_in_header& request, int error, std::span<const std::byte> bytes);
+  // Where its requests are answered, also by other threads (AnswersThrough).
+  int descriptor() const { return device_.get(); }
   // Makes the kernel ask for the attributes of an inode again.
   void forget_attributes(fs::InodeNumber inode);
 

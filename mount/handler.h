@@ -2,9 +2,11 @@
 // through libfuse (fuse_reply_*). Names and data are in the request's buffer, which stays valid
 // until the task has ended.
 //
-// The kernel checks permissions (default_permissions), keeps locks, and serializes conflicting
-// operations on a directory or file, so that its cached answers stay true. The session holds each
-// inode that the kernel knows until the kernel forgets it.
+// The kernel checks permissions (default_permissions). If all changes come through this mount, the
+// kernel serializes conflicting operations on a directory or file, so that its cached answers stay
+// true, and keeps locks. If others may change the file system, it remembers nothing: each use of a
+// name, an attribute or data is a request. The session holds each inode that the kernel knows until
+// the kernel forgets it.
 #pragma once
 
 #include <atomic>
@@ -13,6 +15,7 @@
 #include "mount/listings.h"
 #include "mount/readers.h"
 #include "services/fs/fs.h"
+#include "services/fs/locks.h"
 #include "services/fs/posix/access_list.h"
 
 namespace perdura::mount {
@@ -35,10 +38,21 @@ class Releases {
   std::atomic<int> under_way_{0};
 };
 
+class MountLocks;
+
+// The handlers of a mount's threads have this in common.
+struct MountState {
+  bool is_shared;  // others may change the file system (Source::is_shared)
+  AccessTimes access_times;
+  Readers& readers;
+  Releases& releases;
+  Listings& listings;
+  MountLocks* locks;  // null unless it is shared
+};
+
 class Handler {
  public:
-  Handler(fs::Session& session, Channel& channel, AccessTimes access_times, Readers& readers,
-          Releases& releases, Listings& listings);
+  Handler(fs::Session& session, Channel& channel, const MountState& mount);
 
   // --- names
   Task<> look_up(fuse_req_t request, fs::InodeNumber directory, std::string_view name);
@@ -77,23 +91,46 @@ class Handler {
   // --- data
   Task<> open(fuse_req_t request, fs::InodeNumber inode, fuse_file_info file);
   Task<> read(fuse_req_t request, fs::InodeNumber inode, Bytes offset, std::size_t size, int flags);
+  // With O_APPEND among the flags of the open file, at the end of a shared file wherever that is by now:
+  // `offset` is where the kernel supposes it.
   Task<> write(fuse_req_t request, fs::InodeNumber inode, Bytes offset,
-               std::span<const std::byte> data, bool clear_set_id);
+               std::span<const std::byte> data, int flags, bool clear_set_id);
+  // `offset`: nullopt to append.
+  Task<fs::Result<void>> write_or_append(fs::InodeNumber inode, std::optional<Bytes> offset,
+                                         std::span<const std::byte> data, fs::WriteOptions options);
   // Writes as much of `data` as there is space for, from its start. Returns the number of bytes.
-  Task<Bytes> write_what_fits(fs::InodeNumber inode, Bytes offset, std::span<const std::byte> data,
-                              fs::WriteOptions options);
+  Task<Bytes> write_what_fits(fs::InodeNumber inode, std::optional<Bytes> offset,
+                              std::span<const std::byte> data, fs::WriteOptions options);
   Task<> allocate(fuse_req_t request, fs::InodeNumber inode, int mode, Bytes offset, Bytes length);
   Task<> seek(fuse_req_t request, fs::InodeNumber inode, Bytes offset, int whence);
   Task<> sync(fuse_req_t request, fs::InodeNumber inode);
 
-  // True if reads set access times, so that open requests are needed.
-  bool wants_open() const { return access_times_ == AccessTimes::relative; }
+  // --- locks, of shared file systems; all are refused (ENOLCK) if the system has none
+  Task<> forbidding_lock(fuse_req_t request, fs::InodeNumber inode, fs::FileLock wanted);
+  // `waits`: the request is answered when the lock is there.
+  Task<> set_lock(fuse_req_t request, fs::InodeNumber inode, fs::FileLock wanted, bool waits);
+  // An owner has closed a file.
+  Task<> end_locks(fuse_req_t request, fs::InodeNumber inode, fs::LockKind kind,
+                   std::uint64_t owner);
+
+  // True if open requests are needed: reads set access times, or bypass the kernel's cache.
+  bool wants_open() const { return is_shared_ || access_times_ == AccessTimes::relative; }
+  bool is_shared() const { return is_shared_; }
 
  private:
+  // How long the kernel may remember attributes and names.
+  double remembered() const { return is_shared_ ? 0 : kForEver; }
+  // Holds an inode that was found a moment ago for the kernel. no_such_file_or_directory if others have
+  // removed it meanwhile.
+  Task<fs::Result<void>> hold(const fs::Attributes& found);
   // Answers with an inode, which the kernel then knows, and holds it for the kernel.
   Task<> answer_entry(fuse_req_t request, fs::Attributes found);
+  // The same for one that is held already.
+  Task<> answer_held(fuse_req_t request, fs::Attributes found);
   Task<> answer_result(fuse_req_t request, Task<fs::Result<void>> work);
   Task<fs::Result<fs::Attributes>> find(fs::InodeNumber directory, std::string_view name);
+  // The same, and holds what it has found.
+  Task<fs::Result<fs::Attributes>> find_held(fs::InodeNumber directory, std::string_view name);
   Task<fs::Result<fs::Attributes>> make(fs::Credentials caller, fs::InodeNumber directory,
                                         std::string_view name, fs::NewInode inode,
                                         std::uint32_t umask);
@@ -129,13 +166,18 @@ class Handler {
   static constexpr int kPauses = 4;
   static constexpr Picoseconds kPause = Milliseconds(5);
   static constexpr Bytes kMuch = 16 * MiB;  // bytes to allocate or free
+  // All changes go through the kernel, so it may remember names and attributes forever.
+  static constexpr double kForEver = 1e9;  // seconds
 
   fs::Session& session_;
   Channel& channel_;
+  bool is_shared_;
   AccessTimes access_times_;
   Readers& readers_;
   Releases& releases_;
   Listings& listings_;
+  MountLocks* locks_;
+  fs::LockSession* locking_;       // the session, if it has locks
   std::vector<std::byte> buffer_;  // for data and directories that are read
 };
 

@@ -69,7 +69,7 @@ Task<> Handler::attributes(fuse_req_t request, fs::InodeNumber inode) {
     co_return;
   }
   const struct stat answer = stat_of(*found);
-  fuse_reply_attr(request, &answer, kForEver);
+  fuse_reply_attr(request, &answer, remembered());
 }
 
 Task<> Handler::set_attributes(fuse_req_t request, fs::InodeNumber inode, struct stat wanted,
@@ -137,7 +137,7 @@ Task<> Handler::set_attributes(fuse_req_t request, fs::InodeNumber inode, struct
     co_return;
   }
   const struct stat answer = stat_of(*changed);
-  fuse_reply_attr(request, &answer, kForEver);
+  fuse_reply_attr(request, &answer, remembered());
 }
 
 Task<> Handler::extended(fuse_req_t request, fs::InodeNumber inode, std::string_view name,
@@ -145,6 +145,10 @@ Task<> Handler::extended(fuse_req_t request, fs::InodeNumber inode, std::string_
   if (const auto problem = problem_with(name)) {
     fail(request, *problem);
     co_return;
+  }
+  // While it waits for the answer, this keeps the kernel from remembering an access list.
+  if (is_shared_ && (name == fs::kAccessList || name == fs::kDefaultList)) {
+    channel_.forget_attributes(inode);
   }
   const fs::Result<std::vector<std::byte>> value = co_await session_.extended(inode, name);
   if (!value) {

@@ -32,14 +32,16 @@ std::optional<fs::AllocationMode> allocation_mode(int mode) {
 
 }  // namespace
 
-Handler::Handler(fs::Session& session, Channel& channel, AccessTimes access_times, Readers& readers,
-                 Releases& releases, Listings& listings)
+Handler::Handler(fs::Session& session, Channel& channel, const MountState& mount)
     : session_(session),
       channel_(channel),
-      access_times_(access_times),
-      readers_(readers),
-      releases_(releases),
-      listings_(listings) {}
+      is_shared_(mount.is_shared),
+      access_times_(mount.access_times),
+      readers_(mount.readers),
+      releases_(mount.releases),
+      listings_(mount.listings),
+      locks_(mount.locks),
+      locking_(mount.locks == nullptr ? nullptr : dynamic_cast<fs::LockSession*>(&session)) {}
 
 Task<> Handler::releases_end() {
   // The kernel may not have said yet what is to be freed.
@@ -74,8 +76,13 @@ Task<> Handler::note_read(fs::InodeNumber inode) {
 }
 
 // The kernel may keep its cache of the file, unless the next read must reach us to set the access
-// time.
+// time. All reads and writes of a shared file reach us.
 Task<> Handler::open(fuse_req_t request, fs::InodeNumber inode, fuse_file_info file) {
+  if (is_shared_) {
+    file.direct_io = 1;
+    fuse_reply_open(request, &file);
+    co_return;
+  }
   const fs::Result<fs::Attributes> found = co_await session_.attributes(inode);
   if (!found) {
     fail(request, found.error());
@@ -116,13 +123,15 @@ Task<fs::WriteOptions> Handler::write_options(fuse_req_t request, fs::InodeNumbe
 }
 
 Task<> Handler::write(fuse_req_t request, fs::InodeNumber inode, Bytes offset,
-                      std::span<const std::byte> data, bool clear_set_id) {
+                      std::span<const std::byte> data, int flags, bool clear_set_id) {
   const fs::WriteOptions options = co_await write_options(request, inode, clear_set_id);
+  std::optional<Bytes> where = offset;
+  if (is_shared_ && (flags & O_APPEND) != 0) where.reset();
   const fs::Result<void> written =
-      co_await with_space([&] { return session_.write(inode, offset, data, options); });
+      co_await with_space([&] { return write_or_append(inode, where, data, options); });
   Bytes done = written ? data.size() : 0;
   if (!written && written.error() == std::errc::no_space_on_device) {
-    done = co_await write_what_fits(inode, offset, data, options);
+    done = co_await write_what_fits(inode, where, data, options);
   }
   if (done > 0) {
     fuse_reply_write(request, done);
@@ -131,15 +140,25 @@ Task<> Handler::write(fuse_req_t request, fs::InodeNumber inode, Bytes offset,
   }
 }
 
+Task<fs::Result<void>> Handler::write_or_append(fs::InodeNumber inode, std::optional<Bytes> offset,
+                                                std::span<const std::byte> data,
+                                                fs::WriteOptions options) {
+  if (offset) co_return co_await session_.write(inode, *offset, data, options);
+  const fs::Result<Bytes> appended = co_await session_.append(inode, data, options);
+  if (!appended) co_return tl::unexpected(appended.error());
+  co_return fs::Result<void>{};
+}
+
 // POSIX wants as much written as there is space for, but a session writes all or nothing.
 // Overwriting needs space for a new copy temporarily, so it may also succeed in parts.
-Task<Bytes> Handler::write_what_fits(fs::InodeNumber inode, Bytes offset,
+Task<Bytes> Handler::write_what_fits(fs::InodeNumber inode, std::optional<Bytes> offset,
                                      std::span<const std::byte> data, fs::WriteOptions options) {
   constexpr Bytes kLeast = fs::kBlock;
   Bytes done = 0;
   for (Bytes part = data.size() / 2; done < data.size();) {
     const auto next = data.subspan(done, std::min(std::max(part, kLeast), data.size() - done));
-    const fs::Result<void> written = co_await session_.write(inode, offset + done, next, options);
+    const std::optional<Bytes> where = offset ? std::optional(*offset + done) : std::nullopt;
+    const fs::Result<void> written = co_await write_or_append(inode, where, next, options);
     if (written) {
       done += next.size();
     } else if (next.size() > kLeast && written.error() == std::errc::no_space_on_device) {

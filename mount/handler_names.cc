@@ -5,6 +5,7 @@
 #include <string>
 
 #include "mount/answer.h"
+#include "mount/locks.h"
 #include "services/fs/posix/rules.h"
 
 namespace perdura::mount {
@@ -36,13 +37,27 @@ fs::Credentials creator(fuse_req_t request, std::uint32_t mode) {
 
 }  // namespace
 
-Task<> Handler::answer_entry(fuse_req_t request, fs::Attributes found) {
+Task<fs::Result<void>> Handler::hold(const fs::Attributes& found) {
   const fs::Result<void> held = co_await session_.hold(found.inode);
-  if (!held) {
+  if (!held || !is_shared_) co_return held;
+  // Its number may have been given to another inode before it was held.
+  const fs::Result<fs::Attributes> now = co_await session_.attributes(found.inode);
+  if (!now || now->generation == found.generation) co_return held;
+  co_await session_.release(found.inode);
+  co_return tl::unexpected(std::errc::no_such_file_or_directory);
+}
+
+Task<> Handler::answer_entry(fuse_req_t request, fs::Attributes found) {
+  const fs::Result<void> held = co_await hold(found);
+  if (held) {
+    co_await answer_held(request, found);
+  } else {
     fail(request, held.error());
-    co_return;
   }
-  const fuse_entry_param entry = entry_of(found);
+}
+
+Task<> Handler::answer_held(fuse_req_t request, fs::Attributes found) {
+  const fuse_entry_param entry = entry_of(found, remembered());
   if (fuse_reply_entry(request, &entry) != 0) co_await session_.release(found.inode);
 }
 
@@ -63,14 +78,27 @@ Task<fs::Result<fs::Attributes>> Handler::find(fs::InodeNumber directory, std::s
   co_return co_await session_.look_up(directory, name);
 }
 
+Task<fs::Result<fs::Attributes>> Handler::find_held(fs::InodeNumber directory,
+                                                    std::string_view name) {
+  for (;;) {
+    fs::Result<fs::Attributes> found = co_await find(directory, name);
+    if (!found) co_return found;
+    const fs::Result<void> held = co_await hold(*found);
+    if (held) co_return found;
+    // Others have removed what had the name; by now something else may have it.
+    const bool is_gone = held.error() == std::errc::no_such_file_or_directory;
+    if (!is_shared_ || !is_gone) co_return tl::unexpected(held.error());
+  }
+}
+
 Task<> Handler::look_up(fuse_req_t request, fs::InodeNumber directory, std::string_view name) {
-  const fs::Result<fs::Attributes> found = co_await find(directory, name);
+  fs::Result<fs::Attributes> found = co_await find_held(directory, name);
   if (found) {
-    co_await answer_entry(request, *found);
+    co_await answer_held(request, *found);
   } else if (found.error() == std::errc::no_such_file_or_directory && name != "." && name != "..") {
     // The kernel may also remember that the name does not exist.
     fuse_entry_param none{};
-    none.entry_timeout = kForEver;
+    none.entry_timeout = remembered();
     fuse_reply_entry(request, &none);
   } else {
     const bool stale = name == "." || name == "..";
@@ -82,6 +110,7 @@ Task<> Handler::forget(fuse_req_t request, std::vector<fuse_forget_data> inodes)
   releases_.begin();
   for (const fuse_forget_data& each : inodes) {
     if (each.ino == FUSE_ROOT_ID) continue;  // never looked up, always there
+    if (locks_ != nullptr) locks_->forget(fs::InodeNumber{each.ino});
     co_await expect_work_on(fs::InodeNumber{each.ino});
     co_await session_.release(fs::InodeNumber{each.ino}, each.nlookup);
   }
@@ -125,17 +154,25 @@ Task<> Handler::create_open(fuse_req_t request, fs::InodeNumber directory, std::
   const fs::NewInode inode{.mode = S_IFREG | (mode & 07777)};
   const fs::Result<fs::Attributes> made =
       co_await make(creator(request, mode), directory, name, inode, fuse_req_ctx(request)->umask);
+  const bool exists = !made && made.error() == std::errc::file_exists;
+  if (is_shared_ && exists && (file.flags & O_EXCL) == 0) {
+    // Others have created it since the kernel looked. This error makes the kernel look again.
+    fuse_reply_err(request, ESTALE);
+    co_return;
+  }
   if (!made) {
     fail(request, made.error());
     co_return;
   }
-  const fs::Result<void> held = co_await session_.hold(made->inode);
+  const fs::Result<void> held = co_await hold(*made);
   if (!held) {
-    fail(request, held.error());
+    const bool is_gone = held.error() == std::errc::no_such_file_or_directory;
+    fuse_reply_err(request, is_shared_ && is_gone ? ESTALE : static_cast<int>(held.error()));
     co_return;
   }
-  file.keep_cache = 1;
-  const fuse_entry_param entry = entry_of(*made);
+  file.keep_cache = is_shared_ ? 0 : 1;
+  file.direct_io = is_shared_ ? 1 : 0;
+  const fuse_entry_param entry = entry_of(*made, remembered());
   if (fuse_reply_create(request, &entry, &file) != 0) co_await session_.release(made->inode);
 }
 
@@ -152,7 +189,7 @@ Task<> Handler::create_unnamed(fuse_in_header request, fuse_create_in arguments)
   fuse_entry_out entry{};
   entry.nodeid = static_cast<std::uint64_t>(made->inode);
   entry.generation = made->generation;
-  entry.entry_valid = entry.attr_valid = static_cast<std::uint64_t>(kForEver);
+  entry.entry_valid = entry.attr_valid = static_cast<std::uint64_t>(remembered());
   fuse_attr& attributes = entry.attr;
   attributes.ino = entry.nodeid;
   attributes.mode = made->mode;
@@ -168,7 +205,7 @@ Task<> Handler::create_unnamed(fuse_in_header request, fuse_create_in arguments)
   attributes.mtimensec = made->modified.nanoseconds;
   attributes.ctimensec = made->changed.nanoseconds;
   fuse_open_out file{};
-  file.open_flags = FOPEN_KEEP_CACHE;
+  file.open_flags = is_shared_ ? FOPEN_DIRECT_IO : FOPEN_KEEP_CACHE;
   std::vector<std::byte> bytes;
   append(bytes, entry);
   append(bytes, file);
@@ -230,7 +267,7 @@ Task<> Handler::open_directory(fuse_req_t request, fs::InodeNumber directory, fu
     co_return;
   }
   file.fh = listings_.begin(*last);
-  file.keep_cache = file.cache_readdir = 1;
+  file.keep_cache = file.cache_readdir = is_shared_ ? 0 : 1;
   if (fuse_reply_open(request, &file) != 0) listings_.end(file.fh);
 }
 
@@ -293,7 +330,7 @@ Task<> Handler::entries(fuse_req_t request, fs::InodeNumber directory, std::size
       entry.attr.st_mode = each.type;
       if (with_attributes) {
         const fs::Result<fs::Attributes> attributes = co_await session_.attributes(each.inode);
-        if (attributes) entry = entry_of(*attributes);
+        if (attributes) entry = entry_of(*attributes, remembered());
       }
       room = add(each.name.c_str(), entry, each.cookie + kBehindParent);
       if (!room) break;

@@ -1,12 +1,10 @@
 #include "mount/mount.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
@@ -16,12 +14,15 @@
 #include <thread>
 #include <vector>
 
+#include "mount/ending_signals.h"
+#include "mount/locks.h"
 #include "mount/mount_options.h"
 #include "mount/operations.h"
 #include "mount/readers.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
 #include "platform/host/os_thread.h"
+#include "platform/pmem/mapped/pool_file.h"
 #include "platform/pmem/mapped/populate.h"
 
 namespace perdura::mount {
@@ -32,72 +33,28 @@ constexpr Picoseconds kBetweenLooks = Microseconds(100);
 // Interval at which waiting threads look for the connection; meanwhile recovery needs the cores.
 constexpr Picoseconds kBetweenConnectionLooks = Milliseconds(1);
 
+// How long a mount waits for servers that do not take clients yet, and how often it tries.
+constexpr Picoseconds kForServers = std::chrono::seconds(5);
+constexpr Picoseconds kBetweenAttempts = Milliseconds(20);
+
 // If many programs read or write at once, more threads than cores increase their throughput.
 constexpr unsigned kThreadsOfCore = 4;
 constexpr unsigned kMostThreads = 32;
 
-constexpr std::array<int, 3> kEnding{SIGINT, SIGTERM, SIGHUP};
-
-sigset_t ending_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : kEnding) sigaddset(&set, signal);
-  return set;
-}
-
-// Ends the mount at a signal. The signals that end a program are blocked in all threads.
-class SignalThread {
+// Lets Readers::kWake interrupt reads, as long as the object exists.
+class WakingSignal {
  public:
-  explicit SignalThread(Readers& readers)
-      : thread_([&readers] { run(readers); }), handle_(thread_.native_handle()) {}
-  ~SignalThread() {
-    end();
-    thread_.join();
-  }
-  // Has the effect of the signal. May be called more than once.
-  void end() const { pthread_kill(handle_, SIGTERM); }
-  SignalThread(const SignalThread&) = delete;
-  SignalThread& operator=(const SignalThread&) = delete;
-
- private:
-  static void run(Readers& readers) {
-    const sigset_t signals = ending_signals();
-    int signal = 0;
-    sigwait(&signals, &signal);
-    readers.end();
-    while (readers.wake()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-
-  OsThread thread_;
-  pthread_t handle_;
-};
-
-// Blocks the ending signals; also ignores SIGPIPE, so that the process survives if nobody reads its
-// output any more.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    const sigset_t signals = ending_signals();
-    pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  WakingSignal() {
     struct sigaction wake {};
     wake.sa_handler = [](int) {};
-    sigaction(Readers::kWake, &wake, &wake_before_);
-    struct sigaction ignored {};
-    ignored.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &ignored, &pipe_before_);
+    sigaction(Readers::kWake, &wake, &before_);
   }
-  ~BlockedSignals() {
-    sigaction(SIGPIPE, &pipe_before_, nullptr);
-    sigaction(Readers::kWake, &wake_before_, nullptr);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
+  ~WakingSignal() { sigaction(Readers::kWake, &before_, nullptr); }
+  WakingSignal(const WakingSignal&) = delete;
+  WakingSignal& operator=(const WakingSignal&) = delete;
 
  private:
-  sigset_t before_{};
-  struct sigaction wake_before_ {};
-  struct sigaction pipe_before_ {};
+  struct sigaction before_ {};
 };
 
 void check_directory(const std::string& directory) {
@@ -113,8 +70,12 @@ void check_directory(const std::string& directory) {
     throw UsageError(fmt::format("{}: is not empty; mount on another", directory));
 }
 
-unsigned usual_threads() {
-  return std::clamp(kThreadsOfCore * std::thread::hardware_concurrency(), 1U, kMostThreads);
+// Each thread takes a session of the servers, which have so many for all mounts.
+constexpr unsigned kMostThreadsIfShared = 8;
+
+unsigned usual_threads(bool is_shared) {
+  return std::clamp(kThreadsOfCore * std::thread::hardware_concurrency(), 1U,
+                    is_shared ? kMostThreadsIfShared : kMostThreads);
 }
 
 struct EndAtExit {
@@ -124,7 +85,7 @@ struct EndAtExit {
 
 class Mount {
  public:
-  Mount(const fs::FsSystem& system, const MountSource& source, const MountOptions& options)
+  Mount(const fs::FsSystem& system, const Source& source, const MountOptions& options)
       : system_(system),
         source_(source),
         options_(options),
@@ -133,21 +94,26 @@ class Mount {
         access_times_(kernel_options_.notes_reads && !kernel_options_.read_only
                           ? AccessTimes::relative
                           : AccessTimes::none),
-        threads_(options.threads > 0 ? options.threads : usual_threads()) {
-    wait_until_free(source, access_);
+        threads_(options.threads > 0 ? options.threads : usual_threads(source.is_shared())) {
+    source.prepare(access_);
   }
 
   void run() {
     const BlockedSignals blocked;
-    const SignalThread signals(readers_);
+    const WakingSignal waking;
+    const SignalThread signals([this] {
+      readers_.end();
+      while (readers_.wake()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
     signals_ = &signals;
     const auto platform = source_.platform(access_);
-    platform->start(0, 0, CompletionMode::event,
+    platform->start(source_.node(), 0, CompletionMode::event,
                     [this, on = platform.get()](Thread& thread) { return lead(thread, *on); });
     try {
       platform->run();
     } catch (...) {
       // These use the platform, so they must go before it.
+      locks_.reset();
       connection_.reset();
       files_.reset();
       throw;
@@ -155,22 +121,29 @@ class Mount {
   }
 
  private:
-  // Returns true if the system's changes to memory are discarded.
-  bool is_private() const { return access_ == Access::private_copy && !source_.is_in_device(); }
-
   // The first thread mounts and unmounts. All others are started before, because a thread that
   // cannot be started would leave a directory that nobody serves; they sleep until there is a
   // connection.
   Task<> lead(Thread& thread, Platform& platform) {
     serving_ = threads_;
     for (std::uint32_t port = 1; port < threads_; ++port) {
-      platform.start(0, static_cast<fabric::Port>(port), CompletionMode::event,
+      platform.start(source_.node(), static_cast<fabric::Port>(port), CompletionMode::event,
                      [this](Thread& other) { return follow(other); });
     }
     while (followers_ + 1 < threads_) co_await sleep_for(kBetweenLooks);
-    files_ = co_await system_.mount(
-        thread, source_.name(),
-        {.threads = threads_, .now = time_now(), .read_only = is_private(), .parameters = {}});
+    fs::FsConfig config = source_.config();
+    config.threads = threads_;
+    config.now = time_now();
+    config.read_only = source_.is_discarded(access_);
+    co_await open_files(thread, config);
+    if (source_.is_shared()) {
+      locks_.emplace(thread.node, static_cast<fabric::Port>(threads_), files_);
+      co_await locks_->begin();
+    }
+    has_files_ = true;
+    const std::unique_ptr<fs::Session> session = co_await attach(thread);
+    while (attached_ < threads_) co_await sleep_for(kBetweenLooks);
+    if (problem_) std::rethrow_exception(problem_);
     // Print the damage, since nobody may look at the file system for weeks.
     if (const std::string damage = files_->damage(); !damage.empty()) {
       std::fputs(fmt::format("perdura: '{}': {}; perdura fs check --repair mends what can be\n",
@@ -178,10 +151,11 @@ class Mount {
                      .c_str(),
                  stderr);
     }
-    // The file that the system has mapped. Pages of a private copy are not populated, as each would
-    // be copied.
+    // The file that the system has mapped.
     auto pool = std::make_shared<std::optional<pmem::mapped::PoolFile>>();
-    if (!is_private()) *pool = pmem::mapped::open_pool_file(source_.path());
+    if (const std::string file = source_.memory(access_); !file.empty()) {
+      *pool = pmem::mapped::open_pool_file(file);
+    }
     // If root mounts, other users may use the file system, with devices and set-user-ID unless the
     // options say otherwise.
     std::string options = geteuid() == 0 ? "allow_other,dev,suid," : "";
@@ -199,11 +173,13 @@ class Mount {
                                           .given = options_.options,
                                           .no_symbolic_links = kernel_options_.no_symbolic_links},
                         operations());
-    mark_.begin(source_, access_);
+    mark_ = source_.mark(access_);
     options_.ready();
     connected_ = true;
-    co_await work(thread);
+    co_await work(*session);
     while (serving_ > 0) co_await sleep_for(kBetweenLooks);
+    if (locks_) co_await locks_->end();
+    locks_.reset();
     connection_.reset();
     if (problem_) std::rethrow_exception(problem_);
     co_await files_->unmount();
@@ -212,8 +188,45 @@ class Mount {
 
   Task<> follow(Thread& thread) {
     ++followers_;
+    while (!has_files_) co_await sleep_for(kBetweenConnectionLooks);
+    const std::unique_ptr<fs::Session> session = co_await attach(thread);
     while (!connected_) co_await sleep_for(kBetweenConnectionLooks);
-    co_await work(thread);
+    co_await work(*session);
+  }
+
+  // Servers may be starting, or a mirror taking the place of one that has failed: they refuse clients
+  // until they know who is to serve them.
+  Task<> open_files(Thread& thread, const fs::FsConfig& config) {
+    const Time until = thread.executor.now() + kForServers;
+    for (;;) {
+      std::exception_ptr problem;
+      try {
+        files_ = co_await system_.mount(thread, source_.name(), config);
+        co_return;
+      } catch (const PlatformError&) {
+        problem = std::current_exception();
+      }
+      if (!source_.is_shared() || thread.executor.now() > until) std::rethrow_exception(problem);
+      co_await sleep_for(kBetweenAttempts);
+    }
+  }
+
+  // Connects the thread's session, if it needs servers: one that finds no room there later would make
+  // some calls of programs fail.
+  Task<std::unique_ptr<fs::Session>> attach(Thread& thread) {
+    std::unique_ptr<fs::Session> session = files_->attach(thread);
+    try {
+      if (source_.is_shared()) co_await connect(*session);
+    } catch (...) {
+      note_problem();
+    }
+    ++attached_;
+    co_return session;
+  }
+
+  void note_problem() {
+    const std::scoped_lock lock(problem_mutex_);
+    if (!problem_) problem_ = std::current_exception();
   }
 
   // Marks a thread that answers requests. If it fails, the mount ends: the other threads may be
@@ -232,20 +245,20 @@ class Mount {
     Mount& mount_;
   };
 
-  Task<> work(Thread& thread) {
+  Task<> work(fs::Session& session) {
     try {
-      co_await answer_requests(thread);
+      co_await answer_requests(session);
     } catch (...) {
-      const std::scoped_lock lock(problem_mutex_);
-      if (!problem_) problem_ = std::current_exception();
+      note_problem();
     }
     --serving_;
   }
 
-  Task<> answer_requests(Thread& thread) {
-    const auto session = files_->attach(thread);
+  Task<> answer_requests(fs::Session& session) {
     Channel channel(*connection_);
-    Handler handler(*session, channel, access_times_, readers_, releases_, listings_);
+    Handler handler(session, channel,
+                    {source_.is_shared(), access_times_, readers_, releases_, listings_,
+                     locks_ ? &*locks_ : nullptr});
     const Answering answering(*this);
     while (!readers_.ended()) {
       readers_.await_turn();
@@ -258,7 +271,7 @@ class Mount {
         // Lets background work of the system run.
         co_await yield();
       } else if (channel.is_unmounted()) {
-        mark_.end();
+        mark_.reset();
         readers_.end();
       }
     }
@@ -271,19 +284,22 @@ class Mount {
   }
 
   const fs::FsSystem& system_;
-  const MountSource& source_;
+  const Source& source_;
   const MountOptions& options_;
   const KernelOptions kernel_options_;
   const Access access_;
-  MountMark mark_;
+  std::optional<File> mark_;
   AccessTimes access_times_;
   std::uint32_t threads_;
   Readers readers_;
   Releases releases_;
   Listings listings_;
   std::shared_ptr<fs::FileSystem> files_;
+  std::optional<MountLocks> locks_;
   std::optional<Connection> connection_;
   const SignalThread* signals_ = nullptr;
+  std::atomic<bool> has_files_{false};
+  std::atomic<std::uint32_t> attached_{0};  // threads that have a session
   std::atomic<bool> connected_{false};
   std::atomic<std::uint32_t> followers_{0};  // threads that have begun, without the first
   std::atomic<std::uint32_t> serving_{0};
@@ -295,7 +311,7 @@ class Mount {
 
 bool is_available() { return true; }
 
-void serve(const fs::FsSystem& system, const MountSource& source, const MountOptions& options) {
+void serve(const fs::FsSystem& system, const Source& source, const MountOptions& options) {
   check_directory(options.directory);
   Mount(system, source, options).run();
 }

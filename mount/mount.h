@@ -22,6 +22,6 @@ bool is_available();
 
 // Serves the mount until it is unmounted, or until SIGINT, SIGTERM or SIGHUP. Throws UsageError,
 // before anything is changed, if the source or the directory cannot be used.
-void serve(const fs::FsSystem& system, const MountSource& source, const MountOptions& options);
+void serve(const fs::FsSystem& system, const Source& source, const MountOptions& options);
 
 }  // namespace perdura::mount

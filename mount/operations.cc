@@ -1,5 +1,8 @@
 #include "mount/operations.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <cerrno>
 
 namespace perdura::mount {
@@ -35,7 +38,14 @@ void init(void*, fuse_conn_info* connection) {
   //   nothing.
   // - FUSE_CAP_ATOMIC_O_TRUNC: the kernel truncates at open by a request of its own, and says if
   //   set-user-ID is to be cleared (protocol.h).
-  connection->want = connection->capable & kWanted;
+  // - Of a shared file system, targets of symbolic links, which others may replace, and attributes
+  //   together with the names of a directory, since they would be asked for again.
+  constexpr unsigned kNotShared =
+      FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO;
+  // - Of others, locks, which the kernel keeps by itself.
+  constexpr unsigned kShared = FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS;
+  connection->want =
+      connection->capable & (handler().is_shared() ? (kWanted & ~kNotShared) | kShared : kWanted);
 }
 
 void look_up(fuse_req_t request, fuse_ino_t directory, const char* name) {
@@ -129,10 +139,11 @@ void read(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offset,
           fuse_file_info* file) {
   begin(handler().read(request, inode_of(inode), static_cast<Bytes>(offset), size, file->flags));
 }
+// The kernel writes back stores to mappings at their own offsets, whatever the file's flags.
 void write(fuse_req_t request, fuse_ino_t inode, const char* data, std::size_t size, off_t offset,
-           fuse_file_info*) {
+           fuse_file_info* file) {
   begin(handler().write(request, inode_of(inode), static_cast<Bytes>(offset), bytes_of(data, size),
-                        current.clears_set_id));
+                        file->writepage ? 0 : file->flags, current.clears_set_id));
 }
 void allocate(fuse_req_t request, fuse_ino_t inode, int mode, off_t offset, off_t length,
               fuse_file_info*) {
@@ -146,9 +157,58 @@ void sync(fuse_req_t request, fuse_ino_t inode, int, fuse_file_info*) {
   begin(handler().sync(request, inode_of(inode)));
 }
 
+fs::LockMode mode_of(int type) {
+  return type == F_UNLCK   ? fs::LockMode::none
+         : type == F_RDLCK ? fs::LockMode::shared
+                           : fs::LockMode::exclusive;
+}
+fs::FileLock lock_of(const struct flock& wanted, const fuse_file_info& file) {
+  const auto first = static_cast<Bytes>(wanted.l_start);
+  return {
+      .kind = fs::LockKind::ranges,
+      .mode = mode_of(wanted.l_type),
+      .first = first,
+      .last = wanted.l_len == 0 ? fs::kLargestFile : first + static_cast<Bytes>(wanted.l_len) - 1,
+      .owner = file.lock_owner,
+      .process = static_cast<std::uint32_t>(wanted.l_pid)};
+}
+
+// The kernel sends requests for locks for shared file systems only.
+void get_lock(fuse_req_t request, fuse_ino_t inode, fuse_file_info* file, struct flock* wanted) {
+  begin(handler().forbidding_lock(request, inode_of(inode), lock_of(*wanted, *file)));
+}
+void set_lock(fuse_req_t request, fuse_ino_t inode, fuse_file_info* file, struct flock* wanted,
+              int waits) {
+  begin(handler().set_lock(request, inode_of(inode), lock_of(*wanted, *file), waits != 0));
+}
+void lock_file(fuse_req_t request, fuse_ino_t inode, fuse_file_info* file, int how) {
+  const fs::FileLock wanted{.kind = fs::LockKind::files,
+                            .mode = (how & LOCK_UN) != 0   ? fs::LockMode::none
+                                    : (how & LOCK_SH) != 0 ? fs::LockMode::shared
+                                                           : fs::LockMode::exclusive,
+                            .owner = file->lock_owner};
+  begin(handler().set_lock(request, inode_of(inode), wanted, (how & LOCK_NB) == 0));
+}
+// A process has closed one of its descriptors: that ends its locks of ranges.
+void flush(fuse_req_t request, fuse_ino_t inode, fuse_file_info* file) {
+  if (handler().is_shared()) {
+    begin(handler().end_locks(request, inode_of(inode), fs::LockKind::ranges, file->lock_owner));
+  } else {
+    fuse_reply_err(request, ENOSYS);
+  }
+}
+// The last descriptor of an open file has been closed.
+void close_file(fuse_req_t request, fuse_ino_t inode, fuse_file_info* file) {
+  if (handler().is_shared() && file->flock_release != 0) {
+    begin(handler().end_locks(request, inode_of(inode), fs::LockKind::files, file->lock_owner));
+  } else {
+    fuse_reply_err(request, 0);
+  }
+}
+
 }  // namespace
 
-// The kernel itself does what is missing here: locks, copy_file_range, flush at close.
+// The kernel itself does what is missing here: copy_file_range.
 const fuse_lowlevel_ops& operations() {
   static const fuse_lowlevel_ops all = [] {
     fuse_lowlevel_ops made{};
@@ -183,6 +243,11 @@ const fuse_lowlevel_ops& operations() {
     made.lseek = seek;
     made.fsync = sync;
     made.fsyncdir = sync;
+    made.getlk = get_lock;
+    made.setlk = set_lock;
+    made.flock = lock_file;
+    made.flush = flush;
+    made.release = close_file;
     return made;
   }();
   return all;

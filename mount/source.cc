@@ -69,12 +69,18 @@ bool MountSource::exists() const {
   return is_there(path_);
 }
 
-std::unique_ptr<ShmPlatform> MountSource::platform(Access access) const {
+std::unique_ptr<Platform> MountSource::platform(Access access) const {
   ShmOptions options;
   options.pm_directory_of_nodes = folder_;
   options.pm_access = access;
   options.accounting = pmem::WriteMeter::Level::issued;
   return std::make_unique<ShmPlatform>(std::move(options));
+}
+
+void MountSource::prepare(Access access) const { wait_until_free(*this, access); }
+
+std::optional<File> MountSource::mark(Access access) const {
+  return lock_pool_file(path_, PoolLock::mount, access);
 }
 
 void MountSource::run(const std::function<Task<>(Thread&)>& body, Access access) const {
@@ -97,10 +103,6 @@ void wait_until_free(const MountSource& source, Access access) {
   if (!wait_for(kToNotice, unmounted) || !wait_for(kToEnd, unused)) {
     throw UsageError(fmt::format("{}: a process has mounted it; unmount it first", source.path()));
   }
-}
-
-void MountMark::begin(const MountSource& source, Access access) {
-  lock_ = lock_pool_file(source.path(), PoolLock::mount, access);
 }
 
 }  // namespace perdura::mount

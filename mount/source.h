@@ -1,5 +1,7 @@
-// The source of a mount (mount(8)): a file, on DAX, tmpfs or a disk, or a region of a DAX device. It
-// is the file system's persistent memory, on the platform `shm`, with this process as the only node.
+// The sources of mounts (mount(8)): a file system, and the platform on which this process reaches it.
+//
+// A MountSource is a place: a file, on DAX, tmpfs or a disk, or a region of a DAX device. It is the
+// file system's persistent memory, on the platform `shm`, with this process as the only node.
 //
 //   home.pm                 a file: the region `home.pm` of a node with the file's folder
 //   /dev/dax0.0/home        the region `home` of a DAX device
@@ -7,6 +9,8 @@
 // A file that is only read (Access::private_copy) need not be writable and stays as it is: changes
 // by the system, for example in recovery, are private to the process. Several processes may read it
 // at the same time. A region of a DAX device is always used in place.
+//
+// The other kind of source is a file system over a cluster (cluster_config.h).
 #pragma once
 
 #include <functional>
@@ -14,6 +18,7 @@
 #include <optional>
 #include <string>
 
+#include "platform/platform.h"
 #include "platform/pmem/mapped/mapping.h"
 #include "platform/shm/shm_platform.h"
 #include "services/fs/fs.h"
@@ -21,20 +26,55 @@
 namespace perdura::mount {
 
 using pmem::mapped::Access;
+using pmem::mapped::File;
 
-class MountSource {
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual const std::string& path() const = 0;  // the name by which people know it
+  virtual const std::string& name() const = 0;  // name of the file system
+  virtual NodeId node() const = 0;              // the node of the platform that mounts it
+  // Without the members that each mount sets itself.
+  virtual fs::FsConfig config() const = 0;
+  virtual std::unique_ptr<Platform> platform(Access access) const = 0;
+  // True if others may change the file system while it is mounted here, so that the kernel must not
+  // remember any of it.
+  virtual bool is_shared() const = 0;
+  // True if the system's changes to memory are discarded.
+  virtual bool is_discarded(Access access) const = 0;
+
+  // Called before the mount is made. Throws UsageError if the source cannot be used.
+  virtual void prepare(Access access) const = 0;
+  // The mark of a source that is mounted, for other processes; it ends with the result.
+  virtual std::optional<File> mark(Access access) const = 0;
+  // The file whose pages the mount should bring into memory; empty if there is none.
+  virtual std::string memory(Access access) const = 0;
+};
+
+class MountSource final : public Source {
  public:
   // The file need not exist yet. A symbolic link is resolved. Throws UsageError if the name is
   // impossible, or if there is something other than a file.
   explicit MountSource(const std::string& path);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const override { return path_; }
   bool is_in_device() const { return !device_.empty(); }
-  const std::string& name() const { return name_; }  // name of the region
+  const std::string& name() const override { return name_; }  // also the name of the region
   bool exists() const;
 
+  NodeId node() const override { return 0; }
+  fs::FsConfig config() const override { return {.parameters = {}}; }
   // A cluster of this process only, whose persistent memory holds the source.
-  std::unique_ptr<ShmPlatform> platform(Access access) const;
+  std::unique_ptr<Platform> platform(Access access) const override;
+  bool is_shared() const override { return false; }
+  bool is_discarded(Access access) const override {
+    return access == Access::private_copy && !is_in_device();
+  }
+  void prepare(Access access) const override;
+  std::optional<File> mark(Access access) const override;
+  // Pages of a private copy are not brought into memory, as each would be copied.
+  std::string memory(Access access) const override { return is_discarded(access) ? "" : path_; }
+
   // Runs a task on a platform of its own. Returns when it has ended.
   void run(const std::function<Task<>(Thread&)>& body, Access access = Access::in_place) const;
 
@@ -48,21 +88,10 @@ class MountSource {
 // There are two locks: one for processes that have mounted a source, another for those that use it.
 // A process whose file system was unmounted by umount(8), which does not wait for it, still writes
 // for a while and has to be waited for. The system that uses a region holds the lock that keeps
-// others from it (Node::own_region()).
+// others from it (Node::own_region()). The kernel removes both with the process.
 
 // Throws UsageError if there is no such source, if it is mounted, or if a process does not give it
 // up in time.
 void wait_until_free(const MountSource& source, Access access = Access::in_place);
-
-// Marks a source as mounted, for wait_until_free() of other processes. The kernel removes the mark
-// with the process.
-class MountMark {
- public:
-  void begin(const MountSource& source, Access access);
-  void end() { lock_.reset(); }
-
- private:
-  std::optional<pmem::mapped::File> lock_;
-};
 
 }  // namespace perdura::mount

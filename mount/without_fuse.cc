@@ -6,7 +6,7 @@ namespace perdura::mount {
 
 bool is_available() { return false; }
 
-void serve(const fs::FsSystem&, const MountSource&, const MountOptions&) {
+void serve(const fs::FsSystem&, const Source&, const MountOptions&) {
   throw UsageError(
       "this perdura was built without libfuse; install libfuse3-dev (scripts/packages) and build "
       "it again");

@@ -1,4 +1,5 @@
-// perdura fs mkfs, check, dump and mount: file systems in persistent memory (docs/filesystem.md).
+// perdura fs mkfs, check, dump, mount and serve: file systems in persistent memory
+// (docs/filesystem.md).
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -20,6 +21,7 @@
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
 #include "program/commands.h"
+#include "program/fs_cluster.h"
 #include "systems/registry/registry.h"
 
 extern char** environ;
@@ -32,8 +34,11 @@ using mount::MountSource;
 
 struct FsArguments {
   std::string system;
-  std::string source;
-  Bytes size = 0;
+  std::string source;  // a place or, of a system with servers, its configuration file
+  std::optional<Bytes> size;
+  std::vector<std::string> servers;
+  std::string server;
+  std::string store;
   std::optional<std::uint64_t> inodes;
   bool force = false;
   bool repair = false;
@@ -47,9 +52,21 @@ struct FsArguments {
 const FsSystem& find_system(std::string_view name) {
   const FsSystem& system = systems::find_fs_system(name);
   if (system.cluster == nullptr) return system;
-  throw UsageError(fmt::format(
-      "{} spreads a file system over servers, and cannot be in one place; use it with perdura run",
-      name));
+  throw UsageError(
+      fmt::format("{} spreads a file system over servers: only mkfs, serve and mount "
+                  "are for it, by its configuration file",
+                  name));
+}
+
+// A file system that has servers.
+const FsSystem& find_cluster(std::string_view name) {
+  const FsSystem& system = systems::find_fs_system(name);
+  if (system.cluster != nullptr) return system;
+  throw UsageError(fmt::format("{} has no servers; mount it where its memory is", name));
+}
+
+void refuse(bool given, std::string_view option, std::string_view why) {
+  if (given) throw UsageError(fmt::format("{} {}", option, why));
 }
 
 // The file system of commands that work on an existing source: --system, or else the first one.
@@ -61,12 +78,22 @@ const FsSystem& system_of(const FsArguments& arguments) {
 }
 
 harness::ExitCode make(const FsArguments& arguments) {
+  if (systems::find_fs_system(arguments.system).cluster != nullptr) {
+    refuse(arguments.size.has_value(), "--size", "is in the configuration file; leave it out");
+    refuse(arguments.inodes.has_value(), "--inodes", "is in the configuration file; leave it out");
+    refuse(arguments.force, "--force", "is not offered for it; remove the servers' memory before");
+    return make_parts(find_cluster(arguments.system), arguments.source, arguments.servers);
+  }
+  refuse(!arguments.servers.empty(), "--server", "is for file systems with servers");
+  if (!arguments.size) {
+    throw UsageError("--size is required (see 'perdura fs mkfs --help')");
+  }
   const FsSystem& system = find_system(arguments.system);
   const MountSource source(arguments.source);
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   fs::FsConfig config{
-      .size = arguments.size,
+      .size = *arguments.size,
       .root_uid = geteuid(),
       .root_gid = getegid(),
       .now = {now.tv_sec, static_cast<std::uint32_t>(now.tv_nsec)},
@@ -156,6 +183,7 @@ harness::ExitCode mount_in_background(const FsArguments& arguments) {
                                  "--foreground",
                                  fmt::format("--ready={}", kReady)};
   if (!arguments.mount.options.empty()) words.push_back("--options=" + arguments.mount.options);
+  if (!arguments.store.empty()) words.push_back("--store=" + arguments.store);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -201,16 +229,17 @@ void check_readable(const FsArguments& arguments) {
 
 harness::ExitCode mount(FsArguments arguments) {
   check_readable(arguments);
-  if (arguments.mount.threads > 0) {
+  const FsSystem& system = systems::find_fs_system(arguments.system);
+  const bool has_servers = system.cluster != nullptr;
+  refuse(!has_servers && !arguments.store.empty(), "--store", "is for file systems with servers");
+  if (arguments.mount.threads > 0 && !has_servers) {
     fs::FsConfig config;
     config.threads = arguments.mount.threads;
-    find_system(arguments.system).check(config);
+    system.check(config);
   }
   if (arguments.ready < 0 && !arguments.foreground && mount::is_available()) {
     return mount_in_background(arguments);
   }
-  const FsSystem& system = find_system(arguments.system);
-  const MountSource source(arguments.source);
   std::error_code error;
   const auto directory = std::filesystem::absolute(arguments.mount.directory, error);
   arguments.mount.directory = directory.lexically_normal().string();
@@ -219,8 +248,16 @@ harness::ExitCode mount(FsArguments arguments) {
     fcntl(arguments.ready, F_SETFD, FD_CLOEXEC);
     arguments.mount.ready = [ready = arguments.ready] { go_to_background(ready); };
   }
-  mount::serve(system, source, arguments.mount);
+  if (has_servers) {
+    mount_cluster(system, arguments.source, arguments.store, arguments.mount);
+  } else {
+    mount::serve(system, MountSource(arguments.source), arguments.mount);
+  }
   return harness::ExitCode::done;
+}
+
+harness::ExitCode serve(const FsArguments& arguments) {
+  return serve_part(find_cluster(arguments.system), arguments.source, arguments.server);
 }
 
 harness::Command& add_command(harness::Command& fs_command, const char* name, const char* what,
@@ -232,14 +269,18 @@ harness::Command& add_command(harness::Command& fs_command, const char* name, co
 }
 
 void add_system(harness::Command& command, FsArguments& arguments) {
-  command.option("system", arguments.system, "Which file system: nova (perdura list)").required();
+  command.option("system", arguments.system, "Which file system: nova, orion (perdura list)")
+      .required();
 }
 
-void add_source(harness::Command& command, FsArguments& arguments) {
-  command
-      .option("place", arguments.source,
-              "The file that is its memory, on DAX, tmpfs or a disk, or /dev/daxX.Y/NAME")
-      .required();
+constexpr const char* kPlace =
+    "The file that is its memory, on DAX, tmpfs or a disk, or /dev/daxX.Y/NAME";
+constexpr const char* kPlaceOrConfiguration =
+    "The file that is its memory, on DAX, tmpfs or a disk, or /dev/daxX.Y/NAME; for orion, its "
+    "configuration file";
+
+void add_source(harness::Command& command, FsArguments& arguments, const char* what) {
+  command.option("place", arguments.source, what).required();
 }
 
 void add_system_of_source(harness::Command& command, FsArguments& arguments) {
@@ -258,25 +299,29 @@ void add_fs(harness::Command& program, CommandContext&) {
   harness::Command& mkfs =
       add_command(command, "mkfs", "Makes an empty file system", arguments, make);
   add_system(mkfs, *arguments);
-  add_source(mkfs, *arguments);
+  add_source(mkfs, *arguments, kPlaceOrConfiguration);
   mkfs.option("--size", arguments->size, "Size of its memory, in whole blocks: 4GiB")
-      .required()
       .size_with_unit();
   mkfs.option("--inodes", arguments->inodes,
               "How many files there can be; if not given, one for each 8 KiB");
   mkfs.flag("--force", arguments->force, "Replaces what is there when the new one is whole");
+  mkfs.option(
+          "--server", arguments->servers,
+          "A server of the configuration file whose part is made; if not given, all that have an "
+          "address of this host")
+      .one_value_at_a_time();
 
   harness::Command& checking = add_command(
       command, "check", "Finds and names what is damaged in a file system that is not mounted",
       arguments, check);
-  add_source(checking, *arguments);
+  add_source(checking, *arguments, kPlace);
   checking.flag("--repair", arguments->repair,
                 "Repairs it; what can be read of a damaged file gets into lost+found");
   add_system_of_source(checking, *arguments);
 
   harness::Command& dumping =
       add_command(command, "dump", "Prints what is stored, readable by a person", arguments, dump);
-  add_source(dumping, *arguments);
+  add_source(dumping, *arguments, kPlace);
   dumping.option("inode", arguments->inode, "Dumps one inode only; the root directory is 1");
   add_system_of_source(dumping, *arguments);
 
@@ -284,7 +329,7 @@ void add_fs(harness::Command& program, CommandContext&) {
       add_command(command, "mount", "Mounts a file system on a directory, until umount(8)",
                   arguments, [](const FsArguments& given) { return mount(given); });
   add_system(mounting, *arguments);
-  add_source(mounting, *arguments);
+  add_source(mounting, *arguments, kPlaceOrConfiguration);
   mounting.option("directory", arguments->mount.directory, "An empty directory").required();
   mounting.flag("-f,--foreground", arguments->foreground, "Serves it in this process");
   mounting.option("-o,--options", arguments->mount.options,
@@ -293,8 +338,17 @@ void add_fs(harness::Command& program, CommandContext&) {
       "--threads", arguments->mount.threads,
       "How many serve it, as many as the file system takes; 0: four for each core, at most "
       "32");
+  mounting.option("--store", arguments->store,
+                  "The data store of this host whose memory the mount uses directly");
   // For the process that mount_in_background() starts.
   mounting.option("--ready", arguments->ready).hidden();
+
+  harness::Command& serving =
+      add_command(command, "serve", "Serves a part of a file system, until SIGTERM or SIGINT",
+                  arguments, serve);
+  add_system(serving, *arguments);
+  serving.option("config", arguments->source, "Its configuration file, in TOML").required();
+  serving.option("server", arguments->server, "The name of the server in that file").required();
 }
 
 }  // namespace perdura::program

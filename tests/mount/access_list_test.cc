@@ -15,7 +15,7 @@
 #include <string>
 
 #include "services/fs/posix/access_list.h"
-#include "tests/mount/mounted.h"
+#include "tests/mount/two_mounts.h"
 
 namespace perdura::test {
 namespace {
@@ -90,8 +90,8 @@ class FsAccessListTest : public testing::TestWithParam<std::string> {};
 TEST_P(FsAccessListTest, FollowsTheMode) {
   if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
   const Reference reference;
-  const Mounted mounted(GetParam());
-  const std::array<files::path, 2> roots{mounted.path(), reference.path()};
+  const AnyMounts mounts(GetParam());
+  const std::array<files::path, 2> roots{mounts.a(), reference.path()};
   for (const files::path& root : roots) {
     // The folder above it is of temporary files, which others may not enter.
     for (const files::path& each : {root, root.parent_path()}) chmod(each.c_str(), 0755);
@@ -115,7 +115,7 @@ TEST_P(FsAccessListTest, FollowsTheMode) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Systems, FsAccessListTest, testing::ValuesIn(mounted_systems()),
+INSTANTIATE_TEST_SUITE_P(Systems, FsAccessListTest, testing::ValuesIn(systems_by_any_mount()),
                          [](const auto& one) { return one.param; });
 
 }  // namespace

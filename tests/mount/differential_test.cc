@@ -1,18 +1,20 @@
 // The same system calls, at random and of several users, on ext4 and through a mount: equal results
-// and errors, equal trees.
+// and errors, equal trees. Of a system with servers, through two mounts in turn.
 //
 //   PERDURA_FS_OPERATIONS=100000 build/.../perdura_mount_test --gtest_filter='*Differential*'
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cstdlib>
 #include <functional>
 #include <future>
+#include <memory>
 #include <set>
 #include <thread>
 
-#include "tests/mount/mounted.h"
+#include "tests/mount/two_mounts.h"
 #include "tests/services/fs/posix/difference.h"
 #include "tests/services/fs/posix/sides.h"
 #include "tests/support/seed.h"
@@ -82,10 +84,97 @@ class OnThread final : public Side {
   std::thread thread_;
 };
 
-std::string run_sequence(const std::string& mounted, const std::string& reference,
+// Two mounts of one file system in turn. An open file is used through the mount where it was opened,
+// and both have the same working directory.
+class InTurn final : public Side {
+ public:
+  InTurn(const std::string& a, const std::string& b) : a_(a), b_(b) {}
+
+  Outcome apply(const Operation& operation) override {
+    using enum Operation::Kind;
+    std::size_t& of_slot = slots_[operation.slot];
+    switch (operation.kind) {
+      case chdir:
+      case umask:
+        side(0).apply(operation);
+        return side(1).apply(operation);
+      case open: {
+        Operation closing{.kind = close, .user = operation.user, .slot = operation.slot};
+        const std::size_t turn = next();
+        const Outcome opened = side(turn).apply(operation);
+        if (opened.error != 0) return opened;
+        if (of_slot != turn) side(of_slot).apply(closing);
+        of_slot = turn;
+        return opened;
+      }
+      case dup: {
+        const std::size_t copy = (operation.slot + 1) % fs::test::kSlots;
+        Operation closing{.kind = close, .user = operation.user, .slot = copy};
+        const Outcome made = side(of_slot).apply(operation);
+        if (made.error != 0) return made;
+        if (slots_[copy] != of_slot) side(slots_[copy]).apply(closing);
+        slots_[copy] = of_slot;
+        return made;
+      }
+      case rename: {
+        // As mv(1) does. Otherwise the kernel would not find a directory that the other mount has
+        // moved to another one: it cannot move its own entry of it during a rename.
+        Side& mount = side(next());
+        for (const std::string& path : {operation.path, operation.other}) {
+          mount.apply({.kind = stat, .user = operation.user, .path = path, .follow = false});
+        }
+        return mount.apply(operation);
+      }
+      default:
+        return side(is_of_open_file(operation) ? of_slot : next()).apply(operation);
+    }
+  }
+  Picture picture() override { return side(next()).picture(); }
+  bool is_lost() override { return side(next()).is_lost(); }
+  std::vector<fs::Extent> data_of(const std::string& path) override {
+    return side(next()).data_of(path);
+  }
+  std::string bytes_of(const std::string& path, Bytes offset, Bytes length) override {
+    return side(next()).bytes_of(path, offset, length);
+  }
+
+ private:
+  static bool is_of_open_file(const Operation& operation) {
+    using enum Operation::Kind;
+    switch (operation.kind) {
+      case close:
+      case read:
+      case pread:
+      case write:
+      case pwrite:
+      case lseek:
+      case seek_data:
+      case ftruncate:
+      case allocate:
+      case fsync:
+      case link_open:
+      case fstat:
+      case fchmod:
+        return true;
+      default:
+        return false;
+    }
+  }
+  std::size_t next() { return ++turns_ % 2; }
+  Side& side(std::size_t number) { return number == 0 ? a_ : b_; }
+
+  OnThread a_;
+  OnThread b_;
+  std::size_t turns_ = 0;
+  std::array<std::size_t, fs::test::kSlots> slots_{};
+};
+
+std::string run_sequence(const std::string& a, const std::string& b, const std::string& reference,
                          std::uint32_t seed, const Drawn& drawn) {
   std::mt19937 random(seed);
-  OnThread found(mounted);
+  const std::unique_ptr<Side> side =
+      a == b ? std::unique_ptr<Side>(new OnThread(a)) : std::make_unique<InTurn>(a, b);
+  Side& found = *side;
   OnThread expected(reference);
   Known known{.paths = {"/"}, .slots = {}};
   std::set<std::size_t> open_slots;
@@ -132,7 +221,7 @@ TEST_P(FsDifferentialTest, EqualsExt4InResultsAndTrees) {
   const std::uint32_t seed = random_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   const Reference reference;
-  const Mounted mounted(GetParam());
+  const AnyMounts mounts(GetParam());
   for (std::int64_t done = 0; done < operations && !HasFailure(); done += kSequence) {
     const auto number = static_cast<std::uint32_t>(done / kSequence);
     const Drawn drawn{.allocation = number % 2 != 0,
@@ -143,19 +232,20 @@ TEST_P(FsDifferentialTest, EqualsExt4InResultsAndTrees) {
                       .owner_of_nothing = false,
                       .largest = 1LL << 30};
     const std::string name = std::to_string(number);
-    for (const auto& path : {mounted.path() / name, reference.path() / name}) {
+    for (const auto& path : {mounts.a() / name, reference.path() / name}) {
       std::filesystem::create_directory(path);
       ASSERT_EQ(chmod(path.c_str(), 0755), 0);
     }
-    EXPECT_EQ(run_sequence(mounted.path() / name, reference.path() / name, seed + number, drawn),
+    EXPECT_EQ(run_sequence(mounts.a() / name, mounts.b() / name, reference.path() / name,
+                           seed + number, drawn),
               "")
         << "sequence " << number;
-    std::filesystem::remove_all(mounted.path() / name);
+    std::filesystem::remove_all(mounts.a() / name);
     std::filesystem::remove_all(reference.path() / name);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Systems, FsDifferentialTest, testing::ValuesIn(mounted_systems()),
+INSTANTIATE_TEST_SUITE_P(Systems, FsDifferentialTest, testing::ValuesIn(systems_by_any_mount()),
                          [](const auto& name) { return name.param; });
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "tests/mount/mounted.h"
+#include "tests/mount/two_mounts.h"
 
 namespace perdura::test {
 namespace {
@@ -52,7 +52,7 @@ void expect_once(const std::map<std::string, int>& seen, const std::string& kind
 }
 
 TEST_P(FsDirectoryTest, ThatIsReadEndsWhateverTheReaderDoes) {
-  const Mounted mounted(GetParam());
+  const AnyMounts mounts(GetParam());
   int made = 0;
   const std::map<std::string, std::function<void(const files::path&)>> acts{
       {"renames there and back",
@@ -80,7 +80,7 @@ TEST_P(FsDirectoryTest, ThatIsReadEndsWhateverTheReaderDoes) {
   };
   for (const auto& [name, act] : acts) {
     SCOPED_TRACE(name);
-    const files::path folder = mounted.path() / name;
+    const files::path folder = mounts.a() / name;
     files::create_directory(folder);
     make_files(folder, "changed-");
     DIR* const directory = opendir(folder.c_str());
@@ -103,9 +103,9 @@ TEST_P(FsDirectoryTest, ThatIsReadEndsWhateverTheReaderDoes) {
 }
 
 TEST_P(FsDirectoryTest, GoesOnWhereItWasTold) {
-  const Mounted mounted(GetParam());
-  make_files(mounted.path(), "stays-");
-  DIR* const directory = opendir(mounted.path().c_str());
+  const AnyMounts mounts(GetParam());
+  make_files(mounts.a(), "stays-");
+  DIR* const directory = opendir(mounts.a().c_str());
   std::vector<std::pair<long, std::string>> places;
   for (;;) {
     const long place = telldir(directory);
@@ -113,7 +113,7 @@ TEST_P(FsDirectoryTest, GoesOnWhereItWasTold) {
     if (entry == nullptr) break;
     places.emplace_back(place, entry->d_name);
     if (places.size() % 50 == 0) {
-      std::ofstream(mounted.path() / ("new" + std::to_string(places.size()))).close();
+      std::ofstream(mounts.b() / ("new" + std::to_string(places.size()))).close();
     }
   }
   EXPECT_EQ(places.size(), kEntries + 2U);
@@ -126,7 +126,7 @@ TEST_P(FsDirectoryTest, GoesOnWhereItWasTold) {
   closedir(directory);
 }
 
-INSTANTIATE_TEST_SUITE_P(Systems, FsDirectoryTest, testing::ValuesIn(mounted_systems()),
+INSTANTIATE_TEST_SUITE_P(Systems, FsDirectoryTest, testing::ValuesIn(systems_by_any_mount()),
                          [](const auto& one) { return one.param; });
 
 }  // namespace

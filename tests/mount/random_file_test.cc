@@ -1,5 +1,6 @@
 // Random operations on one file, through read and write, memory maps, and descriptors with and
-// without the kernel's cache, compared with what the file should hold.
+// without the kernel's cache, compared with what the file should hold; of a system with servers,
+// through two mounts.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/falloc.h>
@@ -13,7 +14,7 @@
 #include <cstring>
 #include <random>
 
-#include "tests/mount/mounted.h"
+#include "tests/mount/two_mounts.h"
 #include "tests/support/seed.h"
 
 namespace perdura::test {
@@ -27,10 +28,11 @@ constexpr int kBetweenWhole = 500;
 
 class FileUnderTest {
  public:
-  FileUnderTest(const std::string& path, unsigned seed)
+  // `other`: the same file, by another mount if there is one.
+  FileUnderTest(const std::string& path, const std::string& other, unsigned seed)
       : random_(seed),
         file_(open(path.c_str(), O_CREAT | O_RDWR, 0644)),
-        direct_(open(path.c_str(), O_RDWR | O_DIRECT)),
+        direct_(open(other.c_str(), O_RDWR | O_DIRECT)),
         buffer_(static_cast<char*>(std::aligned_alloc(kPage, kLongest))) {}
   ~FileUnderTest() {
     close(file_);
@@ -172,8 +174,8 @@ TEST_P(FsRandomFileTest, HoldsWhatItShould) {
   const int operations = given == nullptr ? kSteps : std::atoi(given);
   const unsigned seed = random_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
-  const Mounted mounted(GetParam());
-  FileUnderTest file(mounted.path() / "file", seed);
+  const AnyMounts mounts(GetParam());
+  FileUnderTest file(mounts.a() / "file", mounts.b() / "file", seed);
   ASSERT_TRUE(file.is_open());
   for (int i = 1; i <= operations; ++i) {
     ASSERT_EQ(file.step(), "") << "step " << i;
@@ -183,7 +185,7 @@ TEST_P(FsRandomFileTest, HoldsWhatItShould) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Systems, FsRandomFileTest, testing::ValuesIn(mounted_systems()),
+INSTANTIATE_TEST_SUITE_P(Systems, FsRandomFileTest, testing::ValuesIn(systems_by_any_mount()),
                          [](const auto& name) { return name.param; });
 
 }  // namespace

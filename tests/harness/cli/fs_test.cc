@@ -89,6 +89,60 @@ TEST_F(FsCommand, ADirectoryThatOneMayNotUseIsSaidInOneLine) {
   EXPECT_EQ(outcome.text, "perdura: " + place("on") + ": cannot be mounted on: " + reason + "\n");
 }
 
+TEST_F(FsCommand, AFileSystemThatHasServersIsNotInOnePlace) {
+  expect("mkfs orion " + place("home") + " --size 4MiB", 2,
+         "perdura: --size is in the configuration file; leave it out");
+  EXPECT_FALSE(std::filesystem::exists(place("home")));
+  make("home");
+  expect(
+      "check --system orion " + place("home"), 2,
+      "perdura: orion spreads a file system over servers: only mkfs, serve and mount are for it, "
+      "by its configuration file");
+  expect("serve nova " + place("home") + " mds", 2,
+         "perdura: nova has no servers; mount it where its memory is");
+}
+
+// The configuration file of a file system with servers; each mistake is one line that names its place.
+TEST_F(FsCommand, AMistakeInTheConfigurationOfServersIsOneLine) {
+  const std::string mds =
+      "[servers.mds]\nrole = \"metadata\"\naddress = \"127.0.0.1:1\"\ndirectory = \"/m\"\n";
+  const std::string store =
+      "[servers.left]\nrole = \"store\"\naddress = \"127.0.0.1:2\"\ndirectory = \"/l\"\n";
+  const std::string top = "name = \"home\"\nsize = 1_048_576\n";
+  const std::string file = place("home.toml");
+  const auto refused = [&](const std::string& text, const std::string& why,
+                           const std::string& server = "mds") {
+    std::ofstream(file) << text;
+    const Outcome outcome = perdura("fs serve orion " + file + " " + server);
+    EXPECT_EQ(outcome.code, 2) << text;
+    EXPECT_TRUE(outcome.text.starts_with("perdura: " + file + why)) << outcome.text;
+    EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;
+  };
+  refused(top + mds + store, ": there is no server 'right'; there are: left, mds", "right");
+  refused("size = 1\n" + mds,
+          ":1: name is missing; add the name of the file system, name = \"home\"");
+  refused("name = \"home\"\n" + mds,
+          ":1: size is missing; add the bytes of data of each group, size = ...");
+  refused(top, ":1: servers is missing; add one, [servers.NAME]");
+  refused(top + mds, ": orion: needs at least one data store");
+  refused(top + store, ": orion: needs one metadata server, and has 0");
+  refused(top + "[parameters]\ninode = 7\n" + mds + store,
+          ":4: unknown key 'inode' in [parameters] (did you mean 'inodes'?)");
+  refused(top + mds + "prot = 3\n" + store,
+          ":7: unknown key 'prot' in [servers.mds]; known are: role, group, address, directory");
+  refused(top + mds + "group = 0\n" + store,
+          ":7: group in [servers.mds] is for stores only; leave it out");
+  refused(
+      top + "[servers.mds]\nrole = \"mds\"\n",
+      ":4: role in [servers.mds] must be \"metadata\", \"mirror\" or \"store\", but is \"mds\"");
+  refused(top + "[servers.mds]\nrole = \"metadata\"\naddress = \"here\"\n",
+          ":5: address in [servers.mds] must be a host's name or IPv4 address and a port, as in "
+          "\"10.0.0.1:4710\"");
+  refused(top + mds +
+              "[servers.left]\nrole = \"store\"\naddress = \"127.0.0.1:2\"\ndirectory = \"/m\"\n",
+          ":6: directory in [servers.mds] is \"/m\", as that of [servers.left] of the same host");
+}
+
 TEST_F(FsCommand, NumbersAreThoseThatThereCanBe) {
   // Before anything else is looked at.
   expect("mount nova " + place("none") + " " + place("nowhere") + " --threads 65", 2,

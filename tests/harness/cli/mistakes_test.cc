@@ -42,7 +42,7 @@ const Mistake kMistakes[] = {
      "completion"},
     {"fs chek x",
      "perdura: unknown fs command 'chek' (did you mean 'check'?); known are: mkfs, check, dump, "
-     "mount\n"},
+     "mount, serve\n"},
     {"rnu erda-latency", "perdura: unknown command 'rnu' (did you mean 'run'?); known are: list, "},
     {"run", "perdura: experiment is required"},
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},

@@ -50,6 +50,14 @@ std::string shards(const std::string& directory) {
       directory);
 }
 
+std::string servers(const std::string& directory) {
+  return fmt::format(
+      "name = \"home\"\nsize = 1_048_576\n"
+      "[servers.mds]\nrole = \"metadata\"\naddress = \"127.0.0.1:24710\"\ndirectory = \"{}/mds\"\n"
+      "[servers.left]\nrole = \"store\"\naddress = \"127.0.0.1:24711\"\ndirectory = \"{}/left\"\n",
+      directory, directory);
+}
+
 std::vector<std::string> words_of(const std::string& line) {
   std::istringstream input(line);
   std::vector<std::string> words;
@@ -127,6 +135,7 @@ const std::vector<CommandRow>& command_rows() {
       {"fs check", "fs check HOME/pool"},
       {"fs dump", "fs dump HOME/pool"},
       {"fs mount", "fs mount nova HOME/pool HOME/directory --threads 3", "", Ending::by_umount},
+      {"fs serve", "fs serve orion HOME/servers.toml mds", "", Ending::by_signal},
       {"completion", "completion bash"},
   };
   return kRows;
@@ -154,19 +163,26 @@ Home::Home() : folder_("/tmp", "limits") {
   write_file(at("history.edn"), kHistory);
   for (const char* folder : {"directory", "memory", "closed"}) fs::create_directory(at(folder));
   write_file(at("shards.toml"), shards(at("memory")));
+  write_file(at("servers.toml"), servers(at("servers")));
   open_to_all(folder_.path());
   fs::permissions(at("closed"), fs::perms::owner_all);
 }
 
 void Home::make_input(const std::string& arguments) {
-  static const std::vector<std::pair<std::string, std::string>> kMade = {
-      {"results", "run HOME/tiny.toml --out HOME/results"},
-      {"pool", "fs mkfs nova HOME/pool --size 1MiB"},
-      {"copy",
+  struct Made {
+    std::string mentioned;  // by arguments that need it
+    std::string name;
+    std::string command;
+  };
+  static const std::vector<Made> kMade = {
+      {"results", "results", "run HOME/tiny.toml --out HOME/results"},
+      {"pool", "pool", "fs mkfs nova HOME/pool --size 1MiB"},
+      {"servers.toml", "servers", "fs mkfs orion HOME/servers.toml"},
+      {"copy", "copy",
        "mojim run --mode m-sync --size 64KiB --primary HOME/file --mirror HOME/copy -- "
        "/bin/dd if=/dev/zero of=HOME/file bs=4096 count=1 conv=notrunc,fsync status=none"}};
-  for (const auto& [name, command] : kMade) {
-    if (arguments.find("HOME/" + name) == std::string::npos || fs::exists(at(name))) continue;
+  for (const auto& [mentioned, name, command] : kMade) {
+    if (arguments.find("HOME/" + mentioned) == std::string::npos || fs::exists(at(name))) continue;
     std::vector<std::string> words = words_of(written_out(command, ""));
     words.insert(words.begin(), PERDURA_PROGRAM);
     const Ended made = run({.words = words});

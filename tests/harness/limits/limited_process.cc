@@ -172,9 +172,14 @@ bool has_own_host() {
 
 bool handles_termination(pid_t process) {
   std::ifstream status(fmt::format("/proc/{}/status", process));
+  // By a handler, or by a thread that waits for it while all threads block it. A thread that is
+  // being started may block all signals for a moment.
   for (std::string line; std::getline(status, line);) {
-    if (!line.starts_with("SigCgt:")) continue;
-    return (std::stoull(line.substr(7), nullptr, 16) >> (SIGTERM - 1) & 1) != 0;
+    const bool is_blocked = line.starts_with("SigBlk:");
+    if (!is_blocked && !line.starts_with("SigCgt:")) continue;
+    const std::uint64_t signals = std::stoull(line.substr(7), nullptr, 16);
+    const auto has = [signals](int signal) { return (signals >> (signal - 1) & 1) != 0; };
+    if (has(SIGTERM) && !(is_blocked && has(SIGWINCH))) return true;
   }
   return false;
 }

@@ -1,0 +1,184 @@
+#include "mount/cluster_config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "platform/base/error.h"
+#include "platform/base/parameter_values.h"
+#include "platform/base/plain_name.h"
+#include "platform/base/toml_section.h"
+
+namespace perdura::mount {
+
+namespace {
+
+using fs::FsRole;
+
+constexpr Bytes kLargestSize = Bytes{1} << 44;
+constexpr std::uint32_t kMostGroups = 65535;
+constexpr std::array kRoles{FsRole::metadata, FsRole::mirror, FsRole::store};
+
+constexpr std::array kFileKeys = std::to_array<Parameter>({
+    {.name = "name", .type = Name{}},
+    {.name = "size", .type = Count{1, kLargestSize}},
+});
+constexpr std::array kServerKeys = std::to_array<Parameter>({
+    {.name = "role", .type = Name{}},
+    {.name = "group", .type = Count{0, kMostGroups}, .usual = 0},
+    {.name = "address", .type = Name{}},
+    {.name = "directory", .type = Name{}},
+});
+
+FsRole role_of(const TomlSection& section, const ParameterValues& keys) {
+  if (!keys.given("role"))
+    section.missing("role", "add role = \"metadata\", \"mirror\" or \"store\"");
+  const std::string given = keys.text("role");
+  for (const FsRole role : kRoles) {
+    if (to_string(role) == given) return role;
+  }
+  section.wrong(*section.table().get("role"), "role",
+                fmt::format("must be \"metadata\", \"mirror\" or \"store\", but is \"{}\"", given));
+}
+
+ConfiguredServer server_of(const TomlSection& section, std::string_view name, NodeId node) {
+  section.allow_only(names_of(kServerKeys));
+  ParameterValues keys(kServerKeys);
+  section.read(keys);
+  ConfiguredServer server{.name = std::string(name)};
+  server.part = {node, role_of(section, keys), static_cast<std::uint32_t>(keys.number("group"))};
+  if (server.part.role != FsRole::store && keys.given("group")) {
+    section.wrong(*section.table().get("group"), "group", "is for stores only; leave it out");
+  }
+  if (!keys.given("address")) {
+    section.missing("address", "add where it listens, address = \"HOST:PORT\"");
+  }
+  const auto address = fabric::tcp::host_and_port(keys.text("address"));
+  if (!address) {
+    section.wrong(*section.table().get("address"), "address",
+                  "must be a host's name or IPv4 address and a port, as in \"10.0.0.1:4710\"");
+  }
+  server.address = *address;
+  server.directory = keys.text("directory");
+  if (server.directory.empty()) {
+    section.missing("directory", "add where its persistent memory is, directory = \"/mnt/pmem0\"");
+  }
+  if (!server.directory.starts_with('/')) {
+    section.wrong(*section.table().get("directory"), "directory",
+                  "must begin with '/', since each process has a working directory of its own");
+  }
+  return server;
+}
+
+// Two servers of one host must not have the same memory, nor the same ports.
+void check_apart(const TomlSection& section, const ConfiguredServer& server, std::uint32_t ports,
+                 const ConfiguredServer& other, std::uint32_t ports_of_other) {
+  if (server.address.host != other.address.host) return;
+  if (server.directory == other.directory) {
+    section.wrong(*section.table().get("directory"), "directory",
+                  fmt::format("is \"{}\", as that of [servers.{}] of the same host",
+                              server.directory, other.name));
+  }
+  if (server.address.port < other.address.port + ports_of_other &&
+      other.address.port < server.address.port + ports) {
+    section.wrong(*section.table().get("address"), "address",
+                  fmt::format("takes the ports {} to {}, of which [servers.{}] has some",
+                              server.address.port, server.address.port + ports - 1, other.name));
+  }
+}
+
+}  // namespace
+
+ClusterConfig ClusterConfig::read(const fs::FsSystem& system, const std::string& file) {
+  const TomlFile toml = TomlFile::read(file);
+  const TomlSection top = toml.top();
+  std::vector<std::string_view> known = names_of(kFileKeys);
+  known.insert(known.end(), {"parameters", "servers"});
+  top.allow_only(known);
+  ParameterValues keys(kFileKeys);
+  top.read(keys);
+  ClusterConfig cluster;
+  cluster.file_ = std::filesystem::absolute(file).lexically_normal().string();
+  cluster.name_ = keys.text("name");
+  if (!keys.given("name")) top.missing("name", "add the name of the file system, name = \"home\"");
+  if (constexpr std::size_t kLongest = 100; !is_plain_name(cluster.name_, kLongest)) {
+    top.wrong(*top.table().get("name"), "name",
+              fmt::format("has up to {} letters, digits, '-', '_' and '.'", kLongest));
+  }
+  if (!keys.given("size")) top.missing("size", "add the bytes of data of each group, size = ...");
+  cluster.config_.size = keys.number("size");
+  if (const auto parameters = top.section("parameters")) {
+    parameters->allow_only(names_of(system.info.parameters));
+    parameters->read(system.info.parameters, cluster.config_.parameters);
+  }
+  const auto servers = top.section("servers");
+  if (!servers || servers->table().empty()) top.missing("servers", "add one, [servers.NAME]");
+  for (const auto& [name, node] : servers->table()) {
+    const TomlSection section = *servers->section(name.str());
+    if (constexpr std::size_t kLongest = 100; !is_plain_name(name.str(), kLongest)) {
+      throw UsageError(
+          fmt::format("{}: the name of a server has up to {} letters, digits, '-', "
+                      "'_' and '.'",
+                      section.where(), kLongest));
+    }
+    cluster.servers_.push_back(server_of(section, name.str(), cluster.client()));
+    cluster.config_.servers.push_back(cluster.servers_.back().part);
+  }
+  try {
+    system.check(cluster.config_);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", file, error.what()));
+  }
+  for (const ConfiguredServer& server : cluster.servers_) {
+    const auto ports = [&](const ConfiguredServer& of) {
+      return system.cluster->workers(cluster.config_, of.part.node);
+    };
+    for (const ConfiguredServer& other : cluster.servers_) {
+      if (&other == &server) break;
+      check_apart(*servers->section(server.name), server, ports(server), other, ports(other));
+    }
+  }
+  return cluster;
+}
+
+const ConfiguredServer& ClusterConfig::server(std::string_view name) const {
+  std::vector<std::string_view> names;
+  for (const ConfiguredServer& server : servers_) {
+    if (server.name == name) return server;
+    names.push_back(server.name);
+  }
+  throw UsageError(fmt::format("{}: there is no server '{}'; there are: {}", file_, name,
+                               fmt::join(names, ", ")));
+}
+
+SocketsOptions ClusterConfig::options() const {
+  SocketsOptions options{.job = name_};
+  for (const ConfiguredServer& server : servers_) {
+    options.addresses[server.part.node] = server.address;
+  }
+  return options;
+}
+
+std::unique_ptr<Platform> ClusterConfig::platform(const ConfiguredServer& server,
+                                                  std::uint32_t ports) const {
+  SocketsOptions of_server = options();
+  of_server.node = server.part.node;
+  of_server.ports = ports;
+  of_server.pm_directory = server.directory;
+  return std::make_unique<SocketsPlatform>(std::move(of_server));
+}
+
+std::unique_ptr<Platform> ClusterConfig::platform_of_client() const {
+  SocketsOptions of_client = options();
+  of_client.node = client();
+  return std::make_unique<SocketsPlatform>(std::move(of_client));
+}
+
+std::unique_ptr<Platform> ClusterSource::platform(Access /*access*/) const {
+  return store_ == nullptr ? cluster_.platform_of_client() : cluster_.platform(*store_, 0);
+}
+
+}  // namespace perdura::mount

@@ -1,0 +1,104 @@
+// A file system over a cluster, as its configuration file describes it, in TOML. All hosts, those of
+// servers and those that mount it, have the same file:
+//
+//   name = "home"                       # names the file system, and its regions
+//   size = 1_073_741_824                # bytes of data that each group of stores holds
+//
+//   [parameters]                        # those of the system; may be left out
+//   inodes = 100_000
+//
+//   [servers.mds]
+//   role = "metadata"
+//   address = "10.0.0.1:4710"           # the TCP port of its first thread; the others have the next
+//   directory = "/mnt/pmem0/home"       # for its persistent memory, on DAX, or a DAX device
+//
+//   [servers.left]
+//   role = "store"
+//   group = 0                           # stores of the same group hold the same data; 0 if left out
+//   address = "10.0.0.2:4710"
+//   directory = "/dev/dax0.0/home"
+//
+// Servers are nodes of the platform `sockets`, in the order of their names.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "mount/source.h"
+#include "platform/fabric/tcp/sockets.h"
+#include "platform/sockets/sockets_platform.h"
+#include "services/fs/fs.h"
+
+namespace perdura::mount {
+
+struct ConfiguredServer {
+  std::string name;
+  fs::FsServerNode part{};
+  fabric::tcp::HostAndPort address{};
+  std::string directory{};
+};
+
+class ClusterConfig {
+ public:
+  // Throws UsageError, in one line that names the file and the line, if it is not right for the
+  // system.
+  static ClusterConfig read(const fs::FsSystem& system, const std::string& file);
+
+  const std::string& file() const { return file_; }
+  const std::string& name() const { return name_; }
+  const std::vector<ConfiguredServer>& servers() const { return servers_; }
+  // Throws UsageError if there is none of this name; the message names those that there are.
+  const ConfiguredServer& server(std::string_view name) const;
+  const fs::FsConfig& config() const { return config_; }
+
+  // The platform of a process that serves so many endpoints of a server; with 0 nobody can connect to
+  // it.
+  std::unique_ptr<Platform> platform(const ConfiguredServer& server, std::uint32_t ports) const;
+  // The platform of a client, which has no part of the file system.
+  std::unique_ptr<Platform> platform_of_client() const;
+  NodeId client() const { return static_cast<NodeId>(servers_.size()); }
+
+ private:
+  SocketsOptions options() const;
+
+  std::string file_;
+  std::string name_;
+  fs::FsConfig config_;
+  std::vector<ConfiguredServer> servers_;
+};
+
+// A mount of it. `store`: the data store of this host, whose pages the mount reads and writes in its
+// memory; null if there is none, or if all are to be reached by the network.
+class ClusterSource final : public Source {
+ public:
+  explicit ClusterSource(const ClusterConfig& cluster, const ConfiguredServer* store = nullptr)
+      : cluster_(cluster), store_(store) {}
+
+  const std::string& path() const override { return cluster_.file(); }
+  const std::string& name() const override { return cluster_.name(); }
+  NodeId node() const override { return store_ ? store_->part.node : cluster_.client(); }
+  fs::FsConfig config() const override { return cluster_.config(); }
+  std::unique_ptr<Platform> platform(Access access) const override;
+  bool is_shared() const override { return true; }
+  bool is_discarded(Access) const override { return false; }
+  // Servers that cannot be reached are found by connecting.
+  void prepare(Access) const override {}
+  std::optional<File> mark(Access) const override { return std::nullopt; }
+  std::string memory(Access) const override { return ""; }
+
+ private:
+  const ClusterConfig& cluster_;
+  const ConfiguredServer* store_;
+};
+
+// Makes the part of a server, empty, in its directory. Throws UsageError if there is one.
+void make_part(const fs::FsSystem& system, const ClusterConfig& cluster,
+               const ConfiguredServer& server, const fs::FsConfig& config);
+
+// Serves the part of a server until SIGINT, SIGTERM or SIGHUP. `serves` is called when clients can
+// connect.
+void serve_part(const fs::FsSystem& system, const ClusterConfig& cluster,
+                const ConfiguredServer& server, const std::function<void()>& serves);
+
+}  // namespace perdura::mount

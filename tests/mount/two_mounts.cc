@@ -1,0 +1,189 @@
+#include "tests/mount/two_mounts.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <stdexcept>
+
+#include "platform/fabric/tcp/sockets.h"
+#include "systems/registry/registry.h"
+
+namespace perdura::test {
+
+namespace {
+
+int await_end(pid_t process) {
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+struct StartedProgram {
+  pid_t process = 0;
+  int said = -1;
+  std::string what;
+};
+
+// Starts the program, which says by `ready`, one of its descriptors, that it is ready.
+StartedProgram begin_to_start(std::vector<std::string> words, int ready) {
+  words.insert(words.begin(), PERDURA_PROGRAM);
+  std::array<int, 2> said{};
+  if (pipe(said.data()) != 0) throw std::runtime_error("pipe");
+  const pid_t process = fork();
+  if (process == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(said[1], ready);
+    for (const int end : said) {
+      if (end != ready) close(end);
+    }
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    execv(PERDURA_PROGRAM, arguments.data());
+    _exit(3);
+  }
+  close(said[1]);
+  return {process, said[0], words[1] + " " + words[2]};
+}
+
+// Waits for the first byte, and returns the process.
+pid_t await_start(const StartedProgram& program) {
+  char one = 0;
+  const bool runs = read(program.said, &one, 1) == 1;
+  close(program.said);
+  if (runs) return program.process;
+  throw std::runtime_error(
+      fmt::format("{}: ended with {}", program.what, await_end(program.process)));
+}
+
+pid_t start(std::vector<std::string> words, int ready) {
+  return await_start(begin_to_start(std::move(words), ready));
+}
+
+// Ports at which nobody listens at this moment.
+std::vector<std::uint16_t> free_ports(std::size_t count) {
+  std::vector<fabric::tcp::ListeningSocket> sockets;
+  std::vector<std::uint16_t> ports;
+  for (std::size_t i = 0; i < count; ++i) {
+    sockets.push_back(fabric::tcp::listen_on("127.0.0.1"));
+    ports.push_back(sockets.back().port);
+  }
+  return ports;
+}
+
+}  // namespace
+
+TwoMounts::TwoMounts(std::string system, const std::string& parameters, Bytes size, bool has_mirror)
+    : system_(std::move(system)),
+      folder_("/dev/shm", "two-mounts"),
+      a_(folder_.path() / "a"),
+      b_(folder_.path() / "b") {
+  std::filesystem::create_directory(a_);
+  std::filesystem::create_directory(b_);
+  const std::string place = folder_.path();
+  const std::vector<std::uint16_t> ports = free_ports(3);
+  std::ofstream file(configuration());
+  file << fmt::format(
+      "name = \"home\"\nsize = {}\n[parameters]\n{}\n"
+      "[servers.mds]\nrole = \"metadata\"\naddress = \"127.0.0.1:{}\"\ndirectory = \"{}/mds\"\n"
+      "[servers.left]\nrole = \"store\"\naddress = \"127.0.0.1:{}\"\ndirectory = \"{}/left\"\n",
+      size, parameters, ports[0], place, ports[1], place);
+  std::vector<std::string> names{"mds", "left"};
+  if (has_mirror) {
+    names.emplace_back("mirror");
+    file << fmt::format(
+        "[servers.mirror]\nrole = \"mirror\"\naddress = \"127.0.0.1:{}\"\n"
+        "directory = \"{}/mirror\"\n",
+        ports[2], place);
+  }
+  file.close();
+  const pid_t making = fork();
+  if (making == 0) {
+    freopen("/dev/null", "w", stdout);
+    execl(PERDURA_PROGRAM, PERDURA_PROGRAM, "fs", "mkfs", system_.c_str(), configuration().c_str(),
+          nullptr);
+    _exit(3);
+  }
+  if (await_end(making) != 0) throw std::runtime_error("cannot be made");
+  serve(names);
+  mount(a_);
+  mount(b_);
+}
+
+TwoMounts::~TwoMounts() {
+  while (!mounts_.empty()) kill(mounts_.begin()->first);
+  while (!servers_.empty()) end_server(servers_.begin()->first);
+}
+
+// All at once, since a server may wait for another one.
+void TwoMounts::serve(const std::vector<std::string>& names) {
+  std::vector<StartedProgram> programs;
+  for (const std::string& name : names) {
+    programs.push_back(
+        begin_to_start({"fs", "serve", system_, configuration(), name}, STDOUT_FILENO));
+    servers_[name] = programs.back().process;
+  }
+  for (const StartedProgram& program : programs) await_start(program);
+}
+
+int TwoMounts::end_server(const std::string& name, int signal) {
+  const pid_t process = servers_.extract(name).mapped();
+  ::kill(process, signal);
+  return await_end(process);
+}
+
+void TwoMounts::mount(const std::filesystem::path& directory,
+                      const std::vector<std::string>& options) {
+  constexpr int kReady = 3;
+  std::vector<std::string> words{"fs",
+                                 "mount",
+                                 system_,
+                                 configuration(),
+                                 directory,
+                                 "--foreground",
+                                 fmt::format("--ready={}", kReady),
+                                 "--threads=3"};
+  words.insert(words.end(), options.begin(), options.end());
+  mounts_[directory] = start(words, kReady);
+}
+
+int TwoMounts::unmount(const std::filesystem::path& directory) {
+  if (umount2(directory.c_str(), 0) != 0) return -errno;
+  return await_end(mounts_.extract(directory).mapped());
+}
+
+void TwoMounts::kill(const std::filesystem::path& directory) {
+  const std::filesystem::path where = directory;
+  const pid_t process = mounts_.extract(where).mapped();
+  ::kill(process, SIGKILL);
+  await_end(process);
+  umount2(where.c_str(), MNT_DETACH);
+}
+
+std::vector<std::string> systems_by_any_mount() {
+  std::vector<std::string> names = mounted_systems();
+  for (const fs::FsSystem& system : systems::fs_systems()) {
+    if (system.cluster != nullptr) names.emplace_back(system.info.name);
+  }
+  return names;
+}
+
+AnyMounts::AnyMounts(const std::string& system) {
+  const auto alone = mounted_systems();
+  if (std::find(alone.begin(), alone.end(), system) != alone.end()) {
+    one_ = std::make_unique<Mounted>(system);
+  } else {
+    two_ = std::make_unique<TwoMounts>(system, "", 256 * MiB);
+  }
+}
+
+}  // namespace perdura::test

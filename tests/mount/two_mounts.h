@@ -1,0 +1,67 @@
+// A file system over sockets of this host, for tests: its servers and two mounts of it are
+// processes of their own.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platform/base/units.h"
+#include "tests/mount/mounted.h"
+#include "tests/support/temporary_directory.h"
+
+namespace perdura::test {
+
+class TwoMounts {
+ public:
+  // `parameters`: lines of the configuration file's [parameters].
+  explicit TwoMounts(std::string system = "orion", const std::string& parameters = "",
+                     Bytes size = 64 * MiB, bool has_mirror = false);
+  ~TwoMounts();
+  TwoMounts(const TwoMounts&) = delete;
+  TwoMounts& operator=(const TwoMounts&) = delete;
+
+  // Where the first and the second mount are.
+  const std::filesystem::path& a() const { return a_; }
+  const std::filesystem::path& b() const { return b_; }
+  std::string configuration() const { return folder_.path() / "home.toml"; }
+
+  void mount(const std::filesystem::path& directory, const std::vector<std::string>& options = {});
+  int unmount(const std::filesystem::path& directory);  // the exit code of the process
+  // Kills the process that serves the mount, in the middle of whatever it does; and unmounts.
+  void kill(const std::filesystem::path& directory);
+  // The exit code of a server that got the signal.
+  int end_server(const std::string& name, int signal = SIGTERM);
+  void serve(const std::vector<std::string>& names);
+
+ private:
+  std::string system_;
+  TemporaryDirectory folder_;
+  std::filesystem::path a_;
+  std::filesystem::path b_;
+  std::map<std::string, pid_t> servers_;
+  std::map<std::filesystem::path, pid_t> mounts_;
+};
+
+// All systems that can be mounted, those of mounted_systems() and those with servers.
+std::vector<std::string> systems_by_any_mount();
+
+// A mounted file system of any system. If it has servers, there are two mounts of it; otherwise both
+// are the same.
+class AnyMounts {
+ public:
+  explicit AnyMounts(const std::string& system);
+  const std::filesystem::path& a() const { return two_ ? two_->a() : one_->path(); }
+  const std::filesystem::path& b() const { return two_ ? two_->b() : one_->path(); }
+
+ private:
+  std::unique_ptr<Mounted> one_;
+  std::unique_ptr<TwoMounts> two_;
+};
+
+}  // namespace perdura::test
