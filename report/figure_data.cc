@@ -30,6 +30,8 @@ class NormalizingRows {
                   const schema::DataSpec& spec)
       : points_(points), spec_(spec) {
     if (!spec.normalize) return;
+    std::erase_if(columns_,
+                  [&](std::string_view column) { return !tells_points_apart(column, matching); });
     for (const std::size_t row : matching) {
       if (!points.valid(row) || !spec.normalize->holds(points.text(row, spec.series))) continue;
       rows_.emplace(key_of(row), row);
@@ -42,11 +44,23 @@ class NormalizingRows {
   }
 
  private:
+  /// A column of which each series has a value of its own, as a variant has, says nothing of the point.
+  bool tells_points_apart(std::string_view column, const std::vector<std::size_t>& rows) const {
+    if (column == spec_.series) return false;
+    const bool is_place = column == spec_.x || std::find(spec_.x_more.begin(), spec_.x_more.end(),
+                                                         column) != spec_.x_more.end();
+    if (is_place) return true;
+    std::map<std::string, std::string> of_series;
+    return std::any_of(rows.begin(), rows.end(), [&](std::size_t row) {
+      const std::string& value = points_.text(row, column);
+      return of_series.try_emplace(points_.text(row, spec_.series), value).first->second != value;
+    });
+  }
   std::string key_of(std::size_t row) const {
     std::string key = points_.text(row, "repetition");
     for (const std::string_view column : columns_) {
       key += '\0';
-      if (column != spec_.series) key += points_.text(row, column);
+      key += points_.text(row, column);
     }
     return key;
   }

@@ -95,7 +95,8 @@ schema::Expected<Points> Points::read(const std::filesystem::path& file) {
 schema::Expected<Points> Points::read_probes(const std::filesystem::path& file) {
   const auto table = schema::read_csv(file, schema::advice_on_damaged(file));
   if (!table) return tl::unexpected(table.error());
-  std::vector<std::string_view> needed{"platform", "provenance", "profile", "operation"};
+  std::vector<std::string_view> needed{"platform", "provenance", "profile", "operation",
+                                       "queue_depth"};
   for (const auto known : {schema::probe_settings(), schema::probe_readings()}) {
     for (const schema::Column& column : known) needed.push_back(column.name);
   }

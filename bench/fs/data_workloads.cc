@@ -1,5 +1,5 @@
 // Workloads on the data of a file, as jobs of fio: read, write, rw, randread, randwrite, randrw,
-// and append and fsync. Each lane has a file of its own, which it keeps open.
+// and append and fsync. Each lane has a file of its own, which it keeps open, or all have one.
 #include <fmt/format.h>
 
 #include "bench/fs/file_workload.h"
@@ -13,6 +13,7 @@ struct Job {
   bool append = false;
   std::uint64_t read_percent = 0;
   std::uint64_t fsync_every = 0;  // 0: never
+  bool shared = false;            // all lanes use the file of the first one
   Bytes file_size = 0;
   Bytes io_size = 0;
 };
@@ -25,6 +26,7 @@ Job job_of(const harness::PointSettings& settings) {
   Job job;
   job.append = name == "append";
   job.random = name.starts_with("rand") || name == "fsync";
+  job.shared = number("shared_file") > 0;
   job.fsync_every = name == "fsync" ? 1 : number("fsync_every");
   job.file_size = number("file_size");
   job.io_size = number(job.append ? "append_size" : "io_size");
@@ -75,9 +77,12 @@ class DataWorkload final : public FileWorkload {
 
   std::vector<std::string> directories() const override { return {}; }
   std::vector<NewFile> files(std::uint32_t lane) const override {
-    return {{kept_file(lane), job_.file_size}};
+    if (job_.shared && lane > 0) return {};
+    return {{kept_files(lane).front(), job_.file_size}};
   }
-  std::string kept_file(std::uint32_t lane) const override { return fmt::format("{:04}", lane); }
+  std::vector<std::string> kept_files(std::uint32_t lane) const override {
+    return {fmt::format("{:04}", job_.shared ? 0 : lane)};
+  }
   std::unique_ptr<FileLane> lane(std::uint32_t lane) override {
     return std::make_unique<JobLane>(job_, seed_, lane);
   }

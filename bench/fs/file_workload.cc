@@ -13,7 +13,8 @@ std::unique_ptr<FileWorkload> create_file_workload(const harness::Point& point) 
   };
   if (is_one_of({"varmail", "fileserver", "webserver"})) return create_personality(point);
   if (name == "mdtest") return create_tree_workload(point);
-  if (is_one_of({"create", "mkdir", "unlink", "rmdir", "stat", "rename", "open-read-close"})) {
+  if (is_one_of(
+          {"create", "mkdir", "unlink", "rmdir", "stat", "rename", "open-read-close", "utimens"})) {
     return create_name_workload(point);
   }
   return create_data_workload(point);

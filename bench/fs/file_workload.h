@@ -42,8 +42,8 @@ class FileWorkload {
   virtual std::vector<std::string> directories() const = 0;
   // The files that exist at the start and that this lane has to make.
   virtual std::vector<NewFile> files(std::uint32_t lane) const = 0;
-  // The file that the lane keeps open throughout; empty: none.
-  virtual std::string kept_file(std::uint32_t) const { return ""; }
+  // The files that the lane keeps open throughout.
+  virtual std::vector<std::string> kept_files(std::uint32_t) const { return {}; }
   virtual std::unique_ptr<FileLane> lane(std::uint32_t lane) = 0;
 
   // The sizes that files must have after all lanes have ended, as far as they are known.

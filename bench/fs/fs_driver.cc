@@ -65,11 +65,6 @@ void check_servers(const Point& point) {
         fmt::format("{}: the application is on the nodes of the stores; remove application_nodes",
                     settings.where("application_nodes")));
   }
-  const std::uint64_t nodes = application_nodes(point).size();
-  if (settings.number("threads") < nodes) {
-    throw UsageError(fmt::format("{}: {} threads cannot be on {} nodes; raise threads",
-                                 settings.system.where, settings.number("threads"), nodes));
-  }
 }
 
 void check_path(const Point& point) {
@@ -211,12 +206,22 @@ void FsDriver::check_platform_of(const Point& point, std::string_view platform,
 
 namespace {
 
+// The threads of the application, before the defaults of its workload have been filled in.
+std::uint64_t threads_of(const harness::PointSettings& settings) {
+  if (settings.given("threads")) return settings.number("threads");
+  return settings.given("workload") ? file_workload(settings.text("workload")).threads : 1;
+}
+
 harness::Roles cluster_roles(const harness::PointSettings& settings) {
   const auto number = [&](std::string_view parameter) {
     return static_cast<NodeId>(settings.number(parameter));
   };
   std::vector<harness::Role> roles;
-  if (!is_at_stores(settings)) roles.push_back({"application", number("application_nodes")});
+  if (!is_at_stores(settings)) {
+    const std::uint64_t nodes =
+        std::min<std::uint64_t>(number("application_nodes"), threads_of(settings));
+    roles.push_back({"application", static_cast<NodeId>(nodes)});
+  }
   roles.push_back({"metadata", 1});
   if (number("mirrors") > 0) roles.push_back({"mirror", number("mirrors")});
   roles.push_back({"store", number("groups") * number("replicas")});
@@ -255,10 +260,11 @@ std::vector<schema::Column> FsDriver::columns(std::string_view name) const {
 }
 
 std::span<const std::string_view> FsDriver::columns_if_unusual() const {
-  static constexpr std::array<std::string_view, 12> kColumns{
-      "replication",     "application_nodes", "application_at", "mirrors",
-      "groups",          "replicas",          "domain",         "ddio",
-      "receive_buffers", "transport",         "persistence",    "file_system"};
+  static constexpr std::array<std::string_view, 14> kColumns{
+      "shared_file",    "think_us",   "replication",     "application_nodes",
+      "application_at", "mirrors",    "groups",          "replicas",
+      "domain",         "ddio",       "receive_buffers", "transport",
+      "persistence",    "file_system"};
   return kColumns;
 }
 

@@ -17,14 +17,18 @@ using Usual = FileWorkloadEntry::Usual;
 constexpr std::array kNames{Usual{"directory_width", 1000}, Usual{"depth", 1}};
 constexpr std::array kExisting{Usual{"files", 1000}, Usual{"directory_width", 1000},
                                Usual{"depth", 1}};
+constexpr std::array kOpen{Usual{"files", 100}, Usual{"directory_width", 1000}, Usual{"depth", 1}};
 constexpr std::array kWhole{Usual{"files", 1000}, Usual{"directory_width", 1000}, Usual{"depth", 1},
                             Usual{"file_size", 16 * KiB}, Usual{"io_size", 1 * MiB}};
-constexpr std::array kReads{Usual{"file_size", 16 * MiB}, Usual{"io_size", 4 * KiB}};
+constexpr std::array kReads{Usual{"file_size", 16 * MiB}, Usual{"io_size", 4 * KiB},
+                            Usual{"shared_file", 0}};
 constexpr std::array kWrites{Usual{"file_size", 16 * MiB}, Usual{"io_size", 4 * KiB},
-                             Usual{"fsync_every", 0}};
+                             Usual{"fsync_every", 0}, Usual{"shared_file", 0}};
 constexpr std::array kMixes{Usual{"file_size", 16 * MiB}, Usual{"io_size", 4 * KiB},
-                            Usual{"fsync_every", 0}, Usual{"read_percent", 50}};
-constexpr std::array kAppends{Usual{"append_size", 4 * KiB}, Usual{"fsync_every", 0}};
+                            Usual{"fsync_every", 0}, Usual{"read_percent", 50},
+                            Usual{"shared_file", 0}};
+constexpr std::array kAppends{Usual{"append_size", 4 * KiB}, Usual{"fsync_every", 0},
+                              Usual{"shared_file", 0}};
 constexpr std::array kVarmail{Usual{"files", 1000}, Usual{"directory_width", 1'000'000},
                               Usual{"file_size", 16 * KiB}, Usual{"io_size", 1 * MiB},
                               Usual{"append_size", 16 * KiB}};
@@ -51,6 +55,7 @@ constexpr FileWorkloadEntry kWorkloads[] = {
     {"unlink", "files are removed", 1, kNames},
     {"rmdir", "empty directories are removed", 1, kNames},
     {"stat", "attributes of files are looked up by name, at random", 1, kExisting},
+    {"utimens", "times of open files are set in turn", 1, kOpen},
     {"rename", "files get other names in their directories", 1, kExisting},
     {"open-read-close", "files are opened, read whole and closed, at random", 1, kWhole},
     {"read", "a file is read from its beginning to its end", 1, kReads},
@@ -76,9 +81,9 @@ constexpr auto kWorkloadNames = [] {
 constexpr std::array<std::string_view, 5> kOfClusters{"application_nodes", "application_at",
                                                       "mirrors", "groups", "replicas"};
 
-constexpr std::array<std::string_view, 9> kOfWorkloads{
+constexpr std::array<std::string_view, 10> kOfWorkloads{
     "files", "file_size", "io_size",      "append_size", "directory_width",
-    "depth", "branching", "read_percent", "fsync_every"};
+    "depth", "branching", "read_percent", "fsync_every", "shared_file"};
 
 constexpr std::array<std::string_view, 2> kApplicationPlaces{"nodes", "stores"};
 
@@ -169,6 +174,22 @@ constexpr Parameter kParameters[] = {
      .noun = "writes per fsync",
      .title = "Writes per fsync",
      .what = "a thread calls fsync after so many writes; 0: never"},
+    {.name = "shared_file",
+     .type = Count{0, 1},
+     .usual = 0,
+     .identifies = true,
+     .noun = "shared file",
+     .title = "Shared file",
+     .what = "1: all threads use the same file"},
+    {.name = "think_us",
+     .type = Count{0, 1'000'000'000},
+     .usual = 0,
+     .identifies = true,
+     .noun = "time between operations",
+     .title = "Time between operations",
+     .unit = "us",
+     .what = "time that passes before each operation, in which nothing is done: what a program and "
+             "system calls take"},
     {.name = "replication",
      .type = Name{},
      .usual = "none",
@@ -182,7 +203,8 @@ constexpr Parameter kParameters[] = {
      .identifies = true,
      .noun = "application nodes",
      .title = "Nodes of the application",
-     .what = "nodes over which the threads are shared out, of a file system that has servers"},
+     .what = "nodes over which the threads are shared out, at most one for each thread, of a file "
+             "system that has servers"},
     {.name = "application_at",
      .type = OneOf{kApplicationPlaces},
      .usual = "nodes",

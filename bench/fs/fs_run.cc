@@ -23,7 +23,7 @@ using ycsb::operations_of_client;
 
 namespace {
 
-constexpr std::size_t kActions = static_cast<std::size_t>(FileAction::open_read_close) + 1;
+constexpr std::size_t kActions = static_cast<std::size_t>(FileAction::utimens) + 1;
 // Writes start at varying offsets of the same data, so that no two in a row are equal.
 constexpr Bytes kShifts = 4 * KiB;
 
@@ -40,6 +40,10 @@ fs::FsConfig fs_config(const harness::Point& point, const fs::FsSystem& system) 
   if (system.cluster != nullptr && point.settings.text("persistence") == "correct") {
     config.data_method = methods::choose(methods::configurations(stated_server(point.settings)),
                                          *system.cluster->update, {});
+    if (system.cluster->mirror_update) {
+      config.mirror_method = methods::choose(methods::configurations(stated_server(point.settings)),
+                                             *system.cluster->mirror_update, {});
+    }
   }
   return config;
 }
@@ -47,7 +51,8 @@ fs::FsConfig fs_config(const harness::Point& point, const fs::FsSystem& system) 
 std::vector<NodeId> application_nodes(const harness::Point& point) {
   const std::string_view role =
       point.roles.nodes_of("application") > 0 ? "application" : to_string(fs::FsRole::store);
-  std::vector<NodeId> nodes(point.roles.nodes_of(role));
+  std::vector<NodeId> nodes(
+      std::min<std::uint64_t>(point.roles.nodes_of(role), point.settings.number("threads")));
   for (NodeId index = 0; index < nodes.size(); ++index)
     nodes[index] = point.roles.node(role, index);
   return nodes;
@@ -64,6 +69,7 @@ FsRun::FsRun(Platform& platform, const harness::Point& point, const fs::FsSystem
       point_(point),
       system_(system),
       threads_(static_cast<std::uint32_t>(point.settings.number("threads"))),
+      think_(Microseconds(point.settings.number("think_us"))),
       workload_(create_file_workload(point)),
       nodes_(application_nodes(point)),
       mounts_(nodes_.size()),
@@ -175,9 +181,9 @@ class FsRun::Application final : public harness::PhaseWork {
   struct Lane {
     std::uint32_t number = 0;  // among all lanes of the point
     std::unique_ptr<FileLane> work;
-    std::array<FileTarget::Handle, 2> files{};  // by OpenFile
-    bool keeps_file = false;
-    std::vector<std::byte> buffer;  // for reads
+    FileTarget::Handle current{};
+    std::vector<FileTarget::Handle> kept;  // in the order of FileWorkload::kept_files
+    std::vector<std::byte> buffer;         // for reads
     std::uint64_t writes = 0;
     Bytes read = 0;  // bytes since the stretch began
     Bytes written = 0;
@@ -326,15 +332,16 @@ Task<> FsRun::Application::prepare() {
   co_await run_.barrier_->arrive_and_wait();
   if (problem) std::rethrow_exception(problem);
   for (Lane& lane : lanes_) {
-    const std::string path = run_.workload_->kept_file(lane.number);
-    if (path.empty() || run_.stop_) continue;
-    const auto opened = co_await target_->open(path);
-    if (!opened) {
-      fail("opening", path, opened.error());
-      continue;
+    if (run_.stop_) break;
+    const std::vector<std::string> paths = run_.workload_->kept_files(lane.number);
+    for (const std::string& path : paths) {
+      const auto opened = co_await target_->open(path);
+      if (!opened) {
+        fail("opening", path, opened.error());
+        break;
+      }
+      lane.kept.push_back(*opened);
     }
-    lane.files[static_cast<std::size_t>(OpenFile::kept)] = *opened;
-    lane.keeps_file = true;
   }
 }
 
@@ -392,7 +399,11 @@ Task<> FsRun::Application::run_lane(Lane& lane, std::uint64_t operations, Crew* 
       run_.stop_ = true;
       break;
     }
-    if (yields_) co_await yield();
+    if (run_.think_ > Picoseconds{}) {
+      co_await sleep_for(run_.think_);
+    } else if (yields_) {
+      co_await yield();
+    }
     const Time start = executor.begin();
     const auto done = co_await perform(lane, *operation);
     end = executor.now();
@@ -445,7 +456,8 @@ Task<fs::Result<Bytes>> FsRun::Application::write_pieces(Lane& lane, FileTarget:
 
 Task<fs::Result<Bytes>> FsRun::Application::perform(Lane& lane, const FileOperation& operation) {
   FileTarget& target = *target_;
-  FileTarget::Handle& file = lane.files[static_cast<std::size_t>(operation.file)];
+  FileTarget::Handle& file =
+      operation.file == OpenFile::kept ? lane.kept[operation.kept] : lane.current;
   fs::Result<void> done;
   switch (operation.action) {
     case FileAction::create: {
@@ -511,6 +523,9 @@ Task<fs::Result<Bytes>> FsRun::Application::perform(Lane& lane, const FileOperat
     case FileAction::unlink:
       done = co_await target.unlink(operation.path);
       break;
+    case FileAction::utimens:
+      done = co_await target.set_times(file);
+      break;
     case FileAction::rmdir:
       done = co_await target.remove_directory(operation.path);
       break;
@@ -521,10 +536,10 @@ Task<fs::Result<Bytes>> FsRun::Application::perform(Lane& lane, const FileOperat
 
 Task<> FsRun::Application::leave() {
   for (Lane& lane : lanes_) {
-    if (!lane.keeps_file) continue;
-    const auto closed =
-        co_await target_->close(lane.files[static_cast<std::size_t>(OpenFile::kept)]);
-    if (!closed) fail("closing", run_.workload_->kept_file(lane.number), closed.error());
+    for (const FileTarget::Handle file : lane.kept) {
+      const auto closed = co_await target_->close(file);
+      if (!closed) fail("closing", "a kept file", closed.error());
+    }
   }
   co_await run_.barrier_->arrive_and_wait();
   const bool whole = !run_.stop_ && !harness::interrupted();

@@ -47,6 +47,7 @@ class FsRun {
   const harness::Point& point_;
   const fs::FsSystem* system_;
   std::uint32_t threads_;
+  Picoseconds think_;  // before each operation
   std::unique_ptr<FileWorkload> workload_;
   std::optional<harness::Phases> phases_;
   std::unique_ptr<Platform::Barrier> barrier_;  // threads meet here at the start and the end

@@ -1,5 +1,6 @@
 // Workloads of a single operation on names: create, mkdir, unlink, rmdir, stat, rename,
-// open-read-close. Each lane has directories of its own, with as many entries as the point says.
+// open-read-close, and utimens, whose files are open. Each lane has directories of its own, with as
+// many entries as the point says.
 #include <fmt/format.h>
 
 #include "bench/fs/file_workload.h"
@@ -44,8 +45,9 @@ class Places {
 };
 
 FileAction action_of(std::string_view workload) {
-  for (const FileAction action : {FileAction::create, FileAction::mkdir, FileAction::unlink,
-                                  FileAction::rmdir, FileAction::stat, FileAction::rename}) {
+  for (const FileAction action :
+       {FileAction::create, FileAction::mkdir, FileAction::unlink, FileAction::rmdir,
+        FileAction::stat, FileAction::rename, FileAction::utimens}) {
     if (to_string(action) == workload) return action;
   }
   return FileAction::open_read_close;
@@ -77,6 +79,12 @@ class NameWorkload final : public FileWorkload {
       files.push_back({places_.entry(lane, i), size});
     }
     return files;
+  }
+  std::vector<std::string> kept_files(std::uint32_t lane) const override {
+    std::vector<std::string> kept;
+    if (action_ != FileAction::utimens) return kept;
+    for (std::uint64_t i = 0; i < entries(lane); ++i) kept.push_back(places_.entry(lane, i));
+    return kept;
   }
   std::unique_ptr<FileLane> lane(std::uint32_t lane) override;
 
@@ -129,6 +137,9 @@ class NameWorkload::Lane final : public FileLane {
         taken_ = 0;
         renamed_ = !renamed_;
       }
+    } else if (action == FileAction::utimens) {
+      operation.file = OpenFile::kept;
+      operation.kept = taken_++ % entries_;
     } else {
       path_ = workload_.places_.entry(lane_, random_.uniform_below(entries_));
     }

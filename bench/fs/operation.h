@@ -26,12 +26,13 @@ enum class FileAction : std::uint8_t {
   unlink,           // a file
   rmdir,            // an empty directory
   open_read_close,  // a file is opened, read whole and closed
+  utimens,          // the times of the open file are set
 };
 
 constexpr std::string_view to_string(FileAction action) {
   constexpr std::string_view kNames[] = {
-      "create", "mkdir", "open", "close",  "read",   "read-whole", "write",          "write-whole",
-      "append", "fsync", "stat", "rename", "unlink", "rmdir",      "open-read-close"};
+      "create", "mkdir", "open", "close",  "read",   "read-whole", "write",           "write-whole",
+      "append", "fsync", "stat", "rename", "unlink", "rmdir",      "open-read-close", "utimens"};
   return kNames[static_cast<std::size_t>(action)];
 }
 
@@ -39,8 +40,8 @@ inline harness::OperationKind kind_of(FileAction action) {
   return {static_cast<std::uint32_t>(action), std::string(to_string(action))};
 }
 
-// A lane has two slots for open files: one for the file that its operations open, and one for the
-// file that it keeps open (FileWorkload::kept_file).
+// A lane has a slot for the file that its operations open, and slots for the files that it keeps open
+// (FileWorkload::kept_files).
 enum class OpenFile : std::uint8_t { current, kept };
 
 // One operation. Everything that is needed to choose it has been done, so that only the file system
@@ -51,6 +52,7 @@ struct FileOperation {
   std::string_view path{};
   std::string_view new_path{};  // only of rename
   OpenFile file = OpenFile::current;
+  std::size_t kept = 0;  // index of the kept file
   Bytes offset = 0;
   Bytes length = 0;      // bytes to read or write; for create, those written afterwards
   bool closes = false;   // create: also closes the file, as part of the operation

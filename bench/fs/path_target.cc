@@ -103,6 +103,9 @@ class PathTarget final : public FileTarget {
   Task<Result<void>> unlink(std::string_view path) override {
     co_return result(unlinkat(folder_, Path(path).text(), 0));
   }
+  Task<Result<void>> set_times(Handle file) override {
+    co_return result(futimens(descriptor(file), nullptr));
+  }
 
  private:
   static constexpr int kFlags = O_RDWR | O_CLOEXEC;

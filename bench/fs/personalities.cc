@@ -93,7 +93,9 @@ class Personality final : public FileWorkload {
     if (log_ && lane == 0) all.push_back({log_->path(0), log_->size(0)});
     return all;
   }
-  std::string kept_file(std::uint32_t) const override { return log_ ? log_->path(0) : ""; }
+  std::vector<std::string> kept_files(std::uint32_t) const override {
+    return log_ ? std::vector{std::string(log_->path(0))} : std::vector<std::string>{};
+  }
   std::unique_ptr<FileLane> lane(std::uint32_t lane) override;
 
   std::vector<NewFile> remains() const override {

@@ -37,6 +37,7 @@ class ReplicatedTarget final : public FileTarget {
     return synced(target_.rename(path, new_path));
   }
   Task<Result<void>> unlink(std::string_view path) override { return synced(target_.unlink(path)); }
+  Task<Result<void>> set_times(Handle file) override { return synced(target_.set_times(file)); }
   std::vector<double> metrics() const override { return target_.metrics(); }
 
  private:

@@ -111,6 +111,12 @@ Task<fs::Result<void>> SessionTarget::rename(std::string_view path, std::string_
                                       fs::RenameMode::replace, now());
 }
 
+Task<fs::Result<void>> SessionTarget::set_times(Handle file) {
+  const fs::Timestamp time = now();
+  const fs::AttributeChange change{.accessed = time, .modified = time, .changed = time};
+  co_return co_await without_value(session_->change(inode(file), change));
+}
+
 Task<fs::Result<void>> SessionTarget::unlink(std::string_view path) {
   const auto end = co_await find(path);
   if (!end) co_return unexpected(end.error());

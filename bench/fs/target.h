@@ -35,6 +35,7 @@ class FileTarget {
   virtual Task<Result<Bytes>> size(std::string_view path) = 0;  // stat
   virtual Task<Result<void>> rename(std::string_view path, std::string_view new_path) = 0;
   virtual Task<Result<void>> unlink(std::string_view path) = 0;
+  virtual Task<Result<void>> set_times(Handle file) = 0;  // to the present: futimens
   // The system's own counters, in the order of FsSystem::session_metrics.
   virtual std::vector<double> metrics() const { return {}; }
 };
@@ -57,6 +58,7 @@ class SessionTarget final : public FileTarget {
   Task<Result<Bytes>> size(std::string_view path) override;
   Task<Result<void>> rename(std::string_view path, std::string_view new_path) override;
   Task<Result<void>> unlink(std::string_view path) override;
+  Task<Result<void>> set_times(Handle file) override;
   std::vector<double> metrics() const override { return session_->metrics(); }
 
  private:

@@ -24,7 +24,7 @@ constexpr const char* kDoubling = "latency-over-value-size";
 constexpr const char* kMessages = "over-message-size";
 constexpr const char* kThreads = "throughput-over-clients";
 
-constexpr std::array<Plan, 14> kPlans{{
+constexpr std::array<Plan, 16> kPlans{{
     {"idle-latency", "Idle latency of 8 bytes", "cache before the access", kBars, nullptr},
     {"loaded-latency", "Latency of loads under load", "threads that stream", kThreads,
      [](const Setting& s) -> Bytes { return s.threads; }},
@@ -40,6 +40,8 @@ constexpr std::array<Plan, 14> kPlans{{
      [](const Setting& s) { return s.size; }},
     {"rdma-bandwidth", "Bandwidth of RDMA operations", "message size (bytes)", kMessages,
      [](const Setting& s) { return s.size; }},
+    {"rdma-round-trip", "Round trip of a SEND and a SEND in answer", "message size (bytes)",
+     kMessages, [](const Setting& s) { return s.size; }},
     {"rdma-rate-over-depth", "Rate over operations under way, 8 bytes", "operations under way",
      kDoubling, [](const Setting& s) -> Bytes { return s.queue_depth; }},
     {"rdma-rate-over-queue-pairs", "Rate over queue pairs, WRITE of 8 bytes", "queue pairs",
@@ -49,6 +51,8 @@ constexpr std::array<Plan, 14> kPlans{{
     {"rdma-rate-over-region-size", "Rate over region size, WRITE of 8 bytes",
      "size of the region (bytes)", kDoubling, [](const Setting& s) { return s.region_size; }},
     {"rdma-rate-over-threads", "Rate over threads, 8 bytes", "threads", kThreads,
+     [](const Setting& s) -> Bytes { return s.threads; }},
+    {"rdma-rate-over-nodes", "Rate over active nodes, READ of 8 bytes", "active nodes", kThreads,
      [](const Setting& s) -> Bytes { return s.threads; }},
     {"rdma-registration", "Registering and deregistering memory", "size of the region (bytes)",
      kMessages, [](const Setting& s) { return s.region_size; }},

@@ -44,10 +44,15 @@ struct Passive {
   void post(std::uint64_t id) { receives->post(registered_buffers.local(id * buffer, buffer), id); }
 };
 
-Task<> take_messages(Passive* passive) {
+Task<> take_messages(Passive* passive, RdmaLoad load) {
   for (;;) {
     const auto message = co_await passive->completions.next();
-    if (message.status == fabric::Status::success) passive->post(message.buffer_id);
+    if (message.status != fabric::Status::success) continue;
+    passive->post(message.buffer_id);
+    if (!load.answered) continue;
+    const fabric::Completion sent = co_await message.queue_pair->send(
+        passive->registered_buffers.local(0, load.size), {.inlined = load.inlined});
+    if (!sent) co_return;
   }
 }
 
@@ -72,7 +77,7 @@ Task<> serve(Thread& thread, RdmaLoad load) {
   for (std::uint32_t id = 0; id < count; ++id) passive.post(id);
   const Directory here{
       thread.endpoint.register_memory(*passive.keys, fabric::Access::remote_read).remote(0)};
-  thread.executor.spawn(take_messages(&passive));
+  thread.executor.spawn(take_messages(&passive, load));
   for (;;) {
     const auto request = co_await thread.endpoint.next_connection();
     passive.peers.push_back(request->accept(
@@ -93,6 +98,8 @@ struct Active {
   std::uint32_t operations = 0;  // number in one repetition
   std::unique_ptr<pmem::Region> memory;
   fabric::MemoryRegion local;
+  std::unique_ptr<fabric::ReceiveQueue> answers;
+  fabric::CompletionQueue answered;
   std::vector<std::unique_ptr<fabric::QueuePair>> queue_pairs;
   std::vector<fabric::RemoteKey> keys;
   fabric::Capabilities device;
@@ -129,6 +136,12 @@ struct Active {
                                   to_string(opcode), to_string(status)));
 }
 
+Task<> take_answer(Active* active) {
+  const auto answer = co_await active->answered.next();
+  if (answer.status != fabric::Status::success) refuse(active->load.opcode, answer.status);
+  active->answers->post(answer.buffer, answer.buffer_id);
+}
+
 // Issues this task's share of the operations, one after the other.
 Task<> issue(Thread& thread, Active* active, std::uint32_t task) {
   fabric::QueuePair& queue_pair = *active->queue_pairs[task % active->queue_pairs.size()];
@@ -142,6 +155,7 @@ Task<> issue(Thread& thread, Active* active, std::uint32_t task) {
     }
     const fabric::Completion completion = co_await operation;
     if (!completion) refuse(active->load.opcode, completion.status);
+    if (active->load.answered) co_await take_answer(active);
   }
   if (--active->working == 0) active->done.wake_all();
 }
@@ -149,14 +163,26 @@ Task<> issue(Thread& thread, Active* active, std::uint32_t task) {
 Task<> connect(Thread& thread, Active* active, NodeId to) {
   const RdmaLoad& load = active->load;
   // The buffer first receives the keys and then has room for a message of every task.
-  const Bytes room = std::max<Bytes>(Bytes{load.size} * load.depth, load.regions * kWord);
+  // It is followed by one for the answer to each.
+  const Bytes messages = std::max<Bytes>(Bytes{load.size} * load.depth, load.regions * kWord);
+  const Bytes room = messages + (load.answered ? Bytes{load.size} * load.depth : 0);
   active->memory =
       thread.node.create_region("source", round_up(room, kCacheLine), pmem::Medium::dram);
   active->local = thread.endpoint.register_memory(*active->memory, fabric::Access::remote_all);
   active->device = thread.endpoint.capabilities();
+  if (load.answered) {
+    active->answers = thread.endpoint.create_receive_queue(load.depth);
+    for (std::uint32_t i = 0; i < load.depth; ++i) {
+      active->answers->post(active->local.local(messages + Bytes{load.size} * i, load.size), i);
+    }
+  }
   Directory there{};
   for (std::uint32_t i = 0; i < load.queue_pairs; ++i) {
     fabric::QueuePairOptions options{.send_depth = std::max(load.depth, 1U)};
+    if (load.answered) {
+      options.receive_queue = active->answers.get();
+      options.completions = &active->answered;
+    }
     auto connection = co_await thread.endpoint.connect({to, kPassivePort}, options, {});
     if (connection.status != fabric::Status::success) refuse(load.opcode, connection.status);
     std::memcpy(&there, connection.private_data.data(), sizeof there);
@@ -322,6 +348,9 @@ namespace {
 
 class SetOfRdma {
  public:
+  // Active nodes at most, of probes over their number.
+  static constexpr NodeId kNodes = 8;
+
   explicit SetOfRdma(const Effort& effort) : effort_(effort) {}
 
   void over_size() {
@@ -336,6 +365,10 @@ class SetOfRdma {
     for (const Opcode opcode :
          {Opcode::compare_and_swap, Opcode::fetch_and_add, Opcode::flush, Opcode::atomic_write}) {
       add("rdma-latency", {.opcode = opcode});
+    }
+    for (std::uint32_t size = 8; size <= 128; size *= 4) {
+      add("rdma-round-trip",
+          {.opcode = Opcode::send, .inlined = true, .answered = true, .size = size});
     }
     add("rdma-post", {.metric = RdmaMetric::post, .inlined = true});
   }
@@ -380,6 +413,14 @@ class SetOfRdma {
     // Several active nodes and one passive node, then one active node and several passive ones,
     // with the same total number of threads.
     constexpr NodeId kSeveral = 3;
+    if (most >= kNodes) {
+      for (NodeId n = 1; n <= kNodes; n += effort_.quick ? kNodes - 1 : 1) {
+        for (const std::uint32_t depth : {4U, 16U}) {
+          add("rdma-rate-over-nodes",
+              {.opcode = Opcode::read, .metric = RdmaMetric::rate, .depth = depth, .active = n});
+        }
+      }
+    }
     add("rdma-inbound",
         {.metric = RdmaMetric::rate, .inlined = true, .depth = 16, .active = kSeveral});
     add("rdma-outbound", {.metric = RdmaMetric::rate,

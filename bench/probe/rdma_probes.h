@@ -31,6 +31,8 @@ struct RdmaLoad {
   fabric::Opcode opcode = fabric::Opcode::write;
   RdmaMetric metric = RdmaMetric::latency;
   bool inlined = false;
+  bool answered =
+      false;  // by a SEND of the same size; the operation lasts until the answer is there
   std::uint32_t size = 8;         // size of a message, or of the range of a FLUSH
   std::uint32_t depth = 1;        // operations in flight, per thread
   std::uint32_t queue_pairs = 1;  // per thread

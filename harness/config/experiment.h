@@ -62,6 +62,9 @@ struct SystemSettings {
   Located variant_of;  // text is empty if NAME is a system itself
   GivenParameters parameters;
   std::map<std::string, std::string, std::less<>> places;  // where the parameters were written
+  // [systems.NAME.workload]: parameters of the driver that replace those of [workload].
+  GivenParameters workload{};
+  std::map<std::string, std::string, std::less<>> workload_places{};
 };
 
 // Used on `shm` only.

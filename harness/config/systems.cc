@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kVariantOf = "variant_of";
 constexpr std::string_view kTitle = "title";
+constexpr std::string_view kWorkload = "workload";
 
 std::vector<std::string_view> system_names(const Experiment& experiment) {
   std::vector<std::string_view> names;
@@ -51,10 +52,27 @@ Located variant_of(const TomlSection& system) {
 void read_parameters(const TomlSection& section, std::span<const Parameter> table,
                      SystemSettings& settings) {
   std::vector<std::string_view> known = names_of(table);
-  known.insert(known.end(), {kVariantOf, kTitle});
+  known.insert(known.end(), {kVariantOf, kTitle, kWorkload});
   section.allow_only(known);
   section.read(table, settings.parameters);
   for (const auto& [name, value] : settings.parameters) settings.places[name] = section.where(name);
+}
+
+void read_workload_of(const TomlSection& system, const Experiment& experiment,
+                      SystemSettings& settings) {
+  const auto section = system.section(kWorkload);
+  if (!section) return;
+  const std::span<const Parameter> table = experiment.declared.parameters;
+  section->allow_only(names_of(table));
+  section->read(table, settings.workload);
+  for (const auto& [name, value] : settings.workload) {
+    settings.workload_places[name] = section->where(name);
+    for (const Axis& axis : experiment.matrix) {
+      if (axis.parameter != name) continue;
+      section->wrong(*section->table().get(name), name,
+                     fmt::format("is in [matrix] too ({}); keep one", axis.values.front().where));
+    }
+  }
 }
 
 // The system to which a section refers.
@@ -99,6 +117,7 @@ void read_systems(const TomlSection& systems, Experiment& experiment) {
                     "only");
     }
     read_parameters(section, system.parameters, settings);
+    read_workload_of(section, experiment, settings);
   }
 }
 

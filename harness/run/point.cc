@@ -32,6 +32,13 @@ std::string label_of(const Experiment& experiment, const PointSettings& settings
   return label.empty() ? settings.system.text : label;
 }
 
+// Gives the point what [systems.NAME.workload] says instead of [workload].
+void replace_settings(const SystemSettings& of_system, PointSettings& settings) {
+  for (const auto& [name, value] : of_system.workload) {
+    settings.set(name, value, of_system.workload_places.find(name)->second);
+  }
+}
+
 // Settings that a variant does not have come from the system of which it is a variant.
 void choose_system(const Experiment& experiment, Point& point) {
   Located& system = point.settings.system;
@@ -41,12 +48,15 @@ void choose_system(const Experiment& experiment, Point& point) {
   point.parameters = named->second.parameters;
   point.parameter_places = named->second.places;
   const std::string& base = named->second.variant_of.text;
-  if (base.empty()) return;
-  system.text = base;
-  if (const auto of_base = experiment.systems.find(base); of_base != experiment.systems.end()) {
-    point.parameters.insert(of_base->second.parameters.begin(), of_base->second.parameters.end());
-    point.parameter_places.insert(of_base->second.places.begin(), of_base->second.places.end());
+  if (!base.empty()) {
+    system.text = base;
+    if (const auto of_base = experiment.systems.find(base); of_base != experiment.systems.end()) {
+      point.parameters.insert(of_base->second.parameters.begin(), of_base->second.parameters.end());
+      point.parameter_places.insert(of_base->second.places.begin(), of_base->second.places.end());
+      replace_settings(of_base->second, point.settings);
+    }
   }
+  replace_settings(named->second, point.settings);
 }
 
 Point plan_point(const Experiment& experiment, const PointSettings& settings,
@@ -56,7 +66,7 @@ Point plan_point(const Experiment& experiment, const PointSettings& settings,
   choose_system(experiment, point);
   point.accounting = experiment.accounting;
   point.timeline_interval = experiment.timeline_interval;
-  point.roles = driver.roles(settings, nodes);
+  point.roles = driver.roles(point.settings, nodes);
   point.label = label_of(experiment, settings, 0);
   driver.prepare(point, locations);
   return point;

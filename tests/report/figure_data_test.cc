@@ -75,6 +75,22 @@ TEST_F(FigureDataTest, NormalizationDividesEachRepetitionByItsOwnBaseline) {
   EXPECT_EQ(figure->find("redo-logging", "workloadb")->repetitions, 2u);
 }
 
+// [systems.NAME.workload] gives a system values of its own, by which its rows differ from the baseline's.
+TEST_F(FigureDataTest, NormalizationLooksPastWhatEachSeriesHasOneValueOf) {
+  std::vector<Cells> rows{cost("erda", "workloadb", "2"), cost("redo-logging", "workloadb", "6"),
+                          cost("erda", "workloadc", "3"), cost("redo-logging", "workloadc", "12")};
+  for (Cells& row : rows) row["clients"] = row["system"] == "erda" ? "1" : "8";
+  const auto figure = data(rows, cpu(true));
+  ASSERT_TRUE(figure) << figure.error().message;
+  EXPECT_EQ(figure->find("redo-logging", "workloadb")->mean, 3.0);
+  EXPECT_EQ(figure->find("redo-logging", "workloadc")->mean, 4.0);
+
+  rows.back()["clients"] = "9";
+  const auto differing = data(rows, cpu(true));
+  ASSERT_TRUE(differing) << differing.error().message;
+  EXPECT_EQ(differing->omitted.size(), 2u) << "the series has two values: they are two points";
+}
+
 // Erda, section 5.4: the CPU cost of Erda is 0, hence the normalized costs are positive infinity.
 TEST_F(FigureDataTest, ACostOverZeroIsInfiniteAndZeroOverZeroIsZero) {
   const auto figure =

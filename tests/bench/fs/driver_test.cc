@@ -40,7 +40,8 @@ TEST(FsDriver, PlansTheExperiments) {
   int experiments = 0;
   for (const auto& entry : std::filesystem::directory_iterator(PERDURA_SOURCE_DIR "/experiments")) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with("fs-") && name != "mojim-filebench.toml") continue;
+    const bool is_ours = name.starts_with("fs-") || name.starts_with("orion-");
+    if (!is_ours && name != "mojim-filebench.toml") continue;
     const auto experiment =
         harness::load_experiment(entry.path().string(), tested().declarations());
     EXPECT_GE(plan_points(experiment, harness::Locations({PERDURA_SOURCE_DIR}), driver(), 1).size(),
@@ -48,6 +49,45 @@ TEST(FsDriver, PlansTheExperiments) {
     ++experiments;
   }
   EXPECT_GE(experiments, 5);
+}
+
+TEST(FsDriver, HasAtMostOneNodeForEachThread) {
+  const auto roles = [](const std::string& workload, const std::string& threads) {
+    std::vector<std::string> changes = small(workload);
+    changes.insert(changes.end(), {"matrix.system=[\"orion\"]", "workload.application_nodes=4"});
+    if (!threads.empty()) changes.push_back("workload.threads=" + threads);
+    return plan(changes).front().roles.nodes_of("application");
+  };
+  EXPECT_EQ(roles("create", "2"), 2);
+  EXPECT_EQ(roles("create", "9"), 4);
+  EXPECT_EQ(roles("create", ""), 1) << "the workload's threads, if none are given";
+}
+
+TEST(FsDriver, ThreadsMayShareOneFile) {
+  for (const fs::FsSystem& system : systems::fs_systems()) {
+    for (const char* const workload : {"randrw", "append", "fsync"}) {
+      SCOPED_TRACE(fmt::format("{} {}", system.info.name, workload));
+      auto changes = small(workload);
+      changes.push_back(fmt::format("matrix.system=[\"{}\"]", system.info.name));
+      changes.insert(changes.end(), {"workload.threads=3", "workload.shared_file=1"});
+      if (system.cluster != nullptr) changes.emplace_back("workload.application_nodes=3");
+      const Point point = plan(changes).front();
+      expect_valid(tested().measure(point, "sim"), point);
+    }
+  }
+}
+
+// What a program does between its operations takes time, and is not part of their latency.
+TEST(FsDriver, ThinksBeforeEachOperation) {
+  const Measurement without = tested().measure(plan().front(), "sim");
+  const Measurement with = tested().measure(plan({"workload.think_us=5"}).front(), "sim");
+  const auto mean = [](const Measurement& result) {
+    return result.kinds.at(kind_of(FileAction::create)).latency.mean();
+  };
+  EXPECT_NEAR(mean(with), mean(without), mean(without) * 0.02);
+  const double more =
+      std::chrono::duration<double, std::micro>(with.elapsed - without.elapsed).count();
+  EXPECT_NEAR(more, 299 * 5, 30);
 }
 
 class FsDriverOn : public testing::TestWithParam<std::string> {};
@@ -118,7 +158,7 @@ TEST_P(FsDriverOn, AFileSystemThatHasServers) {
     for (const char* const place :
          {"workload.application_nodes=2", "workload.application_at=\"stores\""}) {
       for (const char* const workload :
-           {"create", "rename", "randrw", "append", "varmail", "mdtest"}) {
+           {"create", "rename", "utimens", "randrw", "append", "varmail", "mdtest"}) {
         SCOPED_TRACE(fmt::format("{} {} {}", system.info.name, place, workload));
         auto changes = small(workload);
         changes.push_back(fmt::format("matrix.system=[\"{}\"]", system.info.name));
@@ -261,7 +301,6 @@ TEST(FsDriver, RefusesWhatCannotBe) {
     if (each.cluster == nullptr) continue;
     const std::string system = fmt::format("matrix.system=[\"{}\"]", each.info.name);
     expect({system, "workload.replication=\"m-sync\""}, "keeps its copies itself");
-    expect({system, "workload.application_nodes=2"}, "1 threads cannot be on 2 nodes");
     expect({system, "workload.application_nodes=2", "workload.application_at=\"stores\""},
            "remove application_nodes");
   }

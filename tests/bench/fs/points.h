@@ -60,6 +60,7 @@ inline std::vector<std::string> small(std::string_view workload) {
   if (workload == "stat" || workload == "rename" || workload == "open-read-close") {
     add("workload.files=25");
   }
+  if (workload == "utimens") add("workload.files=5");
   if (workload == "varmail" || workload == "fileserver" || workload == "webserver") {
     add("workload.files=60");
     add("workload.file_size=6000");

@@ -49,6 +49,14 @@ TEST_P(RdmaOnModel, OtherWritesAreFetchedFirst) {
               ns(profile.nic.pcie_read + transfer_time(8, profile.nic.pcie_bandwidth)), 1);
 }
 
+TEST_P(RdmaOnModel, ARoundTripIsASendThatIsAnsweredByOne) {
+  const double one_way = measure({.opcode = Opcode::send, .inlined = true, .size = 32});
+  const double both =
+      measure({.opcode = Opcode::send, .inlined = true, .answered = true, .size = 32});
+  EXPECT_GT(both, one_way) << "whose completion says that the other device has it";
+  EXPECT_LT(both, 2.5 * one_way);
+}
+
 TEST_P(RdmaOnModel, PostingTakesWhatTheProfileSays) {
   EXPECT_EQ(measure({.metric = RdmaMetric::post}), ns(profile.cpu.post));
 }

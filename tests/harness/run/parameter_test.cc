@@ -270,12 +270,44 @@ TEST_F(ParameterTest, OfASystemIsCheckedByItsTable) {
             place + "shape in [systems.oak] must be \"flat\" or \"deep\", but is \"round\"");
   EXPECT_EQ(error("sort = 1"), place +
                                    "unknown key 'sort' in [systems.oak] (did you mean 'sorted'?); "
-                                   "known are: fill, sorted, shape, variant_of, title");
+                                   "known are: fill, sorted, shape, variant_of, title, workload");
   EXPECT_EQ(error("fill = 0.75\nsorted = 1\nshape = \"deep\""), "no error");
   ASSERT_EQ(driver.seen.size(), 1U);
   EXPECT_EQ(driver.seen[0].at("fill").real(), 0.75);
   EXPECT_TRUE(driver.seen[0].at("sorted").flag());
   EXPECT_EQ(driver.seen[0].at("shape").text(), "deep");
+}
+
+TEST_F(ParameterTest, ASystemMayHaveValuesOfItsOwn) {
+  const TreeDriver driver({described("rings", Count{3, 99}, 3)});
+  const auto rings = [&](const std::string& system) {
+    const std::string folder_name = "of-" + system;
+    run(driver,
+        "rings = 4\n"
+        "[systems.elm.workload]\nrings = 5\n"
+        "[systems.old]\nvariant_of = \"elm\"\n[systems.old.workload]\nrings = 90\n"
+        "[systems.same]\nvariant_of = \"elm\"\n",
+        folder_name, {parse_override(fmt::format("workload.system=\"{}\"", system))});
+    const auto folders = report::read_result_folders(folder(folder_name));
+    return folders ? folders->front().points.text(0, "rings") : folders.error().message;
+  };
+  EXPECT_EQ(rings("oak"), "4");
+  EXPECT_EQ(rings("elm"), "5");
+  EXPECT_EQ(rings("old"), "90");
+  EXPECT_EQ(rings("same"), "5") << "as those of the system that it varies";
+}
+
+TEST_F(ParameterTest, ASystemCannotReplaceWhatTheMatrixVaries) {
+  const TreeDriver driver({described("rings", Count{3, 99}, 3)});
+  try {
+    run(driver, "[matrix]\nrings = [3, 4]\n[systems.oak.workload]\nrings = 5\n", "refused");
+    FAIL() << "accepted";
+  } catch (const UsageError& error) {
+    const std::string file = (temporary_.path() / "grow.toml").string();
+    EXPECT_EQ(error.what(), fmt::format("{0}:9: rings in [systems.oak.workload] is in [matrix] too "
+                                        "({0}:7); keep one",
+                                        file));
+  }
 }
 
 TEST_F(ParameterTest, ThatIsNotInResultsCannotVary) {
