@@ -122,7 +122,12 @@ void Inodes::forget(CachedInode& inode) {
 
 // --- following the MDS
 
-Task<std::errc> Inodes::refresh(CachedInode& inode) {
+Task<bool> Inodes::look(const CachedInode& inode, InodeWords& words, LaterLook* later) {
+  if (later == nullptr) return link_.read_words(inode.inode.number, words);
+  return link_.read_words(inode.inode.number, words, later->inode, later->words);
+}
+
+Task<std::errc> Inodes::refresh(CachedInode& inode, LaterLook* later) {
   if (!co_await link_.connect()) co_return std::errc::not_connected;
   if (inode.inode.number == 0 || inode.inode.number > link_.geometry().inodes) {
     co_return std::errc::no_such_file_or_directory;
@@ -133,7 +138,7 @@ Task<std::errc> Inodes::refresh(CachedInode& inode) {
   for (int tries = 0; tries < kMostTries; ++tries) {
     const Time begun = Executor::current().now();
     InodeWords words;
-    if (!co_await link_.read_words(inode.inode.number, words)) co_return std::errc::not_connected;
+    if (!co_await look(inode, words, later)) co_return std::errc::not_connected;
     if (!words.exists()) {
       forget(inode);
       co_return std::errc::no_such_file_or_directory;

@@ -65,9 +65,15 @@ class Inodes {
   };
   // Waits until no other operation of the session uses it.
   Task<Use> use(std::uint64_t number);
+  // The words of an inode that are READ after those of another.
+  struct LaterLook {
+    std::uint64_t inode = 0;
+    InodeWords words{};
+  };
   // Brings the copy up to date. Returns no_such_file_or_directory if there is no such inode,
-  // io_error if its log cannot be read, not_connected.
-  Task<std::errc> refresh(CachedInode& inode);
+  // io_error if its log cannot be read, not_connected. `later`, if not null, is READ in the round
+  // trip of the copy's last look at its inode.
+  Task<std::errc> refresh(CachedInode& inode, LaterLook* later = nullptr);
   // Adds the session's own entries, which the log has now; `tail` is the tail word after them.
   Task<> add_own(CachedInode& inode, std::span<const std::byte> entries, std::uint64_t tail);
   // True if the log's next entries of this length go into its last page.
@@ -91,6 +97,7 @@ class Inodes {
 
  private:
   void end(CachedInode& inode);
+  Task<bool> look(const CachedInode& inode, InodeWords& words, LaterLook* later);
   bool is_fresh(const CachedInode& inode) const;
   bool take_buffer(const CachedInode& owner, std::uint32_t& buffer);
   bool evict_one(const CachedInode& except);

@@ -280,40 +280,59 @@ Task<bool> MdsLink::fetch_copy(Bytes offset, std::span<std::byte> into) {
 
 Task<bool> MdsLink::read_words(std::uint64_t inode, InodeWords& words) {
   ++counts_.tail_reads;
-  return timed(counts_.in_tail_reads, fetch_words(inode, words));
+  return timed(counts_.in_tail_reads, fetch_words(inode, words, 0, nullptr));
 }
 
-Task<bool> MdsLink::fetch_words(std::uint64_t inode, InodeWords& words) {
+Task<bool> MdsLink::read_words(std::uint64_t inode, InodeWords& words, std::uint64_t later,
+                               InodeWords& later_words) {
+  counts_.tail_reads += 2;
+  return timed(counts_.in_tail_reads, fetch_words(inode, words, later, &later_words));
+}
+
+fabric::RemoteAddress MdsLink::words_of(std::uint64_t inode) const {
+  if (published_) return {fabric::RemoteKey{welcome_.words_key}, inode * sizeof(InodeWords)};
+  // The first line of a record begins with the same words.
+  static_assert(offsetof(nova::InodeRecord, parent) == offsetof(InodeWords, parent));
+  return {fabric::RemoteKey{welcome_.volume_key}, geometry_.inode_offset(inode)};
+}
+
+Task<bool> MdsLink::fetch_words(std::uint64_t inode, InodeWords& words, std::uint64_t later,
+                                InodeWords* later_words) {
   if (!co_await connect()) co_return false;
-  if (!published_) {
-    // The first line of a record begins with the same words.
-    static_assert(offsetof(nova::InodeRecord, parent) == offsetof(InodeWords, parent));
-    co_return co_await fetch_copy(geometry_.inode_offset(inode),
-                                  std::as_writable_bytes(std::span(&words, 1)));
-  }
   const auto line = std::as_writable_bytes(std::span(&words, 1));
-  if (!co_await read_line(inode * sizeof(InodeWords), line)) co_return false;
-  if (words.epoch <= members_.epoch) co_return true;
+  const auto later_line =
+      std::as_writable_bytes(std::span(later_words, later_words == nullptr ? 0 : 1));
+  if (!co_await read_lines(words_of(inode), line, words_of(later), later_line)) co_return false;
+  const std::uint64_t epoch =
+      later_words == nullptr ? words.epoch : std::max(words.epoch, later_words->epoch);
+  if (!published_ || epoch <= members_.epoch) co_return true;
   co_return co_await read_members();
 }
 
-// A published line.
-Task<bool> MdsLink::read_line(Bytes offset, std::span<std::byte> line) {
+Task<bool> MdsLink::read_lines(fabric::RemoteAddress from, std::span<std::byte> line,
+                               fabric::RemoteAddress later, std::span<std::byte> later_line) {
   co_await scratch_turns_.acquire();
   const std::uint32_t number = scratch_.back();
   scratch_.pop_back();
-  const LocalBuffer buffer =
-      registered_.local(kCalls * (kMessageRoom + kReplyRoom) + number * kScratch,
-                        static_cast<std::uint32_t>(line.size()));
+  const Bytes at = kCalls * (kMessageRoom + kReplyRoom) + number * kScratch;
+  const LocalBuffer buffer = registered_.local(at, static_cast<std::uint32_t>(line.size()));
+  const LocalBuffer later_buffer =
+      registered_.local(at + line.size(), static_cast<std::uint32_t>(later_line.size()));
   const Connected connection = connection_;
   bool is_read = connection != nullptr;
   if (is_read) {
-    const fabric::RemoteAddress from{fabric::RemoteKey{welcome_.words_key}, offset};
-    const fabric::Completion done = co_await connection->queue_pair->read(buffer, from);
-    is_read = static_cast<bool>(done);
+    fabric::RdmaOperation first = connection->queue_pair->read(buffer, from);
+    fabric::RdmaOperation second = connection->queue_pair->read(later_buffer, later);
+    first.post();
+    if (!later_line.empty()) second.post();
+    is_read = static_cast<bool>(co_await first);
+    if (!later_line.empty() && !static_cast<bool>(co_await second)) is_read = false;
     if (!is_read) connection->calls.fail();
   }
-  if (is_read) copy_bytes(line, buffer.bytes());
+  if (is_read) {
+    copy_bytes(line, buffer.bytes());
+    copy_bytes(later_line, later_buffer.bytes());
+  }
   scratch_.push_back(number);
   scratch_turns_.release();
   co_return is_read;
@@ -323,7 +342,9 @@ Task<bool> MdsLink::read_line(Bytes offset, std::span<std::byte> line) {
 Task<bool> MdsLink::read_members() {
   for (;;) {
     MembersLine line;
-    const bool is_read = co_await read_line(0, std::as_writable_bytes(std::span(&line, 1)));
+    const fabric::RemoteAddress words{fabric::RemoteKey{welcome_.words_key}, 0};
+    const bool is_read =
+        co_await read_lines(words, std::as_writable_bytes(std::span(&line, 1)), words, {});
     if (!is_read) co_return false;
     if (line.epoch != 0 && line.epoch == line.same_epoch) {
       if (line.epoch > members_.epoch) members_ = line;

@@ -97,6 +97,9 @@ class MdsLink {
 
   // One-sided READs. Each returns false if the connection broke.
   Task<bool> read_words(std::uint64_t inode, InodeWords& words);
+  // READs the words of two inodes in one round trip, those of `later` not before the others.
+  Task<bool> read_words(std::uint64_t inode, InodeWords& words, std::uint64_t later,
+                        InodeWords& later_words);
   Task<bool> read_record(std::uint64_t inode, nova::InodeRecord& record);
   // Bytes of the MDS' region.
   Task<bool> read(Bytes offset, fabric::LocalBuffer into);
@@ -135,9 +138,13 @@ class MdsLink {
   Task<bool> send_only(Outgoing request);
   Task<bool> fetch(Bytes offset, fabric::LocalBuffer into);
   Task<bool> fetch_copy(Bytes offset, std::span<std::byte> into);
-  Task<bool> fetch_words(std::uint64_t inode, InodeWords& words);
+  Task<bool> fetch_words(std::uint64_t inode, InodeWords& words, std::uint64_t later,
+                         InodeWords* later_words);
+  fabric::RemoteAddress words_of(std::uint64_t inode) const;
   Task<Connected> try_to_connect();
-  Task<bool> read_line(Bytes offset, std::span<std::byte> line);
+  // READs the line at `from`, and the one at `later` after it unless that line is empty.
+  Task<bool> read_lines(fabric::RemoteAddress from, std::span<std::byte> line,
+                        fabric::RemoteAddress later, std::span<std::byte> later_line);
   std::uint32_t compose(rpc::Call call, const Outgoing& request);
   static void take(MdsConnection& connection, const fabric::ReceiveCompletion& completion);
   fabric::LocalBuffer request_buffer(rpc::Call call) const;

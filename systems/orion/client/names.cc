@@ -27,13 +27,6 @@ Outgoing request_for(Request request, InodeNumber inode, std::string_view name, 
 // again, so often.
 constexpr int kMostLookUps = 1000;
 
-// Identifies the state of a log; absent if there is no copy of it.
-using LogState = std::optional<std::pair<std::uint64_t, std::uint64_t>>;
-LogState state_of(const nova::Inode& inode) {
-  if (!inode.loaded) return std::nullopt;
-  return std::pair(inode.generation, inode.log.tail);
-}
-
 constexpr Picoseconds kBetweenAsking = Microseconds(1);
 
 void add_bytes(std::vector<std::byte>& to, const void* from, std::size_t size) {
@@ -67,13 +60,16 @@ void describe(const fs::NewInode& inode, Outgoing& request) {
 
 }  // namespace
 
-// The name and the attributes must have been so at the same time. If the inode has not changed since
-// before the directory was looked at, they were; otherwise the directory must not have changed either.
+// The name and the attributes must have been so at the same time: the directory's tail is READ again
+// after that of the inode, in the same round trip, and must not have moved.
 Task<Result<fs::Attributes>> Session::look_up(InodeNumber directory, std::string_view name) {
   for (int i = 0; i < kMostLookUps; ++i) {
     std::uint64_t number = 0;
     std::uint32_t type = 0;
-    LogState of_directory;
+    std::uint64_t connection = 0;
+    Inodes::LaterLook later{.inode = number_of(directory)};
+    std::uint64_t generation = 0;
+    std::uint64_t tail = 0;
     {
       const Inodes::Use in = co_await inodes_.use(number_of(directory));
       const std::errc error = co_await use_directory(*in);
@@ -83,26 +79,19 @@ Task<Result<fs::Attributes>> Session::look_up(InodeNumber directory, std::string
       if (found == nullptr) co_return fail(std::errc::no_such_file_or_directory);
       number = found->inode;
       type = static_cast<std::uint32_t>(found->type) << 12;
-      of_directory = state_of(in->inode);
+      connection = in->connection;
+      generation = in->inode.generation;
+      tail = in->inode.log.tail;
     }
-    fs::Attributes attributes{.inode = InodeNumber{number}, .mode = type, .damaged = true};
-    {
-      const Inodes::Use child = co_await inodes_.use(number);
-      const bool was_known = child->connection == link_.connection();
-      const LogState before = state_of(child->inode);
-      const std::errc error = co_await inodes_.refresh(*child);
-      if (error == std::errc::no_such_file_or_directory) continue;
-      if (error != std::errc{} && error != std::errc::io_error) co_return fail(error);
-      if (error == std::errc{}) {
-        attributes = child->inode.attributes();
-        // They were the same when the directory was looked at.
-        if (was_known && before && before == state_of(child->inode)) co_return attributes;
-      }
-    }
-    const Inodes::Use in = co_await inodes_.use(number_of(directory));
-    const std::errc error = co_await use_directory(*in);
-    if (error != std::errc{}) co_return fail(error);
-    if (state_of(in->inode) == of_directory) co_return attributes;
+    const Inodes::Use child = co_await inodes_.use(number);
+    const std::errc error = co_await inodes_.refresh(*child, &later);
+    if (error == std::errc::no_such_file_or_directory) continue;
+    if (error != std::errc{} && error != std::errc::io_error) co_return fail(error);
+    const bool is_same = link_.connection() == connection && later.words.exists() &&
+                         later.words.generation() == generation && later.words.tail == tail;
+    if (!is_same) continue;
+    if (error == std::errc{}) co_return child->inode.attributes();
+    co_return fs::Attributes{.inode = InodeNumber{number}, .mode = type, .damaged = true};
   }
   co_return fail(std::errc::io_error);
 }

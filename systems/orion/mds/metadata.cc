@@ -128,7 +128,7 @@ void Metadata::changed(std::uint64_t inode) {
 Task<bool> Metadata::settle() {
   if (mirror_ == nullptr) co_return true;
   const bool is_settled = co_await mirror_->settle();
-  // What was freed since the last change may be all that is waited for.
+  // Those who wait may wait for nothing but blocks that were freed after the last change.
   if (is_settled && mirror_->has_everything()) {
     publish_until(mirror_->changes(), Executor::current().now());
   }

@@ -106,7 +106,7 @@ const Mistake kMistakes[] = {
      "perdura: --histories: '3x' is not HISTORIES or HISTORIESxSCHEDULES, both from 1 to "},
     {"crash erda --schedule fast",
      "perdura: --schedule: fast not in {equal-writers,slow-writer,appends,threads,session,"
-     "sessions,writers,pools}"},
+     "sessions,copies,writers,pools}"},
     {"doctor --root /nowhere", "perdura: doctor: --root /nowhere: there is no such folder"},
     {"advise --responder /nowhere", "perdura: advise: --responder /nowhere: there is no such file"},
     {"advise --responder " PERDURA_SOURCE_DIR "/README.md",
