@@ -134,6 +134,9 @@ class DeathAndPowerFailure {
 
 class Restarted : public testing::TestWithParam<services::ServedSystem> {};
 
+// A history of more moments is not explored at more of them than this.
+constexpr std::uint64_t kMostDeaths = 160;
+
 // Explores moments at which the process dies, each `stride`-th one, until one loses something.
 // Returns how many were tried, and adds what happened.
 std::uint64_t explore_deaths(const SoakCase& one, std::uint64_t seed, std::uint64_t stride,
@@ -142,6 +145,10 @@ std::uint64_t explore_deaths(const SoakCase& one, std::uint64_t seed, std::uint6
   Failures planned{.of_one = seed % 4 >= 2, .later = Microseconds(seed % 2 == 0 ? 120 : 30)};
   // An operation has ended, and another one has begun.
   if (seed % 3 == 2) planned.changes = 3;
+  const std::size_t moments = sim::list_crash_points([&](sim::Failure& failure) {
+                                DeathAndPowerFailure(one, seed, planned).run(failure);
+                              }).size();
+  stride = std::max(stride, moments / kMostDeaths);
   // All histories begin alike, with the making of the store, so they try different moments.
   sim::ExploreOptions options{.first = seed / 2 % stride, .stride = stride};
   options.progress = [](std::uint64_t, std::uint64_t) {

@@ -15,7 +15,7 @@ using fabric::LocalBuffer;
 
 namespace {
 
-// The memory of a link: request buffers, reply buffers, scratch buffers, and a payload.
+// The memory of a link: request buffers, reply buffers, scratch buffers.
 constexpr Bytes kReplyRoom = (sizeof(Reply) + kCacheLine - 1) / kCacheLine * kCacheLine;
 constexpr Bytes kScratch = 4 * KiB;
 
@@ -32,7 +32,13 @@ constexpr Picoseconds kBetweenAttempts = Microseconds(200);
 
 MdsLink::MdsLink(Thread& thread, NodeId mds, const Parameters& parameters, std::uint64_t mount,
                  bool published)
-    : thread_(thread), mds_(mds), parameters_(parameters), mount_(mount), published_(published) {}
+    : thread_(thread),
+      mds_(mds),
+      parameters_(parameters),
+      mount_(mount),
+      published_(published),
+      payload_(thread, fmt::format("orion payload of port {}", thread.endpoint.address().port),
+               Access::remote_read) {}
 
 Task<bool> MdsLink::connect() {
   while (is_connecting_) co_await wait(connecting_);
@@ -46,13 +52,10 @@ Task<bool> MdsLink::connect() {
 }
 
 void MdsLink::prepare_memory() {
-  const Bytes first_payload = kCalls * (kMessageRoom + kReplyRoom + kScratch);
   memory_ = thread_.node.create_region(
       fmt::format("orion link of port {}", thread_.endpoint.address().port),
-      first_payload + kLargestPayload, pmem::Medium::dram);
-  registered_ = thread_.endpoint.register_memory(*memory_, 0, first_payload, Access::local);
-  payload_ = thread_.endpoint.register_memory(*memory_, first_payload, kLargestPayload,
-                                              Access::remote_read);
+      kCalls * (kMessageRoom + kReplyRoom + kScratch), pmem::Medium::dram);
+  registered_ = thread_.endpoint.register_memory(*memory_, Access::local);
   for (std::uint32_t i = 0; i < kCalls; ++i) scratch_.push_back(i);
 }
 
@@ -139,14 +142,14 @@ std::uint32_t MdsLink::compose(rpc::Call call, const Outgoing& request) {
     arguments.name_length = static_cast<std::uint16_t>(request.name.size());
     arguments.other_length = static_cast<std::uint16_t>(request.other_name.size());
     arguments.payload_length = static_cast<std::uint32_t>(request.payload.size());
-    arguments.payload_key = payload_.key.value;
+    if ((header.flags & kByReference) != 0) arguments.payload_key = payload_.memory().key.value;
     add(rpc::bytes_of(arguments));
     add(std::as_bytes(std::span(request.name.data(), request.name.size())));
     add(std::as_bytes(std::span(request.other_name.data(), request.other_name.size())));
   }
   if ((header.flags & kByReference) != 0) {
-    copy_bytes(std::span(memory_->data() + payload_.offset, request.payload.size()),
-               request.payload);
+    const auto size = static_cast<std::uint32_t>(request.payload.size());
+    copy_bytes(payload_.memory().local(0, size).bytes(), request.payload);
   } else {
     add(request.payload);
   }
@@ -179,14 +182,14 @@ Task<std::optional<Reply>> MdsLink::call_now(Outgoing request) {
     if (request.payload.size() > kLargestPayload) {
       co_return Reply{.error = static_cast<std::int32_t>(std::errc::argument_list_too_long)};
     }
-    co_await payload_turn_.acquire();
+    co_await payload_.turn.acquire();
     request.header.flags |= kByReference;
   }
   const Connected connection = connection_;
   const auto lease = co_await connection->calls.begin();
   const bool is_other = request.connection != 0 && request.connection != number_;
   if (is_other || !connection->works()) {
-    if (refers) payload_turn_.release();
+    if (refers) payload_.turn.release();
     if (!is_other) co_return std::nullopt;
     co_return Reply{.error = kStale};
   }
@@ -201,7 +204,7 @@ Task<std::optional<Reply>> MdsLink::call_now(Outgoing request) {
       lease.call(), connection->completions,
       [&](const fabric::ReceiveCompletion& completion) { take(*connection, completion); });
   if (!co_await send) connection->calls.fail();
-  if (refers) payload_turn_.release();
+  if (refers) payload_.turn.release();
   co_return reply;
 }
 

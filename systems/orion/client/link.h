@@ -21,6 +21,7 @@
 #include "systems/orion/protocol/layout.h"
 #include "systems/orion/protocol/messages.h"
 #include "systems/orion/protocol/parameters.h"
+#include "systems/orion/protocol/payload_room.h"
 
 namespace perdura::systems::orion {
 
@@ -167,8 +168,7 @@ class MdsLink {
   nova::Geometry geometry_;
   std::unique_ptr<pmem::Region> memory_;
   fabric::MemoryRegion registered_;
-  fabric::MemoryRegion payload_;  // its part for payloads by reference, which the MDS READs
-  Semaphore payload_turn_{1};
+  PayloadRoom payload_;  // the MDS READs it
   Semaphore scratch_turns_{kCalls};
   std::vector<std::uint32_t> scratch_;  // free scratch buffers
   Connected connection_;

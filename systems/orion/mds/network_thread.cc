@@ -39,9 +39,7 @@ NetworkThread::NetworkThread(Thread& thread, const std::string& name, Metadata& 
                                          (parameters.sessions * kCalls + 1) * kReplyRoom,
                                          pmem::Medium::dram)),
       reply_memory_(thread.endpoint.register_memory(*replies_, Access::remote_write)),
-      payload_(thread.node.create_region(fmt::format("{} payload {}", name, context),
-                                         kLargestPayload, pmem::Medium::dram)),
-      payload_memory_(thread.endpoint.register_memory(*payload_, Access::local)),
+      payload_(thread, fmt::format("{} payload {}", name, context), Access::local),
       volume_memory_(thread.endpoint.register_memory(metadata.region(), Access::remote_read)),
       words_memory_(
           thread.endpoint.register_memory(metadata.words().region(), Access::remote_read)),
@@ -304,8 +302,8 @@ Task<bool> NetworkThread::fetch_payload(MdsSession& session, ParsedRequest& requ
                                         std::vector<std::byte>& payload) {
   const Arguments& given = request.arguments;
   if (given.payload_length > kLargestPayload || session.ended) co_return false;
-  co_await payload_turn_.acquire();
-  const LocalBuffer into = payload_memory_.local(0, given.payload_length);
+  co_await payload_.turn.acquire();
+  const LocalBuffer into = payload_.memory().local(0, given.payload_length);
   const fabric::RemoteAddress from{fabric::RemoteKey{given.payload_key}, given.payload_offset};
   const fabric::Completion read = co_await session.queue_pair->read(into, from);
   if (read) {
@@ -314,7 +312,7 @@ Task<bool> NetworkThread::fetch_payload(MdsSession& session, ParsedRequest& requ
     charge(Work::copy, payload.size());
     request.payload = payload;
   }
-  payload_turn_.release();
+  payload_.turn.release();
   co_return static_cast<bool>(read);
 }
 

@@ -16,6 +16,7 @@
 #include "systems/orion/mds/requests.h"
 #include "systems/orion/mds/session.h"
 #include "systems/orion/mds/store_links.h"
+#include "systems/orion/protocol/payload_room.h"
 
 namespace perdura::systems::orion {
 
@@ -110,9 +111,7 @@ class NetworkThread : public std::enable_shared_from_this<NetworkThread> {
   fabric::MemoryRegion buffer_memory_;
   std::unique_ptr<pmem::Region> replies_;
   fabric::MemoryRegion reply_memory_;
-  std::unique_ptr<pmem::Region> payload_;  // holds that of one request at a time
-  fabric::MemoryRegion payload_memory_;
-  Semaphore payload_turn_{1};
+  PayloadRoom payload_;
   fabric::MemoryRegion volume_memory_;
   fabric::MemoryRegion words_memory_;
   std::uint32_t max_inline_;
