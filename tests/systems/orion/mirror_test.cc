@@ -160,6 +160,44 @@ TEST(OrionMirror, KeepsWhatSessionsThatShareFilesHaveDone) {
   }
 }
 
+// Nothing that the mirror lacks may be told to anybody. Here it stands still while a session creates a
+// file: another session must not see the file before the mirror goes on.
+TEST(OrionMirror, LacksNothingThatASessionSees) {
+  const Time stands_still{std::chrono::milliseconds(20)};
+  const Time goes_on{std::chrono::milliseconds(21)};
+  Home home(mirrored(), config(true));
+  sim::SimPlatform platform(perdura::test::erda_testbed(), fs::test::nodes_for(mirrored(), 1));
+  for (std::uint32_t thread = 0; thread < 4; ++thread) {
+    platform.stall(kMirror, thread, {{stands_still, goes_on}});
+  }
+  home.start(platform);
+  std::shared_ptr<fs::FileSystem> files;
+  std::optional<Time> created;
+  std::optional<Time> seen;
+  platform.start(kClientOfPair, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    co_await home.make(thread, {});
+    files = co_await home.mount(thread);
+    const auto session = files->attach(thread);
+    EXPECT_LT(thread.executor.now(), stands_still);
+    co_await sleep_for(stands_still + Microseconds(10) - thread.executor.now());
+    co_await create(*session, "file");
+    created = thread.executor.now();
+    while (!seen) co_await sleep_for(Microseconds(10));
+  });
+  platform.start(kClientOfPair, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    while (!files) co_await sleep_for(Microseconds(10));
+    const auto session = files->attach(thread);
+    while (!seen) {
+      if (co_await session->look_up(kRootInode, "file")) seen = thread.executor.now();
+      co_await sleep_for(Microseconds(2));
+    }
+  });
+  platform.run();
+  ASSERT_TRUE(created && seen);
+  EXPECT_GE(*created, goes_on);
+  EXPECT_GE(*seen, goes_on);
+}
+
 // Names that a new mount finds.
 Task<std::size_t> count_names(Home& home, Thread& thread) {
   const auto files = co_await home.mount(thread);
@@ -184,8 +222,11 @@ Task<> create_files(Home& home, Thread& thread, std::string prefix, int count) {
 // primary is the mirror, and takes over in turn.
 TEST(OrionMirror, TakesOver) {
   constexpr Picoseconds kUntilItFollows = std::chrono::milliseconds(20);
+  constexpr Time kEnd{std::chrono::seconds(60)};
   Home home(mirrored(), config(true));
   sim::SimPlatform platform(perdura::test::erda_testbed(), fs::test::nodes_for(mirrored(), 1));
+  bool has_ended = false;
+  platform.at(kEnd, [&] { platform.kill(kClientOfPair); });
   home.start(platform);
   platform.start(kClientOfPair, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
     const auto kill = [&](NodeId node) {
@@ -221,8 +262,10 @@ TEST(OrionMirror, TakesOver) {
     co_await create_files(home, thread, "at both again ", 4);
     co_await kill(kFirstMds);
     EXPECT_EQ(co_await count_names(home, thread), 21U);
+    has_ended = true;
   });
   platform.run();
+  EXPECT_TRUE(has_ended) << "nobody is the MDS any more";
 }
 
 void expect_refused(const fs::FsConfig& config, const std::string& why) {
