@@ -14,6 +14,8 @@
 #include "services/fs/model/model_file_system.h"
 #include "services/fs/tree.h"
 #include "tests/services/fs/home.h"
+#include "tests/services/fs/random_choices.h"
+#include "tests/services/fs/same_results.h"
 
 namespace perdura::fs::test {
 
@@ -32,17 +34,17 @@ inline FsConfig config_of(const FsSystem& system, bool is_small) {
 }
 
 // Sizes, names and numbers are few, so that operations meet.
-class RandomOperations {
+class RandomOperations : RandomChoices {
  public:
   RandomOperations(Thread& thread, const FsSystem& system, FsConfig config, std::uint64_t seed)
-      : thread_(&thread),
+      : RandomChoices(seed),
+        thread_(&thread),
         own_home_(std::make_unique<Home>(system, std::move(config))),
-        home_(*own_home_),
-        random_(seed) {}
+        home_(*own_home_) {}
   // On a file system that may have servers, which have been started. It is mounted twice then, once
   // for each session.
   RandomOperations(Thread& thread, Home& home, std::uint64_t seed)
-      : thread_(&thread), home_(home), random_(seed) {}
+      : RandomChoices(seed), thread_(&thread), home_(home) {}
 
   Task<> begin() {
     co_await make();
@@ -285,42 +287,6 @@ class RandomOperations {
     return {static_cast<std::int64_t>(clock_ / 1'000'000'000),
             static_cast<std::uint32_t>(clock_ % 1'000'000'000)};
   }
-  std::uint64_t any(std::uint64_t below) { return random_() % below; }
-  InodeNumber inode() {
-    for (int tries = 0; tries < 8 && !known_.empty(); ++tries) {
-      const InodeNumber number = known_[any(known_.size())];
-      if (model_.exists(number)) return number;
-    }
-    std::erase_if(known_, [&](InodeNumber number) { return !model_.exists(number); });
-    return kRootInode;
-  }
-  InodeNumber directory() {
-    for (int tries = 0; tries < 4; ++tries) {
-      const InodeNumber number = inode();
-      if (model_.attributes(number)->is_directory() || any(16) == 0) return number;
-    }
-    return kRootInode;
-  }
-  InodeNumber file() {
-    for (int tries = 0; tries < 6; ++tries) {
-      const InodeNumber number = inode();
-      if (model_.attributes(number)->is_regular() || any(16) == 0) return number;
-    }
-    return inode();
-  }
-  std::string name() {
-    if (any(50) == 0)
-      return std::array<std::string, 4>{"", "..", "a/b", std::string(256, 'x')}[any(4)];
-    const char letter = static_cast<char>('a' + any(6));
-    if (any(10) == 0) return std::string(200 + any(56), letter);
-    return {letter};
-  }
-  std::vector<std::byte> bytes(std::size_t most) {
-    std::vector<std::byte> result(any(4) == 0 ? any(most + 1) : any(200));
-    for (std::byte& byte : result) byte = static_cast<std::byte>(random_());
-    return result;
-  }
-  Bytes place() { return any(3) == 0 ? any(10) * kBlock : any(10 * kBlock); }
   WriteOptions options() { return {now(), any(3) == 0}; }
 
   // Whether the system had room, so that the model is to do the same. What it refuses for want of
@@ -335,42 +301,6 @@ class RandomOperations {
     ++refused_;
     return false;
   }
-  template <class T, class U>
-  static void expect_same(const Result<T>& found, const Result<U>& expected, const char* what) {
-    const auto text = [](const auto& result) {
-      return result ? std::string("done") : std::make_error_code(result.error()).message();
-    };
-    EXPECT_EQ(text(found), text(expected)) << what;
-  }
-  static void expect_same_attributes(Attributes found, Attributes expected, const char* what) {
-    EXPECT_GE(found.blocks, expected.blocks) << what;
-    found.generation = expected.generation;
-    found.blocks = expected.blocks;
-    if (found.is_directory()) found.size = expected.size;
-    EXPECT_TRUE(found == expected) << what << " inode " << static_cast<std::uint64_t>(found.inode);
-  }
-  static void compare(const Result<Attributes>& found, const Result<Attributes>& expected,
-                      const char* what) {
-    expect_same(found, expected, what);
-    if (found && expected) expect_same_attributes(*found, *expected, what);
-  }
-
-  NewInode new_inode() {
-    static constexpr std::array<std::uint32_t, 10> kTypes{
-        S_IFREG, S_IFREG, S_IFREG, S_IFREG, S_IFDIR, S_IFDIR, S_IFDIR, S_IFLNK, S_IFIFO, S_IFCHR};
-    NewInode made{.mode = kTypes[any(10)] | static_cast<std::uint32_t>(any(07777)),
-                  .uid = static_cast<std::uint32_t>(any(3)),
-                  .gid = static_cast<std::uint32_t>(any(3)),
-                  .device = any(1000)};
-    target_ = std::string(1 + (any(4) == 0 ? any(4095) : any(150)), 't');
-    if ((made.mode & S_IFMT) == S_IFLNK) made.target = target_;
-    extended_.clear();
-    if (any(4) == 0) extended_.push_back({"user.first", bytes(300)});
-    if (any(20) == 0) extended_.push_back({"system.posix_acl_access", bytes(3000)});
-    made.extended = extended_;
-    return made;
-  }
-
   Task<> create(Session& session) {
     const InodeNumber in = directory();
     const std::string text = name();
@@ -455,11 +385,6 @@ class RandomOperations {
     };
     const auto found = co_await session.change(changed, change);
     if (had_room(found)) compare(found, model_.change(changed, change), "change");
-  }
-  std::string extended_name() {
-    if (any(30) == 0) return std::string(any(2) * 256, 'n');
-    return any(8) == 0 ? std::string(255, 'n')
-                       : std::string("user.") + static_cast<char>('a' + any(4));
   }
   Task<> set_extended(Session& session) {
     const InodeNumber changed = inode();
@@ -597,15 +522,10 @@ class RandomOperations {
   Thread* thread_;
   std::unique_ptr<Home> own_home_;
   Home& home_;
-  std::mt19937_64 random_;
-  Model model_;
   std::array<std::shared_ptr<FileSystem>, 2> files_;  // one, or one for each session
   std::array<std::unique_ptr<Session>, 2> sessions_;
   std::uint64_t clock_ = 1'000'000'000'000;
-  std::vector<InodeNumber> known_{kRootInode};
   std::vector<std::pair<InodeNumber, std::size_t>> held_;  // and the session that holds it
-  std::string target_;
-  std::vector<ExtendedAttribute> extended_;
   // Does to the model the same as the operation under way, which may create a name in a directory.
   std::function<void(Model&)> under_way_;
   std::optional<std::pair<InodeNumber, std::string>> creates_;
