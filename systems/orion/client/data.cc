@@ -2,6 +2,9 @@
 // its own chunks, in its own node's store if it has one; then a log commit puts them in place of the
 // old ones.
 #include <algorithm>
+#include <list>
+#include <map>
+#include <utility>
 
 #include "platform/runtime/work.h"
 #include "systems/orion/client/session.h"
@@ -15,6 +18,8 @@ namespace {
 // A write that others have overtaken is repeated, so often without a pause.
 constexpr int kMostAtOnce = 2;
 constexpr Picoseconds kBetweenRepetitions = Microseconds(2);
+// Operations of several pages do not send or fetch them one after the other.
+constexpr std::size_t kMostPagesUnderWay = 16;
 
 }  // namespace
 
@@ -36,37 +41,114 @@ Task<Result<Bytes>> Session::read(InodeNumber number, Bytes offset, std::span<st
   }
 }
 
+// Pages that an operation sends or fetches, several at a time. A buffer is waited for only while none
+// is under way, so that operations that need several do not wait for each other.
+class Session::PagesUnderWay {
+ public:
+  explicit PagesUnderWay(Session& session) : session_(session) {}
+  PagesUnderWay(const PagesUnderWay&) = delete;
+  PagesUnderWay& operator=(const PagesUnderWay&) = delete;
+
+  Task<PageCache::Pin> take_buffer() {
+    if (count() == kMostPagesUnderWay) co_await end_first();
+    while (count() > 0) {
+      if (std::optional<PageCache::Pin> free = session_.cache_.try_take()) {
+        co_return std::move(*free);
+      }
+      co_await end_first();
+    }
+    co_return co_await session_.cache_.take();
+  }
+  // Must be awaited before this is destroyed. Returns the first error.
+  Task<std::errc> end_all() {
+    while (count() > 0) co_await end_first();
+    co_return error_;
+  }
+  std::errc error() const { return error_; }
+
+ protected:
+  ~PagesUnderWay() = default;
+  virtual std::size_t count() const = 0;
+  virtual Task<> end_first() = 0;
+  void note(std::errc error) {
+    if (error_ == std::errc{}) error_ = error;
+  }
+  Session& session_;
+
+ private:
+  std::errc error_{};
+};
+
+class Session::PagesToRead final : public PagesUnderWay {
+ public:
+  using PagesUnderWay::PagesUnderWay;
+
+  // `into`: gets the bytes of the page from `from` on.
+  Task<> begin(std::uint64_t gpa, Bytes from, std::span<std::byte> into) {
+    Page& page = pages_.emplace_back(gpa, co_await take_buffer(), from, into);
+    co_await session_.stores_.begin_read(gpa, page.buffer.buffer(), page.read);
+  }
+
+ private:
+  struct Page {
+    Page(std::uint64_t number, PageCache::Pin pin, Bytes begin, std::span<std::byte> to)
+        : gpa(number), buffer(std::move(pin)), from(begin), into(to) {}
+    std::uint64_t gpa;
+    PageCache::Pin buffer;
+    Bytes from;
+    std::span<std::byte> into;
+    Stores::PageRead read{};
+  };
+
+  std::size_t count() const override { return pages_.size(); }
+  Task<> end_first() override {
+    Page& page = pages_.front();
+    const bool done = co_await session_.stores_.end_read(page.read);
+    if (done) {
+      page.buffer.is_now(page.gpa);
+      copy_bytes(page.into, page.buffer.bytes().subspan(page.from, page.into.size()));
+    } else {
+      note(std::errc::not_connected);
+    }
+    pages_.pop_front();
+  }
+
+  std::list<Page> pages_;
+};
+
 Task<std::errc> Session::read_pages(CachedInode& inode, Bytes offset, std::span<std::byte> into) {
+  PagesToRead under_way(*this);
   while (!into.empty()) {
     const Bytes begin = offset % kPage;
     const Bytes part = std::min<Bytes>(kPage - begin, into.size());
     const Mapped mapped = inode.inode.blocks.get(offset / kPage);
     if (!mapped || mapped.is_unwritten()) {
       std::fill_n(into.begin(), part, std::byte{0});
-    } else {
-      const std::errc error = co_await read_page(mapped.block(), begin, into.first(part));
-      if (error != std::errc{}) co_return error;
+    } else if (!copy_page(mapped.block(), begin, into.first(part))) {
+      co_await under_way.begin(mapped.block(), begin, into.first(part));
     }
     into = into.subspan(part);
     offset += part;
   }
-  co_return std::errc{};
+  co_return co_await under_way.end_all();
 }
 
-Task<std::errc> Session::read_page(std::uint64_t gpa, Bytes from, std::span<std::byte> into) {
+// Copies a page that is here, in this node's store or in the cache. Returns false if it is not.
+bool Session::copy_page(std::uint64_t gpa, Bytes from, std::span<std::byte> into) {
   if (stores_.is_local(gpa)) {
     stores_.local().read(page_of(gpa) * kPage + from, into);
-    co_return std::errc{};
+    return true;
   }
-  if (const std::optional<PageCache::Pin> page = cache_.find(gpa)) {
-    copy_bytes(into, page->bytes().subspan(from, into.size()));
-    co_return std::errc{};
-  }
-  const PageCache::Pin page = co_await cache_.take();
-  if (!co_await stores_.read(gpa, page.buffer())) co_return std::errc::not_connected;
-  page.is_now(gpa);
-  copy_bytes(into, page.bytes().subspan(from, into.size()));
-  co_return std::errc{};
+  const std::optional<PageCache::Pin> page = cache_.find(gpa);
+  if (page) copy_bytes(into, page->bytes().subspan(from, into.size()));
+  return page.has_value();
+}
+
+Task<std::errc> Session::read_page(std::uint64_t gpa, std::span<std::byte> into) {
+  if (copy_page(gpa, 0, into)) co_return std::errc{};
+  PagesToRead one(*this);
+  co_await one.begin(gpa, 0, into);
+  co_return co_await one.end_all();
 }
 
 Task<std::errc> Session::read_block(CachedInode& inode, std::uint64_t index,
@@ -76,7 +158,7 @@ Task<std::errc> Session::read_block(CachedInode& inode, std::uint64_t index,
   const Bytes valid =
       !mapped || mapped.is_unwritten() ? 0 : std::min(kPage, size - std::min(size, index * kPage));
   if (valid > 0) {
-    const std::errc error = co_await read_page(mapped.block(), 0, into.first(valid));
+    const std::errc error = co_await read_page(mapped.block(), into.first(valid));
     if (error != std::errc{}) co_return error;
   }
   std::fill(into.begin() + static_cast<std::ptrdiff_t>(valid), into.end(), std::byte{0});
@@ -123,36 +205,73 @@ Task<Result<std::vector<std::uint64_t>>> Session::pages_for(CachedInode& inode, 
   co_return pages;
 }
 
-Task<std::errc> Session::write_page(Change& change, std::uint64_t gpa, const PageCache::Pin& page) {
-  const std::errc written = co_await stores_.write(gpa, page.buffer(), change.sent);
-  if (written != std::errc{}) co_return written;
-  // An earlier try may have cached it, while this node's store was not up to date.
+// An earlier try may have cached the page, while this node's store was not up to date.
+void Session::note_written(std::uint64_t gpa, const PageCache::Pin& page) {
   stores_.is_local(gpa) ? cache_.drop(gpa, 1) : page.is_now(gpa);
-  co_return std::errc{};
 }
 
-// Writes the data to its pages. Blocks that it fills only in part start as copies of the current
-// contents; what follows the end of the file is zeros in every page.
+Task<std::errc> Session::write_page(Change& change, std::uint64_t gpa, const PageCache::Pin& page) {
+  const std::errc written = co_await stores_.write(gpa, page.buffer(), change.sent);
+  if (written == std::errc{}) note_written(gpa, page);
+  co_return written;
+}
+
+class Session::PagesToWrite final : public PagesUnderWay {
+ public:
+  PagesToWrite(Session& session, Change& change) : PagesUnderWay(session), change_(change) {}
+
+  Task<> begin(std::uint64_t gpa, PageCache::Pin buffer) {
+    Page& page = pages_.emplace_back(gpa, std::move(buffer));
+    co_await session_.stores_.begin_write(gpa, page.buffer.buffer(), change_.sent, page.write);
+  }
+
+ private:
+  struct Page {
+    Page(std::uint64_t number, PageCache::Pin pin) : gpa(number), buffer(std::move(pin)) {}
+    std::uint64_t gpa;
+    PageCache::Pin buffer;
+    Stores::PageWrite write{};
+  };
+
+  std::size_t count() const override { return pages_.size(); }
+  Task<> end_first() override {
+    Page& page = pages_.front();
+    const std::errc written = co_await session_.stores_.end_write(page.write, change_.sent);
+    written == std::errc{} ? session_.note_written(page.gpa, page.buffer) : note(written);
+    pages_.pop_front();
+  }
+
+  Change& change_;
+  std::list<Page> pages_;
+};
+
+// Writes the data to its pages. Blocks that it fills only in part, the first and the last one, start as
+// copies of the current contents; what follows the end of the file is zeros in every page. They are read
+// first, since reading takes a buffer, too, and the pages under way may have all of them.
 Task<std::errc> Session::write_blocks(CachedInode& inode, Change& change,
                                       std::span<const std::uint64_t> pages, Bytes offset,
                                       std::span<const std::byte> data) {
-  std::uint64_t index = offset / kPage;
+  std::map<std::uint64_t, std::vector<std::byte>> current;
+  for (const Bytes edge : {offset, offset + data.size()}) {
+    if (edge % kPage == 0 || current.contains(edge / kPage)) continue;
+    std::vector<std::byte>& contents = current[edge / kPage];
+    contents.resize(kPage);
+    const std::errc error = co_await read_block(inode, edge / kPage, contents);
+    if (error != std::errc{}) co_return error;
+  }
+  PagesToWrite under_way(*this, change);
   for (const std::uint64_t gpa : pages) {
     const Bytes begin = offset % kPage;
     const Bytes part = std::min<Bytes>(kPage - begin, data.size());
-    const PageCache::Pin page = co_await cache_.take();
-    if (part < kPage) {
-      const std::errc error = co_await read_block(inode, index, page.bytes());
-      if (error != std::errc{}) co_return error;
-    }
+    PageCache::Pin page = co_await under_way.take_buffer();
+    if (under_way.error() != std::errc{}) break;
+    if (part < kPage) copy_bytes(page.bytes(), current.at(offset / kPage));
     copy_bytes(page.bytes().subspan(begin, part), data.first(part));
-    const std::errc error = co_await write_page(change, gpa, page);
-    if (error != std::errc{}) co_return error;
+    co_await under_way.begin(gpa, std::move(page));
     data = data.subspan(part);
     offset += part;
-    ++index;
   }
-  co_return std::errc{};
+  co_return co_await under_way.end_all();
 }
 
 Task<Result<Bytes>> Session::try_write(CachedInode& inode, std::optional<Bytes> at,

@@ -23,17 +23,22 @@ std::optional<PageCache::Pin> PageCache::find(std::uint64_t gpa) {
 
 Task<PageCache::Pin> PageCache::take() {
   for (;;) {
-    // Twice around: the first time everything may have been used.
-    for (std::size_t i = 0; i < 2 * slots_.size(); ++i) {
-      const std::size_t at = hand_++ % slots_.size();
-      Slot& slot = slots_[at];
-      if (slot.pins > 0 || (slot.gpa != 0 && std::exchange(slot.used, false))) continue;
-      clear(slot);
-      slot.pins = 1;
-      co_return Pin(*this, static_cast<std::uint32_t>(at));
-    }
+    if (std::optional<Pin> free = try_take()) co_return std::move(*free);
     co_await wait(waiting_);
   }
+}
+
+std::optional<PageCache::Pin> PageCache::try_take() {
+  // Twice around: the first time everything may have been used.
+  for (std::size_t i = 0; i < 2 * slots_.size(); ++i) {
+    const std::size_t at = hand_++ % slots_.size();
+    Slot& slot = slots_[at];
+    if (slot.pins > 0 || (slot.gpa != 0 && std::exchange(slot.used, false))) continue;
+    clear(slot);
+    slot.pins = 1;
+    return Pin(*this, static_cast<std::uint32_t>(at));
+  }
+  return std::nullopt;
 }
 
 void PageCache::unpin(std::uint32_t slot) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -45,6 +46,8 @@ class PageCache {
   std::optional<Pin> find(std::uint64_t gpa);
   // A buffer for any page. Waits while all are pinned.
   Task<Pin> take();
+  // The same; nullopt if all are pinned.
+  std::optional<Pin> try_take();
   void drop(std::uint64_t first, std::uint64_t count);
   std::uint64_t hits() const { return hits_; }
 

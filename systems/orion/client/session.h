@@ -94,6 +94,10 @@ class Session final : public fs::Session, public fs::LockSession {
                               Bytes length, const fs::WriteOptions& options) override;
 
  private:
+  class PagesUnderWay;
+  class PagesToRead;
+  class PagesToWrite;
+
   // The log entries of an operation, and the pages that they give to the file.
   struct Change {
     std::vector<std::byte> entries;
@@ -149,9 +153,12 @@ class Session final : public fs::Session, public fs::LockSession {
   Task<Result<std::vector<std::uint64_t>>> pages_for(CachedInode& inode, Change& change,
                                                      std::uint64_t first, std::uint64_t last);
   Task<std::errc> read_pages(CachedInode& inode, Bytes offset, std::span<std::byte> into);
-  Task<std::errc> read_page(std::uint64_t gpa, Bytes from, std::span<std::byte> into);
+  bool copy_page(std::uint64_t gpa, Bytes from, std::span<std::byte> into);
+  // The first bytes of a page.
+  Task<std::errc> read_page(std::uint64_t gpa, std::span<std::byte> into);
   // The contents of a block of the file; zeros after the end of the file.
   Task<std::errc> read_block(CachedInode& inode, std::uint64_t index, std::span<std::byte> into);
+  void note_written(std::uint64_t gpa, const PageCache::Pin& page);
   Task<std::errc> write_page(Change& change, std::uint64_t gpa, const PageCache::Pin& page);
   Task<std::errc> write_blocks(CachedInode& inode, Change& change,
                                std::span<const std::uint64_t> pages, Bytes offset,

@@ -145,6 +145,35 @@ Task<bool> Stores::read(std::uint64_t gpa, LocalBuffer into) {
   return timed(in_reads_, read_from_any(gpa, into));
 }
 
+// From one of the stores; end_read() tries all of them.
+Task<> Stores::begin_read(std::uint64_t gpa, LocalBuffer into, PageRead& read) {
+  ++reads_;
+  read.gpa_ = gpa;
+  read.into_ = into;
+  read.begun_ = thread_.executor.now();
+  const std::size_t first = next_read_++;
+  for (std::size_t i = 0; i < stores_.size(); ++i) {
+    Store& store = *stores_[(first + i) % stores_.size()];
+    if (store.is_local || !can_read(store, gpa)) continue;
+    const Connected connection = co_await connect(store);
+    if (!connection) continue;
+    const fabric::RemoteAddress from{connection->key, page_of(gpa) * kPage};
+    read.posted_.emplace(
+        connection,
+        fabric::WorkRequest{.opcode = fabric::Opcode::read, .local = into, .remote = from});
+    read.posted_->operation.post();
+    co_return;
+  }
+}
+
+Task<bool> Stores::end_read(PageRead& read) {
+  bool done = false;
+  if (read.posted_) done = static_cast<bool>(co_await read.posted_->operation);
+  if (!done) done = co_await read_from_any(read.gpa_, read.into_);
+  in_reads_ += thread_.executor.now() - read.begun_;
+  co_return done;
+}
+
 Task<bool> Stores::read_from_any(std::uint64_t gpa, LocalBuffer into) {
   for (;;) {
     const std::uint64_t epoch = link_.members().epoch;
@@ -152,9 +181,7 @@ Task<bool> Stores::read_from_any(std::uint64_t gpa, LocalBuffer into) {
     const std::size_t first = next_read_++;
     for (std::size_t i = 0; i < stores_.size(); ++i) {
       Store& store = *stores_[(first + i) % stores_.size()];
-      if (store.group != group_of(gpa) || !contains(link_.members().members, store.number)) {
-        continue;
-      }
+      if (!can_read(store, gpa)) continue;
       const bool done = co_await read_from(store, gpa, into);
       if (done) co_return true;
     }
@@ -166,22 +193,40 @@ Task<bool> Stores::read_from_any(std::uint64_t gpa, LocalBuffer into) {
 // --- writing
 
 Task<std::errc> Stores::write(std::uint64_t gpa, LocalBuffer from, PagesSent& sent) {
-  return timed(in_writes_, write_to_all(gpa, from, sent));
+  PageWrite write;
+  co_await begin_write(gpa, from, sent, write);
+  co_return co_await end_write(write, sent);
 }
 
-Task<std::errc> Stores::write_to_all(std::uint64_t gpa, LocalBuffer from, PagesSent& sent) {
+Task<> Stores::begin_write(std::uint64_t gpa, LocalBuffer from, PagesSent& sent, PageWrite& write) {
+  write.begun_ = thread_.executor.now();
   const MembersLine members = link_.members();
   if (sent.epoch == 0) sent.epoch = members.epoch;
-  if (sent.epoch != members.epoch) co_return std::errc::resource_unavailable_try_again;
+  if (sent.epoch != members.epoch) {
+    write.error_ = std::errc::resource_unavailable_try_again;
+    co_return;
+  }
   for (const auto& store : stores_) {
     if (store->group != group_of(gpa) || !contains(members.targets, store->number)) continue;
-    const bool done = co_await write_to(*store, gpa, from, sent);
-    if (!done) co_return co_await follow_members(sent.epoch);
+    const bool is_under_way = co_await write_to(*store, gpa, from, sent, write);
+    if (is_under_way) continue;
+    write.error_ = std::errc::not_connected;
+    co_return;
   }
-  co_return std::errc{};
 }
 
-Task<bool> Stores::write_to(Store& store, std::uint64_t gpa, LocalBuffer from, PagesSent& sent) {
+Task<std::errc> Stores::end_write(PageWrite& write, const PagesSent& sent) {
+  for (Posted& posted : write.posted_) {
+    const fabric::Completion done = co_await posted.operation;
+    if (!done) write.error_ = std::errc::not_connected;
+  }
+  in_writes_ += thread_.executor.now() - write.begun_;
+  if (write.error_ == std::errc::not_connected) co_return co_await follow_members(sent.epoch);
+  co_return write.error_;
+}
+
+Task<bool> Stores::write_to(Store& store, std::uint64_t gpa, LocalBuffer from, PagesSent& sent,
+                            PageWrite& write) {
   if (store.is_local) {
     sent.by_immediates = false;
     local_->write_streaming(page_of(gpa) * kPage, from.bytes());
@@ -194,35 +239,36 @@ Task<bool> Stores::write_to(Store& store, std::uint64_t gpa, LocalBuffer from, P
   const bool strong = is_strong(store.group);
   // A device without immediates has the store asked instead.
   if (!durable_ && strong && thread_.endpoint.capabilities().write_with_immediate) {
-    co_return co_await write_immediate(store, *connection, gpa, from, sent);
+    co_return post_immediate(store, connection, gpa, from, sent, write);
   }
   sent.by_immediates = false;
   if (durable_ || strong) co_return co_await write_durably(*connection, gpa, from);
-  const fabric::RemoteAddress to{connection->key, page_of(gpa) * kPage};
-  const fabric::Completion done = co_await connection->queue_pair->write(from, to);
+  write.post(connection, {.opcode = fabric::Opcode::write,
+                          .local = from,
+                          .remote = {connection->key, page_of(gpa) * kPage}});
   store.unforced.push_back(page_of(gpa));
-  co_return static_cast<bool>(done);
+  co_return true;
 }
 
 // All pages of a commit go over one connection, so that the last acknowledgment stands for all.
-Task<bool> Stores::write_immediate(Store& store, StoreConnection& connection, std::uint64_t gpa,
-                                   LocalBuffer from, PagesSent& sent) {
-  const fabric::RemoteAddress to{connection.key, page_of(gpa) * kPage};
+bool Stores::post_immediate(const Store& store, const Connected& connection, std::uint64_t gpa,
+                            LocalBuffer from, PagesSent& sent, PageWrite& write) {
   auto force = std::find_if(sent.forces.begin(), sent.forces.end(),
                             [&](const Force& one) { return one.store == store.number; });
   if (force == sent.forces.end()) {
     force = sent.forces.insert(sent.forces.end(), {store.number, 0});
   }
-  const std::uint64_t sequence = connection.sequence + 1;
+  const std::uint64_t sequence = connection->sequence + 1;
   if (force->sequence != 0 && force->sequence >> kConnectionShift != sequence >> kConnectionShift) {
-    co_return false;
+    return false;
   }
   // The store counts what arrives, so only what is sent counts.
-  force->sequence = connection.sequence = sequence;
-  fabric::RdmaOperation write = connection.queue_pair->write_with_immediate(
-      from, to, static_cast<std::uint32_t>(page_of(gpa)));
-  const fabric::Completion done = co_await write;
-  co_return static_cast<bool>(done);
+  force->sequence = connection->sequence = sequence;
+  write.post(connection, {.opcode = fabric::Opcode::write_with_immediate,
+                          .immediate = static_cast<std::uint32_t>(page_of(gpa)),
+                          .local = from,
+                          .remote = {connection->key, page_of(gpa) * kPage}});
+  return true;
 }
 
 Task<bool> Stores::write_durably(StoreConnection& connection, std::uint64_t gpa, LocalBuffer from) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -53,9 +54,20 @@ class Stores {
   // READs a page into a buffer of the registered memory. Returns false if no store of its group can
   // be reached.
   Task<bool> read(std::uint64_t gpa, fabric::LocalBuffer into);
+  // The same in two steps, so that several pages are on their way at a time. The buffer and `read` must
+  // stay until end_read() has returned, which must follow begin_read().
+  class PageRead;
+  Task<> begin_read(std::uint64_t gpa, fabric::LocalBuffer into, PageRead& read);
+  Task<bool> end_read(PageRead& read);
   // Writes a page to the stores of its group. Returns resource_unavailable_try_again if the pages of the
   // commit have to be written again, not_connected if a store cannot be reached.
   Task<std::errc> write(std::uint64_t gpa, fabric::LocalBuffer from, PagesSent& sent);
+  // The same in two steps, so that several pages are on their way at a time. end_write() must follow
+  // begin_write(), in the order of the pages, and the buffer and `write` must stay until then.
+  class PageWrite;
+  Task<> begin_write(std::uint64_t gpa, fabric::LocalBuffer from, PagesSent& sent,
+                     PageWrite& write);
+  Task<std::errc> end_write(PageWrite& write, const PagesSent& sent);
   // The MDS has refused pages, since the epoch has changed. Returns as write() does.
   Task<std::errc> follow_members(std::uint64_t epoch);
   // Forces the pages that were only sent. Returns false if some may be lost.
@@ -96,17 +108,45 @@ class Stores {
   };
   static constexpr std::uint32_t kCalls = 32;
 
+ public:
+  struct Posted {
+    Posted(Connected of, const fabric::WorkRequest& request)
+        : connection(std::move(of)), operation(*connection->queue_pair, request) {}
+    Connected connection;  // outlives the operation
+    fabric::RdmaOperation operation;
+  };
+  class PageRead {
+    friend class Stores;
+    std::uint64_t gpa_ = 0;
+    fabric::LocalBuffer into_;
+    std::optional<Posted> posted_;
+    Time begun_{};
+  };
+  class PageWrite {
+    friend class Stores;
+    void post(const Connected& connection, const fabric::WorkRequest& request) {
+      posted_.emplace_back(connection, request).operation.post();
+    }
+    std::list<Posted> posted_;
+    std::errc error_{};
+    Time begun_{};
+  };
+
+ private:
   Task<bool> read_from_any(std::uint64_t gpa, fabric::LocalBuffer into);
-  Task<std::errc> write_to_all(std::uint64_t gpa, fabric::LocalBuffer from, PagesSent& sent);
   Task<Connected> connect(Store& store);
   Task<Connected> make_connection(Store& store);
-  Task<bool> write_to(Store& store, std::uint64_t gpa, fabric::LocalBuffer from, PagesSent& sent);
-  Task<bool> write_immediate(Store& store, StoreConnection& connection, std::uint64_t gpa,
-                             fabric::LocalBuffer from, PagesSent& sent);
+  Task<bool> write_to(Store& store, std::uint64_t gpa, fabric::LocalBuffer from, PagesSent& sent,
+                      PageWrite& write);
+  static bool post_immediate(const Store& store, const Connected& connection, std::uint64_t gpa,
+                             fabric::LocalBuffer from, PagesSent& sent, PageWrite& write);
   Task<bool> write_durably(StoreConnection& connection, std::uint64_t gpa,
                            fabric::LocalBuffer from);
   Task<bool> force(StoreConnection& connection, std::uint64_t page);
   Task<bool> read_from(Store& store, std::uint64_t gpa, fabric::LocalBuffer into);
+  bool can_read(const Store& store, std::uint64_t gpa) const {
+    return store.group == group_of(gpa) && contains(link_.members().members, store.number);
+  }
   bool is_strong(std::uint32_t group) const;
 
   Thread& thread_;
