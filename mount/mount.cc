@@ -266,6 +266,8 @@ class Mount {
       readers_.end_turn([&] { return channel.has_request(); });
       if (message) {
         readers_.begin_answer();
+        // While the thread waited in the kernel it did not notice connections that broke.
+        if (source_.is_shared()) co_await yield();
         co_await handle_one(handler, channel, *message);
         readers_.end_answer();
         // Lets background work of the system run.

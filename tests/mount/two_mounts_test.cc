@@ -423,6 +423,19 @@ TEST_F(TwoMountsTest, MountsAndServersEndInAnOrderlyWay) {
   EXPECT_EQ(read_file(mounts.b() / "kept"), "kept");
 }
 
+// No call was under way.
+TEST_F(TwoMountsTest, AServerThatWasStartedAgainBetweenCallsIsNotNoticed) {
+  TwoMounts mounts;
+  put(mounts.a() / "kept", "kept");
+  EXPECT_EQ(read_file(mounts.b() / "kept"), "kept");
+  for (const std::string server : {"mds", "left"}) {
+    mounts.end_server(server, SIGKILL);
+    mounts.serve({server});
+    EXPECT_EQ(read_file(mounts.a() / "kept"), "kept") << server;
+    EXPECT_EQ(read_file(mounts.b() / "kept"), "kept") << server;
+  }
+}
+
 TEST_F(TwoMountsTest, AKilledMountLeavesNothingBehind) {
   TwoMounts mounts;
   const std::uint64_t before = free_inodes(mounts.b());
