@@ -5,9 +5,12 @@
 
 namespace perdura::mount {
 
+// A mount may know inodes by more than their numbers (systems/orion/client/holds.h); programs see numbers.
+constexpr unsigned kNumberBits = 40;
+
 inline struct stat stat_of(const fs::Attributes& attributes) {
   struct stat found {};
-  found.st_ino = static_cast<ino_t>(attributes.inode);
+  found.st_ino = static_cast<ino_t>(attributes.inode) & ((ino_t{1} << kNumberBits) - 1);
   found.st_mode = attributes.mode;
   found.st_nlink = attributes.links;
   found.st_uid = attributes.uid;

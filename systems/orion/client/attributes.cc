@@ -40,7 +40,7 @@ nova::AttributesEntry entry_after(const nova::Inode& inode, const fs::AttributeC
 
 // A change with an extended attribute, which is an RPC.
 Outgoing request_for(InodeNumber inode, const fs::AttributeChange& change) {
-  Outgoing request{.header = {.request = Request::change, .inode = number_of(inode)}};
+  Outgoing request{.header = {.request = Request::change, .inode = identity_of(inode)}};
   Arguments& arguments = request.arguments;
   const auto give = [&](ChangePart part) { arguments.present |= static_cast<std::uint8_t>(part); };
   if (change.permissions) give(ChangePart::permissions), arguments.mode = *change.permissions;
@@ -69,14 +69,16 @@ Outgoing request_for(InodeNumber inode, const fs::AttributeChange& change) {
 }  // namespace
 
 Task<Result<fs::Attributes>> Session::attributes(InodeNumber number) {
-  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  const Inodes::Use inode = co_await inodes_.use(number);
   const std::errc error = co_await inodes_.refresh(*inode);
   if (error != std::errc{}) co_return fail(error);
-  co_return inode->inode.attributes();
+  fs::Attributes attributes = inode->inode.attributes();
+  attributes.inode = number;
+  co_return attributes;
 }
 
 Task<Result<std::string>> Session::read_link(InodeNumber number) {
-  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  const Inodes::Use inode = co_await inodes_.use(number);
   const std::errc error = co_await inodes_.refresh(*inode);
   if (error != std::errc{}) co_return fail(error);
   if (!inode->inode.is(S_IFLNK)) co_return fail(std::errc::invalid_argument);
@@ -103,13 +105,14 @@ Task<Result<fs::Attributes>> Session::change(InodeNumber number,
     }
     co_return co_await call_for_attributes(request);
   }
-  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  const Inodes::Use inode = co_await inodes_.use(number);
   for (;;) {
     const std::errc error = co_await inodes_.refresh(*inode);
     if (error != std::errc{}) co_return fail(error);
     const nova::AttributesEntry entry = entry_after(inode->inode, change);
     // The entry follows those of the copy directly, and others may follow it before the answer.
     fs::Attributes attributes = inode->inode.attributes();
+    attributes.inode = number;
     attributes.mode = entry.header.mode;
     attributes.uid = entry.uid;
     attributes.gid = entry.gid;
@@ -128,7 +131,7 @@ Task<Result<fs::Attributes>> Session::change(InodeNumber number,
 // --- extended attributes
 
 Task<Result<std::vector<std::byte>>> Session::extended(InodeNumber number, std::string_view name) {
-  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  const Inodes::Use inode = co_await inodes_.use(number);
   for (;;) {
     const std::errc error = co_await inodes_.refresh(*inode);
     if (error != std::errc{}) co_return fail(error);
@@ -156,7 +159,7 @@ Task<Result<std::vector<std::byte>>> Session::extended(InodeNumber number, std::
 }
 
 Task<Result<std::vector<std::string>>> Session::extended_names(InodeNumber number) {
-  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  const Inodes::Use inode = co_await inodes_.use(number);
   const std::errc error = co_await inodes_.refresh(*inode);
   if (error != std::errc{}) co_return fail(error);
   std::vector<std::string> names;
@@ -169,7 +172,7 @@ Task<Result<std::vector<std::string>>> Session::extended_names(InodeNumber numbe
 Task<Result<void>> Session::set_extended(InodeNumber number, std::string_view name,
                                          std::span<const std::byte> value, fs::AttributeMode mode,
                                          Timestamp now) {
-  Outgoing request{.header = {.request = Request::set_extended, .inode = number_of(number)},
+  Outgoing request{.header = {.request = Request::set_extended, .inode = identity_of(number)},
                    .name = shortened_name(name)};
   // A value that is too long need only be refused.
   request.payload = value.first(std::min<std::size_t>(value.size(), fs::kLargestAttribute + 1));
@@ -180,7 +183,7 @@ Task<Result<void>> Session::set_extended(InodeNumber number, std::string_view na
 
 Task<Result<void>> Session::remove_extended(InodeNumber number, std::string_view name,
                                             Timestamp now) {
-  Outgoing request{.header = {.request = Request::remove_extended, .inode = number_of(number)},
+  Outgoing request{.header = {.request = Request::remove_extended, .inode = identity_of(number)},
                    .name = shortened_name(name)};
   set_time(request.arguments, now);
   return call_without_value(request);

@@ -26,7 +26,7 @@ constexpr std::size_t kMostPagesUnderWay = 16;
 // --- reading
 
 Task<Result<Bytes>> Session::read(InodeNumber number, Bytes offset, std::span<std::byte> into) {
-  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  const Inodes::Use inode = co_await inodes_.use(number);
   for (;;) {
     std::errc error = co_await use_regular(*inode);
     if (error != std::errc{}) co_return fail(error);
@@ -321,7 +321,7 @@ Task<Result<Bytes>> Session::write_at(InodeNumber number, std::optional<Bytes> o
                                       std::span<const std::byte> data,
                                       const fs::WriteOptions& options) {
   const OwnPages::Use use(own_);
-  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  const Inodes::Use inode = co_await inodes_.use(number);
   for (int repetitions = 1;; ++repetitions) {
     const std::errc error = co_await use_regular(*inode);
     if (error != std::errc{}) co_return fail(error);
@@ -351,7 +351,7 @@ Task<Result<Bytes>> Session::append(InodeNumber inode, std::span<const std::byte
 // --- the rest
 
 Task<Result<Bytes>> Session::seek(InodeNumber number, Bytes offset, Seek what) {
-  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  const Inodes::Use inode = co_await inodes_.use(number);
   const std::errc error = co_await use_regular(*inode);
   if (error != std::errc{}) co_return fail(error);
   const nova::Inode& file = inode->inode;
@@ -373,7 +373,7 @@ Task<Result<Bytes>> Session::seek(InodeNumber number, Bytes offset, Seek what) {
 }
 
 Task<Result<void>> Session::sync(InodeNumber number) {
-  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  const Inodes::Use inode = co_await inodes_.use(number);
   const std::errc error = co_await inodes_.refresh(*inode);
   if (error != std::errc{}) co_return fail(error);
   co_return co_await sync_all();

@@ -1,5 +1,9 @@
 // The inodes that a mount holds (fs::Session::hold), shared by its sessions: the MDS learns of the
 // first hold of an inode and of the end of the last one.
+//
+// Holds are not durable. After a failure of the MDS an inode that had no name may be gone, and its number
+// another one's, while the kernel still knows it by that number. So a mount tells inodes apart that
+// have had the same number: the upper bits of an inode's identity say how often its number was lost.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +15,31 @@
 #include <vector>
 
 #include "platform/runtime/sync.h"
+#include "services/fs/fs.h"
 
 namespace perdura::systems::orion {
 
+inline constexpr unsigned kNumberBits = 40;
+
+inline std::uint64_t number_of(fs::InodeNumber inode) {
+  return static_cast<std::uint64_t>(inode) & ((std::uint64_t{1} << kNumberBits) - 1);
+}
+
 class Holds {
  public:
+  // Returns the identity of the inode that has this number now.
+  fs::InodeNumber identity(std::uint64_t number) {
+    if (!has_lost_) return fs::InodeNumber{number};
+    const std::lock_guard guard(lock_);
+    return fs::InodeNumber{number | losses_of(number) << kNumberBits};
+  }
+
   enum class Outcome : std::uint8_t {
     held,   // it was held before
     first,  // the caller must tell the MDS, and then call told()
     busy,   // another session is telling the MDS; ask again
   };
-  Outcome add(std::uint64_t inode) {
+  Outcome add(fs::InodeNumber inode) {
     const std::lock_guard guard(lock_);
     Held& held = held_[inode];
     if (held.count == 0 && !held.telling) {
@@ -33,7 +51,7 @@ class Holds {
     return Outcome::held;
   }
   // The MDS has been told, and holds the inode if `success`.
-  void told(std::uint64_t inode, bool success, std::uint64_t generation) {
+  void told(fs::InodeNumber inode, bool success, std::uint64_t generation) {
     const std::lock_guard guard(lock_);
     Held& held = held_[inode];
     held.telling = false;
@@ -45,28 +63,27 @@ class Holds {
     }
   }
   // Adds a hold that the MDS knows of already.
-  void made(std::uint64_t inode, std::uint64_t generation) {
+  void made(fs::InodeNumber inode, std::uint64_t generation) {
     const std::lock_guard guard(lock_);
     Held& held = held_[inode];
     ++held.count;
     held.generation = generation;
   }
   // Returns true if none is left; then the caller must tell the MDS.
-  bool remove(std::uint64_t inode, std::uint64_t count) {
+  bool remove(fs::InodeNumber inode, std::uint64_t count) {
     const std::lock_guard guard(lock_);
     const auto found = held_.find(inode);
     if (found == held_.end() || found->second.count == 0) return false;
     found->second.count -= std::min(found->second.count, count);
     if (found->second.count > 0) return false;
     const bool is_lost = found->second.is_lost;
-    if (is_lost) lost_.fetch_sub(1, std::memory_order_relaxed);
     if (!found->second.telling) held_.erase(found);
     return !is_lost;
   }
 
   // --- after a connection to the MDS has broken
   struct One {
-    std::uint64_t inode = 0;
+    fs::InodeNumber inode{};
     std::uint64_t generation = 0;
   };
   std::vector<One> all() {
@@ -78,18 +95,18 @@ class Holds {
     return all;
   }
   // The inode is gone, though it was held. Whoever holds it must not meet another one that has got its
-  // number: until it is released, the number stands for none.
-  void lose(std::uint64_t inode) {
+  // number: that has another identity.
+  void lose(fs::InodeNumber inode) {
     const std::lock_guard guard(lock_);
     const auto found = held_.find(inode);
     if (found == held_.end() || std::exchange(found->second.is_lost, true)) return;
-    lost_.fetch_add(1, std::memory_order_relaxed);
+    ++losses_[number_of(inode)];
+    has_lost_ = true;
   }
-  bool is_lost(std::uint64_t inode) {
-    if (lost_.load(std::memory_order_relaxed) == 0) return false;
+  bool is_lost(fs::InodeNumber inode) {
+    if (!has_lost_) return false;
     const std::lock_guard guard(lock_);
-    const auto found = held_.find(inode);
-    return found != held_.end() && found->second.is_lost;
+    return static_cast<std::uint64_t>(inode) >> kNumberBits != losses_of(number_of(inode));
   }
 
  private:
@@ -99,9 +116,15 @@ class Holds {
     std::uint64_t generation = 0;
     bool is_lost = false;
   };
+  std::uint64_t losses_of(std::uint64_t number) const {
+    const auto found = losses_.find(number);
+    return found == losses_.end() ? 0 : found->second;
+  }
+
   SpinLock lock_;
-  std::atomic<std::uint64_t> lost_{0};
-  std::map<std::uint64_t, Held> held_;
+  std::atomic<bool> has_lost_{false};
+  std::map<fs::InodeNumber, Held> held_;
+  std::map<std::uint64_t, std::uint64_t> losses_;  // how often a number was lost, if it was
 };
 
 }  // namespace perdura::systems::orion

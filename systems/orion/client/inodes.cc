@@ -38,7 +38,8 @@ Inodes::Inodes(Thread& thread, MdsLink& link, PageCache& pages, FileSystem& file
   }
 }
 
-Task<Inodes::Use> Inodes::use(std::uint64_t number) {
+Task<Inodes::Use> Inodes::use(fs::InodeNumber identity) {
+  const std::uint64_t number = number_of(identity);
   std::unique_ptr<CachedInode>& slot = inodes_[number];
   if (!slot) {
     slot = std::make_unique<CachedInode>();
@@ -47,6 +48,7 @@ Task<Inodes::Use> Inodes::use(std::uint64_t number) {
   CachedInode& inode = *slot;
   while (inode.busy) co_await wait(inode.waiting);
   inode.busy = true;
+  inode.identity = identity;
   inode.used = ++clock_;
   co_return Use(*this, inode);
 }
@@ -132,7 +134,7 @@ Task<std::errc> Inodes::refresh(CachedInode& inode, LaterLook* later) {
   if (inode.inode.number == 0 || inode.inode.number > link_.geometry().inodes) {
     co_return std::errc::no_such_file_or_directory;
   }
-  if (files_.holds().is_lost(inode.inode.number)) {
+  if (files_.holds().is_lost(inode.identity)) {
     co_return std::errc::no_such_file_or_directory;
   }
   for (int tries = 0; tries < kMostTries; ++tries) {

@@ -28,6 +28,7 @@
 namespace perdura::systems::orion {
 
 struct CachedInode {
+  fs::InodeNumber identity{};  // by which the operation that uses it knows the inode
   nova::Inode inode;
   nova::InodeBase base;                // as of inode.generation
   std::vector<std::uint32_t> buffers;  // copies of inode.log.pages, by index
@@ -64,7 +65,7 @@ class Inodes {
     CachedInode* inode_;
   };
   // Waits until no other operation of the session uses it.
-  Task<Use> use(std::uint64_t number);
+  Task<Use> use(fs::InodeNumber identity);
   // The words of an inode that are READ after those of another.
   struct LaterLook {
     std::uint64_t inode = 0;

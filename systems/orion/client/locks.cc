@@ -8,7 +8,7 @@ namespace perdura::systems::orion {
 namespace {
 
 Outgoing lock_request(InodeNumber inode, const LockArguments& arguments) {
-  return {.header = {.request = Request::lock, .inode = number_of(inode)},
+  return {.header = {.request = Request::lock, .inode = identity_of(inode)},
           .payload = std::as_bytes(std::span(&arguments, 1))};
 }
 

@@ -15,7 +15,7 @@ std::errc why_not_name(std::string_view name) {
 }
 
 Outgoing request_for(Request request, InodeNumber inode, std::string_view name, Timestamp now) {
-  Outgoing outgoing{.header = {.request = request, .inode = number_of(inode)},
+  Outgoing outgoing{.header = {.request = request, .inode = identity_of(inode)},
                     .name = shortened_name(name)};
   outgoing.arguments.seconds = now.seconds;
   outgoing.arguments.nanoseconds = now.nanoseconds;
@@ -71,7 +71,7 @@ Task<Result<fs::Attributes>> Session::look_up(InodeNumber directory, std::string
     std::uint64_t generation = 0;
     std::uint64_t tail = 0;
     {
-      const Inodes::Use in = co_await inodes_.use(number_of(directory));
+      const Inodes::Use in = co_await inodes_.use(directory);
       const std::errc error = co_await use_directory(*in);
       if (error != std::errc{}) co_return fail(error);
       if (const std::errc wrong = why_not_name(name); wrong != std::errc{}) co_return fail(wrong);
@@ -83,25 +83,28 @@ Task<Result<fs::Attributes>> Session::look_up(InodeNumber directory, std::string
       generation = in->inode.generation;
       tail = in->inode.log.tail;
     }
-    const Inodes::Use child = co_await inodes_.use(number);
+    const InodeNumber identity = files_->holds().identity(number);
+    const Inodes::Use child = co_await inodes_.use(identity);
     const std::errc error = co_await inodes_.refresh(*child, &later);
     if (error == std::errc::no_such_file_or_directory) continue;
     if (error != std::errc{} && error != std::errc::io_error) co_return fail(error);
     const bool is_same = link_.connection() == connection && later.words.exists() &&
                          later.words.generation() == generation && later.words.tail == tail;
     if (!is_same) continue;
-    if (error == std::errc{}) co_return child->inode.attributes();
-    co_return fs::Attributes{.inode = InodeNumber{number}, .mode = type, .damaged = true};
+    fs::Attributes found{.mode = type, .damaged = true};
+    if (error == std::errc{}) found = child->inode.attributes();
+    found.inode = identity;
+    co_return found;
   }
   co_return fail(std::errc::io_error);
 }
 
 Task<Result<InodeNumber>> Session::parent(InodeNumber directory) {
-  const Inodes::Use in = co_await inodes_.use(number_of(directory));
+  const Inodes::Use in = co_await inodes_.use(directory);
   const std::errc error = co_await use_directory(*in);
   if (error != std::errc{}) co_return fail(error);
   if (in->inode.links == 0) co_return fail(std::errc::no_such_file_or_directory);
-  co_return InodeNumber{in->inode.parent()};
+  co_return files_->holds().identity(in->inode.parent());
 }
 
 Task<Result<fs::Attributes>> Session::create(InodeNumber directory, std::string_view name,
@@ -119,15 +122,16 @@ Task<Result<fs::Attributes>> Session::create_unnamed(const fs::NewInode& inode, 
   describe(inode, request);
   request.payload = payload;
   const Result<fs::Attributes> made = co_await call_for_attributes(request);
-  if (made) files_->holds().made(number_of(made->inode), made->generation);
+  if (made) files_->holds().made(made->inode, made->generation);
   co_return made;
 }
 
 Task<Result<fs::Attributes>> Session::link(InodeNumber inode, InodeNumber directory,
                                            std::string_view name, Timestamp now) {
+  if (files_->holds().is_lost(directory)) co_return fail(std::errc::no_such_file_or_directory);
   Outgoing request = request_for(Request::link, inode, name, now);
   request.arguments.other = number_of(directory);
-  return call_for_attributes(request);
+  co_return co_await call_for_attributes(request);
 }
 
 Task<Result<void>> Session::unlink(InodeNumber directory, std::string_view name, Timestamp now) {
@@ -141,17 +145,18 @@ Task<Result<void>> Session::remove_directory(InodeNumber directory, std::string_
 
 Task<Result<void>> Session::rename(InodeNumber from, std::string_view name, InodeNumber to,
                                    std::string_view new_name, fs::RenameMode mode, Timestamp now) {
+  if (files_->holds().is_lost(to)) co_return fail(std::errc::no_such_file_or_directory);
   Outgoing request = request_for(Request::rename, from, name, now);
   request.other_name = shortened_name(new_name);
   request.arguments.other = number_of(to);
   request.arguments.how = static_cast<std::uint8_t>(mode);
-  return call_without_value(request);
+  co_return co_await call_without_value(request);
 }
 
 Task<Result<std::vector<fs::DirectoryEntry>>> Session::entries(InodeNumber directory,
                                                                std::uint64_t cookie,
                                                                std::size_t most) {
-  const Inodes::Use in = co_await inodes_.use(number_of(directory));
+  const Inodes::Use in = co_await inodes_.use(directory);
   const std::errc error = co_await use_directory(*in);
   if (error != std::errc{}) co_return fail(error);
   std::vector<fs::DirectoryEntry> found;
@@ -168,7 +173,7 @@ Task<Result<std::vector<fs::DirectoryEntry>>> Session::entries(InodeNumber direc
 }
 
 Task<Result<std::uint64_t>> Session::last_cookie(InodeNumber directory) {
-  const Inodes::Use in = co_await inodes_.use(number_of(directory));
+  const Inodes::Use in = co_await inodes_.use(directory);
   const std::errc error = co_await use_directory(*in);
   if (error != std::errc{}) co_return fail(error);
   co_return in->inode.directory->next_cookie() - 1;
@@ -176,7 +181,7 @@ Task<Result<std::uint64_t>> Session::last_cookie(InodeNumber directory) {
 
 Task<Result<void>> Session::hold(InodeNumber inode) {
   for (;;) {
-    switch (files_->holds().add(number_of(inode))) {
+    switch (files_->holds().add(inode)) {
       case Holds::Outcome::held:
         co_return Result<void>{};
       case Holds::Outcome::busy:
@@ -184,7 +189,7 @@ Task<Result<void>> Session::hold(InodeNumber inode) {
         break;
       case Holds::Outcome::first: {
         const Result<Reply> held = co_await call(request_for(Request::hold, inode, {}, {}));
-        files_->holds().told(number_of(inode), held.has_value(), held ? held->value : 0);
+        files_->holds().told(inode, held.has_value(), held ? held->value : 0);
         if (!held) co_return fail(held.error());
         co_return Result<void>{};
       }
@@ -193,7 +198,7 @@ Task<Result<void>> Session::hold(InodeNumber inode) {
 }
 
 Task<> Session::release(InodeNumber inode, std::uint64_t holds) {
-  if (!files_->holds().remove(number_of(inode), holds)) co_return;
+  if (!files_->holds().remove(inode, holds)) co_return;
   Outgoing request = request_for(Request::release, inode, {}, {});
   request.arguments.other = 1;
   co_await call_without_value(request);

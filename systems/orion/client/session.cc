@@ -74,9 +74,11 @@ Task<std::errc> Session::use_regular(CachedInode& inode) {
 // --- RPCs
 
 Task<Result<Reply>> Session::call(Outgoing request) {
-  if (files_->holds().is_lost(request.header.inode)) {
-    co_return fail(std::errc::no_such_file_or_directory);
-  }
+  // A connection that is new may have lost the inode.
+  if (!co_await link_.connect()) co_return fail(std::errc::not_connected);
+  const InodeNumber inode{request.header.inode};
+  if (files_->holds().is_lost(inode)) co_return fail(std::errc::no_such_file_or_directory);
+  request.header.inode = number_of(inode);
   const std::optional<Reply> reply = co_await link_.call(request);
   if (!reply) co_return fail(std::errc::not_connected);
   if (reply->error == kStale) co_return fail(std::errc::resource_unavailable_try_again);
@@ -94,13 +96,15 @@ Task<Result<void>> Session::call_without_value(Outgoing request) {
 Task<Result<fs::Attributes>> Session::call_for_attributes(Outgoing request) {
   const Result<Reply> reply = co_await call(request);
   if (!reply) co_return fail(reply.error());
-  co_return reply->attributes;
+  fs::Attributes attributes = reply->attributes;
+  attributes.inode = files_->holds().identity(number_of(attributes.inode));
+  co_return attributes;
 }
 
 // The MDS has released what the mount holds with its last session, or has lost it.
 Task<bool> Session::hold_again() {
   for (const Holds::One& one : files_->holds().all()) {
-    Outgoing request{.header = {.request = Request::hold, .inode = one.inode}};
+    Outgoing request{.header = {.request = Request::hold, .inode = number_of(one.inode)}};
     request.arguments.present = 1;
     request.arguments.device = one.generation;
     const std::optional<Reply> reply = co_await link_.call_now(request);
@@ -160,7 +164,7 @@ Task<std::errc> Session::commit(CachedInode& inode, Change& change, By by) {
 Task<std::errc> Session::commit_answered(CachedInode& inode, Change& change, By by) {
   const bool is_short = by == By::commit && change.entries.size() <= kMostCommitted;
   Outgoing request{.header = {.request = is_short ? Request::commit : Request::update,
-                              .inode = inode.inode.number,
+                              .inode = identity_of(inode.identity),
                               .generation = inode.inode.generation,
                               .tail = inode.inode.log.tail,
                               .epoch = change.sent.epoch},
@@ -187,7 +191,7 @@ Task<std::errc> Session::borrow(CachedInode& inode, Change& change, std::uint64_
                                 std::uint64_t count) {
   for (std::uint64_t done = 0; done < count;) {
     const std::uint64_t part = std::min(count - done, kMostBorrowed);
-    Outgoing request{.header = {.request = Request::borrow, .inode = inode.inode.number}};
+    Outgoing request{.header = {.request = Request::borrow, .inode = identity_of(inode.identity)}};
     request.arguments.other = first + done;
     request.arguments.device = part;
     const Result<Reply> reply = co_await call(request);

@@ -32,7 +32,8 @@ inline std::string_view shortened_name(std::string_view name) {
   return name.substr(0, fs::kLongestName + 1);
 }
 
-inline std::uint64_t number_of(InodeNumber inode) { return static_cast<std::uint64_t>(inode); }
+// The inode of a request until call() checks that it is not lost.
+inline std::uint64_t identity_of(InodeNumber inode) { return static_cast<std::uint64_t>(inode); }
 
 class Session final : public fs::Session, public fs::LockSession {
  public:

@@ -56,7 +56,7 @@ Task<std::errc> Session::try_truncate(CachedInode& inode, Bytes size,
 Task<Result<void>> Session::truncate(InodeNumber number, Bytes size,
                                      const fs::WriteOptions& options) {
   const OwnPages::Use use(own_);
-  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  const Inodes::Use inode = co_await inodes_.use(number);
   for (;;) {
     std::errc error = co_await use_regular(*inode);
     if (error != std::errc{}) co_return fail(error);
@@ -175,7 +175,7 @@ Task<std::errc> Session::try_allocate(CachedInode& inode, fs::AllocationMode mod
 Task<Result<void>> Session::allocate(InodeNumber number, fs::AllocationMode mode, Bytes offset,
                                      Bytes length, const fs::WriteOptions& options) {
   const OwnPages::Use use(own_);
-  const Inodes::Use inode = co_await inodes_.use(number_of(number));
+  const Inodes::Use inode = co_await inodes_.use(number);
   for (;;) {
     std::errc error = co_await use_regular(*inode);
     if (error != std::errc{}) co_return fail(error);

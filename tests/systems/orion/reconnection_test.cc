@@ -2,6 +2,7 @@
 // under way ends with not_connected, and what was held is held again, or gone.
 #include <gtest/gtest.h>
 
+#include "systems/orion/client/holds.h"
 #include "tests/systems/orion/group.h"
 
 namespace perdura::systems::orion::test {
@@ -112,14 +113,25 @@ TEST(OrionReconnection, HoldsAreKeptOrTheInodeIsGone) {
     co_await group.power_fails(kMds);
     co_await group.comes_back(kMds);
     co_await expect_value(*session, file, 0, 1);
-    // Another one gets the number, which stands for none until it is released.
+    // Another one gets the number, and the mount tells them apart.
     const auto other = co_await session->create(kRootInode, "other", {.mode = S_IFREG | 0644}, {});
-    EXPECT_TRUE(other && other->inode == unnamed->inode);
+    EXPECT_TRUE(other && other->inode != unnamed->inode);
+    EXPECT_EQ(number_of(other->inode), number_of(unnamed->inode));
+    const auto named = co_await session->look_up(kRootInode, "other");
+    EXPECT_TRUE(named && named->inode == other->inode);
+    const auto held_too = co_await session->hold(other->inode);
+    EXPECT_TRUE(held_too.has_value());
+    co_await write_pages(*session, other->inode, 0, 1, 7);
     const auto found = co_await session->attributes(unnamed->inode);
     EXPECT_TRUE(!found && found.error() == std::errc::no_such_file_or_directory);
+    const auto mode = co_await session->change(unnamed->inode, {.permissions = 0600});
+    EXPECT_TRUE(!mode && mode.error() == std::errc::no_such_file_or_directory);
+    const auto linked = co_await session->link(unnamed->inode, kRootInode, "linked", {});
+    EXPECT_TRUE(!linked && linked.error() == std::errc::no_such_file_or_directory);
     co_await session->release(unnamed->inode, 1);
-    const auto again = co_await session->attributes(unnamed->inode);
-    EXPECT_TRUE(again.has_value());
+    co_await expect_value(*session, other->inode, 0, 7);
+    const auto again = co_await session->attributes(other->inode);
+    EXPECT_TRUE(again && again->inode == other->inode);
     // The hold of the file is one again: it outlives its name.
     const auto removed = co_await session->unlink(kRootInode, "file", {});
     EXPECT_TRUE(removed.has_value());
