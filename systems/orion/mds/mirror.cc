@@ -20,10 +20,10 @@ constexpr Picoseconds kBetweenAttempts = Microseconds(200);
 
 const mojim::Mode& mirror_mode() { return kMode; }
 
-services::MemoryConfig mirror_config(const Parameters& parameters) {
+services::MemoryConfig mirror_config(const Parameters& parameters, NodeId mds) {
   return {.size = parameters.metadata / kPage * kPage,
           .threads = 1,
-          .nodes = {parameters.mds, *parameters.mirror},
+          .nodes = {mds, parameters.other_mds(mds)},
           .completion = parameters.completion,
           .parameters = {{"log_slots", parameters.mirror_slots},
                          {"timeout_us", parameters.mirror_timeout_us},
@@ -32,7 +32,7 @@ services::MemoryConfig mirror_config(const Parameters& parameters) {
 }
 
 services::MemoryConfig config_alone(const Parameters& parameters, NodeId node) {
-  services::MemoryConfig config = mirror_config(parameters);
+  services::MemoryConfig config = mirror_config(parameters, node);
   config.nodes = {node};
   return config;
 }

@@ -23,7 +23,8 @@ namespace perdura::systems::orion {
 
 // The mode in which the MDS and its mirror work, and the configuration of their memory.
 const mojim::Mode& mirror_mode();
-services::MemoryConfig mirror_config(const Parameters& parameters);
+// `mds`: the one of the two nodes that is the MDS.
+services::MemoryConfig mirror_config(const Parameters& parameters, NodeId mds);
 // The same for a node that has become the MDS, and has no mirror.
 services::MemoryConfig config_alone(const Parameters& parameters, NodeId node);
 

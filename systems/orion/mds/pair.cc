@@ -119,7 +119,8 @@ Task<std::optional<PairAnswer>> PairMember::ask_other(Thread& thread) {
 
 void PairMember::be_mirror(Thread& thread) {
   replica_ = std::make_shared<mojim::Replica>(
-      thread, name_, mirror_mode(), mirror_config(parameters_), services::MemoryRole::mirror);
+      thread, name_, mirror_mode(), mirror_config(parameters_, parameters_.other_mds(node_)),
+      services::MemoryRole::mirror);
   part_ = Part::mirror;
   receives_ = true;
 }
@@ -185,8 +186,9 @@ Task<> PairMember::be_primary(Thread& thread) {
   std::unique_ptr<Mirror> mirror;
   std::exception_ptr problem;
   try {
-    replica_ = std::make_shared<mojim::Replica>(
-        thread, name_, mirror_mode(), mirror_config(parameters_), services::MemoryRole::primary);
+    replica_ = std::make_shared<mojim::Replica>(thread, name_, mirror_mode(),
+                                                mirror_config(parameters_, node_),
+                                                services::MemoryRole::primary);
     mirror = co_await Mirror::connect(thread, replica_, parameters_);
   } catch (const UsageError&) {
     problem = std::current_exception();

@@ -268,6 +268,40 @@ TEST(OrionMirror, TakesOver) {
   EXPECT_TRUE(has_ended) << "nobody is the MDS any more";
 }
 
+// The former primary is at the end of the line: it passes nothing on.
+TEST(OrionMirror, TheFormerPrimaryFollowsForLongerThanItsLogIs) {
+  constexpr Picoseconds kUntilItFollows = std::chrono::milliseconds(20);
+  constexpr Picoseconds kEnough = std::chrono::milliseconds(200);
+  fs::FsConfig small = config(true);
+  small.parameters["mirror_slots"] = std::uint64_t{64};
+  Home home(mirrored(), small);
+  sim::SimPlatform platform(perdura::test::erda_testbed(), fs::test::nodes_for(mirrored(), 1));
+  home.start(platform);
+  platform.start(kClientOfPair, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    co_await home.make(thread, {});
+    co_await create_files(home, thread, "first ", 1);
+    platform.at(thread.executor.now(), [&] { platform.kill(kFirstMds); });
+    co_await sleep_for(Microseconds(100));
+    co_await create_files(home, thread, "at the mirror ", 1);
+    // It has never received anything, so it does not refuse what is passed on to it either.
+    platform.at(thread.executor.now(), [&] { platform.kill(kMirror); });
+    co_await sleep_for(Microseconds(100));
+    for (const NodeId node : {kMirror, kFirstMds}) {
+      platform.at(thread.executor.now(), [&, node] { home.start(platform, node); });
+      co_await sleep_for(kUntilItFollows);
+    }
+    bool is_done = false;
+    const auto create_many = [](Home& in, Thread& by, bool& done) -> Task<> {
+      co_await create_files(in, by, "at both ", 60);
+      done = true;
+    };
+    thread.executor.spawn(create_many(home, thread, is_done));
+    co_await sleep_for(kEnough);
+    EXPECT_TRUE(is_done);
+  });
+  platform.run();
+}
+
 void expect_refused(const fs::FsConfig& config, const std::string& why) {
   try {
     kOrion.check(config);
