@@ -1,6 +1,7 @@
 #include "tests/mount/two_mounts.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -57,10 +58,18 @@ StartedProgram begin_to_start(std::vector<std::string> words, int ready) {
 
 // Waits for the first byte, and returns the process.
 pid_t await_start(const StartedProgram& program) {
+  constexpr int kMinute = 60'000;
   char one = 0;
-  const bool runs = read(program.said, &one, 1) == 1;
+  pollfd said{.fd = program.said, .events = POLLIN, .revents = 0};
+  const bool says = poll(&said, 1, kMinute) == 1;
+  const bool runs = says && read(program.said, &one, 1) == 1;
   close(program.said);
   if (runs) return program.process;
+  if (!says) {
+    ::kill(program.process, SIGKILL);
+    await_end(program.process);
+    throw std::runtime_error(program.what + ": says nothing for a minute");
+  }
   throw std::runtime_error(
       fmt::format("{}: ended with {}", program.what, await_end(program.process)));
 }
@@ -69,20 +78,35 @@ pid_t start(std::vector<std::string> words, int ready) {
   return await_start(begin_to_start(std::move(words), ready));
 }
 
-// Ports at which nobody listens at this moment.
+bool has_ended(pid_t process) {
+  siginfo_t about{};
+  return waitid(P_PID, static_cast<id_t>(process), &about, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         about.si_pid != 0;
+}
+
+// Pairs of ports at which nobody listens at this moment, the first of each pair. They are none of
+// those that the kernel gives to connections, which could have them while a server is not running.
 std::vector<std::uint16_t> free_ports(std::size_t count) {
+  constexpr int kFirst = 20'000;
+  constexpr int kPorts = 10'000;
   std::vector<fabric::tcp::ListeningSocket> sockets;
   std::vector<std::uint16_t> ports;
-  for (std::size_t i = 0; i < count; ++i) {
-    sockets.push_back(fabric::tcp::listen_on("127.0.0.1"));
-    ports.push_back(sockets.back().port);
+  for (int at = getpid() * 16 % kPorts; ports.size() < count; at = (at + 2) % kPorts) {
+    const auto port = static_cast<std::uint16_t>(kFirst + at);
+    auto first = fabric::tcp::try_to_listen("127.0.0.1", port);
+    auto second = fabric::tcp::try_to_listen("127.0.0.1", static_cast<std::uint16_t>(port + 1));
+    if (!first || !second) continue;
+    ports.push_back(port);
+    sockets.push_back(std::move(*first));
+    sockets.push_back(std::move(*second));
   }
   return ports;
 }
 
 }  // namespace
 
-TwoMounts::TwoMounts(std::string system, const std::string& parameters, Bytes size, bool has_mirror)
+TwoMounts::TwoMounts(std::string system, const std::string& parameters, Bytes size, bool has_mirror,
+                     std::size_t stores)
     : system_(std::move(system)),
       folder_("/dev/shm", "two-mounts"),
       a_(folder_.path() / "a"),
@@ -90,7 +114,7 @@ TwoMounts::TwoMounts(std::string system, const std::string& parameters, Bytes si
   std::filesystem::create_directory(a_);
   std::filesystem::create_directory(b_);
   const std::string place = folder_.path();
-  const std::vector<std::uint16_t> ports = free_ports(3);
+  const std::vector<std::uint16_t> ports = free_ports(4);
   std::ofstream file(configuration());
   file << fmt::format(
       "name = \"home\"\nsize = {}\n[parameters]\n{}\n"
@@ -98,6 +122,13 @@ TwoMounts::TwoMounts(std::string system, const std::string& parameters, Bytes si
       "[servers.left]\nrole = \"store\"\naddress = \"127.0.0.1:{}\"\ndirectory = \"{}/left\"\n",
       size, parameters, ports[0], place, ports[1], place);
   std::vector<std::string> names{"mds", "left"};
+  if (stores > 1) {
+    names.emplace_back("right");
+    file << fmt::format(
+        "[servers.right]\nrole = \"store\"\naddress = \"127.0.0.1:{}\"\n"
+        "directory = \"{}/right\"\n",
+        ports[3], place);
+  }
   if (has_mirror) {
     names.emplace_back("mirror");
     file << fmt::format(
@@ -133,6 +164,22 @@ void TwoMounts::serve(const std::vector<std::string>& names) {
     servers_[name] = programs.back().process;
   }
   for (const StartedProgram& program : programs) await_start(program);
+}
+
+std::vector<std::string> TwoMounts::servers() const {
+  std::vector<std::string> names;
+  for (const auto& [name, process] : servers_) names.push_back(name);
+  return names;
+}
+
+std::optional<std::string> TwoMounts::ended() const {
+  for (const auto& [name, process] : servers_) {
+    if (has_ended(process)) return name;
+  }
+  for (const auto& [directory, process] : mounts_) {
+    if (has_ended(process)) return directory.string();
+  }
+  return std::nullopt;
 }
 
 int TwoMounts::end_server(const std::string& name, int signal) {

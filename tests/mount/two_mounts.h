@@ -1,5 +1,5 @@
 // A file system over sockets of this host, for tests: its servers and two mounts of it are
-// processes of their own.
+// processes of their own. A process that does not start within a minute is an exception.
 #pragma once
 
 #include <signal.h>
@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,9 @@ namespace perdura::test {
 
 class TwoMounts {
  public:
-  // `parameters`: lines of the configuration file's [parameters].
+  // `parameters`: lines of the configuration file's [parameters]. `stores`, at most 2, are one group.
   explicit TwoMounts(std::string system = "orion", const std::string& parameters = "",
-                     Bytes size = 64 * MiB, bool has_mirror = false);
+                     Bytes size = 64 * MiB, bool has_mirror = false, std::size_t stores = 1);
   ~TwoMounts();
   TwoMounts(const TwoMounts&) = delete;
   TwoMounts& operator=(const TwoMounts&) = delete;
@@ -38,6 +39,10 @@ class TwoMounts {
   // The exit code of a server that got the signal.
   int end_server(const std::string& name, int signal = SIGTERM);
   void serve(const std::vector<std::string>& names);
+  // mds, mirror, left and right, as far as they run.
+  std::vector<std::string> servers() const;
+  // Names a server or a mount whose process has ended by itself; nothing if all run.
+  std::optional<std::string> ended() const;
 
  private:
   std::string system_;
