@@ -35,19 +35,22 @@ namespace {
 
 constexpr int kKills = 7;
 constexpr int kHundreds = 300;
-constexpr double kPatience = 30;              // seconds, for a call and for a server to come back
-constexpr std::uint64_t kMostCalls = 400;     // of all writers between two kills
+constexpr double kPatience = 30;                // seconds, for a call and for a server to come back
+constexpr std::uint64_t kMostCalls = 400;       // of all writers between two kills
 constexpr std::uint64_t kCallsToBeUsable = 20;  // of each writer
-constexpr double kWhileAway = 1.5;            // seconds, for which calls may go on without a server
+constexpr double kWhileAway = 1.5;  // seconds, for which calls may go on without a server
 
 enum class Victim { mds, mirror, left, right, a, b, writer };
 constexpr std::array<const char*, 7> kVictims{"mds", "mirror", "left", "right", "a", "b", "writer"};
+
+const char* name_of(Victim victim) { return kVictims.at(static_cast<std::size_t>(victim)); }
 
 class ServersKillTest : public testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
-    mounts_ = std::make_unique<TwoMounts>("orion", "takeover_after_us = 200_000", 64 * MiB, true, 2);
+    mounts_ =
+        std::make_unique<TwoMounts>("orion", "takeover_after_us = 200_000", 64 * MiB, true, 2);
     std::ofstream(mounts_->a() / "log").close();
     for (std::size_t i = 0; i < kLoadWriters; ++i) start_writer(i);
   }
@@ -122,35 +125,51 @@ class ServersKillTest : public testing::Test {
     });
   }
 
-  // Kills it, and lets others go on without it, if they can.
-  void kill_and_start(Victim victim) {
-    const bool at_once = random_() % 2 == 0;
-    const auto away = [&] {
-      if (!at_once) await_calls(kWhileAway, random_() % kMostCalls);
-    };
-    const std::string name = kVictims.at(static_cast<std::size_t>(victim));
-    if (victim == Victim::writer) {
-      const std::size_t number = random_() % kLoadWriters;
-      ::kill(writers_.at(number), SIGKILL);
-      end_of_writer(number);
-      away();
-      return start_writer(number);
+  static bool contains(const std::vector<Victim>& victims, Victim one) {
+    return std::find(victims.begin(), victims.end(), one) != victims.end();
+  }
+
+  void kill_all_of(const std::vector<Victim>& victims) {
+    for (const Victim victim : victims) {
+      if (victim == Victim::writer) {
+        ::kill(writers_.at(killed_writer_), SIGKILL);
+        end_of_writer(killed_writer_);
+      } else if (victim == Victim::a || victim == Victim::b) {
+        mounts_->kill(victim == Victim::a ? mounts_->a() : mounts_->b());
+      } else {
+        EXPECT_EQ(mounts_->end_server(name_of(victim), SIGKILL), 128 + SIGKILL);
+      }
     }
-    if (victim == Victim::a || victim == Victim::b) {
-      Excuse& excuse = record_->mounts.at(victim == Victim::a ? 0 : 1);
-      const auto& directory = victim == Victim::a ? mounts_->a() : mounts_->b();
-      ++excuse;
-      mounts_->kill(directory);
-      away();
-      mounts_->mount(directory);
-      ++excuse;
-      return;
+  }
+  void start_all_of(const std::vector<Victim>& victims) {
+    std::vector<std::string> servers;
+    for (const Victim victim : victims) {
+      if (victim < Victim::a) servers.emplace_back(name_of(victim));
     }
-    const bool is_metadata = victim == Victim::mds || victim == Victim::mirror;
-    if (is_metadata) ++record_->servers;
-    EXPECT_EQ(mounts_->end_server(name, SIGKILL), 128 + SIGKILL);
-    away();
-    mounts_->serve({name});
+    mounts_->serve(servers);
+    if (contains(victims, Victim::a)) mounts_->mount(mounts_->a());
+    if (contains(victims, Victim::b)) mounts_->mount(mounts_->b());
+    if (contains(victims, Victim::writer)) start_writer(killed_writer_);
+  }
+
+  // Kills them, lets others go on without them, if they can, and starts them again; perhaps several
+  // times, so that they are killed while they recover.
+  void kill_and_start(const std::vector<Victim>& victims) {
+    std::vector<Excuse*> excuses;
+    const bool is_metadata = contains(victims, Victim::mds) || contains(victims, Victim::mirror);
+    if (is_metadata) excuses.push_back(&record_->servers);
+    if (contains(victims, Victim::a)) excuses.push_back(&record_->mounts[0]);
+    if (contains(victims, Victim::b)) excuses.push_back(&record_->mounts[1]);
+    for (Excuse* const excuse : excuses) ++*excuse;
+    killed_writer_ = random_() % kLoadWriters;
+    do {
+      kill_all_of(victims);
+      if (random_() % 2 == 0) await_calls(kWhileAway, random_() % kMostCalls);
+      start_all_of(victims);
+    } while (random_() % 4 == 0);
+    for (Excuse* const excuse : excuses) {
+      if (excuse != &record_->servers) ++*excuse;
+    }
     if (is_metadata) {
       await_usable();
       ++record_->servers;
@@ -178,29 +197,34 @@ class ServersKillTest : public testing::Test {
     EXPECT_EQ(check(whole), "");
   }
 
-  void kill_all(int kills, std::uint32_t seed) {
+  // In each round one is killed, or up to `most` at a time.
+  void kill_in_rounds(int rounds, std::size_t most, std::uint32_t seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     random_.seed(seed);
     LogReader log(*record_);
     std::map<std::string, int> counts;
-    std::vector<std::size_t> next;
-    for (int round = 1; round <= kills && !HasFailure(); ++round) {
-      if (next.empty()) {
-        next.resize(kVictims.size());
-        std::iota(next.begin(), next.end(), 0);
-        std::shuffle(next.begin(), next.end(), random_);
+    std::vector<Victim> next;
+    for (int round = 1; round <= rounds && !HasFailure(); ++round) {
+      std::vector<Victim> victims;
+      std::string names;
+      for (std::size_t count = 1 + random_() % most; count > 0; --count) {
+        if (next.empty()) {
+          for (std::size_t i = 0; i < kVictims.size(); ++i) next.push_back(static_cast<Victim>(i));
+          std::shuffle(next.begin(), next.end(), random_);
+        }
+        if (contains(victims, next.back())) break;
+        victims.push_back(next.back());
+        next.pop_back();
+        names += fmt::format(" {}", name_of(victims.back()));
+        ++counts[name_of(victims.back())];
       }
-      const auto victim = static_cast<Victim>(next.back());
-      next.pop_back();
-      const std::string name = kVictims.at(static_cast<std::size_t>(victim));
-      SCOPED_TRACE(fmt::format("kill {}, {}", round, name));
-      fmt::print("{} {}\n", round, name);
+      SCOPED_TRACE(fmt::format("round {}:{}", round, names));
+      fmt::print("{}{}\n", round, names);
       std::fflush(stdout);
       ASSERT_TRUE(await_calls(kPatience, random_() % kMostCalls)) << why_;
-      kill_and_start(victim);
+      kill_and_start(victims);
       ASSERT_TRUE(await_usable()) << why_;
       ASSERT_EQ(check(log), "");
-      ++counts[name];
     }
     for (const auto& [name, count] : counts) fmt::print("{} times {} was killed\n", count, name);
     end_all();
@@ -211,13 +235,22 @@ class ServersKillTest : public testing::Test {
   std::array<pid_t, kLoadWriters> writers_{};
   std::mt19937_64 random_{0};
   std::string why_;
+  std::size_t killed_writer_ = 0;
 };
 
-TEST_F(ServersKillTest, LosesNothingThatHasReturned) { kill_all(kKills, 1); }
+TEST_F(ServersKillTest, LosesNothingThatHasReturned) { kill_in_rounds(kKills, 1, 1); }
+
+int rounds_of_soak() {
+  const char* const given = std::getenv("PERDURA_FS_SERVER_KILLS");
+  return given == nullptr ? kHundreds : std::atoi(given);
+}
 
 TEST_F(ServersKillTest, LosesNothingInHundredsOfKills) {
-  const char* const given = std::getenv("PERDURA_FS_SERVER_KILLS");
-  kill_all(given == nullptr ? kHundreds : std::atoi(given), random_seed());
+  kill_in_rounds(rounds_of_soak(), 1, random_seed());
+}
+
+TEST_F(ServersKillTest, LosesNothingInHundredsOfKillsOfSeveral) {
+  kill_in_rounds(rounds_of_soak(), 3, random_seed());
 }
 
 }  // namespace

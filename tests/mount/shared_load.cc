@@ -97,9 +97,9 @@ ReadVersion read_version(const files::path& path, std::size_t writer, std::size_
                         .version = header.version,
                         .cell = cell};
     if (header != expected || found != cell_of(expected)) {
-      read.wrong = fmt::format("cell {} is torn or another one: {:08x} of writer {}, file {}, version {}, cell {}",
-                               cell, header.magic, header.writer, header.file, header.version,
-                               header.cell);
+      read.wrong = fmt::format(
+          "cell {} is torn or another one: {:08x} of writer {}, file {}, version {}, cell {}", cell,
+          header.magic, header.writer, header.file, header.version, header.cell);
       return read;
     }
     read.version.versions.at(cell) = header.version;
@@ -159,11 +159,10 @@ std::uint64_t LoadRecord::calls() const {
 }
 
 std::shared_ptr<LoadRecord> make_load_record() {
-  void* const memory = mmap(nullptr, sizeof(LoadRecord), PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      mmap(nullptr, sizeof(LoadRecord), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("no memory");
-  return {new (memory) LoadRecord,
-          [](LoadRecord* record) { munmap(record, sizeof(LoadRecord)); }};
+  return {new (memory) LoadRecord, [](LoadRecord* record) { munmap(record, sizeof(LoadRecord)); }};
 }
 
 double longest_call(const LoadRecord& record) {
@@ -235,8 +234,8 @@ bool LoadWriter::succeeded(const Excuses& before, bool success, const std::strin
     return true;
   }
   if (!are_excused(before)) {
-    record_.note(fmt::format("writer {}, {}: {}, without a cause", number_, what,
-                             std::strerror(error)));
+    record_.note(
+        fmt::format("writer {}, {}: {}, without a cause", number_, what, std::strerror(error)));
   }
   return false;
 }
@@ -315,8 +314,8 @@ void LoadWriter::change() {
     done = use_open(file, next, first, end, kind == 5);
   } else {
     const Excuses before = excuses();
-    done = succeeded(before, unlink(path_of(file).c_str()) == 0,
-                     fmt::format("unlink file {}", file));
+    done =
+        succeeded(before, unlink(path_of(file).c_str()) == 0, fmt::format("unlink file {}", file));
   }
   if (done) record.done = version;
 }
@@ -332,7 +331,8 @@ bool LoadWriter::write_cells(int opened, std::size_t file, std::uint32_t first,
     bytes.insert(bytes.end(), one.begin(), one.end());
   }
   const auto length = static_cast<ssize_t>(bytes.size());
-  return pwrite(opened, bytes.data(), bytes.size(), static_cast<off_t>(first * kCellBytes)) == length;
+  return pwrite(opened, bytes.data(), bytes.size(), static_cast<off_t>(first * kCellBytes)) ==
+         length;
 }
 
 bool LoadWriter::replace(std::size_t file, const FileVersion& next) {
@@ -359,8 +359,9 @@ bool LoadWriter::use_open(std::size_t file, const FileVersion& next, std::uint32
   const Excuses before = excuses();
   const Descriptor opened(path_of(file), O_WRONLY | O_CLOEXEC);
   if (!succeeded(before, opened >= 0, fmt::format("open file {}", file))) return false;
-  const bool changed = truncates ? ftruncate(opened, static_cast<off_t>(next.cells * kCellBytes)) == 0
-                                 : write_cells(opened, file, first, next, end);
+  const bool changed = truncates
+                           ? ftruncate(opened, static_cast<off_t>(next.cells * kCellBytes)) == 0
+                           : write_cells(opened, file, first, next, end);
   if (!succeeded(before, changed, fmt::format("change file {}", file))) return false;
   if (random(4) == 0) succeeded(before, fdatasync(opened) == 0, fmt::format("sync file {}", file));
   return true;
@@ -385,15 +386,15 @@ void LoadWriter::read_some() {
   FileRecord& record = record_.writers.at(writer).files.at(file);
   const Excuses before = excuses();
   const std::uint32_t first = record.done;
-  const ReadVersion read =
-      read_version(path_in(mounts_.at(mount_), writer, file), writer, file);
+  const ReadVersion read = read_version(path_in(mounts_.at(mount_), writer, file), writer, file);
   errno = read.error;
   if (!succeeded(before, read.error == 0, fmt::format("read {} of writer {}", file, writer))) {
     return;
   }
   if (!read.version.exists && are_excused(before)) return;
   if (const std::string wrong = check_file(record, read, first); !wrong.empty()) {
-    record_.note(fmt::format("writer {} reads file {} of writer {}: {}", number_, file, writer, wrong));
+    record_.note(
+        fmt::format("writer {} reads file {} of writer {}: {}", number_, file, writer, wrong));
   }
 }
 
@@ -405,7 +406,8 @@ std::string check_files(LoadRecord& record, const files::path& mount) {
       FileRecord& one = record.writers.at(writer).files.at(file);
       const std::uint32_t first = one.done;
       const ReadVersion read = read_version(path_in(mount, writer, file), writer, file);
-      std::string wrong = read.error != 0 ? std::strerror(read.error) : check_file(one, read, first);
+      std::string wrong =
+          read.error != 0 ? std::strerror(read.error) : check_file(one, read, first);
       if (!wrong.empty()) return fmt::format("file {} of writer {}: {}", file, writer, wrong);
     }
   }
@@ -426,7 +428,8 @@ std::string LogReader::check(const files::path& mount) {
   std::string text;
   std::array<char, 65536> part{};
   for (;;) {
-    const ssize_t length = pread(log, part.data(), part.size(), static_cast<off_t>(offset_ + text.size()));
+    const ssize_t length =
+        pread(log, part.data(), part.size(), static_cast<off_t>(offset_ + text.size()));
     if (length < 0) return fmt::format("log: {}", std::strerror(errno));
     if (length == 0) break;
     text.append(part.data(), static_cast<std::size_t>(length));

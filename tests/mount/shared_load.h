@@ -52,7 +52,8 @@ enum class AppendState : std::uint8_t { none, begun, done };
 
 struct LoadWriterRecord {
   std::atomic<std::uint64_t> calls{0};  // that have succeeded
-  std::atomic<std::int64_t> since{0};   // when the call under way began, of the steady clock; 0: none
+  std::atomic<std::int64_t> since{
+      0};  // when the call under way began, of the steady clock; 0: none
   std::array<FileRecord, kLoadFiles> files{};
   std::atomic<std::uint32_t> appends{0};  // that have begun
   std::array<std::atomic<AppendState>, kMostAppends> log{};
@@ -103,7 +104,9 @@ class LoadWriter {
   bool replace(std::size_t file, const FileVersion& next);
   bool use_open(std::size_t file, const FileVersion& next, std::uint32_t first, std::uint32_t end,
                 bool truncates);
-  std::uint32_t random(std::uint32_t below) { return static_cast<std::uint32_t>(random_() % below); }
+  std::uint32_t random(std::uint32_t below) {
+    return static_cast<std::uint32_t>(random_() % below);
+  }
   std::filesystem::path path_of(std::size_t file) const;
 
   LoadRecord& record_;
