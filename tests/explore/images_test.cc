@@ -127,11 +127,11 @@ std::vector<Picoseconds> crash_points_of(const CrashHistory& make, const Persist
   return run.list_crash_points(CrashPointList::Which::where_memory_changes);
 }
 
-// The longer a history is, the longer each of its images takes: of a crash point with more than
-// this, none is tried.
-std::uint64_t most_images(std::uint64_t of_short_history, std::size_t crash_points) {
+// The longer a history is, the longer each of its images takes: so fewer crash points of it are tried,
+// and of one with more images than this, none.
+std::uint64_t fewer(std::uint64_t of_short_history, std::size_t crash_points) {
   constexpr std::size_t kShort = 500;
-  return of_short_history * kShort / std::max(kShort, crash_points);
+  return std::max<std::uint64_t>(1, of_short_history * kShort / std::max(kShort, crash_points));
 }
 
 class Images : public testing::TestWithParam<ImagedCase> {};
@@ -143,13 +143,13 @@ TEST_P(Images, DecidedWhenTheyAreReadAreFoundLikeAllOfThem) {
   for (const CrashHistory& make : GetParam().histories()) {
     const auto crash_points = crash_points_of(make, GetParam().model);
     for (std::size_t crash_point = 0; crash_point < crash_points.size();
-         crash_point += crash_points.size() / kTried + 1) {
+         crash_point += crash_points.size() / fewer(kTried, crash_points.size()) + 1) {
       SCOPED_TRACE(crash_point);
       FailedHistory failed(make, GetParam().model, crash_points[crash_point]);
       LazyImages each(failed.spaces(), 1);
       if (each.images() < 2) continue;
       ++of_many_images;
-      if (each.images() > most_images(300, crash_points.size())) continue;
+      if (each.images() > fewer(300, crash_points.size())) continue;
       std::set<std::string> all;
       while (each.next()) all.insert(failed.recover(each, true));
       std::set<std::string> lazily;
@@ -176,28 +176,27 @@ TEST_P(Images, BreakTheSameGuaranteesAsRunsOfTheWholeHistory) {
     const auto crash_points = crash_points_of(make, GetParam().model);
     if (crash_points.size() > kLongest) continue;
     for (std::size_t crash_point = crash_points.size() / 8; crash_point < crash_points.size();
-         crash_point += crash_points.size() / kTried + 1) {
+         crash_point += crash_points.size() / fewer(kTried, crash_points.size()) + 1) {
       SCOPED_TRACE(crash_point);
       {
         FailedHistory failed(make, GetParam().model, crash_points[crash_point]);
-        if (LazyImages(failed.spaces(), 1).images() > most_images(60, crash_points.size()))
-          continue;
+        if (LazyImages(failed.spaces(), 1).images() > fewer(60, crash_points.size())) continue;
       }
       const Findings lazily = explore_history({"", "", make}, imaged_testbed(), GetParam().model,
                                               {.first = crash_point, .last = crash_point});
       EXPECT_EQ(lazily.coverage.covered, lazily.coverage.images);
       Verdict whole;
       // Lines that would be the same in all images count here, so there may be many more.
-      constexpr std::uint64_t kMostRuns = 2000;
+      const std::uint64_t most_runs = fewer(2000, crash_points.size());
       pmem::Enumerator image;
-      while (image.next() && image.sequences() <= kMostRuns) {
+      while (image.next() && image.sequences() <= most_runs) {
         const auto scenario = make();
         ScenarioRun run(*scenario, imaged_testbed(), GetParam().model,
                         failing({}, crash_points[crash_point]),
                         [&](const PlannedFailure&) -> pmem::Choices& { return image; });
         whole.add(run.run());
       }
-      if (image.sequences() > kMostRuns) continue;
+      if (image.sequences() > most_runs) continue;
       ++compared;
       const Verdict& losses = lazily.losses;
       for (const Condition condition : services::kConditions) {
