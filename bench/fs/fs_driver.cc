@@ -10,9 +10,11 @@
 #include "bench/fs/file_workload.h"
 #include "bench/fs/fs_parameters.h"
 #include "bench/fs/fs_run.h"
+#include "bench/fs/octopus_target.h"
 #include "bench/fs/target.h"
 #include "platform/base/error.h"
 #include "platform/base/suggestion.h"
+#include "systems/octopus/octopus.h"
 
 namespace perdura::bench {
 
@@ -44,6 +46,12 @@ bool takes(const FileWorkloadEntry& workload, std::string_view parameter) {
                      [&](const auto& each) { return each.parameter == parameter; });
 }
 
+// Some systems have all data at the metadata server.
+bool has_stores(const fs::FsSystem& system) {
+  return std::any_of(system.cluster->small.begin(), system.cluster->small.end(),
+                     [](const auto& server) { return server.role == fs::FsRole::store; });
+}
+
 // Rejects what has an effect only on file systems that have servers.
 void check_no_servers(const Point& point) {
   const harness::PointSettings& settings = point.settings;
@@ -54,11 +62,17 @@ void check_no_servers(const Point& point) {
   }
 }
 
-void check_servers(const Point& point) {
+void check_servers(const Point& point, const fs::FsSystem& system) {
   const harness::PointSettings& settings = point.settings;
+  for (const char* const parameter : {"application_at", "mirrors", "groups", "replicas"}) {
+    if (has_stores(system) || !settings.given(parameter)) continue;
+    throw UsageError(fmt::format("{}: {} has no effect on {}, which has one server; remove it",
+                                 settings.where(parameter), parameter, settings.system.text));
+  }
   if (settings.text("replication") != kNone) {
-    throw UsageError(fmt::format("{}: {} keeps its copies itself; remove replication",
-                                 settings.where("replication"), settings.system.text));
+    throw UsageError(fmt::format(
+        "{}: {} {}; remove replication", settings.where("replication"), settings.system.text,
+        has_stores(system) ? "keeps its copies itself" : "cannot be in replicated memory"));
   }
   if (is_at_stores(settings) && settings.given("application_nodes")) {
     throw UsageError(
@@ -92,10 +106,22 @@ void check_path(const Point& point) {
 
 }  // namespace
 
+FsDriver::FsDriver(std::span<const fs::FsSystem> systems,
+                   std::span<const services::MemorySystem> memories)
+    : systems_(systems.begin(), systems.end()), memories_(memories) {
+  systems_.push_back(systems::kOctopus);
+}
+
+const fs::FsSystem* FsDriver::find(std::string_view name) const {
+  const auto found = std::find_if(systems_.begin(), systems_.end(),
+                                  [&](const auto& each) { return each.info.name == name; });
+  return found == systems_.end() ? nullptr : &*found;
+}
+
 std::span<const Parameter> FsDriver::parameters() const { return fs_parameters(); }
 
 std::vector<harness::DriverDeclarations::System> FsDriver::systems() const {
-  auto declared = declarations_of(systems_);
+  auto declared = declarations_of(all());
   declared.push_back({kPath, path_parameters(), "System calls"});
   return declared;
 }
@@ -182,15 +208,17 @@ void FsDriver::check(const Point& point) const {
                     "time; remove queue_depth and raise threads",
                     settings.where("queue_depth")));
   }
-  const fs::FsSystem& system = system_of(point, systems_);
+  const fs::FsSystem& system = system_of(point, all());
   if (system.cluster == nullptr) {
     check_no_servers(point);
   } else {
-    check_servers(point);
+    check_servers(point, system);
   }
   check_server(point, fs::info_of(system));
   try {
-    system.check(fs_config(point, system));
+    const fs::FsConfig config = fs_config(point, system);
+    system.check(config);
+    check_octopus(point, config);
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", settings.system.where, error.what()));
   }
@@ -212,17 +240,18 @@ std::uint64_t threads_of(const harness::PointSettings& settings) {
   return settings.given("workload") ? file_workload(settings.text("workload")).threads : 1;
 }
 
-harness::Roles cluster_roles(const harness::PointSettings& settings) {
+harness::Roles cluster_roles(const harness::PointSettings& settings, const fs::FsSystem& system) {
   const auto number = [&](std::string_view parameter) {
     return static_cast<NodeId>(settings.number(parameter));
   };
   std::vector<harness::Role> roles;
-  if (!is_at_stores(settings)) {
+  if (!is_at_stores(settings) || !has_stores(system)) {
     const std::uint64_t nodes =
         std::min<std::uint64_t>(number("application_nodes"), threads_of(settings));
     roles.push_back({"application", static_cast<NodeId>(nodes)});
   }
   roles.push_back({"metadata", 1});
+  if (!has_stores(system)) return roles;
   if (number("mirrors") > 0) roles.push_back({"mirror", number("mirrors")});
   roles.push_back({"store", number("groups") * number("replicas")});
   return roles;
@@ -236,10 +265,8 @@ harness::Roles FsDriver::roles(const harness::PointSettings& settings, NodeId) c
     roles.insert(roles.end(), {{"metadata", 1}, {"store", 1}});
     return roles;
   }
-  const auto system = std::find_if(systems_.begin(), systems_.end(), [&](const auto& each) {
-    return each.info.name == settings.system.text;
-  });
-  if (system != systems_.end() && system->cluster != nullptr) return cluster_roles(settings);
+  const fs::FsSystem* const system = find(settings.system.text);
+  if (system != nullptr && system->cluster != nullptr) return cluster_roles(settings, *system);
   const services::MemorySystem* const memory = replication_of(settings);
   const NodeId copies = memory == nullptr ? 0 : memory->copies.least;
   roles.resize(std::min<std::size_t>(1 + copies, roles.size()));
@@ -250,12 +277,11 @@ harness::Roles FsDriver::roles(const harness::PointSettings& settings, NodeId) c
 std::vector<schema::Column> FsDriver::columns(std::string_view name) const {
   std::vector<schema::Column> columns;
   add_columns(kMetrics, columns);
-  for (const fs::FsSystem& system : systems_) {
-    if (system.info.name != name) continue;
-    add_columns(kAmplification, columns);
-    add_columns(system.session_metrics, columns);
-    if (system.cluster != nullptr) add_columns(system.cluster->server_metrics, columns);
-  }
+  const fs::FsSystem* const system = find(name);
+  if (system == nullptr) return columns;
+  add_columns(kAmplification, columns);
+  add_columns(system->session_metrics, columns);
+  if (system->cluster != nullptr) add_columns(system->cluster->server_metrics, columns);
   return columns;
 }
 
@@ -269,15 +295,17 @@ std::span<const std::string_view> FsDriver::columns_if_unusual() const {
 }
 
 harness::Measurement FsDriver::run(Platform& platform, const Point& point) const {
-  const fs::FsSystem* const system = is_path(point) ? nullptr : &system_of(point, systems_);
+  const fs::FsSystem* const system = is_path(point) ? nullptr : &system_of(point, all());
   return FsRun(platform, point, system, replication_of(point.settings)).execute();
 }
 
 std::optional<Bytes> FsDriver::memory(const Point& point) const {
   if (is_path(point)) return std::nullopt;
   const harness::Roles& roles = point.roles;
-  const NodeId stores = roles.nodes_of("store");
-  return point.settings.number("size") * (stores == 0 ? roles.node_count() : stores);
+  const NodeId stores = roles.nodes_of("metadata") > 0
+                            ? std::max(roles.nodes_of("store"), NodeId{1})
+                            : roles.node_count();
+  return point.settings.number("size") * stores;
 }
 
 std::filesystem::path FsDriver::directory_of_data(const Point& point) const {
@@ -298,7 +326,7 @@ void FsDriver::conclude(const Point& point, harness::Measurement& measurement) c
         static_cast<double>(measurement.writes().total().field_bits) / 8 / written;
   }
   if (replication_of(point.settings) != nullptr) return;
-  if (const auto level = guarantee_of(point, fs::info_of(system_of(point, systems_)))) {
+  if (const auto level = guarantee_of(point, fs::info_of(system_of(point, all())))) {
     measurement.guarantee = to_string(*level);
   }
 }

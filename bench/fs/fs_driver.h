@@ -5,6 +5,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "harness/run/point.h"
 #include "services/fs/fs.h"
@@ -14,9 +15,10 @@ namespace perdura::bench {
 
 class FsDriver final : public harness::Driver {
  public:
-  // Both tables must outlive this: the file systems, and the replicated memories they may use.
-  FsDriver(std::span<const fs::FsSystem> systems, std::span<const services::MemorySystem> memories)
-      : systems_(systems), memories_(memories) {}
+  // The file systems of the service, to which Octopus is added, which is used by paths
+  // (bench/fs/octopus_target.h), and the replicated memories that they may use. The latter table must
+  // outlive this.
+  FsDriver(std::span<const fs::FsSystem> systems, std::span<const services::MemorySystem> memories);
 
   std::string_view name() const override { return "fs"; }
   std::span<const Parameter> parameters() const override;
@@ -42,7 +44,11 @@ class FsDriver final : public harness::Driver {
   // Null if the file system has persistent memory of its own. Throws UsageError.
   const services::MemorySystem* replication_of(const harness::PointSettings& settings) const;
 
-  std::span<const fs::FsSystem> systems_;
+  std::span<const fs::FsSystem> all() const { return systems_; }
+  // Null if the point names none of them.
+  const fs::FsSystem* find(std::string_view name) const;
+
+  std::vector<fs::FsSystem> systems_;
   std::span<const services::MemorySystem> memories_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "bench/driver/server.h"
 #include "bench/driver/systems.h"
+#include "bench/fs/octopus_target.h"
 #include "bench/ycsb/workload_spec.h"
 #include "harness/run/interrupt.h"
 #include "methods/chooser.h"
@@ -310,11 +311,11 @@ Task<> FsRun::Application::prepare() {
   }
   co_await run_.barrier_->arrive_and_wait();
   if (files() && !run_.stop_) {
-    auto session = files()->attach(*file_system_thread_);
     if (run_.replication_) {
+      auto session = files()->attach(*file_system_thread_);
       target_ = create_replicated_target(std::move(session), *run_.replication_, index_);
     } else {
-      target_ = std::make_unique<SessionTarget>(std::move(session));
+      target_ = create_target(*files(), *file_system_thread_);
     }
   } else if (run_.folder_) {
     target_ = create_path_target(*run_.folder_);
