@@ -118,14 +118,14 @@ Task<bool> Session::hold_again() {
 
 Session::Change Session::change_of(const CachedInode& inode) const {
   Change change;
-  change.connection = inode.connection;
+  change.sent.connection = inode.connection;
   return change;
 }
 
 // The pages of a session that has ended are others'.
 void Session::give_back(Change& change) {
   for (const nova::Extent& extent : change.taken) {
-    if (change.connection == own_connection_) own_.give(extent);
+    if (change.sent.connection == own_connection_) own_.give(extent);
   }
   change.taken.clear();
   unused_.insert(unused_.end(), change.borrowed.begin(), change.borrowed.end());
@@ -134,7 +134,7 @@ void Session::give_back(Change& change) {
 
 void Session::settle(Change& change) {
   for (const nova::Extent& extent : change.taken) {
-    if (change.connection == own_connection_) own_.settle(extent);
+    if (change.sent.connection == own_connection_) own_.settle(extent);
   }
   change.taken.clear();
 }
@@ -154,7 +154,7 @@ Task<std::errc> Session::commit(CachedInode& inode, Change& change, By by) {
                               .generation = inode.inode.generation,
                               .tail = inode.inode.log.tail},
                    .payload = change.entries,
-                   .connection = change.connection};
+                   .connection = change.sent.connection};
   if (!co_await link_.send(request)) co_return std::errc::not_connected;
   settle(change);
   inodes_.add_unconfirmed(inode, change.entries);
@@ -170,7 +170,7 @@ Task<std::errc> Session::commit_answered(CachedInode& inode, Change& change, By 
                               .epoch = change.sent.epoch},
                    .payload = change.entries,
                    .forces = change.sent.forces,
-                   .connection = change.connection};
+                   .connection = change.sent.connection};
   if (change.sent.epoch == 0) request.header.epoch = link_.members().epoch;
   if (change.sent.by_immediates) request.header.flags |= kByImmediates;
   const Result<Reply> reply = co_await call(request);
@@ -220,16 +220,17 @@ Task<> Session::end_borrow() {
 Task<Result<nova::Extent>> Session::take_pages(Change& change, std::uint64_t most) {
   const bool is_connected = co_await link_.connect();
   if (!is_connected) co_return fail(std::errc::not_connected);
-  if (change.connection != link_.connection()) {
+  if (change.sent.connection != link_.connection()) {
     co_return fail(std::errc::resource_unavailable_try_again);
   }
-  if (std::exchange(own_connection_, change.connection) != change.connection) own_.forget();
+  if (std::exchange(own_connection_, change.sent.connection) != change.sent.connection)
+    own_.forget();
   nova::Extent taken = own_.take(most);
   for (std::uint64_t own = 0; taken.count == 0; ++own) {
     const std::vector<std::uint64_t> used_up = own_.used_up();
     Outgoing request{.header = {.request = Request::take_chunk},
                      .payload = std::as_bytes(std::span(used_up)),
-                     .connection = change.connection};
+                     .connection = change.sent.connection};
     request.arguments.other =
         stores_.own_group().value_or(thread_.endpoint.address().port % files_->parameters().groups);
     request.arguments.device = own;

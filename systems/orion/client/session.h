@@ -105,8 +105,6 @@ class Session final : public fs::Session, public fs::LockSession {
     std::vector<nova::Extent> taken;  // from own_
     std::vector<std::uint64_t> borrowed{};
     PagesSent sent{};
-    std::uint64_t connection =
-        0;  // MdsLink::connection() when it began; the pages are its session's
 
     template <class Entry>
     void add(const Entry& entry) {

@@ -208,6 +208,11 @@ Task<> Stores::begin_write(std::uint64_t gpa, LocalBuffer from, PagesSent& sent,
   }
   for (const auto& store : stores_) {
     if (store->group != group_of(gpa) || !contains(members.targets, store->number)) continue;
+    // Reading what is written in part only may have taken until the MDS was back.
+    if (link_.connection() != sent.connection) {
+      write.error_ = std::errc::resource_unavailable_try_again;
+      co_return;
+    }
     const bool is_under_way = co_await write_to(*store, gpa, from, sent, write);
     if (is_under_way) continue;
     write.error_ = std::errc::not_connected;
@@ -234,7 +239,7 @@ Task<bool> Stores::write_to(Store& store, std::uint64_t gpa, LocalBuffer from, P
     co_return true;
   }
   const Connected connection = co_await connect(store);
-  if (!connection) co_return false;
+  if (!connection || connection->of_session != sent.connection) co_return false;
   ++writes_;
   const bool strong = is_strong(store.group);
   // A device without immediates has the store asked instead.

@@ -28,6 +28,9 @@ namespace perdura::systems::orion {
 
 // How the pages of a commit were written.
 struct PagesSent {
+  // MdsLink::connection() of the session whose pages they are. Once that has ended they may be
+  // another one's, so nothing is written to them over a later connection.
+  std::uint64_t connection = 0;
   std::uint64_t epoch = 0;      // 0: none yet
   std::vector<Force> forces{};  // that the commit has to wait for
   bool by_immediates = true;    // all stores got all of them by WRITEs with immediates

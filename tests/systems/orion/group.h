@@ -41,7 +41,9 @@ class Group {
                        {kOther, fs::FsRole::store, 0}};
   }
 
-  void run(const std::function<Task<>(Thread&)>& body) {
+  // `other`: what another thread of the client does, if there is one.
+  void run(const std::function<Task<>(Thread&)>& body,
+           const std::function<Task<>(Thread&)>& other = nullptr) {
     platform_.track_durability({pmem::PersistenceDomain::dmp, true});
     for (const NodeId node : {kMds, kOne, kOther}) start(node);
     platform_.start(kClient, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
@@ -49,6 +51,7 @@ class Group {
       co_await sleep_for(Milliseconds(1));
       co_await body(thread);
     });
+    if (other) platform_.start(kClient, 1, CompletionMode::polling, other);
     platform_.run();
   }
 

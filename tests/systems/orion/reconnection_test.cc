@@ -2,6 +2,7 @@
 // under way ends with not_connected, and what was held is held again, or gone.
 #include <gtest/gtest.h>
 
+#include "platform/runtime/work.h"
 #include "systems/orion/client/holds.h"
 #include "tests/systems/orion/group.h"
 
@@ -49,6 +50,55 @@ TEST(OrionReconnection, ASessionGoesOnWhenItsConnectionsBreak) {
     const auto after = co_await session->statistics();
     EXPECT_TRUE(before && after && before->free == after->free);
   });
+}
+
+// A write of a part of a page waits for stores, to read the rest. By then the MDS has been started
+// again, and the new page for it is another session's.
+TEST(OrionReconnection, PagesOfASessionThatHasEndedAreNotWrittenTo) {
+  constexpr int kMany = 60;  // pages: all that were delegated before
+  const std::uint64_t patience = 1'000'000;
+  Group group({{"client_patience_us", patience}, {"mds_patience_us", patience}});
+  InodeNumber file{};
+  bool begins = false;
+  bool is_busy = false;
+  bool is_done = false;
+  const auto write_part = [&](Thread& thread) -> Task<> {
+    while (!begins) co_await sleep_for(Microseconds(10));
+    const auto files = co_await group.mount(thread);
+    const auto session = files->attach(thread);
+    const auto be_busy = [](bool& begins_to_be) -> Task<> {
+      while (!begins_to_be) co_await sleep_for(Microseconds(10));
+      cost_meter->spin_until(Executor::current().now() + Milliseconds(300));
+      co_await yield();
+    };
+    thread.executor.spawn(be_busy(is_busy));
+    const auto written = co_await session->write(file, 100, std::vector<std::byte>(8), {});
+    EXPECT_TRUE(written.has_value());
+    is_done = true;
+  };
+  const auto take_its_pages = [&](Thread& thread) -> Task<> {
+    const auto files = co_await group.mount(thread);
+    const auto session = files->attach(thread);
+    file = co_await make_file(*session);
+    co_await write_pages(*session, file, 0, 1, 1);
+    for (const NodeId node : {kOne, kOther}) co_await group.power_fails(node);
+    begins = true;
+    co_await sleep_for(Milliseconds(10));
+    co_await group.power_fails(kMds);
+    co_await group.comes_back(kMds);
+    co_await sleep_for(Milliseconds(100));  // the other thread has connected again
+    is_busy = true;
+    co_await sleep_for(Milliseconds(1));
+    for (const NodeId node : {kOne, kOther}) co_await group.comes_back(node);
+    const auto other = co_await session->create(kRootInode, "other", {.mode = S_IFREG | 0644}, {});
+    EXPECT_TRUE(other.has_value());
+    if (!other) co_return;
+    co_await write_pages(*session, other->inode, 0, kMany, 100);
+    EXPECT_FALSE(is_done);
+    while (!is_done) co_await sleep_for(Microseconds(100));
+    co_await expect_pages(group, thread, other->inode, 0, kMany, 100);
+  };
+  group.run(take_its_pages, write_part);
 }
 
 // Nobody knows whether it has been executed.
