@@ -81,9 +81,8 @@ void print_table(std::string_view heading,
 
 void print_parameters(std::span<const Parameter> table) {
   for (const Parameter& parameter : table) {
-    const std::string usual = parameter.usual.exists()
-                                  ? fmt::format("; usually {}", parameter.usual.value().to_text())
-                                  : "";
+    std::string usual = parameter.usual.exists() ? parameter.usual.value().to_text() : "";
+    if (!usual.empty()) usual.insert(0, "; usually ");
     print_line(fmt::format("      {} ({}{}{}): {}", parameter.name, parameter.type_in_words(),
                            usual, parameter.unit.empty() ? "" : fmt::format(", {}", parameter.unit),
                            parameter.what),
@@ -104,6 +103,21 @@ Json parameters_json(std::span<const Parameter> table) {
   return list;
 }
 
+// Some drivers have systems that no service has, whose failures are not explored. The methods of remote
+// persistence, which have no title, are listed by themselves.
+void print_systems_of_drivers() {
+  for (const harness::Driver* const driver : all_drivers()) {
+    bool is_first = true;
+    for (const harness::DriverDeclarations::System& system : driver->systems()) {
+      if (system.title.empty() || systems::find_system(system.name)) continue;
+      if (is_first) print_line(fmt::format("systems of the driver {} only", driver->name()), 2);
+      is_first = false;
+      fmt::print("  {}\n      {}\n", system.name, system.title);
+      print_parameters(system.parameters);
+    }
+  }
+}
+
 void print_all(const harness::Locations& locations) {
   using Rows = std::vector<std::pair<std::string, std::string>>;
   for (const services::Service* service : systems::all_services()) {
@@ -116,6 +130,7 @@ void print_all(const harness::Locations& locations) {
       print_parameters(system.parameters);
     }
   }
+  print_systems_of_drivers();
   Rows methods;
   for (const methods::Method& method : methods::methods()) {
     methods.emplace_back(method.name,
