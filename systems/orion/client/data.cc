@@ -2,6 +2,7 @@
 // its own chunks, in its own node's store if it has one; then a log commit puts them in place of the
 // old ones.
 #include <algorithm>
+#include <array>
 #include <list>
 #include <map>
 #include <utility>
@@ -252,7 +253,8 @@ Task<std::errc> Session::write_blocks(CachedInode& inode, Change& change,
                                       std::span<const std::uint64_t> pages, Bytes offset,
                                       std::span<const std::byte> data) {
   std::map<std::uint64_t, std::vector<std::byte>> current;
-  for (const Bytes edge : {offset, offset + data.size()}) {
+  const std::array<Bytes, 2> edges{offset, offset + data.size()};
+  for (const Bytes edge : edges) {
     if (edge % kPage == 0 || current.contains(edge / kPage)) continue;
     std::vector<std::byte>& contents = current[edge / kPage];
     contents.resize(kPage);
