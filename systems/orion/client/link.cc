@@ -72,7 +72,8 @@ Task<> MdsLink::establish() {
     connection_ = co_await try_to_connect();
     if (connection_) ++number_;
     const bool is_first = number_ == 1;
-    bool is_ready = connection_ != nullptr && co_await read_members();
+    bool is_ready = connection_ != nullptr;
+    if (is_ready) is_ready = co_await read_members();
     if (is_ready && !is_first && connected_again_) is_ready = co_await connected_again_();
     if (is_ready) {
       failing_since_.reset();

@@ -111,7 +111,8 @@ Task<Stores::Connected> Stores::make_connection(Store& store) {
 }
 
 Task<std::errc> Stores::follow_members(std::uint64_t epoch) {
-  const bool is_read = co_await link_.connect() && co_await link_.read_members();
+  bool is_read = co_await link_.connect();
+  if (is_read) is_read = co_await link_.read_members();
   if (!is_read) co_return std::errc::not_connected;
   if (link_.members().epoch != epoch) co_return std::errc::resource_unavailable_try_again;
   const Time now = thread_.executor.now();
