@@ -400,6 +400,24 @@ void LoadWriter::read_some() {
 
 // --- from outside
 
+namespace {
+
+// What is found instead of an append.
+std::string describe_append(const std::string& found) {
+  std::size_t writer = 0;
+  std::uint32_t number = 0;
+  if (std::sscanf(found.c_str(), "%zu:%u:", &writer, &number) != 2) {
+    return fmt::format("'{}' is none", found.substr(0, 80));
+  }
+  const std::string whole = text_of_append(writer, number);
+  const auto differs = std::mismatch(whole.begin(), whole.end(), found.begin(), found.end());
+  const auto from = static_cast<std::size_t>(differs.first - whole.begin());
+  return fmt::format("append {} of writer {}, {} bytes, has from byte {} on '{}'", number, writer,
+                     whole.size(), from, found.substr(from, 80));
+}
+
+}  // namespace
+
 std::string check_files(LoadRecord& record, const files::path& mount) {
   for (std::size_t writer = 0; writer < kLoadWriters; ++writer) {
     for (std::size_t file = 0; file < kLoadFiles; ++file) {
@@ -441,7 +459,7 @@ std::string LogReader::check(const files::path& mount) {
     const std::string here = text.substr(at, kShortestAppend + kAppendSizes);
     if (std::sscanf(here.c_str(), "%zu:%u:", &writer, &number) != 2 || writer >= kLoadWriters ||
         !here.starts_with(text_of_append(writer, number))) {
-      return fmt::format("log at {}: '{}'", offset_ + at, here.substr(0, 100));
+      return fmt::format("log at {}: {}", offset_ + at, describe_append(here));
     }
     std::vector<bool>& seen = seen_.at(writer);
     if (number < seen.size()) {

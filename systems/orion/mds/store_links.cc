@@ -199,7 +199,10 @@ Task<> StoreLinks::lead(std::shared_ptr<StoreLinks> self) {
     self->metadata_.words().publish(line);
     pages.accept(epoch);
     self->listener_.epoch_begins();
-    if (const auto joining = members.joining()) self->answer_join(false, *joining);
+    // A store that has asked since the epoch began joins in the next one, for which prepare_join() says
+    // what it has to fetch.
+    const std::optional<std::uint32_t> joining = members.joining();
+    if (joining && !members.has_changed()) self->answer_join(false, *joining);
   }
   self->is_leading_ = false;
 }
