@@ -58,6 +58,7 @@ std::vector<ImagedCase> imaged_cases() {
   std::vector<ImagedCase> all;
   for (const services::ServedSystem& system : systems::all_systems()) {
     for (const ExploredSetting& setting : explored_settings(system.info)) {
+      if (setting.keeps_nothing) continue;  // it is not explored
       for (const PersistenceModel& model : kImagedModels) {
         const services::CrashSetup setup{
             .model = model, .parameters = setting.parameters, .correct = setting.correct};
