@@ -84,13 +84,14 @@ class Stores {
 
  private:
   struct StoreConnection {
-    std::unique_ptr<fabric::QueuePair> queue_pair{};
     fabric::RemoteKey key{};
     fabric::CompletionQueue completions{};
     std::unique_ptr<pmem::Region> memory{};  // receive buffers, requests, and words for READs
     fabric::MemoryRegion registered{};
     rpc::ReceiveBuffers answers{};
     rpc::Calls<Forced> calls{};
+    // It is closed first: that takes its completions out of their queue.
+    std::unique_ptr<fabric::QueuePair> queue_pair{};
     std::uint64_t sequence = 0;    // number of the last WRITE with an immediate
     std::uint64_t of_session = 0;  // MdsLink::connection()
     bool works() const { return queue_pair && queue_pair->connected() && !calls.broken(); }

@@ -113,9 +113,9 @@ class Group {
   }
 
   fs::FsConfig config_;
+  sim::SimPlatform platform_;
   std::array<bool, 4> is_made_{};
   std::array<std::shared_ptr<fs::FsServer>, 4> parts_;
-  sim::SimPlatform platform_;
 };
 
 inline std::vector<std::byte> page_of_value(int value) {
