@@ -78,6 +78,9 @@ class Attack {
       const std::string_view path = "h/a/b/cd";
       std::memcpy(bytes.data() + sizeof request, path.data(), path.size());
     }
+    // Whoever can connect may change everything, so it must not name what the other client has.
+    std::byte& first = bytes[sizeof request];
+    if (first == std::byte{'p'}) first = std::byte{'h'};
   }
   std::uint64_t some() { return (std::uint64_t{random_()} << 32) | random_(); }
 
@@ -120,6 +123,9 @@ TEST_P(OctopusAttackOn, MalformedRequestsHarmNobodyElse) {
   Home home(kOctopus, {.size = 32 * MiB});
   home.start(*platform);
   std::atomic<bool> ended{false};
+  // How fast one thread gets on beside the other depends on the machine, so the operations go on until
+  // there have been enough requests.
+  std::atomic<bool> has_attacked{false};
   platform->start(home.client(0), 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
     co_await home.make(thread, {});
     const auto client = co_await client_of(home, thread);
@@ -127,7 +133,7 @@ TEST_P(OctopusAttackOn, MalformedRequestsHarmNobodyElse) {
     EXPECT_EQ(error_of(co_await client->make_directory("p", 1)), std::errc{});
     model.create("p", true, 1);
     RandomPaths paths(*client, model, "p", seed);
-    for (int i = 0; i < 3000 && !HasFailure(); ++i) co_await paths.step();
+    for (int i = 0; (i < 3000 || !has_attacked) && !HasFailure(); ++i) co_await paths.step();
     co_await expect_tree(*client, model, "p");
     ended = true;
     EXPECT_EQ(co_await home.audit(), "");
@@ -138,10 +144,9 @@ TEST_P(OctopusAttackOn, MalformedRequestsHarmNobodyElse) {
     while (!ended) {
       co_await attack.once();
       co_await yield();
+      has_attacked = attack.sent() > 100 && attack.connections() > 5 && attack.answers() > 10;
     }
-    EXPECT_GT(attack.sent(), 100);
-    EXPECT_GT(attack.connections(), 5);
-    EXPECT_GT(attack.answers(), 10);
+    EXPECT_TRUE(has_attacked);
   });
   platform->run();
 }
