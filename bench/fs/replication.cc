@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "platform/base/error.h"
+#include "platform/pmem/view_of_region.h"
 
 namespace perdura::bench {
 
@@ -31,36 +32,22 @@ struct Replication::Mapping {
 };
 
 // The replicated region. Records the ranges that the running thread flushes.
-class Replication::NotingModel final : public pmem::RegionModel {
+class Replication::NotingModel final : public pmem::ViewOfRegion {
  public:
   NotingModel(pmem::Region& region, std::span<const std::unique_ptr<Mapping>> mappings)
-      : region_(region), mappings_(mappings) {}
+      : ViewOfRegion(region), mappings_(mappings) {}
 
-  std::uint64_t load(Bytes offset) override { return region_.load(offset); }
-  std::uint64_t load_from_memory(Bytes offset) override { return region_.load_from_memory(offset); }
-  void scan(Bytes offset, Bytes length) override { region_.scan(offset, length); }
-  void read(Bytes offset, std::span<std::byte> into) override { region_.read(offset, into); }
-  void store(Bytes offset, std::uint64_t value, const pmem::WordLayout& layout) override {
-    region_.store(offset, value, layout);
-  }
-  bool compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) override {
-    return region_.compare_exchange(offset, expected, desired);
-  }
-  void write(Bytes offset, std::span<const std::byte> from, bool streaming) override {
-    if (!streaming) return region_.write(offset, from);
-    region_.write_streaming(offset, from);
-    flush(offset, from.size());
-  }
   void flush(Bytes offset, Bytes length) override {
     if (length == 0) return;
     const Bytes begin = offset / kCacheLine * kCacheLine;
-    std::vector<MemoryRange>& flushed = own().flushed;
-    const Bytes end = std::min(round_up(offset + length, kCacheLine), region_.size());
-    flushed.push_back({begin, end - begin});
+    std::vector<MemoryRange>& ranges = own().flushed;
+    const Bytes end = std::min(round_up(offset + length, kCacheLine), region().size());
+    ranges.push_back({begin, end - begin});
   }
   void drain() override {}
 
  private:
+  void flushed(Bytes offset, Bytes length) override { flush(offset, length); }
   Mapping& own() const {
     for (const auto& mapping : mappings_) {
       if (mapping->executor.load(std::memory_order_relaxed) == &Executor::current()) {
@@ -70,7 +57,6 @@ class Replication::NotingModel final : public pmem::RegionModel {
     throw std::logic_error("a thread without a mapping flushes a replicated region");
   }
 
-  pmem::Region& region_;
   std::span<const std::unique_ptr<Mapping>> mappings_;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "platform/base/error.h"
+#include "platform/pmem/view_of_region.h"
 
 namespace perdura::systems::orion {
 
@@ -39,36 +40,22 @@ services::MemoryConfig config_alone(const Parameters& parameters, NodeId node) {
 
 // The view of the volume. The MDS' own memory is flushed, too, so that it is a whole file system if
 // the mirror is lost.
-class Mirror::Noting final : public pmem::RegionModel {
+class Mirror::Noting final : public pmem::ViewOfRegion {
  public:
-  Noting(pmem::Region& region, ChangedLines& lines) : region_(region), lines_(lines) {}
+  Noting(pmem::Region& of, ChangedLines& lines) : ViewOfRegion(of), lines_(lines) {}
 
-  std::uint64_t load(Bytes offset) override { return region_.load(offset); }
-  std::uint64_t load_from_memory(Bytes offset) override { return region_.load_from_memory(offset); }
-  void scan(Bytes offset, Bytes length) override { region_.scan(offset, length); }
-  void read(Bytes offset, std::span<std::byte> into) override { region_.read(offset, into); }
-  void store(Bytes offset, std::uint64_t value, const pmem::WordLayout& layout) override {
-    region_.store(offset, value, layout);
-  }
-  bool compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) override {
-    return region_.compare_exchange(offset, expected, desired);
-  }
-  void write(Bytes offset, std::span<const std::byte> from, bool streaming) override {
-    if (!streaming) return region_.write(offset, from);
-    region_.write_streaming(offset, from);
-    lines_.flushed(offset, from.size());
-  }
   void flush(Bytes offset, Bytes length) override {
-    region_.flush(offset, length);
-    lines_.flushed(offset, length);
+    region().flush(offset, length);
+    flushed(offset, length);
   }
   void drain() override {
-    region_.drain();
-    lines_.drained(region_);
+    region().drain();
+    lines_.drained(region());
   }
 
  private:
-  pmem::Region& region_;
+  void flushed(Bytes offset, Bytes length) override { lines_.flushed(offset, length); }
+
   ChangedLines& lines_;
 };
 
