@@ -5,7 +5,7 @@
 // path names and it assigns a fixed number of file extents and directory entries to each file and
 // directory" (Yang's thesis, section 4.4.2).
 //
-// What follows the paper:
+// These parts are as in the paper:
 //   - the hash table of full paths, in persistent memory (section 3.1): an operation looks up one
 //     path, or two if it changes the parent, however deep they are
 //   - client-active data I/O (section 3.2): a read or write asks the server for the address of the
@@ -17,7 +17,7 @@
 //   - the numbers of the published code (github.com/thustorage/octopus): paths of at most 255 bytes,
 //     60 entries in a directory, answers of 4 KiB
 //
-// What is a simplification of this baseline, and not the paper's:
+// These are simplifications of this baseline, and not the paper's:
 //   - one server, so there are neither distributed transactions ("collect-dispatch") nor files over
 //     several servers
 //   - no rename, no links, no permissions. A file that is removed while others have it open is gone
@@ -28,7 +28,7 @@
 //     those who have been given its address have finished with it
 //   - a write that stays within the file changes no metadata, also no time
 //
-// What is guaranteed: an operation on names and a change of a size or time is durable when it returns,
+// Guarantees: an operation on names and a change of a size or time is durable when it returns,
 // given that flushed lines are (the server flushes what it changes before it answers), and atomic, but
 // for the time of the parent directory, which a failure may leave as it was. Written data is
 // acknowledged by the server's device and not forced, as in the paper; it is durable after sync(). It

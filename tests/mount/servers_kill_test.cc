@@ -36,9 +36,11 @@ namespace {
 constexpr int kKills = 7;
 constexpr int kKillsOfStores = 20;
 constexpr int kHundreds = 300;
-constexpr double kPatience = 30;                // seconds, for a call and for a server to come back
-constexpr std::uint64_t kMostCalls = 400;       // of all writers between two kills
-constexpr std::uint64_t kCallsToBeUsable = 20;  // of each writer
+constexpr double kPatience = 30;  // seconds, for a call and for a server to come back
+// A kill comes after at most so many calls of all writers together, and the next one when each writer
+// has done so many again.
+constexpr std::uint64_t kMostCalls = 400;
+constexpr std::uint64_t kCallsToBeUsable = 20;
 constexpr double kWhileAway = 1.5;  // seconds, for which calls may go on without a server
 
 enum class Victim { mds, mirror, left, right, a, b, writer };
@@ -264,7 +266,8 @@ class ServersKillTest : public testing::Test {
 
 TEST_F(ServersKillTest, LosesNothingThatHasReturned) { kill_in_rounds(kKills, 1, 1); }
 
-// What a store has missed, its host's mount would read without asking anybody.
+// A mount reads the store of its host without asking anybody, so it would read pages that the store
+// has missed.
 TEST_F(ServersKillTest, StoresOfInternalClientsComeBackWithEverything) {
   make_internal();
   kill_in_rounds(kKillsOfStores, 1, 1, {Victim::left, Victim::right});

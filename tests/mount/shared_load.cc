@@ -402,7 +402,7 @@ void LoadWriter::read_some() {
 
 namespace {
 
-// What is found instead of an append.
+// Says of the bytes at an append's place whose append they are, if anybody's.
 std::string describe_append(const std::string& found) {
   std::size_t writer = 0;
   std::uint32_t number = 0;

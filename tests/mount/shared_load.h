@@ -2,7 +2,7 @@
 // themselves are. Each writer is a process with files of its own, which everyone reads through both
 // mounts, and all append to one log.
 //
-// What the calls have done is in a LoadRecord, in memory that outlives all processes. A file is a row
+// A LoadRecord, in memory that outlives all processes, has what the calls have done. A file is a row
 // of cells, each of which says who has written it and in which version of the file. Each call that
 // changes a file begins a version, which the record describes before the call begins, and calls done
 // when it has returned. So a reader knows which versions a file may have: those from the last one that
@@ -28,11 +28,11 @@ namespace perdura::test {
 using Excuse = std::atomic<std::uint32_t>;
 
 inline constexpr std::size_t kLoadWriters = 4;  // those with odd numbers work on the second mount
-inline constexpr std::size_t kLoadFiles = 6;    // of each writer
+inline constexpr std::size_t kLoadFiles = 6;    // that each writer has
 inline constexpr std::size_t kMostCells = 24;
 inline constexpr std::size_t kCellBytes = 512;  // eight in a page
 inline constexpr std::size_t kVersionsKept = 64;
-inline constexpr std::size_t kMostAppends = 1 << 17;  // of each writer to the log
+inline constexpr std::size_t kMostAppends = 1 << 17;  // that each writer adds to the log
 
 struct FileVersion {
   bool exists = false;

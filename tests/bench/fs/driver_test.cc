@@ -77,7 +77,7 @@ TEST(FsDriver, ThreadsMayShareOneFile) {
   }
 }
 
-// What a program does between its operations takes time, and is not part of their latency.
+// The time that a program takes between its operations is not part of their latency.
 TEST(FsDriver, ThinksBeforeEachOperation) {
   const Measurement without = tested().measure(plan().front(), "sim");
   const Measurement with = tested().measure(plan({"workload.think_us=5"}).front(), "sim");

@@ -1,5 +1,4 @@
-// What a tree of paths has to look like after each operation: the specification of systems/octopus,
-// limits included.
+// The specification of systems/octopus, limits included: the tree of paths that each operation leaves.
 #pragma once
 
 #include <gtest/gtest.h>

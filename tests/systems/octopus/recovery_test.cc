@@ -61,7 +61,7 @@ const Change kChanges[] = {
     make("d/a", false),   append("d/a", 10),  remove("d/c/a", false), remove("d/c", true)};
 
 struct Progress {
-  Model before;  // what has returned
+  Model before;  // after the operations that have returned
   Model after;   // with the operation that is under way
   std::set<std::string> synced;
 };

@@ -27,6 +27,12 @@ inline constexpr NodeId kClient = 3;
 inline constexpr std::size_t kCatchUps = kServerMetrics.size() - 2;
 inline constexpr std::size_t kFetched = kServerMetrics.size() - 1;
 
+inline Task<InodeNumber> make_file(fs::Session& session) {
+  const auto made = co_await session.create(kRootInode, "file", {.mode = S_IFREG | 0644}, {});
+  EXPECT_TRUE(made.has_value());
+  co_return made ? made->inode : InodeNumber{};
+}
+
 // An MDS, a group of two stores, and a client, which fails servers and starts them again.
 class Group {
  public:
@@ -53,6 +59,16 @@ class Group {
     });
     if (other) platform_.start(kClient, 1, CompletionMode::polling, other);
     platform_.run();
+  }
+
+  // The same with a session and a file that it has made.
+  void run_with_file(const std::function<Task<>(Thread&, fs::Session&, InodeNumber)>& body) {
+    run([&](Thread& thread) -> Task<> {
+      const auto files = co_await mount(thread);
+      const auto session = files->attach(thread);
+      const InodeNumber file = co_await make_file(*session);
+      co_await body(thread, *session, file);
+    });
   }
 
   Task<> power_fails(NodeId node) {
@@ -131,7 +147,7 @@ inline Task<> write_pages(fs::Session& session, InodeNumber file, int first, int
   }
 }
 
-// What a new mount, which has nothing cached, finds there.
+// Expects pages as write_pages() has left them, by a new mount, which has nothing cached.
 inline Task<> expect_pages(Group& group, Thread& thread, InodeNumber file, int first, int count,
                            int value) {
   const auto files = co_await group.mount(thread);
@@ -144,12 +160,6 @@ inline Task<> expect_pages(Group& group, Thread& thread, InodeNumber file, int f
   }
   session.reset();
   co_await files->unmount();
-}
-
-inline Task<InodeNumber> make_file(fs::Session& session) {
-  const auto made = co_await session.create(kRootInode, "file", {.mode = S_IFREG | 0644}, {});
-  EXPECT_TRUE(made.has_value());
-  co_return made ? made->inode : InodeNumber{};
 }
 
 }  // namespace perdura::systems::orion::test

@@ -18,16 +18,13 @@ Task<> expect_value(fs::Session& session, InodeNumber file, int page, int value)
 
 TEST(OrionReconnection, ASessionGoesOnWhenTheMdsIsBack) {
   Group group;
-  group.run([&](Thread& thread) -> Task<> {
-    const auto files = co_await group.mount(thread);
-    const auto session = files->attach(thread);
-    const InodeNumber file = co_await make_file(*session);
-    co_await write_pages(*session, file, 0, 10, 1);
+  group.run_with_file([&](Thread& thread, fs::Session& session, InodeNumber file) -> Task<> {
+    co_await write_pages(session, file, 0, 10, 1);
     for (int i = 0; i < 3; ++i) {
       co_await group.power_fails(kMds);
       co_await group.comes_back(kMds);
-      co_await expect_value(*session, file, 9, 10);
-      co_await write_pages(*session, file, i, 3, 50 + i);
+      co_await expect_value(session, file, 9, 10);
+      co_await write_pages(session, file, i, 3, 50 + i);
       co_await expect_pages(group, thread, file, i, 3, 50 + i);
     }
   });
@@ -35,19 +32,16 @@ TEST(OrionReconnection, ASessionGoesOnWhenTheMdsIsBack) {
 
 TEST(OrionReconnection, ASessionGoesOnWhenItsConnectionsBreak) {
   Group group;
-  group.run([&](Thread& thread) -> Task<> {
-    const auto files = co_await group.mount(thread);
-    const auto session = files->attach(thread);
-    const InodeNumber file = co_await make_file(*session);
+  group.run_with_file([&](Thread&, fs::Session& session, InodeNumber file) -> Task<> {
     for (int i = 0; i < 10; ++i) {
-      co_await write_pages(*session, file, i, 3, 20 + i);
+      co_await write_pages(session, file, i, 3, 20 + i);
       co_await group.link_breaks();
-      co_await expect_value(*session, file, i, 20 + i);
+      co_await expect_value(session, file, i, 20 + i);
     }
     // The pages of sessions that have ended are not lost.
-    const auto before = co_await session->statistics();
+    const auto before = co_await session.statistics();
     co_await group.link_breaks();
-    const auto after = co_await session->statistics();
+    const auto after = co_await session.statistics();
     EXPECT_TRUE(before && after && before->free == after->free);
   });
 }
@@ -104,11 +98,8 @@ TEST(OrionReconnection, PagesOfASessionThatHasEndedAreNotWrittenTo) {
 // Nobody knows whether it has been executed.
 TEST(OrionReconnection, TheOperationUnderWayEndsWithAnError) {
   Group group;
-  group.run([&](Thread& thread) -> Task<> {
-    const auto files = co_await group.mount(thread);
-    const auto session = files->attach(thread);
-    const InodeNumber file = co_await make_file(*session);
-    co_await write_pages(*session, file, 0, 1, 1);
+  group.run_with_file([&](Thread& thread, fs::Session& session, InodeNumber file) -> Task<> {
+    co_await write_pages(session, file, 0, 1, 1);
     bool has_failed = false;
     bool has_ended = false;
     thread.executor.spawn([](fs::Session& of, bool& failed, bool& ended) -> Task<> {
@@ -118,31 +109,28 @@ TEST(OrionReconnection, TheOperationUnderWayEndsWithAnError) {
         EXPECT_TRUE(!failed || made.error() == std::errc::not_connected);
       }
       ended = true;
-    }(*session, has_failed, has_ended));
+    }(session, has_failed, has_ended));
     co_await sleep_for(Microseconds(50));
     co_await group.power_fails(kMds);
     co_await group.comes_back(kMds);
     while (!has_ended) co_await sleep_for(Microseconds(20));
-    co_await expect_value(*session, file, 0, 1);
-    const auto made = co_await session->create(kRootInode, "later", {.mode = S_IFREG | 0644}, {});
+    co_await expect_value(session, file, 0, 1);
+    const auto made = co_await session.create(kRootInode, "later", {.mode = S_IFREG | 0644}, {});
     EXPECT_TRUE(made.has_value());
   });
 }
 
 TEST(OrionReconnection, ItGivesUpAfterAWhile) {
   Group group;
-  group.run([&](Thread& thread) -> Task<> {
-    const auto files = co_await group.mount(thread);
-    const auto session = files->attach(thread);
-    const InodeNumber file = co_await make_file(*session);
+  group.run_with_file([&](Thread& thread, fs::Session& session, InodeNumber file) -> Task<> {
     co_await group.power_fails(kMds);
     const Time begun = thread.executor.now();
-    const auto found = co_await session->attributes(file);
+    const auto found = co_await session.attributes(file);
     EXPECT_TRUE(!found && found.error() == std::errc::not_connected);
     EXPECT_GE(thread.executor.now() - begun, Milliseconds(3));
     EXPECT_LE(thread.executor.now() - begun, Milliseconds(6));
     co_await group.comes_back(kMds);
-    const auto later = co_await session->attributes(file);
+    const auto later = co_await session.attributes(file);
     EXPECT_TRUE(later.has_value());
   });
 }
@@ -150,44 +138,41 @@ TEST(OrionReconnection, ItGivesUpAfterAWhile) {
 // Holds are not durable: an inode without names that only this mount held is gone.
 TEST(OrionReconnection, HoldsAreKeptOrTheInodeIsGone) {
   Group group;
-  group.run([&](Thread& thread) -> Task<> {
-    const auto files = co_await group.mount(thread);
-    const auto session = files->attach(thread);
-    const InodeNumber file = co_await make_file(*session);
-    const auto held = co_await session->hold(file);
+  group.run_with_file([&](Thread&, fs::Session& session, InodeNumber file) -> Task<> {
+    const auto held = co_await session.hold(file);
     EXPECT_TRUE(held.has_value());
-    const auto unnamed = co_await session->create_unnamed({.mode = S_IFREG | 0600}, {});
+    const auto unnamed = co_await session.create_unnamed({.mode = S_IFREG | 0600}, {});
     EXPECT_TRUE(unnamed.has_value());
     if (!unnamed) co_return;
-    co_await write_pages(*session, file, 0, 2, 1);
+    co_await write_pages(session, file, 0, 2, 1);
     co_await group.power_fails(kMds);
     co_await group.comes_back(kMds);
-    co_await expect_value(*session, file, 0, 1);
+    co_await expect_value(session, file, 0, 1);
     // Another one gets the number, and the mount tells them apart.
-    const auto other = co_await session->create(kRootInode, "other", {.mode = S_IFREG | 0644}, {});
+    const auto other = co_await session.create(kRootInode, "other", {.mode = S_IFREG | 0644}, {});
     EXPECT_TRUE(other && other->inode != unnamed->inode);
     EXPECT_EQ(number_of(other->inode), number_of(unnamed->inode));
-    const auto named = co_await session->look_up(kRootInode, "other");
+    const auto named = co_await session.look_up(kRootInode, "other");
     EXPECT_TRUE(named && named->inode == other->inode);
-    const auto held_too = co_await session->hold(other->inode);
+    const auto held_too = co_await session.hold(other->inode);
     EXPECT_TRUE(held_too.has_value());
-    co_await write_pages(*session, other->inode, 0, 1, 7);
-    const auto found = co_await session->attributes(unnamed->inode);
+    co_await write_pages(session, other->inode, 0, 1, 7);
+    const auto found = co_await session.attributes(unnamed->inode);
     EXPECT_TRUE(!found && found.error() == std::errc::no_such_file_or_directory);
-    const auto mode = co_await session->change(unnamed->inode, {.permissions = 0600});
+    const auto mode = co_await session.change(unnamed->inode, {.permissions = 0600});
     EXPECT_TRUE(!mode && mode.error() == std::errc::no_such_file_or_directory);
-    const auto linked = co_await session->link(unnamed->inode, kRootInode, "linked", {});
+    const auto linked = co_await session.link(unnamed->inode, kRootInode, "linked", {});
     EXPECT_TRUE(!linked && linked.error() == std::errc::no_such_file_or_directory);
-    co_await session->release(unnamed->inode, 1);
-    co_await expect_value(*session, other->inode, 0, 7);
-    const auto again = co_await session->attributes(other->inode);
+    co_await session.release(unnamed->inode, 1);
+    co_await expect_value(session, other->inode, 0, 7);
+    const auto again = co_await session.attributes(other->inode);
     EXPECT_TRUE(again && again->inode == other->inode);
     // The hold of the file is one again: it outlives its name.
-    const auto removed = co_await session->unlink(kRootInode, "file", {});
+    const auto removed = co_await session.unlink(kRootInode, "file", {});
     EXPECT_TRUE(removed.has_value());
-    co_await expect_value(*session, file, 1, 2);
-    co_await session->release(file, 1);
-    const auto gone = co_await session->attributes(file);
+    co_await expect_value(session, file, 1, 2);
+    co_await session.release(file, 1);
+    const auto gone = co_await session.attributes(file);
     EXPECT_TRUE(!gone && gone.error() == std::errc::no_such_file_or_directory);
   });
 }

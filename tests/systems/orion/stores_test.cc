@@ -14,13 +14,10 @@ namespace {
 TEST(OrionStores, AGroupGoesOnWithoutOneOfThem) {
   for (const NodeId failed : {kOne, kOther}) {
     Group group;
-    group.run([&](Thread& thread) -> Task<> {
-      const auto files = co_await group.mount(thread);
-      const auto session = files->attach(thread);
-      const InodeNumber file = co_await make_file(*session);
-      co_await write_pages(*session, file, 0, 10, 1);
+    group.run_with_file([&](Thread& thread, fs::Session& session, InodeNumber file) -> Task<> {
+      co_await write_pages(session, file, 0, 10, 1);
       co_await group.power_fails(failed);
-      co_await write_pages(*session, file, 5, 10, 50);
+      co_await write_pages(session, file, 5, 10, 50);
       co_await expect_pages(group, thread, file, 0, 5, 1);
       co_await expect_pages(group, thread, file, 5, 10, 50);
     });
@@ -30,18 +27,15 @@ TEST(OrionStores, AGroupGoesOnWithoutOneOfThem) {
 // "A failed DS can recover by obtaining the pages committed during its downtime from a peer DS."
 TEST(OrionStores, OneThatComesBackFetchesWhatItHasMissed) {
   Group group;
-  group.run([&](Thread& thread) -> Task<> {
-    const auto files = co_await group.mount(thread);
-    const auto session = files->attach(thread);
-    const InodeNumber file = co_await make_file(*session);
-    co_await write_pages(*session, file, 0, 30, 1);
+  group.run_with_file([&](Thread& thread, fs::Session& session, InodeNumber file) -> Task<> {
+    co_await write_pages(session, file, 0, 30, 1);
     co_await group.power_fails(kOne);
-    co_await write_pages(*session, file, 5, 4, 50);
+    co_await write_pages(session, file, 5, 4, 50);
     co_await group.comes_back(kOne);
     co_await group.until_caught_up(kOne);
     // It has all others.
     EXPECT_EQ(group.fetched(kOne), 4);
-    co_await write_pages(*session, file, 20, 2, 70);
+    co_await write_pages(session, file, 20, 2, 70);
     // Now there is only this store.
     co_await group.power_fails(kOther);
     co_await expect_pages(group, thread, file, 0, 5, 1);
@@ -53,13 +47,10 @@ TEST(OrionStores, OneThatComesBackFetchesWhatItHasMissed) {
 
 TEST(OrionStores, OneThatMissedMoreThanTheJournalHoldsFetchesEverything) {
   Group group({{"journal_records", 16}});
-  group.run([&](Thread& thread) -> Task<> {
-    const auto files = co_await group.mount(thread);
-    const auto session = files->attach(thread);
-    const InodeNumber file = co_await make_file(*session);
-    co_await write_pages(*session, file, 0, 30, 1);
+  group.run_with_file([&](Thread& thread, fs::Session& session, InodeNumber file) -> Task<> {
+    co_await write_pages(session, file, 0, 30, 1);
     co_await group.power_fails(kOther);
-    co_await write_pages(*session, file, 0, 20, 50);
+    co_await write_pages(session, file, 0, 20, 50);
     co_await sleep_for(Milliseconds(200));  // pages that were replaced are free
     co_await group.comes_back(kOther);
     co_await group.until_caught_up(kOther);
@@ -73,11 +64,8 @@ TEST(OrionStores, OneThatMissedMoreThanTheJournalHoldsFetchesEverything) {
 // "For NVMM media errors [...] Orion rebuilds the node using the data and metadata from other replicas."
 TEST(OrionStores, OneWhoseMemoryWasReplacedIsRebuilt) {
   Group group;
-  group.run([&](Thread& thread) -> Task<> {
-    const auto files = co_await group.mount(thread);
-    const auto session = files->attach(thread);
-    const InodeNumber file = co_await make_file(*session);
-    co_await write_pages(*session, file, 0, 30, 1);
+  group.run_with_file([&](Thread& thread, fs::Session& session, InodeNumber file) -> Task<> {
+    co_await write_pages(session, file, 0, 30, 1);
     co_await group.power_fails(kOne);
     group.replace_memory(kOne);
     co_await group.comes_back(kOne);
@@ -114,16 +102,13 @@ TEST(OrionStores, OneThatMissedPagesServesNothingAlone) {
   });
 }
 
-// What the journal lacks, nobody fetches.
+// Nobody fetches a page that the journal lacks.
 TEST(OrionStores, WhatWasAcknowledgedIsInTheJournalAfterAPowerFailure) {
   Group group;
-  group.run([&](Thread& thread) -> Task<> {
-    const auto files = co_await group.mount(thread);
-    const auto session = files->attach(thread);
-    const InodeNumber file = co_await make_file(*session);
-    co_await write_pages(*session, file, 0, 10, 1);
+  group.run_with_file([&](Thread& thread, fs::Session& session, InodeNumber file) -> Task<> {
+    co_await write_pages(session, file, 0, 10, 1);
     co_await group.power_fails(kOne);
-    co_await write_pages(*session, file, 0, 1, 50);
+    co_await write_pages(session, file, 0, 1, 50);
     co_await group.power_fails(kOther);
     co_await group.comes_back(kOther);
     co_await group.comes_back(kOne);
@@ -137,16 +122,13 @@ TEST(OrionStores, WhatWasAcknowledgedIsInTheJournalAfterAPowerFailure) {
 
 TEST(OrionStores, WritesGoOnWhileOneCatchesUp) {
   Group group;
-  group.run([&](Thread& thread) -> Task<> {
-    const auto files = co_await group.mount(thread);
-    const auto session = files->attach(thread);
-    const InodeNumber file = co_await make_file(*session);
-    co_await write_pages(*session, file, 0, 100, 1);
+  group.run_with_file([&](Thread& thread, fs::Session& session, InodeNumber file) -> Task<> {
+    co_await write_pages(session, file, 0, 100, 1);
     co_await group.power_fails(kOne);
     group.replace_memory(kOne);
     co_await group.comes_back(kOne);
     for (int round = 0; round < 20; ++round) {
-      co_await write_pages(*session, file, round * 5, 5, round + 100);
+      co_await write_pages(session, file, round * 5, 5, round + 100);
     }
     co_await group.until_caught_up(kOne);
     co_await group.power_fails(kOther);
@@ -192,7 +174,7 @@ TEST(OrionJournal, HasThePagesOfEachEpochUntilItWraps) {
       expected.push_back(page);
     }
     EXPECT_EQ(pages_since(copy_of(again, kRecords), 5), expected);
-    // What was before is overwritten.
+    // The journal has gone around since then.
     EXPECT_EQ(pages_since(copy_of(again, kRecords), 2), std::nullopt);
     co_return;
   });
