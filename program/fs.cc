@@ -48,16 +48,6 @@ struct FsArguments {
   int ready = -1;
 };
 
-// A file system that one place of memory can hold.
-const FsSystem& find_system(std::string_view name) {
-  const FsSystem& system = systems::find_fs_system(name);
-  if (system.cluster == nullptr) return system;
-  throw UsageError(
-      fmt::format("{} spreads a file system over servers: only mkfs, serve and mount "
-                  "are for it, by its configuration file",
-                  name));
-}
-
 // A file system that has servers.
 const FsSystem& find_cluster(std::string_view name) {
   const FsSystem& system = systems::find_fs_system(name);
@@ -69,12 +59,14 @@ void refuse(bool given, std::string_view option, std::string_view why) {
   if (given) throw UsageError(fmt::format("{} {}", option, why));
 }
 
-// The file system of commands that work on an existing source: --system, or else the first one.
+// The file system of commands that examine a source: --system, or else the first one.
 const FsSystem& system_of(const FsArguments& arguments) {
-  if (!arguments.system.empty()) return find_system(arguments.system);
   const auto all = systems::fs_systems();
   if (all.empty()) throw UsageError("this perdura has no file system");
-  return all.front();
+  const FsSystem& system =
+      arguments.system.empty() ? all.front() : systems::find_fs_system(arguments.system);
+  if (system.inspect != nullptr && system.dump != nullptr) return system;
+  throw UsageError(fmt::format("{} offers no check and no dump", system.info.name));
 }
 
 harness::ExitCode make(const FsArguments& arguments) {
@@ -88,7 +80,7 @@ harness::ExitCode make(const FsArguments& arguments) {
   if (!arguments.size) {
     throw UsageError("--size is required (see 'perdura fs mkfs --help')");
   }
-  const FsSystem& system = find_system(arguments.system);
+  const FsSystem& system = systems::find_fs_system(arguments.system);
   const MountSource source(arguments.source);
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
@@ -273,8 +265,9 @@ void add_system(harness::Command& command, FsArguments& arguments) {
       .required();
 }
 
-constexpr const char* kPlace =
-    "The file that is its memory, on DAX, tmpfs or a disk, or /dev/daxX.Y/NAME";
+constexpr const char* kPlaceOrMetadata =
+    "The file that is its memory, on DAX, tmpfs or a disk, or /dev/daxX.Y/NAME; for orion, the one "
+    "in the metadata server's directory that has the file system's name";
 constexpr const char* kPlaceOrConfiguration =
     "The file that is its memory, on DAX, tmpfs or a disk, or /dev/daxX.Y/NAME; for orion, its "
     "configuration file";
@@ -314,14 +307,14 @@ void add_fs(harness::Command& program, CommandContext&) {
   harness::Command& checking = add_command(
       command, "check", "Finds and names what is damaged in a file system that is not mounted",
       arguments, check);
-  add_source(checking, *arguments, kPlace);
+  add_source(checking, *arguments, kPlaceOrMetadata);
   checking.flag("--repair", arguments->repair,
                 "Repairs it; what can be read of a damaged file gets into lost+found");
   add_system_of_source(checking, *arguments);
 
   harness::Command& dumping =
       add_command(command, "dump", "Prints what is stored, readable by a person", arguments, dump);
-  add_source(dumping, *arguments, kPlace);
+  add_source(dumping, *arguments, kPlaceOrMetadata);
   dumping.option("inode", arguments->inode, "Dumps one inode only; the root directory is 1");
   add_system_of_source(dumping, *arguments);
 

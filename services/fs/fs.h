@@ -430,10 +430,11 @@ struct FsSystem {
   Task<std::shared_ptr<FileSystem>> (*mount)(Thread& thread, std::string name, FsConfig config);
   // Lists the damage, trusting nothing that is stored; with `repair`, repairs what can be repaired
   // without loss. The file system must not be mounted. With a cluster, this and dump() work on the
-  // part of the thread's node.
-  Task<std::vector<Damage>> (*inspect)(Thread& thread, std::string name, bool repair);
+  // part of the thread's node. Null if the system has neither.
+  Task<std::vector<Damage>> (*inspect)(Thread& thread, std::string name, bool repair) = nullptr;
   // Everything that is stored, or one inode, as text for people.
-  Task<std::string> (*dump)(Thread& thread, std::string name, std::optional<InodeNumber> inode);
+  Task<std::string> (*dump)(Thread& thread, std::string name,
+                            std::optional<InodeNumber> inode) = nullptr;
 };
 
 // The system's line in the table of services.

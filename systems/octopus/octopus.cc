@@ -60,14 +60,6 @@ const fs::FsSystem kOctopus{
     .check = [](const fs::FsConfig& config) { Parameters::of(config); },
     .make = make_octopus,
     .mount = mount_octopus,
-    .inspect = [](Thread&, std::string, bool) -> Task<std::vector<fs::Damage>> {
-      throw UsageError("octopus: fs check is not implemented for it");
-      co_return std::vector<fs::Damage>();
-    },
-    .dump = [](Thread&, std::string, std::optional<fs::InodeNumber>) -> Task<std::string> {
-      throw UsageError("octopus: fs dump is not implemented for it");
-      co_return std::string();
-    },
 };
 
 }  // namespace perdura::systems

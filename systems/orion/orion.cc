@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "platform/base/error.h"
-#include "systems/nova/inspect.h"
 #include "systems/orion/client/file_system.h"
+#include "systems/orion/mds/inspect.h"
 #include "systems/orion/mds/mds.h"
 #include "systems/orion/mds/pair.h"
 #include "systems/orion/protocol/counted.h"
@@ -134,14 +134,11 @@ const fs::FsSystem kOrion{
     .check = [](const fs::FsConfig& config) { Parameters::of(config); },
     .make = make,
     .mount = mount,
-    .inspect = [](Thread&, std::string, bool) -> Task<std::vector<fs::Damage>> {
-      throw UsageError("orion: fs check is not implemented for it");
-      co_return std::vector<fs::Damage>();
+    .inspect = [](Thread& thread, std::string name, bool repair) -> Task<std::vector<fs::Damage>> {
+      co_return orion::inspect_metadata(thread.node, name, repair);
     },
-    .dump = [](Thread&, std::string, std::optional<fs::InodeNumber>) -> Task<std::string> {
-      throw UsageError("orion: fs dump is not implemented for it");
-      co_return std::string();
-    },
+    .dump = [](Thread& thread, std::string name, std::optional<fs::InodeNumber> inode)
+        -> Task<std::string> { co_return orion::dump_metadata(thread.node, name, inode); },
 };
 
 }  // namespace perdura::systems

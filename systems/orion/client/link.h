@@ -18,34 +18,13 @@
 #include "rpc/calls.h"
 #include "rpc/receive_buffers.h"
 #include "systems/nova/layout.h"
+#include "systems/orion/protocol/known_pages.h"
 #include "systems/orion/protocol/layout.h"
 #include "systems/orion/protocol/messages.h"
 #include "systems/orion/protocol/parameters.h"
 #include "systems/orion/protocol/payload_room.h"
 
 namespace perdura::systems::orion {
-
-// The pages that log entries may refer to, as a client knows them.
-class KnownPages final : public nova::Owner {
- public:
-  void set(std::uint32_t groups, std::uint64_t pages) {
-    groups_ = groups;
-    pages_ = pages;
-  }
-  bool are_pages(std::uint64_t first, std::uint64_t count) const override {
-    return group_of(first) < groups_ && page_of(first) >= 1 && page_of(first) < pages_ &&
-           count <= pages_ - page_of(first);
-  }
-  // Only the MDS manages pages.
-  std::uint64_t mark_used(std::uint64_t, std::uint64_t) override { return 0; }
-  void free(std::uint64_t, std::uint64_t) override {}
-  bool is_used(std::uint64_t) const override { return true; }
-  void changed(std::uint64_t) override {}
-
- private:
-  std::uint32_t groups_ = 0;
-  std::uint64_t pages_ = 0;
-};
 
 // A request to the MDS, before it is in a buffer.
 struct Outgoing {

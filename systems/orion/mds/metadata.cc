@@ -6,26 +6,15 @@
 
 #include "platform/base/error.h"
 #include "platform/runtime/work.h"
+#include "systems/orion/mds/superblock.h"
 
 namespace perdura::systems::orion {
 
 namespace {
 
-constexpr std::uint32_t kSeed = 0x4F52494F;
-
-OrionSuperblock superblock_of(const Parameters& parameters) {
-  OrionSuperblock result{.magic = kOrionMagic,
-                         .groups = parameters.groups,
-                         .pages = parameters.pages,
-                         .chunk_pages = parameters.chunk_pages};
-  result.crc = crc32(kSeed, nova::bytes_of(result).subspan(offsetof(OrionSuperblock, groups)));
-  return result;
-}
-
 void check_superblock(const std::string& name, const OrionSuperblock& found,
                       const Parameters& parameters) {
-  if (found.magic != kOrionMagic ||
-      found.crc != crc32(kSeed, nova::bytes_of(found).subspan(offsetof(OrionSuperblock, groups)))) {
+  if (!is_intact(found)) {
     throw UsageError(fmt::format("'{}' is not the metadata of an Orion file system", name));
   }
   if (found.groups != parameters.groups || found.pages != parameters.pages) {

@@ -94,12 +94,29 @@ TEST_F(FsCommand, AFileSystemThatHasServersIsNotInOnePlace) {
          "perdura: --size is in the configuration file; leave it out");
   EXPECT_FALSE(std::filesystem::exists(place("home")));
   make("home");
-  expect(
-      "check --system orion " + place("home"), 2,
-      "perdura: orion spreads a file system over servers: only mkfs, serve and mount are for it, "
-      "by its configuration file");
+  for (const std::string command : {"check", "dump"}) {
+    expect(command + " --system orion " + place("home"), 2,
+           "perdura: 'home' is not the metadata of an Orion file system, or its superblock is "
+           "damaged; "
+           "give the file in the directory of the metadata server that has the file system's name");
+  }
   expect("serve nova " + place("home") + " mds", 2,
          "perdura: nova has no servers; mount it where its memory is");
+}
+
+TEST_F(FsCommand, TheMetadataOfServersIsCheckedAndDumpedByItsFile) {
+  const std::string mds = place("mds");
+  std::ofstream(place("home.toml"))
+      << "name = \"home\"\nsize = 1_048_576\n[servers.mds]\nrole = \"metadata\"\naddress = "
+         "\"127.0.0.1:1\"\ndirectory = \""
+      << mds << "\"\n[servers.left]\nrole = \"store\"\naddress = \"127.0.0.1:2\"\ndirectory = \""
+      << place("left") << "\"\n";
+  ASSERT_EQ(perdura("fs mkfs orion " + place("home.toml")).code, 0);
+  expect("check --system orion " + mds + "/home", 0, mds + "/home: nothing is damaged");
+  EXPECT_EQ(perdura("fs dump --system orion " + mds + "/home 1").code, 0);
+  EXPECT_EQ(perdura("fs check --system orion " + place("left") + "/home.pages").code, 2);
+  std::filesystem::resize_file(mds + "/home", 65536);
+  EXPECT_EQ(perdura("fs check --system orion " + mds + "/home").code, 1);
 }
 
 // The configuration file of a file system with servers; each mistake is one line that names its place.
