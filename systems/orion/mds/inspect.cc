@@ -23,7 +23,8 @@ struct OwnedMetadata {
 OwnedMetadata own(Node& node, const std::string& name) {
   OwnedMetadata result{nullptr, node.own_region(name)};
   if (result.ownership == nullptr) {
-    throw UsageError(fmt::format("the metadata of '{}' is being served; end its server first", name));
+    throw UsageError(
+        fmt::format("the metadata of '{}' is being served; end its server first", name));
   }
   result.region = node.open_region(name);
   if (result.region == nullptr) {
@@ -48,10 +49,10 @@ OwnedMetadata own(Node& node, const std::string& name) {
 std::vector<fs::Damage> inspect_metadata(Node& node, const std::string& name, bool repair) {
   OwnedMetadata owned = own(node, name);
   if (repair && node.open_region(pair_region(name)) != nullptr) {
-    throw UsageError(
-        fmt::format("'{}' has a mirror, whose memory the metadata server loads when it starts, so a "
-                    "repair would be lost; leave out --repair",
-                    name));
+    throw UsageError(fmt::format(
+        "'{}' has a mirror, whose memory the metadata server loads when it starts, so a "
+        "repair would be lost; leave out --repair",
+        name));
   }
   return nova::inspect(*owned.region, repair, &owned.pages);
 }
