@@ -31,8 +31,8 @@ harness::Option ExperimentOptions::add_to(harness::Command& command) {
                   "SECTION.KEY=VALUE, overrides one value of the experiment; VALUE as in TOML")
           .one_value_at_a_time(),
       command.option("--path", path_,
-                     "Directory of a mounted file system in which an experiment of driver fs "
-                     "works by system calls, instead of on its systems")};
+                     "Directory of a mounted file system in which an experiment of driver fs or "
+                     "lmdb works by system calls, instead of on its systems")};
   return experiment;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "bench/driver/mounted_directory.h"
 #include "bench/driver/server.h"
 #include "bench/driver/systems.h"
 #include "bench/fs/file_workload.h"
@@ -22,10 +23,7 @@ using harness::Point;
 
 namespace {
 
-constexpr std::string_view kPath = "path";
 constexpr std::string_view kNone = "none";
-
-bool is_path(const Point& point) { return point.settings.system.text == kPath; }
 
 constexpr services::Metric kMetrics[] = {
     {"read_bytes_per_op", "bytes read", "Bytes read per operation", "bytes"},
@@ -122,7 +120,7 @@ std::span<const Parameter> FsDriver::parameters() const { return fs_parameters()
 
 std::vector<harness::DriverDeclarations::System> FsDriver::systems() const {
   auto declared = declarations_of(all());
-  declared.push_back({kPath, path_parameters(), "System calls"});
+  declared.push_back({kPathSystem, path_parameters(), "System calls"});
   return declared;
 }
 
@@ -157,19 +155,7 @@ void FsDriver::prepare(Point& point, const harness::Locations&) const {
         lanes_of(point) * operations_of_tree(settings.number("depth"), settings.number("branching"),
                                              settings.number("directory_width")));
   }
-  if (settings.given("file_system")) {
-    throw UsageError(
-        fmt::format("{}: file_system is filled in; remove it", settings.where("file_system")));
-  }
-  if (is_path(point)) {
-    if (path_of(point).empty()) {
-      throw UsageError(fmt::format(
-          "{}: the system path needs a directory; give --path DIR, or path = \"DIR\" in "
-          "[systems.path]",
-          settings.system.where));
-    }
-    settings.set("file_system", file_system_at(path_of(point)));
-  }
+  find_file_system(point);
   point.operations = settings.number("operations") + settings.number("warmup");
 }
 

@@ -1,4 +1,5 @@
 #include "bench/fs/fs_parameters.h"
+#include "bench/driver/mounted_directory.h"
 
 #include <algorithm>
 #include <array>
@@ -239,26 +240,12 @@ constexpr Parameter kParameters[] = {
     kReceiveBuffers,
     kTransport,
     kPersistence,
-    {.name = "file_system",
-     .type = Name{},
-     .usual = "",
-     .identifies = true,
-     .noun = "file system",
-     .title = "File system",
-     .what = "filled in: what the kernel says is mounted at the path"},
-};
-
-constexpr Parameter kPathParameters[] = {
-    {.name = "path",
-     .type = Name{},
-     .usual = "",
-     .what = "a directory of a mounted file system, in which the workload works by system calls"},
+    kFileSystem,
 };
 
 }  // namespace
 
 std::span<const Parameter> fs_parameters() { return kParameters; }
-std::span<const Parameter> path_parameters() { return kPathParameters; }
 std::span<const FileWorkloadEntry> file_workloads() { return kWorkloads; }
 std::span<const std::string_view> parameters_of_workloads() { return kOfWorkloads; }
 std::span<const std::string_view> parameters_of_clusters() { return kOfClusters; }

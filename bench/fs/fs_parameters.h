@@ -11,8 +11,6 @@
 namespace perdura::bench {
 
 std::span<const Parameter> fs_parameters();
-// For the system `path`: a directory of this machine.
-std::span<const Parameter> path_parameters();
 
 // A workload: its name, the parameters that have an effect on it, and their values if the point
 // does not set them.

@@ -1,4 +1,5 @@
 #include "bench/fs/fs_run.h"
+#include "bench/driver/mounted_directory.h"
 
 #include <fmt/format.h>
 
@@ -42,11 +43,6 @@ std::vector<NodeId> application_nodes(const harness::Point& point) {
   for (NodeId index = 0; index < nodes.size(); ++index)
     nodes[index] = point.roles.node(role, index);
   return nodes;
-}
-
-std::string path_of(const harness::Point& point) {
-  const auto path = point.parameters.find("path");
-  return path == point.parameters.end() ? "" : path->second.text();
 }
 
 FsRun::FsRun(Platform& platform, const harness::Point& point, const fs::FsSystem* system,

@@ -82,7 +82,5 @@ class FsRun {
 fs::FsConfig fs_config(const harness::Point& point, const fs::FsSystem& system);
 // The nodes that have the threads of the application: thread i is on node i modulo their number.
 std::vector<NodeId> application_nodes(const harness::Point& point);
-// The directory of a point that runs the system `path`; empty if it names none.
-std::string path_of(const harness::Point& point);
 
 }  // namespace perdura::bench

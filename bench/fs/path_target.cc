@@ -17,6 +17,7 @@
 #include <limits>
 #include <sstream>
 
+#include "bench/driver/mounted_directory.h"
 #include "bench/fs/target.h"
 #include "platform/base/error.h"
 
@@ -24,11 +25,6 @@ namespace perdura::bench {
 namespace {
 
 using tl::unexpected;
-
-[[noreturn]] void refuse(const std::string& path) {
-  throw UsageError(fmt::format("{}: {}; path must be a directory in which files can be made", path,
-                               std::strerror(errno)));
-}
 
 std::errc error() { return static_cast<std::errc>(errno); }
 
@@ -126,44 +122,15 @@ class PathTarget final : public FileTarget {
 }  // namespace
 
 PathFolder::PathFolder(const std::string& path) : path_(path + "/perdura-XXXXXX") {
-  if (mkdtemp(path_.data()) == nullptr) refuse(path);
+  if (mkdtemp(path_.data()) == nullptr) refuse_path(path);
   descriptor_ = open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor_ < 0) refuse(path);
+  if (descriptor_ < 0) refuse_path(path);
 }
 
 PathFolder::~PathFolder() {
   if (descriptor_ >= 0) close(descriptor_);
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
-}
-
-std::string file_system_at(const std::string& path) {
-  struct stat found {};
-  if (stat(path.c_str(), &found) != 0) refuse(path);
-  if (!S_ISDIR(found.st_mode)) {
-    errno = ENOTDIR;
-    refuse(path);
-  }
-  // statfs() returns only a number, which some file systems share; the list of mounts has the name,
-  // even of FUSE file systems. If several are mounted at one place, the last one is visible.
-  const std::string device =
-      fmt::format("{}:{}", gnu_dev_major(found.st_dev), gnu_dev_minor(found.st_dev));
-  std::ifstream mounts("/proc/self/mountinfo");
-  std::string type;
-  for (std::string line; std::getline(mounts, line);) {
-    std::istringstream words(line);
-    std::string id;
-    std::string parent;
-    std::string of_mount;
-    words >> id >> parent >> of_mount;
-    const auto separator = line.find(" - ");
-    if (of_mount != device || separator == std::string::npos) continue;
-    std::istringstream(line.substr(separator + 3)) >> type;
-  }
-  if (!type.empty()) return type;
-  struct statfs known {};
-  if (statfs(path.c_str(), &known) != 0) refuse(path);
-  return fmt::format("0x{:x}", static_cast<unsigned long>(known.f_type));
 }
 
 std::unique_ptr<FileTarget> create_path_target(const PathFolder& folder) {

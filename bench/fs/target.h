@@ -94,10 +94,6 @@ class PathFolder {
   int descriptor_ = -1;
 };
 
-// The type of the file system that contains a path, as the kernel names it: "ext4". Throws
-// UsageError if there is no such directory.
-std::string file_system_at(const std::string& path);
-
 // Uses a directory of this machine by system calls, which block the thread.
 std::unique_ptr<FileTarget> create_path_target(const PathFolder& folder);
 

@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "bench/copies.h"
+#include "bench/driver/mounted_directory.h"
 #include "bench/driver/server.h"
 #include "bench/driver/systems.h"
 #include "bench/lmdb/lmdb_parameters.h"
@@ -41,15 +40,19 @@ using ycsb::WorkloadSpec;
 
 namespace {
 
-// LMDB without replication: its file is in memory (tmpfs), which does not survive a power failure.
+// LMDB without replication: its file is in memory (tmpfs), which does not survive a power failure, or in a directory
+// of this machine.
 struct Unreplicated {
   std::string_view name;
   std::string_view title;
   bool syncs;
 };
+constexpr const char* kMemory = "/dev/shm";
+
 constexpr std::array kUnreplicated{
     Unreplicated{"tmpfs-msync", "tmpfs with msync", true},
     Unreplicated{"tmpfs-nosync", "tmpfs with MDB_NOSYNC", false},
+    Unreplicated{kPathSystem, "System calls", true},
 };
 
 const Unreplicated* unreplicated(const Point& point) {
@@ -59,16 +62,17 @@ const Unreplicated* unreplicated(const Point& point) {
   return found == kUnreplicated.end() ? nullptr : found;
 }
 
-// A folder in memory with a subfolder for each node. Removes folders of processes that were killed.
+// A folder with a subfolder for each node, in memory or in a directory that is given. Removes those of processes that
+// were killed.
 class Folder {
  public:
-  explicit Folder(NodeId nodes) {
-    remove_abandoned();
-    std::string name = kMemory / (kBegin + "XXXXXX");
-    if (mkdtemp(name.data()) == nullptr) fail();
+  Folder(NodeId nodes, const fs::path& in) {
+    remove_abandoned(in);
+    std::string name = in / (kBegin + "XXXXXX");
+    if (mkdtemp(name.data()) == nullptr) refuse_path(in);
     path_ = name;
     lock_ = locked(path_);
-    if (lock_ < 0) fail();
+    if (lock_ < 0) refuse_path(in);
     for (NodeId node = 0; node < nodes; ++node) fs::create_directory(path_ / of(node));
   }
   ~Folder() {
@@ -82,14 +86,9 @@ class Folder {
   std::string file(NodeId node) const { return path_ / of(node) / "data.mdb"; }
 
  private:
-  inline static const fs::path kMemory = "/dev/shm";
   inline static const std::string kBegin = "perdura-lmdb-";
 
   static std::string of(NodeId node) { return fmt::format("node-{}", node); }
-  [[noreturn]] static void fail() {
-    throw PlatformError(
-        fmt::format("{}: no folder can be made: {}", kMemory.string(), std::strerror(errno)));
-  }
   // Locks a folder. The kernel unlocks it when this process ends, however that happens. Returns
   // less than 0 if another process has locked it.
   static int locked(const fs::path& folder) {
@@ -98,9 +97,9 @@ class Folder {
     close(file);
     return -1;
   }
-  static void remove_abandoned() {
+  static void remove_abandoned(const fs::path& in) {
     std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(kMemory, ignored)) {
+    for (const auto& entry : fs::directory_iterator(in, ignored)) {
       if (!entry.path().filename().string().starts_with(kBegin)) continue;
       const bool has_lock = fs::exists(entry.path() / "lock", ignored);  // else it has just been
                                                                          // made
@@ -247,7 +246,11 @@ std::span<const Parameter> LmdbDriver::parameters() const { return lmdb_paramete
 
 std::vector<harness::DriverDeclarations::System> LmdbDriver::systems() const {
   std::vector<harness::DriverDeclarations::System> declared;
-  for (const Unreplicated& each : kUnreplicated) declared.push_back({each.name, {}, each.title});
+  for (const Unreplicated& each : kUnreplicated) {
+    const bool is_path = each.name == kPathSystem;
+    declared.push_back(
+        {each.name, is_path ? path_parameters() : std::span<const Parameter>{}, each.title});
+  }
   // perdura mojim run has no options for the systems' parameters.
   for (const MemorySystem& each : systems_) {
     declared.push_back({each.info.name, {}, each.info.title});
@@ -257,6 +260,7 @@ std::vector<harness::DriverDeclarations::System> LmdbDriver::systems() const {
 
 void LmdbDriver::prepare(Point& point, const harness::Locations& locations) const {
   prepare_workload(point, locations);
+  find_file_system(point);
 }
 
 std::vector<std::string> LmdbDriver::remarks(const std::vector<Point>& points) const {
@@ -303,11 +307,20 @@ std::vector<schema::Column> LmdbDriver::columns(std::string_view) const {
            .better = schema::Column::Better::less}};
 }
 
+std::span<const std::string_view> LmdbDriver::columns_if_unusual() const {
+  static constexpr std::array kColumns{kFileSystem.name};
+  return kColumns;
+}
+
+fs::path LmdbDriver::directory_of_data(const Point& point) const {
+  return is_path(point) ? path_of(point) : "";
+}
+
 Measurement LmdbDriver::run(Platform&, const Point& point) const {
   const Unreplicated* const alone = unreplicated(point);
   const NodeId copies =
       alone != nullptr ? 0 : copies_of(point.settings, system_of(point, systems_));
-  const Folder folder(1 + copies);
+  const Folder folder(1 + copies, is_path(point) ? path_of(point) : kMemory);
   Measurement measurement;
   lmdb::Program program(
       [&](int results, int answers) {

@@ -1,11 +1,12 @@
 // The driver `lmdb`: YCSB on LMDB, an application that knows nothing of replication. Its file is
-// replicated by a mode of Mojim, or is kept in memory only. It stands for the MongoDB of "Mojim",
+// replicated by a mode of Mojim, or is kept in memory only, or in a directory of this machine. It stands for the MongoDB of "Mojim",
 // section 3.4.3: a database that maps its file and calls msync.
 //
 // A point starts `perdura mojim run` with the program perdura-lmdb, on this host and in real time.
 // Its systems are those of services/memory, and LMDB without replication.
 #pragma once
 
+#include <filesystem>
 #include <span>
 
 #include "harness/run/point.h"
@@ -27,6 +28,8 @@ class LmdbDriver final : public harness::Driver {
   std::vector<std::string> remarks(const std::vector<harness::Point>& points) const override;
   harness::Roles roles(const harness::PointSettings& settings, NodeId nodes) const override;
   std::vector<schema::Column> columns(std::string_view name) const override;
+  std::span<const std::string_view> columns_if_unusual() const override;
+  std::filesystem::path directory_of_data(const harness::Point& point) const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
   void conclude(const harness::Point& point, harness::Measurement& measurement) const override;
 

@@ -1,6 +1,7 @@
 #include "bench/lmdb/lmdb_parameters.h"
 
 #include "bench/copies.h"
+#include "bench/driver/mounted_directory.h"
 #include "bench/server_parameters.h"
 #include "bench/ycsb/workload_parameters.h"
 
@@ -34,6 +35,7 @@ constexpr Parameter kParameters[] = {
     kDomain,
     kDdio,
     kPersistence,
+    kFileSystem,
 };
 
 }  // namespace

@@ -131,6 +131,26 @@ TEST_F(Lmdb, ACopyThatDiffersMakesThePointInvalid) {
   EXPECT_EQ(row.at("reason"), "the mirror's copy has 7 entries, and 100 were committed");
 }
 
+// The kernel says what is mounted there, so that results of different file systems are told apart.
+TEST_F(Lmdb, WorksInADirectoryOfThisMachine) {
+  const fs::path directory = folder_ / "data";
+  fs::create_directory(directory);
+  const Outcome outcome =
+      run(fmt::format("--path {} --set 'matrix.write_map=[true, false]'", directory.string()));
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  for (const Row& row : points()) {
+    EXPECT_EQ(row.at("system"), "path");
+    EXPECT_EQ(row.at("verdict"), "valid") << row.at("reason");
+    EXPECT_NE(row.at("file_system"), "");
+  }
+  EXPECT_TRUE(fs::is_empty(directory));
+  const Outcome without = run("--set 'matrix.system=[\"path\"]'");
+  EXPECT_EQ(without.code, 2);
+  EXPECT_NE(without.text.find("the system path needs a directory; give --path DIR"),
+            std::string::npos)
+      << without.text;
+}
+
 // Of a process that was killed; one that lives keeps its folder.
 TEST_F(Lmdb, RemovesWhatOthersHaveLeft) {
   const fs::path left = "/dev/shm/perdura-lmdb-left";
