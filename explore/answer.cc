@@ -29,9 +29,7 @@ Answer answer_of(const services::SystemInfo& system, const services::CrashSetup&
 
 Answer answer_of(const services::SystemInfo& system, const CrashOptions& options,
                  const CrashResult& result) {
-  if (options.failure != FailureKind::power || options.failing != 0) {
-    return {result.strongest(), std::nullopt};
-  }
+  if (!options.fails.are_of_all_power()) return {result.strongest(), std::nullopt};
   return answer_of(system, options.setup, result.strongest());
 }
 

@@ -4,7 +4,7 @@
 // each may leave (explorer.h). After recovery an inspector reads what is left.
 //
 // Instead of power, the servers' processes may die, or a client, or a connection may break
-// (CrashOptions::failure). Then there is nothing to choose at a crash point, and every system is
+// (CrashOptions::fails). Then there is nothing to choose at a crash point, and every system is
 // expected to be durable: memory holds what was stored, flushed or not.
 //
 //   const CrashResult result = explore_crashes(system, profile, options);
@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "explore/all_failures.h"
 #include "explore/explorer.h"
 #include "platform/sim/kernel/profile.h"
 #include "services/guarantee.h"
@@ -46,10 +47,7 @@ struct CrashOptions {
   // Restricts the exploration to this schedule of the service; empty: all schedules. Crash points
   // are numbered from 0 in each schedule.
   std::string schedule{};
-  FailureKind failure = FailureKind::power;
-  // How many servers lose power, or their processes, at once; every subset of that size is tried in
-  // turn. 0: all servers fail. Clients and connections fail one at a time.
-  NodeId failing = 0;
+  Failures fails{};
   unsigned threads = 0;  // 0: one per hardware thread of the host
   // Called by all threads with the fraction of the exploration that is done, from 0 to 1. An
   // exception that it throws ends the exploration.
@@ -59,9 +57,9 @@ struct CrashOptions {
 // A run of a fixed history with a failure, by which it can be repeated. Its history is a schedule of
 // the service, or one of its sequences of operations.
 struct LosingRun {
-  std::string schedule{};        // by name; empty if it is a sequence
-  std::uint32_t operations = 0;  // how many the sequence has
-  std::uint64_t sequence = 0;    // its number among those of so many operations
+  std::string schedule{};         // by name; empty if it is a sequence
+  services::SequenceKind kind{};  // if it is a sequence
+  std::uint64_t sequence = 0;     // its number among those of its kind
   WhatFails failing{};
   FailingImage image{};
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -19,11 +20,13 @@ class SequenceExploration {
   SequenceExploration(const services::ServedSystem& system, const sim::Profile& profile,
                       const SequenceOptions& options)
       : system_(system), profile_(profile), options_(options) {
-    const std::uint64_t all = system.service->sequences(options.length);
+    const std::uint64_t all = system.service->sequences(options.kind);
     if (all == 0) {
-      throw UsageError(fmt::format("service {} has no sequences of {} operations",
-                                   system.service->name(), options.length));
+      throw UsageError(fmt::format("service {} has no sequences of {} operations{}",
+                                   system.service->name(), options.kind.length,
+                                   options.kind.at_once ? " at once" : ""));
     }
+    check_can_fail(system.info.name, options.fails, options.recoveries, *sequence(0).make());
     end_ = options.last < all ? options.last + 1 : all;
     if (options.first >= end_) {
       throw UsageError(
@@ -41,8 +44,14 @@ class SequenceExploration {
   }
 
  private:
-  LosingRun losing_run(std::uint64_t number, const Findings& found) const {
-    LosingRun run{.operations = options_.length, .sequence = number};
+  services::CrashSequence sequence(std::uint64_t number) const {
+    return system_.service->crash_sequence(system_.info.name, options_.setup, options_.kind,
+                                           number);
+  }
+
+  LosingRun losing_run(std::uint64_t number, const WhatFails& failing,
+                       const Findings& found) const {
+    LosingRun run{.kind = options_.kind, .sequence = number, .failing = failing};
     for (const services::Condition condition : services::conditions_of(options_.expected)) {
       if (found.losses.holds(condition) || found.losses.loss(condition).undecided) continue;
       run.image = found.failing[condition];
@@ -52,23 +61,26 @@ class SequenceExploration {
   }
 
   void try_one(std::uint64_t number) {
-    const services::CrashSequence sequence =
-        system_.service->crash_sequence(system_.info.name, options_.setup, options_.length, number);
-    const History history{std::string(system_.info.name), sequence.name, sequence.make, {}};
-    const Findings found = explore_history(
-        history, profile_, options_.setup.model,
-        {.most_recoveries = options_.recoveries, .seed = options_.setup.seed, .threads = 1});
+    const services::CrashSequence one = sequence(number);
+    const std::unique_ptr<services::CrashScenario> scenario = one.make();
+    for (const WhatFails& failing : all_failures(options_.fails, *scenario)) {
+      const std::string name = text_of(one.name, failing, scenario->servers());
+      const Findings found = explore_history(
+          {std::string(system_.info.name), name, one.make, failing}, profile_, options_.setup.model,
+          {.most_recoveries = options_.recoveries, .seed = options_.setup.seed, .threads = 1});
+      const std::lock_guard lock(mutex_);
+      result_.crash_points += found.crash_points;
+      result_.states += found.states;
+      result_.coverage.add(found.coverage);
+      const std::string why = found.losses.loss_of(options_.expected).why;
+      if (!why.empty() && number < first_loss_) {
+        first_loss_ = number;
+        result_.loss = {number, name, why, losing_run(number, failing, found),
+                        found.losses.strongest()};
+      }
+    }
     const std::lock_guard lock(mutex_);
     ++result_.sequences;
-    result_.crash_points += found.crash_points;
-    result_.states += found.states;
-    result_.coverage.add(found.coverage);
-    const std::string why = found.losses.loss_of(options_.expected).why;
-    if (!why.empty() && number < first_loss_) {
-      first_loss_ = number;
-      result_.loss = {number, sequence.name, why, losing_run(number, found),
-                      found.losses.strongest()};
-    }
     if (options_.progress) {
       options_.progress(static_cast<double>(number - options_.first) /
                         static_cast<double>(end_ - options_.first));

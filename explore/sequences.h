@@ -1,7 +1,8 @@
 // Explores every sequence of a few operations that a service has (services::Service::sequences), in
 // the manner of ACE (Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash
-// Testing", OSDI 2018): the power fails at every crash point of the last operation, and servers
-// recover from several images of each crash point, or from all (explorer.h).
+// Testing", OSDI 2018): the power fails at every crash point of the last operation, or of all of
+// them if they are done at once, and servers recover from several images of each crash point, or
+// from all (explorer.h). Something else may fail instead.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "explore/all_failures.h"
 #include "explore/crash.h"
 #include "explore/explorer.h"
 #include "platform/sim/kernel/profile.h"
@@ -19,9 +21,12 @@ namespace perdura::explore {
 
 struct SequenceOptions {
   services::CrashSetup setup{};
-  std::uint32_t length = 1;      // operations of a sequence
-  std::uint64_t recoveries = 4;  // number at each crash point; 0: until all images are covered
-  std::uint64_t first = 0;       // sequence to try: to continue, or to replay one
+  services::SequenceKind kind{};
+  Failures fails{};
+  // At each crash point; see ExploreOptions. 0, only if the power of all servers fails: until all
+  // images are covered.
+  std::uint64_t recoveries = 4;
+  std::uint64_t first = 0;  // sequence to try: to continue, or to replay one
   std::uint64_t last = ~std::uint64_t{0};
   std::uint64_t stride = 1;
   unsigned threads = 0;  // 0: one for each of the host's

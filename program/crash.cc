@@ -54,7 +54,7 @@ constexpr std::string_view text_of(Explores what) {
     case Explores::histories:
       return "a system's histories";
     case Explores::sequences:
-      return "sequences of operations (--strategy sequences:N)";
+      return "sequences of operations (--strategy sequences:N or pairs)";
     case Explores::schedules:
       return "schedules of a system (--strategy)";
     case Explores::replay:
@@ -77,7 +77,7 @@ const std::vector<Use>& uses() {
       {"--persistence", {histories, sequences, schedules}},
       {"--points", {histories, sequences, schedules}},
       {"--schedule", {histories}},
-      {"--fails", {histories, schedules}},
+      {"--fails", {histories, sequences, schedules}},
       {"--profile", {histories, sequences, schedules}},
       {"--threads", {histories, sequences, schedules}},
       {"--strategy", {sequences, schedules}},
@@ -138,7 +138,7 @@ Explores explored_by(const CrashArguments& arguments) {
   if (!systems::find_system(arguments.target)) return Explores::method;
   const std::optional<StrategyArgument> strategy = strategy_of(arguments);
   if (!strategy) return Explores::histories;
-  return strategy->sequences > 0 ? Explores::sequences : Explores::schedules;
+  return strategy->sequences ? Explores::sequences : Explores::schedules;
 }
 
 harness::ExitCode crash(const harness::Command& command, const CrashArguments& arguments,
@@ -174,7 +174,8 @@ void add_what_is_tried(harness::Command& command, CrashArguments& arguments) {
       .option("--points", arguments.points,
               "Crash points to try in each history of a system, FIRST-LAST, FIRST- or FIRST alone, "
               "and /STRIDE for one in so many: continues an exploration or replays a loss. For "
-              "--strategy sequences:N the sequences, for --fails power,power the stride of both")
+              "--strategy sequences:N and pairs the sequences, for --fails power,power the stride "
+              "of both")
       .check(problem_with_points);
   command.option("--schedule", arguments.schedule, "Only this history of a system" + schedules())
       .one_of(schedule_names());
@@ -189,7 +190,9 @@ void add_what_is_tried(harness::Command& command, CrashArguments& arguments) {
   command
       .option("--strategy", arguments.strategy,
               "sequences:N: explores every sequence of N operations that the system's service has, "
-              "with a failure in the last one. Others explore the schedules of small random "
+              "with a failure in the last one; pairs: every two operations on the same names that "
+              "two clients do at "
+              "once, with a failure in either. Others explore the schedules of small random "
               "histories of a system, with a power failure wherever it makes a difference. "
               "exhaustive: all schedules; bounded:N: all with at most N late messages (default: "
               "1); pct:N: random ones, with the probability of finding a bug that needs N - 1 of "

@@ -18,6 +18,7 @@ namespace perdura::program {
 namespace {
 
 constexpr std::string_view kSequences = "sequences";
+constexpr std::string_view kPairs = "pairs";
 constexpr std::string_view kLatePlacements = "placements";
 constexpr std::string_view kTwice = "power,power";
 constexpr std::uint32_t kMostServers = 1024;
@@ -72,13 +73,13 @@ std::optional<Fails> read_fails(std::string_view text) {
   const auto& kinds = explore::kFailureKinds;
   const auto found = std::find(std::begin(kinds), std::end(kinds), name);
   if (found == std::end(kinds)) return std::nullopt;
-  fails.kind = static_cast<explore::FailureKind>(found - std::begin(kinds));
+  fails.what.kind = static_cast<explore::FailureKind>(found - std::begin(kinds));
   if (!has_number) return fails;
   const auto servers = number_in(text);
-  if (!servers || *servers == 0 || *servers > kMostServers || !of_servers(fails.kind)) {
+  if (!servers || *servers == 0 || *servers > kMostServers || !of_servers(fails.what.kind)) {
     return std::nullopt;
   }
-  fails.servers = static_cast<NodeId>(*servers);
+  fails.what.servers = static_cast<NodeId>(*servers);
   return fails;
 }
 
@@ -97,8 +98,12 @@ std::optional<StrategyArgument> read_strategy(std::string_view text) {
     if (strategy.late_placements || !number || *number == 0 || *number > kMostOperations) {
       return std::nullopt;
     }
-    strategy.sequences = static_cast<std::uint32_t>(*number);
+    strategy.sequences = services::SequenceKind{.length = static_cast<std::uint32_t>(*number)};
     return strategy;
+  }
+  if (name == kPairs) {
+    strategy.sequences = services::SequenceKind{.length = 2, .at_once = true};
+    return has_number || strategy.late_placements ? std::nullopt : std::optional(strategy);
   }
   const auto& names = explore::kStrategies;
   const auto found = std::find(std::begin(names), std::end(names), name);
@@ -149,9 +154,9 @@ std::string problem_with_fails(const std::string& text) {
 std::string problem_with_strategy(const std::string& text) {
   if (read_strategy(text)) return "";
   return fmt::format(
-      "'{}' is not one of {}:1 to {}:{}, exhaustive, bounded or bounded:DELAYS, pct or pct:DEPTH, "
-      "and random; all but sequences may be followed by ,{}",
-      text, kSequences, kSequences, kMostOperations, kLatePlacements);
+      "'{}' is not one of {}:1 to {}:{}, {}, exhaustive, bounded or bounded:DELAYS, pct or "
+      "pct:DEPTH, and random; all but sequences and {} may be followed by ,{}",
+      text, kSequences, kSequences, kMostOperations, kPairs, kPairs, kLatePlacements);
 }
 
 std::string problem_with_histories(const std::string& text) {
@@ -168,7 +173,27 @@ Fails fails_of(const CrashArguments& arguments) {
   return arguments.fails ? read_fails(*arguments.fails).value() : Fails{};
 }
 
+explore::Failures one_failure_of(const CrashArguments& arguments) {
+  const Fails fails = fails_of(arguments);
+  if (fails.times > 1) {
+    throw UsageError(
+        "crash: --fails power,power is for schedules of a system (--strategy); here one failure "
+        "happens");
+  }
+  if (fails.what.kind != explore::FailureKind::power && arguments.images) {
+    throw UsageError(
+        fmt::format("crash: --images is for power failures; with --fails {} there is one image at "
+                    "a crash point",
+                    to_string(fails.what.kind)));
+  }
+  return fails.what;
+}
+
 std::optional<StrategyArgument> strategy_of(const std::string& text) { return read_strategy(text); }
+
+std::string text_of(const services::SequenceKind& kind) {
+  return kind.at_once ? std::string(kPairs) : fmt::format("{}:{}", kSequences, kind.length);
+}
 
 std::optional<StrategyArgument> strategy_of(const CrashArguments& arguments) {
   return arguments.strategy ? strategy_of(*arguments.strategy) : std::nullopt;

@@ -55,14 +55,13 @@ struct CrashPoints {
 // The failures that --fails names: their kind, how many servers fail at once, and how often they
 // fail, which is twice for "power,power" and otherwise once.
 struct Fails {
-  explore::FailureKind kind = explore::FailureKind::power;
-  NodeId servers = 0;  // 0: all
+  explore::Failures what{};
   std::uint32_t times = 1;
 };
 
 // The strategy that --strategy names.
 struct StrategyArgument {
-  std::uint32_t sequences = 0;  // operations of each sequence; 0: `kind` is the strategy instead
+  std::optional<services::SequenceKind> sequences{};  // nothing: `kind` is the strategy instead
   explore::StrategyKind kind{};
   std::uint32_t number = 0;  // delays of `bounded`, depth of `pct`
   bool late_placements = false;
@@ -83,8 +82,13 @@ std::string problem_with_histories(const std::string& text);
 // The argument's text must have no problem.
 CrashPoints points_of(const CrashArguments& arguments);
 Fails fails_of(const CrashArguments& arguments);
+// The same, for explorations with one failure. Throws UsageError if it cannot be tried as the
+// arguments say.
+explore::Failures one_failure_of(const CrashArguments& arguments);
 std::optional<StrategyArgument> strategy_of(const CrashArguments& arguments);
 std::optional<StrategyArgument> strategy_of(const std::string& text);
+// The strategy of sequences of a kind, as an argument names it.
+std::string text_of(const services::SequenceKind& kind);
 HistoriesArgument histories_of(const CrashArguments& arguments);
 // The limit of images at a crash point: `usual` if none is given, 0 for all.
 std::uint64_t images_of(const CrashArguments& arguments, std::uint64_t usual);

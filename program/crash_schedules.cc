@@ -61,7 +61,7 @@ explore::ScheduleOptions options_of(const CrashArguments& arguments,
   const HistoriesArgument histories = histories_of(arguments);
   const Fails fails = fails_of(arguments);
   const CrashPoints points = points_of(arguments);
-  if (fails.kind != explore::FailureKind::power || fails.servers > 0) {
+  if (!fails.what.are_of_all_power()) {
     throw UsageError(fmt::format(
         "crash: --fails {} is for a system's histories; with --strategy the power of all fails, or "
         "power,power",

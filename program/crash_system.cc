@@ -80,16 +80,6 @@ std::string crash_points_of(const CrashPoints& points, const explore::CrashResul
 
 explore::CrashOptions options_of(const services::SystemInfo& system,
                                  const CrashArguments& arguments) {
-  const Fails fails = fails_of(arguments);
-  if (fails.times > 1) {
-    throw UsageError("crash: --fails power,power is for --strategy; here one failure happens");
-  }
-  if (fails.kind != explore::FailureKind::power && arguments.images) {
-    throw UsageError(
-        fmt::format("crash: --images is for power failures; with --fails {} there is one image at "
-                    "a crash point",
-                    to_string(fails.kind)));
-  }
   const CrashPoints points = points_of(arguments);
   explore::CrashOptions options;
   options.setup.parameters = given_parameters(system, arguments);
@@ -100,8 +90,7 @@ explore::CrashOptions options_of(const services::SystemInfo& system,
   options.last = points.last;
   options.stride = points.stride;
   options.schedule = arguments.schedule.value_or("");
-  options.failing = fails.servers;
-  options.failure = fails.kind;
+  options.fails = one_failure_of(arguments);
   options.threads = static_cast<unsigned>(arguments.threads);
   return options;
 }
@@ -149,7 +138,7 @@ Json as_json(const CrashArguments& arguments, const sim::Profile& profile,
              {"events", result.events},
              {"unexplored", result.unexplored},
              {"seed", arguments.seed},
-             {"failure", to_string(fails_of(arguments).kind)},
+             {"failure", to_string(fails_of(arguments).what.kind)},
              {"trace", loss ? result[worst_lost(result)].first_loss : ""},
              {"replay", loss ? file_of(arguments, profile, *loss) : ""}};
   cells.update(as_json(result.coverage));
@@ -159,7 +148,7 @@ Json as_json(const CrashArguments& arguments, const sim::Profile& profile,
 void print(const CrashArguments& arguments, const services::Service& service,
            const ServerAnswer& found) {
   const auto& [model, result, answer, loss] = found;
-  const explore::FailureKind kind = fails_of(arguments).kind;
+  const explore::FailureKind kind = fails_of(arguments).what.kind;
   const std::string crash_points = crash_points_of(points_of(arguments), result);
   const std::string tried =
       kind == explore::FailureKind::power
@@ -191,7 +180,7 @@ void check_tried(const CrashArguments& arguments, const explore::CrashOptions& o
   if (!arguments.points) {
     throw UsageError(
         fmt::format("crash: nothing failed: at none of the {} crash points of {} could a {} fail",
-                    result.crash_points, arguments.target, to_string(options.failure)));
+                    result.crash_points, arguments.target, to_string(options.fails.kind)));
   }
   throw UsageError(fmt::format("crash: --points {}: the last of {} crash points is {}",
                                *arguments.points, result.crash_points, result.crash_points - 1));

@@ -99,7 +99,6 @@ explore::SoakFinding drawn_in(const Json& found) {
 // A member that only the files of fixed histories have: the name of the history, or how long its
 // sequence of operations is.
 constexpr const char* kHistory = "history";
-constexpr std::string_view kSequencesOf = "sequences:";
 
 explore::HistoryLoss history_loss_in(const Json& found) {
   explore::HistoryLoss loss;
@@ -111,11 +110,9 @@ explore::HistoryLoss history_loss_in(const Json& found) {
   loss.kept = level_in(found, "kept");
   loss.seed = found.at("seed").get<std::uint64_t>();
   const auto history = found.at(kHistory).get<std::string>();
-  if (history.starts_with(kSequencesOf)) {
-    if (const std::string problem = problem_with_strategy(history); !problem.empty()) {
-      throw UsageError(fmt::format("{}: {}", kHistory, problem));
-    }
-    loss.run.operations = strategy_of(history).value().sequences;
+  const auto strategy = strategy_of(history);
+  if (strategy && strategy->sequences) {
+    loss.run.kind = *strategy->sequences;
   } else {
     loss.run.schedule = history;
   }
@@ -210,8 +207,7 @@ std::filesystem::path write_finding(const explore::HistoryLoss& loss, const std:
                                     const sim::Profile& model,
                                     const std::filesystem::path& folder) {
   const explore::LosingRun& run = loss.run;
-  const std::string history =
-      run.schedule.empty() ? fmt::format("{}{}", kSequencesOf, run.operations) : run.schedule;
+  const std::string history = run.schedule.empty() ? text_of(run.kind) : run.schedule;
   const Json members{{"seed", loss.seed},
                      {kHistory, history},
                      {"image", run.image.name},

@@ -258,6 +258,14 @@ class CrashScenario {
 // Makes identical runs.
 using CrashHistory = std::function<std::unique_ptr<CrashScenario>()>;
 
+// Short histories that a service numbers from 0, for explorations of every one of them.
+struct SequenceKind {
+  std::uint32_t length = 1;  // operations
+  // Each operation is that of another client, all begin at the same time, and they have to do with
+  // the same objects. Otherwise one client does them one after the other.
+  bool at_once = false;
+};
+
 // A history of few operations, one of the many of Service::sequences.
 struct CrashSequence {
   std::string name;  // the operations

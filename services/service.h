@@ -67,14 +67,14 @@ class Service {
   virtual CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                                      const CrashSchedule& schedule) const = 0;
 
-  // The number of all sequences of `length` operations, for explorations of every one of them
+  // The number of all sequences of a kind, for explorations of every one of them
   // (explore/sequences.h); 0 if the service has none. They are numbered from 0. A failure is
-  // tried in the last operation only; those before it are the last ones of shorter sequences.
-  virtual std::uint64_t sequences([[maybe_unused]] std::uint32_t length) const { return 0; }
-  virtual CrashSequence crash_sequence([[maybe_unused]] std::string_view system,
-                                       [[maybe_unused]] const CrashSetup& setup,
-                                       [[maybe_unused]] std::uint32_t length,
-                                       [[maybe_unused]] std::uint64_t number) const {
+  // tried in the last operation only, since those before it are the last ones of shorter sequences;
+  // in all operations if they are done at once.
+  virtual std::uint64_t sequences(const SequenceKind& /*kind*/) const { return 0; }
+  virtual CrashSequence crash_sequence(std::string_view /*system*/, const CrashSetup& /*setup*/,
+                                       const SequenceKind& /*kind*/,
+                                       std::uint64_t /*number*/) const {
     return {};
   }
 

@@ -41,10 +41,10 @@ void find_file_system(harness::Point& point) {
   }
   if (!is_path(point)) return;
   if (path_of(point).empty()) {
-    throw UsageError(fmt::format(
-        "{}: the system path needs a directory; give --path DIR, or path = \"DIR\" in "
-        "[systems.path]",
-        settings.system.where));
+    throw UsageError(
+        fmt::format("{}: the system path needs a directory; give --path DIR, or path = \"DIR\" in "
+                    "[systems.path]",
+                    settings.system.where));
   }
   settings.set("file_system", file_system_at(path_of(point)));
 }

@@ -21,7 +21,7 @@ void explore(benchmark::State& state, const services::ServedSystem& system,
   explore::CrashOptions options{.setup = {.model = {pmem::PersistenceDomain::dmp, false}}};
   options.first = kFirst;
   options.last = kLast;
-  options.failure = failure;
+  options.fails.kind = failure;
   options.recoveries = recoveries;
   options.threads = 1;
   explore::ImageCoverage coverage;

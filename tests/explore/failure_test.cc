@@ -60,13 +60,13 @@ TEST_P(Failing, LosesNothing) {
   for (const bool correct : {false, true}) {
     if (correct && !system.info.chooses_method) continue;
     CrashOptions options{.setup = {.model = kDmp, .correct = correct}};
-    options.failure = GetParam().failure;
+    options.fails.kind = GetParam().failure;
     const auto make = system.service->crash_history(system.info.name, options.setup,
                                                     system.service->schedules().front());
     const bool is_thread_of_server = !make()->has_node_of_its_own(0);
     if (is_thread_of_server &&
-        (options.failure == FailureKind::client ||
-         (options.failure == FailureKind::connection && make()->servers() == 1))) {
+        (options.fails.kind == FailureKind::client ||
+         (options.fails.kind == FailureKind::connection && make()->servers() == 1))) {
       EXPECT_THROW(explore_crashes(system, failing_testbed(), options), UsageError);
       continue;
     }
@@ -77,7 +77,7 @@ TEST_P(Failing, LosesNothing) {
               promises_less ? system.info.level : services::GuaranteeLevel::durable)
         << result[Condition::durable].first_loss;
     // Only a connection may not be there yet, or not any more, to fail at a crash point.
-    if (options.failure == FailureKind::connection) {
+    if (options.fails.kind == FailureKind::connection) {
       if (result.coverage.recoveries == 0) {
         GTEST_SKIP() << "its connections are those of threads that have no port of a client";
       }
@@ -120,8 +120,8 @@ TEST_P(OneNode, TakesNothingThatWasPromised) {
     options.setup.correct = true;
     options.recoveries = 2;
     options.stride = 3;
-    options.failure = GetParam().failure;
-    options.failing = 1;
+    options.fails.kind = GetParam().failure;
+    options.fails.servers = 1;
     const CrashResult result = explore_crashes(system, failing_testbed(), options);
     EXPECT_GE(result.strongest(), system.info.level)
         << result[Condition::durable].first_loss << result[Condition::ordered].first_loss;
@@ -281,7 +281,7 @@ class RegisterService final : public services::Service {
 bool survives(Fault fault, FailureKind failure) {
   const RegisterService service(fault);
   CrashOptions options{.setup = {.model = kDmp}};
-  options.failure = failure;
+  options.fails.kind = failure;
   const CrashResult result =
       explore_crashes({&service, RegisterService::info()}, failing_testbed(), options);
   EXPECT_EQ(result[Condition::durable].held, result[Condition::durable].first_loss.empty());

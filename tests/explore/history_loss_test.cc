@@ -80,14 +80,14 @@ TEST(HistoryLoss, OfAParameterThatTheTableDoesNotHave) {
 // An asynchronous mirror loses what it has not sent yet.
 TEST(HistoryLoss, OfSomeServersIsRepeated) {
   CrashOptions options{.setup = {.model = kVolatileCache}, .recoveries = 3, .stride = 40};
-  options.failing = 1;
+  options.fails.servers = 1;
   const HistoryLoss power = found_in("m-sync", options);
   EXPECT_EQ(power.run.failing.servers.size(), 1U);
   expect_repeats(power);
   options.setup.correct = true;
   options.stride = 20;
-  options.failure = FailureKind::process;
-  options.failing = 0;
+  options.fails.kind = FailureKind::process;
+  options.fails.servers = 0;
   expect_repeats(found_in("m-async", options));
 }
 

@@ -279,7 +279,11 @@ Task<> ClusterScenario::use(Thread& thread, std::uint32_t number) {
   while (!is_set_up() && number > 0) co_await sleep_for(kLook);
   std::unique_ptr<Mounted> mounted = co_await mount(thread, number);
   if (!is_set_up()) co_await set_up(mounted->program());
-  if (plan().steps_before == 0) note_prepared();
+  if (plan().at_once) {
+    co_await wait_for_others();
+  } else if (plan().steps_before == 0) {
+    note_prepared();
+  }
   if (plan().shared > 0) {
     const bool is_connected = co_await open_files(mounted->program());
     if (!is_connected) co_return;

@@ -31,7 +31,7 @@ class NodeScenario final : public SessionScenario {
     }
     note_serving(thread);
     changed();
-    if (plan().steps_before == 0) note_prepared();
+    if (plan().steps_before == 0 && !plan().at_once) note_prepared();
     while (!asked_) co_await sleep_for(kLook);
     co_await inspect_on(thread);
     for (;;) co_await sleep_for(kForEver);
@@ -49,6 +49,7 @@ class NodeScenario final : public SessionScenario {
       shared_open_ = plan().shared;
     }
     while (plan().shared > shared_open_) co_await sleep_for(kLook);
+    if (plan().at_once) co_await wait_for_others();
     const SessionPlan& of_session = plan().sessions[number][epoch];
     for (std::size_t i = 0; i < of_session.steps.size(); ++i) {
       if (plan().steps_before > 0 && number == 0 && i == plan().steps_before) note_prepared();

@@ -20,9 +20,53 @@ const T& one_of(const std::array<T, N>& alternatives, pmem::Choices& choices) {
   return alternatives[choices.choose(N)];
 }
 
-std::vector<std::size_t> steps_of(std::uint32_t length, std::uint64_t number) {
-  std::vector<std::size_t> steps(length);
-  for (std::size_t i = length; i-- > 0; number /= all_steps().size()) {
+// The paths that a step has to do with; empty if it needs what its own session holds.
+std::vector<std::string> paths_of(const Step& step) {
+  if (step.slot || step.into) return {};
+  std::vector<std::string> paths;
+  for (const std::string& path : {step.path, step.new_path}) {
+    if (!path.empty()) paths.push_back(path);
+  }
+  return paths;
+}
+
+bool leads_to(const std::string& directory, const std::string& path) {
+  return path == directory || path.starts_with(directory + "/");
+}
+
+bool have_to_do_with_the_same(const Step& one, const Step& other) {
+  for (const std::string& path : paths_of(one)) {
+    for (const std::string& other_path : paths_of(other)) {
+      if (leads_to(path, other_path) || leads_to(other_path, path)) return true;
+    }
+  }
+  return false;
+}
+
+using Pair = std::array<std::size_t, 2>;
+
+// The pairs of steps that two sessions do at once.
+const std::vector<Pair>& pairs_of_steps() {
+  static const std::vector<Pair> pairs = [] {
+    std::vector<Pair> found;
+    const std::span<const Step> steps = all_steps();
+    for (std::size_t one = 0; one < steps.size(); ++one) {
+      for (std::size_t other = 0; other < steps.size(); ++other) {
+        if (have_to_do_with_the_same(steps[one], steps[other])) found.push_back({one, other});
+      }
+    }
+    return found;
+  }();
+  return pairs;
+}
+
+std::vector<std::size_t> steps_of(const services::SequenceKind& kind, std::uint64_t number) {
+  if (kind.at_once) {
+    const Pair& pair = pairs_of_steps()[number];
+    return {pair.begin(), pair.end()};
+  }
+  std::vector<std::size_t> steps(kind.length);
+  for (std::size_t i = kind.length; i-- > 0; number /= all_steps().size()) {
     steps[i] = number % all_steps().size();
   }
   return steps;
@@ -162,26 +206,31 @@ FsCrashPlan two_sessions_plan() {
   return plan;
 }
 
-std::uint64_t sequences(std::uint32_t length) {
+std::uint64_t sequences(const services::SequenceKind& kind) {
+  if (kind.at_once) return kind.length == Pair().size() ? pairs_of_steps().size() : 0;
   std::uint64_t count = 1;
-  for (std::uint32_t i = 0; i < length; ++i) count *= all_steps().size();
+  for (std::uint32_t i = 0; i < kind.length; ++i) count *= all_steps().size();
   return count;
 }
 
-FsCrashPlan sequence_plan(std::uint32_t length, std::uint64_t number) {
-  FsCrashPlan plan{.steps_before = length - 1};
-  SessionPlan session;
-  for (const std::size_t step : steps_of(length, number)) {
-    session.steps.push_back(all_steps()[step]);
+FsCrashPlan sequence_plan(const services::SequenceKind& kind, std::uint64_t number) {
+  FsCrashPlan plan{.at_once = kind.at_once};
+  if (!kind.at_once) {
+    plan.steps_before = kind.length - 1;
+    plan.sessions = {{SessionPlan{}}};
   }
-  plan.sessions = {{std::move(session)}};
+  for (const std::size_t step : steps_of(kind, number)) {
+    if (kind.at_once) plan.sessions.push_back({SessionPlan{}});
+    plan.sessions.back().back().steps.push_back(all_steps()[step]);
+  }
   return plan;
 }
 
-std::string name_of_sequence(std::uint32_t length, std::uint64_t number) {
+std::string name_of_sequence(const services::SequenceKind& kind, std::uint64_t number) {
   std::string name;
-  for (const std::size_t step : steps_of(length, number)) {
-    name += (name.empty() ? "" : "; ") + text_of(all_steps()[step]);
+  for (const std::size_t step : steps_of(kind, number)) {
+    if (!name.empty()) name += kind.at_once ? " | " : "; ";
+    name += text_of(all_steps()[step]);
   }
   return name;
 }

@@ -6,6 +6,7 @@
 
 #include "platform/base/units.h"
 #include "platform/pmem/model/tape.h"
+#include "services/crash.h"
 #include "services/fs/crash/step.h"
 
 namespace perdura::fs {
@@ -27,6 +28,8 @@ struct FsCrashPlan {
   // The file system is almost full when the sessions begin, so that operations may fail for lack of
   // space.
   bool is_almost_full = false;
+  // All sessions begin their first steps at the same time, from which on failures are tried.
+  bool at_once = false;
   // A metadata server that has failed alone comes back, even if it has a mirror.
   bool metadata_returns = false;
 };
@@ -37,11 +40,13 @@ FsCrashPlan one_session_plan(bool brief);
 // Two sessions that change the same files and names.
 FsCrashPlan two_sessions_plan();
 
-// The sequences of `length` steps drawn from all_steps(): their number, and one of them. Failures
-// are tried in its last step only; the steps before it are the last ones of other sequences.
-std::uint64_t sequences(std::uint32_t length);
-FsCrashPlan sequence_plan(std::uint32_t length, std::uint64_t number);
-std::string name_of_sequence(std::uint32_t length, std::uint64_t number);
+// The sequences of steps drawn from all_steps(): their number, and one of them. Those of one session
+// are all that there can be, and failures are tried in the last step only. Of those that two
+// sessions do at once there are the pairs of steps on paths of which one leads to the other; none
+// of more sessions.
+std::uint64_t sequences(const services::SequenceKind& kind);
+FsCrashPlan sequence_plan(const services::SequenceKind& kind, std::uint64_t number);
+std::string name_of_sequence(const services::SequenceKind& kind, std::uint64_t number);
 
 // Up to four sessions that share files. Each draws its operations from its stream of the tape:
 // "client-0", "client-1", ... A draw of 0 is no operation. The stream "filling" draws whether the

@@ -70,9 +70,10 @@ services::CrashHistory fs_crash_history(const FsSystem& system, const services::
 }
 
 services::CrashSequence fs_crash_sequence(const FsSystem& system, const services::CrashSetup& setup,
-                                          std::uint32_t length, std::uint64_t number) {
-  return {name_of_sequence(length, number),
-          [&system, plan = sequence_plan(length, number), config = config_for(system, setup)] {
+                                          const services::SequenceKind& kind,
+                                          std::uint64_t number) {
+  return {name_of_sequence(kind, number),
+          [&system, plan = sequence_plan(kind, number), config = config_for(system, setup)] {
             return scenario_of(system, config, plan);
           }};
 }

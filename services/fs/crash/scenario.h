@@ -18,7 +18,7 @@ std::span<const services::CrashSchedule> fs_schedules();
 services::CrashHistory fs_crash_history(const FsSystem& system, const services::CrashSetup& setup,
                                         const services::CrashSchedule& schedule);
 services::CrashSequence fs_crash_sequence(const FsSystem& system, const services::CrashSetup& setup,
-                                          std::uint32_t length, std::uint64_t number);
+                                          const services::SequenceKind& kind, std::uint64_t number);
 // A scenario drawn from the tape: after each failure new sessions continue.
 std::unique_ptr<services::CrashScenario> fs_generated_scenario(const FsSystem& system,
                                                                const services::CrashSetup& setup,

@@ -26,13 +26,15 @@ services::CrashHistory FsService::crash_history(std::string_view name,
   return fs_crash_history(system(name), setup, schedule);
 }
 
-std::uint64_t FsService::sequences(std::uint32_t length) const { return fs::sequences(length); }
+std::uint64_t FsService::sequences(const services::SequenceKind& kind) const {
+  return fs::sequences(kind);
+}
 
 services::CrashSequence FsService::crash_sequence(std::string_view name,
                                                   const services::CrashSetup& setup,
-                                                  std::uint32_t length,
+                                                  const services::SequenceKind& kind,
                                                   std::uint64_t number) const {
-  return fs_crash_sequence(system(name), setup, length, number);
+  return fs_crash_sequence(system(name), setup, kind, number);
 }
 
 std::unique_ptr<services::CrashScenario> FsService::generated_scenario(

@@ -22,9 +22,10 @@ class FsService final : public services::Service {
   std::span<const services::CrashSchedule> schedules() const override;
   services::CrashHistory crash_history(std::string_view system, const services::CrashSetup& setup,
                                        const services::CrashSchedule& schedule) const override;
-  std::uint64_t sequences(std::uint32_t length) const override;
+  std::uint64_t sequences(const services::SequenceKind& kind) const override;
   services::CrashSequence crash_sequence(std::string_view system, const services::CrashSetup& setup,
-                                         std::uint32_t length, std::uint64_t number) const override;
+                                         const services::SequenceKind& kind,
+                                         std::uint64_t number) const override;
   std::unique_ptr<services::CrashScenario> generated_scenario(
       std::string_view system, const services::CrashSetup& setup, pmem::Tape& tape,
       std::uint32_t failures) const override;

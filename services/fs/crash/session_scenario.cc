@@ -19,6 +19,7 @@ using services::SystemState;
 using Kind = Operation::Kind;
 
 constexpr const char* kFilling = "filling";
+constexpr Picoseconds kNext = Nanoseconds(100);  // so close to each other sessions begin
 constexpr std::string_view kWithoutSpace = "operations without space";
 
 // New names, data, and removal of both, in whatever state recovery has left the file system.
@@ -65,7 +66,10 @@ std::uint64_t SessionScenario::planned_calls(std::size_t failures) const {
   std::uint64_t calls = plan_.shared > 0 ? kMostCallsOfOpening : 0;
   for (const std::vector<SessionPlan>& session : plan_.sessions) {
     if (failures >= session.size()) continue;
-    for (const Step& step : session[failures].steps) calls += calls_of(step);
+    // Each look-up is followed by a hold, which is released at the end.
+    for (const Step& step : session[failures].steps) {
+      calls += calls_of(step) * (plan_.at_once ? 3 : 1);
+    }
   }
   return calls;
 }
@@ -165,6 +169,12 @@ Task<> SessionScenario::set_up(Program& program) {
   is_set_up_ = true;
 }
 
+Task<> SessionScenario::wait_for_others() {
+  if (++ready_ > clients()) co_return;  // they go on after a failure
+  while (ready_ < clients()) co_await sleep_for(kNext);
+  note_prepared();
+}
+
 // Leaves less space than an append of `kLongest`, so that some of the later operations succeed
 // and others do not.
 Task<> SessionScenario::fill(Program& program) {
@@ -255,12 +265,35 @@ Task<Answer> SessionScenario::look_up(Program& program, std::string path) {
     operation.name = path.substr(begin, end - begin);
     found = co_await call(program, std::move(operation));
     if (found.error != std::errc()) break;
+    if (holds_what_it_finds(program)) {
+      Operation hold{.kind = Kind::hold, .inode = found.inodes.front()};
+      const Answer held = co_await call(program, std::move(hold));
+      if (held.error != std::errc()) co_return held;
+      program.found.push_back(found.inodes.front());
+    }
     begin = end + 1;
   }
   co_return found;
 }
 
+// Others may remove at any time what a step has found, so that nobody may use it by its number
+// unless it is held. Alone a session knows what exists.
+bool SessionScenario::holds_what_it_finds(const Program& program) const {
+  return plan_.at_once && is_set_up_ && program.number != inspector();
+}
+
 Task<bool> SessionScenario::do_step(Program& program, Step step) {
+  bool is_connected = co_await do_step_on_what_it_finds(program, std::move(step));
+  for (const InodeId inode : std::exchange(program.found, {})) {
+    if (!is_connected) break;
+    Operation release{.kind = Kind::release, .inode = inode};
+    const Answer released = co_await call(program, std::move(release));
+    is_connected = !is_gone(released);
+  }
+  co_return is_connected;
+}
+
+Task<bool> SessionScenario::do_step_on_what_it_finds(Program& program, Step step) {
   Slots& slots = program.slots;
   Operation operation = step.operation;
   const bool names = takes_name(operation);

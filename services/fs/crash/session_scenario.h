@@ -48,7 +48,8 @@ class SessionScenario : public services::HistoryScenario<Specification> {
     std::uint32_t mount = 0;   // Operation::mount
     // Its releases, as indexes in history(), since the servers have answered another operation.
     std::vector<std::size_t> releases{};
-    Time last{};  // when its last call began or ended
+    Time last{};                   // when its last call began or ended
+    std::vector<InodeId> found{};  // by the step that it does, which holds them
   };
 
   SessionScenario(const FsSystem& system, FsConfig config, FsCrashPlan plan);
@@ -67,6 +68,9 @@ class SessionScenario : public services::HistoryScenario<Specification> {
 
   // The operations before failures are tried. Histories start with the state that these lead to.
   Task<> set_up(Program& program);
+  // Waits until all sessions of the plan have come so far, if they begin at the same time, and then
+  // lets failures be tried.
+  Task<> wait_for_others();
   // Opens as many existing files as the plan shares, and makes unnamed ones if there are too few.
   // This and do_step() return false if the servers are gone.
   Task<bool> open_files(Program& program);
@@ -97,6 +101,8 @@ class SessionScenario : public services::HistoryScenario<Specification> {
   Bytes capacity() const;
   Task<Answer> call(Program& program, Operation operation);
   Task<Answer> look_up(Program& program, std::string path);
+  bool holds_what_it_finds(const Program& program) const;
+  Task<bool> do_step_on_what_it_finds(Program& program, Step step);
   Task<> check_free_inodes(Program& program, std::uint64_t named);
   std::string how_it_differs() const;
   std::string how_it_differs_from_answered() const;
@@ -111,6 +117,7 @@ class SessionScenario : public services::HistoryScenario<Specification> {
   std::uint64_t without_space_ = 0;    // operations that failed for lack of space
   std::uint64_t of_inspector_ = 0;
   bool is_set_up_ = false;
+  std::uint32_t ready_ = 0;  // sessions that have come to wait_for_others()
   std::vector<std::uint64_t> kept_closed_;
 };
 

@@ -122,8 +122,8 @@ void expect_durable(std::uint64_t stride, explore::FailureKind failure, NodeId f
   explore::CrashOptions options;
   options.setup = setup();
   options.stride = stride;
-  options.failure = failure;
-  options.failing = failing;
+  options.fails.kind = failure;
+  options.fails.servers = failing;
   options.recoveries = 3;
   options.threads = 1;
   const explore::CrashResult result = explore::explore_crashes(

@@ -31,14 +31,39 @@ SequenceResult explore(const FsSystem& system, SequenceOptions options) {
 TEST(FsSequences, OfOneOperationLeaveWhatWasBeforeItOrBehindIt) {
   const SequenceResult result = explore(kLogged, {.recoveries = 20});
   EXPECT_FALSE(result.loss.has_value()) << result.loss->name << "\n" << result.loss->why;
-  EXPECT_EQ(result.sequences, FsService({}).sequences(1));
+  EXPECT_EQ(result.sequences, FsService({}).sequences({}));
   // Most operations change something.
   EXPECT_GT(result.states, result.crash_points);
 }
 
 TEST(FsSequences, OfTwoOperationsLeaveWhatWasBeforeTheSecondOrBehindIt) {
-  const SequenceResult result = explore(kLogged, {.length = 2, .recoveries = 3, .stride = 199});
+  const SequenceResult result =
+      explore(kLogged, {.kind = {.length = 2}, .recoveries = 3, .stride = 199});
   EXPECT_FALSE(result.loss.has_value()) << result.loss->name << "\n" << result.loss->why;
+}
+
+constexpr services::SequenceKind kPairs{.length = 2, .at_once = true};
+
+TEST(FsSequences, OfTwoClientsAtOnceLeaveWhatSomeOrderOfThemDoes) {
+  const SequenceResult result = explore(kLogged, {.kind = kPairs, .recoveries = 3, .stride = 29});
+  EXPECT_FALSE(result.loss.has_value()) << result.loss->name << "\n" << result.loss->why;
+  EXPECT_GT(result.sequences, 50U);
+}
+
+// A loss is that of a pair, and repeated as one.
+TEST(FsSequences, OfTwoClientsAtOnceAreRepeated) {
+  SequenceOptions options{.kind = kPairs, .stride = 29};
+  const SequenceResult result = explore(kLoggedUnflushed, options);
+  ASSERT_TRUE(result.loss.has_value());
+  EXPECT_NE(result.loss->name.find(" | "), std::string::npos) << result.loss->name;
+  const FsService service(std::span(&kLoggedUnflushed, 1));
+  options.setup.model = {PersistenceDomain::dmp, false};
+  const explore::HistoryLoss loss = loss_of({&service, kLoggedUnflushed.info}, options, result);
+  EXPECT_EQ(repeat(loss, testbed()), loss.text);
+}
+
+TEST(FsSequences, ThereIsNoneOfThreeClients) {
+  EXPECT_EQ(FsService({}).sequences({.length = 3, .at_once = true}), 0U);
 }
 
 // Every system of the table, and what explorations of it must find: nothing.
@@ -50,13 +75,27 @@ class Explored : public testing::TestWithParam<std::string> {
 TEST_P(Explored, EachOperationAtEachMoment) {
   const SequenceResult result = explore(system(), {.recoveries = 8});
   EXPECT_FALSE(result.loss.has_value()) << result.loss->name << "\n" << result.loss->why;
-  EXPECT_EQ(result.sequences, FsService({}).sequences(1));
+  EXPECT_EQ(result.sequences, FsService({}).sequences({}));
   // There is a moment before each operation, one behind it, and some within most of them.
   EXPECT_GT(result.crash_points, 10 * result.sequences);
 }
 
 TEST_P(Explored, SomeOfTheSequencesOfTwoOperations) {
-  const SequenceResult result = explore(system(), {.length = 2, .recoveries = 3, .stride = 97});
+  const SequenceResult result =
+      explore(system(), {.kind = {.length = 2}, .recoveries = 3, .stride = 97});
+  EXPECT_FALSE(result.loss.has_value()) << result.loss->name << "\n" << result.loss->why;
+}
+
+TEST_P(Explored, SomePairsOfOperationsOfTwoClientsAtOnce) {
+  const SequenceResult result = explore(system(), {.kind = kPairs, .recoveries = 3, .stride = 197});
+  EXPECT_FALSE(result.loss.has_value()) << result.loss->name << "\n" << result.loss->why;
+}
+
+// The others of a cluster go on.
+TEST_P(Explored, SomePairsWhileOneServerStartsAgain) {
+  const explore::Failures one{.kind = explore::FailureKind::process, .servers = 1};
+  const SequenceResult result =
+      explore(system(), {.kind = kPairs, .fails = one, .recoveries = 3, .stride = 397});
   EXPECT_FALSE(result.loss.has_value()) << result.loss->name << "\n" << result.loss->why;
 }
 
@@ -90,7 +129,7 @@ TEST_P(WrongFiles, AreFoundOut) {
   SequenceOptions options;
   SequenceResult result = explore(*GetParam(), options);
   if (!result.loss) {
-    options = {.length = 2, .stride = 3};
+    options = {.kind = {.length = 2}, .stride = 3};
     result = explore(*GetParam(), options);
   }
   ASSERT_TRUE(result.loss.has_value());
