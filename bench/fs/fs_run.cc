@@ -86,13 +86,17 @@ harness::Measurement FsRun::execute() {
   if (servers_) left_ = platform_.create_barrier(all);
   phases_.emplace(platform_, all);
   barrier_ = platform_.create_barrier(threads_);
-  if (replication_ || servers_) check_is_one_process();
+  check_processes();
   start_copies();
   start_servers();
-  if (platform_.local_node(nodes_.front()) == nullptr) {
-    platform_.run();
-    return {};
-  }
+  if (has_application()) start_application();
+  platform_.run();
+  return collect();
+}
+
+bool FsRun::has_application() const { return platform_.local_node(nodes_.front()) != nullptr; }
+
+void FsRun::start_application() {
   if (system_ == nullptr) folder_.emplace(path_of(point_));
   crew_.emplace(threads_ * static_cast<std::uint32_t>(point_.settings.number("queue_depth")));
   for (std::uint32_t index = 0; index < threads_; ++index) {
@@ -103,8 +107,6 @@ harness::Measurement FsRun::execute() {
                     point_.settings.completion("application"),
                     [this, index](Thread& thread) { return use(thread, index); });
   }
-  platform_.run();
-  return collect();
 }
 
 harness::Measurement FsRun::collect() const {
@@ -114,8 +116,10 @@ harness::Measurement FsRun::collect() const {
     result.merge(applications_[i]);
     operations_at_work += operations_at_work_[i];
   }
-  const std::uint64_t clock = platform_.modelled() ? 0 : measure::clock_of_this_host();
-  result.at_work = {crew_->at_work(clock, operations_at_work)};
+  if (crew_) {
+    const std::uint64_t clock = platform_.modelled() ? 0 : measure::clock_of_this_host();
+    result.at_work = {crew_->at_work(clock, operations_at_work)};
+  }
   const Time first = *std::min_element(first_starts_.begin(), first_starts_.end());
   const Time last = *std::max_element(last_ends_.begin(), last_ends_.end());
   if (first < last) result.elapsed = last - first;
@@ -228,18 +232,26 @@ class FsRun::Server final : public harness::PhaseWork {
   std::vector<double> before_;
 };
 
-// The threads of a workload share its state, and so do copies and those who sync them.
-void FsRun::check_is_one_process() const {
+// The threads of a workload share its state, and so do copies and those who sync them. Servers share nothing with a
+// client, so they may be other processes.
+void FsRun::check_processes() const {
+  if (!replication_ && (!servers_ || nodes_.size() == 1)) return;
   for (NodeId node = 0; node < point_.roles.node_count(); ++node) {
     if (platform_.local_node(node) != nullptr) continue;
-    throw UsageError(fmt::format("a {} file system is measured in one process; leave out mpirun",
-                                 replication_ ? "replicated" : "distributed"));
+    if (replication_) {
+      throw UsageError("a replicated file system is measured in one process; leave out mpirun");
+    }
+    throw UsageError(
+        fmt::format("an application on {} nodes is one process; lower application_nodes to 1, or "
+                    "leave out mpirun",
+                    nodes_.size()));
   }
 }
 
 void FsRun::start_servers() {
   if (!servers_) return;
   for (const fs::FsServerNode& server : servers_->nodes()) {
+    if (platform_.local_node(server.node) == nullptr) continue;
     const CompletionMode mode = point_.settings.completion(to_string(server.role));
     for (std::uint32_t worker = 0; worker < servers_->workers(server.node); ++worker) {
       platform_.start_service(server.node, static_cast<fabric::Port>(worker), mode,

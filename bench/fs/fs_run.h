@@ -1,6 +1,6 @@
-// Runs one point of a sweep of file systems in one process: makes and mounts the file system, on the
-// application's node or on its servers, starts the threads of the application and of the servers,
-// defines their work in each phase (harness/run/phases.h), and collects their measurements.
+// Runs one point of a sweep of file systems: makes and mounts the file system, on the application's
+// node or on its servers, starts the threads of the application and of the servers that are in this
+// process, defines their work in each phase (harness/run/phases.h), and collects their measurements.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,9 @@ class FsRun {
   class Copy;
   class Server;
 
-  void check_is_one_process() const;
+  void check_processes() const;
+  bool has_application() const;  // this process
+  void start_application();
   void start_copies();
   void start_servers();
   Task<> serve(Thread& thread);

@@ -196,6 +196,43 @@ TEST(Cli, ResponseTimesAreThoseOfAllRanks) {
   EXPECT_EQ(response, 300U);
 }
 
+// A file system with servers in real time: the application is rank 0, each server another one.
+const std::string kServedFiles =
+    "run orion-names --platform shm --set repetitions=1 --set workload.operations=100 --set "
+    "workload.warmup=10 "
+    "--set 'workload.completion=\"event\"' --set workload.threads=2 --set workload.size=16777216 "
+    "--set 'matrix.workload=[\"create\"]' --set 'matrix.system=[\"orion\"]' ";
+
+TEST(Cli, TheServersOfAFileSystemAreRanks) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
+  const Outcome outcome = mpirun(3, kServedFiles + "--out " + folder.string());
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  const auto points = schema::read_csv(folder / "points.csv");
+  ASSERT_TRUE(points) << points.error().message;
+  ASSERT_FALSE(points->rows.empty());
+  const auto cell = [&](std::string_view column) {
+    return points->rows.front().cells[*points->column(column)];
+  };
+  EXPECT_EQ(cell("verdict"), "valid") << cell("reason");
+  EXPECT_EQ(cell("operations"), "100");
+  // The sessions count their RPCs, and the metadata server those that it was sent: create, hold and release.
+  EXPECT_EQ(cell("rpcs_per_op"), "3");
+  EXPECT_EQ(cell("mds_rpcs"), "300");
+  EXPECT_GT(*schema::parse_number(cell("metadata_nvm_bytes_per_op")), 0);
+}
+
+TEST(Cli, ThreadsThatShareAWorkloadAreNotOnSeveralRanks) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
+  const Outcome outcome =
+      mpirun(4, kServedFiles + "--set workload.application_nodes=2 --out " + folder.string());
+  EXPECT_EQ(outcome.code, 2) << outcome.text;
+  EXPECT_NE(outcome.text.find("lower application_nodes to 1, or leave out mpirun"),
+            std::string::npos)
+      << outcome.text;
+}
+
 TEST(Cli, AnImpossibleNumberOfRanksIsRefused) {
   const test::TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "out";
