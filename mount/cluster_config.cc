@@ -22,8 +22,10 @@ constexpr Bytes kLargestSize = Bytes{1} << 44;
 constexpr std::uint32_t kMostGroups = 65535;
 constexpr std::array kRoles{FsRole::metadata, FsRole::mirror, FsRole::store};
 
+constexpr std::array<std::string_view, 2> kPlatforms{"sockets", "verbs"};
 constexpr std::array kFileKeys = std::to_array<Parameter>({
     {.name = "name", .type = Name{}},
+    {.name = "platform", .type = OneOf{kPlatforms}, .usual = "sockets"},
     {.name = "size", .type = Count{1, kLargestSize}},
 });
 constexpr std::array kServerKeys = std::to_array<Parameter>({
@@ -73,6 +75,17 @@ ConfiguredServer server_of(const TomlSection& section, std::string_view name, No
   return server;
 }
 
+std::optional<DeviceSection> device_of(const TomlSection& top, std::string_view platform) {
+  const bool has_devices = platform == "verbs";
+  const auto section = top.section("verbs");
+  if (section && !has_devices) {
+    top.wrong(section->table(), "verbs",
+              "is for platform = \"verbs\", which the file does not say");
+  }
+  if (section) return DeviceSection::read(*section);
+  return has_devices ? std::optional(DeviceSection{}) : std::nullopt;
+}
+
 // Two servers of one host must not have the same memory, nor the same ports.
 void check_apart(const TomlSection& section, const ConfiguredServer& server, std::uint32_t ports,
                  const ConfiguredServer& other, std::uint32_t ports_of_other) {
@@ -96,7 +109,7 @@ ClusterConfig ClusterConfig::read(const fs::FsSystem& system, const std::string&
   const TomlFile toml = TomlFile::read(file);
   const TomlSection top = toml.top();
   std::vector<std::string_view> known = names_of(kFileKeys);
-  known.insert(known.end(), {"parameters", "servers"});
+  known.insert(known.end(), {"verbs", "parameters", "servers"});
   top.allow_only(known);
   ParameterValues keys(kFileKeys);
   top.read(keys);
@@ -114,6 +127,7 @@ ClusterConfig ClusterConfig::read(const fs::FsSystem& system, const std::string&
     parameters->allow_only(names_of(system.info.parameters));
     parameters->read(system.info.parameters, cluster.config_.parameters);
   }
+  cluster.device_ = device_of(top, keys.text("platform"));
   const auto servers = top.section("servers");
   if (!servers || servers->table().empty()) top.missing("servers", "add one, [servers.NAME]");
   for (const auto& [name, node] : servers->table()) {
@@ -134,7 +148,7 @@ ClusterConfig ClusterConfig::read(const fs::FsSystem& system, const std::string&
   }
   for (const ConfiguredServer& server : cluster.servers_) {
     const auto ports = [&](const ConfiguredServer& of) {
-      return system.cluster->workers(cluster.config_, of.part.node);
+      return cluster.device_ ? 1 : system.cluster->workers(cluster.config_, of.part.node);
     };
     for (const ConfiguredServer& other : cluster.servers_) {
       if (&other == &server) break;
@@ -152,33 +166,6 @@ const ConfiguredServer& ClusterConfig::server(std::string_view name) const {
   }
   throw UsageError(fmt::format("{}: there is no server '{}'; there are: {}", file_, name,
                                fmt::join(names, ", ")));
-}
-
-SocketsOptions ClusterConfig::options() const {
-  SocketsOptions options{.job = name_};
-  for (const ConfiguredServer& server : servers_) {
-    options.addresses[server.part.node] = server.address;
-  }
-  return options;
-}
-
-std::unique_ptr<Platform> ClusterConfig::platform(const ConfiguredServer& server,
-                                                  std::uint32_t ports) const {
-  SocketsOptions of_server = options();
-  of_server.node = server.part.node;
-  of_server.ports = ports;
-  of_server.pm_directory = server.directory;
-  return std::make_unique<SocketsPlatform>(std::move(of_server));
-}
-
-std::unique_ptr<Platform> ClusterConfig::platform_of_client() const {
-  SocketsOptions of_client = options();
-  of_client.node = client();
-  return std::make_unique<SocketsPlatform>(std::move(of_client));
-}
-
-std::unique_ptr<Platform> ClusterSource::platform(Access /*access*/) const {
-  return store_ == nullptr ? cluster_.platform_of_client() : cluster_.platform(*store_, 0);
 }
 
 }  // namespace perdura::mount

@@ -2,14 +2,19 @@
 // servers and those that mount it, have the same file:
 //
 //   name = "home"                       # names the file system, and its regions
+//   platform = "sockets"                # the default; or "verbs": RDMA devices
 //   size = 1_073_741_824                # bytes of data that each group of stores holds
 //
 //   [parameters]                        # those of the system; may be left out
 //   inodes = 100_000
 //
+//   [verbs]                             # the device, on every host (platform/base/device_section.h)
+//   device = "mlx5_0"
+//
 //   [servers.mds]
 //   role = "metadata"
-//   address = "10.0.0.1:4710"           # the TCP port of its first thread; the others have the next
+//   address = "10.0.0.1:4710"           # the TCP port of its first thread; the others have the next.
+//                                       # On RDMA devices it has this port only
 //   directory = "/mnt/pmem0/home"       # for its persistent memory, on DAX, or a DAX device
 //
 //   [servers.left]
@@ -18,14 +23,17 @@
 //   address = "10.0.0.2:4710"
 //   directory = "/dev/dax0.0/home"
 //
-// Servers are nodes of the platform `sockets`, in the order of their names.
+// Servers are nodes of the platform `sockets`, or of an open job of the platform `verbs`, in the order of their names.
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "mount/source.h"
+#include "platform/base/device_section.h"
 #include "platform/fabric/tcp/sockets.h"
 #include "platform/sockets/sockets_platform.h"
 #include "services/fs/fs.h"
@@ -53,19 +61,24 @@ class ClusterConfig {
   const fs::FsConfig& config() const { return config_; }
 
   // The platform of a process that serves so many endpoints of a server; with 0 nobody can connect to
-  // it.
+  // it. Throws UsageError or PlatformError.
   std::unique_ptr<Platform> platform(const ConfiguredServer& server, std::uint32_t ports) const;
+  // The same of a process that only uses the server's persistent memory, and connects to nobody.
+  std::unique_ptr<Platform> platform_of_memory(const ConfiguredServer& server) const;
   // The platform of a client, which has no part of the file system.
   std::unique_ptr<Platform> platform_of_client() const;
   NodeId client() const { return static_cast<NodeId>(servers_.size()); }
 
  private:
-  SocketsOptions options() const;
+  SocketsOptions sockets_options() const;
+  std::unique_ptr<Platform> on_devices(NodeId node, const ConfiguredServer* server,
+                                       bool listens) const;
 
   std::string file_;
   std::string name_;
   fs::FsConfig config_;
   std::vector<ConfiguredServer> servers_;
+  std::optional<DeviceSection> device_;  // none: the hosts' sockets
 };
 
 // A mount of it. `store`: the data store of this host, whose pages the mount reads and writes in its

@@ -15,7 +15,7 @@ constexpr Picoseconds kBetweenLooksForPart = Milliseconds(1);
 
 void make_part(const fs::FsSystem& system, const ClusterConfig& cluster,
                const ConfiguredServer& server, const fs::FsConfig& config) {
-  const auto platform = cluster.platform(server, 0);
+  const auto platform = cluster.platform_of_memory(server);
   platform->start(server.part.node, 0, CompletionMode::event,
                   [&](Thread& thread) { return system.make(thread, cluster.name(), config); });
   platform->run();

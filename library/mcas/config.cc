@@ -10,6 +10,7 @@
 
 #include "library/choice.h"
 #include "library/mcas/member.h"
+#include "platform/base/device_section.h"
 #include "platform/base/error.h"
 #include "platform/base/parameter_values.h"
 #include "platform/base/plain_name.h"
@@ -50,12 +51,6 @@ constexpr std::array<std::string_view, 2> kPlatforms{"shm", "verbs"};
 constexpr std::array kTopKeys = std::to_array<Parameter>({
     {.name = "job", .type = Name{}},
     {.name = "platform", .type = OneOf{kPlatforms}, .usual = "shm"},
-});
-constexpr std::array kVerbsKeys = std::to_array<Parameter>({
-    {.name = "device", .type = Name{}},
-    {.name = "port", .type = Count{1, 255}},
-    {.name = "gid_index", .type = Count{0, 65535}},
-    {.name = "odp", .type = Flag{}, .usual = false},
 });
 
 constexpr std::uint64_t kLongestPatience = 3'600'000;
@@ -219,14 +214,8 @@ Network network_of(const TomlSection& root, std::string_view platform) {
     root.wrong(section->table(), "verbs",
                "is for platform = \"verbs\", which the file does not say");
   }
-  const ParameterValues values = read_all(*section, kVerbsKeys);
-  network.device = {.name = values.text("device"), .on_demand_paging = values.flag("odp")};
-  if (const auto port = values.number_if_given("port")) {
-    network.device.port = static_cast<unsigned>(*port);
-  }
-  if (const auto index = values.number_if_given("gid_index")) {
-    network.device.gid_index = static_cast<unsigned>(*index);
-  }
+  const DeviceSection device = DeviceSection::read(*section);
+  network.device = {device.name, device.port, device.gid_index, device.on_demand_paging};
   return network;
 }
 

@@ -92,7 +92,7 @@ Task<Stores::Connected> Stores::make_connection(Store& store) {
   const Hello hello{.version = kProtocolVersion,
                     .peer = Peer::session,
                     .group = store.group,
-                    .session = link_.welcome().session,
+                    .number = link_.welcome().session,
                     .id = link_.session(),
                     .epoch = link_.members().epoch,
                     .sequence = connection->sequence};

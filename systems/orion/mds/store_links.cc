@@ -65,7 +65,7 @@ void StoreLinks::accept(fabric::ConnectionRequest& request, const Hello& hello) 
   Link* link = nullptr;
   for (Link& one : links_) {
     const Parameters::StoreNode& store = parameters_.stores[one.number];
-    if (store.node == request.from().node && store.group == hello.group) link = &one;
+    if (store.node == hello.number && store.group == hello.group) link = &one;
   }
   if (link == nullptr) return request.reject();
   if (!link->is_free()) drop(*link);

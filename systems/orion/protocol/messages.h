@@ -49,8 +49,10 @@ struct Hello {
   Peer peer{};
   // The store's group; of one of a pair, 1: it wants to be the mirror.
   std::uint32_t group = 0;
-  std::uint32_t session = 0;  // to a store: the session's number at the MDS
-  SessionId id{};             // with mount 0, the MDS chooses a number for a new mount
+  // To a store: the session's number at the MDS. Of a store to the MDS: its node. Where processes join and leave (the
+  // platform `verbs`), the connection does not tell: it has a number that the acceptor has drawn.
+  std::uint32_t number = 0;
+  SessionId id{};  // with mount 0, the MDS chooses a number for a new mount
   // Sent by a session: the epoch of the members that it knows. By a store: the last epoch in which it
   // was up to date.
   std::uint64_t epoch = 0;

@@ -152,8 +152,11 @@ Task<> Store::stay_connected(std::shared_ptr<Store> self) {
 }
 
 Task<bool> Store::connect_mds(std::uint32_t network_thread) {
-  const Hello hello{
-      .version = kProtocolVersion, .peer = Peer::store, .group = group_, .epoch = epoch_};
+  const Hello hello{.version = kProtocolVersion,
+                    .peer = Peer::store,
+                    .group = group_,
+                    .number = thread_->node.id(),
+                    .epoch = epoch_};
   fabric::QueuePairOptions options{mds_buffers_.get(), &completions_};
   if (parameters_.mirror) options.connection_timeout = parameters_.takeover_after;
   const auto port = static_cast<fabric::Port>(parameters_.first_mds_port() + network_thread);
@@ -267,7 +270,7 @@ void Store::accept(fabric::ConnectionRequest& request) {
     return request.reject();
   }
   free->id = hello.id;
-  free->at_mds = hello.session;
+  free->at_mds = hello.number;
   free->sequence = hello.sequence;
   free->buffers = thread_->endpoint.create_receive_queue(kReceiveBuffers);
   for (std::uint32_t i = 0; i < kReceiveBuffers; ++i) {

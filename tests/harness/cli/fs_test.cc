@@ -143,6 +143,12 @@ TEST_F(FsCommand, AMistakeInTheConfigurationOfServersIsOneLine) {
   refused(top, ":1: servers is missing; add one, [servers.NAME]");
   refused(top + mds, ": orion: needs at least one data store");
   refused(top + store, ": orion: needs one metadata server, and has 0");
+  refused(top + "platform = \"rdma\"\n" + mds + store,
+          ":3: platform must be \"sockets\" or \"verbs\", but is \"rdma\"");
+  refused(top + "[verbs]\nport = 1\n" + mds + store,
+          ":3: verbs is for platform = \"verbs\", which the file does not say");
+  refused(top + "platform = \"verbs\"\n[verbs]\nport = 0\n" + mds + store,
+          ":5: port in [verbs] must be a whole number from 1 to 255, but is 0");
   refused(top + "[parameters]\ninode = 7\n" + mds + store,
           ":4: unknown key 'inode' in [parameters] (did you mean 'inodes'?)");
   refused(top + mds + "prot = 3\n" + store,
