@@ -49,6 +49,7 @@ Task<Inodes::Use> Inodes::use(fs::InodeNumber identity) {
   while (inode.busy) co_await wait(inode.waiting);
   inode.busy = true;
   inode.identity = identity;
+  inode.refusals = 0;
   inode.used = ++clock_;
   co_return Use(*this, inode);
 }

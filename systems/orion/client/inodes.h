@@ -34,6 +34,7 @@ struct CachedInode {
   std::vector<std::uint32_t> buffers;  // copies of inode.log.pages, by index
   bool busy = false;                   // an operation uses it
   WaitList waiting;
+  std::uint32_t refusals = 0;    // how often the MDS has refused the operation that uses it
   std::uint64_t used = 0;        // the time of its last use, as a count
   Time checked{};                // just before the tail was READ last
   std::uint64_t connection = 0;  // MdsLink::connection() by which the log was READ

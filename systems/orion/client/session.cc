@@ -139,6 +139,10 @@ void Session::settle(Change& change) {
   change.taken.clear();
 }
 
+void Session::note_refused(CachedInode& inode, std::errc error) {
+  if (error == std::errc::resource_unavailable_try_again) ++inode.refusals;
+}
+
 Task<std::errc> Session::commit(CachedInode& inode, Change& change, By by) {
   const auto& extended = inode.inode.extended;
   const bool is_shared = extended != nullptr && extended->contains(kSharedAttribute);
@@ -167,7 +171,8 @@ Task<std::errc> Session::commit_answered(CachedInode& inode, Change& change, By 
                               .inode = identity_of(inode.identity),
                               .generation = inode.inode.generation,
                               .tail = inode.inode.log.tail,
-                              .epoch = change.sent.epoch},
+                              .epoch = change.sent.epoch,
+                              .refusals = inode.refusals},
                    .payload = change.entries,
                    .forces = change.sent.forces,
                    .connection = change.sent.connection};
@@ -177,6 +182,7 @@ Task<std::errc> Session::commit_answered(CachedInode& inode, Change& change, By 
   if (!reply) {
     // If the connection broke, the entries may be in the log, and the pages with them.
     if (reply.error() != std::errc::not_connected) give_back(change);
+    note_refused(inode, reply.error());
     if (reply.error() != std::errc::connection_reset) co_return reply.error();
     co_return co_await stores_.follow_members(request.header.epoch);
   }
@@ -191,11 +197,16 @@ Task<std::errc> Session::borrow(CachedInode& inode, Change& change, std::uint64_
                                 std::uint64_t count) {
   for (std::uint64_t done = 0; done < count;) {
     const std::uint64_t part = std::min(count - done, kMostBorrowed);
-    Outgoing request{.header = {.request = Request::borrow, .inode = identity_of(inode.identity)}};
+    Outgoing request{.header = {.request = Request::borrow,
+                                .inode = identity_of(inode.identity),
+                                .refusals = inode.refusals}};
     request.arguments.other = first + done;
     request.arguments.device = part;
     const Result<Reply> reply = co_await call(request);
-    if (!reply) co_return reply.error();
+    if (!reply) {
+      note_refused(inode, reply.error());
+      co_return reply.error();
+    }
     for (std::uint64_t i = 0; i < part; ++i) {
       change.borrowed.push_back(inode.inode.blocks.get(first + done + i).block());
     }

@@ -140,6 +140,8 @@ class Session final : public fs::Session, public fs::LockSession {
   // the operation has to be executed again. Unless it succeeds, the pages are given back.
   Task<std::errc> commit(CachedInode& inode, Change& change, By by);
   Task<std::errc> commit_answered(CachedInode& inode, Change& change, By by);
+  // Counts what the MDS has refused because others came first.
+  static void note_refused(CachedInode& inode, std::errc error);
 
   // Takes adjacent pages, up to `most`, asking the MDS for a chunk if necessary.
   Task<Result<nova::Extent>> take_pages(Change& change, std::uint64_t most);

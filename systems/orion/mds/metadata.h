@@ -16,6 +16,7 @@
 #include "systems/orion/mds/mounts.h"
 #include "systems/orion/mds/pages.h"
 #include "systems/orion/mds/published.h"
+#include "systems/orion/mds/reservations.h"
 #include "systems/orion/protocol/parameters.h"
 
 namespace perdura::systems::orion {
@@ -56,6 +57,7 @@ class Metadata final : public nova::Owner {
   Mounts& mounts() { return mounts_; }
   Members& members() { return *members_; }
   Locks& locks() { return locks_; }
+  Reservations& reservations() { return reservations_; }
   PublishedWords& words() { return *words_; }
   // The memory that clients READ.
   pmem::Region& region() { return mirror_ ? mirror_->memory() : *region_; }
@@ -152,6 +154,7 @@ class Metadata final : public nova::Owner {
   Pages pages_;
   Mounts mounts_;
   Locks locks_;
+  Reservations reservations_;
   std::unique_ptr<Members> members_;
   std::unique_ptr<nova::Volume> volume_;
   std::unique_ptr<PublishedWords> words_;

@@ -19,6 +19,14 @@ namespace {
 constexpr Bytes kReplyRoom = (sizeof(Reply) + kCacheLine - 1) / kCacheLine * kCacheLine;
 constexpr Picoseconds kBetweenEpochLooks = Microseconds(20);
 constexpr Picoseconds kBetweenSpaceLooks = Microseconds(1);
+constexpr Picoseconds kBetweenTurnLooks = Microseconds(1);
+// An inode is reserved for at most so many times twice as long.
+constexpr std::uint32_t kMostDoublings = 10;
+
+// True if the request is one that a session executes again when others came first.
+bool can_be_refused(Request request) {
+  return request == Request::commit || request == Request::update || request == Request::borrow;
+}
 
 }  // namespace
 
@@ -116,6 +124,7 @@ void NetworkThread::accept_session(fabric::ConnectionRequest& request, const Hel
 
 void NetworkThread::end(MdsSession& session) {
   if (std::exchange(session.ended, true)) return;
+  metadata_.reservations().end_session(number_of(session));
   forced_.wake_all();
   thread_.executor.spawn(finish(shared_from_this(), session));
 }
@@ -177,9 +186,12 @@ void NetworkThread::received(MdsSession& session, const ReceiveCompletion& compl
   thread_.executor.spawn(call(shared_from_this(), session, std::move(message)));
 }
 
-// Appends a commit at once. Returns false if it has to wait, as for space.
+// Appends a commit at once. Returns false if it has to wait, as for space or for its turn.
 bool NetworkThread::commit(MdsSession& session, const ParsedRequest& request) {
-  if (metadata_.is_paused()) return false;
+  if (metadata_.is_paused() || request.header.refusals >= kMostRefusals ||
+      !metadata_.reservations().is_free(request.header.inode)) {
+    return false;
+  }
   const Appended appended = requests_.append(number_of(session), request.header, request.payload);
   if (appended.error == std::errc::no_space_on_device) return false;
   const Reply reply = reply_of(appended);
@@ -316,29 +328,89 @@ Task<bool> NetworkThread::fetch_payload(MdsSession& session, ParsedRequest& requ
   co_return static_cast<bool>(read);
 }
 
-Task<Reply> NetworkThread::execute(MdsSession& session, const ParsedRequest& request) {
+Task<Reply> NetworkThread::execute_now(MdsSession& session, const ParsedRequest& request) {
   const Requester requester = requester_of(session);
+  Reply reply;
+  co_await metadata_.begin_change();
+  if (fs_threads_.empty() || request.header.request == Request::commit) {
+    reply = requests_.execute(requester, request);
+  } else {
+    FsThread& own = fs_threads_[request.header.inode % fs_threads_.size()];
+    Picoseconds taken{};
+    const auto work = [](Requests& requests, const Requester& from, const ParsedRequest& what,
+                         Reply& into, Picoseconds& time) -> Task<> {
+      const Time begin = Executor::current().now();
+      into = requests.execute(from, what);
+      time = Executor::current().now() - begin;
+      // The request has taken this thread's time, and its effect is durable only then.
+      co_await yield();
+    };
+    co_await own.thread->run(work(*own.requests, requester, request, reply, taken));
+    counts_.executing += taken;
+  }
+  metadata_.end_change();
+  co_return reply;
+}
+
+// Whoever changes the same inode may belong to another network thread.
+Task<> NetworkThread::until_turn(Reservations::Ticket ticket) {
+  while (!metadata_.reservations().is_turn(ticket, thread_.executor.now())) {
+    co_await sleep_for(kBetweenTurnLooks);
+  }
+}
+
+Task<Reservations::Ticket> NetworkThread::take_turn(MdsSession& session,
+                                                    const ParsedRequest& request) {
+  Reservations& reservations = metadata_.reservations();
+  if (reservations.are_none()) co_return 0;
+  if (can_be_refused(request.header.request)) {
+    const Reservations::Ticket own =
+        reservations.take_up(number_of(session), request.header.inode, thread_.executor.now());
+    if (own != 0) co_return own;
+  }
+  for (;;) {
+    const std::vector<std::uint64_t> inodes = requests_.changed_by(request);
+    if (inodes.empty()) co_return 0;
+    const Reservations::Ticket ticket = reservations.enter(inodes);
+    co_await until_turn(ticket);
+    // A name may have been given to another inode meanwhile.
+    if (requests_.changed_by(request) == inodes) co_return ticket;
+    reservations.leave(ticket);
+  }
+}
+
+Task<> NetworkThread::end_turn(MdsSession& session, const ParsedRequest& request,
+                               const Reply& reply, Reservations::Ticket ticket) {
+  Reservations& reservations = metadata_.reservations();
+  const MessageHeader& header = request.header;
+  const bool borrows = header.request == Request::borrow;
+  const bool is_refused =
+      can_be_refused(header.request) &&
+      (reply.error == kStale || reply.error == kOtherMembers ||
+       reply.error == static_cast<std::int32_t>(std::errc::resource_unavailable_try_again));
+  const bool goes_on = is_refused || (borrows && reply.error == 0);
+  if (header.refusals < kMostRefusals || !goes_on) co_return reservations.leave(ticket);
+  // Whoever has borrowed the pages must have a turn to commit them.
+  if (borrows && is_refused) {
+    reservations.leave(ticket);
+    ticket = 0;
+  }
+  if (ticket == 0) {
+    ticket = reservations.enter(std::span(&header.inode, 1));
+    co_await until_turn(ticket);
+  }
+  if (session.ended) co_return reservations.leave(ticket);
+  const std::uint32_t doublings = std::min(header.refusals - kMostRefusals, kMostDoublings);
+  reservations.reserve(ticket, number_of(session),
+                       thread_.executor.now() + parameters_.reservation * (1 << doublings));
+}
+
+Task<Reply> NetworkThread::execute(MdsSession& session, const ParsedRequest& request) {
   nova::Volume& volume = metadata_.volume();
   for (;;) {
-    Reply reply;
-    co_await metadata_.begin_change();
-    if (fs_threads_.empty() || request.header.request == Request::commit) {
-      reply = requests_.execute(requester, request);
-    } else {
-      FsThread& own = fs_threads_[request.header.inode % fs_threads_.size()];
-      Picoseconds taken{};
-      const auto work = [](Requests& requests, const Requester& from, const ParsedRequest& what,
-                           Reply& into, Picoseconds& time) -> Task<> {
-        const Time begin = Executor::current().now();
-        into = requests.execute(from, what);
-        time = Executor::current().now() - begin;
-        // The request has taken this thread's time, and its effect is durable only then.
-        co_await yield();
-      };
-      co_await own.thread->run(work(*own.requests, requester, request, reply, taken));
-      counts_.executing += taken;
-    }
-    metadata_.end_change();
+    const Reservations::Ticket ticket = co_await take_turn(session, request);
+    const Reply reply = co_await execute_now(session, request);
+    co_await end_turn(session, request, reply, ticket);
     // Space that was freed a moment ago may be used soon; numbers of inodes are free at once.
     if (reply.error != static_cast<std::int32_t>(std::errc::no_space_on_device) ||
         volume.numbers().free_count() == 0) {

@@ -85,8 +85,15 @@ class NetworkThread : public std::enable_shared_from_this<NetworkThread> {
   // READs the payload of a request from the client's memory. Returns false if that fails.
   Task<bool> fetch_payload(MdsSession& session, ParsedRequest& request,
                            std::vector<std::byte>& payload);
-  // Executes a request on the thread that has its inode.
   Task<Reply> execute(MdsSession& session, const ParsedRequest& request);
+  // Executes a request on the thread that has its inode.
+  Task<Reply> execute_now(MdsSession& session, const ParsedRequest& request);
+  // Waits while inodes that the request changes are reserved for others.
+  Task<Reservations::Ticket> take_turn(MdsSession& session, const ParsedRequest& request);
+  // The request has had its turn. Reserves the inode if it was refused too often.
+  Task<> end_turn(MdsSession& session, const ParsedRequest& request, const Reply& reply,
+                  Reservations::Ticket ticket);
+  Task<> until_turn(Reservations::Ticket ticket);
   void answer(MdsSession& session, const MessageHeader& header, Reply reply);
   SessionNumber number_of(const MdsSession& session) const {
     return context_ * static_cast<SessionNumber>(sessions_.size()) + session.number;

@@ -190,6 +190,47 @@ Reply Requests::execute(const Requester& requester, const ParsedRequest& request
   return failed(std::errc::invalid_argument);
 }
 
+std::vector<std::uint64_t> Requests::changed_by(const ParsedRequest& request) {
+  const std::uint64_t inode = request.header.inode;
+  std::vector<std::uint64_t> inodes{inode};
+  const auto add_named = [&](std::uint64_t directory, std::string_view name) {
+    const auto found = operations_.look_up(directory, name);
+    if (found) inodes.push_back(static_cast<std::uint64_t>(found->inode));
+  };
+  switch (request.header.request) {
+    case Request::commit:
+    case Request::update:
+    case Request::create:
+    case Request::change:
+    case Request::set_extended:
+    case Request::remove_extended:
+    case Request::borrow:
+      return inodes;
+    case Request::link:
+      inodes.push_back(request.arguments.other);
+      return inodes;
+    case Request::unlink:
+    case Request::remove_directory:
+      add_named(inode, request.name);
+      return inodes;
+    case Request::rename:
+      inodes.push_back(request.arguments.other);
+      add_named(inode, request.name);
+      add_named(request.arguments.other, request.other_name);
+      return inodes;
+    case Request::create_unnamed:
+    case Request::hold:
+    case Request::release:
+    case Request::take_chunk:
+    case Request::end_borrow:
+    case Request::statistics:
+    case Request::leave:
+    case Request::lock:
+      return {};
+  }
+  return {};
+}
+
 // Replies with the inode's generation. A mount that has lost its connections holds again what it held
 // before, if it is still the same inode; the hold may even have survived.
 Reply Requests::hold(const Requester& requester, const ParsedRequest& request) {

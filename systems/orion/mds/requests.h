@@ -42,6 +42,9 @@ class Requests {
 
   // Executes the request; the reply's `call` is set by the caller.
   Reply execute(const Requester& requester, const ParsedRequest& request);
+  // The inodes to whose logs the request may add entries, besides new ones. Looks up the names that it
+  // has.
+  std::vector<std::uint64_t> changed_by(const ParsedRequest& request);
   // Releases what the session has.
   void end_session(const Requester& requester);
   // Appends the entries of a commit (Request::commit).

@@ -147,9 +147,12 @@ struct MessageHeader {
   // Acknowledgments that it waits for: so many words, which follow the entries of a commit, and the
   // message of an update.
   std::uint32_t forces = 0;
-  std::uint32_t reserved = 0;
+  // How often the operation has been refused before, because others came first. From kMostRefusals on,
+  // the inode is reserved for the session when it is refused once more (mds/reservations.h).
+  std::uint32_t refusals = 0;
 };
 static_assert(sizeof(MessageHeader) == 48);
+inline constexpr std::uint32_t kMostRefusals = 2;
 // A session may borrow so many pages at a time.
 inline constexpr std::uint64_t kMostBorrowed = 4096;
 // A store has forced everything that the session has written to it by WRITEs with immediates, up to a

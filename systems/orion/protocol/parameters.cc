@@ -116,6 +116,7 @@ Parameters Parameters::of(const fs::FsConfig& config) {
   result.store_patience = Microseconds(given.number<std::uint64_t>("store_patience_us"));
   result.client_patience = Microseconds(given.number<std::uint64_t>("client_patience_us"));
   result.mds_patience = Microseconds(given.number<std::uint64_t>("mds_patience_us"));
+  result.reservation = Microseconds(given.number<std::uint64_t>("reservation_us"));
   result.cached_pages = given.number<std::uint64_t>("cached_pages");
   result.cached_log_pages = given.number<std::uint64_t>("cached_log_pages");
   return result;

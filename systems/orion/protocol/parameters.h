@@ -126,6 +126,13 @@ inline constexpr std::array kParameters = std::to_array<Parameter>({
      .unit = "us",
      .what = "for which an operation tries to connect again to the MDS; 0: a session whose "
              "connection has broken is gone"},
+    {.name = "reservation_us",
+     .type = Count{1, 1'000'000'000},
+     .usual = 10'000,
+     .unit = "us",
+     .what =
+         "for which an inode is reserved for an operation that was refused often; twice as long "
+         "each time that the operation takes longer"},
     {.name = "cached_inodes",
      .type = Count{1, std::uint64_t{1} << 31},
      .usual = 1 << 17,
@@ -163,6 +170,7 @@ struct Parameters {
   Picoseconds store_patience{};
   Picoseconds client_patience{};
   Picoseconds mds_patience{};
+  Picoseconds reservation{};
 
   struct StoreNode {
     NodeId node{};

@@ -300,6 +300,52 @@ TEST_P(FsMounts, AppendsNeverOverlap) {
   });
 }
 
+// One client changes a file back to back, directly or by its name. Each operation of the other one ends
+// before that has changed the file too often.
+TEST_P(FsMounts, BusyOnesKeepNobodyWaiting) {
+  // On other platforms a thread may not run for a while.
+  if (GetParam().platform != "sim") GTEST_SKIP() << "counts what happens meanwhile";
+  constexpr int kMostMeanwhile = 200;
+  constexpr int kTimes = 5;
+  const std::array<std::string, 2> names{"file", "renamed"};
+  for (const bool renames : {false, true}) {
+    int meanwhile = 0;
+    bool is_done = false;
+    run([&](Client& client, std::size_t number) -> Task<> {
+      Session& session = *client.session;
+      if (number == 0) {
+        co_await session.create(kRootInode, names[0], {.mode = S_IFREG | 0644}, {});
+      }
+      co_await barrier_->arrive_and_wait();
+      const auto found = co_await session.look_up(kRootInode, names[0]);
+      EXPECT_TRUE(found.has_value());
+      const InodeNumber file = found ? found->inode : kRootInode;
+      co_await barrier_->arrive_and_wait();
+      for (std::size_t i = 0; number == 0 && !is_done && meanwhile < kMostMeanwhile; ++i) {
+        ++meanwhile;
+        if (renames) {
+          const auto renamed = co_await session.rename(kRootInode, names[i % 2], kRootInode,
+                                                       names[(i + 1) % 2], {}, {});
+          EXPECT_TRUE(renamed.has_value());
+        } else {
+          const auto changed = co_await session.change(file, {.permissions = 0600});
+          EXPECT_TRUE(changed.has_value());
+        }
+      }
+      for (int i = 0; number == 1 && i < kTimes; ++i) {
+        const auto written = co_await session.write(file, 100, bytes_of("part of a page"), {});
+        EXPECT_TRUE(written && std::exchange(meanwhile, 0) < kMostMeanwhile);
+        const auto appended = co_await session.append(file, std::vector<std::byte>(9000), {});
+        EXPECT_TRUE(appended && std::exchange(meanwhile, 0) < kMostMeanwhile);
+        const auto cut = co_await session.truncate(file, 5000, {});
+        EXPECT_TRUE(cut && std::exchange(meanwhile, 0) < kMostMeanwhile);
+      }
+      if (number == 1) is_done = true;
+      co_await barrier_->arrive_and_wait();
+    });
+  }
+}
+
 Task<std::uint64_t> free_inodes(Session& session) {
   const auto statistics = co_await session.statistics();
   co_return statistics ? statistics->free_inodes : 0;

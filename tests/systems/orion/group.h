@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,8 +28,8 @@ inline constexpr NodeId kClient = 3;
 inline constexpr std::size_t kCatchUps = kServerMetrics.size() - 2;
 inline constexpr std::size_t kFetched = kServerMetrics.size() - 1;
 
-inline Task<InodeNumber> make_file(fs::Session& session) {
-  const auto made = co_await session.create(kRootInode, "file", {.mode = S_IFREG | 0644}, {});
+inline Task<InodeNumber> make_file(fs::Session& session, std::string_view name = "file") {
+  const auto made = co_await session.create(kRootInode, name, {.mode = S_IFREG | 0644}, {});
   EXPECT_TRUE(made.has_value());
   co_return made ? made->inode : InodeNumber{};
 }

@@ -12,6 +12,7 @@
 #include "tests/services/fs/bytes_of.h"
 #include "tests/services/fs/home.h"
 #include "tests/support/platforms.h"
+#include "tests/systems/orion/group.h"
 
 namespace perdura::systems::orion::test {
 namespace {
@@ -61,18 +62,12 @@ void run(NodeId node, bool correct, const std::function<Task<>(fs::Session&)>& b
   platform->run();
 }
 
-Task<InodeNumber> create(fs::Session& session, std::string_view name) {
-  const auto made = co_await session.create(kRootInode, name, {.mode = S_IFREG | 0644}, {});
-  EXPECT_TRUE(made.has_value());
-  co_return made ? made->inode : InodeNumber{};
-}
-
 // Section 4.2.1: an RPC "involves multiple inodes".
 TEST(OrionMessages, ACreateIsOneRpc) {
   run(kExternal, true, [](fs::Session& session) -> Task<> {
-    co_await create(session, "first");
+    co_await make_file(session, "first");
     Messages messages(session);
-    co_await create(session, "second");
+    co_await make_file(session, "second");
     const auto seen = messages.take();
     EXPECT_EQ(count(seen, Measured::rpcs), 1);
     EXPECT_EQ(count(seen, Measured::commits), 0);
@@ -85,7 +80,7 @@ TEST(OrionMessages, ACreateIsOneRpc) {
 TEST(OrionMessages, AWriteOfAnInternalClientIsOneCommit) {
   for (const bool correct : {true, false}) {
     run(kStore, correct, [](fs::Session& session) -> Task<> {
-      const InodeNumber file = co_await create(session, "file");
+      const InodeNumber file = co_await make_file(session, "file");
       const auto data = std::vector<std::byte>(4096, std::byte{1});
       co_await session.write(file, 0, data, {});
       Messages messages(session);
@@ -108,7 +103,7 @@ TEST(OrionMessages, AWriteOfAnInternalClientIsOneCommit) {
 
 TEST(OrionMessages, AWriteOfAnExternalClientIsOneWriteAndOneCommit) {
   run(kExternal, true, [](fs::Session& session) -> Task<> {
-    const InodeNumber file = co_await create(session, "file");
+    const InodeNumber file = co_await make_file(session, "file");
     const auto data = std::vector<std::byte>(4096, std::byte{1});
     co_await session.write(file, 0, data, {});
     Messages messages(session);
@@ -124,7 +119,7 @@ TEST(OrionMessages, AWriteOfAnExternalClientIsOneWriteAndOneCommit) {
 // Section 4.2.3: "Orion uses RPCs for all updates to these inodes."
 TEST(OrionMessages, UpdatesOfAFileThatIsSharedIntensivelyAreRpcs) {
   run(kExternal, true, [](fs::Session& session) -> Task<> {
-    const InodeNumber file = co_await create(session, "file");
+    const InodeNumber file = co_await make_file(session, "file");
     co_await session.write(file, 0, std::vector<std::byte>(4096, std::byte{1}), {});
     const auto updates = [&](double commits, double rpcs) -> Task<> {
       Messages messages(session);
@@ -153,7 +148,7 @@ TEST(OrionMessages, UpdatesOfAFileThatIsSharedIntensivelyAreRpcs) {
 // Section 4.3.2: the cache serves reads; no store and no CPU of the MDS has a part in it.
 TEST(OrionMessages, ACachedReadReadsTheTailOnly) {
   run(kExternal, true, [](fs::Session& session) -> Task<> {
-    const InodeNumber file = co_await create(session, "file");
+    const InodeNumber file = co_await make_file(session, "file");
     co_await session.write(file, 0, std::vector<std::byte>(4096, std::byte{1}), {});
     std::vector<std::byte> into(4096);
     co_await session.read(file, 0, into);
@@ -181,7 +176,7 @@ TEST(OrionMessages, LookingCostsTheMdsNoCpu) {
     co_await home.make(thread, {});
     const auto files = co_await home.mount(thread);
     const auto session = files->attach(thread);
-    const InodeNumber file = co_await create(*session, "file");
+    const InodeNumber file = co_await make_file(*session, "file");
     Messages messages(*session);
     for (int i = 0; i < 10; ++i) {
       const auto found = co_await session->look_up(kRootInode, "file");

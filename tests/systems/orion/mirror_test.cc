@@ -15,6 +15,7 @@
 #include "tests/services/fs/bytes_of.h"
 #include "tests/services/fs/home.h"
 #include "tests/support/platforms.h"
+#include "tests/systems/orion/group.h"
 
 namespace perdura::systems::orion::test {
 namespace {
@@ -180,7 +181,7 @@ TEST(OrionMirror, LacksNothingThatASessionSees) {
     const auto session = files->attach(thread);
     EXPECT_LT(thread.executor.now(), stands_still);
     co_await sleep_for(stands_still + Microseconds(10) - thread.executor.now());
-    co_await create(*session, "file");
+    co_await make_file(*session, "file");
     created = thread.executor.now();
     while (!seen) co_await sleep_for(Microseconds(10));
   });
@@ -212,7 +213,7 @@ Task<> create_files(Home& home, Thread& thread, std::string prefix, int count) {
   const auto session = files->attach(thread);
   const auto data = std::vector<std::byte>(4096, std::byte{1});
   for (int i = 0; i < count; ++i) {
-    const InodeNumber file = co_await create(*session, prefix + std::to_string(i));
+    const InodeNumber file = co_await make_file(*session, prefix + std::to_string(i));
     const auto written = co_await session->write(file, 0, data, {});
     EXPECT_TRUE(written.has_value());
   }
@@ -245,7 +246,7 @@ TEST(OrionMirror, TakesOver) {
       EXPECT_TRUE((co_await session->look_up(kRootInode, "first 0")).has_value());
       co_await kill(kFirstMds);
       // The session connects to the mirror.
-      co_await create(*session, "first 4");
+      co_await make_file(*session, "first 4");
     }
     EXPECT_EQ(co_await count_names(home, thread), 5U);
     co_await create_files(home, thread, "at the mirror ", 4);
