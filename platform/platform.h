@@ -87,8 +87,10 @@ class Node {
   // Makes the caller the exclusive owner of a region in PM, or on a disk, until the result is
   // destroyed or the process dies. Returns null if the region has an owner, on any node of the
   // machine or in this process. Ownership is advisory: it does not keep others from opening the
-  // region. Throws UsageError if there is no such region.
-  virtual std::shared_ptr<void> own_region(std::string_view name) = 0;
+  // region. `part`: has an owner of its own; its users agree on what the parts below kRegionParts are.
+  // Throws UsageError if there is no such region.
+  static constexpr std::uint32_t kRegionParts = 1024;
+  virtual std::shared_ptr<void> own_region(std::string_view name, std::uint32_t part = 0) = 0;
 
   // With a port, the thread has an endpoint, to which others can connect at {id(), port} as soon as
   // this function has returned. `mode`: how it waits for completions and for tasks.

@@ -81,8 +81,8 @@ class Replication::FileSystemNode final : public Node {
     return view(name, region_.size());
   }
   void remove_region(std::string_view) override {}
-  std::shared_ptr<void> own_region(std::string_view) override {
-    return node_.own_region(region_.name());
+  std::shared_ptr<void> own_region(std::string_view, std::uint32_t part) override {
+    return node_.own_region(region_.name(), part);
   }
   std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port> port,
                                                             CompletionMode mode) override {

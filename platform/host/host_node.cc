@@ -143,9 +143,9 @@ void HostNode::remove_region(std::string_view name) {
   memory_use_.removed_persistent(name);
 }
 
-std::shared_ptr<void> HostNode::own_region(std::string_view name) {
+std::shared_ptr<void> HostNode::own_region(std::string_view name, std::uint32_t part) {
   auto lock = pmem::mapped::lock_pool_file(path_of(name, medium_of(name)),
-                                           pmem::mapped::PoolLock::ownership, access_);
+                                           pmem::mapped::PoolLock::ownership, access_, part);
   return lock ? std::make_shared<pmem::mapped::File>(std::move(*lock)) : nullptr;
 }
 

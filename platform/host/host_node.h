@@ -96,7 +96,7 @@ class HostNode : public Node, public ChildProcesses {
                                                  Bytes size, pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
   void remove_region(std::string_view name) override;
-  std::shared_ptr<void> own_region(std::string_view name) override;
+  std::shared_ptr<void> own_region(std::string_view name, std::uint32_t part) override;
   std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port> port,
                                                             CompletionMode mode) override;
   Task<std::unique_ptr<ChildProcess>> start_child(ChildProgram program, ChildOrder order) override;

@@ -209,11 +209,12 @@ bool Machine::remove_region(std::string_view name) {
   return true;
 }
 
-std::shared_ptr<void> Machine::own_region(std::string_view name, NodeId process) {
+std::shared_ptr<void> Machine::own_region(std::string_view name, std::uint32_t part,
+                                          NodeId process) {
   if (!persistent_.contains(name)) {
     throw UsageError(fmt::format("node {} has no region '{}'", id_, name));
   }
-  Ownership& ownership = owned_[std::string(name)];
+  Ownership& ownership = owned_[{std::string(name), part}];
   if (!ownership.held.expired()) return nullptr;
   auto held = std::make_shared<NodeId>(process);
   ownership = {process, held};

@@ -30,7 +30,7 @@ class Machine {
   std::unique_ptr<pmem::Region> open_region(std::string_view name);
   bool remove_region(std::string_view name);  // false if there is none
   // The implementation of Node::own_region() for a process of the machine.
-  std::shared_ptr<void> own_region(std::string_view name, NodeId process);
+  std::shared_ptr<void> own_region(std::string_view name, std::uint32_t part, NodeId process);
   // Returns a message ring of this machine, and makes it if there is none of that name. Throws
   // UsageError if there is one of another shape.
   SimRing& ring(std::string_view name, RingShape shape);
@@ -107,7 +107,7 @@ class Machine {
     NodeId process = 0;
     std::weak_ptr<void> held{};
   };
-  std::map<std::string, Ownership, std::less<>> owned_;
+  std::map<std::pair<std::string, std::uint32_t>, Ownership> owned_;  // by region and part
   std::map<std::string, std::shared_ptr<SimRing>, std::less<>> rings_;
   pmem::sim::Durability* durability_ = nullptr;
   std::shared_ptr<pmem::sim::Journal> journal_;

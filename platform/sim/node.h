@@ -31,8 +31,8 @@ class SimNode final : public Node, public MessageRings, public ChildProcesses {
                                                  Bytes size, pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
   void remove_region(std::string_view name) override;
-  std::shared_ptr<void> own_region(std::string_view name) override {
-    return machine_.own_region(name, id_);
+  std::shared_ptr<void> own_region(std::string_view name, std::uint32_t part) override {
+    return machine_.own_region(name, part, id_);
   }
   std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port> port,
                                                             CompletionMode mode) override;

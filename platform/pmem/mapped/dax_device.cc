@@ -190,11 +190,11 @@ std::shared_ptr<Mapping> DaxDevice::open(const std::string& name) {
   return extent ? map(*extent, name) : nullptr;
 }
 
-std::optional<File> DaxDevice::lock(const std::string& name, PoolLock which) {
+std::optional<File> DaxDevice::lock(const std::string& name, PoolLock which, std::uint32_t part) {
   Turn turn(*this);
   const auto extent = turn.directory().find(name);
   if (!extent) throw UsageError(fmt::format("there is no {}/{}", path_, name));
-  return try_lock(open_file(), which, extent->offset, path_);
+  return try_lock(open_file(), which, extent->offset, path_, Access::in_place, part);
 }
 
 void DaxDevice::remove(const std::string& name) {

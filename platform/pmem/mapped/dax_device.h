@@ -45,7 +45,7 @@ class DaxDevice {
   // Returns null if there is no such region.
   std::shared_ptr<Mapping> open(const std::string& name);
   // lock_pool_file() for a region. Throws UsageError if there is none of that name.
-  std::optional<File> lock(const std::string& name, PoolLock which);
+  std::optional<File> lock(const std::string& name, PoolLock which, std::uint32_t part = 0);
   // Does nothing if there is no such region.
   void remove(const std::string& name);
   // Removes all regions whose names begin with `prefix`.

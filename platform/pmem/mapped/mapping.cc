@@ -134,12 +134,13 @@ File::~File() {
 int File::release() { return std::exchange(fd_, -1); }
 
 std::optional<File> try_lock(File file, PoolLock which, Bytes offset, const std::string& path,
-                             Access access) {
+                             Access access, std::uint32_t part) {
   constexpr Bytes kLocks = Bytes{1} << 62;
   struct flock lock {};
   lock.l_type = access == Access::private_copy ? F_RDLCK : F_WRLCK;
   lock.l_whence = SEEK_SET;
-  lock.l_start = static_cast<off_t>(kLocks + offset + static_cast<Bytes>(which));
+  lock.l_start =
+      static_cast<off_t>(kLocks + offset + part * kPoolLocks + static_cast<Bytes>(which));
   lock.l_len = 1;
   if (::fcntl(file.get(), F_OFD_SETLK, &lock) == 0) return file;
   if (errno == EAGAIN || errno == EACCES) return std::nullopt;

@@ -86,10 +86,11 @@ enum class PoolLock : std::uint8_t {
   ownership,  // Node::own_region()
   mount,      // a mount that programs use (mount/source.h)
 };
+inline constexpr Bytes kPoolLocks = 2;
 // Takes a lock; users with a private copy share it. Returns nullopt if it is held already.
-// `offset`: of the pool in the file.
+// `offset`: of the pool in the file. `part`: of the pool, each of which has locks of its own.
 std::optional<File> try_lock(File file, PoolLock which, Bytes offset, const std::string& path,
-                             Access access = Access::in_place);
+                             Access access = Access::in_place, std::uint32_t part = 0);
 
 // The text of an errno value, for messages.
 std::string error_text(int error);

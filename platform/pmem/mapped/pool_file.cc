@@ -199,15 +199,16 @@ PoolSource pool_source(const std::string& path) {
   return source;
 }
 
-std::optional<File> lock_pool_file(const std::string& path, PoolLock which, Access access) {
+std::optional<File> lock_pool_file(const std::string& path, PoolLock which, Access access,
+                                   std::uint32_t part) {
   if (const auto inside = device_path(path)) {
-    return DaxDevice(inside->device).lock(inside->name, which);
+    return DaxDevice(inside->device).lock(inside->name, which, part);
   }
   for (;;) {
     File file = open_file(path, access);
     if (!file && errno == ENOENT) throw UsageError(fmt::format("there is no {}", path));
     if (!file) throw PlatformError(fmt::format("cannot open {}: {}", path, error_text(errno)));
-    std::optional<File> locked = try_lock(std::move(file), which, 0, path, access);
+    std::optional<File> locked = try_lock(std::move(file), which, 0, path, access, part);
     // The path may have been given to another file before the lock was taken.
     if (!locked || is_file_at(path, *locked)) return locked;
   }

@@ -51,7 +51,7 @@ PoolSource pool_source(const std::string& path);
 // when the descriptor is closed or the process dies. Returns nullopt if it is held already; users
 // with a private copy of a file share it. Throws UsageError if there is no such pool.
 std::optional<File> lock_pool_file(const std::string& path, PoolLock which,
-                                   Access access = Access::in_place);
+                                   Access access = Access::in_place, std::uint32_t part = 0);
 
 // Does nothing if there is no such file.
 void remove_pool_file(const std::string& path);

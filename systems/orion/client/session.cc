@@ -234,8 +234,10 @@ Task<Result<nova::Extent>> Session::take_pages(Change& change, std::uint64_t mos
   if (change.sent.connection != link_.connection()) {
     co_return fail(std::errc::resource_unavailable_try_again);
   }
-  if (std::exchange(own_connection_, change.sent.connection) != change.sent.connection)
+  if (std::exchange(own_connection_, change.sent.connection) != change.sent.connection) {
     own_.forget();
+    stores_.begin_session();
+  }
   nova::Extent taken = own_.take(most);
   for (std::uint64_t own = 0; taken.count == 0; ++own) {
     const std::vector<std::uint64_t> used_up = own_.used_up();

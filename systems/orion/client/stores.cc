@@ -30,6 +30,7 @@ Stores::Stores(Thread& thread, const fs::FsConfig& config, const Parameters& par
       parameters_(parameters),
       link_(link),
       local_(local),
+      local_right_(thread.node, local),
       next_read_(thread.endpoint.address().port) {
   for (const Parameters::StoreNode& of : parameters.stores) {
     auto store = std::make_unique<Store>();
@@ -89,6 +90,7 @@ Task<Stores::Connected> Stores::make_connection(Store& store) {
   connection->calls.open(kCalls);
   connection->sequence = number << kConnectionShift;
   connection->of_session = link_.connection();
+  bool has_right = false;
   const Hello hello{.version = kProtocolVersion,
                     .peer = Peer::session,
                     .group = store.group,
@@ -97,6 +99,11 @@ Task<Stores::Connected> Stores::make_connection(Store& store) {
                     .epoch = link_.members().epoch,
                     .sequence = connection->sequence};
   const auto bytes = rpc::bytes_of(hello);
+  // If the store accepts a session, that has not ended, and may have a right again, as of before.
+  if (store.is_local) {
+    local_connection_ = 0;
+    has_right = local_right_.ask(link_.session(), link_.members().epoch);
+  }
   const fabric::Address address{store.node, 0};
   fabric::QueuePairOptions options{connection->answers.queue(), &connection->completions};
   options.connection_timeout =
@@ -107,6 +114,7 @@ Task<Stores::Connected> Stores::make_connection(Store& store) {
   const auto welcome = rpc::read_message<StoreWelcome>(made.private_data);
   connection->key = fabric::RemoteKey{welcome.pages_key};
   connection->queue_pair = std::move(made.queue_pair);
+  if (has_right) local_connection_ = connection->of_session;
   co_return connection;
 }
 
@@ -231,14 +239,24 @@ Task<std::errc> Stores::end_write(PageWrite& write, const PagesSent& sent) {
   co_return write.error_;
 }
 
+void Stores::begin_session() {
+  const bool has_right = local_right_.ask(link_.session(), link_.members().epoch);
+  local_connection_ = has_right ? link_.connection() : 0;
+}
+
+// Returns false if the session may not do that; then it asks the store for a connection, as others do.
+bool Stores::write_locally(std::uint64_t gpa, LocalBuffer from, PagesSent& sent) {
+  if (local_connection_ != sent.connection || !local_right_.begin()) return false;
+  sent.by_immediates = false;
+  local_->write_streaming(page_of(gpa) * kPage, from.bytes());
+  local_->drain();
+  local_right_.end();
+  return true;
+}
+
 Task<bool> Stores::write_to(Store& store, std::uint64_t gpa, LocalBuffer from, PagesSent& sent,
                             PageWrite& write) {
-  if (store.is_local) {
-    sent.by_immediates = false;
-    local_->write_streaming(page_of(gpa) * kPage, from.bytes());
-    local_->drain();
-    co_return true;
-  }
+  if (store.is_local && write_locally(gpa, from, sent)) co_return true;
   const Connected connection = co_await connect(store);
   if (!connection || connection->of_session != sent.connection) co_return false;
   ++writes_;

@@ -23,6 +23,7 @@
 #include "systems/orion/protocol/layout.h"
 #include "systems/orion/protocol/messages.h"
 #include "systems/orion/protocol/parameters.h"
+#include "systems/orion/store/local_rights.h"
 
 namespace perdura::systems::orion {
 
@@ -51,6 +52,9 @@ class Stores {
            contains(link_.members().members, own_store_);
   }
   pmem::Region& local() { return *local_; }
+  // Must be called before the session takes pages over a new connection to the MDS: it may write to those
+  // of its own node's store by itself.
+  void begin_session();
   // True if a group has several stores.
   bool is_replicated() const { return parameters_.stores.size() > parameters_.groups; }
 
@@ -140,6 +144,7 @@ class Stores {
   Task<bool> read_from_any(std::uint64_t gpa, fabric::LocalBuffer into);
   Task<Connected> connect(Store& store);
   Task<Connected> make_connection(Store& store);
+  bool write_locally(std::uint64_t gpa, fabric::LocalBuffer from, PagesSent& sent);
   Task<bool> write_to(Store& store, std::uint64_t gpa, fabric::LocalBuffer from, PagesSent& sent,
                       PageWrite& write);
   static bool post_immediate(const Store& store, const Connected& connection, std::uint64_t gpa,
@@ -157,6 +162,8 @@ class Stores {
   Parameters parameters_;
   MdsLink& link_;
   pmem::Region* local_;
+  LocalRights::Right local_right_;
+  std::uint64_t local_connection_ = 0;  // MdsLink::connection() for which it was given
   std::optional<std::uint32_t> own_group_;
   std::uint32_t own_store_ = 0;
   std::vector<std::unique_ptr<Store>> stores_;  // by number

@@ -28,6 +28,7 @@ constexpr std::uint32_t kBufferRoom = kCacheLine;
 constexpr std::uint32_t kMdsBuffers = 72;
 constexpr std::uint32_t kToMds = 4;  // buffers for messages to each network thread
 constexpr Picoseconds kBetweenConnects = Microseconds(200);
+constexpr Picoseconds kBetweenIdleLooks = Microseconds(5);
 
 StoreHeader header_of(const Parameters& parameters, std::uint32_t group) {
   StoreHeader header{.magic = kStoreMagic, .group = group, .pages = parameters.pages};
@@ -78,7 +79,9 @@ Store::Store(Thread& thread, std::string name, const Parameters& parameters, Nod
       sessions_(parameters.sessions * parameters.network_threads +
                 static_cast<std::uint32_t>(parameters.stores.size())),
       epoch_(pages_->load(kStoreEpochOffset)),
-      catch_up_(thread, name_, parameters, group, pages_memory_) {
+      catch_up_(thread, name_, parameters, group, pages_memory_),
+      local_rights_(thread.node, *pages_) {
+  local_rights_.close();
   // A process that died leaves visible data that may not be durable, and that logs may refer to.
   pages_->persist(0, pages_->size());
   if (has_peers(parameters, group)) {
@@ -136,6 +139,8 @@ Task<> Store::stay_connected(std::shared_ptr<Store> self) {
     for (StoreSession& session : self->sessions_) {
       if (!session.is_free()) self->disconnect(session);
     }
+    self->local_rights_.close();
+    co_await self->until_sessions_are_idle();
     self->fenced_.clear();
     self->since_ = 0;
     self->state_ = StoreState::out;
@@ -184,7 +189,8 @@ void Store::received_from_mds(const ReceiveCompletion& completion) {
   switch (news.news) {
     case News::fence:
       end_session(news.session);
-      return tell_mds(thread, MdsBuffer::ends, news);
+      if (local_rights_.are_idle()) return tell_mds(thread, MdsBuffer::ends, news);
+      return thread_->executor.spawn(answer_fence(shared_from_this(), thread, news));
     case News::epoch:
       begin_epoch(news);
       return tell_mds(thread, MdsBuffer::epoch, news);
@@ -196,8 +202,23 @@ void Store::received_from_mds(const ReceiveCompletion& completion) {
   }
 }
 
+Task<> Store::until_sessions_are_idle() {
+  while (!local_rights_.are_idle()) co_await sleep_for(kBetweenIdleLooks);
+}
+
+// The MDS tells of the next end when this one is answered. If the connection is another one by then, the
+// answer means nothing there.
+Task<> Store::answer_fence(std::shared_ptr<Store> self, std::uint32_t network_thread,
+                           StoreNews news) {
+  co_await self->until_sessions_are_idle();
+  const MdsConnection& connection = self->mds_connections_[network_thread];
+  if (!connection.queue_pair || !connection.queue_pair->connected()) co_return;
+  self->tell_mds(network_thread, MdsBuffer::ends, news);
+}
+
 void Store::end_session(SessionId id) {
   fenced_.insert(id);
+  local_rights_.revoke(id);
   for (StoreSession& session : sessions_) {
     if (!session.is_free() && session.id == id) disconnect(session);
   }
@@ -206,7 +227,10 @@ void Store::end_session(SessionId id) {
 // Whatever is forced from now on follows the beginning of the epoch in the journal.
 void Store::begin_epoch(const StoreNews& news) {
   state_ = news.state;
-  if (since_ == 0) since_ = news.epoch;
+  if (since_ == 0) {
+    since_ = news.epoch;
+    local_rights_.open(since_);
+  }
   if (state_ == StoreState::up_to_date) {
     if (journal_) journal_->add_epoch(news.epoch, !std::exchange(has_gap_, false));
     epoch_ = news.epoch;

@@ -22,6 +22,7 @@
 #include "systems/orion/protocol/parameters.h"
 #include "systems/orion/store/catch_up.h"
 #include "systems/orion/store/journal.h"
+#include "systems/orion/store/local_rights.h"
 
 namespace perdura::systems::orion {
 
@@ -78,6 +79,10 @@ class Store final : public fs::FsServer, public std::enable_shared_from_this<Sto
   void disconnect(StoreSession& session);
   bool force(std::uint64_t page, std::uint64_t count);
   void force_immediate(StoreSession& session, std::uint32_t page);
+  // Answers that a session has ended when it can store into no page of this node any more.
+  static Task<> answer_fence(std::shared_ptr<Store> self, std::uint32_t network_thread,
+                             StoreNews news);
+  Task<> until_sessions_are_idle();
   bool is_connected() const;
   static Task<> stay_connected(std::shared_ptr<Store> self);
   Task<bool> connect_mds(std::uint32_t network_thread);
@@ -128,6 +133,7 @@ class Store final : public fs::FsServer, public std::enable_shared_from_this<Sto
   bool has_gap_ = false;               // pages that it fetched are not in its journal
   std::optional<StoreNews> answer_{};  // to catch_up
   CatchUp catch_up_;
+  LocalRights local_rights_;
   std::uint64_t forced_ = 0;
   std::uint64_t fetched_ = 0;
   std::uint64_t catch_ups_ = 0;

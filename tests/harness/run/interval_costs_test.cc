@@ -15,7 +15,7 @@ class CountingNode : public Node {
   }
   std::unique_ptr<pmem::Region> open_region(std::string_view) override { return nullptr; }
   void remove_region(std::string_view) override {}
-  std::shared_ptr<void> own_region(std::string_view) override { return nullptr; }
+  std::shared_ptr<void> own_region(std::string_view, std::uint32_t) override { return nullptr; }
   std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port>,
                                                             CompletionMode) override {
     return nullptr;

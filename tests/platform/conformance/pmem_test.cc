@@ -145,6 +145,10 @@ TEST_P(PmemRegion, HasOneOwnerAtATime) {
     EXPECT_NE(owner, nullptr);
     EXPECT_EQ(node.own_region("pool"), nullptr);
     EXPECT_NE(node.open_region("pool"), nullptr) << "it may be open";
+    const auto owner_of_part = node.own_region("pool", Node::kRegionParts - 1);
+    EXPECT_NE(owner_of_part, nullptr) << "a part has an owner of its own";
+    EXPECT_EQ(node.own_region("pool", Node::kRegionParts - 1), nullptr);
+    EXPECT_NE(node.own_region("pool", 1), nullptr);
     owner.reset();
     owner = node.own_region("pool");
     EXPECT_NE(owner, nullptr);

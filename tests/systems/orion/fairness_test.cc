@@ -140,8 +140,8 @@ Outcome compete(const Operation& busy, const Operation& operation, bool is_share
 }
 
 const Operation kBusy[] = {set_permissions, set_attribute, link_and_unlink, rename, append};
-const Operation kOfOthers[] = {write_part, write_pages_whole, append, truncate, punch,
-                               set_permissions};
+const Operation kOfOthers[] = {write_part, write_pages_whole, append, truncate,
+                               punch,      set_permissions};
 
 TEST(OrionFairness, EachOperationEndsAfterABoundedNumberOfRefusals) {
   for (const bool is_shared : {false, true}) {

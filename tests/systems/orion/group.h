@@ -59,9 +59,13 @@ class Group {
       co_await body(thread);
     });
     if (other) platform_.start(kClient, 1, CompletionMode::polling, other);
+    if (internal_) platform_.start(kOne, kInternalPort, CompletionMode::polling, internal_);
     platform_.run();
   }
 
+  // run() has a client on the node of a store, too, which does this.
+  static constexpr fabric::Port kInternalPort = 1;
+  void set_internal_client(const std::function<Task<>(Thread&)>& body) { internal_ = body; }
   // The same with a session and a file that it has made.
   void run_with_file(const std::function<Task<>(Thread&, fs::Session&, InodeNumber)>& body) {
     run([&](Thread& thread) -> Task<> {
@@ -100,10 +104,10 @@ class Group {
     return kOrion.mount(thread, "files", config_);
   }
 
-  // The client's connections to the MDS break, and both live on.
-  Task<> link_breaks() {
-    platform_.at(Executor::current().now(), [this] {
-      platform_.break_connections({kClient, 0}, {kMds, 0});
+  // A client's connections to the MDS break, and both live on.
+  Task<> link_breaks(fabric::Address client = {kClient, 0}) {
+    platform_.at(Executor::current().now(), [this, client] {
+      platform_.break_connections(client, {kMds, 0});
     });
     co_await sleep_for(Microseconds(20));
   }
@@ -130,6 +134,7 @@ class Group {
   }
 
   fs::FsConfig config_;
+  std::function<Task<>(Thread&)> internal_;
   sim::SimPlatform platform_;
   std::array<bool, 4> is_made_{};
   std::array<std::shared_ptr<fs::FsServer>, 4> parts_;
