@@ -14,6 +14,8 @@ using fabric::Status;
 namespace {
 
 constexpr Bytes kRoomOfNews = kCacheLine;
+// Looks are counted instead of time, since this thread may have stood still itself.
+constexpr int kLooksInTimeout = 8;
 
 Bytes bytes_of_bits(std::uint64_t pages) { return (pages + 63) / 64 * kWord; }
 
@@ -49,6 +51,7 @@ StoreLinks::StoreLinks(Thread& thread, const std::string& name, Metadata& metada
 }
 
 void StoreLinks::start() {
+  thread_.executor.spawn(watch(shared_from_this()));
   if (!leads()) return;
   change_members();
   thread_.executor.spawn(wait_for_stores(shared_from_this()));
@@ -75,7 +78,8 @@ void StoreLinks::accept(fabric::ConnectionRequest& request, const Hello& hello) 
                            .acks_key = acks_of_[link->number].key.value,
                            .in_use_key = in_use_registered_.key.value};
   link->acks = link->told = link->noted = 0;
-  link->asks = false;
+  link->asks = link->is_probed = false;
+  link->silent = {};
   link->queue_pair = request.accept({buffers_.get(), &completions_}, rpc::bytes_of(welcome));
   links_.connected(*link->queue_pair, *link);
   if (leads()) change_members();
@@ -116,6 +120,9 @@ void StoreLinks::received_news(Link& link, const StoreNews& news) {
     case News::epoch:
       link.noted = news.epoch;
       break;
+    case News::probe:
+      link.is_probed = false;
+      break;
     case News::catch_up:
       if (!leads()) return;
       link.asks = true;
@@ -136,12 +143,39 @@ void StoreLinks::send(Link& link, Buffer which, const StoreNews& news) {
   rpc::send(*link.queue_pair, from.first(sizeof news), max_inline_);
 }
 
+// --- stores that do not answer
+
+Task<> StoreLinks::watch(std::shared_ptr<StoreLinks> self) {
+  for (;;) {
+    co_await sleep_for(self->parameters_.store_timeout / kLooksInTimeout);
+    for (Link& link : self->links_) {
+      if (!link.is_free()) self->look_at(link);
+    }
+  }
+}
+
+void StoreLinks::look_at(Link& link) {
+  const std::array<bool, 3> is_awaited{!link.fencing.empty(), link.told != link.noted,
+                                       link.is_probed};
+  bool is_silent = false;
+  for (std::size_t kind = 0; kind < is_awaited.size(); ++kind) {
+    link.silent[kind] = is_awaited[kind] ? link.silent[kind] + 1 : 0;
+    is_silent = is_silent || link.silent[kind] > kLooksInTimeout;
+  }
+  if (is_silent) return drop(link);
+  // Both use the same buffer, here and at the store.
+  if (link.is_probed || link.told != link.noted) return;
+  link.is_probed = true;
+  send(link, Buffer::epoch, {.news = News::probe});
+}
+
 // A store that is not connected lets no session in that began before it connects again.
 Task<> StoreLinks::fence(SessionId session) {
   for (Link& link : links_) {
     while (!link.is_free() && !link.fencing.empty()) co_await wait(changed_);
     if (link.is_free()) continue;
     link.fencing.insert(session);
+    link.silent[0] = 0;
     send(link, Buffer::fence, {.news = News::fence, .session = session});
   }
   for (Link& link : links_) {
@@ -179,7 +213,8 @@ Task<> StoreLinks::lead(std::shared_ptr<StoreLinks> self) {
     if (!co_await self->metadata_.settle()) co_return;
     while (!members.has_changed() && !self->all_have_noted(epoch)) {
       for (Link& link : self->links_) {
-        if (link.is_free() || link.told == epoch || link.told != link.noted) continue;
+        const bool is_busy = link.told != link.noted || link.is_probed;
+        if (link.is_free() || link.told == epoch || is_busy) continue;
         link.told = epoch;
         const StoreNews news{
             .news = News::epoch, .state = members.state_of(link.number), .epoch = epoch};

@@ -9,8 +9,13 @@
 //     ── catch_up ────────────▶            if it is out: an epoch begins in which clients write to it, too
 //     ◀─────────── catch_up ──             now it fetches the pages that were in use at that time
 //     ── caught_up ───────────▶            an epoch begins in which it is up to date
+//     ◀────────────── probe ──             all the time, answered
+//
+// A store whose connection is open, and that does not answer for Parameters::store_timeout, counts as lost:
+// its connection is ended. It learns of that when it goes on, and begins anew.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <set>
@@ -52,6 +57,9 @@ class StoreLinks : public std::enable_shared_from_this<StoreLinks> {
     std::uint64_t told = 0;         // the last epoch of which it is told
     std::uint64_t noted = 0;        // the last one that it has noted
     bool asks = false;              // to catch up, and has no answer yet
+    bool is_probed = false;         // and has not answered
+    // By kind of what the store has to answer: the looks of watch() since it was told.
+    std::array<int, 3> silent{};
     bool is_free() const { return queue_pair == nullptr; }
   };
   // Each store has a buffer for each kind of message to it.
@@ -64,6 +72,8 @@ class StoreLinks : public std::enable_shared_from_this<StoreLinks> {
   void send(Link& link, Buffer buffer, const StoreNews& news);
   void change_members();
   static Task<> lead(std::shared_ptr<StoreLinks> self);
+  static Task<> watch(std::shared_ptr<StoreLinks> self);
+  void look_at(Link& link);
   static Task<> wait_for_stores(std::shared_ptr<StoreLinks> self);
   void prepare_join();
   void answer_join(bool refused, std::uint32_t store);

@@ -255,6 +255,7 @@ enum class News : std::uint32_t {
   fence,  // a session has ended, so the store lets it write no more: when all stores have said so, the
           // MDS may give its pages to others
   epoch,  // an epoch begins
+  probe,  // nothing; a store that does not answer for a while has failed
   // From a store that is not up to date, and the answers:
   catch_up,   // it wants to catch up. Answered when clients write to it, too
   caught_up,  // it has everything. It is up to date when it is told of the next epoch

@@ -114,6 +114,7 @@ Parameters Parameters::of(const fs::FsConfig& config) {
   read_mirror(given, config, result);
   result.journal_records = given.number<std::uint64_t>("journal_records");
   result.store_patience = Microseconds(given.number<std::uint64_t>("store_patience_us"));
+  result.store_timeout = Microseconds(given.number<std::uint64_t>("store_timeout_us"));
   result.client_patience = Microseconds(given.number<std::uint64_t>("client_patience_us"));
   result.mds_patience = Microseconds(given.number<std::uint64_t>("mds_patience_us"));
   result.reservation = Microseconds(given.number<std::uint64_t>("reservation_us"));

@@ -115,6 +115,13 @@ inline constexpr std::array kParameters = std::to_array<Parameter>({
      .usual = 1'000'000,
      .unit = "us",
      .what = "for which the MDS, when it starts, waits for a store before others go on without it"},
+    {.name = "store_timeout_us",
+     .type = Count{8, 1'000'000'000},
+     .usual = 3'000'000,
+     .unit = "us",
+     .what =
+         "after which a store that does not answer the MDS has failed, though its connection is "
+         "open"},
     {.name = "client_patience_us",
      .type = Count{0, 1'000'000'000},
      .usual = 10'000'000,
@@ -168,6 +175,7 @@ struct Parameters {
 
   std::uint64_t journal_records = 0;
   Picoseconds store_patience{};
+  Picoseconds store_timeout{};
   Picoseconds client_patience{};
   Picoseconds mds_patience{};
   Picoseconds reservation{};

@@ -181,10 +181,9 @@ void Store::tell_mds(std::uint32_t network_thread, MdsBuffer which, const StoreN
   rpc::send(*mds_connections_[network_thread].queue_pair, from.first(sizeof news), max_inline_);
 }
 
-void Store::received_from_mds(const ReceiveCompletion& completion) {
+void Store::received_from_mds(std::uint32_t thread, const ReceiveCompletion& completion) {
   if (completion.status != Status::success) return mds_changed_.wake_all();
   const auto news = rpc::read_message<StoreNews>(completion.buffer.bytes());
-  const std::uint32_t thread = completion.queue_pair->peer().port - parameters_.first_mds_port();
   mds_buffers_->post(mds_buffer(completion.buffer_id), completion.buffer_id);
   switch (news.news) {
     case News::fence:
@@ -193,6 +192,8 @@ void Store::received_from_mds(const ReceiveCompletion& completion) {
       return thread_->executor.spawn(answer_fence(shared_from_this(), thread, news));
     case News::epoch:
       begin_epoch(news);
+      return tell_mds(thread, MdsBuffer::epoch, news);
+    case News::probe:
       return tell_mds(thread, MdsBuffer::epoch, news);
     case News::catch_up:
       answer_ = news;
@@ -311,7 +312,16 @@ void Store::accept(fabric::ConnectionRequest& request) {
 void Store::handle(const ReceiveCompletion& completion) {
   charge(Work::dispatch);
   StoreSession* const session = sessions_.of(completion.queue_pair);
-  if (session == nullptr) return received_from_mds(completion);
+  if (session == nullptr) {
+    const auto of_mds = std::find_if(
+        mds_connections_.begin(), mds_connections_.end(), [&](const MdsConnection& connection) {
+          return connection.queue_pair && connection.queue_pair.get() == completion.queue_pair;
+        });
+    // Nobody takes what comes over a connection that has ended.
+    if (of_mds == mds_connections_.end()) return;
+    return received_from_mds(static_cast<std::uint32_t>(of_mds - mds_connections_.begin()),
+                             completion);
+  }
   if (completion.status != Status::success) return disconnect(*session);
   if (completion.immediate) {
     force_immediate(*session, *completion.immediate);

@@ -73,7 +73,7 @@ class Store final : public fs::FsServer, public std::enable_shared_from_this<Sto
 
   void accept(fabric::ConnectionRequest& request);
   void handle(const fabric::ReceiveCompletion& completion);
-  void received_from_mds(const fabric::ReceiveCompletion& completion);
+  void received_from_mds(std::uint32_t network_thread, const fabric::ReceiveCompletion& completion);
   void end_session(SessionId id);
   void begin_epoch(const StoreNews& news);
   void disconnect(StoreSession& session);

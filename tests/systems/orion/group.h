@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "platform/runtime/work.h"
 #include "platform/sim/sim_platform.h"
 #include "systems/orion/orion.h"
 #include "systems/orion/protocol/counted.h"
@@ -88,6 +89,8 @@ class Group {
     platform_.at(Executor::current().now(), [this, node] { start(node); });
     co_await until_open(node);
   }
+  // The server's thread stands still for a while, and its connections stay open.
+  void hangs(NodeId node, Picoseconds duration) { hangs_[node] = duration; }
   // Until the store has caught up so often since it was started.
   Task<> until_caught_up(NodeId node, double times = 1) {
     for (int i = 0; i < 100 && parts_[node]->metrics()[kCatchUps] < times; ++i) {
@@ -126,8 +129,19 @@ class Group {
     }
     auto part = co_await kOrion.cluster->open(thread, "files", config_);
     co_await yield();
+    thread.executor.spawn(hang(node));
     parts_[node] = part;
     co_await part->serve(thread);
+  }
+  Task<> hang(NodeId node) {
+    for (;;) {
+      const Picoseconds duration = std::exchange(hangs_[node], Picoseconds{});
+      if (duration > Picoseconds{}) {
+        cost_meter->spin_until(Executor::current().now() + duration);
+        co_await yield();
+      }
+      co_await sleep_for(Microseconds(10));
+    }
   }
   Task<> until_open(NodeId node) {
     while (!parts_[node]) co_await sleep_for(Microseconds(20));
@@ -136,6 +150,7 @@ class Group {
   fs::FsConfig config_;
   std::function<Task<>(Thread&)> internal_;
   sim::SimPlatform platform_;
+  std::array<Picoseconds, 4> hangs_{};
   std::array<bool, 4> is_made_{};
   std::array<std::shared_ptr<fs::FsServer>, 4> parts_;
 };

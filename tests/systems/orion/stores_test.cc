@@ -61,6 +61,40 @@ TEST(OrionStores, OneThatMissedMoreThanTheJournalHoldsFetchesEverything) {
   });
 }
 
+// A store that does not answer has failed, though its connection is open: others go on without it. When it
+// goes on, it catches up.
+TEST(OrionStores, OneThatHangsIsLost) {
+  Group group(
+      {{"store_timeout_us", std::uint64_t{2000}}, {"client_patience_us", std::uint64_t{50'000}}});
+  group.run_with_file([&](Thread& thread, fs::Session& session, InodeNumber file) -> Task<> {
+    co_await write_pages(session, file, 0, 3, 1);
+    group.hangs(kOther, Milliseconds(200));
+    const Time begun = thread.executor.now();
+    co_await write_pages(session, file, 3, 5, 4);
+    EXPECT_LT(thread.executor.now() - begun, Milliseconds(10));
+    co_await expect_pages(group, thread, file, 0, 8, 1);
+    co_await group.until_caught_up(kOther, 0);
+    co_await sleep_for(Milliseconds(200));
+    co_await group.until_caught_up(kOther);
+    co_await group.power_fails(kOne);
+    co_await expect_pages(group, thread, file, 0, 8, 1);
+  });
+}
+
+// A quick store is not taken for one that hangs, however short the time is.
+TEST(OrionStores, OneThatAnswersIsNotLost) {
+  Group group({{"store_timeout_us", std::uint64_t{200}}});
+  group.run_with_file([&](Thread& thread, fs::Session& session, InodeNumber file) -> Task<> {
+    for (int i = 0; i < 40; ++i) {
+      co_await write_pages(session, file, i % 5, 3, i);
+      co_await sleep_for(Microseconds(100));
+    }
+    co_await group.power_fails(kOne);
+    co_await expect_pages(group, thread, file, 4, 3, 39);
+    co_await group.until_caught_up(kOther, 0);
+  });
+}
+
 // "For NVMM media errors [...] Orion rebuilds the node using the data and metadata from other replicas."
 TEST(OrionStores, OneWhoseMemoryWasReplacedIsRebuilt) {
   Group group;
