@@ -82,12 +82,31 @@ class Holds {
   }
 
   // --- after a connection to the MDS has broken
+  // How the sessions of the mount were connected at some time: how often one of them has connected again,
+  // and the last MDS to which one has, as a number that grows (opened_of()).
+  struct Connections {
+    std::uint64_t again = 0;
+    std::uint64_t mds = 0;
+  };
+  Connections connections() {
+    const std::lock_guard guard(lock_);
+    return connections_;
+  }
+  // True if an inode that the MDS has held since then, for a session connected to `mds`, may be unknown to
+  // the present MDS: another session has connected again, and knew nothing of it.
+  bool is_late(const Connections& since, std::uint64_t mds) {
+    const std::lock_guard guard(lock_);
+    return connections_.again != since.again || connections_.mds > mds;
+  }
   struct One {
     fs::InodeNumber inode{};
     std::uint64_t generation = 0;
   };
-  std::vector<One> all() {
+  // A session has connected to this MDS again, and holds again what is returned.
+  std::vector<One> all(std::uint64_t mds) {
     const std::lock_guard guard(lock_);
+    ++connections_.again;
+    connections_.mds = std::max(connections_.mds, mds);
     std::vector<One> all;
     for (const auto& [inode, held] : held_) {
       if (held.count > 0 && !held.is_lost) all.push_back({inode, held.generation});
@@ -122,6 +141,7 @@ class Holds {
   }
 
   SpinLock lock_;
+  Connections connections_;
   std::atomic<bool> has_lost_{false};
   std::map<fs::InodeNumber, Held> held_;
   std::map<std::uint64_t, std::uint64_t> losses_;  // how often a number was lost, if it was

@@ -52,6 +52,10 @@ class MdsLink {
   NodeId mds() const { return mds_; }
   // The number of the connection, from 1; 0 before the first.
   std::uint64_t connection() const { return number_; }
+  // Ends the connection.
+  void disconnect() {
+    if (connection_) connection_->calls.fail();
+  }
   // Its session, as the servers know it.
   SessionId session() const { return id_; }
   // Called over each connection but the first, before anyone else uses it; may use call_now().

@@ -187,14 +187,27 @@ Task<Result<void>> Session::hold(InodeNumber inode) {
       case Holds::Outcome::busy:
         co_await sleep_for(kBetweenAsking);
         break;
-      case Holds::Outcome::first: {
-        const Result<Reply> held = co_await call(request_for(Request::hold, inode, {}, {}));
-        files_->holds().told(inode, held.has_value(), held ? held->value : 0);
-        if (!held) co_return fail(held.error());
-        co_return Result<void>{};
-      }
+      case Holds::Outcome::first:
+        co_return co_await hold_first(inode);
     }
   }
+}
+
+// The MDS may fail right after it has answered, and another session of the mount may have connected again
+// before the answer is taken. Then this one connects again, too, which holds it again.
+Task<Result<void>> Session::hold_first(InodeNumber inode) {
+  co_await link_.connect();
+  Holds& holds = files_->holds();
+  const Holds::Connections before = holds.connections();
+  const Result<Reply> held = co_await call(request_for(Request::hold, inode, {}, {}));
+  holds.told(inode, held.has_value(), held ? held->value : 0);
+  if (!held) co_return fail(held.error());
+  if (!holds.is_late(before, opened_of(link_.members().epoch))) co_return Result<void>{};
+  link_.disconnect();
+  const bool is_connected = co_await link_.connect();
+  if (!is_connected) co_return fail(std::errc::not_connected);
+  if (holds.is_lost(inode)) co_return fail(std::errc::no_such_file_or_directory);
+  co_return Result<void>{};
 }
 
 Task<> Session::release(InodeNumber inode, std::uint64_t holds) {

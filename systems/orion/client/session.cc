@@ -103,7 +103,7 @@ Task<Result<fs::Attributes>> Session::call_for_attributes(Outgoing request) {
 
 // The MDS has released what the mount holds with its last session, or has lost it.
 Task<bool> Session::hold_again() {
-  for (const Holds::One& one : files_->holds().all()) {
+  for (const Holds::One& one : files_->holds().all(opened_of(link_.members().epoch))) {
     Outgoing request{.header = {.request = Request::hold, .inode = number_of(one.inode)}};
     request.arguments.present = 1;
     request.arguments.device = one.generation;

@@ -132,6 +132,7 @@ class Session final : public fs::Session, public fs::LockSession {
   // A change, with the number of the connection by which the inode was brought up to date.
   Change change_of(const CachedInode& inode) const;
   Task<bool> hold_again();
+  Task<Result<void>> hold_first(InodeNumber inode);
   // give_back() and settle() say what became of the pages of a change. What was borrowed is given
   // back by end_borrow().
   void give_back(Change& change);

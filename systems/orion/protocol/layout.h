@@ -70,6 +70,7 @@ constexpr bool contains(StoreSet stores, std::uint32_t store) { return (stores >
 // The MDS changes the members of groups in steps, each of which begins an epoch. Epochs are numbered
 // upwards, also over restarts of the MDS, and have at most 56 bits.
 constexpr std::uint64_t first_epoch(std::uint64_t opened) { return opened << 24; }
+constexpr std::uint64_t opened_of(std::uint64_t epoch) { return epoch >> 24; }
 
 // Page 0 of a store.
 inline constexpr std::uint64_t kStoreMagic = 0x524F545344525045;  // "EPRDSTOR"

@@ -2,6 +2,8 @@
 // under way ends with not_connected, and what was held is held again, or gone.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "platform/runtime/work.h"
 #include "systems/orion/client/holds.h"
 #include "tests/systems/orion/group.h"
@@ -175,6 +177,57 @@ TEST(OrionReconnection, HoldsAreKeptOrTheInodeIsGone) {
     const auto gone = co_await session.attributes(file);
     EXPECT_TRUE(!gone && gone.error() == std::errc::no_such_file_or_directory);
   });
+}
+
+// A session is slow to take the answer to a hold. Meanwhile the MDS starts again, and another session of the
+// mount connects to it and holds again what the mount holds. The new MDS must know of this hold, too.
+TEST(OrionReconnection, AHoldThatTheFormerMdsHasAnsweredIsHeld) {
+  int held_late = 0;
+  for (int delay = 0; delay < 40; ++delay) {
+    SCOPED_TRACE(delay);
+    const Picoseconds slow_after = Nanoseconds(500) * delay;
+    Group group({{"mds_patience_us", std::uint64_t{100'000}}});
+    std::shared_ptr<fs::FileSystem> files;
+    InodeNumber file{};
+    bool begins = false;
+    std::optional<bool> is_held;
+    bool is_removed = false;
+    const auto hold_slowly = [&](Thread& thread) -> Task<> {
+      while (!begins) co_await sleep_for(Microseconds(10));
+      const auto session = files->attach(thread);
+      EXPECT_TRUE((co_await session->attributes(file)).has_value());
+      const auto be_slow = [](Picoseconds after) -> Task<> {
+        co_await sleep_for(after);
+        cost_meter->spin_until(Executor::current().now() + Milliseconds(10));
+        co_await yield();
+      };
+      thread.executor.spawn(be_slow(slow_after));
+      begins = false;
+      is_held = (co_await session->hold(file)).has_value();
+      while (!is_removed) co_await sleep_for(Microseconds(10));
+      const auto found = co_await session->attributes(file);
+      EXPECT_EQ(found.has_value(), *is_held);
+    };
+    const auto restart = [&](Thread& thread) -> Task<> {
+      files = co_await group.mount(thread);
+      const auto session = files->attach(thread);
+      file = co_await make_file(*session);
+      begins = true;
+      while (begins) co_await sleep_for(Nanoseconds(500));
+      co_await sleep_for(slow_after + Microseconds(50));
+      co_await group.power_fails(kMds);
+      co_await group.comes_back(kMds);
+      EXPECT_TRUE((co_await session->attributes(kRootInode)).has_value());
+      EXPECT_FALSE(is_held.has_value());
+      while (!is_held) co_await sleep_for(Microseconds(10));
+      held_late += *is_held ? 1 : 0;
+      EXPECT_TRUE((co_await session->unlink(kRootInode, "file", {})).has_value());
+      is_removed = true;
+      co_await sleep_for(Milliseconds(5));
+    };
+    group.run(restart, hold_slowly);
+  }
+  EXPECT_GT(held_late, 0) << "no answer was late";
 }
 
 }  // namespace
