@@ -31,6 +31,9 @@ class Replica final : public services::MemoryReplica {
   // Before promote(), on a copy whose primary may still be there: from then on it acknowledges
   // nothing. Returns when nothing arrives any more.
   Task<> stop_receiving();
+  // Before promote(), on a node whose region was a primary's, or complete: what it has counts, since no copy
+  // has anything. Durable when it returns.
+  void count_as_complete() { local_.state.set_incomplete(false); }
   void note_missed() override { local_.data.await_region(); }
   void read(Bytes offset, std::span<std::byte> into) override;
   bool has_lost(NodeId copy) const override;

@@ -31,7 +31,7 @@ PairMember::PairMember(Thread& thread, std::string name, const fs::FsConfig& con
     throw UsageError(
         fmt::format("there is no metadata of a file system '{}' on node {}", name_, node_));
   }
-  claims_ = alone() != Alone::no;
+  claims_ = alone() == Alone::has_taken_over || alone() == Alone::gives;
   if (!is_first() && !claims_) be_mirror(thread);
 }
 
@@ -59,7 +59,7 @@ Task<> PairMember::begin(Thread& thread) {
     if (other && other->is_mds != 0) {
       follow_mds(thread);
     } else if (other && !claims_) {
-      co_await be_primary(thread);
+      co_await be_primary(thread, other->is_new != 0);
     } else if (other && other->is_mirror != 0) {
       // This node has given it something.
       if (other->is_complete == 0) co_await go_on_alone(thread);
@@ -75,6 +75,7 @@ PairAnswer PairMember::answer() const {
   PairAnswer answer{.version = kProtocolVersion};
   answer.is_mds = part_ == Part::mds || claims_ ? 1 : 0;
   answer.is_mirror = part_ == Part::mirror ? 1 : 0;
+  answer.is_new = part_ == Part::mirror && replica_->position() == 0 ? 1 : 0;
   answer.is_complete = part_ == Part::mirror && replica_->is_complete() ? 1 : 0;
   return answer;
 }
@@ -181,15 +182,12 @@ Task<> PairMember::go_on_alone(Thread& thread) {
 
 // The node that the configuration names, when the other one is the mirror. Returns if that has taken
 // over meanwhile.
-Task<> PairMember::be_primary(Thread& thread) {
+Task<> PairMember::be_primary(Thread& thread, bool mirror_is_new) {
   claims_ = true;
   std::unique_ptr<Mirror> mirror;
   std::exception_ptr problem;
   try {
-    replica_ = std::make_shared<mojim::Replica>(thread, name_, mirror_mode(),
-                                                mirror_config(parameters_, node_),
-                                                services::MemoryRole::primary);
-    mirror = co_await Mirror::connect(thread, replica_, parameters_);
+    mirror = co_await load_or_give(thread, mirror_is_new);
   } catch (const UsageError&) {
     problem = std::current_exception();
   }
@@ -198,6 +196,34 @@ Task<> PairMember::be_primary(Thread& thread) {
   replica_.reset();
   const std::optional<PairAnswer> other = co_await ask_other(thread);
   if (other && other->is_mds == 0) std::rethrow_exception(problem);
+}
+
+// Returns when both have the same.
+Task<std::unique_ptr<Mirror>> PairMember::load_or_give(Thread& thread, bool mirror_is_new) {
+  const services::MemoryConfig config = mirror_config(parameters_, node_);
+  const bool is_new = thread.node.open_region(name_) == nullptr;
+  if (mirror_is_new && !is_new) {
+    replica_ = std::make_shared<mojim::Replica>(thread, name_, mirror_mode(), config,
+                                                services::MemoryRole::mirror);
+    const bool was_mds = mojim::node_of(mojim::term_of(replica_->position())) == node_;
+    if (alone() == Alone::loads || (!was_mds && !replica_->is_complete())) {
+      throw UsageError(
+          fmt::format("the memory of '{}' on node {}, which mirrors it, is new, and node {} does "
+                      "not have all of "
+                      "it; give node {} back the memory that it had",
+                      name_, parameters_.other_mds(node_), node_, parameters_.other_mds(node_)));
+    }
+    replica_->count_as_complete();
+    replica_->promote(config.nodes);
+    co_return co_await Mirror::connect(thread, replica_, parameters_);
+  }
+  if (!is_new) set_alone(Alone::loads);
+  co_await yield();  // nothing may be loaded before that is durable
+  replica_ = std::make_shared<mojim::Replica>(thread, name_, mirror_mode(), config,
+                                              services::MemoryRole::primary);
+  std::unique_ptr<Mirror> mirror = co_await Mirror::connect(thread, replica_, parameters_);
+  if (!is_new) set_alone(Alone::no);
+  co_return mirror;
 }
 
 Task<> PairMember::be_mds(Thread& thread, std::unique_ptr<Mirror> mirror) {

@@ -14,6 +14,8 @@
 // - A node that starts asks the other one, and waits until it answers, unless it has gone on alone. If
 //   the other one is the MDS, it becomes the mirror; if neither is, the one that the configuration
 //   names is the MDS, or the other one if that is not complete.
+// - An MDS that starts loads its memory from the mirror, which has what was acknowledged. A mirror whose
+//   memory is new has nothing: then the MDS goes on with what it has itself, and gives it to the mirror.
 //
 // So at any time at most one of them can change anything that somebody is told of. If the MDS may go
 // on without its mirror (`without_mirror = "go-on"`), this does not hold, and the mirror never takes
@@ -52,8 +54,9 @@ class PairMember final : public fs::FsServer, public std::enable_shared_from_thi
  private:
   enum class Part : std::uint8_t { undecided, mirror, mds };
   // A durable fact about the node. `gives`: it has taken over, and has begun to give its memory to the
-  // other one, which may be complete by now.
-  enum class Alone : std::uint64_t { no, has_taken_over, gives };
+  // other one, which may be complete by now. `loads`: its memory may be neither what it was nor what the
+  // mirror has.
+  enum class Alone : std::uint64_t { no, has_taken_over, gives, loads };
 
   bool is_first() const { return node_ == parameters_.mds; }
   Task<> begin(Thread& thread);
@@ -63,7 +66,8 @@ class PairMember final : public fs::FsServer, public std::enable_shared_from_thi
   Task<> follow(Thread& thread);
   Task<> await_takeover(Thread& thread);
   Task<> take_over(Thread& thread, bool is_alone);
-  Task<> be_primary(Thread& thread);
+  Task<> be_primary(Thread& thread, bool mirror_is_new);
+  Task<std::unique_ptr<Mirror>> load_or_give(Thread& thread, bool mirror_is_new);
   Task<> go_on_alone(Thread& thread);
   Task<> be_mds(Thread& thread, std::unique_ptr<Mirror> mirror);
   static Task<> adopt(std::shared_ptr<PairMember> self);

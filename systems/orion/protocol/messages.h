@@ -101,6 +101,7 @@ struct PairAnswer {
   std::uint32_t is_mds = 0;       // 1: it is the MDS, or may be about to be
   std::uint32_t is_complete = 0;  // 1: as a mirror, it has all that was acknowledged
   std::uint32_t is_mirror = 0;    // 1: it can receive as the mirror
+  std::uint32_t is_new = 0;       // 1: it is the mirror, and has never received anything
 };
 
 // --- requests to the MDS

@@ -26,6 +26,7 @@ inline constexpr NodeId kMds = 0;
 inline constexpr NodeId kOne = 1;
 inline constexpr NodeId kOther = 2;
 inline constexpr NodeId kClient = 3;
+inline constexpr NodeId kMirrorOfMds = 4;
 inline constexpr std::size_t kCatchUps = kServerMetrics.size() - 2;
 inline constexpr std::size_t kFetched = kServerMetrics.size() - 1;
 
@@ -35,27 +36,29 @@ inline Task<InodeNumber> make_file(fs::Session& session, std::string_view name =
   co_return made ? made->inode : InodeNumber{};
 }
 
-// An MDS, a group of two stores, and a client, which fails servers and starts them again.
+// An MDS, its mirror if it has one, a group of two stores, and a client, which fails servers and starts them
+// again.
 class Group {
  public:
-  explicit Group(GivenParameters parameters = {})
+  explicit Group(GivenParameters parameters = {}, bool has_mirror = false)
       : config_{.size = 1 * MiB, .threads = 8, .parameters = std::move(parameters)},
-        platform_(perdura::test::erda_testbed(), 4) {
+        platform_(perdura::test::erda_testbed(), kMirrorOfMds + 1) {
     config_.parameters.try_emplace("client_patience_us", 3000);
     config_.parameters.try_emplace("mds_patience_us", 3000);
     config_.parameters.try_emplace("chunk_pages", 16);
     config_.servers = {{kMds, fs::FsRole::metadata, 0},
                        {kOne, fs::FsRole::store, 0},
                        {kOther, fs::FsRole::store, 0}};
+    if (has_mirror) config_.servers.push_back({kMirrorOfMds, fs::FsRole::mirror, 0});
   }
 
   // `other`: what another thread of the client does, if there is one.
   void run(const std::function<Task<>(Thread&)>& body,
            const std::function<Task<>(Thread&)>& other = nullptr) {
     platform_.track_durability({pmem::PersistenceDomain::dmp, true});
-    for (const NodeId node : {kMds, kOne, kOther}) start(node);
+    for (const fs::FsServerNode& server : config_.servers) start(server.node);
     platform_.start(kClient, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      for (const NodeId node : {kMds, kOne, kOther}) co_await until_open(node);
+      for (const fs::FsServerNode& server : config_.servers) co_await until_open(server.node);
       co_await sleep_for(Milliseconds(1));
       co_await body(thread);
     });
@@ -117,12 +120,25 @@ class Group {
 
  private:
   void start(NodeId node) {
-    platform_.start_service(node, 0, CompletionMode::polling,
-                            [this, node](Thread& thread) { return serve(thread, node); });
+    for (std::uint32_t port = 0; port < kOrion.cluster->workers(config_, node); ++port) {
+      platform_.start_service(node, static_cast<fabric::Port>(port), CompletionMode::polling,
+                              [this, node](Thread& thread) {
+                                return thread.endpoint.address().port == 0 ? serve(thread, node)
+                                                                           : help(thread, node);
+                              });
+    }
+  }
+  // Serves the part when the first thread has opened it.
+  Task<> help(Thread& thread, NodeId node) {
+    co_await until_open(node);
+    const std::shared_ptr<fs::FsServer> part = parts_[node];
+    co_await part->serve(thread);
   }
   Task<> serve(Thread& thread, NodeId node) {
     if (!std::exchange(is_made_[node], true)) {
-      for (const std::string& name : {pages_region("files"), immediates_region("files")}) {
+      for (const std::string& name :
+           {pages_region("files"), immediates_region("files"), pair_region("files"),
+            buffers_region("files"), std::string("files"), std::string("files.logs")}) {
         if (thread.node.open_region(name) != nullptr) thread.node.remove_region(name);
       }
       co_await kOrion.make(thread, "files", config_);
@@ -150,9 +166,9 @@ class Group {
   fs::FsConfig config_;
   std::function<Task<>(Thread&)> internal_;
   sim::SimPlatform platform_;
-  std::array<Picoseconds, 4> hangs_{};
-  std::array<bool, 4> is_made_{};
-  std::array<std::shared_ptr<fs::FsServer>, 4> parts_;
+  std::array<Picoseconds, kMirrorOfMds + 1> hangs_{};
+  std::array<bool, kMirrorOfMds + 1> is_made_{};
+  std::array<std::shared_ptr<fs::FsServer>, kMirrorOfMds + 1> parts_;
 };
 
 inline std::vector<std::byte> page_of_value(int value) {

@@ -303,6 +303,51 @@ TEST(OrionMirror, TheFormerPrimaryFollowsForLongerThanItsLogIs) {
   platform.run();
 }
 
+// The mirror's memory is replaced by a new one, which is empty.
+Task<> replace_mirror(Group& group) {
+  co_await group.power_fails(kMirrorOfMds);
+  group.replace_memory(kMirrorOfMds);
+  co_await group.comes_back(kMirrorOfMds);
+}
+
+GivenParameters parameters_of_pair() {
+  const std::uint64_t patience = 1'000'000;
+  return {{"client_patience_us", patience},
+          {"mds_patience_us", patience},
+          {"takeover_after_us", std::uint64_t{500}},
+          {"mirror_timeout_us", std::uint64_t{2000}}};
+}
+
+Task<> expect_names(fs::Session& session, std::size_t count) {
+  const auto entries = co_await session.entries(kRootInode, 0, 1000);
+  EXPECT_TRUE(entries && entries->size() == count)
+      << "names: " << (entries ? static_cast<int>(entries->size()) : -1) << ", not " << count;
+}
+
+// The MDS finds a mirror that has nothing when it starts again. It must not take that for what it has
+// acknowledged.
+TEST(OrionMirror, OneWithANewMemoryIsNotLoaded) {
+  constexpr Picoseconds kUntilBothHaveIt = std::chrono::milliseconds(100);
+  Group group(parameters_of_pair(), true);
+  group.run_with_file([&](Thread& thread, fs::Session& session, InodeNumber file) -> Task<> {
+    co_await write_pages(session, file, 0, 5, 1);
+    for (int i = 0; i < 3; ++i) {
+      co_await replace_mirror(group);
+      co_await group.power_fails(kMds);
+      co_await group.comes_back(kMds);
+      co_await sleep_for(kUntilBothHaveIt);
+      co_await expect_pages(group, thread, file, 0, 5, 1);
+      co_await make_file(session, std::to_string(i));
+      co_await expect_names(session, 2U + i);
+    }
+    // The mirror has it again, too.
+    co_await group.power_fails(kMds);
+    co_await make_file(session, "at the mirror");
+    co_await expect_names(session, 5);
+    co_await expect_pages(group, thread, file, 0, 5, 1);
+  });
+}
+
 void expect_refused(const fs::FsConfig& config, const std::string& why) {
   try {
     kOrion.check(config);
