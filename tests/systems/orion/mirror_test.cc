@@ -2,7 +2,10 @@
 // primary MDS, which propagates the changes to the mirror."
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "explore/crash.h"
@@ -346,6 +349,79 @@ TEST(OrionMirror, OneWithANewMemoryIsNotLoaded) {
     co_await expect_names(session, 5);
     co_await expect_pages(group, thread, file, 0, 5, 1);
   });
+}
+
+// Renames a file to and fro, until it is told to end.
+struct Renaming {
+  std::unique_ptr<fs::Session> session;
+  std::string name;
+  std::uint64_t done = 0;
+  bool ends = false;
+  bool has_ended = false;
+
+  static Task<> run(Renaming& self) {
+    const std::string names[] = {self.name, self.name + " renamed"};
+    for (std::size_t i = 0; !self.ends; ++i) {
+      const auto renamed = co_await self.session->rename(kRootInode, names[i % 2], kRootInode,
+                                                         names[(i + 1) % 2], {}, {});
+      if (renamed) ++self.done;
+    }
+    self.has_ended = true;
+  }
+};
+
+// The same while the MDS runs, and goes on changing its memory: the mirror is given all of it. If there is
+// `fails_after`, the MDS fails so long after the mirror was back. Returns when the first operation had ended
+// after that.
+Picoseconds give_everything(std::optional<Picoseconds> fails_after) {
+  Group group(parameters_of_pair(), true);
+  Picoseconds taken{};
+  group.run_with_file([&](Thread& thread, fs::Session& session, InodeNumber file) -> Task<> {
+    co_await write_pages(session, file, 0, 5, 1);
+    const auto others = co_await group.mount(thread);
+    std::array<Renaming, 4> renaming;
+    for (std::size_t i = 0; i < renaming.size(); ++i) {
+      renaming[i].session = others->attach(thread);
+      renaming[i].name = std::to_string(i);
+      co_await make_file(*renaming[i].session, renaming[i].name);
+      thread.executor.spawn(Renaming::run(renaming[i]));
+    }
+    co_await replace_mirror(group);
+    const Time since = thread.executor.now();
+    const std::uint64_t before = renaming[0].done;
+    if (fails_after) {
+      co_await sleep_for(*fails_after);
+      co_await group.power_fails(kMds);
+      co_await sleep_for(Milliseconds(10));
+      // It is the mirror now, or goes on if that had not got everything.
+      co_await group.comes_back(kMds);
+      co_await sleep_for(Milliseconds(100));
+    } else {
+      while (renaming[0].done == before) co_await sleep_for(Microseconds(1));
+      taken = thread.executor.now() - since;
+    }
+    for (Renaming& one : renaming) one.ends = true;
+    for (const Renaming& one : renaming) {
+      while (!one.has_ended) co_await sleep_for(Microseconds(100));
+    }
+    co_await expect_names(session, 1 + renaming.size());
+    for (const Renaming& one : renaming) {
+      const auto first = co_await session.look_up(kRootInode, one.name);
+      const auto second = co_await session.look_up(kRootInode, one.name + " renamed");
+      EXPECT_NE(first.has_value(), second.has_value());
+      EXPECT_FALSE((first && first->damaged) || (second && second->damaged));
+    }
+    co_await expect_pages(group, thread, file, 0, 5, 1);
+  });
+  return taken;
+}
+
+TEST(OrionMirror, OneWithANewMemoryIsGivenEverything) {
+  const Picoseconds taken = give_everything(std::nullopt);
+  for (int before = -5; before < 25; before += 5) {
+    SCOPED_TRACE(before);
+    give_everything(taken - Microseconds(1) * before);
+  }
 }
 
 void expect_refused(const fs::FsConfig& config, const std::string& why) {
