@@ -29,7 +29,7 @@ bool removes(const Operation& operation) {
 
 WriterCalls::WriterCalls(std::uint32_t seed)
     : seed_(seed),
-      options_{.protected_hard_links = kernel_setting("protected_hardlinks") != 0},
+      options_(options_of_kernel()),
       may_be_drawn_{.allocation = true,
                     .zero_range = true,
                     .others_remove_lists = true,

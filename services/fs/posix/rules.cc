@@ -152,7 +152,8 @@ bool updates_accessed(const Attributes& inode, Timestamp now) {
 }
 
 std::errc check_extended(const Credentials& credentials, const Attributes& inode,
-                         std::string_view name, AttributeAccess access, bool accessible) {
+                         std::string_view name, AttributeAccess access, bool accessible,
+                         bool on_sockets) {
   const bool writes = access == AttributeAccess::write;
   const std::errc hidden =
       writes ? std::errc::operation_not_permitted : std::errc::no_message_available;
@@ -163,7 +164,9 @@ std::errc check_extended(const Credentials& credentials, const Attributes& inode
   } else if (name.starts_with("system.")) {
     return std::errc::operation_not_supported;
   } else if (name.starts_with("user.")) {
-    if (!inode.is_regular() && !inode.is_directory()) return hidden;
+    const bool allows = inode.is_regular() || inode.is_directory() ||
+                        (on_sockets && (inode.mode & S_IFMT) == S_IFSOCK);
+    if (!allows) return hidden;
     if (writes && inode.is_directory() && (inode.mode & S_ISVTX) != 0 &&
         !credentials.owns(inode.uid)) {
       return std::errc::operation_not_permitted;

@@ -94,12 +94,14 @@ bool updates_accessed(const Attributes& inode, Timestamp now);
 // --- extended attributes
 
 // Checks if a process may read or write an extended attribute. `user.`: only on regular files and
-// directories, by their permissions (`accessible`); in sticky directories only the owner writes.
+// directories, and on sockets if the rules are those of a kernel that allows it (`on_sockets`), by
+// their permissions (`accessible`); in sticky directories only the owner writes.
 // `trusted.`: only privileged processes. `security.`: readable by all, written by privileged
 // processes. Other names: operation_not_supported. Access lists are checked by
 // change_access_list().
 enum class AttributeAccess : std::uint8_t { read, write };
 std::errc check_extended(const Credentials& credentials, const Attributes& inode,
-                         std::string_view name, AttributeAccess access, bool accessible);
+                         std::string_view name, AttributeAccess access, bool accessible,
+                         bool on_sockets);
 
 }  // namespace perdura::fs

@@ -44,6 +44,17 @@ int kernel_setting(const std::string& name) {
   return value;
 }
 
+Process::Options options_of_kernel() {
+  Process::Options options{.protected_hard_links = kernel_setting("protected_hardlinks") != 0};
+  std::string folder = "/dev/shm/perdura-kernel-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) return options;
+  const std::string socket = folder + "/socket";
+  options.user_attributes_on_sockets = mknod(socket.c_str(), S_IFSOCK | 0600, 0) == 0 &&
+                                       setxattr(socket.c_str(), "user.x", "", 0, 0) == 0;
+  std::filesystem::remove_all(folder);
+  return options;
+}
+
 std::uint32_t never_with_sticky() {
   std::uint32_t permissions = 0;
   if (kernel_setting("protected_symlinks") != 0) permissions |= 02;
@@ -67,8 +78,7 @@ std::map<std::string, Times::Change> Times::changes(const Picture& picture) {
 }
 
 Comparison::Comparison(const std::string& directory, Session& session)
-    : process_(session, {.protected_hard_links = kernel_setting("protected_hardlinks") != 0}),
-      kernel_(directory) {
+    : process_(session, options_of_kernel()), kernel_(directory) {
   compare_pictures(false);
 }
 

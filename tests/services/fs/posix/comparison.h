@@ -78,6 +78,8 @@ class Ground {
 };
 
 int kernel_setting(const std::string& name);  // of /proc/sys/fs
+// The rules of this kernel, where kernels differ.
+Process::Options options_of_kernel();
 // What this kernel refuses in sticky directories, and a process does not: Drawn::never_with_sticky.
 std::uint32_t never_with_sticky();
 

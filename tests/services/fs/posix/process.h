@@ -64,6 +64,8 @@ class Process {
     // A process that does not own a file may link to it only if the file is regular and the process
     // may read and write it (Linux' fs.protected_hardlinks).
     bool protected_hard_links = true;
+    // Sockets may have extended attributes whose names begin with "user.", as in Linux 7.3.
+    bool user_attributes_on_sockets = false;
   };
   using Clock = std::function<Timestamp()>;
 

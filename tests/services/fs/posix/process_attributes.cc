@@ -114,8 +114,8 @@ Task<Result<std::vector<std::byte>>> Process::get_attribute(const Attributes& in
     if (inode.is_symlink()) co_return tl::unexpected(std::errc::operation_not_supported);
   } else {
     const bool readable = co_await may(inode, kMayRead);
-    const std::errc error =
-        check_extended(credentials, inode, name, AttributeAccess::read, readable);
+    const std::errc error = check_extended(credentials, inode, name, AttributeAccess::read,
+                                           readable, options.user_attributes_on_sockets);
     if (error != std::errc{}) co_return tl::unexpected(error);
   }
   co_return co_await session_.extended(inode.inode, name);
@@ -169,8 +169,8 @@ Task<Result<void>> Process::set_attribute(const Attributes& inode, std::string_v
     co_return co_await set_list(inode, name, *list);
   }
   const bool writable = co_await may(inode, kMayWrite);
-  const std::errc error =
-      check_extended(credentials, inode, name, AttributeAccess::write, writable);
+  const std::errc error = check_extended(credentials, inode, name, AttributeAccess::write, writable,
+                                         options.user_attributes_on_sockets);
   if (error != std::errc{}) co_return tl::unexpected(error);
   co_return co_await session_.set_extended(inode.inode, name, value, mode, now());
 }
@@ -193,8 +193,8 @@ Task<Result<void>> Process::setxattr(Where where, std::string_view name,
 Task<Result<void>> Process::remove_attribute(const Attributes& inode, std::string_view name) {
   if (is_list(name)) co_return co_await set_list(inode, name, std::nullopt);
   const bool writable = co_await may(inode, kMayWrite);
-  const std::errc error =
-      check_extended(credentials, inode, name, AttributeAccess::write, writable);
+  const std::errc error = check_extended(credentials, inode, name, AttributeAccess::write, writable,
+                                         options.user_attributes_on_sockets);
   if (error != std::errc{}) co_return tl::unexpected(error);
   co_return co_await session_.remove_extended(inode.inode, name, now());
 }

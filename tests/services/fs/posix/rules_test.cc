@@ -154,6 +154,21 @@ TEST(FsRulesTest, AChangeOfModeDropsSetGroupIdOfForeignGroups) {
             std::errc::operation_not_permitted);
 }
 
+TEST(FsRulesTest, UserAttributesAreOnFilesAndDirectoriesAndOnSocketsOfSomeKernels) {
+  const auto refusal = [](std::uint32_t type, AttributeAccess access, bool on_sockets) {
+    return check_extended({}, {.mode = type | 0644}, "user.a", access, true, on_sockets);
+  };
+  for (const bool on_sockets : {false, true}) {
+    EXPECT_EQ(refusal(S_IFREG, AttributeAccess::write, on_sockets), std::errc{});
+    EXPECT_EQ(refusal(S_IFDIR, AttributeAccess::write, on_sockets), std::errc{});
+    EXPECT_EQ(refusal(S_IFIFO, AttributeAccess::write, on_sockets),
+              std::errc::operation_not_permitted);
+    EXPECT_EQ(refusal(S_IFIFO, AttributeAccess::read, on_sockets), std::errc::no_message_available);
+  }
+  EXPECT_EQ(refusal(S_IFSOCK, AttributeAccess::write, false), std::errc::operation_not_permitted);
+  EXPECT_EQ(refusal(S_IFSOCK, AttributeAccess::write, true), std::errc{});
+}
+
 TEST(FsRulesTest, AccessTimesAreRelative) {
   Attributes inode = file(S_IFREG);
   inode.modified = inode.changed = {100, 0};
