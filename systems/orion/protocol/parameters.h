@@ -117,7 +117,7 @@ inline constexpr std::array kParameters = std::to_array<Parameter>({
      .what = "for which the MDS, when it starts, waits for a store before others go on without it"},
     {.name = "store_timeout_us",
      .type = Count{8, 1'000'000'000},
-     .usual = 3'000'000,
+     .usual = 6'000'000,
      .unit = "us",
      .what =
          "after which a store that does not answer the MDS has failed, though its connection is "
