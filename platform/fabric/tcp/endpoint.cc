@@ -101,7 +101,6 @@ bool TcpEndpoint::poll() {
       current_thread_use->writes.publish(pmem::thread_write_meter().writes());
     }
   }
-  busy |= transmit();
   return busy;
 }
 
