@@ -67,11 +67,12 @@ void add_memory_limits(std::vector<Limit>& all) {
     all.push_back({"data", fmt::format("ulimit -d, {} MiB", mib), why,
                    [mib] { limit_to(RLIMIT_DATA, mib * kMiB); }});
   }
-  all.push_back(
-      {"locked memory", "ulimit -l 0", "ulimit -l|locked|/dev/fuse|belongs to another user", [] {
-         limit_to(RLIMIT_MEMLOCK, 0);
-         if (geteuid() == 0) become_nobody();
-       }});
+  // A user without a name may not mount, or not even open /dev/fuse, as the machine has it.
+  all.push_back({"locked memory", "ulimit -l 0",
+                 "ulimit -l|locked|/dev/fuse|belongs to another user|determine username", [] {
+                   limit_to(RLIMIT_MEMLOCK, 0);
+                   if (geteuid() == 0) become_nobody();
+                 }});
 }
 
 void add_closed_descriptors(std::vector<Limit>& all) {
@@ -134,7 +135,8 @@ std::vector<Limit> limits() {
   if (geteuid() == 0) {
     for (const rlim_t processes : {1, 2, 4}) {
       all.push_back({"processes", fmt::format("ulimit -u {}", processes),
-                     "ulimit -u|Resource temporarily unavailable|/dev/fuse|belongs to another user",
+                     "ulimit -u|Resource temporarily unavailable|/dev/fuse|belongs to another "
+                     "user|determine username",
                      [processes] {
                        limit_to(RLIMIT_NPROC, processes);
                        become_nobody();

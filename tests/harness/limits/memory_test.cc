@@ -29,7 +29,7 @@ std::string told(const test::Ended& ended) {
 void expect_memory_named(const test::Ended& ended, const std::string& when) {
   static const std::regex kNamed(
       "out of memory|annot allocate memory|ulimit -|no room|see verdict and reason in |"
-      "figures are missing: .*gnuplot failed: ");
+      "figures? (are missing:|cannot be drawn,) .*gnuplot failed: ");
   for (const std::string& line : test::complaints(ended.errors)) {
     EXPECT_TRUE(std::regex_search(line, kNamed)) << when << " is not named: " << told(ended);
   }
