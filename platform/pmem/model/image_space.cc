@@ -13,8 +13,9 @@ namespace perdura::pmem {
 namespace {
 
 constexpr std::size_t kWordsOfLine = kCacheLine / kWord;
-// The number of steps after which counting is given up.
+// The numbers of steps, and of looks at a neighbor within them, after which counting is given up.
 constexpr std::size_t kMostSteps = 20'000;
+constexpr std::size_t kMostLooks = 4'000'000;
 
 void add_once(std::vector<std::uint32_t>& numbers, std::uint32_t number) {
   if (std::find(numbers.begin(), numbers.end(), number) == numbers.end()) numbers.push_back(number);
@@ -354,7 +355,7 @@ class PartialImage::Counter {
       if (image_.open(change) != 0) undecided.push_back(change);
     }
     const std::uint64_t images = of_all(undecided);
-    if (steps_ > kMostSteps) return std::nullopt;
+    if (takes_too_long()) return std::nullopt;
     return images;
   }
 
@@ -373,12 +374,13 @@ class PartialImage::Counter {
 
   std::uint64_t of_all(Set set) {
     std::uint64_t product = 1;
-    while (!set.empty() && steps_ <= kMostSteps) {
+    while (!set.empty() && !takes_too_long()) {
       Set part{set.front()};
       std::vector<bool> in_part(set.size());
       in_part[0] = true;
       for (std::size_t i = 0; i < part.size(); ++i) {
         for (const auto* neighbors : {&change(part[i]).before, &change(part[i]).after}) {
+          looks_ += neighbors->size();
           for (const std::uint32_t other : *neighbors) {
             const auto found = std::lower_bound(set.begin(), set.end(), other);
             if (found == set.end() || *found != other) continue;
@@ -400,6 +402,9 @@ class PartialImage::Counter {
     return product;
   }
 
+  // Steps may be many, and a single one long where hundreds of changes depend on each other.
+  bool takes_too_long() const { return steps_ > kMostSteps || looks_ > kMostLooks; }
+
   // Counts the sets of changes that depend on each other.
   std::uint64_t of_part(const Set& part) {
     ++steps_;
@@ -412,6 +417,7 @@ class PartialImage::Counter {
       const auto& before = change(candidate).before;
       if (std::any_of(before.begin(), before.end(), in_part)) continue;
       const auto& after = change(candidate).after;
+      looks_ += before.size() + after.size();
       const auto behind =
           static_cast<std::size_t>(std::count_if(after.begin(), after.end(), in_part));
       if (behind > most) first = candidate, most = behind;
@@ -433,6 +439,7 @@ class PartialImage::Counter {
   const PartialImage& image_;
   std::map<Set, std::uint64_t> known_;
   std::size_t steps_ = 0;
+  std::size_t looks_ = 0;  // at a change that another one depends on, or that depends on it
 };
 
 std::uint64_t PartialImage::count(std::uint32_t component) const {
