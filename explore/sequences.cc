@@ -67,7 +67,10 @@ class SequenceExploration {
       const std::string name = text_of(one.name, failing, scenario->servers());
       const Findings found = explore_history(
           {std::string(system_.info.name), name, one.make, failing}, profile_, options_.setup.model,
-          {.most_recoveries = options_.recoveries, .seed = options_.setup.seed, .threads = 1});
+          {.most_recoveries = options_.recoveries,
+           .seed = options_.setup.seed,
+           .threads = 1,
+           .progress = [&](double) { report(number); }});
       const std::lock_guard lock(mutex_);
       result_.crash_points += found.crash_points;
       result_.states += found.states;
@@ -79,12 +82,17 @@ class SequenceExploration {
                         found.losses.strongest()};
       }
     }
+    report(number);
     const std::lock_guard lock(mutex_);
     ++result_.sequences;
-    if (options_.progress) {
-      options_.progress(static_cast<double>(number - options_.first) /
-                        static_cast<double>(end_ - options_.first));
-    }
+  }
+
+  // Also while a sequence is explored, so that an interrupt need not wait for its end.
+  void report(std::uint64_t number) {
+    if (!options_.progress) return;
+    const std::lock_guard lock(mutex_);
+    options_.progress(static_cast<double>(number - options_.first) /
+                      static_cast<double>(end_ - options_.first));
   }
 
   const services::ServedSystem& system_;
