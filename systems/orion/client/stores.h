@@ -52,8 +52,8 @@ class Stores {
            contains(link_.members().members, own_store_);
   }
   pmem::Region& local() { return *local_; }
-  // Must be called before the session takes pages over a new connection to the MDS: it may write to those
-  // of its own node's store by itself.
+  // Must be called after the session has connected to the MDS anew, and before it takes pages. Asks the
+  // store of the client's own node for the right to write to its pages directly.
   void begin_session();
   // True if a group has several stores.
   bool is_replicated() const { return parameters_.stores.size() > parameters_.groups; }

@@ -209,7 +209,7 @@ TEST(OrionReservations, EndWithTheirTimeAndTheirSession) {
   EXPECT_TRUE(reservations.are_none());
 }
 
-// What the change does may take longer than it was reserved for.
+// A change that has begun may take longer than its reservation lasts.
 TEST(OrionReservations, LastUntilTheChangeForWhichTheyWereMadeIsOver) {
   Reservations reservations;
   const auto holder = reservations.enter(kFile);
