@@ -22,7 +22,8 @@ constexpr Bytes kLargestSize = Bytes{1} << 44;
 constexpr std::uint32_t kMostGroups = 65535;
 constexpr std::array kRoles{FsRole::metadata, FsRole::mirror, FsRole::store};
 
-constexpr std::array<std::string_view, 2> kPlatforms{"sockets", "verbs"};
+// By ClusterPlatform.
+constexpr std::array<std::string_view, 3> kPlatforms{"sockets", "verbs", "shm"};
 constexpr std::array kFileKeys = std::to_array<Parameter>({
     {.name = "name", .type = Name{}},
     {.name = "platform", .type = OneOf{kPlatforms}, .usual = "sockets"},
@@ -46,7 +47,30 @@ FsRole role_of(const TomlSection& section, const ParameterValues& keys) {
                 fmt::format("must be \"metadata\", \"mirror\" or \"store\", but is \"{}\"", given));
 }
 
-ConfiguredServer server_of(const TomlSection& section, std::string_view name, NodeId node) {
+ClusterPlatform platform_of(const ParameterValues& keys) {
+  const auto found = std::ranges::find(kPlatforms, keys.text("platform"));
+  return static_cast<ClusterPlatform>(found - kPlatforms.begin());
+}
+
+fabric::tcp::HostAndPort address_of(const TomlSection& section, const ParameterValues& keys,
+                                    ClusterPlatform platform) {
+  if (platform == ClusterPlatform::shm) {
+    if (!keys.given("address")) return {};
+    section.wrong(*section.table().get("address"), "address",
+                  "is for other platforms than \"shm\", where all processes are on one host; "
+                  "leave it out");
+  }
+  if (!keys.given("address")) {
+    section.missing("address", "add where it listens, address = \"HOST:PORT\"");
+  }
+  const auto address = fabric::tcp::host_and_port(keys.text("address"));
+  if (address) return *address;
+  section.wrong(*section.table().get("address"), "address",
+                "must be a host's name or IPv4 address and a port, as in \"10.0.0.1:4710\"");
+}
+
+ConfiguredServer server_of(const TomlSection& section, std::string_view name, NodeId node,
+                           ClusterPlatform platform) {
   section.allow_only(names_of(kServerKeys));
   ParameterValues keys(kServerKeys);
   section.read(keys);
@@ -55,15 +79,7 @@ ConfiguredServer server_of(const TomlSection& section, std::string_view name, No
   if (server.part.role != FsRole::store && keys.given("group")) {
     section.wrong(*section.table().get("group"), "group", "is for stores only; leave it out");
   }
-  if (!keys.given("address")) {
-    section.missing("address", "add where it listens, address = \"HOST:PORT\"");
-  }
-  const auto address = fabric::tcp::host_and_port(keys.text("address"));
-  if (!address) {
-    section.wrong(*section.table().get("address"), "address",
-                  "must be a host's name or IPv4 address and a port, as in \"10.0.0.1:4710\"");
-  }
-  server.address = *address;
+  server.address = address_of(section, keys, platform);
   server.directory = keys.text("directory");
   if (server.directory.empty()) {
     section.missing("directory", "add where its persistent memory is, directory = \"/mnt/pmem0\"");
@@ -75,18 +91,14 @@ ConfiguredServer server_of(const TomlSection& section, std::string_view name, No
   return server;
 }
 
-std::optional<DeviceSection> device_of(const TomlSection& top, std::string_view platform) {
-  const bool has_devices = platform == "verbs";
+DeviceSection device_of(const TomlSection& top, ClusterPlatform platform) {
   const auto section = top.section("verbs");
-  if (section && !has_devices) {
-    top.wrong(section->table(), "verbs",
-              "is for platform = \"verbs\", which the file does not say");
-  }
-  if (section) return DeviceSection::read(*section);
-  return has_devices ? std::optional(DeviceSection{}) : std::nullopt;
+  if (!section) return {};
+  if (platform == ClusterPlatform::verbs) return DeviceSection::read(*section);
+  top.wrong(section->table(), "verbs", "is for platform = \"verbs\", which the file does not say");
 }
 
-// Two servers of one host must not have the same memory, nor the same ports.
+// Two servers of one host must not have the same memory, nor the same ports, of which a server has so many.
 void check_apart(const TomlSection& section, const ConfiguredServer& server, std::uint32_t ports,
                  const ConfiguredServer& other, std::uint32_t ports_of_other) {
   if (server.address.host != other.address.host) return;
@@ -95,6 +107,7 @@ void check_apart(const TomlSection& section, const ConfiguredServer& server, std
                   fmt::format("is \"{}\", as that of [servers.{}] of the same host",
                               server.directory, other.name));
   }
+  if (ports == 0) return;
   if (server.address.port < other.address.port + ports_of_other &&
       other.address.port < server.address.port + ports) {
     section.wrong(*section.table().get("address"), "address",
@@ -127,7 +140,8 @@ ClusterConfig ClusterConfig::read(const fs::FsSystem& system, const std::string&
     parameters->allow_only(names_of(system.info.parameters));
     parameters->read(system.info.parameters, cluster.config_.parameters);
   }
-  cluster.device_ = device_of(top, keys.text("platform"));
+  cluster.platform_ = platform_of(keys);
+  cluster.device_ = device_of(top, cluster.platform_);
   const auto servers = top.section("servers");
   if (!servers || servers->table().empty()) top.missing("servers", "add one, [servers.NAME]");
   for (const auto& [name, node] : servers->table()) {
@@ -138,7 +152,8 @@ ClusterConfig ClusterConfig::read(const fs::FsSystem& system, const std::string&
                       "'_' and '.'",
                       section.where(), kLongest));
     }
-    cluster.servers_.push_back(server_of(section, name.str(), cluster.client()));
+    cluster.servers_.push_back(
+        server_of(section, name.str(), cluster.first_client(), cluster.platform_));
     cluster.config_.servers.push_back(cluster.servers_.back().part);
   }
   try {
@@ -147,8 +162,10 @@ ClusterConfig ClusterConfig::read(const fs::FsSystem& system, const std::string&
     throw UsageError(fmt::format("{}: {}", file, error.what()));
   }
   for (const ConfiguredServer& server : cluster.servers_) {
-    const auto ports = [&](const ConfiguredServer& of) {
-      return cluster.device_ ? 1 : system.cluster->workers(cluster.config_, of.part.node);
+    const auto ports = [&](const ConfiguredServer& of) -> std::uint32_t {
+      if (cluster.platform_ == ClusterPlatform::shm) return 0;
+      if (cluster.platform_ == ClusterPlatform::verbs) return 1;
+      return system.cluster->workers(cluster.config_, of.part.node);
     };
     for (const ConfiguredServer& other : cluster.servers_) {
       if (&other == &server) break;

@@ -2,7 +2,8 @@
 // servers and those that mount it, have the same file:
 //
 //   name = "home"                       # names the file system, and its regions
-//   platform = "sockets"                # the default; or "verbs": RDMA devices
+//   platform = "sockets"                # the default; or "verbs": RDMA devices; or "shm": one host,
+//                                       # whose processes share memory
 //   size = 1_073_741_824                # bytes of data that each group of stores holds
 //
 //   [parameters]                        # those of the system; may be left out
@@ -14,7 +15,7 @@
 //   [servers.mds]
 //   role = "metadata"
 //   address = "10.0.0.1:4710"           # the TCP port of its first thread; the others have the next.
-//                                       # On RDMA devices it has this port only
+//                                       # On RDMA devices it has this port only, on "shm" none
 //   directory = "/mnt/pmem0/home"       # for its persistent memory, on DAX, or a DAX device
 //
 //   [servers.left]
@@ -23,7 +24,8 @@
 //   address = "10.0.0.2:4710"
 //   directory = "/dev/dax0.0/home"
 //
-// Servers are nodes of the platform `sockets`, or of an open job of the platform `verbs`, in the order of their names.
+// Servers are nodes of the platform `sockets`, or of an open job of the platform `verbs` or `shm`, in the order of
+// their names. On `shm` each mount is a node of its own, with the next free number.
 #pragma once
 
 #include <functional>
@@ -40,10 +42,12 @@
 
 namespace perdura::mount {
 
+enum class ClusterPlatform : std::uint8_t { sockets, verbs, shm };
+
 struct ConfiguredServer {
   std::string name;
   fs::FsServerNode part{};
-  fabric::tcp::HostAndPort address{};
+  fabric::tcp::HostAndPort address{};  // none on `shm`
   std::string directory{};
 };
 
@@ -59,26 +63,33 @@ class ClusterConfig {
   // Throws UsageError if there is none of this name; the message names those that there are.
   const ConfiguredServer& server(std::string_view name) const;
   const fs::FsConfig& config() const { return config_; }
+  // True if all of it is on one host.
+  bool is_of_one_host() const { return platform_ == ClusterPlatform::shm; }
 
   // The platform of a process that serves so many endpoints of a server; with 0 nobody can connect to
   // it. Throws UsageError or PlatformError.
   std::unique_ptr<Platform> platform(const ConfiguredServer& server, std::uint32_t ports) const;
   // The same of a process that only uses the server's persistent memory, and connects to nobody.
   std::unique_ptr<Platform> platform_of_memory(const ConfiguredServer& server) const;
-  // The platform of a client, which has no part of the file system.
-  std::unique_ptr<Platform> platform_of_client() const;
-  NodeId client() const { return static_cast<NodeId>(servers_.size()); }
+  // That of a client. `store`: the data store of this host whose memory it uses; null if none.
+  MountingNode platform_of_client(const ConfiguredServer* store) const;
 
  private:
+  NodeId first_client() const { return static_cast<NodeId>(servers_.size()); }
   SocketsOptions sockets_options() const;
   std::unique_ptr<Platform> on_devices(NodeId node, const ConfiguredServer* server,
                                        bool listens) const;
+  std::string shm_job() const;
+  std::unique_ptr<Platform> on_shm(NodeId node, NodeId machine,
+                                   const ConfiguredServer* server) const;
+  MountingNode join_shm(const ConfiguredServer* store) const;
 
   std::string file_;
   std::string name_;
   fs::FsConfig config_;
   std::vector<ConfiguredServer> servers_;
-  std::optional<DeviceSection> device_;  // none: the hosts' sockets
+  ClusterPlatform platform_ = ClusterPlatform::sockets;
+  DeviceSection device_{};  // on `verbs`
 };
 
 // A mount of it. `store`: the data store of this host, whose pages the mount reads and writes in its
@@ -90,9 +101,10 @@ class ClusterSource final : public Source {
 
   const std::string& path() const override { return cluster_.file(); }
   const std::string& name() const override { return cluster_.name(); }
-  NodeId node() const override { return store_ ? store_->part.node : cluster_.client(); }
   fs::FsConfig config() const override { return cluster_.config(); }
-  std::unique_ptr<Platform> platform(Access access) const override;
+  MountingNode platform(Access /*access*/) const override {
+    return cluster_.platform_of_client(store_);
+  }
   bool is_shared() const override { return true; }
   bool is_discarded(Access) const override { return false; }
   // Servers that cannot be reached are found by connecting.

@@ -106,8 +106,8 @@ class Mount {
       while (readers_.wake()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     });
     signals_ = &signals;
-    const auto platform = source_.platform(access_);
-    platform->start(source_.node(), 0, CompletionMode::event,
+    const auto [platform, node] = source_.platform(access_);
+    platform->start(node, 0, CompletionMode::event,
                     [this, on = platform.get()](Thread& thread) { return lead(thread, *on); });
     try {
       platform->run();
@@ -127,7 +127,7 @@ class Mount {
   Task<> lead(Thread& thread, Platform& platform) {
     serving_ = threads_;
     for (std::uint32_t port = 1; port < threads_; ++port) {
-      platform.start(source_.node(), static_cast<fabric::Port>(port), CompletionMode::event,
+      platform.start(thread.node.id(), static_cast<fabric::Port>(port), CompletionMode::event,
                      [this](Thread& other) { return follow(other); });
     }
     while (followers_ + 1 < threads_) co_await sleep_for(kBetweenLooks);

@@ -69,12 +69,12 @@ bool MountSource::exists() const {
   return is_there(path_);
 }
 
-std::unique_ptr<Platform> MountSource::platform(Access access) const {
+MountingNode MountSource::platform(Access access) const {
   ShmOptions options;
   options.pm_directory_of_nodes = folder_;
   options.pm_access = access;
   options.accounting = pmem::WriteMeter::Level::issued;
-  return std::make_unique<ShmPlatform>(std::move(options));
+  return {std::make_unique<ShmPlatform>(std::move(options))};
 }
 
 void MountSource::prepare(Access access) const { wait_until_free(*this, access); }
@@ -84,8 +84,8 @@ std::optional<File> MountSource::mark(Access access) const {
 }
 
 void MountSource::run(const std::function<Task<>(Thread&)>& body, Access access) const {
-  const auto on = platform(access);
-  on->start(0, 0, CompletionMode::event, body);
+  const auto [on, node] = platform(access);
+  on->start(node, 0, CompletionMode::event, body);
   on->run();
 }
 

@@ -28,15 +28,20 @@ namespace perdura::mount {
 using pmem::mapped::Access;
 using pmem::mapped::File;
 
+// The platform on which a mount reaches its file system, and the node of it that the mount is.
+struct MountingNode {
+  std::unique_ptr<Platform> platform;
+  NodeId node = 0;
+};
+
 class Source {
  public:
   virtual ~Source() = default;
   virtual const std::string& path() const = 0;  // the name by which people know it
   virtual const std::string& name() const = 0;  // name of the file system
-  virtual NodeId node() const = 0;              // the node of the platform that mounts it
   // Without the members that each mount sets itself.
   virtual fs::FsConfig config() const = 0;
-  virtual std::unique_ptr<Platform> platform(Access access) const = 0;
+  virtual MountingNode platform(Access access) const = 0;
   // True if others may change the file system while it is mounted here, so that the kernel must not
   // remember any of it.
   virtual bool is_shared() const = 0;
@@ -62,10 +67,9 @@ class MountSource final : public Source {
   const std::string& name() const override { return name_; }  // also the name of the region
   bool exists() const;
 
-  NodeId node() const override { return 0; }
   fs::FsConfig config() const override { return {.parameters = {}}; }
   // A cluster of this process only, whose persistent memory holds the source.
-  std::unique_ptr<Platform> platform(Access access) const override;
+  MountingNode platform(Access access) const override;
   bool is_shared() const override { return false; }
   bool is_discarded(Access access) const override {
     return access == Access::private_copy && !is_in_device();

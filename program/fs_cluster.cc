@@ -19,7 +19,8 @@ using mount::ConfiguredServer;
 
 namespace {
 
-bool is_of_this_host(const ConfiguredServer& server) {
+bool is_of_this_host(const ClusterConfig& cluster, const ConfiguredServer& server) {
+  if (cluster.is_of_one_host()) return true;
   const auto address = fabric::tcp::look_up(server.address.host);
   return address && fabric::tcp::try_to_listen(*address, 0);
 }
@@ -30,7 +31,7 @@ std::vector<const ConfiguredServer*> chosen(const ClusterConfig& cluster,
   for (const std::string& name : names) servers.push_back(&cluster.server(name));
   if (!servers.empty()) return servers;
   for (const ConfiguredServer& server : cluster.servers()) {
-    if (is_of_this_host(server)) servers.push_back(&server);
+    if (is_of_this_host(cluster, server)) servers.push_back(&server);
   }
   if (!servers.empty()) return servers;
   throw UsageError(
@@ -85,7 +86,7 @@ void mount_cluster(const FsSystem& system, const std::string& file, const std::s
     if (own->part.role != fs::FsRole::store) {
       throw UsageError(fmt::format("--store {}: is no data store", store));
     }
-    if (!is_of_this_host(*own)) {
+    if (!is_of_this_host(cluster, *own)) {
       throw UsageError(
           fmt::format("--store {}: {} is not an address of this host", store, own->address.host));
     }

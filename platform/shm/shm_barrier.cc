@@ -77,6 +77,7 @@ class ShmBarrier final : public Platform::Barrier {
 }  // namespace
 
 std::unique_ptr<Platform::Barrier> ShmPlatform::create_barrier(std::uint32_t participants) {
+  if (!options_.meets) throw UsageError("nodes that come and go meet at no barrier");
   if (participants == 0) throw UsageError("a barrier needs at least one participant");
   if (next_barrier_ == kMaxBarriers) {
     throw PlatformError(fmt::format("more than {} barriers in one job", kMaxBarriers));

@@ -64,6 +64,7 @@ void ShmPlatform::with_endpoint(HostNode& node, fabric::Port port, CompletionMod
 }
 
 void ShmPlatform::meet_other_nodes(bool failed) {
+  if (!options_.meets) return;
   ++runs_;
   for (const NodeId id : local_ids()) {
     auto& status = job_.control().nodes[id];

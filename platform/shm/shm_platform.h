@@ -43,6 +43,8 @@ struct ShmOptions {
   // Emulated write latency: additional time that each flushed line costs, in the whole process.
   Nanoseconds write_latency{0};
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::compared;
+  // False: nodes come and go, and no run waits for other nodes at its end; there are no barriers.
+  bool meets = true;
   // How long to wait if another process of the job, perhaps a stopped one, keeps this one from
   // joining.
   Picoseconds join_timeout = std::chrono::seconds(60);

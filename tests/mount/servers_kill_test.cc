@@ -51,12 +51,16 @@ const std::vector<Victim> kAll{Victim::mds, Victim::mirror, Victim::left,  Victi
 
 const char* name_of(Victim victim) { return kVictims.at(static_cast<std::size_t>(victim)); }
 
-class ServersKillTest : public testing::Test {
+// By platform.
+class ServersKillTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
     mounts_ =
-        std::make_unique<TwoMounts>("orion", "takeover_after_us = 200_000", 64 * MiB, true, 2);
+        std::make_unique<TwoMounts>(MountedCluster{.platform = GetParam(),
+                                                   .parameters = "takeover_after_us = 200_000",
+                                                   .has_mirror = true,
+                                                   .stores = 2});
     std::ofstream(mounts_->a() / "log").close();
   }
   void TearDown() override {
@@ -264,11 +268,14 @@ class ServersKillTest : public testing::Test {
   bool are_internal_ = false;
 };
 
-TEST_F(ServersKillTest, LosesNothingThatHasReturned) { kill_in_rounds(kKills, 1, 1); }
+INSTANTIATE_TEST_SUITE_P(Platforms, ServersKillTest, testing::ValuesIn(kPlatformsOfOneHost),
+                         [](const auto& of) { return of.param; });
+
+TEST_P(ServersKillTest, LosesNothingThatHasReturned) { kill_in_rounds(kKills, 1, 1); }
 
 // A mount reads the store of its host without asking anybody, so it would read pages that the store
 // has missed.
-TEST_F(ServersKillTest, StoresOfInternalClientsComeBackWithEverything) {
+TEST_P(ServersKillTest, StoresOfInternalClientsComeBackWithEverything) {
   make_internal();
   kill_in_rounds(kKillsOfStores, 1, 1, {Victim::left, Victim::right});
 }
@@ -278,15 +285,15 @@ int rounds_of_soak() {
   return given == nullptr ? kHundreds : std::atoi(given);
 }
 
-TEST_F(ServersKillTest, LosesNothingInHundredsOfKills) {
+TEST_P(ServersKillTest, LosesNothingInHundredsOfKills) {
   kill_in_rounds(rounds_of_soak(), 1, random_seed());
 }
 
-TEST_F(ServersKillTest, LosesNothingInHundredsOfKillsOfSeveral) {
+TEST_P(ServersKillTest, LosesNothingInHundredsOfKillsOfSeveral) {
   kill_in_rounds(rounds_of_soak(), 3, random_seed());
 }
 
-TEST_F(ServersKillTest, LosesNothingInHundredsOfKillsWithInternalClients) {
+TEST_P(ServersKillTest, LosesNothingInHundredsOfKillsWithInternalClients) {
   make_internal();
   kill_in_rounds(rounds_of_soak(), 2, random_seed());
 }

@@ -105,36 +105,28 @@ std::vector<std::uint16_t> free_ports(std::size_t count) {
 
 }  // namespace
 
-TwoMounts::TwoMounts(std::string system, const std::string& parameters, Bytes size, bool has_mirror,
-                     std::size_t stores)
-    : system_(std::move(system)),
+TwoMounts::TwoMounts(const MountedCluster& cluster)
+    : system_(cluster.system),
       folder_("/dev/shm", "two-mounts"),
       a_(folder_.path() / "a"),
       b_(folder_.path() / "b") {
   std::filesystem::create_directory(a_);
   std::filesystem::create_directory(b_);
-  const std::string place = folder_.path();
-  const std::vector<std::uint16_t> ports = free_ports(4);
-  std::ofstream file(configuration());
-  file << fmt::format(
-      "name = \"home\"\nsize = {}\n[parameters]\n{}\n"
-      "[servers.mds]\nrole = \"metadata\"\naddress = \"127.0.0.1:{}\"\ndirectory = \"{}/mds\"\n"
-      "[servers.left]\nrole = \"store\"\naddress = \"127.0.0.1:{}\"\ndirectory = \"{}/left\"\n",
-      size, parameters, ports[0], place, ports[1], place);
   std::vector<std::string> names{"mds", "left"};
-  if (stores > 1) {
-    names.emplace_back("right");
-    file << fmt::format(
-        "[servers.right]\nrole = \"store\"\naddress = \"127.0.0.1:{}\"\n"
-        "directory = \"{}/right\"\n",
-        ports[3], place);
-  }
-  if (has_mirror) {
-    names.emplace_back("mirror");
-    file << fmt::format(
-        "[servers.mirror]\nrole = \"mirror\"\naddress = \"127.0.0.1:{}\"\n"
-        "directory = \"{}/mirror\"\n",
-        ports[2], place);
+  if (cluster.stores > 1) names.emplace_back("right");
+  if (cluster.has_mirror) names.emplace_back("mirror");
+  const std::vector<std::uint16_t> ports = free_ports(names.size());
+  std::ofstream file(configuration());
+  file << fmt::format("name = \"home\"\nplatform = \"{}\"\nsize = {}\n[parameters]\n{}\n",
+                      cluster.platform, cluster.size, cluster.parameters);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    const char* const role = name == "mds" ? "metadata" : name == "mirror" ? "mirror" : "store";
+    file << fmt::format("[servers.{}]\nrole = \"{}\"\ndirectory = \"{}/{}\"\n", name, role,
+                        folder_.path().string(), name);
+    if (cluster.platform == "sockets") {
+      file << fmt::format("address = \"127.0.0.1:{}\"\n", ports[i]);
+    }
   }
   file.close();
   const pid_t making = fork();
@@ -229,7 +221,7 @@ AnyMounts::AnyMounts(const std::string& system) {
   if (std::find(alone.begin(), alone.end(), system) != alone.end()) {
     one_ = std::make_unique<Mounted>(system);
   } else {
-    two_ = std::make_unique<TwoMounts>(system, "", 256 * MiB);
+    two_ = std::make_unique<TwoMounts>(MountedCluster{.system = system, .size = 256 * MiB});
   }
 }
 

@@ -1,5 +1,5 @@
-// A file system over sockets of this host, for tests: its servers and two mounts of it are
-// processes of their own. A process that does not start within a minute is an exception.
+// A file system over servers of this host, for tests: they and two mounts of it are processes of
+// their own. A process that does not start within a minute is an exception.
 #pragma once
 
 #include <signal.h>
@@ -18,11 +18,21 @@
 
 namespace perdura::test {
 
+// How the processes of one host can reach each other, by the configuration file's names.
+inline const std::vector<std::string> kPlatformsOfOneHost{"sockets", "shm"};
+
+struct MountedCluster {
+  std::string system = "orion";
+  std::string platform = "sockets";  // one of kPlatformsOfOneHost
+  std::string parameters{};          // lines of the configuration file's [parameters]
+  Bytes size = 64 * MiB;
+  bool has_mirror = false;
+  std::size_t stores = 1;  // at most 2, of one group
+};
+
 class TwoMounts {
  public:
-  // `parameters`: lines of the configuration file's [parameters]. `stores`, at most 2, are one group.
-  explicit TwoMounts(std::string system = "orion", const std::string& parameters = "",
-                     Bytes size = 64 * MiB, bool has_mirror = false, std::size_t stores = 1);
+  explicit TwoMounts(const MountedCluster& cluster);
   ~TwoMounts();
   TwoMounts(const TwoMounts&) = delete;
   TwoMounts& operator=(const TwoMounts&) = delete;

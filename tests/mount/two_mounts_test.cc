@@ -1,5 +1,5 @@
 // Two mounts of one file system over a cluster: what a call on one mount has done, calls on the other
-// see that begin when it has returned. One fixture serves all tests but those that kill.
+// see that begin when it has returned. One of each platform serves all tests but those that kill.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -36,21 +36,30 @@ namespace {
 
 namespace files = std::filesystem;
 
-class TwoMountsTest : public testing::Test {
+// By platform.
+class TwoMountsTest : public testing::TestWithParam<std::string> {
  protected:
-  static void SetUpTestSuite() {
-    if (why_no_mounts().empty()) mounts_ = std::make_unique<TwoMounts>();
-  }
-  static void TearDownTestSuite() { mounts_.reset(); }
+  static void TearDownTestSuite() { mounts_.clear(); }
   void SetUp() override {
     if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
   }
 
-  static files::path a(const std::string& name) { return mounts_->a() / name; }
-  static files::path b(const std::string& name) { return mounts_->b() / name; }
+  static TwoMounts& shared() {
+    auto& of_platform = mounts_[GetParam()];
+    if (!of_platform) of_platform = std::make_unique<TwoMounts>(alone());
+    return *of_platform;
+  }
+  static files::path a(const std::string& name) { return shared().a() / name; }
+  static files::path b(const std::string& name) { return shared().b() / name; }
+  // One that a test has for itself.
+  static MountedCluster alone() { return {.platform = GetParam()}; }
 
-  static inline std::unique_ptr<TwoMounts> mounts_;
+ private:
+  static inline std::map<std::string, std::unique_ptr<TwoMounts>> mounts_;
 };
+
+INSTANTIATE_TEST_SUITE_P(Platforms, TwoMountsTest, testing::ValuesIn(kPlatformsOfOneHost),
+                         [](const auto& of) { return of.param; });
 
 // An open file.
 class OpenFile {
@@ -100,7 +109,7 @@ std::uint64_t free_inodes(const files::path& path) {
   return found.f_ffree;
 }
 
-TEST_F(TwoMountsTest, ContentsAreSeenAtOnceThroughDescriptorsThatWereOpenBefore) {
+TEST_P(TwoMountsTest, ContentsAreSeenAtOnceThroughDescriptorsThatWereOpenBefore) {
   put(a("seen"), "one");
   const OpenFile reads(b("seen"), O_RDONLY);
   EXPECT_EQ(contents(reads, 0, 100), "one");
@@ -115,7 +124,7 @@ TEST_F(TwoMountsTest, ContentsAreSeenAtOnceThroughDescriptorsThatWereOpenBefore)
 }
 
 // Times may be set back, so a change cannot be told by them.
-TEST_F(TwoMountsTest, ContentsAreSeenThoughSizeAndTimeAreAsBefore) {
+TEST_P(TwoMountsTest, ContentsAreSeenThoughSizeAndTimeAreAsBefore) {
   put(a("same"), "one");
   EXPECT_EQ(read_file(b("same")), "one");
   const struct stat before = status_of(b("same"));
@@ -125,7 +134,7 @@ TEST_F(TwoMountsTest, ContentsAreSeenThoughSizeAndTimeAreAsBefore) {
   EXPECT_EQ(read_file(b("same")), "two");
 }
 
-TEST_F(TwoMountsTest, AttributesAreSeenAtOnce) {
+TEST_P(TwoMountsTest, AttributesAreSeenAtOnce) {
   put(a("attributes"), "text");
   const OpenFile open_there(b("attributes"), O_RDONLY);
   ASSERT_EQ(chmod(a("attributes").c_str(), 0751), 0);
@@ -150,7 +159,7 @@ TEST_F(TwoMountsTest, AttributesAreSeenAtOnce) {
   EXPECT_EQ(value, "red");
 }
 
-TEST_F(TwoMountsTest, NamesAreSeenAtOnceAlsoThoseThatWereAbsentBefore) {
+TEST_P(TwoMountsTest, NamesAreSeenAtOnceAlsoThoseThatWereAbsentBefore) {
   ASSERT_TRUE(files::create_directory(a("names")));
   EXPECT_FALSE(files::exists(b("names/new")));
   put(a("names/new"), "new");
@@ -175,7 +184,7 @@ TEST_F(TwoMountsTest, NamesAreSeenAtOnceAlsoThoseThatWereAbsentBefore) {
 }
 
 // A directory that the other mount moves or removes while it is a working directory here.
-TEST_F(TwoMountsTest, DirectoriesThatAreMovedOrRemovedStayUsable) {
+TEST_P(TwoMountsTest, DirectoriesThatAreMovedOrRemovedStayUsable) {
   files::create_directories(a("from/inner"));
   const OpenFile inner(b("from/inner"), O_RDONLY | O_DIRECTORY);
   files::create_directory(a("to"));
@@ -193,7 +202,7 @@ TEST_F(TwoMountsTest, DirectoriesThatAreMovedOrRemovedStayUsable) {
   files::remove_all(a("from"));
 }
 
-TEST_F(TwoMountsTest, AppendsOfBothNeverOverlap) {
+TEST_P(TwoMountsTest, AppendsOfBothNeverOverlap) {
   constexpr int kAppends = 300;
   put(a("log"), "");
   const auto line_of = [](char who, int number) {
@@ -222,7 +231,7 @@ TEST_F(TwoMountsTest, AppendsOfBothNeverOverlap) {
 }
 
 // Each name is created by exactly one of those who want to be the only one, and opened by all others.
-TEST_F(TwoMountsTest, OneOfTwoCreatesAndTheOtherOpens) {
+TEST_P(TwoMountsTest, OneOfTwoCreatesAndTheOtherOpens) {
   constexpr int kNames = 200;
   std::atomic<int> created{0};
   std::atomic<int> opened{0};
@@ -240,15 +249,15 @@ TEST_F(TwoMountsTest, OneOfTwoCreatesAndTheOtherOpens) {
       close(any);
     }
   };
-  std::thread other([&] { create_all(mounts_->b()); });
-  create_all(mounts_->a());
+  std::thread other([&] { create_all(shared().b()); });
+  create_all(shared().a());
   other.join();
   EXPECT_EQ(created, kNames);
   EXPECT_EQ(opened, 2 * kNames);
 }
 
-TEST_F(TwoMountsTest, UnlinkedOpenFilesLiveUntilTheLastMountClosesThem) {
-  const std::uint64_t before = free_inodes(mounts_->a());
+TEST_P(TwoMountsTest, UnlinkedOpenFilesLiveUntilTheLastMountClosesThem) {
+  const std::uint64_t before = free_inodes(shared().a());
   {
     const OpenFile here(a("unlinked"), O_CREAT | O_RDWR);
     ASSERT_TRUE(write_at(here, "still there", 0));
@@ -259,14 +268,14 @@ TEST_F(TwoMountsTest, UnlinkedOpenFilesLiveUntilTheLastMountClosesThem) {
       ASSERT_TRUE(write_at(there, "STILL", 0));
     }
     EXPECT_EQ(contents(here, 0, 100), "STILL there");
-    EXPECT_EQ(free_inodes(mounts_->b()), before - 1);
+    EXPECT_EQ(free_inodes(shared().b()), before - 1);
   }
   // The kernel closes files and forgets inodes after the calls have returned.
-  EXPECT_TRUE(wait_until([&] { return free_inodes(mounts_->b()) == before; }));
+  EXPECT_TRUE(wait_until([&] { return free_inodes(shared().b()) == before; }));
 }
 
 // A mapping is written back by msync(), and mapped anew it has what the other has written.
-TEST_F(TwoMountsTest, SharedMappingsAreSeenAfterMsync) {
+TEST_P(TwoMountsTest, SharedMappingsAreSeenAfterMsync) {
   put(a("mapped"), std::string(8192, '-'));
   const OpenFile here(a("mapped"), O_RDWR);
   void* const memory = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, here, 0);
@@ -335,7 +344,7 @@ class LockingProcess {
   int said_ = -1;
 };
 
-TEST_F(TwoMountsTest, LocksOfRangesHoldOverBothMounts) {
+TEST_P(TwoMountsTest, LocksOfRangesHoldOverBothMounts) {
   put(a("locked"), "text");
   const OpenFile there(b("locked"), O_RDWR);
   LockingProcess holder(a("locked"), range_lock(F_WRLCK, 10, 10));
@@ -364,7 +373,7 @@ TEST_F(TwoMountsTest, LocksOfRangesHoldOverBothMounts) {
   EXPECT_EQ(fcntl(there, F_SETLK, &lock), 0);
 }
 
-TEST_F(TwoMountsTest, AProgramWaitsForALockOfTheOtherMount) {
+TEST_P(TwoMountsTest, AProgramWaitsForALockOfTheOtherMount) {
   put(a("awaited"), "text");
   LockingProcess first(a("awaited"), range_lock(F_WRLCK, 0, 0));
   ASSERT_TRUE(first.locks());
@@ -381,7 +390,7 @@ TEST_F(TwoMountsTest, AProgramWaitsForALockOfTheOtherMount) {
   for (const auto& each : waiting) EXPECT_TRUE(each->locks());
 }
 
-TEST_F(TwoMountsTest, LocksOfFilesHoldOverBothMounts) {
+TEST_P(TwoMountsTest, LocksOfFilesHoldOverBothMounts) {
   put(a("flocked"), "text");
   const OpenFile there(b("flocked"), O_RDWR);
   {
@@ -401,8 +410,8 @@ TEST_F(TwoMountsTest, LocksOfFilesHoldOverBothMounts) {
   EXPECT_TRUE(waits.locks());
 }
 
-TEST_F(TwoMountsTest, ALockEndsWithTheMountThatHasIt) {
-  TwoMounts mounts;
+TEST_P(TwoMountsTest, ALockEndsWithTheMountThatHasIt) {
+  TwoMounts mounts(alone());
   put(mounts.b() / "file", "text");
   LockingProcess holder(mounts.a() / "file", range_lock(F_WRLCK, 0, 0));
   ASSERT_TRUE(holder.locks());
@@ -411,8 +420,8 @@ TEST_F(TwoMountsTest, ALockEndsWithTheMountThatHasIt) {
   EXPECT_TRUE(waits.locks());
 }
 
-TEST_F(TwoMountsTest, MountsAndServersEndInAnOrderlyWay) {
-  TwoMounts mounts;
+TEST_P(TwoMountsTest, MountsAndServersEndInAnOrderlyWay) {
+  TwoMounts mounts(alone());
   put(mounts.a() / "kept", "kept");
   EXPECT_EQ(mounts.unmount(mounts.a()), 0);
   EXPECT_EQ(mounts.unmount(mounts.b()), 0);
@@ -424,8 +433,8 @@ TEST_F(TwoMountsTest, MountsAndServersEndInAnOrderlyWay) {
 }
 
 // No call was under way.
-TEST_F(TwoMountsTest, AServerThatWasStartedAgainBetweenCallsIsNotNoticed) {
-  TwoMounts mounts;
+TEST_P(TwoMountsTest, AServerThatWasStartedAgainBetweenCallsIsNotNoticed) {
+  TwoMounts mounts(alone());
   put(mounts.a() / "kept", "kept");
   EXPECT_EQ(read_file(mounts.b() / "kept"), "kept");
   for (const std::string server : {"mds", "left"}) {
@@ -436,8 +445,8 @@ TEST_F(TwoMountsTest, AServerThatWasStartedAgainBetweenCallsIsNotNoticed) {
   }
 }
 
-TEST_F(TwoMountsTest, AKilledMountLeavesNothingBehind) {
-  TwoMounts mounts;
+TEST_P(TwoMountsTest, AKilledMountLeavesNothingBehind) {
+  TwoMounts mounts(alone());
   const std::uint64_t before = free_inodes(mounts.b());
   put(mounts.a() / "file", "complete");
   const OpenFile here(mounts.a() / "file", O_RDWR);
@@ -451,9 +460,11 @@ TEST_F(TwoMountsTest, AKilledMountLeavesNothingBehind) {
 }
 
 // Rather than mounting it and failing some calls.
-TEST_F(TwoMountsTest, AMountForWhichTheServersHaveNoSessionsIsRefused) {
+TEST_P(TwoMountsTest, AMountForWhichTheServersHaveNoSessionsIsRefused) {
   // Two mounts of three threads, and one for each that waits for locks.
-  TwoMounts mounts("orion", "sessions = 9");
+  MountedCluster cluster = alone();
+  cluster.parameters = "sessions = 9";
+  TwoMounts mounts(cluster);
   const files::path third = files::path(mounts.configuration()).parent_path() / "third";
   files::create_directory(third);
   EXPECT_THROW(mounts.mount(third), std::runtime_error);
@@ -463,8 +474,11 @@ TEST_F(TwoMountsTest, AMountForWhichTheServersHaveNoSessionsIsRefused) {
   EXPECT_EQ(read_file(mounts.b() / "file"), "text");
 }
 
-TEST_F(TwoMountsTest, AMirrorTakesOverAndHasWhatCallsHaveDone) {
-  TwoMounts mounts("orion", "takeover_after_us = 100_000", 64 * MiB, true);
+TEST_P(TwoMountsTest, AMirrorTakesOverAndHasWhatCallsHaveDone) {
+  MountedCluster cluster = alone();
+  cluster.parameters = "takeover_after_us = 100_000";
+  cluster.has_mirror = true;
+  TwoMounts mounts(cluster);
   put(mounts.a() / "file", "complete");
   mounts.end_server("mds", SIGKILL);
   mounts.unmount(mounts.a());
@@ -475,9 +489,18 @@ TEST_F(TwoMountsTest, AMirrorTakesOverAndHasWhatCallsHaveDone) {
   EXPECT_EQ(read_file(mounts.b() / "other"), "other");
 }
 
+// Two users of a host may have chosen the same name.
+TEST_P(TwoMountsTest, AFileSystemOfTheSameNameIsAnotherOne) {
+  TwoMounts mounts(alone());
+  TwoMounts others(alone());
+  put(mounts.a() / "file", "text");
+  EXPECT_FALSE(files::exists(others.a() / "file"));
+  EXPECT_FALSE(files::exists(others.b() / "file"));
+}
+
 // The mount of a store's host uses the store's memory, and others see what it has written there.
-TEST_F(TwoMountsTest, AMountMayUseTheMemoryOfTheStoreOfItsHost) {
-  TwoMounts mounts;
+TEST_P(TwoMountsTest, AMountMayUseTheMemoryOfTheStoreOfItsHost) {
+  TwoMounts mounts(alone());
   ASSERT_EQ(mounts.unmount(mounts.a()), 0);
   mounts.mount(mounts.a(), {"--store=left"});
   const std::string text(100'000, 'x');

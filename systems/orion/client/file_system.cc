@@ -14,7 +14,7 @@ FileSystem::FileSystem(Node& node, std::string name, fs::FsConfig config,
     : name_(std::move(name)), config_(std::move(config)), parameters_(parameters) {
   for (const fs::FsServerNode& server : config_.servers) {
     if (server.role == fs::FsRole::metadata) mds_ = server.node;
-    if (server.role == fs::FsRole::store && server.node == node.id()) {
+    if (server.role == fs::FsRole::store && server.node == node.machine()) {
       local_ = open_pages(node, name_, parameters_, server.group);
     }
   }

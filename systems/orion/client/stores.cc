@@ -37,7 +37,7 @@ Stores::Stores(Thread& thread, const fs::FsConfig& config, const Parameters& par
     store->number = static_cast<std::uint32_t>(stores_.size());
     store->node = of.node;
     store->group = of.group;
-    store->is_local = local != nullptr && of.node == thread.node.id();
+    store->is_local = local != nullptr && of.node == thread.node.machine();
     if (store->is_local) {
       own_group_ = of.group;
       own_store_ = store->number;

@@ -144,7 +144,12 @@ TEST_F(FsCommand, AMistakeInTheConfigurationOfServersIsOneLine) {
   refused(top + mds, ": orion: needs at least one data store");
   refused(top + store, ": orion: needs one metadata server, and has 0");
   refused(top + "platform = \"rdma\"\n" + mds + store,
-          ":3: platform must be \"sockets\" or \"verbs\", but is \"rdma\"");
+          ":3: platform must be \"sockets\", \"verbs\" or \"shm\", but is \"rdma\"");
+  refused(top + "platform = \"shm\"\n" + mds + store,
+          ":10: address in [servers.left] is for other platforms than \"shm\", where all processes "
+          "are on one host; leave it out");
+  refused(top + "platform = \"shm\"\n[verbs]\nport = 1\n" + mds + store,
+          ":4: verbs is for platform = \"verbs\", which the file does not say");
   refused(top + "[verbs]\nport = 1\n" + mds + store,
           ":3: verbs is for platform = \"verbs\", which the file does not say");
   refused(top + "platform = \"verbs\"\n[verbs]\nport = 0\n" + mds + store,

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "platform/base/error.h"
@@ -32,6 +33,23 @@ TEST(ShmJob, ANodeRunsOnceAndInAClusterOfOneSize) {
   EXPECT_THROW(ShmPlatform(node_of(job, 1, 3)), UsageError);
   EXPECT_THROW(ShmPlatform(node_of(job, 2)), UsageError);
   const ShmPlatform second(node_of(job, 1));
+}
+
+TEST(ShmJob, NodesThatComeAndGoDoNotWaitForEachOther) {
+  const TemporaryJob temporary;
+  ShmOptions options = node_of(temporary.name(), 0);
+  options.meets = false;
+  bool has_run = false;
+  for (int life = 0; life < 2; ++life) {
+    ShmPlatform platform(options);
+    platform.start(0, 0, CompletionMode::event, [&](Thread&) -> Task<> {
+      has_run = true;
+      co_return;
+    });
+    platform.run();
+    EXPECT_TRUE(std::exchange(has_run, false));
+    EXPECT_THROW(platform.create_barrier(1), UsageError);
+  }
 }
 
 TEST(ShmJob, AnExceptionElsewhereEndsTheWaitAtABarrier) {
