@@ -1,9 +1,11 @@
 // What a doctor says of machines that are not there.
 #include "bench/doctor/doctor.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "platform/base/json.h"
 #include "tests/support/machine_tree.h"
@@ -27,10 +29,11 @@ Host host_of(const MachineTree& machine, std::optional<DeviceFeatures> features 
   return host;
 }
 
-const Finding& find(const Diagnosis& diagnosis, const std::string& name) {
+const Finding& find(const Diagnosis& diagnosis, std::string_view name) {
   const auto found = std::find_if(diagnosis.findings.begin(), diagnosis.findings.end(),
                                   [&](const Finding& finding) { return finding.name == name; });
-  if (found == diagnosis.findings.end()) throw std::runtime_error("no finding " + name);
+  if (found == diagnosis.findings.end())
+    throw std::runtime_error(fmt::format("no finding {}", name));
   return *found;
 }
 
