@@ -8,12 +8,11 @@
 namespace perdura::host {
 namespace {
 
-// The numbers of turns without work after which the thread yields, yields again, and sleeps. One
-// such turn takes some 40 ns. Spinning covers the pauses within an exchange of messages on two
-// cores. If there are more threads than cores, a longer wait must not keep others from running.
+// The numbers of turns without work after which a thread that polls yields, and yields again. One
+// such turn takes some 40 ns. If there are more threads than cores, a longer wait must not keep
+// others from running.
 constexpr int kTurnsBeforeYield = 256;
 constexpr int kTurnsBetweenYields = 16;
-constexpr int kTurnsBeforeSleep = 200;
 // How many times per turn tasks are resumed that others have made ready in the same turn: a request
 // that one task hands to the next need not wait for the rest of the turn. A call of a plugin takes
 // two rounds, and three when its client has just connected; only tasks that wake each other forever
@@ -72,6 +71,7 @@ void ThreadExecutor::run() {
     if (inbox_->has_work(std::memory_order_relaxed)) [[unlikely]]
       empty_inbox();
     if (busy || ready_.size() != 0) {
+      spinning_.found_work(idle_turns_);
       idle_turns_ = 0;
     } else {
       idle();
@@ -149,7 +149,9 @@ void ThreadExecutor::idle() {
     if (idle_turns_ < kTurnsBeforeYield) return;
     ::sched_yield();
     idle_turns_ -= kTurnsBetweenYields;
-  } else if (idle_turns_ > kTurnsBeforeSleep) {
+  } else if (idle_turns_ > spinning_.turns()) {
+    spinning_.found_none();
+    idle_turns_ = 0;
     sleep();
   }
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "platform/host/inbox.h"
+#include "platform/host/spinning.h"
 #include "platform/platform.h"
 #include "platform/runtime/doorbell.h"
 #include "platform/runtime/executor.h"
@@ -131,6 +132,7 @@ class ThreadExecutor final : public Executor {
   std::shared_ptr<Inbox> inbox_;
   std::vector<Task<>> arrived_;  // taken out of the inbox
   int idle_turns_ = 0;
+  Spinning spinning_;  // CompletionMode::event alone sleeps
   std::atomic<bool> stop_{false};
 };
 
