@@ -41,7 +41,7 @@ class Holds {
   };
   Outcome add(fs::InodeNumber inode) {
     const std::lock_guard guard(lock_);
-    Held& held = held_[inode];
+    Held& held = held_of(inode);
     if (held.count == 0 && !held.telling) {
       held.telling = true;
       return Outcome::first;
@@ -53,7 +53,7 @@ class Holds {
   // The MDS has been told, and holds the inode if `success`.
   void told(fs::InodeNumber inode, bool success, std::uint64_t generation) {
     const std::lock_guard guard(lock_);
-    Held& held = held_[inode];
+    Held& held = held_of(inode);
     held.telling = false;
     if (success) {
       ++held.count;
@@ -65,7 +65,7 @@ class Holds {
   // Adds a hold that the MDS knows of already.
   void made(fs::InodeNumber inode, std::uint64_t generation) {
     const std::lock_guard guard(lock_);
-    Held& held = held_[inode];
+    Held& held = held_of(inode);
     ++held.count;
     held.generation = generation;
   }
@@ -101,6 +101,7 @@ class Holds {
   struct One {
     fs::InodeNumber inode{};
     std::uint64_t generation = 0;
+    std::uint64_t order = 0;  // differs if it has been given up and is held anew
   };
   // A session has connected to this MDS again, and holds again what is returned.
   std::vector<One> all(std::uint64_t mds) {
@@ -109,17 +110,23 @@ class Holds {
     connections_.mds = std::max(connections_.mds, mds);
     std::vector<One> all;
     for (const auto& [inode, held] : held_) {
-      if (held.count > 0 && !held.is_lost) all.push_back({inode, held.generation});
+      if (held.count > 0 && !held.is_lost) all.push_back({inode, held.generation, held.order});
     }
     return all;
   }
-  // The inode is gone, though it was held. Whoever holds it must not meet another one that has got its
-  // number: that has another identity.
-  void lose(fs::InodeNumber inode) {
+  // While one of all() is asked for, other sessions may give it up, and what has got its number by then
+  // may be held anew.
+  bool is_given_up(const One& one) {
     const std::lock_guard guard(lock_);
-    const auto found = held_.find(inode);
-    if (found == held_.end() || std::exchange(found->second.is_lost, true)) return;
-    ++losses_[number_of(inode)];
+    return find(one) == nullptr;
+  }
+  // The inode is gone. Whoever holds it must not meet another one that has got its number: that has
+  // another identity.
+  void lose(const One& one) {
+    const std::lock_guard guard(lock_);
+    Held* const held = find(one);
+    if (held == nullptr || std::exchange(held->is_lost, true)) return;
+    ++losses_[number_of(one.inode)];
     has_lost_ = true;
   }
   bool is_lost(fs::InodeNumber inode) {
@@ -133,8 +140,18 @@ class Holds {
     std::uint64_t count = 0;
     bool telling = false;
     std::uint64_t generation = 0;
+    std::uint64_t order = 0;
     bool is_lost = false;
   };
+  Held& held_of(fs::InodeNumber inode) {
+    const auto [found, is_new] = held_.try_emplace(inode);
+    if (is_new) found->second.order = ++last_order_;
+    return found->second;
+  }
+  Held* find(const One& one) {
+    const auto found = held_.find(one.inode);
+    return found == held_.end() || found->second.order != one.order ? nullptr : &found->second;
+  }
   std::uint64_t losses_of(std::uint64_t number) const {
     const auto found = losses_.find(number);
     return found == losses_.end() ? 0 : found->second;
@@ -143,6 +160,7 @@ class Holds {
   SpinLock lock_;
   Connections connections_;
   std::atomic<bool> has_lost_{false};
+  std::uint64_t last_order_ = 0;
   std::map<fs::InodeNumber, Held> held_;
   std::map<std::uint64_t, std::uint64_t> losses_;  // how often a number was lost, if it was
 };

@@ -101,7 +101,8 @@ Task<Result<fs::Attributes>> Session::call_for_attributes(Outgoing request) {
   co_return attributes;
 }
 
-// The MDS has released what the mount holds with its last session, or has lost it.
+// The MDS has released what the mount holds with its last session, or has lost it. Another session may
+// give an inode up in the meantime; then a hold that was added here is one too many.
 Task<bool> Session::hold_again() {
   for (const Holds::One& one : files_->holds().all(opened_of(link_.members().epoch))) {
     Outgoing request{.header = {.request = Request::hold, .inode = number_of(one.inode)}};
@@ -109,7 +110,13 @@ Task<bool> Session::hold_again() {
     request.arguments.device = one.generation;
     const std::optional<Reply> reply = co_await link_.call_now(request);
     if (!reply) co_return false;
-    if (reply->error != 0) files_->holds().lose(one.inode);
+    if (reply->error != 0) files_->holds().lose(one);
+    const bool is_added = reply->error == 0 && reply->count > 0;
+    if (!is_added || !files_->holds().is_given_up(one)) continue;
+    request.header.request = Request::release;
+    request.arguments.other = 1;
+    const std::optional<Reply> released = co_await link_.call_now(request);
+    if (!released) co_return false;
   }
   co_return true;
 }

@@ -231,7 +231,7 @@ std::vector<std::uint64_t> Requests::changed_by(const ParsedRequest& request) {
   return {};
 }
 
-// Replies with the inode's generation. A mount that has lost its connections holds again what it held
+// Replies with the inode's generation, and whether it was not held already. A mount that has lost its connections holds again what it held
 // before, if it is still the same inode; the hold may even have survived.
 Reply Requests::hold(const Requester& requester, const ParsedRequest& request) {
   const std::uint64_t inode = request.header.inode;
@@ -250,7 +250,10 @@ Reply Requests::hold(const Requester& requester, const ParsedRequest& request) {
     if (!has_hold) operations_.release(inode, 1);
     return failed(std::errc::no_such_file_or_directory);
   }
-  if (!has_hold) metadata_.mounts().add_hold(requester.mount, inode);
+  if (!has_hold) {
+    metadata_.mounts().add_hold(requester.mount, inode);
+    reply.count = 1;
+  }
   return reply;
 }
 

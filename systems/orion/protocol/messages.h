@@ -221,8 +221,9 @@ struct Reply {
   std::uint32_t call = 0;
   std::int32_t error = 0;   // std::errc, kStale or kOtherMembers
   std::uint64_t tail = 0;   // commit, update: the tail word after it, or the one that it has
-  std::uint64_t value = 0;  // take_chunk: the GPA of the chunk's first page
-  std::uint32_t count = 0;  // take_chunk: pages of the chunk; lock: 1 if another one forbids it
+  std::uint64_t value = 0;  // take_chunk: the GPA of the chunk's first page; hold: the generation
+  // take_chunk: pages of the chunk; lock: 1 if another one forbids it; hold: 1 unless it was held
+  std::uint32_t count = 0;
   std::uint32_t reserved = 0;
   fs::Attributes attributes{};
   fs::Statistics statistics{};
