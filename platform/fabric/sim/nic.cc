@@ -40,7 +40,7 @@ Time Nic::translate(Time at, const WorkRequest& request, const Registered& memor
   Time found = at;
   for (const RegionPiece& piece : pieces) {
     const Extent& extent = memory.extents->extents()[piece.extent];
-    found = std::max(found, translations->find(at, {table, extent.at}));
+    found = std::max(found, translations->find(at, TranslationId::of_range(table, extent.at)));
   }
   return found;
 }
@@ -84,11 +84,11 @@ void Nic::forget_changed(const ExtentMap& map, const Registered& memory, Bytes a
     translations->forget(map.key.value, at / page, (at + length - 1) / page);
     return;
   }
-  Bytes first = at;
   for (const Extent& extent : memory.extents->extents()) {
-    if (extent.at <= at && at <= extent.at + extent.length) first = std::min(first, extent.at);
+    if (extent.at <= at + length && at <= extent.at + extent.length) {
+      translations->forget(TranslationId::of_range(map.key.value, extent.at));
+    }
   }
-  translations->forget(map.key.value, first, at + length);
 }
 
 std::uint64_t Nic::map(const ExtentMap& map, const Extent& extent) {

@@ -90,7 +90,7 @@ class Nic {
   void remove(RemoteKey key) {
     if (key.value < 1 || key.value > registered_.size()) return;
     registered_[key.value - 1].valid = false;
-    if (translations) translations->forget(key.value, 0, kLastEntry);
+    if (translations) translations->forget_table(key.value);
   }
 
   // Both change extents and return the number of entries that this writes in the translation table.
@@ -140,8 +140,6 @@ class Nic {
   }
 
  private:
-  static constexpr std::uint64_t kLastEntry = ~std::uint64_t{0};
-
   Time translate(Time at, const WorkRequest& request, const Registered& memory, Bytes length,
                  std::span<const RegionPiece> pieces);
   Time translate(Time at, const LocalPieces& local, Bytes length);
