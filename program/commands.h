@@ -34,6 +34,7 @@ void add_litmus(harness::Command& program, CommandContext& context);
 void add_completion(harness::Command& program, CommandContext& context);
 void add_mcas(harness::Command& program, CommandContext& context);
 void add_mojim(harness::Command& program, CommandContext& context);
+void add_trace(harness::Command& program, CommandContext& context);
 void add_soak(harness::Command& program, CommandContext& context);
 
 }  // namespace perdura::program

@@ -62,6 +62,7 @@ ExitCode parse_and_run(int argc, char** argv, harness::Ranks& ranks) {
   add_mcas(program, context);
   add_mojim(program, context);
   add_fs(program, context);
+  add_trace(program, context);
   add_completion(program, context);
   if (argc > 1 && argv[1][0] != '-') {
     std::vector<std::string> known;

@@ -2,12 +2,14 @@
 // array by std::upper_bound, which is the shortest program for the same, and in the flat table of
 // pages. The argument is the number of ranges, each of one to eight pages with holes between them. A
 // look-up at a million ranges should take at most three times as long as in the sorted array. Then
-// the pin-down cache, of 4,096 entries and 4 ways.
+// the pin-down cache, of 4,096 entries and 4 ways; and replaying an access of a trace against three of
+// them, as `perdura trace replay` does, of which ten millions should take at most ten seconds.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <random>
 
+#include "bench/trace/translation_replay.h"
 #include "platform/fabric/translation/pin_down_cache.h"
 #include "platform/fabric/translation/range_mtt.h"
 
@@ -81,10 +83,48 @@ void pin_down_cache(benchmark::State& state) {
   look_up(state, pages, [&](std::uint32_t page) { return cache.access({1, page}); });
 }
 
+// Accesses to files of one size: reads of 16 KiB, writes of 1,000 bytes anywhere, appends of 500.
+std::vector<fs::TraceRecord> some_accesses(std::uint32_t files, Bytes size) {
+  std::mt19937_64 random(4);
+  std::vector<Bytes> sizes(files, size);
+  std::vector<fs::TraceRecord> accesses(1 << 20);
+  for (fs::TraceRecord& each : accesses) {
+    each.file = static_cast<std::uint32_t>(random() % files);
+    const std::uint64_t kind = random() % 5;
+    if (kind < 3) {
+      each = {fs::TraceKind::read, each.file, random() % (size / 2), 16 * KiB};
+    } else if (kind == 3) {
+      each = {fs::TraceKind::write, each.file, random() % size, 1000};
+    } else {
+      each = {fs::TraceKind::append, each.file, sizes[each.file], 500};
+      sizes[each.file] += 500;
+    }
+  }
+  return accesses;
+}
+
+void replay(benchmark::State& state) {
+  constexpr std::uint32_t kFiles = 1000;
+  constexpr Bytes kSize = 128 * KiB;
+  const std::vector<fs::TraceRecord> accesses = some_accesses(kFiles, kSize);
+  std::vector<TranslationReplay> replays;
+  for (const TranslationScheme& scheme : usual_schemes(4096, 4)) {
+    replays.emplace_back(scheme);
+    for (std::uint32_t i = 0; i < kFiles; ++i) replays.back().add_file(kSize);
+  }
+  std::size_t next = 0;
+  for (auto unused : state) {
+    const fs::TraceRecord& record = accesses[next++ & (accesses.size() - 1)];
+    for (TranslationReplay& each : replays) each.access(record);
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
 BENCHMARK(range_mtt)->Arg(1000)->Arg(1000000);
 BENCHMARK(sorted_array)->Arg(1000)->Arg(1000000);
 BENCHMARK(flat_mtt)->Arg(1000)->Arg(1000000);
 BENCHMARK(pin_down_cache)->Arg(1000)->Arg(1000000);
+BENCHMARK(replay);
 
 }  // namespace
 }  // namespace perdura::bench::micro

@@ -39,7 +39,7 @@ const Mistake kMistakes[] = {
     {"dance",
      "perdura: unknown command 'dance'; known are: list, plan, run, probe, report, claims, "
      "compare, doctor, advise, crash, guarantees, history, soak, litmus, mcas, mojim, fs, "
-     "completion"},
+     "trace, completion"},
     {"fs chek x",
      "perdura: unknown fs command 'chek' (did you mean 'check'?); known are: mkfs, check, dump, "
      "mount, serve\n"},

@@ -43,6 +43,8 @@ const std::string kHistory = R"({:process 0, :type :invoke, :f :write, :value 1}
 {:process 0, :type :ok, :f :write, :value 1}
 )";
 
+const std::string kAccesses = "file 8192 a\nread 0 0 4096\nwrite 0 8192 4096\n";
+
 std::string shards(const std::string& directory) {
   return fmt::format(
       "job = \"limits\"\n[defaults]\ndirectory = \"{}\"\nemulated = true\nmemory = 16_777_216\n"
@@ -136,6 +138,9 @@ const std::vector<CommandRow>& command_rows() {
       {"fs dump", "fs dump HOME/pool"},
       {"fs mount", "fs mount nova HOME/pool HOME/directory --threads 3", "", Ending::by_umount},
       {"fs serve", "fs serve orion HOME/servers.toml mds", "", Ending::by_signal},
+      {"trace show", "trace show HOME/trace"},
+      {"trace pack", "trace pack HOME/accesses.txt NEW/trace", "trace"},
+      {"trace replay", "trace replay HOME/trace"},
       {"completion", "completion bash"},
   };
   return kRows;
@@ -161,6 +166,7 @@ Home::Home() : folder_("/tmp", "limits") {
   has_own_host();
   write_file(at("tiny.toml"), kTiny);
   write_file(at("history.edn"), kHistory);
+  write_file(at("accesses.txt"), kAccesses);
   for (const char* folder : {"directory", "memory", "closed"}) fs::create_directory(at(folder));
   write_file(at("shards.toml"), shards(at("memory")));
   write_file(at("servers.toml"), servers(at("servers")));
@@ -177,6 +183,7 @@ void Home::make_input(const std::string& arguments) {
   static const std::vector<Made> kMade = {
       {"results", "results", "run HOME/tiny.toml --out HOME/results"},
       {"pool", "pool", "fs mkfs nova HOME/pool --size 1MiB"},
+      {"trace", "trace", "trace pack HOME/accesses.txt HOME/trace"},
       {"servers.toml", "servers", "fs mkfs orion HOME/servers.toml"},
       {"copy", "copy",
        "mojim run --mode m-sync --size 64KiB --primary HOME/file --mirror HOME/copy -- "
