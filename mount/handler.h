@@ -17,6 +17,7 @@
 #include "services/fs/fs.h"
 #include "services/fs/locks.h"
 #include "services/fs/posix/access_list.h"
+#include "services/fs/trace/recorder.h"
 
 namespace perdura::mount {
 
@@ -47,7 +48,8 @@ struct MountState {
   Readers& readers;
   Releases& releases;
   Listings& listings;
-  MountLocks* locks;  // null unless it is shared
+  MountLocks* locks;            // null unless it is shared
+  fs::TraceRecorder* recorder;  // null unless accesses are recorded
 };
 
 class Handler {
@@ -95,9 +97,10 @@ class Handler {
   // `offset` is where the kernel supposes it.
   Task<> write(fuse_req_t request, fs::InodeNumber inode, Bytes offset,
                std::span<const std::byte> data, int flags, bool clear_set_id);
-  // `offset`: nullopt to append.
-  Task<fs::Result<void>> write_or_append(fs::InodeNumber inode, std::optional<Bytes> offset,
-                                         std::span<const std::byte> data, fs::WriteOptions options);
+  // `offset`: nullopt to append. Returns where it was written.
+  Task<fs::Result<Bytes>> write_or_append(fs::InodeNumber inode, std::optional<Bytes> offset,
+                                          std::span<const std::byte> data,
+                                          fs::WriteOptions options);
   // Writes as much of `data` as there is space for, from its start. Returns the number of bytes.
   Task<Bytes> write_what_fits(fs::InodeNumber inode, std::optional<Bytes> offset,
                               std::span<const std::byte> data, fs::WriteOptions options);
@@ -114,8 +117,16 @@ class Handler {
                    std::uint64_t owner);
 
   // True if open requests are needed: reads set access times, or bypass the kernel's cache.
-  bool wants_open() const { return is_shared_ || access_times_ == AccessTimes::relative; }
+  bool wants_open() const { return is_uncached() || access_times_ == AccessTimes::relative; }
   bool is_shared() const { return is_shared_; }
+  bool is_traced() const { return recorder_ != nullptr; }
+  // True if all reads and writes reach us, because the kernel caches no data.
+  bool is_uncached() const { return is_shared_ || is_traced(); }
+  // Notes something in the trace, if there is one, and if the file was opened or truncated before.
+  void note(fs::TraceKind kind, fs::InodeNumber inode, Bytes offset = 0, Bytes length = 0) {
+    if (recorder_ != nullptr) [[unlikely]]
+      recorder_->add(kind, inode, offset, length);
+  }
 
  private:
   // How long the kernel may remember attributes and names.
@@ -143,6 +154,16 @@ class Handler {
   Task<fs::WriteOptions> write_options(fuse_req_t request, fs::InodeNumber inode,
                                        bool clear_set_id);
   Task<> note_read(fs::InodeNumber inode);
+  // For the trace, which there must be: a file as it is now; a file that has space up to `end`.
+  Task<> note_file(fs::InodeNumber inode);
+  Task<> note_allocated(fs::InodeNumber inode, Bytes end);
+  // For the trace, if there is one: an open file, one that was made and opened, a name.
+  Task<> note_open(fs::InodeNumber inode);
+  void note_created(const fs::Attributes& made);
+  void note_name(fs::InodeNumber directory, std::string_view name, fs::InodeNumber inode) {
+    if (recorder_ != nullptr) [[unlikely]]
+      recorder_->found(directory, name, inode);
+  }
   // Runs an operation that needs space, and retries it while space may become free.
   template <class Operation>
   auto with_space(Operation operation) -> decltype(operation()) {
@@ -177,6 +198,7 @@ class Handler {
   Releases& releases_;
   Listings& listings_;
   MountLocks* locks_;
+  fs::TraceRecorder* recorder_;
   fs::LockSession* locking_;       // the session, if it has locks
   std::vector<std::byte> buffer_;  // for data and directories that are read
 };

@@ -80,12 +80,14 @@ Task<> Handler::set_attributes(fuse_req_t request, fs::InodeNumber inode, struct
     const fs::WriteOptions options = co_await write_options(request, inode, clear_set_id);
     const auto size = static_cast<Bytes>(wanted.st_size);
     co_await expect_work_on(inode);
+    if (is_traced()) co_await note_file(inode);
     const fs::Result<void> done =
         co_await with_space([&] { return session_.truncate(inode, size, options); });
     if (!done) {
       fail(request, done.error());
       co_return;
     }
+    note(fs::TraceKind::truncate, inode, size);
   }
   fs::PreparedChange prepared;
   fs::AttributeChange& change = prepared.change;

@@ -41,6 +41,7 @@ Handler::Handler(fs::Session& session, Channel& channel, const MountState& mount
       releases_(mount.releases),
       listings_(mount.listings),
       locks_(mount.locks),
+      recorder_(mount.recorder),
       locking_(mount.locks == nullptr ? nullptr : dynamic_cast<fs::LockSession*>(&session)) {}
 
 Task<> Handler::releases_end() {
@@ -76,10 +77,11 @@ Task<> Handler::note_read(fs::InodeNumber inode) {
 }
 
 // The kernel may keep its cache of the file, unless the next read must reach us to set the access
-// time. All reads and writes of a shared file reach us.
+// time. All reads and writes of a shared file, or for a trace, reach us.
 Task<> Handler::open(fuse_req_t request, fs::InodeNumber inode, fuse_file_info file) {
-  if (is_shared_) {
+  if (is_uncached()) {
     file.direct_io = 1;
+    co_await note_open(inode);
     fuse_reply_open(request, &file);
     co_return;
   }
@@ -102,6 +104,7 @@ Task<> Handler::read(fuse_req_t request, fs::InodeNumber inode, Bytes offset, st
     co_return;
   }
   if (reads(flags)) co_await note_read(inode);
+  note(fs::TraceKind::read, inode, offset, *got);
   fuse_reply_buf(request, reinterpret_cast<const char*>(buffer_.data()), *got);
 }
 
@@ -127,26 +130,28 @@ Task<> Handler::write(fuse_req_t request, fs::InodeNumber inode, Bytes offset,
   const fs::WriteOptions options = co_await write_options(request, inode, clear_set_id);
   std::optional<Bytes> where = offset;
   if (is_shared_ && (flags & O_APPEND) != 0) where.reset();
-  const fs::Result<void> written =
+  const fs::Result<Bytes> written =
       co_await with_space([&] { return write_or_append(inode, where, data, options); });
   Bytes done = written ? data.size() : 0;
   if (!written && written.error() == std::errc::no_space_on_device) {
     done = co_await write_what_fits(inode, where, data, options);
   }
   if (done > 0) {
+    const auto kind = (flags & O_APPEND) != 0 ? fs::TraceKind::append : fs::TraceKind::write;
+    note(kind, inode, written.value_or(offset), done);
     fuse_reply_write(request, done);
   } else {
     fail(request, written.error());
   }
 }
 
-Task<fs::Result<void>> Handler::write_or_append(fs::InodeNumber inode, std::optional<Bytes> offset,
-                                                std::span<const std::byte> data,
-                                                fs::WriteOptions options) {
-  if (offset) co_return co_await session_.write(inode, *offset, data, options);
-  const fs::Result<Bytes> appended = co_await session_.append(inode, data, options);
-  if (!appended) co_return tl::unexpected(appended.error());
-  co_return fs::Result<void>{};
+Task<fs::Result<Bytes>> Handler::write_or_append(fs::InodeNumber inode, std::optional<Bytes> offset,
+                                                 std::span<const std::byte> data,
+                                                 fs::WriteOptions options) {
+  if (!offset) co_return co_await session_.append(inode, data, options);
+  const fs::Result<void> written = co_await session_.write(inode, *offset, data, options);
+  if (!written) co_return tl::unexpected(written.error());
+  co_return *offset;
 }
 
 // POSIX wants as much written as there is space for, but a session writes all or nothing.
@@ -158,7 +163,7 @@ Task<Bytes> Handler::write_what_fits(fs::InodeNumber inode, std::optional<Bytes>
   for (Bytes part = data.size() / 2; done < data.size();) {
     const auto next = data.subspan(done, std::min(std::max(part, kLeast), data.size() - done));
     const std::optional<Bytes> where = offset ? std::optional(*offset + done) : std::nullopt;
-    const fs::Result<void> written = co_await write_or_append(inode, where, next, options);
+    const fs::Result<Bytes> written = co_await write_or_append(inode, where, next, options);
     if (written) {
       done += next.size();
     } else if (next.size() > kLeast && written.error() == std::errc::no_space_on_device) {
@@ -183,6 +188,7 @@ Task<> Handler::allocate(fuse_req_t request, fs::InodeNumber inode, int mode, By
   expect_work(length);
   const fs::Result<void> done = co_await with_space(
       [&] { return session_.allocate(inode, *known, offset, length, options); });
+  if (done && is_traced()) co_await note_allocated(inode, offset + length);
   fuse_reply_err(request, done ? 0 : static_cast<int>(done.error()));
 }
 
@@ -197,7 +203,9 @@ Task<> Handler::seek(fuse_req_t request, fs::InodeNumber inode, Bytes offset, in
 }
 
 Task<> Handler::sync(fuse_req_t request, fs::InodeNumber inode) {
-  return answer_result(request, session_.sync(inode));
+  const fs::Result<void> result = co_await session_.sync(inode);
+  if (result) note(fs::TraceKind::sync, inode);
+  fuse_reply_err(request, result ? 0 : static_cast<int>(result.error()));
 }
 
 }  // namespace perdura::mount

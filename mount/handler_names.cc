@@ -94,6 +94,7 @@ Task<fs::Result<fs::Attributes>> Handler::find_held(fs::InodeNumber directory,
 Task<> Handler::look_up(fuse_req_t request, fs::InodeNumber directory, std::string_view name) {
   fs::Result<fs::Attributes> found = co_await find_held(directory, name);
   if (found) {
+    if (name != "." && name != "..") note_name(directory, name, found->inode);
     co_await answer_held(request, *found);
   } else if (found.error() == std::errc::no_such_file_or_directory && name != "." && name != "..") {
     // The kernel may also remember that the name does not exist.
@@ -143,6 +144,7 @@ Task<> Handler::create(fuse_req_t request, fs::InodeNumber directory, std::strin
   const fs::Result<fs::Attributes> made = co_await make(creator(request, inode.mode), directory,
                                                         name, inode, fuse_req_ctx(request)->umask);
   if (made) {
+    note_name(directory, name, made->inode);
     co_await answer_entry(request, *made);
   } else {
     fail(request, made.error());
@@ -170,8 +172,10 @@ Task<> Handler::create_open(fuse_req_t request, fs::InodeNumber directory, std::
     fuse_reply_err(request, is_shared_ && is_gone ? ESTALE : static_cast<int>(held.error()));
     co_return;
   }
-  file.keep_cache = is_shared_ ? 0 : 1;
-  file.direct_io = is_shared_ ? 1 : 0;
+  note_name(directory, name, made->inode);
+  note_created(*made);
+  file.keep_cache = is_uncached() ? 0 : 1;
+  file.direct_io = is_uncached() ? 1 : 0;
   const fuse_entry_param entry = entry_of(*made, remembered());
   if (fuse_reply_create(request, &entry, &file) != 0) co_await session_.release(made->inode);
 }
@@ -204,8 +208,9 @@ Task<> Handler::create_unnamed(fuse_in_header request, fuse_create_in arguments)
   attributes.atimensec = made->accessed.nanoseconds;
   attributes.mtimensec = made->modified.nanoseconds;
   attributes.ctimensec = made->changed.nanoseconds;
+  note_created(*made);
   fuse_open_out file{};
-  file.open_flags = is_shared_ ? FOPEN_DIRECT_IO : FOPEN_KEEP_CACHE;
+  file.open_flags = is_uncached() ? FOPEN_DIRECT_IO : FOPEN_KEEP_CACHE;
   std::vector<std::byte> bytes;
   append(bytes, entry);
   append(bytes, file);
@@ -218,6 +223,7 @@ Task<> Handler::link(fuse_req_t request, fs::InodeNumber inode, fs::InodeNumber 
   const fs::Result<fs::Attributes> linked =
       co_await with_space([&] { return session_.link(inode, directory, name, now); });
   if (linked) {
+    note_name(directory, name, linked->inode);
     co_await answer_entry(request, *linked);
   } else {
     fail(request, linked.error());
@@ -247,6 +253,7 @@ Task<> Handler::rename(fuse_req_t request, fs::InodeNumber from, std::string_vie
   const fs::Timestamp now = time_now();
   const fs::Result<void> renamed =
       co_await with_space([&] { return session_.rename(from, name, to, new_name, mode, now); });
+  if (renamed && is_traced()) recorder_->renamed(from, name, to, new_name, mode);
   fuse_reply_err(request, renamed ? 0 : static_cast<int>(renamed.error()));
 }
 

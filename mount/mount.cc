@@ -96,6 +96,7 @@ class Mount {
                           : AccessTimes::none),
         threads_(options.threads > 0 ? options.threads : usual_threads(source.is_shared())) {
     source.prepare(access_);
+    if (!options.trace.empty()) recorder_.emplace(options.trace);
   }
 
   void run() {
@@ -184,6 +185,7 @@ class Mount {
     if (problem_) std::rethrow_exception(problem_);
     co_await files_->unmount();
     files_.reset();
+    if (recorder_) recorder_->finish();
   }
 
   Task<> follow(Thread& thread) {
@@ -258,7 +260,7 @@ class Mount {
     Channel channel(*connection_);
     Handler handler(session, channel,
                     {source_.is_shared(), access_times_, readers_, releases_, listings_,
-                     locks_ ? &*locks_ : nullptr});
+                     locks_ ? &*locks_ : nullptr, recorder_ ? &*recorder_ : nullptr});
     const Answering answering(*this);
     while (!readers_.ended()) {
       readers_.await_turn();
@@ -298,6 +300,7 @@ class Mount {
   Listings listings_;
   std::shared_ptr<fs::FileSystem> files_;
   std::optional<MountLocks> locks_;
+  std::optional<fs::TraceRecorder> recorder_;
   std::optional<Connection> connection_;
   const SignalThread* signals_ = nullptr;
   std::atomic<bool> has_files_{false};

@@ -44,8 +44,12 @@ void init(void*, fuse_conn_info* connection) {
       FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO;
   // - Of others, locks, which the kernel keeps by itself.
   constexpr unsigned kShared = FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS;
-  connection->want =
-      connection->capable & (handler().is_shared() ? (kWanted & ~kNotShared) | kShared : kWanted);
+  // - For a trace, attributes with the names of a directory: names are learned by look-ups.
+  constexpr unsigned kNotTraced = FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO;
+  const unsigned wanted = handler().is_shared()   ? (kWanted & ~kNotShared) | kShared
+                          : handler().is_traced() ? kWanted & ~kNotTraced
+                                                  : kWanted;
+  connection->want = connection->capable & wanted;
 }
 
 void look_up(fuse_req_t request, fuse_ino_t directory, const char* name) {
@@ -199,6 +203,7 @@ void flush(fuse_req_t request, fuse_ino_t inode, fuse_file_info* file) {
 }
 // The last descriptor of an open file has been closed.
 void close_file(fuse_req_t request, fuse_ino_t inode, fuse_file_info* file) {
+  handler().note(fs::TraceKind::close, inode_of(inode));
   if (handler().is_shared() && file->flock_release != 0) {
     begin(handler().end_locks(request, inode_of(inode), fs::LockKind::files, file->lock_owner));
   } else {

@@ -176,6 +176,7 @@ harness::ExitCode mount_in_background(const FsArguments& arguments) {
                                  fmt::format("--ready={}", kReady)};
   if (!arguments.mount.options.empty()) words.push_back("--options=" + arguments.mount.options);
   if (!arguments.store.empty()) words.push_back("--store=" + arguments.store);
+  if (!arguments.mount.trace.empty()) words.push_back("--trace=" + arguments.mount.trace);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -333,6 +334,8 @@ void add_fs(harness::Command& program, CommandContext&) {
       "32");
   mounting.option("--store", arguments->store,
                   "The data store of this host whose memory the mount uses directly");
+  mounting.option("--trace", arguments->mount.trace,
+                  "Records the accesses of programs to files in this file (perdura trace)");
   // For the process that mount_in_background() starts.
   mounting.option("--ready", arguments->ready).hidden();
 

@@ -179,7 +179,8 @@ void add_trace(harness::Command& program, CommandContext& context) {
   const auto arguments = std::make_shared<TraceArguments>();
 
   harness::Command& showing = command.subcommand("show", "Says what is in a trace");
-  showing.option("trace", arguments->file, "The trace").required();
+  showing.option("trace", arguments->file, "The trace, as perdura fs mount --trace makes it")
+      .required();
   showing.flag("--records", arguments->records, "Prints its records instead, as lines of text");
   showing.does([arguments] { return show(*arguments); });
 

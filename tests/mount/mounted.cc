@@ -83,7 +83,7 @@ void Mounted::mount() {
     close(said[0]);
     close(said[1]);
     execl(PERDURA_SERVED, PERDURA_SERVED, system_.c_str(), place().c_str(), directory_.c_str(),
-          options_.c_str(), nullptr);
+          options_.c_str(), trace_.c_str(), nullptr);
     _exit(3);
   }
   close(said[1]);

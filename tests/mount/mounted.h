@@ -37,6 +37,8 @@ class Mounted {
 
   void mount();
   void set_options(std::string options) { options_ = std::move(options); }
+  // Where the next mount() records the accesses of programs.
+  void set_trace(std::string trace) { trace_ = std::move(trace); }
   int unmount();  // the exit code of the process that served
   void kill();    // the process that serves, in the middle of whatever it does; and unmounts
   pid_t process() const { return process_; }
@@ -46,6 +48,7 @@ class Mounted {
 
   std::string system_;
   std::string options_;
+  std::string trace_;
   TemporaryDirectory folder_;
   std::filesystem::path directory_;
   pid_t process_ = 0;

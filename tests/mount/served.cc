@@ -1,6 +1,6 @@
 // Serves a file system for tests, in a process of its own.
 //
-//   served SYSTEM PLACE DIRECTORY OPTIONS
+//   served SYSTEM PLACE DIRECTORY OPTIONS TRACE
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ int main(int, char** words) {
     const fs::FsSystem& system =
         name == "model" ? test::model_system() : systems::find_fs_system(name);
     mount::serve(system, mount::MountSource(words[2]),
-                 {.directory = words[3], .options = words[4], .ready = [] {
+                 {.directory = words[3], .options = words[4], .trace = words[5], .ready = [] {
                     static_cast<void>(write(STDOUT_FILENO, "+", 1) == 1);
                   }});
   } catch (const std::exception& error) {

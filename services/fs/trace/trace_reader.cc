@@ -31,7 +31,7 @@ TraceReader::TraceReader(const std::string& path) : path_(path) {
   file_.read(magic.data(), magic.size());
   if (magic != detail::kTraceMagic) {
     throw UsageError(fmt::format(
-        "{}: is no trace; perdura trace pack makes one", path));
+        "{}: is no trace; perdura fs mount --trace and perdura trace pack make them", path));
   }
   at_ = magic.size();
 }
