@@ -10,9 +10,8 @@
 #include "harness/text/output_place.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
-#include "platform/base/printable.h"
 #include "program/commands.h"
-#include "program/finding_file.h"
+#include "program/translation_options.h"
 #include "services/fs/trace/trace_text.h"
 
 namespace perdura::program {
@@ -29,8 +28,7 @@ struct TraceArguments {
   std::string file;
   std::string made;
   bool records = false;
-  std::uint32_t cache_entries = 4096;
-  std::uint32_t cache_ways = 4;
+  TranslationOptions translation;
   std::optional<Bytes> extent;
   std::string profile;
   bool as_json = false;
@@ -104,27 +102,11 @@ harness::ExitCode pack(const TraceArguments& arguments) {
   return harness::ExitCode::done;
 }
 
-std::optional<sim::TranslationProfile> costs_of(const TraceArguments& arguments,
-                                                const CommandContext& context) {
-  if (arguments.profile.empty()) return std::nullopt;
-  const sim::Profile profile = profile_named(arguments.profile, "--profile", context);
-  if (profile.translation) return profile.translation;
-  throw UsageError(
-      fmt::format("trace: --profile {}: has no section [translation]; optane-connectx3 has one",
-                  printable(arguments.profile)));
-}
-
 harness::ExitCode replay(const TraceArguments& arguments, const CommandContext& context) {
-  if (arguments.cache_entries % arguments.cache_ways != 0) {
-    throw UsageError(fmt::format("trace: --cache-entries {}: must be a multiple of --cache-ways {}",
-                                 arguments.cache_entries, arguments.cache_ways));
-  }
-  const std::optional<sim::TranslationProfile> costs = costs_of(arguments, context);
+  std::vector<bench::TranslationReplay> replays =
+      arguments.translation.replays("trace", arguments.extent.value_or(0));
+  const auto costs = translation_costs("trace", arguments.profile, context);
   TraceReader trace(arguments.file);
-  std::vector<bench::TranslationReplay> replays;
-  for (const auto& scheme : bench::usual_schemes(arguments.cache_entries, arguments.cache_ways)) {
-    replays.emplace_back(scheme, arguments.extent.value_or(0));
-  }
   replay_trace(trace, replays);
   if (arguments.as_json) {
     Json result = Json::object();
@@ -136,8 +118,8 @@ harness::ExitCode replay(const TraceArguments& arguments, const CommandContext& 
   }
   const bench::TranslationCounts counts = replays.front().counts();
   fmt::print("{} files, {} records, {} accesses; a cache of {} entries, {} ways\n",
-             trace.files().size(), trace.records(), counts.accesses, arguments.cache_entries,
-             arguments.cache_ways);
+             trace.files().size(), trace.records(), counts.accesses,
+             arguments.translation.cache_entries, arguments.translation.cache_ways);
   fmt::print("{}", scheme_table(replays, costs));
   if (counts.in_holes > 0) {
     fmt::print("{} accesses touch holes, which have no translation\n", counts.in_holes);
@@ -151,15 +133,7 @@ void add_replay(harness::Command& command, const std::shared_ptr<TraceArguments>
       "replay",
       "Counts the translations that a NIC needs for the accesses, in pages and in ranges");
   replaying.option("trace", arguments->file, "The trace").required();
-  constexpr std::uint64_t kMost = 1U << 20;
-  replaying
-      .option("--cache-entries", arguments->cache_entries,
-              "Translations that the NIC caches (default: 4096)")
-      .whole_number(1, kMost);
-  replaying
-      .option("--cache-ways", arguments->cache_ways,
-              "Of these, how many may hold a given one (default: 4)")
-      .whole_number(1, kMost);
+  arguments->translation.add_to(replaying);
   replaying
       .option("--extent", arguments->extent,
               "How much of a file adjoins in memory: 64KiB; if not given, all of it")

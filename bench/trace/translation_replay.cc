@@ -78,9 +78,19 @@ void TranslationReplay::add_file(Bytes size) {
 }
 
 void TranslationReplay::add_file(std::span<const FileExtent> extents) {
-  FileTable& file = files_.emplace_back();
+  map_extents(files_.emplace_back(), extents);
+}
+
+std::uint64_t TranslationReplay::count_file(std::span<const FileExtent> extents) {
+  FileTable file;
+  map_extents(file, extents);
+  counts_.entries += entries_of(file);
+  return entries_of(file);
+}
+
+// Extents that adjoin are entered as one.
+void TranslationReplay::map_extents(FileTable& file, std::span<const FileExtent> extents) {
   file.is_fixed = true;
-  written_ = 0;
   for (const FileExtent& extent : extents) {
     if (extent.length == 0) continue;
     const std::uint32_t first = page_number(extent.at);
@@ -95,8 +105,7 @@ void TranslationReplay::add_file(std::span<const FileExtent> extents) {
     }
   }
   ++counts_.registrations;
-  // Extents that adjoin were entered as one.
-  counts_.registered += scheme_.has_ranges ? file.pages.entries() : written_;
+  counts_.registered += entries_of(file);
 }
 
 void TranslationReplay::access(const fs::TraceRecord& record) {

@@ -76,6 +76,8 @@ class TranslationReplay {
   void add_file(Bytes size);
   // Adds one whose extents are known and do not change.
   void add_file(std::span<const FileExtent> extents);
+  // Counts such a file, which will not be accessed, and returns its entries.
+  std::uint64_t count_file(std::span<const FileExtent> extents);
   void access(const fs::TraceRecord& record);
   TranslationCounts counts() const;
 
@@ -85,6 +87,7 @@ class TranslationReplay {
     bool is_fixed = false;
   };
   std::uint32_t page_number(Bytes at) const;
+  void map_extents(FileTable& file, std::span<const FileExtent> extents);
   void map(FileTable& file, const fabric::RangeEntry& entry);
   void grow(std::uint64_t table, Bytes from, Bytes until);
   void fill(std::uint64_t table, std::uint32_t first, std::uint64_t end);
