@@ -42,7 +42,7 @@ std::string csv_cell(const std::string& text) {
 
 FilesBelow read_files(const PathProbe& probe) {
   FilesBelow below;
-  below.counted = probe.translation.replays("probe", 0);
+  below.counted = probe.translation.replays("probe");
   below.csv = "file,bytes,extents,pages_4_kib,pages_2_mib,ranges\n";
   bench::FileRegistration registration(probe.device);
   below.sum = bench::read_extents(probe.path, [&](const bench::LaidOutFile& file) {
@@ -85,7 +85,7 @@ struct TracedBelow {
 
 TracedBelow replay_below(const PathProbe& probe, const FilesBelow& below,
                          perdura::fs::TraceReader& trace) {
-  TracedBelow traced{probe.translation.replays("probe", 0), 0};
+  TracedBelow traced{probe.translation.replays("probe"), 0};
   replay_trace(trace, traced.replays, [&](const perdura::fs::TracedFile& file) {
     const auto known = below.extents.find(file.name);
     if (known != below.extents.end()) return std::optional(known->second);

@@ -30,6 +30,7 @@ struct TraceArguments {
   bool records = false;
   TranslationOptions translation;
   std::optional<Bytes> extent;
+  std::optional<Bytes> growth;
   std::string profile;
   bool as_json = false;
 };
@@ -103,8 +104,8 @@ harness::ExitCode pack(const TraceArguments& arguments) {
 }
 
 harness::ExitCode replay(const TraceArguments& arguments, const CommandContext& context) {
-  std::vector<bench::TranslationReplay> replays =
-      arguments.translation.replays("trace", arguments.extent.value_or(0));
+  std::vector<bench::TranslationReplay> replays = arguments.translation.replays(
+      "trace", {.extent = arguments.extent.value_or(0), .growth = arguments.growth.value_or(0)});
   const auto costs = translation_costs("trace", arguments.profile, context);
   TraceReader trace(arguments.file);
   replay_trace(trace, replays);
@@ -137,6 +138,11 @@ void add_replay(harness::Command& command, const std::shared_ptr<TraceArguments>
   replaying
       .option("--extent", arguments->extent,
               "How much of a file adjoins in memory: 64KiB; if not given, all of it")
+      .size_with_unit();
+  replaying
+      .option("--growth", arguments->growth,
+              "Files that grow get memory in multiples of this size: 1MiB; if not given, no more "
+              "than they need")
       .size_with_unit();
   replaying.option("--profile", arguments->profile,
                    "A profile with [translation], for the times of registering and of misses");

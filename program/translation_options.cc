@@ -20,15 +20,15 @@ std::vector<harness::Option> TranslationOptions::add_to(harness::Command& comman
               .whole_number(1, kMost)};
 }
 
-std::vector<bench::TranslationReplay> TranslationOptions::replays(const std::string& command,
-                                                                  Bytes extent) const {
+std::vector<bench::TranslationReplay> TranslationOptions::replays(
+    const std::string& command, const bench::AssumedLayout& layout) const {
   if (cache_entries % cache_ways != 0) {
     throw UsageError(fmt::format("{}: --cache-entries {}: must be a multiple of --cache-ways {}",
                                  command, cache_entries, cache_ways));
   }
   std::vector<bench::TranslationReplay> all;
   for (const auto& scheme : bench::usual_schemes(cache_entries, cache_ways)) {
-    all.emplace_back(scheme, extent);
+    all.emplace_back(scheme, layout);
   }
   return all;
 }

@@ -18,7 +18,8 @@ struct TranslationOptions {
   std::vector<harness::Option> add_to(harness::Command& command);
   // One for each usual scheme. Throws UsageError if the options contradict each other. `command`:
   // the name of the command, for errors.
-  std::vector<bench::TranslationReplay> replays(const std::string& command, Bytes extent) const;
+  std::vector<bench::TranslationReplay> replays(const std::string& command,
+                                                const bench::AssumedLayout& layout = {}) const;
 };
 
 // The constants of a profile; nullopt if `profile` is empty. Throws UsageError if it has none.

@@ -39,9 +39,10 @@ Picoseconds miss_time(const TranslationCounts& counts, const sim::TranslationPro
   return sim::times(profile.miss, counts.misses);
 }
 
-TranslationReplay::TranslationReplay(TranslationScheme scheme, Bytes extent)
+TranslationReplay::TranslationReplay(TranslationScheme scheme, const AssumedLayout& layout)
     : scheme_(std::move(scheme)),
-      extent_(extent == 0 ? kMostPages : std::max<Bytes>(1, extent / scheme_.page)),
+      extent_(layout.extent == 0 ? kMostPages : std::max<Bytes>(1, layout.extent / scheme_.page)),
+      growth_(std::clamp<Bytes>(layout.growth / scheme_.page, 1, kMostPages)),
       cache_(scheme_.cache_entries, scheme_.cache_ways) {}
 
 std::uint32_t TranslationReplay::page_number(Bytes at) const {
@@ -126,7 +127,9 @@ void TranslationReplay::access(const fs::TraceRecord& record) {
 
 void TranslationReplay::grow(std::uint64_t table, Bytes from, Bytes until) {
   const RangeMtt& pages = files_[table].pages;
-  const std::uint64_t end = pages_until(until, scheme_.page);
+  std::uint64_t end = pages_until(until, scheme_.page);
+  const bool is_at_end = !pages.first_from(end - 1);
+  if (is_at_end) end = std::min(round_up(end, growth_), kMostPages);
   written_ = 0;
   for (std::uint64_t next = page_number(from); next < end;) {
     const std::optional<RangeEntry> there = pages.first_from(next);

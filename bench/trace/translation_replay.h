@@ -64,11 +64,18 @@ Picoseconds registration_time(const TranslationCounts& counts,
 // The time of reading the entries that were not cached, one after the other.
 Picoseconds miss_time(const TranslationCounts& counts, const sim::TranslationProfile& profile);
 
+// Where the memory of files is whose extents are not known. Sizes are rounded down to whole pages.
+struct AssumedLayout {
+  // The memory of a file consists of parts of this size that do not adjoin; 0: all of it adjoins.
+  Bytes extent = 0;
+  // A file that grows at its end gets memory, and translations, up to a multiple of this size; 0: no
+  // more than it needs.
+  Bytes growth = 0;
+};
+
 class TranslationReplay {
  public:
-  // The memory of a file consists of parts of `extent` bytes that do not adjoin, rounded down to
-  // whole pages, but not to none; 0: all of it adjoins.
-  explicit TranslationReplay(TranslationScheme scheme, Bytes extent = 0);
+  explicit TranslationReplay(TranslationScheme scheme, const AssumedLayout& layout = {});
 
   const TranslationScheme& scheme() const { return scheme_; }
   // Adds the next file. Throws UsageError, as access() does, if it has more pages than a table can
@@ -97,7 +104,8 @@ class TranslationReplay {
   std::uint64_t entries_of(const FileTable& file) const;
 
   TranslationScheme scheme_;
-  std::uint64_t extent_;  // in pages
+  std::uint64_t extent_;  // in pages, as the next
+  std::uint64_t growth_;
   fabric::PinDownCache cache_;
   std::vector<FileTable> files_;
   TranslationCounts counts_;

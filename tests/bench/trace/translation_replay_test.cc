@@ -21,18 +21,20 @@ namespace {
 using fs::TraceKind;
 using fs::TraceRecord;
 
-constexpr std::uint64_t kPages = 120;  // of a file, at most
+constexpr std::uint64_t kPages = 120;     // that accesses touch, at most
+constexpr std::uint64_t kAllPages = 140;  // with those that files get beyond
 
 class ReplayOracle {
  public:
   // A page's entry, or a range's: the file, the first page, the number of pages.
   using EntryKey = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;
 
-  ReplayOracle(Bytes page, bool has_ranges, std::size_t cached, std::uint64_t extent)
-      : page_(page), has_ranges_(has_ranges), cached_(cached), extent_(extent) {}
+  ReplayOracle(Bytes page, bool has_ranges, std::size_t cached, std::uint64_t extent,
+               std::uint64_t growth)
+      : page_(page), has_ranges_(has_ranges), cached_(cached), extent_(extent), growth_(growth) {}
 
   void add_file(Bytes size) {
-    targets_.emplace_back(kPages);
+    targets_.emplace_back(kAllPages);
     const auto file = static_cast<std::uint32_t>(targets_.size() - 1);
     for (std::uint64_t i = 0; i * page_ < size; ++i) targets_[file][i] = place_of(i);
     counts.registered += entries_in(file).size();
@@ -41,7 +43,7 @@ class ReplayOracle {
     auto& targets = targets_[record.file];
     const std::set<EntryKey> before = entries_in(record.file);
     if (record.kind == TraceKind::truncate) {
-      for (std::uint64_t i = (record.offset + page_ - 1) / page_; i < kPages; ++i) {
+      for (std::uint64_t i = (record.offset + page_ - 1) / page_; i < kAllPages; ++i) {
         targets[i].reset();
       }
     }
@@ -52,7 +54,11 @@ class ReplayOracle {
     ++counts.accesses;
     const std::uint64_t first = record.offset / page_;
     const std::uint64_t last = (record.offset + record.length - 1) / page_;
-    for (std::uint64_t i = first; record.kind != TraceKind::read && i <= last; ++i) {
+    std::uint64_t grown = last;
+    const bool at_end = std::all_of(targets.begin() + static_cast<std::ptrdiff_t>(last),
+                                    targets.end(), [](const auto& each) { return !each; });
+    while (at_end && (grown + 1) % growth_ != 0) ++grown;
+    for (std::uint64_t i = first; record.kind != TraceKind::read && i <= grown; ++i) {
       if (targets[i]) continue;
       targets[i] = place_of(i);
       if (!has_ranges_) ++counts.changed;
@@ -78,10 +84,10 @@ class ReplayOracle {
   std::set<EntryKey> entries_in(std::uint32_t file) const {
     std::set<EntryKey> all;
     const auto& targets = targets_[file];
-    for (std::uint64_t i = 0; i < kPages; ++i) {
+    for (std::uint64_t i = 0; i < kAllPages; ++i) {
       if (!targets[i]) continue;
       const std::uint64_t base = i;
-      while (has_ranges_ && i + 1 < kPages && targets[i + 1] == *targets[i] + 1) ++i;
+      while (has_ranges_ && i + 1 < kAllPages && targets[i + 1] == *targets[i] + 1) ++i;
       all.insert({file, base, i + 1 - base});
     }
     return all;
@@ -107,6 +113,7 @@ class ReplayOracle {
   bool has_ranges_;
   std::size_t cached_;
   std::uint64_t extent_;
+  std::uint64_t growth_;
   std::vector<std::vector<std::optional<std::uint64_t>>> targets_;
   std::list<EntryKey> used_;
 };
@@ -125,8 +132,10 @@ TEST(TranslationReplay, CountsWhatAModelOfPagesAndListsCounts) {
     const bool has_ranges = round % 2 == 0;
     const auto cached = static_cast<std::uint32_t>(1 + below(12));
     const std::uint64_t extent = 1 + below(30);
-    TranslationReplay replay({"", page, has_ranges, cached, cached}, extent * page);
-    ReplayOracle oracle(page, has_ranges, cached, extent);
+    const std::uint64_t growth = 1 + below(10);
+    TranslationReplay replay({"", page, has_ranges, cached, cached},
+                             {.extent = extent * page, .growth = growth * page});
+    ReplayOracle oracle(page, has_ranges, cached, extent, growth);
     constexpr Bytes kLargest = kPages * kPage;  // of either page, too
     const std::uint64_t files = 1 + below(3);
     for (std::uint64_t i = 0; i < files; ++i) {
