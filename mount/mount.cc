@@ -117,6 +117,8 @@ class Mount {
       locks_.reset();
       connection_.reset();
       files_.reset();
+      // A mount that nobody could use has no trace.
+      if (recorder_ && !connected_) std::remove(options_.trace.c_str());
       throw;
     }
   }

@@ -251,7 +251,7 @@ GENERIC = {
     "repairs": Tests("perdura_nova_test", only=["NovaRepair.*"]),
     "mount": Tests("perdura_mount_test",
                    only=["*FsSpaceTest*", "*FsCachesTest*", "*FsDirectoryTest*", "*FsAccessListTest*"]),
-    "mount-trace": Tests("perdura_mount_test", only=["*FsTraceTest*"]),
+    "mount-trace": Tests("perdura_mount_test", only=["*FsTrace*"]),
     "model": Tests("perdura_model_test"),
     "proofs": Tests("perdura_methods_test"),
     "methods": Tests("perdura_remote_persistence_test", without=["*Kill*", "*shm*"]),

@@ -13,9 +13,12 @@
 #include <random>
 #include <thread>
 
+#include "mount/mount.h"
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "services/fs/trace/trace_reader.h"
 #include "services/fs/trace/trace_text.h"
+#include "systems/registry/registry.h"
 #include "tests/mount/mounted.h"
 #include "tests/mount/two_mounts.h"
 #include "tests/support/seed.h"
@@ -220,6 +223,18 @@ TEST_P(FsTraceTest, HasTheAccessesOfAllThreads) {
   }
   EXPECT_EQ(next.size(), static_cast<std::size_t>(kThreads));
   for (const auto& [file, end] : next) EXPECT_EQ(end, 4U * kWrites);
+}
+
+TEST(FsTrace, AMountThatIsRefusedLeavesNone) {
+  if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
+  Mounted mounted("nova");
+  ASSERT_EQ(mounted.unmount(), 0);
+  const TemporaryDirectory folder("/dev/shm", "traced");
+  const std::string trace = (folder.path() / "trace").string();
+  EXPECT_THROW(mount::serve(systems::find_fs_system("nova"), mount::MountSource(mounted.place()),
+                            {.directory = mounted.path(), .options = "wrong", .trace = trace}),
+               UsageError);
+  EXPECT_TRUE(names_in(folder.path()).empty());
 }
 
 TEST_P(FsTraceTest, AKilledMountLeavesWhatIsRefused) {
