@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "platform/base/error.h"
+#include "platform/runtime/work.h"
 #include "services/fs/trace/trace_reader.h"
 #include "services/fs/trace/trace_text.h"
 #include "services/fs/trace/trace_writer.h"
@@ -149,6 +150,51 @@ TEST_F(TraceFileTest, TheMessageNamesTheFileTheByteAndTheRecord) {
       path_ + ": is damaged at byte 8, record 0: the check sum of a block of 6 bytes is wrong");
   replace_bytes("nothing of the kind");
   EXPECT_NE(complaint().find(path_ + ": is no trace"), std::string::npos);
+}
+
+// The head of a trace, a block of these bytes with the right check sum, and no end.
+std::string with_block(const std::string& bytes) {
+  std::string text(detail::kTraceMagic.begin(), detail::kTraceMagic.end());
+  const auto add = [&](std::uint32_t number) {
+    for (int shift = 0; shift < 32; shift += 8) text += static_cast<char>(number >> shift);
+  };
+  add(static_cast<std::uint32_t>(bytes.size()));
+  add(crc32(0, std::as_bytes(std::span(bytes))));
+  return text + bytes;
+}
+
+TEST_F(TraceFileTest, RecordsThatCannotBeAreRefused) {
+  const std::string file("\x01\x05\x01n", 4);
+  const std::string ten(10, '\xFF');
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {std::string("\0", 1), "byte 16, record 0: there are no records of kind 0"},
+      {"\x09", "there are no records of kind 9"},
+      {std::string("\x02\0", 2), "file 0 has not occurred"},
+      {file + "\x02\x01", "byte 20, record 1: file 1 has not occurred"},
+      {file + "\x02", "a block ends within a record"},
+      {file + "\x02" + ten, "a number has more than 64 bits"},
+      {file + std::string("\x04\0\x01\x01", 4), "no file is that large"},  // before its start
+      {std::string("\x01\x05\x02n", 4), "a block ends within a name"},
+      {std::string("\x01\x05\x81\x7Fn", 5), "no name is that long"},
+      {"\x01" + std::string(9, '\xFF') + std::string("\x01\0", 2), "no file is that large"}};
+  for (const auto& [bytes, what] : wrong) {
+    replace_bytes(with_block(bytes));
+    EXPECT_NE(complaint().find(what), std::string::npos) << what << ": " << complaint();
+  }
+}
+
+TEST_F(TraceFileTest, NoBytesDoHarm) {
+  const std::uint32_t seed = test::random_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 2000; ++round) {
+    std::string bytes("\x01\x05\x01n", 4);
+    for (std::uint64_t i = 0; i < 1 + random() % 30; ++i) {
+      bytes += static_cast<char>(random() % 3 == 0 ? random() : random() % 9);
+    }
+    replace_bytes(with_block(bytes));
+    EXPECT_NE(complaint(), "") << "it has no end";
+  }
 }
 
 TEST_F(TraceFileTest, WhoeverWasKilledLeavesNoTrace) {
