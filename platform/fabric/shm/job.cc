@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <new>
 #include <optional>
@@ -65,14 +67,27 @@ bool same_file(int fd, const std::string& path) {
          a.st_ino == b.st_ino;
 }
 
+// True if nobody but this user can change what is in the directory. In /dev/shm all users can make
+// directories, and links, of any name.
+bool is_ours(int directory) {
+  struct stat info {};
+  return ::fstat(directory, &info) == 0 && info.st_uid == ::geteuid() &&
+         (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 // Locks the directory against all other processes that join or leave the job. Returns null, with
-// errno, if it cannot be opened, such as when it does not exist, or is locked until the deadline.
+// errno, if it cannot be opened, such as when it does not exist, is another user's or no directory,
+// or is locked until the deadline.
 // The lock is polled, since the kernel would wait without limit for a process that is stopped while
 // it holds the lock.
 File lock_directory(const std::string& path, SteadyTime deadline) {
   for (;;) {
-    File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!directory) return {};
+    if (!is_ours(directory.get())) {
+      errno = EPERM;
+      return {};
+    }
     while (::flock(directory.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EINTR && errno != EWOULDBLOCK) return {};
       if (std::chrono::steady_clock::now() >= deadline) return {};
@@ -86,10 +101,11 @@ File lock_directory(const std::string& path, SteadyTime deadline) {
 // Retrying would not help: all processes of a job belong to one user.
 [[noreturn]] void throw_not_ours(const std::string& path, int error) {
   struct stat info {};
-  const bool known = ::stat(path.c_str(), &info) == 0;
+  const bool known = ::lstat(path.c_str(), &info) == 0;
   throw PlatformError(fmt::format(
-      "cannot join the job in {}: {}{}; its processes are all of one user, or of root", path,
-      error_text(error),
+      "cannot join the job in {}: {}{}; it is a directory that only the user of its processes can "
+      "change",
+      path, error_text(error),
       known ? fmt::format(" (it is of user {}, this process of user {})", info.st_uid, ::geteuid())
             : ""));
 }
@@ -106,7 +122,9 @@ File make_and_lock_directory(const std::string& path, SteadyTime deadline) {
       if (made) ::rmdir(path.c_str());
       throw PlatformError(fmt::format("cannot open {}: {}", path, error_text(error)));
     }
-    if (errno == EACCES || errno == EPERM) throw_not_ours(path, errno);
+    if (errno == EACCES || errno == EPERM || errno == ENOTDIR || errno == ELOOP) {
+      throw_not_ours(path, errno);
+    }
     if (std::chrono::steady_clock::now() >= deadline) {
       throw PlatformError(
           fmt::format("cannot join the job in {}: another process keeps it locked; is one stopped "
@@ -151,6 +169,27 @@ std::shared_ptr<pmem::mapped::Mapping> create_segment(const std::string& path, B
     throw PlatformError(fmt::format("cannot create {}: {}", path, error_text(errno)));
   }
   return map_file(file.get(), path);
+}
+
+// The connection slots that an endpoint whose process is dead had used, by its file. They are read, not mapped: to touch the others would take
+// memory, which may be what is short.
+std::vector<std::uint32_t> used_slots(int file) {
+  static_assert(sizeof(ConnectionSlot::state) == sizeof(SlotState));
+  using Slots = decltype(EndpointSegment::connections);
+  std::vector<std::byte> bytes(sizeof(Slots));
+  const off_t at = offsetof(EndpointSegment, connections);
+  std::vector<std::uint32_t> used;
+  if (::pread(file, bytes.data(), bytes.size(), at) != static_cast<ssize_t>(bytes.size())) {
+    return used;
+  }
+  for (std::uint32_t slot = 0; slot < kMaxConnections; ++slot) {
+    SlotState state{};
+    std::memcpy(&state,
+                bytes.data() + slot * sizeof(ConnectionSlot) + offsetof(ConnectionSlot, state),
+                sizeof state);
+    if (state != SlotState::free) used.push_back(slot);
+  }
+  return used;
 }
 
 }  // namespace
@@ -353,8 +392,8 @@ void Job::declare_dead(NodeId node, std::uint64_t generation) {
         const auto mapping = map_file(file.get(), path);
         auto& segment = *reinterpret_cast<EndpointSegment*>(mapping->data());
         segment.closed = 1;
-        for (ConnectionSlot& slot : segment.connections) {
-          if (slot.state.load() == SlotState::free) continue;
+        for (const std::uint32_t used : used_slots(file.get())) {
+          ConnectionSlot& slot = segment.connections[used];
           slot.state = SlotState::closed;
           wait_for_change(slot);
         }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -239,6 +240,41 @@ TEST(ShmJob, WhatAKilledJobWithoutANameLeftIsRemovedByTheNext) {
   }
   const ShmPlatform next({});
   EXPECT_TRUE(shared_folders(left).empty());
+}
+
+// In /dev/shm every user may make what has the name of a job.
+TEST(ShmJob, ALinkOfThatNameLeadsNowhere) {
+  const TemporaryDirectory other;
+  std::ofstream(other.path() + "/file") << "kept";
+  const TemporaryJob temporary;
+  const std::string automatic = fabric::shm::automatic_name(temporary.name());
+  for (const std::string& job : {temporary.name(), automatic}) {
+    std::filesystem::create_symlink(other.path(), directory_of(job));
+    EXPECT_THROW(ShmPlatform(node_of(job, 0)), PlatformError);
+    const ShmPlatform removes_what_is_abandoned({});
+    EXPECT_TRUE(exists(other.path() + "/file"));
+    std::filesystem::remove(directory_of(job));
+  }
+}
+
+TEST(ShmJob, ADirectoryThatOthersCanChangeIsNotJoined) {
+  const TemporaryJob temporary;
+  const std::string directory = directory_of(temporary.name());
+  std::filesystem::create_directory(directory);
+  std::ofstream(directory + "/file") << "kept";
+  const auto expect_refused = [&] {
+    EXPECT_THROW(ShmPlatform(node_of(temporary.name(), 0)), PlatformError);
+    EXPECT_TRUE(exists(directory + "/file"));
+  };
+  ASSERT_EQ(::chmod(directory.c_str(), 0777), 0);
+  expect_refused();
+  if (::geteuid() == 0) {
+    constexpr uid_t kNobody = 65534;
+    ASSERT_EQ(::chmod(directory.c_str(), 0700), 0);
+    ASSERT_EQ(::chown(directory.c_str(), kNobody, kNobody), 0);
+    expect_refused();
+  }
+  std::filesystem::remove_all(directory);
 }
 
 // By whatever guard of a test the folders were made.
