@@ -41,7 +41,7 @@ Cell cell_of(const CellHeader& header) {
 
 std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
-void pause() { std::this_thread::sleep_for(std::chrono::microseconds(200)); }
+void wait_briefly() { std::this_thread::sleep_for(std::chrono::microseconds(200)); }
 
 class Descriptor {
  public:
@@ -212,7 +212,7 @@ int LoadWriter::run() {
 }
 
 void LoadWriter::await_mount() const {
-  while (record_.mounts.at(mount_) % 2 != 0 && !record_.stops) pause();
+  while (record_.mounts.at(mount_) % 2 != 0 && !record_.stops) wait_briefly();
 }
 
 LoadWriter::Excuses LoadWriter::excuses() const {
